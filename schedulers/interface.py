@@ -1,0 +1,116 @@
+"""The contract between a scheduler and the agent that drives it.
+
+A scheduler holds placement logic only: no clock, no I/O, no messages. The agent (parsync.core.agent) owns the view, the queue,
+commits and retries. Expected outcomes are values; exceptions are for bugs and bad input.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shared_state.tasks import CellSpec, Int32, Int64, PreferenceCatalog, TaskBatch
+from shared_state.view import ClusterView
+
+
+class PartitionRanking(IntEnum):
+    """In which order a placer turns to partitions (ParSync section 5.2). Adaptive is decided by the agent and arrives as one of these."""
+
+    OPTIMISTIC = 0  # the whole view is one pool
+    QUALITY_FIRST = 1  # preferred machines wherever they are, then the partition of the best remaining
+    LATENCY_FIRST = 2  # the freshest partition first: preferred machines there, then any there, then the next freshest
+
+
+@dataclass(frozen=True, slots=True)
+class PlanContext:
+    """What a plan may rest on besides tasks and view.
+
+    now_us: the agent's time. stream: uint64 key of this decision's random stream (seed, scheduler name, decision number).
+    ranking: how to rank partitions. partition_order: int32[P], freshest first (ties: highest index of the last sync round first).
+    """
+
+    now_us: int
+    stream: int
+    ranking: PartitionRanking
+    partition_order: Int32
+
+
+class PendingReason(IntEnum):
+    """Why a task was left waiting."""
+
+    NO_ROOM = 0  # nothing in the view fits it
+    TOO_LARGE = 1  # larger than every machine of the cell: it can never be placed
+    PRICED_OUT = 2  # waiting is cheaper than any place (flow schedulers)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a scheduler decided.
+
+    task: int64[k], machine: int32[k], request: int64[k, R], gang: int64[k]: the claims. A task appears at most once. evict: int64[e] allocation ids to end first.
+    pending: int64[p] tasks of this call that stay waiting, pending_reason: int8[p] (PendingReason). operations: counted work (elementary steps: rows
+    looked at, arcs scanned). partitions_scanned: partitions looked at, summed over tasks.
+    """
+
+    task: Int64
+    machine: Int32
+    request: Int64
+    gang: Int64
+    evict: Int64
+    pending: Int64
+    pending_reason: NDArray[np.int8]
+    operations: int
+    partitions_scanned: int
+
+
+class ChangeKind(IntEnum):
+    """What became of a task, as its scheduler is told."""
+
+    ADOPTED = 0  # running before the scheduler existed, or taken over from a lost one
+    COMMITTED = 1
+    REJECTED = 2  # offered again to plan() unless the scheduler retains pending tasks
+    FINISHED = 3
+    EVICTED = 4  # ended by somebody's eviction; offered again
+    LOST = 5  # its machine failed; offered again
+
+
+@dataclass(frozen=True, slots=True)
+class TaskChanges:
+    """n changes of one kind: task int64[n], machine int32[n], allocation int64[n] (-1 where there is none)."""
+
+    kind: ChangeKind
+    at_us: int
+    task: Int64
+    machine: Int32
+    allocation: Int64
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerEnvironment:
+    """What a scheduler may know about the world when it is made. It never sees true durations."""
+
+    name: str
+    cell: CellSpec
+    partition_offsets: Int64  # int64[P+1]: partition p is machine rows [offsets[p], offsets[p+1])
+    catalog: PreferenceCatalog
+
+
+class Scheduler(Protocol):
+    """Who places what. See tests/unit/test_scheduler_conformance.py for what every kind must hold."""
+
+    def plan(self, tasks: TaskBatch, view: ClusterView, context: PlanContext) -> Plan:
+        """Decide on `tasks` (not yet offered, or rejected) given what the view shows.
+
+        Must leave the view as it found it (the agent takes the claims out of it), claim only what fits view.free, claim each task at
+        most once and account for every task of the call as claimed or pending, unless its spec says it retains pending tasks, in which
+        case claims may also name tasks offered in earlier calls.
+        """
+        ...
+
+    def observe(self, changes: TaskChanges) -> None:
+        """Learn what became of tasks of this scheduler. Never fails on a task it does not know."""
+        ...

@@ -1,0 +1,132 @@
+"""Columnar tasks, the cell they run on, and the placement costs every scheduler sees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+Int64 = NDArray[np.int64]
+Int32 = NDArray[np.int32]
+
+NO_GANG = -1
+NO_PREFERENCE = 0
+
+
+class TaskClass(IntEnum):
+    """Batch tasks end; service tasks run until the end of the trace (Firmament section 7.1)."""
+
+    BATCH = 0
+    SERVICE = 1
+
+
+@dataclass(frozen=True, slots=True)
+class CellSpec:
+    """A cell's machines, as rows in topology order (rack by rack). Immutable; shared by every participant.
+
+    dimensions: names of the R resource dimensions, e.g. ("slots",) or ("cpu_milli", "mem_mib").
+    capacity: int64[M, R]. rack: int32[M], non-decreasing. slot_score: int64[M], static quality (higher is better; 0 = none).
+    overcommit_permille: int64[R]; claims are accepted while used <= capacity * permille / 1000 (integer floor).
+    """
+
+    dimensions: tuple[str, ...]
+    capacity: Int64
+    rack: Int32
+    slot_score: Int64
+    overcommit_permille: Int64
+
+    @property
+    def machines(self) -> int:
+        return int(self.capacity.shape[0])
+
+    @property
+    def limit(self) -> Int64:
+        """int64[M, R]: what a claim may fill a machine to, over-commit included."""
+        limit: Int64 = self.capacity * self.overcommit_permille // 1000
+        return limit
+
+
+@dataclass(frozen=True, slots=True)
+class PreferenceCatalog:
+    """Integer placement costs by preference set (DESIGN.md section 4, "One value model").
+
+    K sets; set 0 is "no preference": empty, all costs 0. A task of set k placed on machine m costs the machine's cost if m is
+    listed for k, else its rack's cost if the rack is listed, else elsewhere_cost[k]; left waiting it costs unscheduled_cost[k]
+    plus its waiting time. Machines and racks are ascending within a set. The machines listed are the *preferred* machines.
+
+    machine_offsets: int64[K+1]; machine: int32[...]; machine_cost: int64[...]; rack_offsets, rack, rack_cost: alike;
+    elsewhere_cost, unscheduled_cost: int64[K].
+    """
+
+    machine_offsets: Int64
+    machine: Int32
+    machine_cost: Int64
+    rack_offsets: Int64
+    rack: Int32
+    rack_cost: Int64
+    elsewhere_cost: Int64
+    unscheduled_cost: Int64
+
+    @property
+    def sets(self) -> int:
+        return len(self.elsewhere_cost)
+
+    @staticmethod
+    def empty() -> PreferenceCatalog:
+        """Only set 0: nobody prefers anything."""
+        zero = np.zeros(1, np.int64)
+        none64, none32 = np.zeros(0, np.int64), np.zeros(0, np.int32)
+        two = np.zeros(2, np.int64)
+        return PreferenceCatalog(two, none32, none64, two, none32, none64, zero, zero)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskBatch:
+    """n tasks, columnar. A task's id is its row in the workload; ids are dense from 0.
+
+    task, job: int64[n]. request: int64[n, R]. priority: int32[n] (higher is more important). submit_us: int64[n].
+    preference: int32[n], a set of the PreferenceCatalog (0 = none). gang: int64[n], NO_GANG or an id shared by tasks that are
+    placed together or not at all. task_class: int8[n], a TaskClass.
+    """
+
+    task: Int64
+    job: Int64
+    request: Int64
+    priority: Int32
+    submit_us: Int64
+    preference: Int32
+    gang: Int64
+    task_class: NDArray[np.int8]
+
+    def __len__(self) -> int:
+        return len(self.task)
+
+    def take(self, rows: NDArray[np.intp] | NDArray[np.bool_] | slice) -> TaskBatch:
+        """The named rows, in order (a slice copies nothing)."""
+        return TaskBatch(
+            self.task[rows],
+            self.job[rows],
+            self.request[rows],
+            self.priority[rows],
+            self.submit_us[rows],
+            self.preference[rows],
+            self.gang[rows],
+            self.task_class[rows],
+        )
+
+    @staticmethod
+    def concatenate(batches: list[TaskBatch]) -> TaskBatch:
+        """One batch with the rows of all, in order. `batches` holds at least one."""
+        if len(batches) == 1:
+            return batches[0]
+        return TaskBatch(*(np.concatenate([getattr(b, f.name) for b in batches]) for f in fields(TaskBatch)))
+
+    @staticmethod
+    def empty(dimensions: int) -> TaskBatch:
+        none = np.zeros(0, np.int64)
+        none32 = np.zeros(0, np.int32)
+        return TaskBatch(
+            none, none, np.zeros((0, dimensions), np.int64), none32, none, none32, none, np.zeros(0, np.int8)
+        )

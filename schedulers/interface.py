@@ -6,7 +6,8 @@ commits and retries. Expected outcomes are values; exceptions are for bugs and b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Protocol
 
@@ -53,7 +54,8 @@ class Plan:
 
     task: int64[k], machine: int32[k], request: int64[k, R], gang: int64[k]: the claims. A task appears at most once. evict: int64[e] allocation ids to end first.
     pending: int64[p] tasks of this call that stay waiting, pending_reason: int8[p] (PendingReason). operations: counted work (elementary steps: rows
-    looked at, arcs scanned). partitions_scanned: partitions looked at, summed over tasks.
+    looked at, arcs scanned). partitions_scanned: partitions looked at, summed over tasks. stats: figures of the round for the report, e.g. the
+    columns of the "rounds" table of a flow scheduler (graph_us, solve_us, extract_us, arcs_scanned, nodes, arcs); never decided upon.
     """
 
     task: Int64
@@ -65,6 +67,7 @@ class Plan:
     pending_reason: NDArray[np.int8]
     operations: int
     partitions_scanned: int
+    stats: Mapping[str, int] = field(default_factory=dict)
 
 
 class ChangeKind(IntEnum):

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from shared_state.tasks import Int32, Int64, TaskBatch
+from shared_state.tasks import Int32, Int64
 from shared_state.transaction import CommitResult, PartitionDelta, Transaction
 
 MASTER = -1
@@ -53,9 +53,9 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class TasksSubmitted:
-    """Arrivals -> agent."""
+    """Arrivals -> agent: task int64[n], rows of the task table every participant holds."""
 
-    batch: TaskBatch
+    task: Int64
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +243,7 @@ class SetTimer:
 
 @dataclass(frozen=True, slots=True)
 class StartDecision:
-    """Run the sender's `decide(decision)` on its view as of now; deliver DecisionDone no earlier than now + what it returns."""
+    """Run the sender's `decide(decision, now_us)` on its view as of now; deliver DecisionDone no earlier than now + its `decision_us(elapsed_ns)`."""
 
     decision: int
 

@@ -1,0 +1,1 @@
+"""Who sees what, when: sync policies, strategies, staleness. Sans I/O."""

@@ -1,0 +1,78 @@
+"""Strategies: how an agent ranks partitions from one decision round to the next (ParSync section 5.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from schedulers.interface import PartitionRanking
+from shared_state.errors import AgoraError
+
+STRATEGIES = ("optimistic", "quality_first", "latency_first", "adaptive")
+
+
+class Strategy(Protocol):
+    def ranking(self, delay_average_us: int) -> PartitionRanking:
+        """The ranking for a batch begun when the agent's average scheduling delay is `delay_average_us`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FixedStrategy:
+    """Optimistic, quality-first or latency-first throughout."""
+
+    fixed: PartitionRanking
+
+    def ranking(self, delay_average_us: int) -> PartitionRanking:
+        return self.fixed
+
+
+@dataclass(frozen=True, slots=True)
+class AdaptiveStrategy:
+    """Quality-first while the average delay is below tau, else latency-first."""
+
+    tau_us: int
+
+    def ranking(self, delay_average_us: int) -> PartitionRanking:
+        return PartitionRanking.LATENCY_FIRST if delay_average_us >= self.tau_us else PartitionRanking.QUALITY_FIRST
+
+
+def make_strategy(name: str, tau_us: int) -> Strategy:
+    """The strategy a configuration names. Raises AgoraError for an unknown name."""
+    fixed = {
+        "optimistic": PartitionRanking.OPTIMISTIC,
+        "quality_first": PartitionRanking.QUALITY_FIRST,
+        "latency_first": PartitionRanking.LATENCY_FIRST,
+    }
+    if name in fixed:
+        return FixedStrategy(fixed[name])
+    if name == "adaptive":
+        if tau_us <= 0:
+            raise AgoraError(f"tau_us: {tau_us} is not positive; adaptive switches when the average delay reaches it")
+        return AdaptiveStrategy(tau_us)
+    raise AgoraError(f"strategy: unknown '{name}', expected one of {', '.join(STRATEGIES)}")
+
+
+@dataclass(slots=True)
+class DelayAverage:
+    """Exponential moving average of the scheduling delay in fixed point: integers only, so every machine switches at the same task.
+
+    One fully committed batch weighs `coefficient_permille`; a part of a batch weighs its share. Kept in units of 2**-FRACTION microseconds.
+    """
+
+    coefficient_permille: int
+    scaled: int = 0
+
+    FRACTION = 16
+
+    @property
+    def us(self) -> int:
+        return self.scaled >> self.FRACTION
+
+    def add(self, delay_sum_us: int, committed: int, batch_size: int) -> None:
+        """`committed` tasks of a batch of `batch_size` had delays that sum to `delay_sum_us`."""
+        if committed <= 0:
+            return
+        mean_scaled = (delay_sum_us << self.FRACTION) // committed
+        numerator = self.coefficient_permille * min(committed, batch_size)
+        self.scaled += (mean_scaled - self.scaled) * numerator // (1000 * batch_size)

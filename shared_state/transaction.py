@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,9 +40,9 @@ class Reason(IntEnum):
     STALE = 1  # the machine's sequence number moved since the view was synced
     FULL = 2  # the request does not fit what is free
     MACHINE_DOWN = 3
-    EVICTED = 4  # a victim this claim counted on is gone or is not its to evict
+    EVICTED = 4  # does not fit, and a victim named on its machine is gone or is another scheduler's
     GANG = 5  # fitted, but another claim of its gang did not
-    DUPLICATE = 6  # the task is placed already
+    DUPLICATE = 6  # the task is placed already, or has run to its end
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,8 @@ class Transaction:
     sequence: 1, 2, ... per scheduler. task: int64[k]; machine: int32[k]; request: int64[k, R]; synced_us: int64[k], the cell time of the
     state the claim was planned on (its partition's last sync): ages are differences of the cell's time. gang: int64[k], or None (all
     NO_GANG). seqnum: uint32[k], the machine's sequence number as seen; None under RESOURCE_FIT. evict: int64[e], allocation ids
-    that end first so that the claims fit; None for no eviction.
+    of this scheduler that end first so that the claims fit, but only if claims that rely on them are accepted: the claim that places the
+    victim's own task anew, else any claim on its machine (none made: it ends). None for no eviction.
     """
 
     scheduler: int
@@ -109,3 +112,48 @@ class PartitionDelta:
     used: NDArray[np.signedinteger]
     up: NDArray[np.bool_]
     seqnum: NDArray[np.uint32] | None
+
+
+# dtypes of an encoded delta, by width: little-endian on the wire.
+_ROW_DTYPES = {2: np.dtype("<u2"), 4: np.dtype("<u4")}
+_USED_DTYPES = {1: np.dtype("<i1"), 2: np.dtype("<i2"), 4: np.dtype("<i4"), 8: np.dtype("<i8")}
+
+EncodedDelta = tuple[int, int, int, int, int, int, bytes, bytes, bytes, bytes | None]
+
+
+def encode_delta(delta: PartitionDelta) -> EncodedDelta:
+    """A delta as integers and bytes (msgpack can pack it): partition, versions, time, row and used widths, row, used, up bits, seqnum."""
+    return (
+        delta.partition,
+        delta.from_version,
+        delta.to_version,
+        delta.at_us,
+        delta.row.itemsize,
+        delta.used.itemsize,
+        delta.row.tobytes(),
+        delta.used.tobytes(),
+        np.packbits(delta.up).tobytes(),
+        None if delta.seqnum is None else delta.seqnum.tobytes(),
+    )
+
+
+def decode_delta(encoded: Sequence[Any], dimensions: int) -> PartitionDelta:
+    """The inverse of encode_delta; the arrays are read-only. ValueError if the parts do not fit together."""
+    try:
+        partition, from_version, to_version, at_us, row_bytes, used_bytes, row, used, up, seqnum = encoded
+        rows = np.frombuffer(row, _ROW_DTYPES[row_bytes])
+        count = len(rows)
+        if len(up) != (count + 7) // 8:
+            raise ValueError("the number of up bits is not that of the rows")
+        return PartitionDelta(
+            partition,
+            from_version,
+            to_version,
+            at_us,
+            rows,
+            np.frombuffer(used, _USED_DTYPES[used_bytes]).reshape(count, dimensions),
+            np.unpackbits(np.frombuffer(up, np.uint8), count=count).view(np.bool_),
+            None if seqnum is None else np.frombuffer(seqnum, np.dtype("<u4")).reshape(count),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"encoded delta: malformed ({error})") from error

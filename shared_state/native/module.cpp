@@ -10,7 +10,6 @@ void bind_random(nanobind::module_& module);
 #endif
 
 NB_MODULE(_native, module) {
-    static_cast<void>(module);
 #ifdef AGORA_HAVE_CELL
     bind_cell(module);
 #endif

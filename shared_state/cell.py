@@ -1,0 +1,226 @@
+"""The master cell: what is true, and the only place where it changes."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shared_state import _native
+from shared_state.errors import AgoraError
+from shared_state.partition import Partitioning
+from shared_state.tasks import CellSpec, Int32, Int64
+from shared_state.transaction import CommitMode, CommitResult, ConflictCheck, PartitionDelta, Transaction
+
+MAX_DIMENSIONS = 8
+MAX_CAPACITY = 1 << 40
+MAX_OVERCOMMIT_PERMILLE = 1_000_000  # limits stay within the 2^50 of native/cell.hpp
+NO_EVICTIONS: Int64 = np.zeros(0, np.int64)
+NO_EVICTIONS.flags.writeable = False
+
+_CHECKPOINT_MAGIC = b"agora cell 1\n"
+_DIGEST_BYTES = 16
+_SIGNED = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
+_UNSIGNED = {2: np.uint16, 4: np.uint32}
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """n allocations, columnar: ended ones, or as they stand.
+
+    task, allocation: int64[n]. machine, owner: int32[n]. request: int64[n, R]. version: int64[n], the version of the machine's
+    partition after the call: a view synced to at least it has seen them end.
+    """
+
+    task: Int64
+    machine: Int32
+    allocation: Int64
+    owner: Int32
+    request: Int64
+    version: Int64
+
+    def __len__(self) -> int:
+        return len(self.task)
+
+
+class Cell:
+    """The master state, columnar in C++ (native/cell.hpp states its invariants). Not thread-safe.
+
+    used: int64[M, R], seqnum: uint32[M], up: bool[M], versions: int64[P] are read-only views of the live state.
+    A call that raises has changed nothing. ValueError names the argument and row that is wrong.
+    """
+
+    def __init__(self, spec: CellSpec, partitioning: Partitioning) -> None:
+        """An empty cell with every machine up. AgoraError if the spec is malformed or the partitioning is of another cell."""
+        _check_spec(spec, partitioning)
+        self.spec = spec
+        self.partitioning = partitioning
+        self._dimensions = len(spec.dimensions)
+        limit = np.ascontiguousarray(spec.limit)
+        self._native = _native.Cell(limit, partitioning.offsets, self._dimensions)
+        self._show()
+
+    def _show(self) -> None:
+        self.used: Int64 = self._native.used
+        self.seqnum: NDArray[np.uint32] = self._native.seqnum
+        self.up: NDArray[np.bool_] = self._native.up
+        self.versions: Int64 = self._native.versions
+
+    def commit(self, transaction: Transaction, now_us: int) -> CommitResult:
+        """Decide a transaction (native/commit.cpp states the order and what becomes of groups and victims).
+
+        A claim is judged, in this order, MACHINE_DOWN, DUPLICATE (its task is placed, or was released: it has run), STALE (under
+        SEQUENCE_NUMBER: the machine's number differs from what it was before this transaction), FULL or EVICTED (it does not fit, and a
+        victim named on its machine is gone or not this scheduler's). In a gang group that fails the claims that fitted are GANG.
+        """
+        t = transaction
+        k = len(t.task)
+        if t.check == ConflictCheck.SEQUENCE_NUMBER:
+            if t.seqnum is None:
+                raise ValueError("transaction.seqnum: expected under SEQUENCE_NUMBER")
+            seqnum = t.seqnum
+        else:
+            seqnum = None
+        reason = np.empty(k, np.int8)
+        allocation = np.empty(k, np.int64)
+        rival = np.empty(k, np.int32)
+        age_us = np.empty(k, np.int64)
+        version = np.empty(k, np.int64)
+        evict = t.evict
+        evicted = NO_EVICTIONS if evict is None else np.empty(len(evict), np.int64)
+        ended = self._native.commit(
+            t.scheduler,
+            t.task,
+            t.machine,
+            t.request,
+            t.synced_us,
+            t.mode == CommitMode.ALL_OR_NOTHING,
+            t.gang,
+            seqnum,
+            evict,
+            now_us,
+            reason,
+            allocation,
+            rival,
+            age_us,
+            version,
+            evicted,
+        )
+        return CommitResult(t.sequence, reason, allocation, rival, age_us, version, evicted[:ended])
+
+    def release(self, allocation: Int64, owner: Int32 | None, now_us: int) -> Released:
+        """End allocations whose tasks have run; the cell never places these tasks again. Idempotent.
+
+        allocation: int64[n]; owner: int32[n], or None to ask no owner. Ids that are not live or owned otherwise are skipped; the
+        answer holds those really released, in order.
+        """
+        out = self._columns(len(allocation))
+        return _head(out, self._native.release(allocation, owner, out))
+
+    def load(self, task: Int64, machine: Int32, request: Int64, owner: Int32) -> Int64:
+        """Place an initial state; int64[n] allocation ids. Machines may exceed their limit (grandfathered: they take no claim)."""
+        allocation = np.empty(len(task), np.int64)
+        self._native.load(task, machine, request, owner, allocation)
+        return allocation
+
+    def set_machines(self, machine: Int32, up: NDArray[np.bool_], now_us: int) -> Released:
+        """Take machines down or up (int32[n], bool[n], in order; no-ops allowed). Answers what ran on those that went down."""
+        out = self._columns(self._native.live)
+        return _head(out, self._native.set_machines(machine, up, out))
+
+    def allocations(self, owner: int | None = None) -> Released:
+        """Live allocations of one owner, or of all, in the order of their slots."""
+        out = self._columns(self._native.live)
+        return _head(out, self._native.allocations(-1 if owner is None else owner, out))
+
+    def describe(self, allocation: Int64) -> Released:
+        """Records of allocations that are live or were ended by the last call (as CommitResult.evicted). ValueError for others."""
+        out = self._columns(len(allocation))
+        self._native.describe(allocation, out)
+        return Released(*out)
+
+    def delta_since(self, partition: int, version: int, now_us: int, with_seqnum: bool) -> PartitionDelta:
+        """Rows of a partition changed after `version`; all of them for 0. ValueError if the partition is not at `version` yet."""
+        native = self._native
+        scan = native.scan(partition, version)
+        count = scan.count
+        row: NDArray[np.unsignedinteger] = np.empty(count, _UNSIGNED[scan.row_bytes])
+        used: NDArray[np.signedinteger] = np.empty((count, self._dimensions), _SIGNED[scan.used_bytes])
+        up = np.empty(count, np.bool_)
+        seqnum = np.empty(count, np.uint32) if with_seqnum else None
+        native.write_delta(scan, row, used, up, seqnum)
+        return PartitionDelta(partition, version, int(self.versions[partition]), now_us, row, used, up, seqnum)
+
+    def snapshot(self, partition: int, now_us: int, with_seqnum: bool) -> PartitionDelta:
+        """All rows of a partition."""
+        return self.delta_since(partition, 0, now_us, with_seqnum)
+
+    def checkpoint(self) -> bytes:
+        """The whole state. The spec and the partitioning are not part of it, but restore() refuses others."""
+        state: bytes = self._native.checkpoint()
+        body = _shape_digest(self.spec, self.partitioning) + state
+        return _CHECKPOINT_MAGIC + _digest(body) + body
+
+    @classmethod
+    def restore(cls, spec: CellSpec, partitioning: Partitioning, checkpoint: bytes) -> Cell:
+        """The cell a checkpoint was taken of; it continues exactly as that one would. AgoraError if it is damaged or of another cell."""
+        start = len(_CHECKPOINT_MAGIC)
+        digest, body = checkpoint[start : start + _DIGEST_BYTES], checkpoint[start + _DIGEST_BYTES :]
+        if checkpoint[:start] != _CHECKPOINT_MAGIC or digest != _digest(body):
+            raise AgoraError("cell checkpoint: damaged, or written by another version")
+        if body[:_DIGEST_BYTES] != _shape_digest(spec, partitioning):
+            raise AgoraError("cell checkpoint: taken of another cell or another partitioning")
+        cell = cls(spec, partitioning)
+        try:
+            cell._native.restore(body[_DIGEST_BYTES:])
+        except ValueError as error:
+            raise AgoraError(f"cell {error}") from error
+        cell._show()
+        return cell
+
+    def state_digest(self) -> bytes:
+        """blake2b-128 of the state: equal for cells that will answer everything alike."""
+        return _digest(self._native.checkpoint())
+
+    def _columns(self, n: int) -> tuple[Any, ...]:
+        return (
+            np.empty(n, np.int64),
+            np.empty(n, np.int32),
+            np.empty(n, np.int64),
+            np.empty(n, np.int32),
+            np.empty((n, self._dimensions), np.int64),
+            np.empty(n, np.int64),
+        )
+
+
+def _head(columns: tuple[Any, ...], n: int) -> Released:
+    return Released(*(column[:n] for column in columns))
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=_DIGEST_BYTES).digest()
+
+
+def _shape_digest(spec: CellSpec, partitioning: Partitioning) -> bytes:
+    hashed = hashlib.blake2b("\0".join(spec.dimensions).encode(), digest_size=_DIGEST_BYTES)
+    hashed.update(np.ascontiguousarray(spec.limit).tobytes())
+    hashed.update(partitioning.offsets.tobytes())
+    return hashed.digest()
+
+
+def _check_spec(spec: CellSpec, partitioning: Partitioning) -> None:
+    dimensions = len(spec.dimensions)
+    if not 1 <= dimensions <= MAX_DIMENSIONS:
+        raise AgoraError(f"cell: expected 1 to {MAX_DIMENSIONS} resource dimensions, got {dimensions}")
+    if spec.capacity.ndim != 2 or spec.capacity.shape[1] != dimensions or not len(spec.capacity):
+        raise AgoraError(f"cell capacity: expected [machines, {dimensions}], got {list(spec.capacity.shape)}")
+    if (spec.capacity < 0).any() or (spec.capacity > MAX_CAPACITY).any():
+        raise AgoraError(f"cell capacity: expected amounts in 0..{MAX_CAPACITY}")
+    permille = spec.overcommit_permille
+    if permille.shape != (dimensions,) or (permille < 0).any() or (permille > MAX_OVERCOMMIT_PERMILLE).any():
+        raise AgoraError(f"cell overcommit_permille: expected {dimensions} factors in 0..{MAX_OVERCOMMIT_PERMILLE}")
+    if partitioning.machines != spec.machines:
+        raise AgoraError(f"partitioning: of {partitioning.machines} machines, the cell has {spec.machines}")

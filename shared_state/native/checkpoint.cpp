@@ -1,0 +1,90 @@
+// The cell's state as bytes: a header (shape), then each column as its length (u64) and its bytes. Little-endian.
+#include <bit>
+#include <cstring>
+#include <stdexcept>
+#include <type_traits>
+
+#include "cell.hpp"
+
+namespace agora {
+
+static_assert(std::endian::native == std::endian::little, "checkpoints are little-endian");
+static_assert(sizeof(Allocation) == 24 && std::has_unique_object_representations_v<Allocation>);
+
+namespace {
+
+struct Writer {
+    std::string bytes;
+
+    template <class T> void operator()(std::vector<T>& column) {
+        const uint64_t length = column.size();
+        bytes.append(reinterpret_cast<const char*>(&length), sizeof length);
+        bytes.append(reinterpret_cast<const char*>(column.data()), length * sizeof(T));
+    }
+};
+
+struct Reader {
+    std::span<const char> bytes;
+
+    template <class T> void operator()(std::vector<T>& column) {
+        uint64_t length = 0;
+        read(&length, sizeof length);
+        if (length > bytes.size() / sizeof(T)) throw std::invalid_argument("checkpoint: truncated");
+        column.resize(length);
+        read(column.data(), length * sizeof(T));
+    }
+
+    void read(void* to, size_t size) {
+        if (size > bytes.size()) throw std::invalid_argument("checkpoint: truncated");
+        if (size) std::memcpy(to, bytes.data(), size);
+        bytes = bytes.subspan(size);
+    }
+};
+
+}  // namespace
+
+template <class Archive> void Cell::archive(Archive& archive) {
+    archive(used_);
+    archive(seqnum_);
+    archive(up_);
+    archive(rival_);
+    archive(changed_);
+    archive(versions_);
+    archive(placed_);
+    archive(loaded_);
+    slab_.archive(archive);
+}
+
+std::string Cell::checkpoint() {
+    std::vector<uint64_t> shape{machines(), dimensions_, partitions()};
+    while (!placed_.empty() && placed_.back() == 0) placed_.pop_back();  // canonical: not how much room there was
+    Writer writer;
+    writer.bytes.reserve(machines() * (dimensions_ * 8 + 24) + placed_.size() * 8 + slab_.slots() * (28 + dimensions_ * 8) + 256);
+    writer(shape);
+    archive(writer);
+    return std::move(writer.bytes);
+}
+
+void Cell::restore(std::span<const char> bytes) {
+    const std::vector<uint64_t> shape{machines(), dimensions_, partitions()};
+    Reader reader{bytes};
+    std::vector<uint64_t> found;
+    reader(found);
+    if (found != shape) throw std::invalid_argument("checkpoint: of a cell with another number of machines, dimensions or partitions");
+    archive(reader);
+    if (used_.size() != machines() * dimensions_ || seqnum_.size() != machines() || up_.size() != changed_.size() ||
+        rival_.size() != machines() || changed_.size() != partition_of_.size() || versions_.size() != touched_.size() ||
+        loaded_.size() != 1 || !slab_.settle() || !reader.bytes.empty()) {
+        throw std::invalid_argument("checkpoint: columns do not fit together");
+    }
+    const auto known = static_cast<int64_t>(placed_.size() * 64);
+    for (uint32_t slot = 0; slot < slab_.slots(); ++slot) {
+        const Allocation& record = slab_[slot];
+        if (record.machine < 0 || static_cast<size_t>(record.machine) >= partition_of_.size() || record.task < 0 || record.task >= kMaxTasks ||
+            (record.live && record.task >= known)) {
+            throw std::invalid_argument("checkpoint: an allocation out of range");
+        }
+    }
+}
+
+}  // namespace agora

@@ -115,8 +115,8 @@ class PartitionDelta:
 
 
 # dtypes of an encoded delta, by width: little-endian on the wire.
-_ROW_DTYPES = {2: np.dtype("<u2"), 4: np.dtype("<u4")}
-_USED_DTYPES = {1: np.dtype("<i1"), 2: np.dtype("<i2"), 4: np.dtype("<i4"), 8: np.dtype("<i8")}
+_ROW_DTYPES: dict[int, np.dtype[Any]] = {2: np.dtype("<u2"), 4: np.dtype("<u4")}
+_USED_DTYPES: dict[int, np.dtype[Any]] = {1: np.dtype("<i1"), 2: np.dtype("<i2"), 4: np.dtype("<i4"), 8: np.dtype("<i8")}
 
 EncodedDelta = tuple[int, int, int, int, int, int, bytes, bytes, bytes, bytes | None]
 

@@ -1,0 +1,304 @@
+"""The Google 2011 cluster trace as a workload: real machines, the tasks running as the window opens, real arrivals, ends and removals.
+
+Run time 0 is trace time 600 s, where the trace window opens; part 0 goes on for 5,011 s. What the trace does not say, and what is done:
+- Tasks running at 0 are the initial placement, with the run time that remains. Their machines may hold more than `slots` of them: then those of
+  lowest priority (ties: highest job, index) start pending. So do tasks whose machine is empty, unknown or down. All are counted in facts.
+- Run times: see google2011_tasks. A task whose run time is unknown is a service (Firmament's simulator tells services that way, though its paper
+  says by priority): it runs past the end and has no input data.
+- Machines that appear later are rows that go down at 0. Racks: machines_per_rack machines by machine id, whenever they appear (the trace
+  has no topology; the last rack may be smaller). Capacities are those first stated; a machine without any has none (resources "requests").
+- Requests: parts per million of the largest machine, rounded to nearest; empty or zero requests count as 1 ppm.
+  Running tasks hold what their SCHEDULE row states, others ask what their first SUBMIT states; later changes are ignored.
+- Constraints ("different machines") are ignored and counted.
+- Input data and costs: see input_data; one preference set per batch task. Run times there are the trace's, before --speedup.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from experiments.workloads.google2011_machines import TraceMachines, trace_machines
+from experiments.workloads.google2011_tables import read_trace
+from experiments.workloads.google2011_tasks import UNKNOWN, WINDOW_START_US, TraceTasks, trace_tasks
+from experiments.workloads.input_data import WAITING_COST_PER_S, input_blocks, input_catalog
+from experiments.workloads.inspection import larger_than_every_machine
+from experiments.workloads.workload import InitialPlacement, MachineEvents, Phase, Workload
+from shared_state.errors import AgoraError
+from shared_state.random import Stream, stream_key
+from shared_state.tasks import NO_GANG, CellSpec, Int32, Int64, TaskBatch, TaskClass
+
+TRACE_PREFIX = "google2011"
+PPM = 1_000_000
+
+
+class Google2011Options(BaseModel):
+    """How to replay the trace."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    directory: Path = Field(
+        description="folder with machine_events/, task_events/, job_events/ and job_events_later.csv.gz"
+    )
+    speedup: int = Field(50, ge=1, le=1_000_000, description="divides all times and run times")
+    resources: str = Field(
+        "slots=13",
+        pattern=r"^(slots=[1-9][0-9]{0,5}|requests)$",
+        description="'slots=N': N slots per machine, one per task; 'requests': CPU and memory as requested",
+    )
+    overcommit: float | None = Field(
+        None,
+        gt=0,
+        le=1000,
+        description="with resources 'requests': claims fill a machine to this multiple of its capacity (unset: 2.0)",
+    )
+    duration_s: float | None = Field(
+        None, gt=0, description="run this long, in run time (unset, or longer than the trace: all of it)"
+    )
+    machines_per_rack: int = Field(
+        30, ge=1, description="machines of a rack, by machine id (Firmament's simulator: 30)"
+    )
+    batch_tasks: int = Field(
+        100, ge=1, description="largest batch: a job's tasks submitted together arrive in batches of at most this many"
+    )
+    batch_window_us: int = Field(
+        1_000,
+        ge=1,
+        le=1_000_000,
+        description="tasks of a job submitted in the same stretch of this length arrive together, at its last one",
+    )
+    preferred_permille: int = Field(
+        1000,
+        ge=1,
+        le=1000,
+        description="run time on a preferred machine, relative (1000: the trace's run times hold anywhere)",
+    )
+    unscheduled_margin: int = Field(
+        WAITING_COST_PER_S,
+        description="a task's cost of waiting exceeds that of running away from its data by this much (thousandths of Quincy's unit)",
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.overcommit is not None and self.resources != "requests":
+            raise ValueError("overcommit: only with resources 'requests'")
+        return self
+
+    @property
+    def slots(self) -> int | None:
+        """Slots per machine; None with resources 'requests'."""
+        return None if self.resources == "requests" else int(self.resources.removeprefix("slots="))
+
+
+def trace_directory(trace: str) -> Path:
+    """The folder named by --trace: `google2011:DIR`, or `google2011` for the one below $AGORA_TRACES. Raises AgoraError."""
+    kind, separator, folder = trace.partition(":")
+    if kind != TRACE_PREFIX or (separator and not folder):
+        raise AgoraError(f"--trace {trace}: expected {TRACE_PREFIX}:DIR")
+    if separator:
+        return Path(folder)
+    root = os.environ.get("AGORA_TRACES")
+    if not root:
+        raise AgoraError(f"--trace {trace}: name the folder ({TRACE_PREFIX}:DIR) or set AGORA_TRACES")
+    return Path(root) / TRACE_PREFIX
+
+
+def load(options: Google2011Options, seed: int) -> Workload:
+    """Read the trace. The seed moves only where input data lie. Raises AgoraError naming file and line of what cannot be read."""
+    trace = read_trace(options.directory)
+    tasks = trace_tasks(trace)
+    if len(tasks.job) == 0:
+        raise AgoraError(f"{options.directory}: no task in task_events runs or arrives inside the window")
+    last_us = int(trace.tasks.time_us[-1])
+    end_us = max(1, (last_us - WINDOW_START_US) // options.speedup + 1)
+    if options.duration_s is not None:
+        end_us = min(end_us, max(1, round(options.duration_s * 1e6)))
+    machines = trace_machines(trace.machines, WINDOW_START_US + end_us * options.speedup)
+    if not machines.up.any():
+        raise AgoraError(f"{options.directory}: no machine in machine_events is up when the window opens")
+    cell = _cell(options, machines)
+    timeline = _timeline(options, tasks, machines, end_us)
+
+    rows = np.concatenate([timeline.initial, timeline.arriving])
+    n = len(rows)
+    known = tasks.run_us[rows] != UNKNOWN
+    request, request_facts = _requests(options, tasks, rows)
+    preference = np.zeros(n, np.int32)
+    preference[known] = np.arange(1, int(known.sum()) + 1, dtype=np.int32)
+    blocks = input_blocks(tasks.run_us[rows[known]])
+    catalog = input_catalog(
+        blocks, cell.rack, options.unscheduled_margin, Stream(stream_key(seed, "google2011/input_data"))
+    )
+    batch = TaskBatch(
+        task=np.arange(n, dtype=np.int64),
+        job=tasks.job[rows],
+        request=request,
+        priority=tasks.priority[rows].astype(np.int32),
+        submit_us=np.concatenate([np.zeros(len(timeline.initial), np.int64), timeline.submit_us]),
+        preference=preference,
+        gang=np.broadcast_to(np.int64(NO_GANG), n),
+        task_class=np.where(known, np.int8(TaskClass.BATCH), np.int8(TaskClass.SERVICE)),
+    )
+    run_us = np.maximum((tasks.run_us[rows] + options.speedup // 2) // options.speedup, 1)
+    grandfathered = _above_the_limit(cell, timeline.initial_machine, request[: len(timeline.initial)])
+    return Workload(
+        name=TRACE_PREFIX,
+        cell=cell,
+        catalog=catalog,
+        tasks=batch,
+        duration_us=np.where(known, run_us, -1),
+        preferred_permille=options.preferred_permille,
+        arrival_us=timeline.submit_us[timeline.batch_offsets[:-1]],
+        arrival_offsets=timeline.batch_offsets,
+        arrival_rows=np.arange(len(timeline.initial), n, dtype=np.int64),
+        initial=InitialPlacement(np.arange(len(timeline.initial), dtype=np.int64), timeline.initial_machine),
+        machine_events=_machine_events(options, machines),
+        phases=(Phase(0, end_us, 0),),
+        end_us=end_us,
+        facts={
+            "speedup": options.speedup,
+            "resources": options.resources,
+            **machines.facts,
+            **tasks.facts,
+            **timeline.facts,
+            **request_facts,
+            **{f"machines_above_{name}_limit_at_start": count for name, count in grandfathered.items()},
+            "tasks_larger_than_every_machine": int(np.count_nonzero(larger_than_every_machine(cell, request))),
+            "input_blocks_gb": int(blocks.sum()),
+            "waiting_cost_per_s": WAITING_COST_PER_S,
+        },
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Timeline:
+    """Which tasks run at 0 and where; which arrive, in order of arrival, when (run time, int64 per arriving task) and in what batches."""
+
+    initial: Int64
+    initial_machine: Int32
+    arriving: Int64
+    submit_us: Int64
+    batch_offsets: Int64
+    facts: dict[str, int | float | str]
+
+
+def _timeline(options: Google2011Options, tasks: TraceTasks, machines: TraceMachines, end_us: int) -> _Timeline:
+    before = tasks.submit_us < WINDOW_START_US
+    at = np.minimum(np.searchsorted(machines.id, tasks.machine), len(machines.id) - 1)
+    in_cell = (machines.id[at] == tasks.machine) & machines.up[at]
+    no_machine = tasks.running & (tasks.machine == UNKNOWN)
+    elsewhere = tasks.running & ~no_machine & ~in_cell
+    placed = np.flatnonzero(tasks.running & in_cell)
+    placed = placed[np.lexsort((placed, -tasks.priority[placed], at[placed]))]
+    beyond = np.zeros(len(placed), np.bool_)
+    if options.slots is not None:
+        beyond = _rank_in_run(at[placed]) >= options.slots
+    initial = np.sort(placed[~beyond])
+
+    waits = before.copy()
+    waits[initial] = False
+    submit_us = np.where(before, 0, (tasks.submit_us - WINDOW_START_US) // options.speedup)
+    arrives = np.flatnonzero(waits | (~before & (submit_us < end_us)))
+    # One batch per job and stretch of time, at the time of its last task; those waiting at 0 come first, apart.
+    stretch = np.where(waits[arrives], -1, submit_us[arrives] // options.batch_window_us)
+    by_group = np.lexsort((arrives, stretch, tasks.job[arrives]))
+    arrives, stretch = arrives[by_group], stretch[by_group]
+    group = np.cumsum(_run_starts(tasks.job[arrives], stretch)) - 1
+    latest = np.zeros(int(group[-1]) + 1 if len(group) else 0, np.int64)
+    np.maximum.at(latest, group, submit_us[arrives])
+    by_time = np.argsort(latest[group], kind="stable")
+    arrives, group = arrives[by_time], group[by_time]
+    batch_starts = _rank_in_run(group) % options.batch_tasks == 0
+    return _Timeline(
+        initial=initial,
+        initial_machine=at[initial].astype(np.int32),
+        arriving=arrives,
+        submit_us=latest[group],
+        batch_offsets=np.append(np.flatnonzero(batch_starts), len(arrives)).astype(np.int64),
+        facts={
+            "tasks_running_in_trace_at_start": int(tasks.running.sum()),
+            "tasks_pending_without_machine_at_start": int(no_machine.sum()),
+            "tasks_pending_machine_not_in_cell_at_start": int(elsewhere.sum()),
+            "tasks_pending_beyond_slots_at_start": int(beyond.sum()),
+            "tasks_pending_at_start": int(waits.sum()),
+            "tasks_arriving_later": len(arrives) - int(waits.sum()),
+            "tasks_after_the_end_dropped": int(np.count_nonzero(~before & (submit_us >= end_us))),
+        },
+    )
+
+
+def _run_starts(*columns: Int64) -> NDArray[np.bool_]:
+    """bool[n]: where a run of rows equal in all columns begins."""
+    starts = np.zeros(len(columns[0]), np.bool_)
+    starts[:1] = True
+    for column in columns:
+        starts[1:] |= column[1:] != column[:-1]
+    return starts
+
+
+def _rank_in_run(key: Int64) -> Int64:
+    """int64[n]: position of each row in its run of equal keys."""
+    rows = np.arange(len(key), dtype=np.int64)
+    rank: Int64 = rows - np.maximum.accumulate(np.where(_run_starts(key), rows, 0))
+    return rank
+
+
+def _cell(options: Google2011Options, machines: TraceMachines) -> CellSpec:
+    count = len(machines.id)
+    if options.slots is not None:
+        dimensions: tuple[str, ...] = ("slots",)
+        capacity = np.full((count, 1), options.slots, np.int64)
+        permille = np.array([1000], np.int64)
+    else:
+        dimensions = ("cpu_ppm", "mem_ppm")
+        capacity = np.stack([_ppm(machines.cpu), _ppm(machines.mem)], axis=1)
+        factor = 2.0 if options.overcommit is None else options.overcommit
+        permille = np.full(2, max(1, round(factor * 1000)), np.int64)
+    rack = (np.arange(count, dtype=np.int64) // options.machines_per_rack).astype(np.int32)
+    return CellSpec(dimensions, capacity, rack, np.zeros(count, np.int64), permille)
+
+
+def _ppm(fraction: NDArray[np.float64]) -> Int64:
+    return np.rint(fraction * PPM).astype(np.int64)
+
+
+def _requests(options: Google2011Options, tasks: TraceTasks, rows: Int64) -> tuple[Int64, dict[str, int | float | str]]:
+    if options.slots is not None:
+        return np.broadcast_to(np.int64(1), (len(rows), 1)), {}
+    stated = np.stack([tasks.cpu[rows], tasks.mem[rows]], axis=1)
+    request = np.maximum(_ppm(np.nan_to_num(stated)), 1)
+    return request, {
+        "tasks_without_request": int(np.isnan(stated).any(axis=1).sum()),
+        "tasks_with_a_zero_request": int((stated == 0).any(axis=1).sum()),
+    }
+
+
+def _machine_events(options: Google2011Options, machines: TraceMachines) -> MachineEvents:
+    """Machines that appear later go down at 0; then the trace's changes. Two changes of a machine that fall together after division are kept
+    a microsecond apart, so that no time holds both."""
+    absent = np.flatnonzero(~machines.up)
+    at_us = (machines.changed_us - WINDOW_START_US) // options.speedup
+    latest: dict[int, int] = dict.fromkeys(absent.tolist(), 0)
+    for k, row in enumerate(machines.changed_row.tolist()):
+        at_us[k] = latest[row] = max(int(at_us[k]), latest.get(row, -1) + 1)
+    row = np.concatenate([absent, machines.changed_row])
+    time = np.concatenate([np.zeros(len(absent), np.int64), at_us])
+    up = np.concatenate([np.zeros(len(absent), np.bool_), machines.changed_up])
+    order = np.argsort(time, kind="stable")
+    return MachineEvents(time[order], row[order].astype(np.int32), up[order])
+
+
+def _above_the_limit(cell: CellSpec, machine: Int32, request: Int64) -> dict[str, int]:
+    """Machines loaded beyond their limit as the window opens, by dimension: they take no claim until they drain."""
+    above = {}
+    for dimension, name in enumerate(cell.dimensions):
+        used = np.zeros(cell.machines, np.int64)
+        np.add.at(used, machine, request[:, dimension])
+        above[name] = int(np.count_nonzero(used > cell.limit[:, dimension]))
+    return above

@@ -1,0 +1,165 @@
+"""From task events to tasks: when each was first submitted, where it ran as the window opened, and for how long it runs.
+
+The rules are Firmament's (its simulator's trace replay): only a task's first SUBMIT counts; its run time is the sum of all its attempts;
+later EVICT, FAIL and KILL, resubmissions and UPDATE rows are otherwise ignored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from experiments.workloads.google2011_tables import TaskEvent, Trace, is_end
+from shared_state.tasks import Int64
+
+WINDOW_START_US = 600_000_000  # the trace window opens here; time 0 in the files means "before"
+UNKNOWN = -1
+
+
+@dataclass(frozen=True, slots=True)
+class TraceTasks:
+    """One row per task, ascending by (job, index).
+
+    submit_us: first SUBMIT, trace time (below WINDOW_START_US: waiting or running as the window opens). machine: where it runs as the
+    window opens, trace machine id; UNKNOWN if the trace does not say; meaningful where running. run_us: the sum of its attempts
+    after the window opens, UNKNOWN if it never runs, or runs on past the end of part 0 in a job whose end is not in the trace.
+    cpu, mem: request, NaN if empty: of a running task that of the SCHEDULE in force (in the trace 36,000 of them were submitted with
+    another, or none), else that of the first SUBMIT. facts: what was ignored or estimated, for the report.
+    """
+
+    job: Int64
+    index: Int64
+    priority: Int64
+    submit_us: Int64
+    running: NDArray[np.bool_]
+    machine: Int64
+    run_us: Int64
+    cpu: NDArray[np.float64]
+    mem: NDArray[np.float64]
+    facts: dict[str, int | float | str]
+
+
+def trace_tasks(trace: Trace) -> TraceTasks:
+    """Reduce the trace's task events to tasks. A run still open at the end of part 0 is taken to end with its job, if the trace has the
+    job's end (an upper bound); else it runs past the end."""
+    rows = trace.tasks
+    # Columns by task, in time order within a task.
+    order = np.lexsort((np.arange(len(rows.job)), rows.index, rows.job))
+    job, index, event, time_us = rows.job[order], rows.index[order], rows.event[order], rows.time_us[order]
+    begins = np.ones(len(order), np.bool_)
+    begins[1:] = (job[1:] != job[:-1]) | (index[1:] != index[:-1])
+    task = np.cumsum(begins) - 1
+    tasks = int(task[-1]) + 1 if len(task) else 0
+
+    submission = (event == TaskEvent.SUBMIT) | (
+        event == TaskEvent.SCHEDULE
+    )  # a SCHEDULE stands in for a missing SUBMIT
+    first = _first_row_of(task, submission, tasks)
+    first_submit = _first_row_of(task, event == TaskEvent.SUBMIT, tasks)
+    resubmitted = int(np.count_nonzero(event == TaskEvent.SUBMIT)) - int(np.count_nonzero(first_submit >= 0))
+
+    attempts = _alternating(task, event)
+    starts = event[attempts] == TaskEvent.SCHEDULE
+    begun, ended = attempts[starts], attempts[~starts]
+    # Each attempt's end is the next kept row; an attempt without one is its task's last.
+    closed = np.zeros(len(attempts), np.bool_)
+    closed[:-1] = starts[:-1] & ~starts[1:]
+    clipped = np.maximum(time_us, WINDOW_START_US)
+    run_us = np.zeros(tasks, np.int64)
+    np.add.at(run_us, task[ended], clipped[ended])
+    np.subtract.at(run_us, task[attempts[closed]], clipped[attempts[closed]])
+    open_row = attempts[starts & ~closed]
+    open_task = task[open_row]
+    job_end = _job_end(trace, job[open_row])
+    bounded = job_end > clipped[open_row]
+    run_us[open_task] += np.where(bounded, job_end - clipped[open_row], 0)
+    unknown = np.zeros(tasks, np.bool_)
+    unknown[open_task[~bounded]] = True
+    unknown[np.bincount(task[begun], minlength=tasks) == 0] = True
+    never_ran = int(np.count_nonzero(np.bincount(task[begun], minlength=tasks) == 0))
+    run_us[unknown] = UNKNOWN
+
+    running, at_open = _running_as_window_opens(task, event, time_us, attempts, tasks)
+    machine = np.full(tasks, UNKNOWN, np.int64)
+    machine[running] = rows.machine[order[at_open[running]]]
+    over = _over_before_window(task, event, time_us, tasks) & ~running
+    keep = np.flatnonzero((first >= 0) & ~over)
+    chosen = order[first[keep]]
+    in_force = order[np.where(running, at_open, first)[keep]]
+    facts: dict[str, int | float | str] = {
+        "trace_rows_after_the_end_dropped": trace.dropped_rows,
+        "tasks_without_submit": int(np.count_nonzero((first >= 0) & (first_submit < 0))),
+        "tasks_never_submitted_dropped": int(np.count_nonzero(first < 0)),
+        "tasks_over_before_the_window_dropped": int(np.count_nonzero(over & (first >= 0))),
+        "resubmissions_ignored": resubmitted,
+        "task_updates_ignored": int(np.count_nonzero(event >= TaskEvent.UPDATE_PENDING)),
+        "runs_ended": int(closed.sum()),
+        "runs_open_at_end": len(open_row),
+        "runs_open_ended_with_their_job": int(np.count_nonzero(bounded)),
+        "tasks_never_run": never_ran,
+        "tasks_on_different_machines_ignored": int(np.count_nonzero(rows.different_machines[chosen] == 1)),
+    }
+    return TraceTasks(
+        job=rows.job[chosen],
+        index=rows.index[chosen],
+        priority=rows.priority[chosen],
+        submit_us=rows.time_us[chosen],
+        running=running[keep],
+        machine=machine[keep],
+        run_us=run_us[keep],
+        cpu=rows.cpu[in_force],
+        mem=rows.mem[in_force],
+        facts=facts,
+    )
+
+
+def _first_row_of(task: Int64, wanted: NDArray[np.bool_], tasks: int) -> Int64:
+    """int64[tasks]: the first row of each task among `wanted`, -1 if none."""
+    first = np.full(tasks, -1, np.int64)
+    rows = np.flatnonzero(wanted)[::-1]
+    first[task[rows]] = rows  # the last assignment, that of the earliest row, stands
+    return first
+
+
+def _alternating(task: Int64, event: Int64) -> Int64:
+    """Rows of SCHEDULE and end events that change whether a task runs: of repeated SCHEDULEs the first, of repeated ends the first, and
+    no end before a SCHEDULE (a task killed while it waits)."""
+    rows = np.flatnonzero((event == TaskEvent.SCHEDULE) | is_end(event))
+    schedules = event[rows] == TaskEvent.SCHEDULE
+    same_task = np.zeros(len(rows), np.bool_)
+    same_task[1:] = task[rows[1:]] == task[rows[:-1]]
+    before = np.zeros(len(rows), np.bool_)  # did the previous row leave the task running?
+    before[1:] = same_task[1:] & schedules[:-1]
+    changed: Int64 = rows[schedules != before]
+    return changed
+
+
+def _running_as_window_opens(
+    task: Int64, event: Int64, time_us: Int64, attempts: Int64, tasks: int
+) -> tuple[NDArray[np.bool_], Int64]:
+    """bool[tasks]: the last change before the window is a SCHEDULE; int64[tasks]: that change's row (-1 if none)."""
+    last = np.full(tasks, -1, np.int64)
+    before = attempts[time_us[attempts] < WINDOW_START_US]
+    last[task[before]] = before
+    running = np.zeros(tasks, np.bool_)
+    known = last >= 0
+    running[known] = event[last[known]] == TaskEvent.SCHEDULE
+    return running, last
+
+
+def _over_before_window(task: Int64, event: Int64, time_us: Int64, tasks: int) -> NDArray[np.bool_]:
+    """bool[tasks]: the last event is an end, and it lies before the window."""
+    last = np.full(tasks, -1, np.int64)
+    last[task] = np.arange(len(task))
+    over: NDArray[np.bool_] = is_end(event[last]) & (time_us[last] < WINDOW_START_US)
+    return over
+
+
+def _job_end(trace: Trace, job: Int64) -> Int64:
+    """int64[n]: when the jobs end, -1 where the trace does not say."""
+    if len(trace.ended_job) == 0:
+        return np.full(len(job), -1, np.int64)
+    at = np.minimum(np.searchsorted(trace.ended_job, job), len(trace.ended_job) - 1)
+    return np.where(trace.ended_job[at] == job, trace.job_end_us[at], -1)

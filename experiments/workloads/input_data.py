@@ -1,0 +1,118 @@
+"""Where batch tasks' input data lie, and what it costs to run elsewhere: Firmament's input-data model with Quincy's transfer costs.
+
+The model (Firmament's simulator): a task's run time of h hours is the quantile y = 1 - 0.298 h^-0.2627; its input is 64 MB if y <= 0.5, else
+2^((y - 0.5) log2(320) / 0.5) * 64 MB, rounded up to blocks of 1 GB, at most 20. Each block has three replicas on distinct machines: two
+in one rack, one in another. A machine or rack that holds at least a tenth of the input is preferred (Quincy). Machines hold up to 12,288 blocks
+in Firmament; the trace needs about a hundredth of that, so the bound is not modelled.
+
+Cost (integers, COST_PER_GB = 1000 to one of Quincy's): per GB read 0 from the machine itself, 1000 from its rack, 2000 from another rack.
+A rack's cost is that of its worst machine: one that holds nothing itself.
+"""
+
+from __future__ import annotations
+
+from decimal import Context, Decimal
+from functools import cache
+
+import numpy as np
+
+from experiments.workloads.draws import draw_below
+from shared_state.random import Stream
+from shared_state.tasks import Int32, Int64, PreferenceCatalog
+
+COST_PER_GB = 1000
+# Firmament prices waiting at 0.5 per second, on the scale of COST_PER_GB.
+WAITING_COST_PER_S = COST_PER_GB // 2
+BLOCKS_MAX = 20
+# A machine or rack is preferred if it holds at least 1 / PREFERRED_PART of the input (Firmament section 7; 14 % and 2 % in its Fig. 15).
+PREFERRED_PART = 10
+_HOUR_US = 3_600_000_000
+
+
+@cache
+def run_time_limits_us() -> tuple[int, ...]:
+    """Longest run time, in microseconds, whose input fits 1, 2, ... BLOCKS_MAX - 1 blocks.
+
+    The model inverted, by correctly rounded decimal arithmetic: b GB is reached at y = 0.5 + 0.5 log_320(16 b), h = (0.298 / (1 - y))^(1 / 0.2627).
+    """
+    context = Context(prec=40)
+    limits = []
+    for blocks in range(1, BLOCKS_MAX):
+        quantile = Decimal("0.5") + context.divide(context.ln(Decimal(16 * blocks)), context.ln(Decimal(320))) / 2
+        hours = context.power(
+            context.divide(Decimal("0.298"), 1 - quantile), context.divide(Decimal(1), Decimal("0.2627"))
+        )
+        limits.append(int(hours * _HOUR_US))
+    return tuple(limits)
+
+
+def input_blocks(run_us: Int64) -> Int64:
+    """int64[n]: blocks of 1 GB that tasks of these run times read."""
+    blocks: Int64 = 1 + np.searchsorted(np.array(run_time_limits_us(), np.int64), run_us, side="left")
+    return blocks
+
+
+def place_replicas(rack: Int32, blocks: int, stream: Stream) -> Int32:
+    """int32[blocks, 3]: machines of each block's replicas, distinct if the cell has three machines: the first uniform, the second in its
+    rack (anywhere else if the rack has one machine), the third in another rack (anywhere else if there is one rack)."""
+    machines = len(rack)
+    first = stream.integers(blocks, machines)
+    low = np.searchsorted(rack, rack[first], side="left")
+    high = np.searchsorted(rack, rack[first], side="right")
+    size = high - low
+    near = low + (first - low + 1 + draw_below(stream, np.maximum(size - 1, 1))) % size
+    if machines > 1:
+        lone = size == 1
+        near[lone] = (first[lone] + 1 + draw_below(stream, np.full(int(lone.sum()), machines - 1))) % machines
+    outside = np.where(size < machines, machines - size, machines)  # one rack: no outside, any machine
+    far = (high + draw_below(stream, outside)) % machines
+    for _ in range(2):
+        clash = (far == first) | (far == near)
+        far[clash] = (far[clash] + 1) % machines
+    return np.stack([first, near, far], axis=1).astype(np.int32)
+
+
+def input_catalog(blocks: Int64, rack: Int32, unscheduled_margin: int, stream: Stream) -> PreferenceCatalog:
+    """The catalog with set k + 1 for the k-th input (blocks int64[k]), its replicas placed by the stream; rack int32[M] is the cell's.
+
+    Waiting costs unscheduled_margin more than running away from the data (not below 0).
+    """
+    sets, machines = len(blocks), len(rack)
+    racks = int(rack[-1]) + 1
+    replica = place_replicas(rack, int(blocks.sum()), stream)
+    of_block = np.repeat(np.arange(sets, dtype=np.int64), blocks)
+    # Blocks each (input, rack) holds: a block counts once in a rack though two replicas lie there.
+    home = np.sort(rack[replica].astype(np.int64), axis=1)
+    fresh = np.ones(home.shape, np.bool_)
+    fresh[:, 1:] = home[:, 1:] != home[:, :-1]
+    rack_key, rack_blocks = np.unique((of_block[:, None] * racks + home)[fresh], return_counts=True)
+    host = np.sort(replica.astype(np.int64), axis=1)
+    distinct = np.ones(host.shape, np.bool_)
+    distinct[:, 1:] = host[:, 1:] != host[:, :-1]
+    machine_key, machine_blocks = np.unique((of_block[:, None] * machines + host)[distinct], return_counts=True)
+
+    machine_set, machine = np.divmod(machine_key, machines)
+    near = rack_blocks[np.searchsorted(rack_key, machine_set * racks + rack[machine])]
+    machine_cost = COST_PER_GB * ((near - machine_blocks) + 2 * (blocks[machine_set] - near))
+    rack_set, listed_rack = np.divmod(rack_key, racks)
+    rack_cost = COST_PER_GB * (2 * blocks[rack_set] - rack_blocks)
+    machine_kept = machine_blocks * PREFERRED_PART >= blocks[machine_set]
+    rack_kept = rack_blocks * PREFERRED_PART >= blocks[rack_set]
+    elsewhere = np.concatenate([np.zeros(1, np.int64), 2 * COST_PER_GB * blocks])
+    unscheduled = np.maximum(elsewhere + unscheduled_margin, 0)
+    unscheduled[0] = 0
+    return PreferenceCatalog(
+        machine_offsets=_offsets(machine_set[machine_kept], sets),
+        machine=machine[machine_kept].astype(np.int32),
+        machine_cost=machine_cost[machine_kept],
+        rack_offsets=_offsets(rack_set[rack_kept], sets),
+        rack=listed_rack[rack_kept].astype(np.int32),
+        rack_cost=rack_cost[rack_kept],
+        elsewhere_cost=elsewhere,
+        unscheduled_cost=unscheduled,
+    )
+
+
+def _offsets(of_input: Int64, sets: int) -> Int64:
+    """int64[sets + 2]: CSR offsets with the empty set 0 in front."""
+    return np.concatenate([np.zeros(2, np.int64), np.cumsum(np.bincount(of_input, minlength=sets))]).astype(np.int64)

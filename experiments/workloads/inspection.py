@@ -1,0 +1,232 @@
+"""What a workload holds (`describe`) and whether it keeps its contract (`validate`)."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from experiments.workloads.workload import Workload
+from shared_state.tasks import CellSpec, Int64, PreferenceCatalog, TaskBatch, TaskClass
+
+PERCENTILES = (10, 50, 90, 99)
+
+
+def larger_than_every_machine(cell: CellSpec, request: Int64) -> NDArray[np.bool_]:
+    """bool[n]: requests int64[n, R] that exceed the limit of every machine, up or down, in some dimension."""
+    distinct = request[:1] if request.strides[0] == 0 else request  # a broadcast column is one request
+    fits = np.zeros(len(distinct), np.bool_)
+    for limit in np.unique(cell.limit, axis=0):
+        fits |= (distinct <= limit).all(axis=1)
+    return np.broadcast_to(~fits, len(request)) if len(distinct) != len(request) else ~fits
+
+
+def describe(workload: Workload) -> dict[str, object]:
+    """Facts for the report: counts, percentiles (nearest rank below) of run times and job sizes, offered load per phase. JSON-ready.
+
+    Offered load of a phase is the sum of run time x request of the tasks submitted in it, over capacity x its length, per dimension, in
+    per cent; tasks without end count until the end of the workload. Initial tasks are not offered load.
+    """
+    tasks = workload.tasks
+    arrived = workload.arrival_rows
+    ends = workload.duration_us >= 0
+    job_tasks = np.unique(tasks.job, return_counts=True)[1]
+    return {
+        "name": workload.name,
+        "machines": workload.cell.machines,
+        "racks": len(np.unique(workload.cell.rack)),
+        "capacity": dict(zip(workload.cell.dimensions, workload.cell.capacity.sum(axis=0).tolist(), strict=True)),
+        "tasks": len(tasks),
+        "jobs": len(job_tasks),
+        "batches": len(workload.arrival_us),
+        "tasks_running_at_start": len(workload.initial.task),
+        "tasks_arriving": len(arrived),
+        "tasks_service": int(np.count_nonzero(tasks.task_class == TaskClass.SERVICE)),
+        "tasks_without_end": int(np.count_nonzero(~ends)),
+        "tasks_with_preference": int(np.count_nonzero(tasks.preference)),
+        "preference_sets": workload.catalog.sets - 1,
+        "preferred_permille": workload.preferred_permille,
+        "machine_events": len(workload.machine_events.at_us),
+        "duration_s": _percentiles(workload.duration_us[ends] / 1e6),
+        "tasks_per_job": _percentiles(job_tasks),
+        "end_s": workload.end_us / 1e6,
+        "phases": _phases(workload),
+        **workload.facts,
+    }
+
+
+def _percentiles(values: NDArray[np.float64] | Int64) -> dict[str, float]:
+    if len(values) == 0:
+        return {}
+    at = np.percentile(values, PERCENTILES, method="lower")
+    named = {f"p{percent}": float(value) for percent, value in zip(PERCENTILES, at, strict=True)}
+    return {"mean": float(values.mean()), **named, "max": float(values.max())}
+
+
+def _phases(workload: Workload) -> list[dict[str, object]]:
+    edges = np.searchsorted(
+        workload.arrival_us, [phase.start_us for phase in workload.phases] + [workload.phases[-1].end_us]
+    )
+    described: list[dict[str, object]] = []
+    for phase, first, last in zip(workload.phases, edges[:-1], edges[1:], strict=True):
+        rows = workload.arrival_rows[workload.arrival_offsets[first] : workload.arrival_offsets[last]]
+        batch = workload.tasks.take(rows)
+        duration = workload.duration_us[rows]
+        held = np.where(duration >= 0, duration, workload.end_us - batch.submit_us).astype(np.float64)
+        room = workload.cell.capacity.sum(axis=0) * float(phase.end_us - phase.start_us)
+        described.append(
+            {
+                "start_s": phase.start_us / 1e6,
+                "end_s": phase.end_us / 1e6,
+                "load_percent": phase.load_percent,
+                "tasks": len(rows),
+                "tasks_per_s": len(rows) / ((phase.end_us - phase.start_us) / 1e6),
+                "offered_percent": dict(
+                    zip(
+                        workload.cell.dimensions, (100.0 * (held @ batch.request) / room).round(3).tolist(), strict=True
+                    )
+                ),
+            }
+        )
+    return described
+
+
+def validate(workload: Workload) -> None:
+    """Check every invariant of Workload, CellSpec, PreferenceCatalog and TaskBatch. Raises ValueError naming the first field at fault."""
+    _validate_cell(workload.cell)
+    _validate_catalog(workload.catalog, workload.cell)
+    _validate_tasks(workload)
+    _validate_arrivals(workload)
+    _validate_machines(workload)
+    _validate_phases(workload)
+    too_large = int(np.count_nonzero(larger_than_every_machine(workload.cell, workload.tasks.request)))
+    _require(
+        workload.facts.get("tasks_larger_than_every_machine") == too_large,
+        f"facts.tasks_larger_than_every_machine: must count the {too_large} tasks larger than every machine",
+    )
+
+
+def _require(holds: bool | np.bool_, message: str) -> None:
+    if not holds:
+        raise ValueError(message)
+
+
+def _ascending(values: NDArray[Any]) -> bool:
+    return bool((values[1:] >= values[:-1]).all())
+
+
+def _within(values: NDArray[Any], count: int) -> bool:
+    return bool(((values >= 0) & (values < count)).all())
+
+
+def _validate_cell(cell: CellSpec) -> None:
+    machines, dimensions = cell.capacity.shape
+    _require(cell.capacity.dtype == np.int64 and machines > 0, "cell.capacity: int64[M, R] with M > 0")
+    _require(
+        dimensions == len(cell.dimensions) == len(cell.overcommit_permille) > 0,
+        "cell.dimensions: one name and factor each",
+    )
+    _require((cell.capacity >= 0).all(), "cell.capacity: negative")
+    _require((cell.overcommit_permille > 0).all(), "cell.overcommit_permille: not positive")
+    _require(
+        cell.rack.dtype == np.int32 and len(cell.rack) == machines and _ascending(cell.rack),
+        "cell.rack: int32[M], ascending",
+    )
+    _require(
+        len(cell.slot_score) == machines and (cell.slot_score >= 0).all(), "cell.slot_score: int64[M], not negative"
+    )
+
+
+def _validate_catalog(catalog: PreferenceCatalog, cell: CellSpec) -> None:
+    sets = catalog.sets
+    racks = int(cell.rack[-1]) + 1
+    for name, offsets, member, cost, bound in (
+        ("machine", catalog.machine_offsets, catalog.machine, catalog.machine_cost, cell.machines),
+        ("rack", catalog.rack_offsets, catalog.rack, catalog.rack_cost, racks),
+    ):
+        _require(
+            len(offsets) == sets + 1 and offsets[0] == 0 and _ascending(offsets),
+            f"catalog.{name}_offsets: int64[K+1], ascending",
+        )
+        _require(offsets[-1] == len(member) == len(cost), f"catalog.{name}: lengths differ")
+        _require(offsets[1] == 0, f"catalog.{name}: set 0 is not empty")
+        _require(member.dtype == np.int32 and _within(member, bound), f"catalog.{name}: int32 in [0, {bound})")
+        _require((cost >= 0).all(), f"catalog.{name}_cost: negative")
+        of_set = np.repeat(np.arange(sets, dtype=np.int64), np.diff(offsets))
+        key = of_set * bound + member
+        _require((key[1:] > key[:-1]).all(), f"catalog.{name}: not strictly ascending within a set")
+    _require(len(catalog.unscheduled_cost) == sets, "catalog.unscheduled_cost: int64[K]")
+    _require(catalog.elsewhere_cost[0] == catalog.unscheduled_cost[0] == 0, "catalog: set 0 has a cost")
+    _require((catalog.elsewhere_cost >= 0).all() and (catalog.unscheduled_cost >= 0).all(), "catalog: negative cost")
+
+
+def _validate_tasks(workload: Workload) -> None:
+    tasks: TaskBatch = workload.tasks
+    n = len(tasks)
+    _require(np.array_equal(tasks.task, np.arange(n)), "tasks.task: not the rows 0..n-1")
+    for name, dtype in (
+        ("job", np.int64),
+        ("priority", np.int32),
+        ("submit_us", np.int64),
+        ("preference", np.int32),
+        ("gang", np.int64),
+        ("task_class", np.int8),
+    ):
+        column = getattr(tasks, name)
+        _require(column.shape == (n,) and column.dtype == dtype, f"tasks.{name}: {dtype.__name__}[n]")
+    _require(tasks.request.shape == (n, len(workload.cell.dimensions)), "tasks.request: int64[n, R]")
+    _require(tasks.request.dtype == np.int64 and (tasks.request > 0).all(), "tasks.request: int64, positive")
+    _require(_within(tasks.preference, workload.catalog.sets), "tasks.preference: no such set")
+    _require(_within(tasks.task_class, len(TaskClass)), "tasks.task_class: no such class")
+    _require(workload.duration_us.shape == (n,), "duration_us: int64[n]")
+    _require(((workload.duration_us > 0) | (workload.duration_us == -1)).all(), "duration_us: neither positive nor -1")
+    _require(0 < workload.preferred_permille <= 1000, "preferred_permille: not in [1, 1000]")
+
+
+def _validate_arrivals(workload: Workload) -> None:
+    tasks, arrival_us, offsets = workload.tasks, workload.arrival_us, workload.arrival_offsets
+    _require(_ascending(arrival_us), "arrival_us: not ascending")
+    _require(
+        len(arrival_us) == 0 or (arrival_us[0] >= 0 and arrival_us[-1] < workload.end_us),
+        "arrival_us: not in [0, end_us)",
+    )
+    _require(len(offsets) == len(arrival_us) + 1 and offsets[0] == 0, "arrival_offsets: int64[batches + 1] from 0")
+    _require(
+        (np.diff(offsets) > 0).all() and offsets[-1] == len(workload.arrival_rows),
+        "arrival_offsets: an empty batch or rows left over",
+    )
+    covered = np.bincount(np.concatenate([workload.arrival_rows, workload.initial.task]), minlength=len(tasks))
+    _require(len(covered) == len(tasks) and (covered == 1).all(), "arrival_rows: rows not covered exactly once")
+    size = np.diff(offsets)
+    first = workload.arrival_rows[offsets[:-1]]
+    _require(
+        (tasks.job[workload.arrival_rows] == np.repeat(tasks.job[first], size)).all(),
+        "arrival_rows: a batch of several jobs",
+    )
+    submitted = tasks.submit_us[workload.arrival_rows]
+    _require((submitted == np.repeat(arrival_us, size)).all(), "tasks.submit_us: differs from the batch's arrival")
+
+
+def _validate_machines(workload: Workload) -> None:
+    machines = workload.cell.machines
+    initial, events = workload.initial, workload.machine_events
+    _require(len(initial.task) == len(initial.machine), "initial: lengths differ")
+    _require(_within(initial.machine, machines), "initial.machine: no such machine")
+    _require(len(events.at_us) == len(events.machine) == len(events.up), "machine_events: lengths differ")
+    _require(_ascending(events.at_us) and (events.at_us >= 0).all(), "machine_events.at_us: not ascending from 0")
+    _require((events.at_us < workload.end_us).all(), "machine_events.at_us: after the end")
+    _require(_within(events.machine, machines), "machine_events.machine: no such machine")
+    pair = events.at_us * machines + events.machine
+    _require(len(np.unique(pair)) == len(pair), "machine_events: two events of a machine at one time")
+    down_at_start = events.machine[(events.at_us == 0) & ~events.up]
+    _require(not np.isin(initial.machine, down_at_start).any(), "initial.machine: a machine that is down at 0")
+
+
+def _validate_phases(workload: Workload) -> None:
+    phases = workload.phases
+    _require(len(phases) > 0 and phases[0].start_us == 0, "phases: must begin at 0")
+    _require(phases[-1].end_us == workload.end_us, "phases: must end with the workload")
+    _require(all(phase.start_us < phase.end_us for phase in phases), "phases: an empty phase")
+    _require(all(a.end_us == b.start_us for a, b in pairwise(phases)), "phases: a gap or overlap")

@@ -1,0 +1,242 @@
+"""Generated workloads, calibrated on ParSync's figures (sections 2, 4.3 and 6).
+
+Every random number comes from a stream named after what it decides, so one option moves only what it names. Same options and seed, same
+workload on any machine.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from experiments.workloads.arrivals import WorkClock, even_arrivals, poisson_arrivals
+from experiments.workloads.draws import bounded_pareto_table, draw, exponential, zipf_table
+from experiments.workloads.preference_groups import group_catalog, spread_machines
+from experiments.workloads.workload import InitialPlacement, MachineEvents, Phase, Workload
+from shared_state.random import Stream, stream_key
+from shared_state.tasks import NO_GANG, CellSpec, Int32, Int64, PreferenceCatalog, TaskBatch, TaskClass
+
+# A slot of median score has this weight; scores of down to 13 below it differ; lower ones share weight 1.
+SLOT_SCORE_ONE = 1 << 20
+SERVICE_PRIORITY = 1
+
+
+class SyntheticOptions(BaseModel):
+    """What to generate. The defaults are the demo's: ParSync's ratios at a tenth of its size."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    machines: int = Field(2_000, ge=1, le=10_000_000, description="machines in the cell")
+    slots_per_machine: int = Field(
+        10, ge=1, le=1_000_000, description="capacity of each machine; a task takes one slot"
+    )
+    machines_per_rack: int = Field(40, ge=1, description="racks are this many consecutive machines")
+    slot_score_variance: float = Field(
+        0.0,
+        ge=0,
+        le=64,
+        description="V of ParSync section 4.3: a machine's weight is exp(score - mean) with score ~ N(mean, V); 0 = no scores",
+    )
+    mean_duration_s: float = Field(2.0, ge=0.001, le=1e6, description="mean run time away from preferred machines")
+    duration_sigma: float = Field(
+        1.18,
+        ge=0,
+        le=4,
+        description="sigma of the lognormal run time (1.18 at mean 5 s: 88 % under 10 s); 0 = all run exactly the mean",
+    )
+    batch_tasks: int = Field(100, ge=1, le=1_000_000, description="tasks of a batch; a batch is of one job")
+    job_batches_max: int = Field(8, ge=1, le=100_000, description="batches of the largest job")
+    job_size_alpha: float = Field(
+        1.14, gt=0, le=10, description="tail exponent of the bounded Pareto number of batches in a job (minimum 1)"
+    )
+    phase_s: float = Field(6.0, gt=0, le=1e6, description="length of each load phase")
+    load_percent: tuple[Annotated[int, Field(ge=0, le=1000)], ...] = Field(
+        (50, 80, 95, 80, 50),
+        min_length=1,
+        description="offered load of each phase, in per cent of slots / mean duration",
+    )
+    arrival_jitter_percent: int = Field(
+        100, ge=0, le=100, description="batches are evenly spaced, each late by up to this share of the spacing"
+    )
+    poisson_arrivals: bool = Field(False, description="exponential gaps between batches instead of even spacing")
+    service_permille: int = Field(
+        0, ge=0, le=1000, description="share of jobs that are services: they never end, and so add to the load for good"
+    )
+    preference_groups: int = Field(
+        16, ge=0, le=100_000, description="groups of preferred machines; 0 = nobody prefers anything"
+    )
+    preference_zipf: float = Field(
+        0.5, ge=0, le=8, description="popularity of group g is proportional to g ** -preference_zipf"
+    )
+    preferred_fraction: float = Field(0.0625, gt=0, le=1, description="share of the cell's machines in each group")
+    no_preference_permille: int = Field(0, ge=0, le=1000, description="share of jobs that prefer nothing")
+    preferred_permille: int = Field(
+        700, ge=1, le=1000, description="run time on a preferred machine, relative (alpha of ParSync section 6.4)"
+    )
+    rack_cost: int | None = Field(
+        None, ge=0, le=1 << 30, description="cost of a place in a rack with preferred machines; unset = as elsewhere"
+    )
+    elsewhere_cost: int = Field(
+        1_000, ge=0, le=1 << 30, description="cost of any other place (a preferred machine costs 0)"
+    )
+    unscheduled_cost: int = Field(2_000, ge=0, le=1 << 30, description="cost of waiting, before the waiting time")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.rack_cost is not None and self.rack_cost > self.elsewhere_cost:
+            raise ValueError("rack_cost: a place near preferred machines cannot cost more than elsewhere_cost")
+        if not any(self.load_percent):
+            raise ValueError("load_percent: at least one phase must offer load")
+        return self
+
+    def lasting(self, duration_s: float) -> SyntheticOptions:
+        """These options with the phases scaled so that together they take duration_s."""
+        return SyntheticOptions.model_validate({**self.model_dump(), "phase_s": duration_s / len(self.load_percent)})
+
+
+def demo_options(quick: bool = False) -> SyntheticOptions:
+    """A tenth of ParSync's cell at its ratios: 2,000 machines x 10 slots in racks of 40, tasks of mean 2 s; phases of 6 s (quick: 3 s)."""
+    return SyntheticOptions(phase_s=3.0 if quick else 6.0)
+
+
+def paper_options() -> SyntheticOptions:
+    """ParSync's cell (section 6): 200,000 machines of one slot, tasks of mean 5 s, 40,000 tasks/s at 100 %, phases of 60 s."""
+    return SyntheticOptions(machines=200_000, slots_per_machine=1, mean_duration_s=5.0, phase_s=60.0)
+
+
+def demo(seed: int, quick: bool = False, duration_s: float | None = None) -> Workload:
+    """The workload of `demo_options`, its phases scaled to duration_s in all if given."""
+    options = demo_options(quick)
+    return generate(options if duration_s is None else options.lasting(duration_s), seed, name="demo")
+
+
+def paper(seed: int, duration_s: float | None = None) -> Workload:
+    """The workload of `paper_options`, its phases scaled to duration_s in all if given."""
+    options = paper_options()
+    return generate(options if duration_s is None else options.lasting(duration_s), seed, name="paper")
+
+
+def generate(options: SyntheticOptions, seed: int, name: str = "synthetic") -> Workload:
+    """The workload of these options and this seed. Raises ValueError if no batch or more than 2^31 tasks would arrive.
+
+    Offered load counts run times away from preferred machines: with preferred_permille = 700 and every task on a preferred machine, a load
+    of 100 % occupies 70 % of the slots. Jobs arrive one after the other; a job's batches are consecutive. Batches are full, so the last
+    job is cut short by the end of the last phase. Constant columns (request, priority, gang, class without services) are read-only
+    broadcasts that take no memory; `tasks.task` and `arrival_rows` are one array.
+    """
+    slots = options.machines * options.slots_per_machine
+    mean_us = round(options.mean_duration_s * 1e6)
+    phase_us = max(1, round(options.phase_s * 1e6))
+    phases = tuple(Phase(k * phase_us, (k + 1) * phase_us, load) for k, load in enumerate(options.load_percent))
+    clock = WorkClock(phases, slots)
+    work_per_batch = 100 * mean_us * options.batch_tasks
+    if clock.total // work_per_batch * options.batch_tasks >= 1 << 31:
+        raise ValueError("phases: more than 2^31 tasks; shorten the phases or shrink the cell")
+    arrival_us = _arrivals(options, clock, work_per_batch, seed)
+    batches = len(arrival_us)
+    if batches == 0:
+        raise ValueError("phase_s: no batch arrives in phases this short; lengthen them or make batches smaller")
+
+    cell = _cell(options, seed)
+    catalog = _catalog(options, cell, seed)
+    job, preference, service = _jobs(options, batches, catalog.sets - 1, seed)
+    rows = np.arange(batches * options.batch_tasks, dtype=np.int64)
+    duration_us = _durations(options, mean_us, len(rows), seed)
+    task_class = np.broadcast_to(np.int8(TaskClass.BATCH), len(rows))
+    priority = np.broadcast_to(np.int32(0), len(rows))
+    if options.service_permille > 0:
+        is_service = np.repeat(service[job], options.batch_tasks)
+        duration_us[is_service] = -1
+        task_class = np.where(is_service, np.int8(TaskClass.SERVICE), np.int8(TaskClass.BATCH))
+        priority = np.where(is_service, np.int32(SERVICE_PRIORITY), np.int32(0))
+    tasks = TaskBatch(
+        task=rows,
+        job=np.repeat(job, options.batch_tasks),
+        request=np.broadcast_to(np.int64(1), (len(rows), 1)),
+        priority=priority,
+        submit_us=np.repeat(arrival_us, options.batch_tasks),
+        preference=np.repeat(preference[job], options.batch_tasks),
+        gang=np.broadcast_to(np.int64(NO_GANG), len(rows)),
+        task_class=task_class,
+    )
+    none64, none32 = np.zeros(0, np.int64), np.zeros(0, np.int32)
+    return Workload(
+        name=name,
+        cell=cell,
+        catalog=catalog,
+        tasks=tasks,
+        duration_us=duration_us,
+        preferred_permille=options.preferred_permille,
+        arrival_us=arrival_us,
+        arrival_offsets=np.arange(batches + 1, dtype=np.int64) * options.batch_tasks,
+        arrival_rows=rows,
+        initial=InitialPlacement(none64, none32),
+        machine_events=MachineEvents(none64, none32, np.zeros(0, np.bool_)),
+        phases=phases,
+        end_us=phases[-1].end_us,
+        facts={"jobs": int(job[-1]) + 1, "tasks_larger_than_every_machine": 0},
+    )
+
+
+def _arrivals(options: SyntheticOptions, clock: WorkClock, work_per_batch: int, seed: int) -> Int64:
+    stream = Stream(stream_key(seed, "workload/arrivals"))
+    if options.poisson_arrivals:
+        return poisson_arrivals(clock, work_per_batch, stream)
+    return even_arrivals(clock, work_per_batch, options.arrival_jitter_percent, stream)
+
+
+def _cell(options: SyntheticOptions, seed: int) -> CellSpec:
+    machines = options.machines
+    score = np.zeros(machines, np.int64)
+    if options.slot_score_variance > 0:
+        # exp(N(0, V)) is lognormal of mean exp(V / 2) and median 1.
+        mean = round(exponential(options.slot_score_variance / 2) * SLOT_SCORE_ONE)
+        stream = Stream(stream_key(seed, "workload/slot_score"))
+        score = np.maximum(stream.lognormal(machines, mean, math.sqrt(options.slot_score_variance)), 1)
+    return CellSpec(
+        dimensions=("slots",),
+        capacity=np.full((machines, 1), options.slots_per_machine, np.int64),
+        rack=(np.arange(machines, dtype=np.int64) // options.machines_per_rack).astype(np.int32),
+        slot_score=score,
+        overcommit_permille=np.array([1000], np.int64),
+    )
+
+
+def _catalog(options: SyntheticOptions, cell: CellSpec, seed: int) -> PreferenceCatalog:
+    chosen = max(1, round(options.preferred_fraction * options.machines))
+    groups = [
+        spread_machines(Stream(stream_key(seed, "workload/preferred_machines", group)), options.machines, chosen)
+        for group in range(options.preference_groups)
+    ]
+    return group_catalog(groups, cell.rack, options.rack_cost, options.elsewhere_cost, options.unscheduled_cost)
+
+
+def _jobs(options: SyntheticOptions, batches: int, groups: int, seed: int) -> tuple[Int64, Int32, NDArray[np.bool_]]:
+    """Job of each batch int64[batches]; preference set int32[jobs] and whether it is a service bool[jobs]."""
+    table = bounded_pareto_table(options.job_batches_max, options.job_size_alpha)
+    size = 1 + draw(Stream(stream_key(seed, "workload/job_size")), table, batches)
+    jobs = int(np.searchsorted(np.cumsum(size), batches)) + 1
+    job = np.repeat(np.arange(jobs, dtype=np.int64), size[:jobs])[:batches]
+    preference = np.zeros(jobs, np.int32)
+    if groups > 0:
+        popularity = zipf_table(groups, options.preference_zipf)
+        preference = (1 + draw(Stream(stream_key(seed, "workload/preference_group")), popularity, jobs)).astype(
+            np.int32
+        )
+        indifferent = (
+            Stream(stream_key(seed, "workload/no_preference")).integers(jobs, 1000) < options.no_preference_permille
+        )
+        preference[indifferent] = 0
+    service = Stream(stream_key(seed, "workload/service")).integers(jobs, 1000) < options.service_permille
+    return job, preference, service
+
+
+def _durations(options: SyntheticOptions, mean_us: int, n: int, seed: int) -> Int64:
+    if options.duration_sigma == 0:
+        return np.full(n, mean_us, np.int64)
+    duration = Stream(stream_key(seed, "workload/duration")).lognormal(n, mean_us, options.duration_sigma)
+    return np.maximum(duration, 1, out=duration)

@@ -1,0 +1,395 @@
+"""The Google trace on tiny files: every pitfall of the data set, one by one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from experiments.workloads.google2011 import Google2011Options, load, trace_directory
+from experiments.workloads.inspection import validate
+from experiments.workloads.workload import Workload
+from shared_state.errors import AgoraError
+from shared_state.tasks import TaskClass
+from tests.fixtures.google2011_files import (
+    ADD,
+    EVICT,
+    FAIL,
+    FINISH,
+    KILL,
+    REMOVE,
+    SCHEDULE,
+    SECOND,
+    SUBMIT,
+    UPDATE,
+    UPDATE_PENDING,
+    WINDOW,
+    job_row,
+    machine_row,
+    task_row,
+    write_trace,
+)
+
+MACHINES = [machine_row(0, 5, ADD), machine_row(0, 7, ADD), machine_row(0, 9, ADD)]
+# A task that keeps the window open for 1000 s; it is job 1, index 0, on machine 5.
+CLOCK = [
+    task_row(0, 1, 0, SUBMIT, 5),
+    task_row(0, 1, 0, SCHEDULE, 5),
+    task_row(WINDOW + 1000 * SECOND, 1, 0, FINISH, 5),
+]
+
+
+def trace(directory: Path, tasks: list[str], machines: list[str] | None = None, **tables: list[str]) -> Path:
+    rows = sorted([*CLOCK, *tasks], key=lambda row: int(row.split(",")[0]))
+    return write_trace(directory, MACHINES if machines is None else machines, rows, **tables)
+
+
+def replay(directory: Path, **options: object) -> Workload:
+    workload = load(Google2011Options.model_validate({"directory": directory, "speedup": 1, **options}), seed=1)
+    validate(workload)
+    return workload
+
+
+def row_of(workload: Workload, job: int) -> int:
+    (row,) = np.flatnonzero(workload.tasks.job == job)
+    return int(row)
+
+
+def test_initial_state_arrivals_and_ends(tmp_path: Path) -> None:
+    workload = replay(
+        trace(
+            tmp_path,
+            [
+                task_row(WINDOW + 10 * SECOND, 2, 0, SUBMIT, priority=9),
+                task_row(WINDOW + 12 * SECOND, 2, 0, SCHEDULE, 7),
+                task_row(WINDOW + 42 * SECOND, 2, 0, FINISH, 7),
+            ],
+        )
+    )
+    assert workload.initial.task.tolist() == [0] and workload.initial.machine.tolist() == [0]
+    assert workload.duration_us.tolist() == [1000 * SECOND, 30 * SECOND]
+    assert workload.arrival_us.tolist() == [10 * SECOND]
+    assert workload.tasks.priority.tolist() == [0, 9]
+    assert workload.cell.capacity.tolist() == [[13], [13], [13]]
+    assert workload.end_us == 1000 * SECOND + 1
+
+
+def test_speedup_divides_times_and_run_times(tmp_path: Path) -> None:
+    rows = [task_row(WINDOW + 10 * SECOND, 2, 0, SUBMIT), task_row(WINDOW + 12 * SECOND, 2, 0, SCHEDULE, 7)]
+    workload = replay(trace(tmp_path, [*rows, task_row(WINDOW + 7012 * SECOND, 2, 0, FINISH, 7)]), speedup=50)
+    assert workload.duration_us.tolist() == [20 * SECOND, 140 * SECOND]
+    assert workload.arrival_us.tolist() == [200_000]
+    # The input belongs to the trace's run time, not to the shortened one: 7000 s read two blocks, 1000 s one.
+    assert workload.facts["input_blocks_gb"] == 3
+
+
+def test_first_submit_only_and_all_attempts(tmp_path: Path) -> None:
+    """Evicted, failed and killed attempts add up; resubmissions are no arrivals; an UPDATE changes nothing."""
+    workload = replay(
+        trace(
+            tmp_path,
+            [
+                task_row(WINDOW + 1 * SECOND, 2, 0, SUBMIT),
+                task_row(WINDOW + 2 * SECOND, 2, 0, UPDATE_PENDING, cpu=0.4),
+                task_row(WINDOW + 10 * SECOND, 2, 0, SCHEDULE, 7),
+                task_row(WINDOW + 15 * SECOND, 2, 0, EVICT, 7),
+                task_row(WINDOW + 15 * SECOND + 1, 2, 0, SUBMIT),
+                task_row(WINDOW + 20 * SECOND, 2, 0, SCHEDULE, 9),
+                task_row(WINDOW + 27 * SECOND, 2, 0, FAIL, 9),
+                task_row(WINDOW + 27 * SECOND + 1, 2, 0, SUBMIT),
+                task_row(WINDOW + 30 * SECOND, 2, 0, SCHEDULE, 9),
+                task_row(WINDOW + 41 * SECOND, 2, 0, KILL, 9),
+            ],
+        ),
+        resources="requests",
+    )
+    assert len(workload.tasks) == 2 and workload.duration_us[1] == (5 + 7 + 11) * SECOND
+    assert workload.facts["resubmissions_ignored"] == 2 and workload.facts["task_updates_ignored"] == 1
+    assert workload.tasks.request[1].tolist() == [100_000, 50_000]
+
+
+def test_a_task_killed_while_it_waits_never_ran(tmp_path: Path) -> None:
+    workload = replay(trace(tmp_path, [task_row(WINDOW + 1, 2, 0, SUBMIT), task_row(WINDOW + 9, 2, 0, KILL)]))
+    assert workload.duration_us[1] == -1 and workload.tasks.task_class[1] == TaskClass.SERVICE
+    assert workload.tasks.preference[1] == 0 and workload.facts["tasks_never_run"] == 1
+
+
+def test_open_runs_end_with_their_job_or_never(tmp_path: Path) -> None:
+    tasks = [task_row(0, job, 0, event, 7) for job in (2, 3, 4) for event in (SUBMIT, SCHEDULE)]
+    workload = replay(
+        trace(
+            tmp_path,
+            tasks,
+            # Job 4 ended before the task was (re)scheduled: no bound.
+            jobs=[job_row(WINDOW - 1, 4, FINISH)],
+            later=[job_row(WINDOW + 5000 * SECOND, 2, KILL), job_row(WINDOW + 7000 * SECOND, 2, FINISH)],
+        )
+    )
+    durations = {job: int(workload.duration_us[row_of(workload, job)]) for job in (2, 3, 4)}
+    assert durations == {2: 7000 * SECOND, 3: -1, 4: -1}
+    assert workload.facts["runs_open_at_end"] == 3 and workload.facts["runs_open_ended_with_their_job"] == 1
+
+
+def test_repeated_rows_count_once(tmp_path: Path) -> None:
+    rows = [
+        task_row(WINDOW + 1 * SECOND, 2, 0, SUBMIT),
+        task_row(WINDOW + 2 * SECOND, 2, 0, SCHEDULE, 7),
+        task_row(WINDOW + 5 * SECOND, 2, 0, FINISH, 7),
+    ]
+    workload = replay(trace(tmp_path, [row for row in rows for _ in range(2)]))
+    assert len(workload.tasks) == 2 and workload.duration_us[1] == 3 * SECOND
+
+
+def test_schedule_at_zero_without_usable_machine_starts_pending(tmp_path: Path) -> None:
+    workload = replay(
+        trace(
+            tmp_path,
+            [
+                *(task_row(0, 2, 0, event, "") for event in (SUBMIT, SCHEDULE)),
+                *(task_row(0, 3, 0, event, 123456) for event in (SUBMIT, SCHEDULE)),
+                *(task_row(0, 4, 0, event, 11) for event in (SUBMIT, SCHEDULE)),
+                task_row(0, 5, 0, SUBMIT),
+            ],
+            machines=[*MACHINES, machine_row(WINDOW + SECOND, 11, ADD)],
+        )
+    )
+    assert workload.tasks.job[workload.initial.task].tolist() == [1]
+    assert sorted(workload.tasks.job[workload.arrival_rows].tolist()) == [2, 3, 4, 5]
+    assert workload.arrival_us.tolist() == [0, 0, 0, 0]
+    facts = workload.facts
+    assert (
+        facts["tasks_pending_without_machine_at_start"] == 1
+        and facts["tasks_pending_machine_not_in_cell_at_start"] == 2
+    )
+    assert facts["tasks_pending_at_start"] == 4
+
+
+def test_tasks_beyond_the_slots_start_pending_lowest_priority_first(tmp_path: Path) -> None:
+    tasks = [
+        task_row(0, 2, index, event, 7, priority=priority)
+        for index, priority in enumerate([1, 4, 0, 4])
+        for event in (SUBMIT, SCHEDULE)
+    ]
+    workload = replay(trace(tmp_path, tasks), resources="slots=2")
+    on_seven = workload.initial.task[workload.initial.machine == 1]
+    assert workload.tasks.priority[on_seven].tolist() == [4, 4]
+    assert sorted(workload.tasks.priority[workload.arrival_rows].tolist()) == [0, 1]
+    assert workload.facts["tasks_pending_beyond_slots_at_start"] == 2
+
+
+def test_missing_and_zero_requests_and_what_runs_holds(tmp_path: Path) -> None:
+    """A record made up by the trace's authors (missing info 2) has no request; the SCHEDULE row states what a running task holds."""
+    workload = replay(
+        trace(
+            tmp_path,
+            [
+                task_row(0, 2, 0, SUBMIT, 7, cpu="", mem="", missing=2, different=""),
+                task_row(0, 2, 0, SCHEDULE, 7, cpu=0.0625, mem=0.09473),
+                task_row(0, 3, 0, SUBMIT, cpu="", mem="", missing=2, different=""),
+                task_row(WINDOW + 1, 4, 0, SUBMIT, cpu=0, mem="1.526e-05"),
+            ],
+        ),
+        resources="requests",
+    )
+    request = {int(job): workload.tasks.request[row].tolist() for row, job in enumerate(workload.tasks.job)}
+    assert request == {1: [100_000, 50_000], 2: [62_500, 94_730], 3: [1, 1], 4: [1, 15]}
+    assert workload.facts["tasks_without_request"] == 1 and workload.facts["tasks_with_a_zero_request"] == 1
+
+
+def test_over_commit_and_machines_above_it(tmp_path: Path) -> None:
+    tasks = [task_row(0, 2, index, event, 7, cpu=0.3, mem=0.1) for index in range(2) for event in (SUBMIT, SCHEDULE)]
+    folder = trace(tmp_path, tasks)
+    exact = replay(folder, resources="requests", overcommit=1.0)
+    assert exact.cell.limit[1].tolist() == [500_000, 250_000]
+    assert (
+        exact.facts["machines_above_cpu_ppm_limit_at_start"] == 1
+        and exact.facts["machines_above_mem_ppm_limit_at_start"] == 0
+    )
+    doubled = replay(folder, resources="requests")
+    assert doubled.cell.limit[1].tolist() == [1_000_000, 500_000]
+    assert doubled.facts["machines_above_cpu_ppm_limit_at_start"] == 0
+    assert len(doubled.initial.task) == 3
+
+
+def test_a_task_larger_than_every_machine_is_counted(tmp_path: Path) -> None:
+    workload = replay(
+        trace(tmp_path, [task_row(WINDOW + 1, 2, 0, SUBMIT, cpu=0.7)]), resources="requests", overcommit=1.0
+    )
+    assert workload.facts["tasks_larger_than_every_machine"] == 1
+
+
+def test_times_after_the_trace_are_dropped(tmp_path: Path) -> None:
+    sentinels = [str((1 << 63) - 1), str(1 << 63), str((1 << 64) - 1)]
+    workload = replay(
+        trace(
+            tmp_path,
+            [
+                task_row(0, 2, 0, SUBMIT, 7),
+                task_row(0, 2, 0, SCHEDULE, 7),
+                *(task_row(time, 2, 0, FINISH, 7) for time in sentinels),
+            ],
+            machines=[*MACHINES, machine_row(sentinels[0], 7, REMOVE)],
+            later=[job_row(sentinels[1], 2, FINISH)],
+        )
+    )
+    assert workload.duration_us[row_of(workload, 2)] == -1
+    assert workload.facts["trace_rows_after_the_end_dropped"] == 5
+    assert workload.end_us == 1000 * SECOND + 1 and len(workload.machine_events.at_us) == 0
+
+
+def test_schedule_stands_in_for_a_missing_submit(tmp_path: Path) -> None:
+    workload = replay(
+        trace(
+            tmp_path,
+            [
+                task_row(WINDOW + 3 * SECOND, 2, 0, SCHEDULE, 7, missing=1),
+                task_row(WINDOW + 5 * SECOND, 2, 0, FINISH, 7),
+                task_row(WINDOW + 5 * SECOND, 3, 0, FINISH, 7, missing=1),
+            ],
+        )
+    )
+    assert sorted(workload.tasks.job.tolist()) == [1, 2] and workload.arrival_us.tolist() == [3 * SECOND]
+    assert workload.facts["tasks_without_submit"] == 1 and workload.facts["tasks_never_submitted_dropped"] == 1
+
+
+def test_tasks_over_before_the_window_are_dropped(tmp_path: Path) -> None:
+    rows = [task_row(0, 2, 0, SUBMIT, 7), task_row(0, 2, 0, SCHEDULE, 7), task_row(SECOND, 2, 0, FINISH, 7)]
+    workload = replay(trace(tmp_path, rows))
+    assert workload.tasks.job.tolist() == [1] and workload.facts["tasks_over_before_the_window_dropped"] == 1
+
+
+def test_rows_out_of_order_are_sorted(tmp_path: Path) -> None:
+    rows = [
+        task_row(WINDOW + 9 * SECOND, 2, 0, FINISH, 7),
+        task_row(WINDOW + 2 * SECOND, 2, 0, SCHEDULE, 7),
+        task_row(WINDOW + 1 * SECOND, 2, 0, SUBMIT),
+    ]
+    workload = replay(write_trace(tmp_path, MACHINES, [*CLOCK, *rows]))
+    assert workload.duration_us.tolist() == [1000 * SECOND, 7 * SECOND]
+
+
+def test_batches_are_of_one_job_and_bounded(tmp_path: Path) -> None:
+    """A job's tasks are submitted microseconds apart in the trace; they arrive together, no task before its time."""
+    rows = [task_row(WINDOW + 5 * SECOND + index, 2, index, SUBMIT) for index in range(7)]
+    rows += [task_row(WINDOW + 5 * SECOND + 3, 3, 0, SUBMIT), task_row(WINDOW + 50 * SECOND, 2, 7, SUBMIT)]
+    workload = replay(trace(tmp_path, rows), batch_tasks=3)
+    size = np.diff(workload.arrival_offsets).tolist()
+    job = workload.tasks.job[workload.arrival_rows[workload.arrival_offsets[:-1]]].tolist()
+    at = workload.arrival_us.tolist()
+    late = 5 * SECOND + 6
+    assert list(zip(at, job, size, strict=True)) == [
+        (5 * SECOND + 3, 3, 1),
+        (late, 2, 3),
+        (late, 2, 3),
+        (late, 2, 1),
+        (50 * SECOND, 2, 1),
+    ]
+
+
+def test_duration_cuts_arrivals_and_machine_events(tmp_path: Path) -> None:
+    rows = [task_row(WINDOW + at * SECOND, 2, at, SUBMIT) for at in (5, 10, 20)]
+    folder = trace(tmp_path, rows, machines=[*MACHINES, machine_row(WINDOW + 15 * SECOND, 7, REMOVE)])
+    workload = replay(folder, duration_s=10)
+    assert workload.end_us == 10 * SECOND and workload.arrival_us.tolist() == [5 * SECOND]
+    assert workload.facts["tasks_after_the_end_dropped"] == 2 and len(workload.machine_events.at_us) == 0
+    assert replay(folder, duration_s=1e5).end_us == 1000 * SECOND + 1
+
+
+def test_machines_come_and_go(tmp_path: Path) -> None:
+    at = [WINDOW + k * SECOND for k in range(10)]
+    machines = [
+        machine_row(0, 9, ADD),
+        machine_row(0, 5, ADD),
+        machine_row(0, 7, ADD, cpu="", mem=""),
+        machine_row(0, 5, ADD),  # already up
+        machine_row(at[1], 7, UPDATE, cpu=0.25, mem=0.125),
+        machine_row(at[2], 7, REMOVE),
+        machine_row(at[3], 7, REMOVE),  # already down
+        machine_row(at[4], 7, ADD, cpu=1, mem=1),
+        machine_row(at[5], 6, ADD, cpu="", mem=""),  # later, capacity never stated
+        machine_row(at[6], 8, UPDATE),  # never added
+        machine_row(at[6], 5, UPDATE, cpu=1, mem=1),
+    ]
+    workload = replay(trace(tmp_path, [], machines=machines), resources="requests")
+    # Rows are 5, 6, 7, 9; capacities as first stated.
+    assert workload.cell.capacity.tolist() == [[500_000, 250_000], [0, 0], [250_000, 125_000], [500_000, 250_000]]
+    events = workload.machine_events
+    assert list(zip(events.at_us.tolist(), events.machine.tolist(), events.up.tolist(), strict=True)) == [
+        (0, 1, False),
+        (2 * SECOND, 2, False),
+        (4 * SECOND, 2, True),
+        (5 * SECOND, 1, True),
+    ]
+    facts = workload.facts
+    assert facts["machines_up_at_start"] == 3 and facts["machines_added_later"] == 1 and facts["machine_removals"] == 1
+    assert facts["machine_events_without_effect"] == 2 and facts["machine_updates_ignored"] == 3
+    assert facts["machines_without_capacity"] == 1
+
+
+def test_changes_of_a_machine_that_fall_together_stay_in_order(tmp_path: Path) -> None:
+    changes = [machine_row(WINDOW + 100 * SECOND + k, 7, event) for k, event in enumerate([REMOVE, ADD, REMOVE, ADD])]
+    early = [machine_row(WINDOW, 11, ADD), machine_row(WINDOW + 2, 11, REMOVE)]
+    workload = replay(trace(tmp_path, [], machines=[*MACHINES, *early, *changes]), speedup=50)
+    events = workload.machine_events
+    of = {
+        row: list(
+            zip(events.at_us[events.machine == row].tolist(), events.up[events.machine == row].tolist(), strict=True)
+        )
+        for row in (1, 3)
+    }
+    assert of[1] == [(2 * SECOND, False), (2 * SECOND + 1, True), (2 * SECOND + 2, False), (2 * SECOND + 3, True)]
+    assert of[3] == [(0, False), (1, True), (2, False)]
+
+
+def test_racks_are_thirty_machines_by_id(tmp_path: Path) -> None:
+    machines = [machine_row(0, 1000 - k, ADD) for k in range(65)]
+    workload = replay(write_trace(tmp_path, machines, CLOCK))
+    assert np.bincount(workload.cell.rack).tolist() == [30, 30, 5]
+    assert workload.facts["tasks_pending_machine_not_in_cell_at_start"] == 1
+
+
+def test_batch_tasks_have_input_data_and_services_none(tmp_path: Path) -> None:
+    running = [task_row(0, job, 0, event, 7) for job in (2, 3) for event in (SUBMIT, SCHEDULE)]
+    workload = replay(trace(tmp_path, running, later=[job_row(WINDOW + 7000 * SECOND, 2, FINISH)]), machines_per_rack=1)
+    catalog = workload.catalog
+    assert workload.tasks.preference.tolist() == [1, 2, 0] and catalog.sets == 3
+    # 7000 s read two blocks on three machines each: every machine of the cell holds them all.
+    assert catalog.machine.tolist() == [0, 1, 2] * 2 and not catalog.machine_cost.any()
+    assert catalog.elsewhere_cost.tolist() == [0, 2000, 4000] and catalog.unscheduled_cost.tolist() == [0, 2500, 4500]
+
+
+def test_the_seed_moves_the_data_only(tmp_path: Path) -> None:
+    machines = [machine_row(0, k, ADD) for k in range(100)]
+    folder = write_trace(tmp_path, machines, CLOCK)
+    options = Google2011Options(directory=folder)
+    one, two = load(options, 1), load(options, 2)
+    assert not np.array_equal(one.catalog.machine, two.catalog.machine)
+    assert np.array_equal(one.duration_us, two.duration_us) and np.array_equal(one.initial.machine, two.initial.machine)
+    assert np.array_equal(one.catalog.machine, load(options, 1).catalog.machine)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"resources": "slots=0"},
+        {"resources": "cpu"},
+        {"overcommit": 2.0},
+        {"speedup": 0},
+        {"duration_s": 0},
+        {"slots": 3},
+    ],
+)
+def test_bad_options_are_refused(fault: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=next(iter(fault))):
+        Google2011Options.model_validate({"directory": "x", **fault})
+
+
+def test_the_trace_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert trace_directory("google2011:some/folder") == Path("some/folder")
+    monkeypatch.setenv("AGORA_TRACES", "/traces")
+    assert trace_directory("google2011") == Path("/traces/google2011")
+    monkeypatch.delenv("AGORA_TRACES")
+    for bad in ("google2011", "google2011:", "google2019:x", "x"):
+        with pytest.raises(AgoraError, match=bad):
+            trace_directory(bad)

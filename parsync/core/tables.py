@@ -7,6 +7,9 @@ batches that are streamed to Parquet, so that the live line, the summary and the
 from __future__ import annotations
 
 TABLES: dict[str, dict[str, str]] = {
+    # One row per batch of arrivals, from whoever routes them to agents: open loop, so a batch counts even if its agent is gone. All tasks
+    # of a batch are of one job. prefers: how many of them have a preference set. Without it nothing can be called censored.
+    "submissions": {"agent": "int32", "job": "int64", "submit_us": "int64", "tasks": "int64", "prefers": "int64"},
     # One row per committed task, from the agent when the reply arrives. first: 1 for the task's first commit (0 after an eviction or a
     # lost machine). prefers: it has a preference set; preferred: it got one of its preferred machines. attempts: claims made so far.
     "tasks": {
@@ -68,6 +71,8 @@ TABLES: dict[str, dict[str, str]] = {
         "wasted_us": "int64",
         "staleness_us": "int64",
     },
+    # Tasks that can never run here (larger than every machine) or were given up (Omega's abandonment limits): told once, never tried again.
+    "unplaceable": {"task": "int64", "agent": "int32", "at_us": "int64", "abandoned": "int8"},
     # One row per round of a flow scheduler (from Plan.stats).
     "rounds": {
         "at_us": "int64",

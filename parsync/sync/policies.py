@@ -130,11 +130,15 @@ def make_sync_policy(name: str, gap_us: int, partition_count: int, index: int, a
     if name == "every_attempt":
         return EveryAttemptSync(partition_count)
     if gap_us < max(agents, partition_count):
-        raise AgoraError(f"gap_us: {gap_us} us leaves no whole microsecond between two rounds of {agents} agents and {partition_count} partitions")
+        raise AgoraError(
+            f"gap_us: {gap_us} us leaves no whole microsecond between two rounds of {agents} agents and {partition_count} partitions"
+        )
     if name in ("state_aligned", "state_staggered"):
         return StateSync(gap_us, partition_count, index, agents, staggered=name == "state_staggered")
     if partition_count < agents:
-        raise AgoraError(f"partitions: {partition_count} partitions for {agents} schedulers, but {name} needs P >= N (ParSync section 5.1)")
+        raise AgoraError(
+            f"partitions: {partition_count} partitions for {agents} schedulers, but {name} needs P >= N (ParSync section 5.1)"
+        )
     if name == "diff_single":
         return SinglePartitionSync(gap_us, partition_count, index, agents)
     return BlockSync(gap_us, partition_count, index, agents, same_block=name == "same_block")

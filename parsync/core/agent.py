@@ -1,0 +1,629 @@
+"""The optimistic scheduler agent: queue, view, decision rounds, commits and retries around one Scheduler.
+
+A batch is decided in rounds. A round offers tasks to the scheduler (as many as fit before the agent's next sync, if rounds are cut there), takes what it
+planned out of the view at once, waits for the decision time to pass, commits, and learns what was rejected. Under LoserPolicy.BLOCK losers are decided again
+at once and the next batch waits (ParSync section 4.3); under REQUEUE they rejoin the queue's tail after a pause (Omega's simulator).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from parsync.core.events import (
+    MASTER,
+    CommitReply,
+    CommitRequest,
+    DecisionDone,
+    Effect,
+    Event,
+    PhaseBegan,
+    Record,
+    Send,
+    SetTimer,
+    StartDecision,
+    Started,
+    SyncReply,
+    SyncRequest,
+    TasksAdopted,
+    TasksEnded,
+    TasksSubmitted,
+    Timer,
+    TimerFired,
+)
+from parsync.core.measurements import Measurements
+from parsync.core.tables import TABLES
+from parsync.sync.choices import Cut, FreedVisibility, LoserPolicy
+from parsync.sync.policies import SyncPolicy
+from parsync.sync.staleness import average_staleness_us, freshness_order
+from parsync.sync.strategies import DelayAverage, Strategy
+from schedulers.decision_time import DecisionClock
+from schedulers.interface import (
+    ChangeKind,
+    PartitionRanking,
+    PendingReason,
+    Plan,
+    PlanContext,
+    Scheduler,
+    TaskChanges,
+)
+from schedulers.objective import placement_cost
+from shared_state.partition import Partitioning
+from shared_state.random import stream_key
+from shared_state.tasks import CellSpec, Int32, Int64, PreferenceCatalog, TaskBatch
+from shared_state.transaction import CommitMode, CommitResult, ConflictCheck, Reason, Transaction
+from shared_state.view import ClusterView
+
+ROUND_COLUMNS = tuple(TABLES["rounds"])[2:]
+
+
+class Activity(IntEnum):
+    """What the agent is doing."""
+
+    IDLE = 0  # nothing to decide
+    SYNCING = 1  # waiting for the sync that precedes a round
+    DECIDING = 2
+    COMMITTING = 3
+    STARVED = 4  # there are tasks, but nothing in the view fits them: waiting for it to change
+
+
+@dataclass(frozen=True, slots=True)
+class AgentPolicy:
+    """How an agent behaves, whatever its scheduler. requeue_us: Omega's pause before a rejected task rejoins the queue.
+
+    idle_attempts_max, attempts_max: a task is given up after so many fruitless rounds of its batch, or rounds in total (Omega: 100 and 1000); under
+    REQUEUE only.
+    """
+
+    cut: Cut
+    freed: FreedVisibility
+    losers: LoserPolicy
+    mode: CommitMode
+    check: ConflictCheck
+    average_permille: int = 100
+    requeue_us: int = 1_000_000
+    attempts_max: int = 1000
+    sample_us: int = 100_000
+
+
+@dataclass(slots=True)
+class Work:
+    """Tasks to decide on: task int64[n]; attempts int32[n], claims made so far; first int8[n], 1 unless it ran before."""
+
+    task: Int64
+    attempts: Int32
+    first: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.task)
+
+    def take(self, rows: np.ndarray | slice) -> Work:
+        return Work(self.task[rows], self.attempts[rows], self.first[rows])
+
+    @staticmethod
+    def fresh(task: Int64, first: int) -> Work:
+        return Work(task, np.zeros(len(task), np.int32), np.full(len(task), first, np.int8))
+
+    @staticmethod
+    def join(parts: list[Work]) -> Work:
+        parts = [part for part in parts if len(part)]
+        if len(parts) == 1:
+            return parts[0]
+        if not parts:
+            return Work.fresh(np.zeros(0, np.int64), 1)
+        return Work(
+            np.concatenate([part.task for part in parts]),
+            np.concatenate([part.attempts for part in parts]),
+            np.concatenate([part.first for part in parts]),
+        )
+
+
+@dataclass(slots=True)
+class Round:
+    """One decision round. synced_us int64[k] and seqnum are as of the plan; they go into the transaction."""
+
+    number: int
+    start_us: int
+    ranking: PartitionRanking
+    offered: Work
+    plan: Plan | None = None
+    ticket: int = -1
+    synced_us: Int64 | None = None
+    seqnum: np.ndarray | None = None
+    decision_us: int = 0
+
+
+class SchedulerAgent:
+    """Sans-I/O agent `index`. table: every task (row = id); no true durations in it.
+
+    retains_pending: the scheduler remembers tasks it left waiting (flow schedulers); otherwise the agent offers them again.
+    """
+
+    def __init__(
+        self,
+        index: int,
+        name: str,
+        seed: int,
+        scheduler: Scheduler,
+        retains_pending: bool,
+        cell: CellSpec,
+        partitioning: Partitioning,
+        table: TaskBatch,
+        catalog: PreferenceCatalog,
+        sync: SyncPolicy,
+        strategy: Strategy,
+        clock: DecisionClock,
+        policy: AgentPolicy,
+    ) -> None:
+        self.index = index
+        self.name = name
+        self.view = ClusterView(cell, partitioning, policy.check is ConflictCheck.SEQUENCE_NUMBER)
+        self._seed = seed
+        self._scheduler = scheduler
+        self._retains_pending = retains_pending
+        self._rack = cell.rack
+        self._partition_of = partitioning.of(np.arange(cell.machines, dtype=np.int32))
+        self._table = table
+        self._catalog = catalog
+        self._sync = sync
+        self._strategy = strategy
+        self._clock = clock
+        self._policy = policy
+        self._records = Measurements()
+        self._epoch = -1  # the master's life this view is of; -1: never synced
+        self._activity = Activity.STARVED
+        self._queue: deque[Work] = deque()
+        self._current = Work.fresh(np.zeros(0, np.int64), 1)
+        self._batch_size = 1  # size of the current batch when it was begun, the unit of the delay average
+        self._ranking = strategy.ranking(0)
+        self._round: Round | None = None
+        self._rounds = 0
+        self._transactions = 0
+        self._retained: dict[int, tuple[int, int]] = {}  # tasks left with the scheduler: attempts, first
+        self._view_changed = False
+        self._requeued: dict[int, Work] = {}
+        self._requeues = 0
+        self._order = np.zeros(partitioning.count, np.int32)
+        self._next_sync_us: int | None = None
+        self._average = DelayAverage(policy.average_permille)
+        self._busy_us = 0
+        self._wasted_us = 0
+        self.queued = 0  # tasks submitted and neither committed nor given up
+
+    def __repr__(self) -> str:
+        return f"SchedulerAgent({self.name}, {self._activity.name.lower()}, queued={self.queued}, round={self._rounds})"
+
+    def handle(self, now_us: int, event: Event) -> list[Effect]:
+        match event:
+            case SyncReply():
+                return self._synced(now_us, event)
+            case DecisionDone():
+                return self._decided(now_us)
+            case CommitReply():
+                return self._committed(now_us, event)
+            case TasksSubmitted():
+                return self._submitted(now_us, Work.fresh(event.task, 1))
+            case TimerFired(timer=Timer.SYNC, key=key):
+                return self._sync_due(now_us, key)
+            case TimerFired(timer=Timer.SAMPLE, key=key):
+                return self._sample(now_us, key)
+            case TimerFired(timer=Timer.RETRY, key=key):
+                return self._rejoin(now_us, key)
+            case TasksEnded():
+                return self._ended(now_us, event)
+            case TasksAdopted():
+                self._observe(ChangeKind.ADOPTED, now_us, event.task, event.machine, event.allocation)
+                return []
+            case Started():
+                return self._start(now_us)
+            case PhaseBegan():
+                return []
+        raise TypeError(f"agent cannot handle {type(event).__name__}")
+
+    # --- decisions: called by the runtime on StartDecision ------------------------------------------------------------------
+
+    def decide(self, decision: int, now_us: int) -> None:
+        """Plan the open round on the view as it stands and take the planned claims out of the view."""
+        this = self._round
+        assert this is not None and this.number == decision, "StartDecision and the open round go together"
+        context = PlanContext(now_us, stream_key(self._seed, self.name, decision), this.ranking, self._order)
+        plan = self._scheduler.plan(self._table.take(this.offered.task), self.view, context)
+        this.plan = plan
+        this.synced_us = self.view.synced_us[self._partition_of[plan.machine]]
+        if self._policy.check is ConflictCheck.SEQUENCE_NUMBER:
+            this.seqnum = self.view.seqnum[plan.machine]
+        this.ticket = self.view.claim(plan.machine, plan.request)
+
+    def decision_us(self, elapsed_ns: int) -> int:
+        """How long the round just planned takes to decide. elapsed_ns: wall time of decide(), used by Measured clocks only."""
+        this = self._round
+        assert this is not None and this.plan is not None, "decide() comes first"
+        plan = this.plan
+        considered = len(plan.task) + (1 if len(plan.pending) else 0)
+        this.decision_us = self._clock.duration_us(considered, plan.partitions_scanned, plan.operations, elapsed_ns)
+        return this.decision_us
+
+    def finish(self, now_us: int) -> list[Record]:
+        """The measurements not yet handed out, at the end of a run."""
+        self._sample_row(now_us)
+        return self._records.flush()
+
+    # --- start, synchronisation ---------------------------------------------------------------------------------------------
+
+    def _start(self, now_us: int) -> list[Effect]:
+        effects = self._request_sync(
+            self._sync.partitions(0) if self._sync.at_every_attempt else self._every_partition()
+        )
+        effects.append(SetTimer(now_us + self._policy.sample_us, Timer.SAMPLE, now_us // self._policy.sample_us + 1))
+        return effects + self._arm_sync(now_us, 1)
+
+    def _every_partition(self) -> Int32:
+        return np.arange(len(self._order), dtype=np.int32)
+
+    def _arm_sync(self, now_us: int, k: int) -> list[Effect]:
+        due_us = self._sync.due_us(k)
+        while due_us is not None and due_us <= now_us:
+            k += 1
+            due_us = self._sync.due_us(k)
+        self._next_sync_us = due_us
+        return [] if due_us is None else [SetTimer(due_us, Timer.SYNC, k)]
+
+    def _sync_due(self, now_us: int, k: int) -> list[Effect]:
+        """The k-th sync and all later ones a slow runtime let pass."""
+        partitions = self._sync.partitions(k)
+        following = k + 1
+        due_us = self._sync.due_us(following)
+        while due_us is not None and due_us <= now_us:
+            partitions = np.concatenate([partitions, self._sync.partitions(following)])
+            following += 1
+            due_us = self._sync.due_us(following)
+        if following > k + 1:
+            partitions = np.unique(partitions).astype(np.int32)
+        return self._request_sync(partitions) + self._arm_sync(now_us, following)
+
+    def _request_sync(self, partitions: Int32) -> list[Effect]:
+        version = self.view.versions[partitions]
+        with_seqnum = self._policy.check is ConflictCheck.SEQUENCE_NUMBER
+        return [Send(MASTER, SyncRequest(self.index, partitions, version, with_seqnum))]
+
+    def _synced(self, now_us: int, event: SyncReply) -> list[Effect]:
+        if event.epoch != self._epoch:
+            # The master has lived, died and come back (or this view is new): versions of another life mean nothing.
+            resync = self._epoch >= 0
+            self._epoch = event.epoch
+            if resync:
+                self.view.reset()
+                return self._request_sync(self._every_partition())
+        synced_us = self.view.synced_us
+        latest = -1
+        for delta in event.deltas:
+            if delta.from_version > self.view.versions[delta.partition]:
+                continue  # meant for a view that has since been reset; the full sync is on its way
+            age_us = delta.at_us - max(0, int(synced_us[delta.partition]))
+            self._records.add("syncs", 1, self.index, delta.partition, now_us, age_us, len(delta.row))
+            self._view_changed = self._view_changed or len(delta.row) > 0
+            self.view.apply(delta)
+            latest = delta.partition
+        if latest >= 0:
+            if len(event.deltas) == len(self._order):
+                # Everything is equally fresh: agents turn to the partitions from different places.
+                latest = (self.index * len(self._order) + self._rounds) % len(self._order)
+            self._order = freshness_order(self.view.synced_us, latest)
+        if self._activity is Activity.SYNCING:
+            return self._open_round(now_us)
+        if self._activity in (Activity.STARVED, Activity.IDLE):
+            return self._next(now_us)
+        return []
+
+    # --- the queue -----------------------------------------------------------------------------------------------------------
+
+    def _submitted(self, now_us: int, work: Work) -> list[Effect]:
+        self._queue.append(work)
+        self.queued += len(work)
+        if self._activity is Activity.IDLE or (
+            self._activity is Activity.STARVED and self._retains_pending and self._epoch >= 0
+        ):
+            return self._next(now_us)
+        return []
+
+    def _next(self, now_us: int) -> list[Effect]:
+        """Begin the next round, if there is anything to decide."""
+        if self._epoch < 0:
+            self._activity = Activity.STARVED
+            return []
+        if self._retains_pending:
+            return self._next_retained(now_us)
+        if not len(self._current):
+            if not self._queue:
+                self._activity = Activity.IDLE
+                return []
+            self._current = self._queue.popleft()
+            self._batch_size = len(self._current)
+            self._ranking = self._strategy.ranking(self._average.us)
+        return self._begin_round(now_us)
+
+    def _next_retained(self, now_us: int) -> list[Effect]:
+        """A scheduler that remembers what waits gets everything new, and a chance whenever its view has changed."""
+        self._current = Work.join([self._current, *self._queue])
+        self._queue.clear()
+        if not len(self._current) and not (self._retained and self._view_changed):
+            self._activity = Activity.STARVED if self._retained else Activity.IDLE
+            return []
+        self._batch_size = max(1, len(self._current))
+        self._ranking = self._strategy.ranking(self._average.us)
+        return self._begin_round(now_us)
+
+    def _begin_round(self, now_us: int) -> list[Effect]:
+        if self._sync.at_every_attempt:
+            self._activity = Activity.SYNCING
+            return self._request_sync(self._every_partition())
+        return self._open_round(now_us)
+
+    def _open_round(self, now_us: int) -> list[Effect]:
+        count = len(self._current)
+        if self._policy.cut is Cut.AT_SYNC and self._next_sync_us is not None and not self._retains_pending:
+            scanned = 1 if self._ranking is PartitionRanking.LATENCY_FIRST else len(self._order)
+            within = self._clock.tasks_within(max(0, self._next_sync_us - now_us), scanned)
+            if within is not None:
+                count = min(count, max(1, within))
+        offered = self._current.take(slice(0, count))
+        self._current = self._current.take(slice(count, None))
+        self._rounds += 1
+        self._round = Round(self._rounds, now_us, self._ranking, offered)
+        self._activity = Activity.DECIDING
+        self._view_changed = False
+        return [StartDecision(self._rounds)]
+
+    # --- commit --------------------------------------------------------------------------------------------------------------
+
+    def _decided(self, now_us: int) -> list[Effect]:
+        this = self._round
+        assert this is not None and this.plan is not None and this.synced_us is not None, (
+            "DecisionDone follows decide()"
+        )
+        plan = this.plan
+        self._busy_us += this.decision_us
+        if plan.stats:
+            figures = [plan.stats.get(column, 0) for column in ROUND_COLUMNS]
+            self._records.add("rounds", 1, now_us, self.index, *figures)
+        if len(plan.task) == 0 and len(plan.evict) == 0:
+            return self._close_round(now_us, this, Work.fresh(plan.task, 1))
+        self._transactions += 1
+        transaction = Transaction(
+            scheduler=self.index,
+            sequence=self._transactions,
+            task=plan.task,
+            machine=plan.machine,
+            request=plan.request,
+            synced_us=this.synced_us,
+            mode=self._policy.mode,
+            check=self._policy.check,
+            gang=plan.gang if self._policy.mode is CommitMode.ALL_OR_NOTHING else None,
+            seqnum=this.seqnum,
+            evict=plan.evict if len(plan.evict) else None,
+        )
+        self._activity = Activity.COMMITTING
+        return [Send(MASTER, CommitRequest(self.index, transaction))]
+
+    def _committed(self, now_us: int, event: CommitReply) -> list[Effect]:
+        this = self._round
+        if this is None or this.plan is None or event.result.sequence != self._transactions:
+            return []  # an answer repeated after a restart
+        result, plan = event.result, this.plan
+        self.view.settle(this.ticket, result.reason, result.version)
+        claimed = self._claimed_work(this)
+        claimed.attempts = claimed.attempts + 1
+        accepted = result.accepted
+        count = int(np.count_nonzero(accepted))
+        self._record_commit(now_us, this, result, claimed, accepted, count)
+        if count < len(plan.task):
+            self._wasted_us += this.decision_us
+            placed_already = result.reason == Reason.DUPLICATE
+            losers = claimed.take(~accepted & ~placed_already)
+            self.queued -= int(np.count_nonzero(placed_already))
+            rejected = ~accepted
+            self._observe(
+                ChangeKind.REJECTED, now_us, plan.task[rejected], plan.machine[rejected], result.allocation[rejected]
+            )
+        else:
+            losers = claimed.take(slice(0, 0))
+        if count:
+            self._observe(
+                ChangeKind.COMMITTED, now_us, plan.task[accepted], plan.machine[accepted], result.allocation[accepted]
+            )
+        self.queued -= count
+        return self._close_round(now_us, this, losers)
+
+    def _claimed_work(self, this: Round) -> Work:
+        """Attempts and firstness of the claimed tasks, in the plan's order."""
+        assert this.plan is not None
+        claimed, offered = this.plan.task, this.offered
+        if len(claimed) == len(offered) and np.array_equal(claimed, offered.task):
+            return offered
+        if self._retains_pending:
+            known = self._retained | dict(
+                zip(
+                    offered.task.tolist(),
+                    zip(offered.attempts.tolist(), offered.first.tolist(), strict=True),
+                    strict=True,
+                )
+            )
+            pairs = np.array([known[task] for task in claimed.tolist()], np.int64).reshape(-1, 2)
+            return Work(claimed, pairs[:, 0].astype(np.int32), pairs[:, 1].astype(np.int8))
+        by_task = np.argsort(offered.task, kind="stable")
+        rows = by_task[np.searchsorted(offered.task[by_task], claimed)]
+        return Work(claimed, offered.attempts[rows], offered.first[rows])
+
+    def _record_commit(
+        self, now_us: int, this: Round, result: CommitResult, claimed: Work, accepted: np.ndarray, count: int
+    ) -> None:
+        plan = this.plan
+        assert plan is not None
+        reasons = np.bincount(result.reason, minlength=len(Reason))
+        self._records.add(
+            "commits",
+            1,
+            self.index,
+            result.sequence,
+            this.start_us,
+            now_us,
+            this.decision_us,
+            int(this.ranking),
+            len(plan.task),
+            count,
+            reasons[Reason.STALE],
+            reasons[Reason.FULL],
+            reasons[Reason.MACHINE_DOWN],
+            reasons[Reason.EVICTED],
+            reasons[Reason.GANG],
+            reasons[Reason.DUPLICATE],
+        )
+        if count:
+            everything = count == len(plan.task)
+            task = plan.task if everything else plan.task[accepted]
+            machine = plan.machine if everything else plan.machine[accepted]
+            age_us = result.age_us if everything else result.age_us[accepted]
+            attempts = claimed.attempts if everything else claimed.attempts[accepted]
+            first = claimed.first if everything else claimed.first[accepted]
+            submit_us = self._table.submit_us[task]
+            preference = self._table.preference[task]
+            cost: Int64 | int = 0
+            preferred: np.ndarray | int = 0
+            if self._catalog.sets > 1:
+                cost, preferred = placement_cost(self._catalog, self._rack, preference, machine)
+            self._records.add(
+                "tasks",
+                count,
+                task,
+                self._table.job[task],
+                self.index,
+                machine,
+                submit_us,
+                now_us,
+                attempts,
+                first,
+                preference > 0,
+                preferred,
+                cost,
+                age_us,
+            )
+            self._average.add(count * now_us - int(submit_us.sum()), count, self._batch_size)
+        if count < len(plan.task):
+            lost = ~accepted
+            self._records.add(
+                "rejections",
+                len(plan.task) - count,
+                plan.task[lost],
+                self.index,
+                plan.machine[lost],
+                result.reason[lost],
+                result.rival[lost],
+                result.age_us[lost],
+                now_us,
+            )
+
+    def _close_round(self, now_us: int, this: Round, losers: Work) -> list[Effect]:
+        """Put what was not placed where it belongs, and go on."""
+        plan = this.plan
+        assert plan is not None
+        self._round = None
+        if self._retains_pending:
+            self._keep_retained(this, losers)
+            self._current = losers
+            return self._next(now_us)
+        left = self._left_waiting(now_us, this, plan)
+        if self._policy.losers is LoserPolicy.REQUEUE:
+            return self._requeue(now_us, this, Work.join([losers, left])) + self._next(now_us)
+        self._current = Work.join([losers, left, self._current])
+        if len(left):
+            # The view has no room left for them; only a change of it helps.
+            self._activity = Activity.STARVED
+            return self._next(now_us) if self._view_changed else []
+        return self._next(now_us)
+
+    def _left_waiting(self, now_us: int, this: Round, plan: Plan) -> Work:
+        if not len(plan.pending):
+            return this.offered.take(slice(0, 0))
+        hopeless = plan.pending_reason == PendingReason.TOO_LARGE
+        if hopeless.any():
+            self._give_up(now_us, plan.pending[hopeless], abandoned=0)
+        return this.offered.take(np.isin(this.offered.task, plan.pending[~hopeless]))
+
+    def _give_up(self, now_us: int, task: Int64, abandoned: int) -> None:
+        self.queued -= len(task)
+        self._records.add("unplaceable", len(task), task, self.index, now_us, abandoned)
+
+    def _keep_retained(self, this: Round, losers: Work) -> None:
+        """Book-keeping of the tasks that wait inside the scheduler."""
+        plan = this.plan
+        assert plan is not None
+        offered = this.offered
+        for task, attempts, first in zip(
+            offered.task.tolist(), offered.attempts.tolist(), offered.first.tolist(), strict=True
+        ):
+            self._retained[task] = (attempts, first)
+        for task in plan.task.tolist():
+            self._retained.pop(task, None)
+        hopeless = plan.pending[plan.pending_reason == PendingReason.TOO_LARGE]
+        for task in hopeless.tolist():
+            self._retained.pop(task, None)
+        if len(hopeless):
+            self._give_up(this.start_us, hopeless, abandoned=0)
+
+    def _requeue(self, now_us: int, this: Round, work: Work) -> list[Effect]:
+        if not len(work):
+            return []
+        spent = work.attempts >= self._policy.attempts_max
+        if spent.any():
+            self._give_up(now_us, work.task[spent], abandoned=1)
+            work = work.take(~spent)
+        self._requeues += 1
+        self._requeued[self._requeues] = work
+        return [SetTimer(now_us + self._policy.requeue_us, Timer.RETRY, self._requeues)]
+
+    def _rejoin(self, now_us: int, key: int) -> list[Effect]:
+        self._queue.append(self._requeued.pop(key))
+        return self._next(now_us) if self._activity is Activity.IDLE else []
+
+    # --- running tasks -------------------------------------------------------------------------------------------------------
+
+    def _ended(self, now_us: int, event: TasksEnded) -> list[Effect]:
+        change = ChangeKind(event.change)
+        self._observe(change, now_us, event.task, event.machine, event.allocation)
+        if change is ChangeKind.FINISHED:
+            if self._policy.freed is FreedVisibility.AT_ONCE:
+                self.view.released(event.machine, event.request, event.version)
+                self._view_changed = True
+                if self._activity is Activity.STARVED:
+                    return self._next(now_us)
+            return []
+        return self._submitted(now_us, Work.fresh(event.task, 0))
+
+    def _observe(self, kind: ChangeKind, now_us: int, task: Int64, machine: Int32, allocation: Int64) -> None:
+        self._scheduler.observe(TaskChanges(kind, now_us, task, machine, allocation))
+
+    # --- measurements --------------------------------------------------------------------------------------------------------
+
+    def _sample_row(self, now_us: int) -> None:
+        self._records.add(
+            "agents",
+            1,
+            now_us,
+            self.index,
+            self.queued,
+            self._average.us,
+            int(self._ranking is PartitionRanking.LATENCY_FIRST),
+            self._busy_us,
+            self._wasted_us,
+            average_staleness_us(np.maximum(self.view.synced_us, 0), now_us),
+        )
+
+    def _sample(self, now_us: int, key: int) -> list[Effect]:
+        self._sample_row(now_us)
+        effects: list[Effect] = [*self._records.flush()]
+        following = max(key + 1, now_us // self._policy.sample_us + 1)
+        effects.append(SetTimer(following * self._policy.sample_us, Timer.SAMPLE, following))
+        return effects

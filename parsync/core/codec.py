@@ -1,0 +1,90 @@
+"""Events as bytes: msgpack with one extension type for arrays and one per event class.
+
+Two forms: the wire form carries everything; the log form of a sync reply carries (partition, from, to) only, because a replayed master makes the payload anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import msgpack
+import numpy as np
+
+from parsync.core import events
+from shared_state.errors import AgoraError
+from shared_state.transaction import CommitMode, CommitResult, ConflictCheck, PartitionDelta, Transaction
+
+_ARRAY = 0
+# Codes are part of the log's format: append, never reorder.
+_CLASSES: tuple[type, ...] = (
+    events.TimerFired,
+    events.Started,
+    events.TasksSubmitted,
+    events.SyncRequest,
+    events.SyncReply,
+    events.CommitRequest,
+    events.CommitReply,
+    events.DecisionDone,
+    events.TasksStarted,
+    events.TasksCancelled,
+    events.TasksFinished,
+    events.TasksEnded,
+    events.TasksAdopted,
+    events.MachinesChanged,
+    events.PhaseBegan,
+    Transaction,
+    CommitResult,
+    PartitionDelta,
+)
+_CODE = {cls: code for code, cls in enumerate(_CLASSES, start=1)}
+_FIELDS = {cls: tuple(field.name for field in fields(cls)) for cls in _CLASSES}
+
+
+def _default(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return msgpack.ExtType(_ARRAY, msgpack.packb((value.dtype.str, value.shape)) + value.tobytes())
+    if isinstance(value, np.integer):
+        return int(value)
+    cls = type(value)
+    code = _CODE.get(cls)
+    if code is None:
+        raise TypeError(f"cannot encode {cls.__name__}")
+    return msgpack.ExtType(code, msgpack.packb([getattr(value, name) for name in _FIELDS[cls]], default=_default))
+
+
+def _decode_extension(code: int, data: bytes) -> Any:
+    if code == _ARRAY:
+        unpacker = msgpack.Unpacker()
+        unpacker.feed(data)
+        dtype, shape = unpacker.unpack()
+        return np.frombuffer(data, np.dtype(dtype), offset=unpacker.tell()).reshape(shape)
+    if not 1 <= code <= len(_CLASSES):
+        raise AgoraError(f"unknown event code {code}: written by a newer version?")
+    cls = _CLASSES[code - 1]
+    values = msgpack.unpackb(data, ext_hook=_decode_extension, use_list=False, strict_map_key=False)
+    if cls is Transaction:
+        decoded = dict(zip(_FIELDS[cls], values, strict=True))
+        return Transaction(**{**decoded, "mode": CommitMode(decoded["mode"]), "check": ConflictCheck(decoded["check"])})
+    if cls is events.TimerFired:
+        return events.TimerFired(events.Timer(values[0]), values[1])
+    return cls(*values)
+
+
+def encode(event: Any) -> bytes:
+    """The wire form of an event (or of any tuple, number or array of them). Canonical: equal events give equal bytes."""
+    data: bytes = msgpack.packb(event, default=_default)
+    return data
+
+
+def decode(data: bytes) -> Any:
+    """Inverse of encode. Arrays come back read-only, without a copy. Raises AgoraError for an unknown event code."""
+    return msgpack.unpackb(data, ext_hook=_decode_extension, use_list=False, strict_map_key=False)
+
+
+def log_frame(address: int, at_us: int, event: Any) -> bytes:
+    """One entry of an event log: (address, time, log form of the event)."""
+    if type(event) is events.SyncReply:
+        moved = tuple((delta.partition, delta.from_version, delta.to_version) for delta in event.deltas)
+        return encode((address, at_us, (event.epoch, moved)))
+    return encode((address, at_us, event))

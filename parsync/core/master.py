@@ -1,0 +1,165 @@
+"""The master: owns the cell, grants claims first come first served, and tells owners and workers what became of them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from parsync.core.events import (
+    WORKERS,
+    CommitReply,
+    CommitRequest,
+    Effect,
+    Event,
+    MachinesChanged,
+    PhaseBegan,
+    Record,
+    Send,
+    SetTimer,
+    Started,
+    SyncReply,
+    SyncRequest,
+    TasksAdopted,
+    TasksCancelled,
+    TasksEnded,
+    TasksFinished,
+    TasksStarted,
+    Timer,
+    TimerFired,
+)
+from parsync.core.measurements import Measurements
+from schedulers.interface import ChangeKind
+from shared_state.cell import Cell, Released
+from shared_state.tasks import Int32, Int64, TaskBatch
+
+
+class MasterCore:
+    """Sans-I/O master of one cell.
+
+    table: every task (row = id), for the requests of ended tasks. initial_task int64[k], initial_machine int32[k], initial_owner int32[k]: what runs at
+    time 0. tells_ends: bool[N], the agents that are told when their tasks finish (all are told of evictions and lost machines).
+    """
+
+    def __init__(
+        self,
+        cell: Cell,
+        table: TaskBatch,
+        initial_task: Int64,
+        initial_machine: Int32,
+        initial_owner: Int32,
+        tells_ends: np.ndarray,
+        sample_us: int,
+    ) -> None:
+        self.cell = cell
+        self._table = table
+        self._initial = (initial_task, initial_machine, initial_owner)
+        self._tells_ends = tells_ends
+        self._any_told = bool(tells_ends.any())
+        self._sample_us = sample_us
+        self._records = Measurements()
+        self._epoch = 0
+        self._running = 0
+        self._capacity = int(cell.spec.capacity[:, 0].sum())
+
+    def handle(self, now_us: int, event: Event) -> list[Effect]:
+        match event:
+            case CommitRequest():
+                return self._commit(now_us, event)
+            case SyncRequest():
+                return self._sync(now_us, event)
+            case TasksFinished():
+                return self._finish(now_us, event)
+            case TimerFired(timer=Timer.SAMPLE, key=key):
+                return self._sample(now_us, key)
+            case MachinesChanged():
+                return self._change_machines(now_us, event)
+            case Started():
+                return self._start(now_us, event)
+            case PhaseBegan():
+                return []
+        raise TypeError(f"master cannot handle {type(event).__name__}")
+
+    def finish(self, now_us: int) -> list[Record]:
+        """The measurements not yet handed out, at the end of a run."""
+        return self._records.flush()
+
+    def _start(self, now_us: int, event: Started) -> list[Effect]:
+        self._epoch = event.epoch
+        effects: list[Effect] = [SetTimer(now_us + self._sample_us, Timer.SAMPLE, 1)]
+        task, machine, owner = self._initial
+        if event.epoch == 0 and len(task):
+            allocation = self.cell.load(task, machine, self._table.request[task], owner)
+            self._running += len(task)
+            effects.append(Send(WORKERS, TasksStarted(now_us, task, allocation, machine, owner)))
+            for agent in np.unique(owner):
+                mine = owner == agent
+                effects.append(Send(int(agent), TasksAdopted(task[mine], allocation[mine], machine[mine])))
+        return effects
+
+    def _commit(self, now_us: int, event: CommitRequest) -> list[Effect]:
+        transaction = event.transaction
+        result = self.cell.commit(transaction, now_us)
+        effects: list[Effect] = [Send(event.agent, CommitReply(self._epoch, result))]
+        accepted = result.accepted
+        count = int(np.count_nonzero(accepted))
+        if len(result.evicted):
+            effects += self._tell_ended(now_us, self.cell.describe(result.evicted), ChangeKind.EVICTED)
+        if count:
+            self._running += count
+            everything = count == len(transaction)
+            started = TasksStarted(
+                now_us,
+                transaction.task if everything else transaction.task[accepted],
+                result.allocation if everything else result.allocation[accepted],
+                transaction.machine if everything else transaction.machine[accepted],
+                np.full(count, event.agent, np.int32),
+            )
+            effects.append(Send(WORKERS, started))
+        return effects
+
+    def _sync(self, now_us: int, event: SyncRequest) -> list[Effect]:
+        deltas = tuple(
+            self.cell.delta_since(partition, version, now_us, event.with_seqnum)
+            for partition, version in zip(event.partition.tolist(), event.version.tolist(), strict=True)
+        )
+        return [Send(event.agent, SyncReply(self._epoch, deltas))]
+
+    def _finish(self, now_us: int, event: TasksFinished) -> list[Effect]:
+        released = self.cell.release(event.allocation, event.owner, now_us)
+        return self._tell_ended(now_us, released, ChangeKind.FINISHED)
+
+    def _change_machines(self, now_us: int, event: MachinesChanged) -> list[Effect]:
+        released = self.cell.set_machines(event.machine, event.up, now_us)
+        return self._tell_ended(now_us, released, ChangeKind.LOST)
+
+    def _tell_ended(self, now_us: int, released: Released, change: ChangeKind) -> list[Effect]:
+        count = len(released.task)
+        if count == 0:
+            return []
+        self._running -= count
+        self._records.add("ends", count, released.task, released.machine, released.owner, now_us, int(change))
+        effects: list[Effect] = []
+        if change is not ChangeKind.FINISHED:
+            effects.append(Send(WORKERS, TasksCancelled(released.allocation)))
+        elif not self._any_told:
+            return effects
+        for agent in np.unique(released.owner).tolist():
+            if change is ChangeKind.FINISHED and not self._tells_ends[agent]:
+                continue
+            mine = released.owner == agent
+            ended = TasksEnded(
+                int(change),
+                released.task[mine],
+                released.allocation[mine],
+                released.machine[mine],
+                released.request[mine],
+                released.version[mine],
+            )
+            effects.append(Send(agent, ended))
+        return effects
+
+    def _sample(self, now_us: int, key: int) -> list[Effect]:
+        used_permille = int(self.cell.used[:, 0].sum()) * 1000 // max(1, self._capacity)
+        self._records.add("cell", 1, now_us, self._running, int(np.count_nonzero(self.cell.up)), used_permille)
+        effects: list[Effect] = [*self._records.flush()]
+        effects.append(SetTimer((key + 1) * self._sample_us, Timer.SAMPLE, key + 1))
+        return effects

@@ -1,0 +1,114 @@
+"""The live line: what every scheduler did since the line was last shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsync.core import metrics_histogram as histogram
+from parsync.core.record_buffer import Table
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerLine:
+    """One scheduler over the window. None where nothing happened that the figure could rest on.
+
+    queue: tasks submitted and not committed, at its last sample. delay: of first commits in the window, whenever they were submitted.
+    preferred_share: of those with preferences, the share on a preferred machine.
+    """
+
+    agent: int
+    queue: int
+    commits_per_s: float
+    conflict_rate: float | None
+    delay_p50_us: float | None
+    delay_p99_us: float | None
+    preferred_share: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Figures of the window (at_us - window_us, at_us]. cell figures: of the last sample, None before the first."""
+
+    at_us: int
+    window_us: int
+    schedulers: tuple[SchedulerLine, ...]
+    running: int | None
+    machines_up: int | None
+    used_permille: int | None
+
+    @staticmethod
+    def join(parts: Iterable[Snapshot]) -> Snapshot:
+        """One snapshot from those of several actors, each of which recorded other agents."""
+        parts = list(parts)
+        lines = sorted((line for part in parts for line in part.schedulers), key=lambda line: line.agent)
+        cell = next((part for part in parts if part.running is not None), parts[0])
+        return Snapshot(
+            max(part.at_us for part in parts),
+            max(part.window_us for part in parts),
+            tuple(lines),
+            cell.running,
+            cell.machines_up,
+            cell.used_permille,
+        )
+
+
+class LiveLine:
+    """Counters that start anew at every snapshot, over agents 0..agents-1."""
+
+    def __init__(self, agents: int) -> None:
+        self._agents = agents
+        self._since_us = 0
+        self._queue = np.zeros(agents, np.int64)
+        self._cell: tuple[int, int, int] | None = None
+        self._clear()
+
+    def _clear(self) -> None:
+        self._commits, self._prefers, self._preferred, self._claims, self._conflicts = np.zeros(
+            (5, self._agents), np.int64
+        )
+        self._delays = np.zeros((self._agents, histogram.BUCKETS), np.int64)
+
+    def add_tasks(self, rows: Table, first: NDArray[np.bool_], delay_bucket: NDArray[np.intp]) -> None:
+        """delay_bucket: of the first commits alone."""
+        agent = rows["agent"][first]
+        np.add.at(self._delays.reshape(-1), agent * np.int64(histogram.BUCKETS) + delay_bucket, 1)
+        self._commits += np.bincount(agent, minlength=self._agents)
+        self._prefers += np.bincount(agent[rows["prefers"][first] == 1], minlength=self._agents)
+        self._preferred += np.bincount(agent[rows["preferred"][first] == 1], minlength=self._agents)
+
+    def add_commits(self, rows: Table) -> None:
+        np.add.at(self._claims, rows["agent"], rows["claims"])
+        np.add.at(self._conflicts, rows["agent"], rows["stale"] + rows["full"] + rows["evicted"])
+
+    def add_agents(self, rows: Table) -> None:
+        self._queue[rows["agent"]] = rows["queued"]
+
+    def add_cell(self, rows: Table) -> None:
+        self._cell = (int(rows["running"][-1]), int(rows["machines_up"][-1]), int(rows["used_permille"][-1]))
+
+    def take(self, at_us: int, agents: Iterable[int]) -> Snapshot:
+        """Figures of `agents` since the last call; all counters begin anew."""
+        window_us = max(at_us - self._since_us, 1)
+        lines = tuple(self._line(agent, window_us) for agent in agents)
+        cell: tuple[int | None, int | None, int | None] = self._cell or (None, None, None)
+        self._since_us = at_us
+        self._clear()
+        return Snapshot(at_us, window_us, lines, *cell)
+
+    def _line(self, agent: int, window_us: int) -> SchedulerLine:
+        def share(part: int, whole: int) -> float | None:
+            return part / whole if whole else None
+
+        return SchedulerLine(
+            agent=agent,
+            queue=int(self._queue[agent]),
+            commits_per_s=int(self._commits[agent]) * 1e6 / window_us,
+            conflict_rate=share(int(self._conflicts[agent]), int(self._claims[agent])),
+            delay_p50_us=histogram.quantile(self._delays[agent], 0.5),
+            delay_p99_us=histogram.quantile(self._delays[agent], 0.99),
+            preferred_share=share(int(self._preferred[agent]), int(self._prefers[agent])),
+        )

@@ -1,0 +1,138 @@
+"""Record batches to Parquet: every actor of a run streams its own parts, merged into one file per table at the end.
+
+A part is written as `<table>.<part>.parquet.partial` and renamed on close, so a file without `.partial` is whole. What a crashed actor left
+behind has no footer and is not readable as Parquet; merge_parts reports it by name instead of dropping it silently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from parsync.core.record_buffer import Columns, RecordBuffer, Table
+from parsync.core.tables import TABLES
+from shared_state.errors import AgoraError
+
+PARTIAL = ".partial"
+_ROW_GROUP = 1 << 16
+_HELD_BATCHES = 1 << 13  # of few rows each; bounds what a burst of tiny batches holds
+
+
+def schema_of(table: str) -> Any:
+    """The Parquet schema of a table of TABLES."""
+    return pa.schema([(name, pa.from_numpy_dtype(dtype)) for name, dtype in TABLES[table].items()])
+
+
+class RecordSink:
+    """Streams Record batches to `directory`, one file per table that got any rows, in row groups of about 64K rows (zstd).
+
+    directory: exists. part: this writer's name among several, e.g. an actor's. Usable in a `with`: an exception inside leaves the files marked
+    partial. Raises AgoraError naming the file when the disk is full or the file cannot be written; the files then stay marked partial.
+    """
+
+    def __init__(self, directory: Path, part: str = "0") -> None:
+        self._directory = directory
+        self._part = part
+        self._held = RecordBuffer(_ROW_GROUP, _HELD_BATCHES)
+        self._writers: dict[str, Any] = {}
+        self._closed = False
+
+    def add(self, table: str, columns: Columns) -> None:
+        """One Record batch. The columns are kept for a while and must not change."""
+        rows = self._held.add(table, columns)
+        if rows is not None:
+            self._write(table, rows)
+
+    def flush(self) -> None:
+        """Hand everything held to the operating system, as (perhaps small) row groups."""
+        for table, rows in self._held.drain():
+            self._write(table, rows)
+
+    def close(self) -> None:
+        """Write what is held, finish the files and give them their names. Idempotent."""
+        self._finish(whole=True)
+
+    def abandon(self) -> None:
+        """Finish the files but leave them marked partial: the run did not get to its end. They are readable as Parquet. Idempotent."""
+        self._finish(whole=False)
+
+    def _finish(self, whole: bool) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        with ExitStack() as every:  # one file that cannot be finished does not keep the others from it
+            try:
+                self.flush()
+            except AgoraError:
+                whole = False
+                raise
+            finally:
+                for table, writer in self._writers.items():
+                    every.callback(self._finish_table, table, writer, whole)
+
+    def _finish_table(self, table: str, writer: Any, whole: bool) -> None:
+        path = self._path(table)
+        with _explained(path):
+            writer.close()
+            if whole:
+                path.with_name(path.name + PARTIAL).replace(path)
+
+    def __enter__(self) -> RecordSink:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abandon()
+
+    def _path(self, table: str) -> Path:
+        return self._directory / f"{table}.{self._part}.parquet"
+
+    def _write(self, table: str, rows: Table) -> None:
+        path = self._path(table)
+        with _explained(path):
+            if table not in self._writers:
+                self._writers[table] = pq.ParquetWriter(
+                    path.with_name(path.name + PARTIAL), schema_of(table), compression="zstd", compression_level=1
+                )
+            self._writers[table].write_table(pa.table(rows, schema=schema_of(table)), row_group_size=_ROW_GROUP)
+
+
+def merge_parts(directory: Path) -> list[str]:
+    """Join the parts of each table into `<table>.parquet` and remove them; memory: one row group at a time.
+
+    Returns the names of the files that are marked partial, which stay as they are. Parts are taken in the order of their names.
+    """
+    for table in TABLES:
+        parts = sorted(path for path in directory.glob(f"{table}.*.parquet"))
+        if not parts:
+            continue
+        whole = directory / f"{table}.parquet"
+        unfinished = whole.with_name(whole.name + PARTIAL)
+        with _explained(whole):
+            if len(parts) == 1:
+                parts[0].replace(whole)
+                continue
+            with pq.ParquetWriter(unfinished, schema_of(table), compression="zstd", compression_level=1) as writer:
+                for part in parts:
+                    with pq.ParquetFile(part) as file:
+                        for group in range(file.num_row_groups):
+                            writer.write_table(file.read_row_group(group))
+            unfinished.replace(whole)
+            for part in parts:
+                part.unlink()
+    return sorted(path.name for path in directory.glob(f"*{PARTIAL}"))
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        raise AgoraError(f"{path}: cannot write the records: {error}") from error

@@ -1,0 +1,59 @@
+"""Runs one arm in virtual time, from its assembly to its digest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from parsync.core.events import ARRIVALS, COORDINATOR, MASTER, WORKERS, Participant
+from parsync.core.workload import Workload
+from parsync.runtime.assembly import ArmSpec, Assembly
+from parsync.runtime.virtual.runtime import RecordListener, VirtualRuntime
+
+
+@dataclass(frozen=True, slots=True)
+class VirtualOutcome:
+    """digest: of the whole event log. ended_us: virtual time of the end. drained: every task was committed or given up by then."""
+
+    digest: str
+    ended_us: int
+    events: int
+    drained: bool
+    waiting: int
+
+
+def run_virtual(
+    arm: ArmSpec,
+    workload: Workload,
+    drain_us: int,
+    on_record: RecordListener,
+    on_progress: Callable[[int], None],
+) -> VirtualOutcome:
+    """Run until every task is committed, at most drain_us past the workload's end. on_progress gets the virtual time once per sample interval.
+
+    An exception (Ctrl-C too) passes through: what was recorded so far has been handed out except for the last sample interval.
+    """
+    assembly = Assembly.of(arm, workload)
+    agents = [assembly.agent(index) for index in range(arm.agents)]
+    arrivals = assembly.arrivals()
+    participants: dict[int, Participant] = dict(enumerate(agents))
+    participants |= {
+        MASTER: assembly.master(),
+        WORKERS: assembly.workers(),
+        COORDINATOR: assembly.coordinator(),
+        ARRIVALS: arrivals,
+    }
+    runtime = VirtualRuntime(participants, on_record)
+    waiting = -1
+    try:
+        while True:
+            waiting = sum(agent.queued for agent in agents)
+            if arrivals.exhausted and waiting == 0 and runtime.now_us >= workload.end_us:
+                break
+            if runtime.now_us >= workload.end_us + drain_us:
+                break
+            runtime.run_until(runtime.now_us + arm.sample_us)
+            on_progress(runtime.now_us)
+    finally:
+        runtime.finish()
+    return VirtualOutcome(runtime.digest, runtime.now_us, runtime.events, waiting == 0, waiting)

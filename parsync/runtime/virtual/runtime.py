@@ -1,0 +1,95 @@
+"""The virtual runtime: one process, an event heap on integer microseconds; the same seed gives the same event log on any machine."""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections.abc import Callable
+
+from parsync.core.agent import SchedulerAgent
+from parsync.core.codec import log_frame
+from parsync.core.events import (
+    PRIORITY,
+    TIMER_PRIORITY,
+    DecisionDone,
+    Event,
+    Participant,
+    Priority,
+    Record,
+    Send,
+    SetTimer,
+    StartDecision,
+    Started,
+    TimerFired,
+)
+from shared_state.journal import EventDigest
+
+RecordListener = Callable[[Record], None]
+
+
+class VirtualRuntime:
+    """Drives participants by address. Messages take no time; a decision takes the time its clock gives it.
+
+    on_record gets every Record as it is made. The digest covers every handled event in order, with its time and address.
+    """
+
+    def __init__(self, participants: dict[int, Participant], on_record: RecordListener) -> None:
+        self._participants = participants
+        self._on_record = on_record
+        self._heap: list[tuple[int, int, int, int, Event]] = []
+        self._sequence = 0
+        self._digest = EventDigest()
+        self.now_us = 0
+        self.events = 0
+        for address in sorted(participants):
+            self._push(0, Priority.FREE, address, Started(epoch=0))
+
+    @property
+    def digest(self) -> str:
+        """Hex digest of all events handled so far."""
+        return self._digest.hexdigest()
+
+    def run_until(self, until_us: int) -> None:
+        """Handle every event up to and including until_us."""
+        heap, participants = self._heap, self._participants
+        while heap and heap[0][0] <= until_us:
+            at_us, _, _, address, event = heapq.heappop(heap)
+            self.now_us = at_us
+            self.events += 1
+            self._digest.update(log_frame(address, at_us, event))
+            for effect in participants[address].handle(at_us, event):
+                kind = type(effect)
+                if kind is Send:
+                    self._push(at_us, PRIORITY[type(effect.event)], effect.to, effect.event)
+                elif kind is SetTimer:
+                    self._push(
+                        max(effect.at_us, at_us),
+                        TIMER_PRIORITY[effect.timer],
+                        address,
+                        TimerFired(effect.timer, effect.key),
+                    )
+                elif kind is Record:
+                    self._on_record(effect)
+                else:
+                    self._decide(at_us, address, effect)
+        self.now_us = until_us
+
+    def finish(self) -> None:
+        """Hand out the measurements that participants still hold."""
+        for address in sorted(self._participants):
+            finish = getattr(self._participants[address], "finish", None)
+            for record in finish(self.now_us) if finish else []:
+                self._on_record(record)
+
+    def _push(self, at_us: int, priority: Priority, address: int, event: Event) -> None:
+        self._sequence += 1
+        heapq.heappush(self._heap, (at_us, priority, self._sequence, address, event))
+
+    def _decide(self, at_us: int, address: int, effect: StartDecision) -> None:
+        agent = self._participants[address]
+        assert isinstance(agent, SchedulerAgent), "only agents decide"
+        begun_ns = time.perf_counter_ns()
+        agent.decide(effect.decision, at_us)
+        elapsed_ns = time.perf_counter_ns() - begun_ns
+        taken_us = agent.decision_us(elapsed_ns)
+        self._push(at_us + taken_us, Priority.DECIDE, address, DecisionDone(effect.decision, 0))

@@ -1,0 +1,367 @@
+"""Metrics against a slow recomputation from their definitions, row by row in plain Python."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from parsync.core import metrics_histogram as histogram
+from parsync.core.metrics import Group, RunMetrics
+from parsync.core.metrics_summary import series, summarise
+from schedulers.interface import ChangeKind
+from shared_state.transaction import Reason
+from tests.unit.record_factory import Phase, Recorded, random_records
+
+AGENTS, PARTITIONS, SETTLE = 3, 4, 100_000
+WINDOWS = (Phase(0, 1_000_000, 50), Phase(1_000_000, 1_800_000, 95), Phase(2_000_000, 3_000_000, 50))
+CONFLICT = {Reason.STALE, Reason.FULL, Reason.EVICTED}
+
+
+def accumulate(recorded: Recorded, part: slice = slice(None), **options: object) -> RunMetrics:
+    arguments = {"partitions": PARTITIONS, "settle_us": SETTLE, "job_of": recorded.job_of, **options}
+    metrics = RunMetrics(WINDOWS, AGENTS, **arguments)  # type: ignore[arg-type]
+    for table, columns in recorded.batches[part]:
+        metrics.add(table, columns)
+    return metrics
+
+
+def window(at_us: int) -> int | None:
+    return next((i for i, w in enumerate(WINDOWS) if w.start_us + SETTLE <= at_us < w.end_us), None)
+
+
+def close(value: float | None, expected: float | None) -> bool:
+    if value is None or expected is None:
+        return value is expected
+    return math.isclose(value, expected, rel_tol=1e-12, abs_tol=1e-12)
+
+
+def near(value: float | None, expected: float | None) -> bool:
+    """Within the resolution of the histogram."""
+    if value is None or expected is None:
+        return value is expected
+    return abs(value - expected) <= histogram.RESOLUTION * expected + 0.5
+
+
+def oracle(recorded: Recorded, agents: set[int], windows: set[int]) -> dict[str, float | None]:
+    """The figures of a scope, from their definitions."""
+
+    def counted(row: dict[str, int], at: str) -> bool:
+        return row["agent"] in agents and window(row[at]) in windows
+
+    def ratio(part: float, whole: float) -> float | None:
+        return part / whole if whole else None
+
+    submissions = [r for r in recorded.rows("submissions") if counted(r, "submit_us")]
+    every_task = recorded.rows("tasks")
+    tasks = [r for r in every_task if r["first"] and counted(r, "submit_us")]
+    commits = [r for r in recorded.rows("commits") if counted(r, "commit_us")]
+    submitted = sum(r["tasks"] for r in submissions)
+    censored = submitted - len(tasks)
+    delays = sorted([r["commit_us"] - r["submit_us"] for r in tasks] + [math.inf] * censored)
+
+    def quantile(fraction: float) -> float | None:
+        value = delays[max(math.ceil(fraction * len(delays)) - 1, 0)] if delays else math.inf
+        return None if value == math.inf else value
+
+    claims = sum(r["claims"] for r in commits)
+    conflicts = sum(r["stale"] + r["full"] + r["evicted"] for r in commits)
+    failed = sum(1 for r in commits if r["stale"] + r["full"] + r["evicted"])
+    sent = sum(1 for r in commits if r["claims"])
+    prefers = sum(r["prefers"] for r in submissions)
+    length = sum(w.end_us - w.start_us - SETTLE for i, w in enumerate(WINDOWS) if i in windows)
+    inside = [r for r in every_task if r["first"] and counted(r, "commit_us")]
+    ages = [r["age_us"] for r in every_task if counted(r, "commit_us")]
+    ages += [r["age_us"] for r in recorded.rows("rejections") if counted(r, "at_us")]
+    figures: dict[str, float | None] = {
+        "submitted": submitted,
+        "committed": len(tasks),
+        "censored": censored,
+        "delay_mean_us": ratio(sum(r["commit_us"] - r["submit_us"] for r in tasks), len(tasks)),
+        "delay_p50_us": quantile(0.5),
+        "delay_p90_us": quantile(0.9),
+        "delay_p99_us": quantile(0.99),
+        "attempts_mean": ratio(sum(r["attempts"] for r in tasks), len(tasks)),
+        "cost_mean": ratio(sum(r["cost"] for r in tasks), len(tasks)),
+        "claims": claims,
+        "conflicts": conflicts,
+        "conflict_rate": ratio(conflicts, claims),
+        "conflict_fraction": ratio(failed, sent - failed),
+        "gang_rate": ratio(sum(r["gang"] for r in commits), claims),
+        "machine_down_rate": ratio(sum(r["machine_down"] for r in commits), claims),
+        "age_mean_us": ratio(sum(ages), len(ages)),
+        "preferred_share": ratio(sum(r["preferred"] for r in tasks), prefers),
+        "throughput_per_s": ratio(len(inside) * 1e6, length),
+    }
+    return figures | job_oracle(recorded, submissions, agents, windows) | busy_oracle(recorded, agents, windows)
+
+
+def last_time(recorded: Recorded) -> int:
+    stamps = {"tasks": "commit_us", "commits": "commit_us", "ends": "end_us", "cell": "at_us", "agents": "at_us"}
+    return max(row[stamp] for table, stamp in stamps.items() for row in recorded.rows(table))
+
+
+def job_oracle(
+    recorded: Recorded, submissions: list[dict[str, int]], agents: set[int], windows: set[int]
+) -> dict[str, float | None]:
+    members = defaultdict(list)
+    for task, job in enumerate(recorded.job_of.tolist()):
+        members[job].append(task)
+    lives, ends = defaultdict(list), defaultdict(list)
+    for row in sorted(recorded.rows("tasks"), key=lambda r: r["commit_us"]):
+        lives[row["task"]].append(row)
+    for row in sorted(recorded.rows("ends"), key=lambda r: r["end_us"]):
+        ends[row["task"]].append(row)
+    jsd, jct, stet = [], [], []
+    for row in submissions:
+        tasks = members[row["job"]]
+        if not all(lives[t] for t in tasks):
+            continue
+        jsd.append(max(lives[t][0]["commit_us"] for t in tasks) - row["submit_us"])
+        if all(ends[t] and ends[t][-1]["change"] == ChangeKind.FINISHED for t in tasks):
+            jct.append(max(ends[t][-1]["end_us"] for t in tasks) - row["submit_us"])
+            stet.append(sum(ends[t][-1]["end_us"] - lives[t][-1]["commit_us"] for t in tasks))
+    stop = last_time(recorded)
+    prefers = preferred = lost = 0
+    for task, rows in lives.items():
+        if not rows:
+            continue
+        if recorded.job_of[task] < 0 or rows[0]["agent"] not in agents or window(rows[0]["submit_us"]) not in windows:
+            continue
+        for number, row in enumerate(rows):
+            over = number < len(ends[task])
+            ran = (ends[task][number]["end_us"] if over else stop) - row["commit_us"]
+            prefers += ran * row["prefers"]
+            preferred += ran * row["preferred"]
+            lost += ran * (over and ends[task][number]["change"] != ChangeKind.FINISHED)
+    return {
+        "jobs": len(submissions),
+        "jobs_committed": len(jsd),
+        "jobs_finished": len(jct),
+        "jsd_mean_us": sum(jsd) / len(jsd) if jsd else None,
+        "jct_mean_us": sum(jct) / len(jct) if jct else None,
+        "stet_mean_us": sum(stet) / len(stet) if stet else None,
+        "preferred_time_share": preferred / prefers if prefers else None,
+        "lost_us": lost,
+    }
+
+
+def busy_oracle(recorded: Recorded, agents: set[int], windows: set[int]) -> dict[str, float | None]:
+    busy = wasted = time = 0
+    backlog, rows_of = 0.0, defaultdict(list)
+    for row in sorted(recorded.rows("agents"), key=lambda r: r["at_us"]):
+        rows_of[row["agent"]].append(row)
+    for agent in agents:
+        rows = rows_of[agent]
+        queued = [r["queued"] for r in rows if window(r["at_us"]) in windows]
+        backlog += sum(queued) / len(queued) if queued else 0
+        for before, after in zip(rows, rows[1:], strict=False):
+            if window(before["at_us"]) == window(after["at_us"]) and window(after["at_us"]) in windows:
+                busy += after["busy_us"] - before["busy_us"]
+                wasted += after["wasted_us"] - before["wasted_us"]
+                time += after["at_us"] - before["at_us"]
+    cell = [r["used_permille"] for r in recorded.rows("cell") if window(r["at_us"]) in windows]
+    return {
+        "busy_useful_share": (busy - wasted) / time if time else None,
+        "busy_wasted_share": wasted / time if time else None,
+        "backlog_mean": backlog,
+        "utilisation_mean": sum(cell) / len(cell) / 1000,
+        "utilisation_max": max(cell) / 1000,
+    }
+
+
+def check(figures: dict[str, float | None], expected: dict[str, float | None]) -> None:
+    for name, value in expected.items():
+        alike = near if "_p" in name and name.endswith("_us") else close
+        assert alike(figures[name], value), (name, figures[name], value)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 1 << 30), st.integers(3, 120))
+def test_every_scope_agrees_with_a_recomputation_row_by_row(seed: int, tasks: int) -> None:
+    recorded = random_records(seed, AGENTS, PARTITIONS, tasks, 3_000_000)
+    summary = summarise(accumulate(recorded, groups=[Group("two", (0, 2)), Group("one", (1,))]))
+    everyone, windows = {0, 1, 2}, {0, 1, 2}
+    check(summary["overall"], oracle(recorded, everyone, windows))
+    for number, phase in enumerate(summary["phases"]):
+        check(phase, oracle(recorded, everyone, {number}))
+    check(summary["groups"][0]["overall"], oracle(recorded, {0, 2}, windows))
+    check(summary["groups"][1]["phases"][1], oracle(recorded, {1}, {1}))
+    check(summary["agents"][2], oracle(recorded, {2}, windows))
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 1 << 30), st.integers(1, 5))
+def test_merged_parts_equal_one_accumulation(seed: int, parts: int) -> None:
+    recorded = random_records(seed, AGENTS, PARTITIONS, 60, 3_000_000)
+    whole = accumulate(recorded)
+    merged, *others = (accumulate(recorded, slice(start, None, parts)) for start in range(parts))
+    for other in others:
+        merged.merge(other)
+    assert summarise(merged) == summarise(whole)
+    for name, array in series(whole).items():
+        assert np.array_equal(array, series(merged)[name]), name
+
+
+def test_small_and_large_batches_give_the_same_figures() -> None:
+    recorded = random_records(7, AGENTS, PARTITIONS, 200, 3_000_000)
+    joined = Recorded(job_of=recorded.job_of)
+    tables = {table for table, _ in recorded.batches}
+    for table in sorted(tables):
+        rows = recorded.rows(table)
+        joined.add(table, **{name: np.array([row[name] for row in rows]) for name in rows[0]})
+    one_by_one = accumulate(recorded)
+    for _ in range(3):
+        one_by_one.flush()
+    assert summarise(one_by_one) == summarise(accumulate(joined))
+
+
+def test_rivals_ages_and_staleness_are_counted_within_the_windows() -> None:
+    recorded = random_records(11, AGENTS, PARTITIONS, 150, 3_000_000)
+    metrics = accumulate(recorded, groups=[Group("two", (0, 2)), Group("one", (1,))])
+    summary = summarise(metrics)
+    rivals = [[0] * (AGENTS + 1) for _ in range(AGENTS)]
+    conflicts = [0, 0]
+    for row in recorded.rows("rejections"):
+        if window(row["at_us"]) is not None and row["reason"] in CONFLICT:
+            rivals[row["agent"]][row["rival"] if row["rival"] >= 0 else AGENTS] += 1
+            conflicts[int(row["agent"] == 1)] += 1
+    assert summary["rivals"] == rivals
+    assert metrics.ages[:, 1].sum(axis=1).tolist() == conflicts
+    for partition in range(PARTITIONS):
+        ages = [
+            row["age_us"]
+            for row in recorded.rows("syncs")
+            if row["partition"] == partition and window(row["at_us"]) is not None
+        ]
+        assert summary["staleness"]["syncs"][partition] == len(ages)
+        assert close(summary["staleness"]["at_sync_us"][partition], sum(ages) / len(ages))
+        # Sawtooth: an age that grows to a contributes a*a/2 of area over a time of a.
+        assert close(summary["staleness"]["mean_us"][partition], sum(a * a for a in ages) / 2 / sum(ages))
+
+
+def test_series_add_up_to_the_totals() -> None:
+    recorded = random_records(5, AGENTS, PARTITIONS, 150, 3_000_000)
+    metrics = accumulate(recorded)
+    arrays, totals = series(metrics), summarise(metrics)["totals"]
+    assert arrays["submitted"].sum() == totals["submitted"] == sum(r["tasks"] for r in recorded.rows("submissions"))
+    assert arrays["claims"].sum() == totals["claims"] == sum(r["claims"] for r in recorded.rows("commits"))
+    assert arrays["first_commits"].sum() == totals["committed"]
+    bucket = int(arrays["bucket_us"][0])
+    for row in recorded.rows("submissions"):
+        assert arrays["submitted"][row["agent"], row["submit_us"] // bucket] >= row["tasks"]
+
+
+def one_task(metrics: RunMetrics, task: int, submit_us: int, commit_us: int | None) -> None:
+    metrics.add("submissions", {"agent": [0], "job": [task], "submit_us": [submit_us], "tasks": [1], "prefers": [0]})
+    if commit_us is not None:
+        names = ("machine", "attempts", "prefers", "preferred", "cost", "age_us")
+        row = {"task": [task], "job": [task], "agent": [0], "submit_us": [submit_us], "commit_us": [commit_us]}
+        metrics.add("tasks", {**row, "first": [1], **{name: [0] for name in names}})
+
+
+def test_a_censored_task_is_larger_than_every_quantile_below_it() -> None:
+    metrics = RunMetrics([Phase(0, 10_000_000, 90)], 1, partitions=1)
+    for task in range(90):
+        one_task(metrics, task, 1_000_000 + task, 1_000_200 + task)
+    for task in range(90, 100):
+        one_task(metrics, task, 2_000_000, None)
+    figures = summarise(metrics)["overall"]
+    assert (figures["submitted"], figures["committed"], figures["censored"]) == (100, 90, 10)
+    assert figures["delay_p90_us"] == 200  # the 90th of 100
+    assert figures["delay_p99_us"] is None
+    assert figures["delay_max_us"] is None
+    assert figures["delay_mean_us"] == 200
+
+
+def test_without_submissions_nothing_is_called_censored() -> None:
+    metrics = RunMetrics([Phase(0, 10, 90)], 1, partitions=1)
+    metrics.add("cell", {"at_us": [1], "running": [1], "machines_up": [1], "used_permille": [500]})
+    figures = summarise(metrics)["overall"]
+    assert figures["censored"] is None
+    assert figures["utilisation_mean"] == 0.5
+
+
+def test_a_delay_belongs_to_the_phase_of_its_submission_and_throughput_to_that_of_the_answer() -> None:
+    metrics = RunMetrics([Phase(0, 1000, 50), Phase(1000, 2000, 95)], 1, partitions=1, settle_us=100)
+    one_task(metrics, 0, 900, 1500)
+    one_task(metrics, 1, 1050, 1060)  # within what is left out of the second phase
+    phases = summarise(metrics)["phases"]
+    assert [phase["committed"] for phase in phases] == [1, 0]
+    assert [phase["throughput_per_s"] for phase in phases] == [0, 1e6 / 900]
+    assert summarise(metrics)["totals"]["committed"] == 2
+
+
+def test_an_empty_run_has_figures_but_no_nan() -> None:
+    text = json.dumps(summarise(RunMetrics([Phase(0, 10, 0)], 2, partitions=3)), allow_nan=False)
+    assert json.loads(text)["overall"]["conflict_rate"] is None
+
+
+def test_the_snapshot_covers_the_time_since_the_last_one() -> None:
+    metrics = RunMetrics([Phase(0, 10_000_000, 90)], 2, partitions=1)
+    one_task(metrics, 0, 100_000, 150_000)
+    metrics.add(
+        "agents",
+        {
+            "at_us": [0, 0],
+            "agent": [0, 1],
+            "queued": [7, 8],
+            **{name: [0, 0] for name in ("ema_us", "latency_first", "busy_us", "wasted_us", "staleness_us")},
+        },
+    )
+    first = metrics.snapshot(500_000)
+    assert [line.queue for line in first.schedulers] == [7, 8]
+    assert first.schedulers[0].commits_per_s == 2.0
+    assert near(first.schedulers[0].delay_p99_us, 50_000)
+    assert first.schedulers[1].delay_p50_us is None
+    one_task(metrics, 1, 600_000, 600_100)
+    one_task(metrics, 2, 600_000, 600_300)
+    second = metrics.snapshot(1_500_000)
+    assert second.window_us == 1_000_000
+    assert second.schedulers[0].commits_per_s == 2.0
+    assert near(second.schedulers[0].delay_p50_us, 100)
+    joined = first.join([metrics.snapshot(2_000_000, [1]), metrics.snapshot(2_000_000, [0])])
+    assert [line.agent for line in joined.schedulers] == [0, 1]
+    assert summarise(metrics)["overall"]["committed"] == 3  # showing the line takes nothing from the summary
+
+
+@given(st.lists(st.integers(0, 1 << 39), min_size=1, max_size=200), st.floats(0.0, 1.0), st.integers(0, 50))
+def test_histogram_quantiles_are_within_the_stated_resolution(values: list[int], fraction: float, beyond: int) -> None:
+    counts = np.bincount(histogram.bucket_of(np.array(values)), minlength=histogram.BUCKETS)
+    ordered = sorted(values) + [math.inf] * beyond
+    rank = max(math.ceil(fraction * len(ordered) - 1e-9), 1)
+    exact = ordered[rank - 1]
+    assert near(histogram.quantile(counts, fraction, beyond), None if exact == math.inf else exact)
+
+
+def test_the_distribution_ends_at_the_committed_share() -> None:
+    counts = np.bincount(histogram.bucket_of(np.arange(1, 3001)), minlength=histogram.BUCKETS)
+    value, share = histogram.distribution(counts, beyond=1000, points=50)
+    assert len(value) <= 52
+    assert share[-1] == 0.75
+    assert all(abs(s - v / 4000) < 0.02 for v, s in zip(value, share, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("phases", "options", "says"),
+    [
+        ([Phase(0, 100, 50)], {"settle_us": 100}, "left out"),
+        ([Phase(0, 100, 50), Phase(50, 200, 80)], {}, "before the previous one ends"),
+        ([Phase(0, 100, 50)], {"groups": [Group("a", (0,))]}, "every agent exactly once"),
+        ([Phase(0, 100, 50)], {"groups": [Group("a", (0, 1)), Group("b", (1,))]}, "every agent exactly once"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_refused(phases: list[Phase], options: dict[str, object], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        RunMetrics(phases, 2, partitions=1, **options)  # type: ignore[arg-type]
+
+
+def test_parts_of_different_runs_do_not_merge() -> None:
+    one, other = RunMetrics([Phase(0, 10, 0)], 2, partitions=3), RunMetrics([Phase(0, 20, 0)], 2, partitions=3)
+    with pytest.raises(ValueError, match="same run"):
+        one.merge(other)

@@ -1,0 +1,104 @@
+"""The Parquet sink: what goes in comes out, and what is not whole does not look whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from parsync.core.tables import TABLES
+from parsync.runtime.records import RecordSink, merge_parts
+from shared_state.errors import AgoraError
+from tests.unit.record_factory import Recorded, random_records
+
+
+def write(sink: RecordSink, recorded: Recorded) -> None:
+    for table, columns in recorded.batches:
+        sink.add(table, columns)
+
+
+def read(path: Path) -> list[dict[str, int]]:
+    rows: list[dict[str, int]] = pq.read_table(path).to_pylist()
+    return rows
+
+
+def test_rows_come_back_in_order_with_the_types_of_the_table(tmp_path: Path) -> None:
+    recorded = random_records(1, 3, 4, 80, 1_000_000)
+    with RecordSink(tmp_path) as sink:
+        write(sink, recorded)
+    assert merge_parts(tmp_path) == []
+    for table in {name for name, _ in recorded.batches}:
+        assert read(tmp_path / f"{table}.parquet") == recorded.rows(table)
+        schema = pq.read_schema(tmp_path / f"{table}.parquet")
+        assert {name: str(schema.field(name).type) for name in schema.names} == TABLES[table]
+    assert not (tmp_path / "rounds.parquet").exists()  # no rows, no file
+
+
+def test_rows_are_streamed_in_row_groups(tmp_path: Path) -> None:
+    rows = 40_000
+    batch = {name: np.arange(rows).astype(dtype) for name, dtype in TABLES["cell"].items()}
+    with RecordSink(tmp_path) as sink:
+        for _ in range(4):
+            sink.add("cell", batch)
+        assert (tmp_path / "cell.0.parquet.partial").stat().st_size > 0
+    file = pq.ParquetFile(tmp_path / "cell.0.parquet")
+    assert file.metadata.num_rows == 4 * rows
+    assert file.num_row_groups >= 2
+
+
+def test_parts_of_several_writers_are_merged_by_name(tmp_path: Path) -> None:
+    parts = {name: random_records(seed, 3, 4, 40, 1_000_000) for seed, name in enumerate(("host-a", "host-b"))}
+    for name, recorded in reversed(parts.items()):
+        with RecordSink(tmp_path, name) as sink:
+            write(sink, recorded)
+    assert merge_parts(tmp_path) == []
+    assert read(tmp_path / "tasks.parquet") == parts["host-a"].rows("tasks") + parts["host-b"].rows("tasks")
+    assert [path.name for path in tmp_path.glob("tasks.*")] == ["tasks.parquet"]
+
+
+def test_a_writer_that_dies_leaves_files_marked_partial(tmp_path: Path) -> None:
+    recorded = random_records(2, 3, 4, 40, 1_000_000)
+    with RecordSink(tmp_path, "whole") as sink:
+        write(sink, recorded)
+    dead = RecordSink(tmp_path, "dead")
+    write(dead, recorded)
+    dead.flush()  # and never closed
+    partial = merge_parts(tmp_path)
+    assert "tasks.dead.parquet.partial" in partial
+    assert read(tmp_path / "tasks.parquet") == recorded.rows("tasks")
+
+
+def test_an_exception_leaves_readable_files_marked_partial(tmp_path: Path) -> None:
+    recorded = random_records(3, 3, 4, 40, 1_000_000)
+    sink = RecordSink(tmp_path)
+    with pytest.raises(KeyboardInterrupt), sink:
+        write(sink, recorded)
+        raise KeyboardInterrupt
+    assert not (tmp_path / "tasks.0.parquet").exists()
+    assert read(tmp_path / "tasks.0.parquet.partial") == recorded.rows("tasks")
+    sink.close()  # already finished: changes nothing
+    assert not (tmp_path / "tasks.0.parquet").exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_is_said_so_and_nothing_looks_whole(tmp_path: Path) -> None:
+    (tmp_path / "cell.0.parquet.partial").symlink_to("/dev/full")
+    sink = RecordSink(tmp_path)
+    write(sink, random_records(4, 3, 4, 40, 1_000_000))
+    with pytest.raises(AgoraError, match=r"cell\.0\.parquet: cannot write the records: .*[Nn]o space"):
+        sink.close()
+    assert not list(tmp_path.glob("*.parquet"))
+
+
+def test_a_directory_that_is_gone_is_named(tmp_path: Path) -> None:
+    sink = RecordSink(tmp_path / "gone")
+    write(sink, random_records(4, 3, 4, 40, 1_000_000))
+    with pytest.raises(AgoraError, match="gone"):
+        sink.close()
+
+
+def test_an_unknown_table_is_a_bug(tmp_path: Path) -> None:
+    with pytest.raises(KeyError):
+        RecordSink(tmp_path).add("nonsense", {})

@@ -1,0 +1,138 @@
+"""Re-optimising a network that changes a little from round to round."""
+
+from __future__ import annotations
+
+from numpy.typing import ArrayLike
+
+from flowsolver import _flowsolver as native
+from flowsolver.network import FlowNetwork, Int64Array, as_int64, broadcast
+
+
+class IncrementalSolver:
+    """A network, its optimal flow, and cheap re-optimisation after changes (native/incremental_ssp.hpp has the method).
+
+    Changes are bulk calls on int64 arrays and take effect at the next `resolve`. A call with a bad id, a bad length or a
+    negative capacity raises ValueError naming field and index, and changes nothing. After any sequence of changes
+    `resolve` ends with the status and the cost of a solve from scratch; undoing the changes brings the cost back.
+
+    Ids: nodes and arcs of the initial network keep theirs. Ids of removed ones are handed out again, last removed first,
+    but only after a `resolve` that ended OPTIMAL; until then they are invalid, so that within a round an id means one
+    thing.
+
+    Threads: one at a time; a second one gets RuntimeError. Only `cancel` may be called at any time. `resolve` and long
+    changes release the GIL.
+    """
+
+    def __init__(self, network: FlowNetwork) -> None:
+        """Copies `network`. Nothing is solved before `resolve`."""
+        self._core = native.IncrementalSolver(network.core)
+
+    def add_nodes(self, supply: ArrayLike) -> Int64Array:
+        """Adds k nodes. `supply`: int64[k]. Returns their ids, int64[k], in order (not always consecutive)."""
+        return self._core.add_nodes(as_int64("supply", supply))
+
+    def add_arcs(self, tail: ArrayLike, head: ArrayLike, capacity: ArrayLike, cost: ArrayLike) -> Int64Array:
+        """Adds k arcs between live nodes; arguments as FlowNetwork.add_arcs. Returns their ids, int64[k]."""
+        tails = as_int64("tail", tail)
+        return self._core.add_arcs(
+            tails,
+            broadcast("head", head, tails.size),
+            broadcast("capacity", capacity, tails.size),
+            broadcast("cost", cost, tails.size),
+        )
+
+    def remove_nodes(self, nodes: ArrayLike) -> None:
+        """Removes nodes, with all arcs at them and the flow on those. Costs O(degree) per node."""
+        self._core.remove_nodes(as_int64("nodes", nodes))
+
+    def remove_arcs(self, arcs: ArrayLike) -> None:
+        """Removes arcs and the flow on them."""
+        self._core.remove_arcs(as_int64("arcs", arcs))
+
+    def set_capacity(self, arcs: ArrayLike, capacity: ArrayLike) -> None:
+        """New capacities >= 0, int64[k] or one for all; flow above them is taken off."""
+        ids = as_int64("arcs", arcs)
+        self._core.set_capacity(ids, broadcast("capacity", capacity, ids.size))
+
+    def set_cost(self, arcs: ArrayLike, cost: ArrayLike) -> None:
+        """New costs, int64[k] or one for all."""
+        ids = as_int64("arcs", arcs)
+        self._core.set_cost(ids, broadcast("cost", cost, ids.size))
+
+    def set_supply(self, nodes: ArrayLike, supply: ArrayLike) -> None:
+        """New supplies, int64[k] or one for all. O(1) each; for the largest sink it causes no search at all."""
+        ids = as_int64("nodes", nodes)
+        self._core.set_supply(ids, broadcast("supply", supply, ids.size))
+
+    def resolve(self) -> native.Status:
+        """Re-optimises after the changes since the last call and returns the status.
+
+        After any status but OPTIMAL the solver stays usable: the changes stand, `cost` and `flow` are still those of the
+        last OPTIMAL resolve, and further changes can make the network solvable again.
+        """
+        return self._core.resolve()
+
+    def cancel(self) -> None:
+        """From any thread: the running resolve ends with CANCELLED; if none is running (or it is about to end), the next.
+
+        A cancelled resolve has kept what it had done; calling it again continues.
+        """
+        self._core.cancel()
+
+    @property
+    def cost(self) -> int:
+        """Exact total cost of the last OPTIMAL resolve."""
+        return self._core.cost
+
+    @property
+    def stats(self) -> native.Stats:
+        """Counted work of the last resolve."""
+        return self._core.stats
+
+    def flow(self, arcs: ArrayLike | None = None) -> Int64Array:
+        """Flow of the last OPTIMAL resolve: int64[k] of `arcs`, or of all arc ids so far (removed ones 0), a copy.
+
+        Arcs added since carry 0.
+        """
+        return self._core.flow() if arcs is None else self._core.flow_of(as_int64("arcs", arcs))
+
+    def changed_flow(self) -> tuple[Int64Array, Int64Array]:
+        """(arcs, flow): live arcs whose flow differs between the last two OPTIMAL resolves, ascending, and their flow now.
+
+        Arcs that were new count as having carried 0 before. Removed arcs are not listed. Both are empty when the last
+        resolve did not end OPTIMAL; the next OPTIMAL one then covers everything since the one before.
+        """
+        return self._core.changed_flow()
+
+    def potential(self) -> Int64Array:
+        """Prices int64[n] by node id (removed ones 0): optimal duals right after an OPTIMAL resolve. A copy."""
+        return self._core.potential()
+
+    def certify(self) -> native.Certificate:
+        """Checks everything: feasibility, complementary slackness, primal == dual == `cost`. O(n + m).
+
+        RuntimeError unless the last call that changed anything was a resolve that ended OPTIMAL.
+        """
+        return self._core.certify(False)
+
+    def certify_touched(self) -> native.Certificate:
+        """Checks balance and slackness at all nodes that the last resolve touched, on all their arcs. Else as `certify`."""
+        return self._core.certify(True)
+
+    def snapshot(self) -> tuple[FlowNetwork, Int64Array, Int64Array]:
+        """(network, nodes, arcs): the live network numbered densely, and the ids its nodes and arcs have here."""
+        network, nodes, arcs = self._core.snapshot()
+        return FlowNetwork(network), nodes, arcs
+
+    @property
+    def num_nodes(self) -> int:
+        """Live nodes."""
+        return self._core.num_nodes
+
+    @property
+    def num_arcs(self) -> int:
+        """Live arcs."""
+        return self._core.num_arcs
+
+    def __repr__(self) -> str:
+        return f"IncrementalSolver({self.num_nodes} nodes, {self.num_arcs} arcs, cost {self.cost})"

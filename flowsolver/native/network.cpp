@@ -1,0 +1,41 @@
+#include "network.hpp"
+
+#include <algorithm>
+
+namespace flowsolver {
+
+namespace {
+
+using Wide = __int128;
+
+Wide magnitude(std::int64_t value) { return value < 0 ? -static_cast<Wide>(value) : static_cast<Wide>(value); }
+
+bool node_sums_fit(const Network& network) {
+  std::vector<Wide> sum(network.num_nodes(), 0);
+  for (NodeId v = 0; v < network.num_nodes(); ++v) sum[v] = magnitude(network.supply[v]);
+  for (ArcId a = 0; a < network.num_arcs(); ++a) {
+    sum[network.tail[a]] += network.capacity[a];
+    sum[network.head[a]] += network.capacity[a];
+  }
+  return std::all_of(sum.begin(), sum.end(), [](Wide s) { return s <= kMaxNodeSum; });
+}
+
+}  // namespace
+
+Status check_ranges(const Network& network) {
+  Wide largest_cost = 0;
+  for (std::int64_t cost : network.cost) largest_cost = std::max(largest_cost, magnitude(cost));
+  if (largest_cost * static_cast<Wide>(network.num_nodes() + 1) > kMaxPathCost) return Status::kBadCostRange;
+  Wide supplies = 0, balance = 0, capacities = 0;
+  for (std::int64_t supply : network.supply) {
+    supplies += magnitude(supply);
+    balance += supply;
+  }
+  for (std::int64_t capacity : network.capacity) capacities += capacity;
+  if (supplies > kMaxNodeSum) return Status::kBadCapacityRange;
+  // The sum over all arcs bounds the sum around every node and is nearly always enough.
+  if (2 * capacities + supplies > kMaxNodeSum && !node_sums_fit(network)) return Status::kBadCapacityRange;
+  return balance == 0 ? Status::kOptimal : Status::kUnbalanced;
+}
+
+}  // namespace flowsolver

@@ -1,0 +1,73 @@
+// A min-cost flow problem as plain arrays, and what a solver says about it.
+//
+// Problem. A directed graph of nodes 0..n-1 and arcs 0..m-1. Arc a goes from tail[a] to head[a], carries an integer flow
+// 0 <= x[a] <= capacity[a] and costs cost[a] per unit (any sign). Node v has supply[v]: positive where flow starts,
+// negative where it ends. A flow is feasible when, for every v, (flow out of v) - (flow into v) == supply[v].
+// Wanted: a feasible flow of least total cost. Parallel arcs, self-loops, zero capacities and unconnected nodes are fine.
+//
+// Signs. A potential (price) p[v] is what one more unit of supply at v would cost; the reduced cost of an arc is
+//   rc[a] = cost[a] - p[tail[a]] + p[head[a]].
+// (OR-tools' potentials have the opposite sign.)
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+namespace flowsolver {
+
+using NodeId = std::uint32_t;
+using ArcId = std::uint32_t;
+inline constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
+inline constexpr std::int64_t kInfinity = std::numeric_limits<std::int64_t>::max();
+// Ids and half-edge positions are 32 bits wide; room is left for the spare places of growing nodes.
+inline constexpr std::size_t kMaxNodes = std::size_t{1} << 30;
+inline constexpr std::size_t kMaxArcs = std::size_t{1} << 29;
+
+enum class Status : std::uint8_t {
+  kOptimal,
+  kInfeasible,         // supplies balance, but no flow can meet them
+  kUnbalanced,         // supplies do not sum to zero
+  kBadCostRange,       // max|cost| * (n + 1), or the optimal cost itself, does not fit the arithmetic
+  kBadCapacityRange,   // supplies and capacities around some node, or all supplies, sum beyond 2^61
+  kCancelled,          // stopped by the caller; no answer
+};
+
+struct Network {
+  std::vector<NodeId> tail, head;
+  std::vector<std::int64_t> capacity, cost;
+  std::vector<std::int64_t> supply;
+
+  std::size_t num_nodes() const { return supply.size(); }
+  std::size_t num_arcs() const { return tail.size(); }
+};
+
+// Counted work of one solve: deterministic, so that it can stand in for time.
+struct Stats {
+  std::int64_t searches = 0;       // shortest-path searches
+  std::int64_t settled = 0;        // nodes taken from the queue
+  std::int64_t scanned = 0;        // half-edges looked at
+  std::int64_t augmentations = 0;  // paths along which flow was sent
+  std::int64_t phases = 0;         // searches from all unbalanced nodes at once
+  std::int64_t repaired = 0;       // prices and arcs put right after changes
+  std::int64_t rebuilds = 0;       // times the residual graph was built anew
+};
+
+struct Solution {
+  Status status = Status::kInfeasible;
+  std::int64_t cost = 0;                // meaningful when optimal, like the two below
+  std::vector<std::int64_t> flow;       // per arc
+  std::vector<std::int64_t> potential;  // per node
+  Stats stats;
+};
+
+// |cost| * (n + 1) must not exceed this, so that no path length or difference of prices overflows.
+inline constexpr std::int64_t kMaxPathCost = std::int64_t{1} << 59;
+// Supplies and capacities around one node must not exceed this in sum.
+inline constexpr std::int64_t kMaxNodeSum = std::int64_t{1} << 61;
+
+// kOptimal when the numbers are within range and the supplies balance (says nothing about feasibility).
+Status check_ranges(const Network& network);
+
+}  // namespace flowsolver

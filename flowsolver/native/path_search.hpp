@@ -1,0 +1,294 @@
+// Shortest residual paths by reduced cost, forward (from excess nodes to the nearest deficit or the root) or backward (from
+// deficit nodes, against the arcs, to the root).
+//
+// Invariant: rc >= 0 on every residual arc, before and after. A search finds the least distance D to a target and moves the
+// price of every node nearer than D by D - distance, up (forward) or down (backward); the path found then has rc = 0.
+//
+// What makes it quick on scheduling graphs, where most prices are equal and most distances are ties:
+//  - targets are tested when a node is labelled, not when it is settled, and give an upper bound that prunes every farther
+//    label; the search ends when the bound equals the distance being settled;
+//  - labels are valid by a version stamp: nothing is reset between searches;
+//  - nodes at equal distance wait in stacks by their learned number of zero-rc hops to a target, nearest first. Prices are
+//    nearly always exact already, and the cost of a search is the wandering along zero-rc ties: this ends it;
+//  - an interior node (aggregator) remembers the half-edge by which the last path left it. A label on it first tries to run
+//    down the chain of these while they have rc = 0.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <vector>
+
+#include "residual_graph.hpp"
+
+namespace flowsolver {
+
+// Nodes waiting at the distance being settled, by learned hops; last in first out within a count.
+class HopStacks {
+ public:
+  static constexpr unsigned kLevels = 64;
+  void clear() {
+    for (; occupied_ != 0; occupied_ &= occupied_ - 1) stacks_[std::countr_zero(occupied_)].clear();
+  }
+  void push(NodeId v, unsigned hops) {
+    const unsigned level = std::min(hops, kLevels - 1);
+    stacks_[level].push_back(v);
+    occupied_ |= std::uint64_t{1} << level;
+  }
+  bool empty() const { return occupied_ == 0; }
+  NodeId pop() {
+    const int level = std::countr_zero(occupied_);
+    const NodeId v = stacks_[level].back();
+    stacks_[level].pop_back();
+    if (stacks_[level].empty()) occupied_ &= ~(std::uint64_t{1} << level);
+    return v;
+  }
+
+ private:
+  std::vector<NodeId> stacks_[kLevels];
+  std::uint64_t occupied_ = 0;
+};
+
+struct Target {
+  NodeId node = kNone;
+  bool through_root_arc = false;  // the path goes on over the arc inside the node (forward), or comes from it (backward)
+  std::int64_t distance = 0;
+  bool found() const { return node != kNone; }
+};
+
+template <class Value, bool kForward>
+class PathSearch {
+ public:
+  using Graph = ResidualGraph<Value>;
+
+  // The nearest target of any source within `limit`. Moves prices when one is found (also records the nodes whose price
+  // moved for the first time in `repriced`). Leaves parents for walking back from the target.
+  Target run(Graph& graph, std::span<const NodeId> sources, std::int64_t limit, std::vector<NodeId>& repriced,
+             Stats& stats);
+
+  // Marks what the last, failed, search settled as dead until `revive`.
+  void bury_settled(Graph& graph);
+  void revive(Graph& graph);
+
+ private:
+  static constexpr int kChainLimit = 8;
+  static constexpr unsigned kFarHops = HopStacks::kLevels - 2;
+
+  struct Waiting {
+    std::int64_t distance;
+    NodeId node;
+    bool operator<(const Waiting& other) const { return distance > other.distance; }  // a min-heap
+  };
+
+  void restart(Graph& graph);
+  bool label(Graph& graph, NodeId v, std::int64_t distance, std::uint32_t parent);
+  bool test_target(const Graph& graph, const Node<Value>& node, NodeId v, std::int64_t distance);
+  void run_down_chain(Graph& graph, NodeId v, std::int64_t distance);
+  void enqueue(const Node<Value>& node, NodeId v);
+  void scan(Graph& graph, NodeId u, Stats& stats);
+  void scan_edge(Graph& graph, std::uint32_t index, std::int64_t base, unsigned& hops);
+  void move_prices(Graph& graph, std::vector<NodeId>& repriced);
+
+  std::uint32_t stamp_ = 0;
+  std::int64_t bound_ = 0;    // no path longer than or as long as this is of interest
+  std::int64_t current_ = 0;  // the distance being settled
+  Target target_;
+  HopStacks ties_;
+  std::vector<Waiting> heap_;
+  std::vector<NodeId> settled_, passed_, dead_;
+};
+
+template <class Value, bool kForward>
+void PathSearch<Value, kForward>::restart(Graph& graph) {
+  if (stamp_ >= kNone - 4) {  // both directions share the nodes' stamps: one uses odd ones, the other even ones
+    for (Node<Value>& node : graph.nodes) node.stamp = 0;
+    stamp_ = 0;
+  }
+  stamp_ = stamp_ == 0 ? (kForward ? 1 : 2) : stamp_ + 2;
+  ties_.clear();
+  heap_.clear();
+  settled_.clear();
+  current_ = 0;
+  target_ = Target{};
+}
+
+// Whether v is a target itself. If its arc to the root leads to one, that is noted too.
+template <class Value, bool kForward>
+inline bool PathSearch<Value, kForward>::test_target(const Graph& graph, const Node<Value>& node, NodeId v,
+                                                     std::int64_t distance) {
+  if (v == graph.root() || (kForward ? node.imbalance < 0 : node.imbalance > 0)) {
+    bound_ = distance;
+    target_ = {v, false, distance};
+    return true;
+  }
+  if (kForward ? node.root_residual > 0 : node.root_flow > 0) {
+    const std::int64_t there = distance + (kForward ? node.root_cost - node.price : node.price - node.root_cost);
+    if (there < bound_) {
+      bound_ = there;
+      target_ = {v, true, there};
+    }
+  }
+  return false;
+}
+
+// Returns whether v must be looked at later.
+template <class Value, bool kForward>
+inline bool PathSearch<Value, kForward>::label(Graph& graph, NodeId v, std::int64_t distance, std::uint32_t parent) {
+  Node<Value>& node = graph.nodes[v];
+  if ((node.stamp == stamp_ && node.distance <= distance) || (node.flags & kDead) != 0) return false;
+  node.stamp = stamp_;
+  node.distance = distance;
+  node.parent = parent;
+  node.settled = false;
+  if (test_target(graph, node, v, distance)) return false;
+  if constexpr (kForward) {
+    if (distance < bound_ && (node.flags & kInterior) != 0) run_down_chain(graph, v, distance);
+  }
+  return distance < bound_;
+}
+
+template <class Value, bool kForward>
+void PathSearch<Value, kForward>::run_down_chain(Graph& graph, NodeId v, std::int64_t distance) {
+  for (int step = 0; step < kChainLimit; ++step) {
+    const Node<Value>& from = graph.nodes[v];
+    if (from.current < from.begin || from.current >= from.begin + from.residual_degree) return;
+    const auto& edge = graph.edges[from.current];
+    Node<Value>& node = graph.nodes[edge.to];
+    if (edge.cost - from.price + node.price != 0) return;
+    if ((node.stamp == stamp_ && node.distance <= distance) || (node.flags & kDead) != 0) return;
+    node.stamp = stamp_;
+    node.distance = distance;
+    node.parent = from.current;
+    node.settled = false;
+    v = edge.to;
+    if (test_target(graph, node, v, distance)) return;
+    if (distance >= bound_) return;
+    passed_.push_back(v);
+  }
+}
+
+template <class Value, bool kForward>
+inline void PathSearch<Value, kForward>::enqueue(const Node<Value>& node, NodeId v) {
+  if (node.distance == current_) {
+    ties_.push(v, kForward ? node.hops : 0);
+  } else {
+    heap_.push_back({node.distance, v});
+    std::push_heap(heap_.begin(), heap_.end());
+  }
+}
+
+template <class Value, bool kForward>
+inline void PathSearch<Value, kForward>::scan_edge(Graph& graph, std::uint32_t index, std::int64_t base, unsigned& hops) {
+  const auto& edge = graph.edges[index];
+  if constexpr (!kForward) {
+    if (edge.reverse_residual <= 0) return;
+  }
+  const Node<Value>& head = graph.nodes[edge.to];
+  const std::int64_t step = edge.cost + head.price;
+  const std::int64_t distance = kForward ? base + step : base - step;
+  if constexpr (kForward) {
+    if (distance == current_) {
+      const bool room = head.root_residual > 0 || head.imbalance < 0;
+      hops = std::min<unsigned>(hops, room ? 0 : head.hops);
+    }
+  }
+  if (distance >= bound_) return;
+  if (label(graph, edge.to, distance, index)) enqueue(head, edge.to);
+  if constexpr (kForward) {
+    for (NodeId v : passed_) {
+      if (graph.nodes[v].distance < bound_) enqueue(graph.nodes[v], v);
+    }
+    passed_.clear();
+  }
+}
+
+template <class Value, bool kForward>
+void PathSearch<Value, kForward>::scan(Graph& graph, NodeId u, Stats& stats) {
+  Node<Value>& node = graph.nodes[u];
+  const std::uint32_t begin = node.begin;
+  const std::uint32_t end = begin + (kForward ? node.residual_degree : node.degree);
+  const std::int64_t base = kForward ? current_ - node.price : current_ + node.price;
+  unsigned hops = kFarHops;
+  // From the current half-edge on, then round to it.
+  std::uint32_t start = begin;
+  if constexpr (kForward) {
+    if ((node.flags & kInterior) != 0 && node.current > begin && node.current < end) start = node.current;
+  }
+  std::uint32_t index = start;
+  for (; index < end && bound_ > current_; ++index) scan_edge(graph, index, base, hops);
+  stats.scanned += index - start;
+  if (bound_ > current_) {
+    for (index = begin; index < start && bound_ > current_; ++index) scan_edge(graph, index, base, hops);
+    stats.scanned += index - begin;
+  }
+  if constexpr (kForward) node.hops = static_cast<std::uint8_t>(hops + 1);
+}
+
+template <class Value, bool kForward>
+void PathSearch<Value, kForward>::move_prices(Graph& graph, std::vector<NodeId>& repriced) {
+  const std::int64_t reach = target_.distance;
+  for (NodeId v : settled_) {
+    Node<Value>& node = graph.nodes[v];
+    if (node.distance >= reach) continue;
+    const std::int64_t change = reach - node.distance;
+    node.price += kForward ? change : -change;
+    if ((node.flags & kTouched) == 0) {
+      node.flags |= kTouched;
+      repriced.push_back(v);
+    }
+  }
+}
+
+template <class Value, bool kForward>
+Target PathSearch<Value, kForward>::run(Graph& graph, std::span<const NodeId> sources, std::int64_t limit,
+                                        std::vector<NodeId>& repriced, Stats& stats) {
+  restart(graph);
+  ++stats.searches;
+  bound_ = limit == kInfinity ? kInfinity : limit + 1;
+  for (NodeId source : sources) {
+    if (label(graph, source, 0, kNone)) enqueue(graph.nodes[source], source);
+    for (NodeId v : passed_) {
+      if (graph.nodes[v].distance < bound_) enqueue(graph.nodes[v], v);
+    }
+    passed_.clear();
+    if (bound_ == 0) break;
+  }
+  while (bound_ > current_) {
+    NodeId u;
+    if (!ties_.empty()) {
+      u = ties_.pop();
+    } else {
+      if (heap_.empty()) break;
+      std::pop_heap(heap_.begin(), heap_.end());
+      const Waiting next = heap_.back();
+      heap_.pop_back();
+      if (graph.nodes[next.node].settled || graph.nodes[next.node].distance != next.distance) continue;
+      if (next.distance >= bound_) break;
+      current_ = next.distance;
+      u = next.node;
+    }
+    Node<Value>& node = graph.nodes[u];
+    if (node.settled || node.distance != current_) continue;
+    node.settled = true;
+    settled_.push_back(u);
+    ++stats.settled;
+    scan(graph, u, stats);
+  }
+  if (target_.found() && target_.distance > 0) move_prices(graph, repriced);
+  return target_;
+}
+
+template <class Value, bool kForward>
+void PathSearch<Value, kForward>::bury_settled(Graph& graph) {
+  for (NodeId v : settled_) {
+    graph.nodes[v].flags |= kDead;
+    dead_.push_back(v);
+  }
+}
+
+template <class Value, bool kForward>
+void PathSearch<Value, kForward>::revive(Graph& graph) {
+  for (NodeId v : dead_) graph.nodes[v].flags &= static_cast<std::uint8_t>(~kDead);
+  dead_.clear();
+}
+
+}  // namespace flowsolver

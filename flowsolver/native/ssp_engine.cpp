@@ -1,0 +1,374 @@
+#include "ssp_engine.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "path_search.hpp"
+#include "price_repair.hpp"
+#include "residual_graph.hpp"
+
+namespace flowsolver {
+
+namespace {
+
+template <class Value>
+class Engine final : public SspEngine, private FlowMover<Value> {
+ public:
+  explicit Engine(const EngineStart& start);
+
+  void add_node(NodeId v, std::int64_t supply) override;
+  void remove_node(NodeId v) override;
+  void add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity, std::int64_t cost) override;
+  void remove_arc(ArcId arc, NodeId tail, NodeId head) override;
+  void set_capacity(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity) override;
+  void set_cost(ArcId arc, NodeId tail, std::int64_t cost) override;
+  void change_supply(NodeId v, std::int64_t delta) override { shift_imbalance(v, delta); }
+  void incident_arcs(NodeId v, std::vector<ArcId>& arcs) const override;
+  Status run(const std::atomic<bool>& cancel, Stats& stats) override;
+  std::int64_t flow(ArcId arc, NodeId tail) const override { return graph_.flow_at(arc, tail); }
+  std::int64_t price(NodeId v) const override { return graph_.nodes[v].price; }
+  __int128 cost() const override { return cost_; }
+  const std::vector<FlowBefore>& touched_arcs() const override { return touched_; }
+  const std::vector<NodeId>& repriced_nodes() const override { return repriced_; }
+  void begin_round() override;
+  bool prices_drifted() const override {
+    return std::any_of(repriced_.begin(), repriced_.end(), [this](NodeId v) {
+      return graph_.nodes[v].price > 2 * kMaxPathCost || graph_.nodes[v].price < -2 * kMaxPathCost;
+    });
+  }
+
+ private:
+  using FlowMover<Value>::graph_;
+  using FlowMover<Value>::cost_;
+  using FlowMover<Value>::touched_;
+  using FlowMover<Value>::unbalanced_;
+  using FlowMover<Value>::shift_imbalance;
+
+  static constexpr std::int64_t kCancelCheckInterval = 64;  // searches
+  // A search that scans more than this many half-edges is far from local. After a few of them, with many nodes still to
+  // serve, one search from all of them at once is the better bargain.
+  static constexpr std::int64_t kFarScan = 20'000;
+  static constexpr int kFarSearches = 8;
+  static constexpr std::size_t kFewLeft = 4;
+
+  template <bool kForward>
+  Status drain(std::vector<NodeId>& sources, const std::atomic<bool>& cancel, Stats& stats);
+  template <bool kForward>
+  Status drain_in_phases(std::vector<NodeId>& sources, const std::atomic<bool>& cancel, Stats& stats);
+  template <bool kForward>
+  void augment(const Target& target, Stats& stats);
+  template <bool kForward>
+  bool pending(NodeId v) const {
+    return v != graph_.root() && (kForward ? graph_.nodes[v].imbalance > 0 : graph_.nodes[v].imbalance < 0);
+  }
+  template <bool kForward>
+  PathSearch<Value, kForward>& search() {
+    if constexpr (kForward) {
+      return forward_;
+    } else {
+      return backward_;
+    }
+  }
+  template <bool kForward>
+  std::vector<NodeId> pending_nodes() const;
+  void forget_balanced();
+  void trace_deficits();
+  void advertise_deficits();
+  bool point_at(NodeId v, NodeId& from);
+
+  PathSearch<Value, true> forward_;
+  PathSearch<Value, false> backward_;
+  std::vector<NodeId> fresh_;
+  std::vector<ArcId> dirty_;
+  std::vector<NodeId> tail_of_dirty_;
+  std::vector<NodeId> repriced_;
+};
+
+template <class Value>
+Engine<Value>::Engine(const EngineStart& start)
+    : FlowMover<Value>(
+          ResidualGraph<Value>(start.network, start.flow, start.alive, start.root, start.incremental), start.network) {
+  const Network& network = start.network;
+  const bool cold = start.flow.empty() && start.price.empty();
+  for (NodeId v = 0; v < network.num_nodes(); ++v) {
+    if (!start.price.empty()) graph_.nodes[v].price = start.price[v];
+    if (network.supply[v] != 0) shift_imbalance(v, network.supply[v]);
+  }
+  graph_.nodes[start.root].price = 0;
+  for (ArcId a = 0; a < network.num_arcs(); ++a) {
+    if (!start.alive.empty() && start.alive[a] == 0) continue;
+    if (!start.flow.empty() && start.flow[a] != 0) {
+      shift_imbalance(network.tail[a], -start.flow[a]);
+      shift_imbalance(network.head[a], start.flow[a]);
+      cost_ += static_cast<__int128>(network.cost[a]) * start.flow[a];
+    }
+    // From zero prices only a negative cost breaks the invariant (and sources, which get the price of their best arc).
+    if (!cold || network.cost[a] < 0) {
+      dirty_.push_back(a);
+      tail_of_dirty_.push_back(network.tail[a]);
+    }
+  }
+  if (cold) {
+    for (NodeId v = 0; v < network.num_nodes(); ++v) {
+      if (network.supply[v] > 0 && v != start.root && (graph_.nodes[v].flags & kInterior) == 0) {
+        graph_.nodes[v].flags |= kFresh;
+        fresh_.push_back(v);
+      }
+    }
+  }
+}
+
+template <class Value>
+void Engine<Value>::add_node(NodeId v, std::int64_t supply) {
+  graph_.grow_to_node(v);
+  graph_.nodes[v].flags |= kFresh;
+  fresh_.push_back(v);
+  if (supply != 0) shift_imbalance(v, supply);
+}
+
+template <class Value>
+void Engine<Value>::remove_node(NodeId v) {
+  graph_.clear_node(v);
+}
+
+template <class Value>
+void Engine<Value>::add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity, std::int64_t cost) {
+  graph_.attach(arc, tail, head, static_cast<Value>(capacity), static_cast<Value>(cost));
+  dirty_.push_back(arc);
+  tail_of_dirty_.push_back(tail);
+}
+
+template <class Value>
+void Engine<Value>::remove_arc(ArcId arc, NodeId tail, NodeId head) {
+  this->add_flow(arc, tail, head, -graph_.flow_at(arc, tail));
+  graph_.detach(arc, tail);
+}
+
+template <class Value>
+void Engine<Value>::set_capacity(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity) {
+  const std::int64_t flow = graph_.flow_at(arc, tail);
+  if (flow > capacity) this->add_flow(arc, tail, head, capacity - flow);
+  graph_.set_capacity(arc, tail, static_cast<Value>(capacity));
+  dirty_.push_back(arc);
+  tail_of_dirty_.push_back(tail);
+}
+
+template <class Value>
+void Engine<Value>::set_cost(ArcId arc, NodeId tail, std::int64_t cost) {
+  const std::int64_t flow = graph_.flow_at(arc, tail);
+  const std::int64_t before = graph_.at_root(arc) ? graph_.nodes[tail].root_cost : graph_.edges[graph_.position[2 * arc]].cost;
+  cost_ += static_cast<__int128>(flow) * (static_cast<__int128>(cost) - before);
+  graph_.set_cost(arc, tail, static_cast<Value>(cost));
+  dirty_.push_back(arc);
+  tail_of_dirty_.push_back(tail);
+}
+
+template <class Value>
+void Engine<Value>::incident_arcs(NodeId v, std::vector<ArcId>& arcs) const {
+  const Node<Value>& node = graph_.nodes[v];
+  if (graph_.root_arc(v) != kNone) arcs.push_back(graph_.root_arc(v));
+  for (std::uint32_t i = node.begin; i < node.begin + node.degree; ++i) {
+    const auto& edge = graph_.edges[i];
+    if (edge.to != v || graph_.is_forward(edge)) arcs.push_back(edge.id >> 1);  // a self-loop once
+  }
+}
+
+template <class Value>
+void Engine<Value>::begin_round() {
+  for (NodeId v : repriced_) graph_.nodes[v].flags &= static_cast<std::uint8_t>(~kTouched);
+  repriced_.clear();
+  this->forget_touched();
+}
+
+template <class Value>
+void Engine<Value>::forget_balanced() {
+  std::erase_if(unbalanced_, [this](NodeId v) {
+    Node<Value>& node = graph_.nodes[v];
+    const bool balanced = node.imbalance == 0 || v == graph_.root();
+    if (balanced) node.flags &= static_cast<std::uint8_t>(~kListed);
+    return balanced;
+  });
+}
+
+// A deficit left at an aggregator by a removed task is moved over flow with rc = 0 to where room came free (X -> rack ->
+// machine), which a backward search would find only after looking at all the aggregator's arcs in.
+template <class Value>
+void Engine<Value>::trace_deficits() {
+  constexpr std::uint32_t kLook = 600;
+  for (std::size_t k = 0; k < unbalanced_.size(); ++k) {  // grows while we go
+    NodeId v = unbalanced_[k];
+    while (graph_.nodes[v].imbalance < 0 && v != graph_.root() && (graph_.nodes[v].flags & kInterior) != 0) {
+      const Node<Value>& node = graph_.nodes[v];
+      std::uint32_t found = kNone;
+      const std::uint32_t end = node.begin + std::min(node.residual_degree, kLook);
+      for (std::uint32_t i = node.begin; i < end && found == kNone; ++i) {
+        const auto& edge = graph_.edges[i];
+        if (graph_.is_forward(edge) && edge.reverse_residual > 0 && edge.to != v &&
+            edge.cost - node.price + graph_.nodes[edge.to].price == 0) {
+          found = i;
+        }
+      }
+      if (found == kNone) break;
+      const auto edge = graph_.edges[found];
+      const std::int64_t amount = std::min<std::int64_t>(-node.imbalance, edge.reverse_residual);
+      this->add_flow(edge.id >> 1, v, edge.to, -amount);
+    }
+  }
+}
+
+// Lets the aggregators above v point down at it, so that chains of current half-edges lead to its deficit.
+template <class Value>
+bool Engine<Value>::point_at(NodeId v, NodeId& from) {
+  const Node<Value>& node = graph_.nodes[v];
+  for (std::uint32_t i = node.begin; i < node.begin + node.degree; ++i) {
+    const auto& edge = graph_.edges[i];
+    Node<Value>& above = graph_.nodes[edge.to];
+    if (graph_.is_forward(edge) || edge.reverse_residual == 0 || (above.flags & kInterior) == 0) continue;
+    if (edge.cost - node.price + above.price != 0) continue;
+    above.current = graph_.position[edge.id ^ 1];
+    above.hops = static_cast<std::uint8_t>(std::min<unsigned>(node.hops + 1U, HopStacks::kLevels - 1));
+    from = edge.to;
+    return true;
+  }
+  return false;
+}
+
+template <class Value>
+void Engine<Value>::advertise_deficits() {
+  constexpr int kLevelsUp = 2;
+  constexpr std::uint32_t kDegreeLimit = 4096;
+  for (NodeId v : unbalanced_) {
+    if (!pending<false>(v)) continue;
+    graph_.nodes[v].hops = 0;
+    for (int level = 0; level < kLevelsUp && graph_.nodes[v].degree <= kDegreeLimit; ++level) {
+      if (!point_at(v, v)) break;
+    }
+  }
+}
+
+template <class Value>
+template <bool kForward>
+std::vector<NodeId> Engine<Value>::pending_nodes() const {
+  std::vector<NodeId> nodes;
+  for (NodeId v : unbalanced_) {
+    if (pending<kForward>(v)) nodes.push_back(v);
+  }
+  return nodes;
+}
+
+template <class Value>
+template <bool kForward>
+void Engine<Value>::augment(const Target& target, Stats& stats) {
+  ++stats.augmentations;
+  auto& nodes = graph_.nodes;
+  Node<Value>& last = nodes[target.node];
+  std::int64_t amount = kInfinity;
+  if (target.through_root_arc) {
+    amount = kForward ? last.root_residual : last.root_flow;
+  } else if (target.node != graph_.root()) {
+    amount = kForward ? -last.imbalance : last.imbalance;
+  }
+  NodeId source = target.node;
+  while (nodes[source].parent != kNone) {
+    const auto& edge = graph_.edges[nodes[source].parent];
+    amount = std::min<std::int64_t>(amount, kForward ? edge.residual : edge.reverse_residual);
+    source = graph_.owner(nodes[source].parent);
+  }
+  amount = std::min(amount, kForward ? nodes[source].imbalance : -nodes[source].imbalance);
+  for (NodeId v = target.node; v != source;) {
+    const std::uint32_t index = nodes[v].parent;
+    const NodeId u = graph_.owner(index);
+    if constexpr (kForward) {
+      this->move_flow(u, index, static_cast<Value>(amount));
+      if ((nodes[u].flags & kInterior) != 0) nodes[u].current = index;
+    } else {
+      this->move_flow(v, graph_.position[graph_.edges[index].id ^ 1], static_cast<Value>(amount));
+    }
+    v = u;
+  }
+  const std::int64_t sent = kForward ? amount : -amount;
+  shift_imbalance(source, -sent);
+  if (target.through_root_arc) {
+    this->move_root_flow(target.node, sent);
+  } else {
+    shift_imbalance(target.node, sent);
+  }
+}
+
+template <class Value>
+template <bool kForward>
+Status Engine<Value>::drain_in_phases(std::vector<NodeId>& sources, const std::atomic<bool>& cancel, Stats& stats) {
+  auto& paths = search<kForward>();
+  while (true) {
+    std::erase_if(sources, [this](NodeId v) { return !pending<kForward>(v); });
+    if (sources.empty()) return Status::kOptimal;
+    if (cancel.load(std::memory_order_relaxed)) return Status::kCancelled;
+    ++stats.phases;
+    const Target nearest = paths.run(graph_, sources, kInfinity, repriced_, stats);
+    if (!nearest.found()) return Status::kInfeasible;
+    augment<kForward>(nearest, stats);
+    // All paths of length zero, as in Dinic's blocking flows: what cannot reach a target now cannot before prices move.
+    for (NodeId source : sources) {
+      while (pending<kForward>(source)) {
+        const Target target = paths.run(graph_, std::array{source}, 0, repriced_, stats);
+        if (!target.found()) {
+          paths.bury_settled(graph_);
+          break;
+        }
+        augment<kForward>(target, stats);
+      }
+    }
+    paths.revive(graph_);
+  }
+}
+
+template <class Value>
+template <bool kForward>
+Status Engine<Value>::drain(std::vector<NodeId>& sources, const std::atomic<bool>& cancel, Stats& stats) {
+  auto& paths = search<kForward>();
+  std::int64_t until_check = 0;
+  int far_searches = 0;
+  for (std::size_t k = 0; k < sources.size(); ++k) {
+    const NodeId source = sources[k];
+    while (pending<kForward>(source)) {
+      if (until_check-- == 0) {
+        if (cancel.load(std::memory_order_relaxed)) return Status::kCancelled;
+        until_check = kCancelCheckInterval;
+      }
+      const std::int64_t scanned_before = stats.scanned;
+      const Target target = paths.run(graph_, std::array{source}, kInfinity, repriced_, stats);
+      if (!target.found()) return Status::kInfeasible;
+      augment<kForward>(target, stats);
+      if (stats.scanned - scanned_before > kFarScan && ++far_searches > kFarSearches && sources.size() - k > kFewLeft) {
+        sources.erase(sources.begin(), sources.begin() + static_cast<std::ptrdiff_t>(k));
+        return drain_in_phases<kForward>(sources, cancel, stats);
+      }
+    }
+  }
+  return Status::kOptimal;
+}
+
+template <class Value>
+Status Engine<Value>::run(const std::atomic<bool>& cancel, Stats& stats) {
+  PriceRepair<Value> repair(*this, repriced_, stats);
+  repair.run(fresh_, dirty_, tail_of_dirty_);
+  trace_deficits();
+  advertise_deficits();
+  std::vector<NodeId> sources = pending_nodes<true>();
+  Status status = drain<true>(sources, cancel, stats);
+  if (status == Status::kOptimal) {
+    sources = pending_nodes<false>();
+    status = drain<false>(sources, cancel, stats);
+  }
+  forget_balanced();
+  return status;
+}
+
+}  // namespace
+
+std::unique_ptr<SspEngine> make_engine(const EngineStart& start, bool narrow) {
+  if (narrow) return std::make_unique<Engine<std::int32_t>>(start);
+  return std::make_unique<Engine<std::int64_t>>(start);
+}
+
+}  // namespace flowsolver

@@ -1,0 +1,62 @@
+"""What a solve returns, and how to check it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flowsolver import _flowsolver as native
+from flowsolver.network import FlowNetwork, Int64Array, as_int64
+
+Status = native.Status
+Stats = native.Stats
+Certificate = native.Certificate
+
+STATUS_TEXT = {
+    Status.OPTIMAL: "optimal",
+    Status.INFEASIBLE: "infeasible: no flow meets the supplies",
+    Status.UNBALANCED: "unbalanced: the supplies do not sum to zero",
+    Status.BAD_COST_RANGE: "cost out of range: max|cost| * (nodes + 1) exceeds 2^59, or the optimal cost int64",
+    Status.BAD_CAPACITY_RANGE: "capacity out of range: supplies and capacities at a node sum beyond 2^61",
+    Status.CANCELLED: "cancelled",
+}
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The answer of `solve`.
+
+    cost: exact total cost. flow: int64[m] by arc id. potential: int64[n]; reduced cost = cost - potential[tail] +
+    potential[head] is >= 0 where flow < capacity and <= 0 where flow > 0. All three mean something only when status is
+    OPTIMAL. stats: counted work (searches, settled, scanned, ...), the same on every machine.
+    """
+
+    status: native.Status
+    cost: int
+    flow: Int64Array
+    potential: Int64Array
+    stats: native.Stats
+
+
+def solve(network: FlowNetwork, algorithm: str = "incremental_ssp") -> Solution:
+    """Solves `network` from scratch. Releases the GIL. ValueError for an unknown algorithm; see `algorithms`.
+
+    The network must not be changed by another thread meanwhile.
+    """
+    result = native.solve(network.core, algorithm)
+    return Solution(result.status, result.cost, result.take_flow(), result.take_potential(), result.stats)
+
+
+def algorithms() -> dict[str, str]:
+    """Name -> one-line summary of every algorithm `solve` knows."""
+    return dict(native.algorithms())
+
+
+def certify(network: FlowNetwork, solution: Solution) -> native.Certificate:
+    """Proof of optimality in one pass, exact: feasible flow, complementary slackness, and claimed == primal == dual cost.
+
+    `certificate.ok` is the verdict, its other fields say what was violated how often. ValueError when the arrays do not
+    have the network's lengths. The status is not looked at.
+    """
+    return native.certify(
+        network.core, as_int64("flow", solution.flow), as_int64("potential", solution.potential), solution.cost
+    )

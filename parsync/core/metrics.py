@@ -48,7 +48,7 @@ BY_ANSWER = (
     "age_us",
     "aged_claims",
 )
-BY_END = ("ended_finished", "ended_evicted", "ended_lost")
+BY_END = ("ended_finished", "ended_evicted", "ended_lost", "unplaceable", "abandoned")
 COUNTERS = BY_SUBMISSION + BY_ANSWER + BY_END
 SERIES = (
     "submitted",
@@ -177,6 +177,7 @@ class RunMetrics:
             "ends": self._ends,
             "cell": self._cell,
             "agents": self._agent_samples,
+            "unplaceable": self._unplaceable,
             "rounds": self._rounds,
         }
 
@@ -363,6 +364,12 @@ class RunMetrics:
     def _agent_samples(self, rows: Table) -> None:
         self._live.add_agents(rows)
         self._keep("agents", rows)
+
+    def _unplaceable(self, rows: Table) -> None:
+        slot = self.slot_of(rows["at_us"])
+        given_up = rows["abandoned"] == 1
+        for name, mask in (("abandoned", given_up), ("unplaceable", ~given_up)):
+            self._count(name, rows["agent"][mask], slot[mask])
 
     def _rounds(self, rows: Table) -> None:
         self._keep("rounds", rows)

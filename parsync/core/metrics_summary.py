@@ -8,6 +8,7 @@ Every figure is JSON-ready: an int, a float, or None where there is nothing to r
   failed / successful transactions, a transaction with any conflict counting as failed.
 - preferred_share: first commits on a preferred machine / submitted tasks with preferences, censored ones included; preferred_time_share: of the time
   such tasks ran, the share on a preferred machine.
+- unplaceable, abandoned: tasks larger than every machine, and those given up; they are among the censored.
 - jsd, jct, stet (ParSync section 6.4): submission of a job to its last first commit; to its last end; summed execution times of its tasks. Means
   over the jobs that got there, counted in jobs_committed and jobs_finished beside jobs.
 - busy_useful_share, busy_wasted_share (Omega's busyness): decision time / time, per scheduler; wasted: rounds with a conflict.
@@ -23,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsync.core import metrics_histogram as histogram
-from parsync.core.metrics import COUNTERS, SERIES, RunMetrics
+from parsync.core.metrics import BY_END, COUNTERS, SERIES, RunMetrics
 from parsync.core.metrics_jobs import JobTotals
 
 Figures = dict[str, Any]
@@ -182,7 +183,7 @@ class _Scopes:
         window_us = self._metrics.window_us(slots)
         figures: Figures = {
             "throughput_per_s": _ratio(count["first_commits"] * 1e6, window_us),
-            **{name: count[name] for name in ("ended_finished", "ended_evicted", "ended_lost")},
+            **{name: count[name] for name in BY_END},
             "utilisation_mean": None,
             "utilisation_max": None,
         }

@@ -144,6 +144,9 @@ def random_records(seed: int, agents: int, partitions: int, tasks: int, end_us: 
             age_us=[int(rng.integers(0, 600_000))],
             rows=[int(rng.integers(0, 1000))],
         )
+        if rng.random() < 0.1:
+            abandoned = int(rng.integers(0, 2))
+            made.add("unplaceable", task=[0], agent=[agent], at_us=[commit_us], abandoned=[abandoned])
     order = rng.permutation(len(made.batches))
     made.batches = [made.batches[i] for i in order]
     busy = np.zeros(agents, np.int64)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -78,7 +79,10 @@ def oracle(recorded: Recorded, agents: set[int], windows: set[int]) -> dict[str,
     inside = [r for r in every_task if r["first"] and counted(r, "commit_us")]
     ages = [r["age_us"] for r in every_task if counted(r, "commit_us")]
     ages += [r["age_us"] for r in recorded.rows("rejections") if counted(r, "at_us")]
+    lost = [r["abandoned"] for r in recorded.rows("unplaceable") if counted(r, "at_us")]
     figures: dict[str, float | None] = {
+        "abandoned": lost.count(1),
+        "unplaceable": lost.count(0),
         "submitted": submitted,
         "committed": len(tasks),
         "censored": censored,
@@ -160,7 +164,7 @@ def busy_oracle(recorded: Recorded, agents: set[int], windows: set[int]) -> dict
         rows = rows_of[agent]
         queued = [r["queued"] for r in rows if window(r["at_us"]) in windows]
         backlog += sum(queued) / len(queued) if queued else 0
-        for before, after in zip(rows, rows[1:], strict=False):
+        for before, after in pairwise(rows):
             if window(before["at_us"]) == window(after["at_us"]) and window(after["at_us"]) in windows:
                 busy += after["busy_us"] - before["busy_us"]
                 wasted += after["wasted_us"] - before["wasted_us"]

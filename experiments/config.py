@@ -1,0 +1,230 @@
+"""A run's configuration: one validated model, read from TOML and flags, written beside the results, and enough to run it again."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from experiments.workloads.google2011 import Google2011Options
+from experiments.workloads.synthetic import SyntheticOptions
+from parsync.core.agent import AgentPolicy
+from parsync.runtime.assembly import ArmSpec, GroupSpec
+from parsync.sync.choices import Cut, FreedVisibility, LoserPolicy
+from parsync.sync.policies import make_sync_policy
+from schedulers import registry
+from schedulers.decision_time import Counted, DecisionClock, Measured, Modelled
+from shared_state.errors import AgoraError
+from shared_state.tasks import TaskClass
+from shared_state.transaction import CommitMode, ConflictCheck
+
+ENTIRE = 1000  # shares are kept in permille
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ModelledTime(_Strict):
+    """t_job + t_task * tasks + t_partition * partitions looked at (ParSync section 6.2: quality-first checks them all)."""
+
+    clock: Literal["modelled"] = "modelled"
+    job_us: int = Field(0, ge=0)
+    task_us: float = Field(gt=0)
+    partition_us: float = Field(0, ge=0)
+
+    def make(self) -> DecisionClock:
+        return Modelled(self.job_us, round(self.task_us * 1000), round(self.partition_us * 1000))
+
+
+class CountedTime(_Strict):
+    """Elementary operations the scheduler counts, at a calibrated cost: deterministic."""
+
+    clock: Literal["counted"] = "counted"
+    ns_per_operation: int = Field(10, gt=0)
+
+    def make(self) -> DecisionClock:
+        return Counted(self.ns_per_operation)
+
+
+class MeasuredTime(_Strict):
+    """Wall time of the computation: under the virtual runtime such a run is not repeatable."""
+
+    clock: Literal["measured"] = "measured"
+
+    def make(self) -> DecisionClock:
+        return Measured()
+
+
+DecisionTime = Annotated[ModelledTime | CountedTime | MeasuredTime, Field(discriminator="clock")]
+
+
+class GroupConfig(_Strict):
+    """`count` schedulers of one kind. share: of the jobs (of task_class, if given); None: in proportion to count of what others leave."""
+
+    name: str = Field(min_length=1)
+    kind: str
+    count: int = Field(ge=1)
+    options: dict[str, Any] = Field(default_factory=dict)
+    strategy: Literal["optimistic", "quality_first", "latency_first", "adaptive"] = "optimistic"
+    tau_s: float = Field(0.8, gt=0)
+    share: float | None = Field(None, gt=0, le=1)
+    task_class: Literal["batch", "service"] | None = None
+    decision: DecisionTime
+    cut_at_sync: bool = True
+    freed_at_once: bool = False
+    losers: Literal["block", "requeue"] = "block"
+    requeue_s: float = Field(1.0, gt=0)
+    check: Literal["resource_fit", "sequence_number"] = "resource_fit"
+    commit: Literal["incremental", "all_or_nothing"] = "incremental"
+
+    @model_validator(mode="after")
+    def _known(self) -> Self:
+        spec = registry.get(self.kind)
+        try:
+            spec.options.model_validate(self.options)
+        except ValidationError as error:
+            raise ValueError(f"options of {self.kind}: {first_error(error)}") from error
+        return self
+
+
+class ArmConfig(_Strict):
+    """One competitor: its schedulers and how they synchronise."""
+
+    name: str = Field(min_length=1)
+    sync: Literal["state_aligned", "state_staggered", "diff_block", "diff_single", "same_block", "every_attempt"]
+    partitions: int = Field(ge=1)
+    gap_s: float = Field(gt=0)
+    groups: tuple[GroupConfig, ...] = Field(min_length=1)
+
+    @field_validator("groups")
+    @classmethod
+    def _distinct(cls, groups: tuple[GroupConfig, ...]) -> tuple[GroupConfig, ...]:
+        names = [group.name for group in groups]
+        if len(set(names)) < len(names):
+            raise ValueError("two groups have the same name")
+        return groups
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        agents = sum(group.count for group in self.groups)
+        try:
+            make_sync_policy(self.sync, round(self.gap_s * 1e6), self.partitions, 0, agents)
+        except AgoraError as error:
+            raise ValueError(str(error)) from error
+        self.shares_permille()
+        return self
+
+    def shares_permille(self) -> tuple[int, ...]:
+        """The groups' shares of the jobs. Groups without one divide what is left of their class in proportion to their counts."""
+        shares = [0 if group.share is None else round(group.share * ENTIRE) for group in self.groups]
+        for scope in sorted({group.task_class or "" for group in self.groups}):
+            members = [i for i, group in enumerate(self.groups) if (group.task_class or "") == scope]
+            open_ended = [i for i in members if self.groups[i].share is None]
+            left = ENTIRE - sum(shares[i] for i in members)
+            if left < 0 or (left > 0 and not open_ended) or (left == 0 and open_ended):
+                raise ValueError(f"groups: shares sum to {(ENTIRE - left) / ENTIRE:g}, not to 1")
+            counts = [self.groups[i].count for i in open_ended]
+            for position, i in enumerate(open_ended):
+                before = left * sum(counts[:position]) // sum(counts)
+                shares[i] = left * sum(counts[: position + 1]) // sum(counts) - before
+        return tuple(shares)
+
+    def spec(self, seed: int, heartbeat_us: int, sample_us: int) -> ArmSpec:
+        """What the runtimes run."""
+        shares = self.shares_permille()
+        groups = tuple(_group_spec(group, share, sample_us) for group, share in zip(self.groups, shares, strict=True))
+        return ArmSpec(
+            self.name, groups, self.sync, round(self.gap_s * 1e6), self.partitions, heartbeat_us, sample_us, seed
+        )
+
+
+def _group_spec(group: GroupConfig, share_permille: int, sample_us: int) -> GroupSpec:
+    policy = AgentPolicy(
+        cut=Cut.AT_SYNC if group.cut_at_sync else Cut.NONE,
+        freed=FreedVisibility.AT_ONCE if group.freed_at_once else FreedVisibility.AT_SYNC,
+        losers=LoserPolicy[group.losers.upper()],
+        mode=CommitMode[group.commit.upper()],
+        check=ConflictCheck[group.check.upper()],
+        requeue_us=round(group.requeue_s * 1e6),
+        sample_us=sample_us,
+    )
+    return GroupSpec(
+        name=group.name,
+        kind=group.kind,
+        count=group.count,
+        options=group.options,
+        strategy=group.strategy,
+        tau_us=round(group.tau_s * 1e6),
+        share_permille=share_permille,
+        task_class=None if group.task_class is None else TaskClass[group.task_class.upper()],
+        clock=group.decision.make(),
+        policy=policy,
+    )
+
+
+class RunConfig(_Strict):
+    """Everything a run depends on. seeds: paired seeds in virtual time for the confidence intervals (seed, seed + 1, ...)."""
+
+    name: str = "parsync_vs_flow"
+    seed: int = Field(1, ge=0, lt=1 << 63)
+    seeds: int = Field(10, ge=1, le=1000)
+    drain_s: float = Field(10.0, ge=0)
+    settle_s: float = Field(2.0, ge=0, description="left out at the start of each phase")
+    heartbeat_us: int = Field(1000, ge=1)
+    sample_s: float = Field(0.1, gt=0)
+    synthetic: SyntheticOptions | None = None
+    google2011: Google2011Options | None = None
+    arms: tuple[ArmConfig, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if (self.synthetic is None) == (self.google2011 is None):
+            raise ValueError("exactly one of [synthetic] and [google2011] describes the workload")
+        names = [arm.name for arm in self.arms]
+        if len(set(names)) < len(names):
+            raise ValueError("two arms have the same name")
+        if self.synthetic is not None:
+            for arm in self.arms:
+                if self.synthetic.phase_s < arm.gap_s:
+                    raise ValueError(
+                        f"phase_s: phases of {self.synthetic.phase_s:g} s are shorter than the gap G of {arm.gap_s:g} s of arm '{arm.name}'"
+                    )
+            if self.settle_s >= self.synthetic.phase_s:
+                raise ValueError(
+                    f"settle_s: {self.settle_s:g} s leaves nothing of phases of {self.synthetic.phase_s:g} s"
+                )
+        return self
+
+
+def first_error(error: ValidationError) -> str:
+    """The first of pydantic's complaints, as `field.path: what is wrong`."""
+    problem = error.errors()[0]
+    place = ".".join(str(part) for part in problem["loc"])
+    message = problem["msg"].removeprefix("Value error, ")
+    if problem["type"] == "extra_forbidden":
+        message = "unknown option"
+    return f"{place}: {message}" if place else message
+
+
+def load_config(path: Path) -> RunConfig:
+    """The run a TOML file describes. Raises AgoraError naming the file and the line (syntax) or field (meaning)."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise AgoraError(f"{path}: {getattr(error, 'strerror', None) or 'is not UTF-8 text'}") from error
+    try:
+        tree = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise AgoraError(f"{path}: {error}") from error
+    return validated(tree, str(path))
+
+
+def validated(tree: dict[str, Any], source: str) -> RunConfig:
+    """A RunConfig from plain values. Raises AgoraError naming `source` and the field."""
+    try:
+        return RunConfig.model_validate(tree)
+    except ValidationError as error:
+        raise AgoraError(f"{source}: {first_error(error)}") from error

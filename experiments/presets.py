@@ -1,0 +1,109 @@
+"""The arms of the main job, at demo and paper scale, and the short form of a mix on the command line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from experiments.config import ArmConfig, CountedTime, GroupConfig, MeasuredTime, ModelledTime
+from experiments.workloads.synthetic import SyntheticOptions, demo_options, paper_options
+from shared_state.errors import AgoraError
+
+# A decision that looks at every partition costs 1.4 times one that looks at none: the factor that fits Table 2 of ParSync.
+PARTITIONS_COST = 0.4
+GREEDY = ("optimistic", "quality_first", "latency_first", "adaptive")
+FLOW = {"firmament": "quincy", "quincy": "quincy", "flow_load_spreading": "flow_load_spreading"}
+FLOW_SHARE = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """What differs between the demo and the paper's cell. task_us: decision time of a task at A = 2, twice the needed capacity."""
+
+    synthetic: SyntheticOptions
+    schedulers: int
+    partitions: int
+    gap_s: float
+    tau_s: float
+    drain_s: float
+    settle_s: float
+
+    @property
+    def task_us(self) -> float:
+        slots = self.synthetic.machines * self.synthetic.slots_per_machine
+        tasks_per_s = slots / self.synthetic.mean_duration_s
+        return self.schedulers / (2 * tasks_per_s) * 1e6
+
+
+def demo_scale(quick: bool) -> Scale:
+    """ParSync's ratios at a tenth of its size."""
+    return Scale(demo_options(quick), 8, 8, 0.2, 0.8, drain_s=10.0, settle_s=1.0 if quick else 2.0)
+
+
+def paper_scale() -> Scale:
+    """ParSync section 6: 200,000 slots, 20 schedulers and partitions, G = 0.5 s, tau = 2 s, phases of 60 s."""
+    return Scale(paper_options(), 20, 20, 0.5, 2.0, drain_s=60.0, settle_s=5.0)
+
+
+def greedy_group(scale: Scale, strategy: str, count: int, kind: str = "random") -> GroupConfig:
+    """`count` greedy schedulers with ParSync's modelled decision time."""
+    decision = ModelledTime(task_us=scale.task_us, partition_us=scale.task_us * PARTITIONS_COST / scale.partitions)
+    return GroupConfig(name=strategy, kind=kind, count=count, strategy=strategy, tau_s=scale.tau_s, decision=decision)  # type: ignore[arg-type]
+
+
+def flow_group(name: str, live: bool, share: float | None) -> GroupConfig:
+    """One flow scheduler: Measured decision time when live, Counted in virtual time."""
+    decision = MeasuredTime() if live else CountedTime()
+    return GroupConfig(name=name, kind=FLOW[name], count=1, share=share, decision=decision, cut_at_sync=False)
+
+
+def default_arms(scale: Scale, live: bool) -> tuple[ArmConfig, ...]:
+    """The first three differ in nothing but the sync policy."""
+
+    def arm(name: str, sync: str, *groups: GroupConfig) -> ArmConfig:
+        count = sum(group.count for group in groups)
+        # The flow scheduler counts in N, and ParSync needs P >= N.
+        partitions = max(scale.partitions, count)
+        return ArmConfig(name=name, sync=sync, partitions=partitions, gap_s=scale.gap_s, groups=groups)  # type: ignore[arg-type]
+
+    n = scale.schedulers
+    quality, adaptive = greedy_group(scale, "quality_first", n), greedy_group(scale, "adaptive", n)
+    return (
+        arm("StateSync aligned, quality-first", "state_aligned", quality),
+        arm("StateSync staggered, quality-first", "state_staggered", quality),
+        arm("ParSync, quality-first", "diff_block", quality),
+        arm("ParSync, adaptive", "diff_block", adaptive),
+        arm("Flow alone", "state_aligned", flow_group("firmament", live, None)),
+        arm("Mix: adaptive and flow", "diff_block", adaptive, flow_group("firmament", live, FLOW_SHARE)),
+    )
+
+
+def mix_arm(text: str, scale: Scale, live: bool) -> ArmConfig:
+    """An arm from "latency_first=8,quality_first=4,firmament=1": groups share the jobs in proportion to their counts.
+
+    Raises AgoraError naming what is wrong.
+    """
+    groups: list[GroupConfig] = []
+    for part in text.split(","):
+        name, equals, number = (piece.strip() for piece in part.partition("="))
+        if not equals or not number.isdecimal():
+            raise AgoraError(f"--mix: '{part.strip()}' is not of the form name=count")
+        if int(number) < 1:
+            raise AgoraError(f"--mix: {name}={number}: a group holds at least one scheduler")
+        if name in GREEDY:
+            groups.append(greedy_group(scale, name, int(number)))
+        elif name in FLOW:
+            if int(number) > 1:
+                raise AgoraError(f"--mix: {name}={number}: one flow scheduler at a time")
+            groups.append(flow_group(name, live, None))
+        else:
+            raise AgoraError(f"--mix: unknown '{name}', expected one of {', '.join((*GREEDY, *FLOW))}")
+    if len({group.name for group in groups}) < len(groups):
+        raise AgoraError("--mix: a name stands twice")
+    count = sum(group.count for group in groups)
+    return ArmConfig(
+        name=f"Mix: {text}",
+        sync="diff_block",
+        partitions=max(scale.partitions, count),
+        gap_s=scale.gap_s,
+        groups=tuple(groups),
+    )

@@ -1,0 +1,192 @@
+"""Runs the arms of a configuration: each once in full with its measurements on disk, then all again over paired seeds for the confidence intervals."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from experiments.config import ArmConfig, RunConfig
+from experiments.workloads import google2011, synthetic
+from experiments.workloads.inspection import validate
+from parsync.core.events import Record
+from parsync.core.metrics import Group, RunMetrics, Snapshot
+from parsync.core.metrics_summary import Figures, summarise
+from parsync.core.workload import Workload
+from parsync.runtime.records import RecordSink
+from parsync.runtime.virtual.run import VirtualOutcome, run_virtual
+from shared_state.errors import AgoraError
+
+SNAPSHOT_EVERY_S = 0.5
+BYTES_PER_TASK = 220  # of workload and metrics, measured at paper scale
+BYTES_PER_VIEW_ROW = 90  # of one agent's view of one machine with one dimension
+
+
+@dataclass(frozen=True, slots=True)
+class ArmResult:
+    """An arm after its run. partial: it was stopped before its end."""
+
+    arm: ArmConfig
+    metrics: RunMetrics
+    outcome: VirtualOutcome | None
+    wall_s: float
+
+    @property
+    def partial(self) -> bool:
+        return self.outcome is None
+
+
+def slug(name: str) -> str:
+    """A file name for an arm's name."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+def make_workload(config: RunConfig, seed: int) -> Workload:
+    """The workload of this configuration and seed. Raises AgoraError for a trace that cannot be read."""
+    if config.google2011 is not None:
+        workload = google2011.load(config.google2011, seed)
+    else:
+        assert config.synthetic is not None, "RunConfig holds one of the two"
+        try:
+            workload = synthetic.generate(config.synthetic, seed, name=config.name)
+        except ValueError as error:
+            raise AgoraError(f"synthetic: {error}") from error
+    validate(workload)
+    return workload
+
+
+def make_metrics(config: RunConfig, arm: ArmConfig, workload: Workload) -> RunMetrics:
+    """Accumulators for one run of an arm."""
+    groups: list[Group] = []
+    first = 0
+    for group in arm.groups:
+        groups.append(Group(group.name, tuple(range(first, first + group.count))))
+        first += group.count
+    return RunMetrics(
+        workload.phases,
+        first,
+        partitions=min(arm.partitions, workload.cell.machines),
+        settle_us=round(config.settle_s * 1e6) if config.google2011 is None else 0,
+        groups=groups,
+        job_of=workload.tasks.job,
+    )
+
+
+def run_arm(
+    config: RunConfig,
+    arm: ArmConfig,
+    workload: Workload,
+    seed: int,
+    directory: Path | None,
+    on_snapshot: Callable[[Snapshot], None],
+) -> ArmResult:
+    """One arm in virtual time. directory: where its Parquet files go; None keeps the figures only. Ctrl-C yields a partial result."""
+    metrics = make_metrics(config, arm, workload)
+    sink = None if directory is None else RecordSink(directory)
+
+    def take(record: Record) -> None:
+        metrics.add(record.table, record.columns)
+        if sink is not None:
+            sink.add(record.table, record.columns)
+
+    shown_s = time.monotonic()
+
+    def progress(now_us: int) -> None:
+        nonlocal shown_s
+        if time.monotonic() - shown_s >= SNAPSHOT_EVERY_S:
+            shown_s = time.monotonic()
+            on_snapshot(metrics.snapshot(now_us))
+
+    begun_s = time.monotonic()
+    outcome: VirtualOutcome | None = None
+    spec = arm.spec(seed, config.heartbeat_us, round(config.sample_s * 1e6))
+    try:
+        outcome = run_virtual(spec, workload, round(config.drain_s * 1e6), take, progress)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        if sink is not None:
+            if outcome is None:
+                sink.abandon()
+            else:
+                sink.close()
+    metrics.flush()
+    return ArmResult(arm, metrics, outcome, time.monotonic() - begun_s)
+
+
+def seed_figures(config: RunConfig, arm: ArmConfig, seed: int) -> Figures:
+    """The figures of one arm on one seed's workload; runs in a process of its own."""
+    result = run_arm(config, arm, make_workload(config, seed), seed, None, lambda _: None)
+    if result.outcome is None:
+        raise KeyboardInterrupt
+    return {"digest": result.outcome.digest, **summarise(result.metrics)}
+
+
+def run_seeds(config: RunConfig, processes: int | None = None) -> Iterator[tuple[int, str, Figures]]:
+    """(seed, arm name, figures) of every arm on seeds seed, seed + 1, ..., as they are done."""
+    tasks = [(config.seed + k, arm) for k in range(config.seeds) for arm in config.arms]
+    workers = min(processes or os.cpu_count() or 1, len(tasks))
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(workers, mp_context=context)
+    try:
+        running = {pool.submit(seed_figures, config, arm, seed): (seed, arm.name) for seed, arm in tasks}
+        for done in as_completed(running):
+            seed, name = running[done]
+            yield seed, name, done.result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def check_memory(config: RunConfig, machines: int, tasks: int) -> None:
+    """Raises AgoraError if this machine has clearly too little memory for the run, before it starts."""
+    agents = max(sum(group.count for group in arm.groups) for arm in config.arms)
+    needed = tasks * BYTES_PER_TASK + machines * agents * BYTES_PER_VIEW_ROW + 200 * 2**20
+    available = _available_bytes()
+    if available is not None and needed > available:
+        raise AgoraError(
+            f"memory: this scale needs about {needed / 2**30:.1f} GiB, {available / 2**30:.1f} GiB are available; "
+            "choose a smaller scale or a shorter duration"
+        )
+
+
+def _available_bytes() -> int | None:
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        return None
+    return None
+
+
+def make_run_directory(out: Path) -> Path:
+    """Creates `out` with its folders. Raises AgoraError if it exists or cannot be made."""
+    try:
+        out.mkdir(parents=True)
+        (out / "arms").mkdir()
+    except FileExistsError as error:
+        raise AgoraError(f"--out {out}: exists already; results are never overwritten") from error
+    except OSError as error:
+        raise AgoraError(f"--out {out}: {error.strerror}") from error
+    if shutil.disk_usage(out).free < 64 * 2**20:
+        raise AgoraError(f"--out {out}: less than 64 MiB free on this disk")
+    return out
+
+
+def arm_directory(out: Path, arm: ArmConfig) -> Path:
+    directory = out / "arms" / slug(arm.name)
+    directory.mkdir()
+    return directory
+
+
+def environment_facts() -> dict[str, Any]:
+    """What a reader needs to judge the clock: never decided upon."""
+    return {"processors": os.cpu_count()}

@@ -1,0 +1,57 @@
+"""Plain values as TOML text (the standard library only reads it)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+def toml_text(tree: Mapping[str, Any]) -> str:
+    """TOML of nested mappings, lists of mappings, and scalars. Keys with value None are left out. tomllib reads it back equal."""
+    lines: list[str] = []
+    _table(tree, (), lines)
+    return "\n".join(lines).lstrip("\n") + "\n"
+
+
+def _table(tree: Mapping[str, Any], path: tuple[str, ...], lines: list[str]) -> None:
+    nested: list[tuple[str, Any]] = []
+    for key, value in tree.items():
+        if value is None:
+            continue
+        if isinstance(value, Mapping) or (
+            _is_list(value) and value and all(isinstance(item, Mapping) for item in value)
+        ):
+            nested.append((key, value))
+        else:
+            lines.append(f"{_key(key)} = {_scalar(value)}")
+    for key, value in nested:
+        here = (*path, _key(key))
+        if isinstance(value, Mapping):
+            lines.extend(["", f"[{'.'.join(here)}]"])
+            _table(value, here, lines)
+        else:
+            for item in value:
+                lines.extend(["", f"[[{'.'.join(here)}]]"])
+                _table(item, here, lines)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
+
+
+def _key(key: str) -> str:
+    plain = key.isascii() and key.replace("_", "").replace("-", "").isalnum()
+    return key if plain else json.dumps(key)
+
+
+def _scalar(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if _is_list(value):
+        return "[" + ", ".join(_scalar(item) for item in value) + "]"
+    return json.dumps(str(value), ensure_ascii=False)

@@ -1,0 +1,85 @@
+"""Events as bytes."""
+
+import numpy as np
+import pytest
+
+from parsync.core import events
+from parsync.core.codec import decode, encode, log_frame
+from shared_state.errors import AgoraError
+from shared_state.transaction import CommitMode, CommitResult, ConflictCheck, PartitionDelta, Transaction
+
+I64 = np.array([3, -1, 2**62], np.int64)
+I32 = np.array([0, 5, 7], np.int32)
+TRANSACTION = Transaction(
+    4, 9, I64, I32, np.arange(6, dtype=np.int64).reshape(3, 2), I64, CommitMode.ALL_OR_NOTHING, ConflictCheck.SEQUENCE_NUMBER, I64,
+    np.array([1, 2, 2**32 - 1], np.uint32), None,
+)  # fmt: skip
+DELTA = PartitionDelta(
+    2, 0, 17, 1234, np.array([0, 9], np.uint16), np.array([[1], [-3]], np.int8), np.array([True, False]), None
+)
+EVENTS = [
+    events.TimerFired(events.Timer.RETRY, 12),
+    events.Started(3),
+    events.TasksSubmitted(I64),
+    events.SyncRequest(1, I32, I64, True),
+    events.SyncReply(0, (DELTA, DELTA)),
+    events.CommitRequest(1, TRANSACTION),
+    events.CommitReply(1, CommitResult(9, np.array([0, 2, 1], np.int8), I64, I32, I64, I64, I64[:0])),
+    events.DecisionDone(5, 1000),
+    events.TasksStarted(77, I64, I64, I32, I32),
+    events.TasksCancelled(I64),
+    events.TasksFinished(I64, I32, I64),
+    events.TasksEnded(4, I64, I64, I32, I64.reshape(3, 1), I64),
+    events.TasksAdopted(I64, I64, I32),
+    events.MachinesChanged(I32, np.array([True, False, True])),
+    events.PhaseBegan(2),
+]
+
+
+def same(left: object, right: object) -> bool:
+    if isinstance(left, np.ndarray):
+        return isinstance(right, np.ndarray) and left.dtype == right.dtype and np.array_equal(left, right)
+    if isinstance(left, tuple) and isinstance(right, tuple):
+        return len(left) == len(right) and all(map(same, left, right))
+    if hasattr(left, "__dataclass_fields__"):
+        names = left.__dataclass_fields__
+        return type(left) is type(right) and all(same(getattr(left, n), getattr(right, n)) for n in names)
+    return type(left) is type(right) and left == right
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__name__)
+def test_events_come_back_as_they_were(event: object) -> None:
+    assert same(decode(encode(event)), event)
+    assert encode(decode(encode(event))) == encode(event)
+
+
+def test_every_event_class_is_tried_here() -> None:
+    assert {type(event) for event in EVENTS} == set(events.Event.__args__)  # type: ignore[attr-defined]
+
+
+def test_priorities_cover_every_event_and_timer() -> None:
+    assert set(events.PRIORITY) | {events.TimerFired} == set(events.Event.__args__)  # type: ignore[attr-defined]
+    assert set(events.TIMER_PRIORITY) == set(events.Timer)
+
+
+def test_strided_arrays_are_encoded_by_value() -> None:
+    assert encode(np.broadcast_to(np.int64(7), 3)) == encode(np.array([7, 7, 7], np.int64))
+
+
+def test_log_form_of_a_sync_reply_leaves_the_payload_out() -> None:
+    small = log_frame(3, 10, events.SyncReply(0, (DELTA,)))
+    big = PartitionDelta(
+        2, 0, 17, 1234, np.arange(900, dtype=np.uint16), np.zeros((900, 1), np.int8), np.ones(900, bool), None
+    )
+    assert log_frame(3, 10, events.SyncReply(0, (big,))) == small
+    other = PartitionDelta(2, 0, 18, 1234, DELTA.row, DELTA.used, DELTA.up, None)
+    assert log_frame(3, 10, events.SyncReply(0, (other,))) != small
+
+
+def test_unknown_codes_and_objects_are_refused() -> None:
+    import msgpack
+
+    with pytest.raises(AgoraError, match="unknown event code 99"):
+        decode(msgpack.packb(msgpack.ExtType(99, b"")))
+    with pytest.raises(TypeError, match="cannot encode"):
+        encode(object())

@@ -1,0 +1,95 @@
+"""Who refreshes what, when."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parsync.sync.policies import SYNC_POLICIES, make_sync_policy
+from parsync.sync.staleness import average_staleness_bounds_us, average_staleness_us, freshness_order
+from shared_state.errors import AgoraError
+
+PERIODIC = [name for name in SYNC_POLICIES if name != "every_attempt"]
+
+
+@given(
+    name=st.sampled_from(PERIODIC),
+    agents=st.integers(1, 24),
+    extra=st.integers(0, 60),
+    gap_us=st.integers(100, 1_000_000),
+    first=st.integers(1, 200),
+)
+def test_every_partition_is_refreshed_once_per_gap(name: str, agents: int, extra: int, gap_us: int, first: int) -> None:
+    partitions = agents + extra
+    for index in {0, agents - 1}:
+        policy = make_sync_policy(name, gap_us, partitions, index, agents)
+        rounds = {"state_aligned": 1, "state_staggered": 1, "diff_single": partitions}.get(name, agents)
+        seen = np.concatenate([policy.partitions(k) for k in range(first, first + rounds)])
+        assert sorted(seen.tolist()) == list(range(partitions))
+        # Computed from k: after one rotation exactly one gap has passed, however the division rounds.
+        assert policy.due_us(first + rounds) - policy.due_us(first) == gap_us
+        times = [policy.due_us(k) for k in range(first, first + 2 * rounds)]
+        assert all(later > earlier for earlier, later in itertools.pairwise(times))
+
+
+@given(agents=st.integers(1, 24), extra=st.integers(0, 60), k=st.integers(1, 10_000))
+def test_diffsyn_agents_refresh_different_partitions(agents: int, extra: int, k: int) -> None:
+    partitions = agents + extra
+    for name in ("diff_block", "diff_single"):
+        blocks = [make_sync_policy(name, 1_000_000, partitions, i, agents).partitions(k) for i in range(agents)]
+        together = np.concatenate(blocks)
+        assert len(np.unique(together)) == len(together)
+
+
+def test_samesyn_agents_refresh_the_same_partitions() -> None:
+    blocks = [make_sync_policy("same_block", 1_000_000, 20, i, 10).partitions(7) for i in range(10)]
+    assert all(np.array_equal(block, blocks[0]) for block in blocks)
+
+
+def test_staggered_agents_are_spread_evenly_over_the_gap() -> None:
+    due_us = [make_sync_policy("state_staggered", 500_000, 20, i, 20).due_us(3) for i in range(20)]
+    assert np.diff(due_us).tolist() == [25_000] * 19
+    assert {make_sync_policy("state_aligned", 500_000, 20, i, 20).due_us(3) for i in range(20)} == {1_500_000}
+
+
+def test_every_attempt_has_no_periodic_syncs() -> None:
+    policy = make_sync_policy("every_attempt", 500_000, 7, 0, 1)
+    assert policy.at_every_attempt and policy.due_us(1) is None
+    assert policy.partitions(0).tolist() == list(range(7))
+
+
+@pytest.mark.parametrize("name", ["diff_block", "diff_single", "same_block"])
+def test_fewer_partitions_than_schedulers_are_refused(name: str) -> None:
+    with pytest.raises(AgoraError, match="P >= N"):
+        make_sync_policy(name, 500_000, 7, 0, 8)
+
+
+def test_unknown_policy_and_vanishing_gap_are_refused() -> None:
+    with pytest.raises(AgoraError, match="unknown policy 'gossip'"):
+        make_sync_policy("gossip", 500_000, 8, 0, 8)
+    with pytest.raises(AgoraError, match="gap_us"):
+        make_sync_policy("diff_block", 7, 8, 0, 8)
+
+
+@pytest.mark.parametrize("agents", [2, 10, 20])
+def test_average_staleness_stays_within_the_papers_bounds(agents: int) -> None:
+    gap_us = 600_000
+    policy = make_sync_policy("diff_block", gap_us, agents, 3 % agents, agents)
+    synced_us = np.zeros(agents, np.int64)
+    low_us, high_us = average_staleness_bounds_us(gap_us, agents)
+    for k in range(1, 4 * agents):
+        if k > agents:  # just before the k-th sync the state is at its stalest, just after it at its freshest
+            assert average_staleness_us(synced_us, policy.due_us(k)) == pytest.approx(high_us, abs=1)
+        synced_us[policy.partitions(k)] = policy.due_us(k)
+        if k > agents:
+            assert average_staleness_us(synced_us, policy.due_us(k)) == pytest.approx(low_us, abs=1)
+
+
+@given(synced=st.lists(st.integers(0, 5), min_size=1, max_size=30), latest=st.integers(0, 29))
+def test_freshness_order_is_by_time_then_backwards_from_the_latest(synced: list[int], latest: int) -> None:
+    latest %= len(synced)
+    order = freshness_order(np.array(synced, np.int64), latest).tolist()
+    expected = sorted(range(len(synced)), key=lambda p: (-synced[p], (latest - p) % len(synced)))
+    assert order == expected

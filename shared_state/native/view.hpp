@@ -1,0 +1,157 @@
+// What one scheduler believes about the cell: synced state with its own claims and releases laid over it, indexed for drawing.
+//
+//   free = limit - used as synced - overlay,   and -1 in every dimension where the machine is down or was never synced.
+//
+// The overlay holds what the scheduler knows and the synced state does not show yet:
+//   claims in flight (claim), until settled or withdrawn;
+//   settled claims, until their partition is synced to the version that holds the outcome (also of claims that lost: whoever won is there),
+//     but claims rejected as GANG or DUPLICATE lost to nobody and return at once;
+//   slots of the scheduler's own that were freed (released), until their partition is synced to the version that holds the release.
+// A row is open, and in the index, if its machine is up, no dimension is overdrawn and some dimension has room.
+//
+// Calls that throw std::invalid_argument have changed nothing. Not thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "weighted_index.hpp"
+
+namespace agora {
+
+// What never changes about a cell's machines; shared by all views of the cell.
+class Terrain {
+  public:
+    // limit: [M, R], what claims may fill; score: [M], the weight of a row (below 1 counts as 1); offsets: [P+1].
+    Terrain(size_t dimensions, std::vector<int64_t> limit, const std::vector<int64_t>& score, std::vector<int64_t> offsets);
+
+    size_t machines() const { return index.rows(); }
+    size_t dimensions() const { return dimensions_; }
+    size_t partitions() const { return index.partitions(); }
+    // Do rows differ in score? If not, no partition is better than another.
+    bool scored() const { return scored_; }
+    // Would it fit some machine of the cell if that were empty?
+    bool fits_some_machine(const int64_t* request) const;
+    // The sum over dimensions of free as a share of the cell's largest machine, in units of 2^-32: room to compare rows by.
+    int64_t normalised(const int64_t* free) const {
+        int64_t sum = 0;
+        for (size_t r = 0; r < dimensions_; ++r) sum += static_cast<int64_t>(static_cast<Int128>(free[r]) * scale_[r] >> 28);
+        return sum;
+    }
+
+    const IndexLayout index;
+    const std::vector<int64_t> limit;
+
+  private:
+    size_t dimensions_;
+    bool scored_;
+    std::vector<int64_t> largest_;  // [k, R]: the limits that no other machine's limits reach in every dimension
+    std::vector<int64_t> scale_;    // [R]: 2^60 / the largest limit (0 where no machine has any)
+};
+
+// Rows of one partition that changed in (from_version, to_version]. `used` is [k, R] of signed integers of used_bytes each.
+struct Delta {
+    int32_t partition;
+    int64_t from_version;
+    int64_t to_version;
+    int64_t at_us;
+    size_t count;
+    const void* row;  // offsets within the partition, unsigned integers of row_bytes each, ascending
+    size_t row_bytes;
+    const void* used;
+    size_t used_bytes;
+    const bool* up;
+    const uint32_t* seqnum;  // null: not sent
+};
+
+class ClusterView {
+  public:
+    static constexpr int64_t kNeverSynced = -1;
+
+    ClusterView(std::shared_ptr<const Terrain> terrain, bool with_seqnum);
+
+    void apply(const Delta& delta);
+    // machine: k rows, request: [k, R]. Returns a ticket.
+    int64_t claim(std::span<const int32_t> machine, const int64_t* request);
+    // reason, version: one per claim of the ticket; reasons are those of transaction.py.
+    void settle(int64_t ticket, std::span<const int8_t> reason, std::span<const int64_t> version);
+    void withdraw(int64_t ticket);
+    void released(std::span<const int32_t> machine, const int64_t* request, std::span<const int64_t> version);
+    // Believes nothing any more. Claims in flight stay in flight.
+    void reset();
+
+    const Terrain& terrain() const { return *terrain_; }
+    const WeightedIndex& index() const { return index_; }
+    const int64_t* free(int32_t row) const { return free_.data() + static_cast<size_t>(row) * dimensions_; }
+    bool fits(int32_t row, const int64_t* request) const {
+        const int64_t* room = free(row);
+        if (room[0] < request[0]) return false;
+        for (size_t r = 1; r < dimensions_; ++r)
+            if (room[r] < request[r]) return false;
+        return true;
+    }
+    std::span<const int64_t> all_free() const { return free_; }
+    std::span<const uint8_t> up() const { return up_; }
+    std::span<const uint32_t> seqnum() const { return seqnum_; }  // empty: made without
+    std::span<const int64_t> synced_us() const { return synced_us_; }
+    std::span<const int64_t> versions() const { return versions_; }
+
+  private:
+    friend class Trial;  // trial.hpp
+
+    struct Ticket {
+        std::vector<int32_t> machine;
+        std::vector<int64_t> request;
+    };
+    // Overlays that end when the partition reaches a version: amount [k, R] is what they take (negative: give).
+    struct Ending {
+        std::vector<int64_t> version;
+        std::vector<int32_t> row;
+        std::vector<int64_t> amount;
+    };
+
+    template <typename Row>
+    void check_rows(const Delta& delta) const;
+    template <typename Used>
+    void check_used(const Delta& delta) const;
+    template <typename Row, typename Used>
+    void apply_rows(const Delta& delta);
+    void check(std::span<const int32_t> machine, const int64_t* request) const;
+    void end_overlays(size_t partition, int64_t version);
+    void forget_endings();
+    void overlay(int32_t row, const int64_t* amount, int64_t sign);
+    void keep_until(int32_t row, const int64_t* amount, int64_t sign, int64_t version);
+    void reindex(int32_t row);
+    std::map<int64_t, Ticket>::iterator find(int64_t ticket);
+    bool shows(size_t partition, int64_t version) const { return synced_us_[partition] != kNeverSynced && version <= versions_[partition]; }
+    bool has_room(int32_t row) const {
+        const int64_t* room = free(row);
+        if (dimensions_ == 1) return room[0] > 0;
+        int64_t lowest = room[0], highest = room[0];
+        for (size_t r = 1; r < dimensions_; ++r) {
+            lowest = room[r] < lowest ? room[r] : lowest;
+            highest = room[r] > highest ? room[r] : highest;
+        }
+        return lowest >= 0 && highest > 0;
+    }
+
+    std::shared_ptr<const Terrain> terrain_;
+    size_t dimensions_;
+    std::vector<int64_t> free_;     // [M, R]
+    std::vector<int64_t> overlay_;  // [M, R]
+    std::vector<uint8_t> up_;       // [M], bool
+    std::vector<uint32_t> seqnum_;  // [M] or empty
+    std::vector<int64_t> synced_us_;
+    std::vector<int64_t> versions_;
+    std::vector<Ending> endings_;  // [P]
+    std::vector<int32_t> dirty_;   // rows whose overlay ended in this apply
+    std::map<int64_t, Ticket> tickets_;
+    int64_t next_ticket_ = 1;
+    WeightedIndex index_;
+};
+
+}  // namespace agora

@@ -1,0 +1,175 @@
+// The index against sorted sets, its draws against their distribution, and trials that leave no trace.
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "shared_state/native/trial.hpp"
+#include "shared_state/native/view.hpp"
+#include "shared_state/native/weighted_index.hpp"
+
+using namespace agora;
+
+namespace {
+
+void require(bool condition, const char* what) {
+    if (condition) return;
+    std::fprintf(stderr, "FAILED: %s\n", what);
+    std::exit(1);
+}
+
+std::vector<int64_t> weights(size_t rows, Stream& stream) {
+    std::vector<int64_t> weight(rows);
+    for (int64_t& w : weight) w = int64_t{1} << stream.below(40), w += static_cast<int64_t>(stream.below(static_cast<uint64_t>(w)));
+    return weight;
+}
+
+// The index's observable state: sums, order of rows in the lists (through draws) and the bitmap.
+std::vector<int64_t> fingerprint(const WeightedIndex& index, const IndexLayout& layout) {
+    std::vector<int64_t> print{index.count()};
+    for (size_t p = 0; p < layout.partitions(); ++p) {
+        print.push_back(index.count(p));
+        print.push_back(index.weight(p));
+        Stream stream(p);
+        for (int i = 0; i < 20 && index.count(p) > 0; ++i) {
+            print.push_back(index.draw_uniform(p, stream));
+            print.push_back(index.draw_weighted(p, stream));
+        }
+    }
+    const int64_t end = static_cast<int64_t>(layout.rows());
+    for (int64_t row = index.next_open(0, end); row != WeightedIndex::kNone; row = index.next_open(row + 1, end)) print.push_back(row);
+    return print;
+}
+
+void index_agrees_with_sets() {
+    Stream stream(1);
+    const IndexLayout layout(weights(300, stream), {0, 1, 64, 64, 130, 200, 201, 202, 203, 204, 300});
+    WeightedIndex index(layout);
+    std::vector<std::set<int32_t>> open(layout.partitions());
+    for (int step = 0; step < 20000; ++step) {
+        const int32_t row = static_cast<int32_t>(stream.below(300));
+        std::set<int32_t>& set = open[static_cast<size_t>(layout.partition[static_cast<size_t>(row)])];
+        require(index.contains(row) == set.contains(row), "contains");
+        if (set.erase(row)) {
+            index.erase(row);
+        } else {
+            set.insert(row);
+            index.insert(row);
+        }
+        int64_t total = 0;
+        for (size_t p = 0; p < open.size(); ++p) {
+            int64_t weight = 0;
+            for (const int32_t r : open[p]) weight += layout.weight[static_cast<size_t>(r)];
+            require(index.count(p) == static_cast<int64_t>(open[p].size()) && index.weight(p) == weight, "sums");
+            const int64_t from = static_cast<int64_t>(stream.below(301)), to = static_cast<int64_t>(stream.below(301));
+            const auto next = open[p].lower_bound(static_cast<int32_t>(std::max(from, layout.offsets[p])));
+            const int64_t last = std::min(to, layout.offsets[p + 1]);
+            const int32_t expected = next == open[p].end() || *next >= last ? WeightedIndex::kNone : *next;
+            require(index.next_open(std::max(from, layout.offsets[p]), last) == expected, "next_open");
+            total += index.count(p);
+            if (open[p].empty()) continue;
+            require(open[p].contains(index.draw_uniform(p, stream)) && open[p].contains(index.draw_weighted(p, stream)), "drawn in partition");
+        }
+        require(index.count() == total, "total");
+        if (total > 0) require(index.contains(index.draw_uniform(stream)) && index.contains(index.draw_weighted(stream)), "drawn anywhere");
+    }
+    index.clear();
+    require(index.count() == 0 && index.next_open(0, 300) == WeightedIndex::kNone && !index.contains(5), "clear");
+}
+
+// Pearson's statistic of draws against expected shares stays below mean + 5 standard deviations (seeds are fixed).
+template <typename Draw, typename Share>
+void distributed(size_t rows, Draw draw, Share share, const char* what) {
+    constexpr int kDraws = 400000;
+    std::vector<double> seen(rows);
+    for (int i = 0; i < kDraws; ++i) ++seen[static_cast<size_t>(draw())];
+    double statistic = 0, cells = -1, rare_seen = 0, rare = 0;
+    for (size_t i = 0; i < rows; ++i) {
+        const double expected = share(i) * kDraws;
+        if (expected < 10) {
+            rare += expected;
+            rare_seen += seen[i];
+            continue;
+        }
+        statistic += (seen[i] - expected) * (seen[i] - expected) / expected;
+        ++cells;
+    }
+    require(statistic < cells + 5 * std::sqrt(2 * cells) && std::abs(rare_seen - rare) < 5 * std::sqrt(rare + 1), what);
+}
+
+void draws_are_proportional() {
+    Stream stream(2);
+    std::vector<int64_t> weight(90);
+    for (size_t i = 0; i < 90; ++i) weight[i] = i % 3 == 0 ? int64_t{1} << (i / 3 * 2) : static_cast<int64_t>(((i * 37) % 50 + 1) << 50);
+    const IndexLayout layout(weight, {0, 10, 40, 90});
+    WeightedIndex index(layout);
+    double total = 0;
+    for (int32_t row = 0; row < 90; ++row)
+        if (row % 7 != 0) index.insert(row), total += static_cast<double>(weight[static_cast<size_t>(row)]);
+    const auto open = [](size_t i) { return i % 7 != 0; };
+    const auto weighted = [&](double sum) { return [&, sum](size_t i) { return open(i) ? static_cast<double>(weight[i]) / sum : 0.0; }; };
+    distributed(90, [&] { return index.draw_weighted(stream); }, weighted(total), "weighted over everything");
+    distributed(90, [&] { return index.draw_uniform(stream); }, [&](size_t i) { return open(i) ? 1.0 / 77 : 0.0; }, "uniform over everything");
+    const double inside = static_cast<double>(index.weight(1));
+    distributed(90, [&] { return index.draw_weighted(1, stream); }, [&](size_t i) { return i >= 10 && i < 40 ? weighted(inside)(i) : 0.0; }, "weighted in a partition");
+    distributed(90, [&] { return index.draw_uniform(1, stream); }, [&](size_t i) { return open(i) && i >= 10 && i < 40 ? 1.0 / 26 : 0.0; }, "uniform in a partition");
+}
+
+void trials_leave_no_trace() {
+    Stream stream(3);
+    constexpr size_t kRows = 120;
+    std::vector<int64_t> limit(kRows * 2);
+    for (int64_t& l : limit) l = static_cast<int64_t>(stream.below(4));
+    const auto terrain = std::make_shared<const Terrain>(2, limit, weights(kRows, stream), std::vector<int64_t>{0, 50, 120});
+    ClusterView view(terrain, false);
+    const std::vector<int8_t> used(140);
+    std::vector<uint16_t> row(70);
+    for (size_t i = 0; i < row.size(); ++i) row[i] = static_cast<uint16_t>(i);
+    const auto up = std::make_unique<bool[]>(70);
+    std::fill_n(up.get(), 70, true);
+    for (int32_t p = 0; p < 2; ++p) view.apply({p, 0, 1, 1, p == 0 ? 50UL : 70UL, row.data(), 2, used.data(), 1, up.get(), nullptr});
+    const std::vector<int64_t> one{1, 1};
+    for (int round = 0; round < 200; ++round) {
+        const auto before = fingerprint(view.index(), terrain->index);
+        const std::vector<int64_t> free(view.all_free().begin(), view.all_free().end());
+        {
+            Trial trial(view);
+            std::vector<int32_t> excluded;
+            size_t mark = 0;
+            std::vector<int64_t> at_mark;
+            for (int step = 0; step < 60 && view.index().count() > 0; ++step) {
+                if (step == 30) mark = trial.mark(), at_mark = fingerprint(view.index(), terrain->index);
+                const int32_t drawn = view.index().draw_uniform(stream);
+                if (view.fits(drawn, one.data()) && stream.below(2) == 0) {
+                    trial.take(drawn, one.data());
+                } else if (!excluded.empty() && stream.below(3) == 0) {
+                    trial.readmit(excluded.back());
+                    excluded.pop_back();
+                } else {
+                    trial.exclude(drawn);
+                    excluded.push_back(drawn);
+                }
+            }
+            if (!at_mark.empty()) {
+                trial.rollback(mark);
+                require(fingerprint(view.index(), terrain->index) == at_mark, "rollback to a mark");
+            }
+        }
+        require(fingerprint(view.index(), terrain->index) == before, "the index after a trial");
+        require(std::equal(free.begin(), free.end(), view.all_free().begin()), "free after a trial");
+        const int32_t target = static_cast<int32_t>(stream.below(kRows));
+        const int64_t ticket = view.claim(std::span(&target, 1), one.data());
+        if (round % 2) view.withdraw(ticket);
+    }
+}
+
+}  // namespace
+
+int main() {
+    index_agrees_with_sets();
+    draws_are_proportional();
+    trials_leave_no_trace();
+    return 0;
+}

@@ -1,0 +1,215 @@
+"""ClusterView: what a scheduler's own claims and releases look like between syncs, and bad input."""
+
+import numpy as np
+import pytest
+
+from shared_state.partition import Partitioning
+from shared_state.tasks import CellSpec
+from shared_state.transaction import PartitionDelta, Reason
+from shared_state.view import ClusterView, Terrain
+
+
+def cell(machines=4, slots=2, dimensions=1):
+    return CellSpec(
+        tuple("abc"[:dimensions]),
+        np.full((machines, dimensions), slots, np.int64),
+        np.zeros(machines, np.int32),
+        np.zeros(machines, np.int64),
+        np.full(dimensions, 1000, np.int64),
+    )
+
+
+def delta(used, first=0, last=1, at_us=1, rows=None, up=None, partition=0, seqnum=None):
+    used = np.array(used, np.int16).reshape(len(used), -1)
+    rows = np.arange(len(used)) if rows is None else np.array(rows)
+    up = np.ones(len(used), bool) if up is None else np.array(up)
+    return PartitionDelta(partition, first, last, at_us, rows.astype(np.uint16), used, up, seqnum)
+
+
+@pytest.fixture
+def view():
+    view = ClusterView(cell(), Partitioning(np.array([0, 4])))
+    view.apply(delta([0, 0, 1, 2]))
+    return view
+
+
+def free(view):
+    return view.free[:, 0].tolist()
+
+
+def machines(*rows):
+    return np.array(rows, np.int32)
+
+
+def slots(*amounts):
+    return np.array(amounts, np.int64).reshape(-1, 1)
+
+
+def test_an_unsynced_view_believes_nothing():
+    view = ClusterView(cell(dimensions=2), Partitioning(np.array([0, 2, 4])))
+    assert (view.free == -1).all() and not view.up.any()
+    assert view.synced_us.tolist() == [-1, -1] and view.versions.tolist() == [0, 0] and view.open_rows == 0
+
+
+def test_planned_rows_leave_at_once_and_a_refused_plan_returns(view):
+    ticket = view.claim(machines(0, 0, 2), slots(1, 1, 1))
+    assert free(view) == [0, 2, 0, 0]
+    view.withdraw(ticket)
+    assert free(view) == [2, 2, 1, 0]
+
+
+def test_a_claim_stays_taken_until_the_sync_that_shows_its_outcome(view):
+    ticket = view.claim(machines(0, 1), slots(1, 1))
+    view.apply(delta([1], 1, 2, 2, rows=[3]))  # says nothing of the claims
+    assert free(view) == [1, 1, 1, 1]
+    view.settle(ticket, np.array([Reason.ACCEPTED, Reason.FULL], np.int8), np.array([5, 5]))
+    view.apply(delta([0], 2, 4, 3, rows=[0]))
+    assert free(view) == [1, 1, 1, 1]
+    view.apply(delta([1, 2], 4, 5, 4, rows=[0, 1]))  # own claim on 0, the winners on 1
+    assert free(view) == [1, 0, 1, 1]
+
+
+def test_an_answer_the_view_has_seen_already_ends_the_overlay(view):
+    ticket = view.claim(machines(0), slots(1))
+    view.apply(delta([1], 1, 5, 2, rows=[0]))
+    assert free(view)[0] == 0  # in flight: counted twice until the answer says what version holds it
+    view.settle(ticket, np.array([Reason.ACCEPTED], np.int8), np.array([5]))
+    assert free(view)[0] == 1
+
+
+@pytest.mark.parametrize("reason", [Reason.GANG, Reason.DUPLICATE])
+def test_claims_that_lost_to_nobody_return_at_once(view, reason):
+    ticket = view.claim(machines(0), slots(2))
+    view.settle(ticket, np.array([reason], np.int8), np.array([9]))
+    assert free(view)[0] == 2
+
+
+def test_the_owner_sees_freed_slots_at_once_and_not_twice(view):
+    view.released(machines(3), slots(1), np.array([3]))
+    assert free(view)[3] == 1
+    view.apply(delta([0], 1, 2, 2, rows=[0]))
+    assert free(view)[3] == 1
+    view.apply(delta([1], 2, 3, 3, rows=[3]))
+    assert free(view)[3] == 1
+    view.released(machines(3), slots(1), np.array([3]))
+    assert free(view)[3] == 1
+
+
+def test_a_downed_machine_shows_no_room_and_keeps_its_overlay(view):
+    ticket = view.claim(machines(0), slots(1))
+    view.apply(delta([0], 1, 2, 2, rows=[0], up=[False]))
+    assert free(view)[0] == -1 and not view.up[0]
+    view.apply(delta([0], 2, 3, 3, rows=[0]))
+    assert free(view)[0] == 1
+    view.withdraw(ticket)
+    assert free(view)[0] == 2
+
+
+def test_a_machine_above_its_limit_is_not_open(view):
+    before = view.open_rows
+    view.apply(delta([5], 1, 2, 2, rows=[1]))
+    assert free(view)[1] == -3 and view.open_rows == before - 1
+
+
+def test_reset_keeps_claims_in_flight_only(view):
+    ticket = view.claim(machines(0), slots(1))
+    view.settle(view.claim(machines(1), slots(1)), np.array([0], np.int8), np.array([9]))
+    view.released(machines(3), slots(2), np.array([9]))
+    view.reset()
+    assert (view.free == -1).all() and view.open_rows == 0
+    view.apply(delta([0, 1, 0, 0], last=9))
+    assert free(view) == [1, 1, 2, 2]
+    view.withdraw(ticket)
+    assert free(view) == [2, 1, 2, 2]
+
+
+def test_views_share_a_terrain_and_nothing_else():
+    spec, partitioning = cell(), Partitioning(np.array([0, 4]))
+    terrain = Terrain(spec, partitioning)
+    one, other = (ClusterView(spec, partitioning, terrain=terrain) for _ in range(2))
+    one.apply(delta([0, 0, 0, 0]))
+    assert one.open_rows == 4 and other.open_rows == 0
+
+
+def test_arrays_are_windows_that_cannot_be_written(view):
+    window = view.free
+    view.claim(machines(0), slots(1))
+    assert window[0, 0] == 1
+    with pytest.raises(ValueError):
+        window[0, 0] = 7
+
+
+def test_sequence_numbers_are_kept_only_when_asked_for(view):
+    with pytest.raises(ValueError, match="without sequence numbers"):
+        _ = view.seqnum
+    checking = ClusterView(cell(), Partitioning(np.array([0, 4])), with_seqnum=True)
+    with pytest.raises(ValueError, match="lacks the sequence numbers"):
+        checking.apply(delta([0, 0, 0, 0]))
+    checking.apply(delta([0, 0, 0, 0], seqnum=np.array([1, 2, 3, 4], np.uint32)))
+    assert checking.seqnum.tolist() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (delta([0], 2, 3, rows=[0]), "starts at version 2"),
+        (delta([0, 0, 0, 0], 0, 0), "ends at version 0"),
+        (delta([0], 0, 2, rows=[0]), "snapshot"),
+        (delta([0], 1, 2, rows=[4]), "row 4"),
+        (delta([0, 0], 1, 2, rows=[1, 1]), "ascend"),
+        (delta([-1], 1, 2, rows=[1]), "used"),
+        (delta([0], 1, 2, rows=[1], partition=1), "no partition 1"),
+        (delta([0], 1, 2, at_us=0, rows=[1]), "earlier"),
+        (delta([[0, 0]], 1, 2, rows=[1]), "used"),
+    ],
+)
+def test_bad_deltas_are_refused(view, bad, message):
+    before = free(view)
+    with pytest.raises(ValueError, match=message):
+        view.apply(bad)
+    assert free(view) == before and view.versions[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda v: v.claim(machines(4), slots(1)), "no machine 4"),
+        (lambda v: v.claim(machines(0), slots(-1)), r"request\[0\]"),
+        (lambda v: v.claim(machines(0, 1), slots(1, 1 << 51)), r"request\[1\]"),
+        (lambda v: v.claim(machines(0, 1), slots(1)), "request"),
+        (lambda v: v.claim(machines(*[0] * 2000), slots(*[1 << 50] * 2000)), "in flight"),
+        (lambda v: v.settle(1, np.zeros(0, np.int8), np.zeros(0, np.int64)), "ticket 1 is not"),
+        (lambda v: v.settle(v.claim(machines(0), slots(0)), np.zeros(2, np.int8), np.zeros(2, np.int64)), "holds 1"),
+        (lambda v: v.settle(v.claim(machines(0), slots(0)), np.full(1, 7, np.int8), np.zeros(1, np.int64)), "reason 7"),
+        (lambda v: v.released(machines(0), slots(1), np.array([1, 2])), "version per machine"),
+    ],
+)
+def test_bad_calls_are_refused(view, call, message):
+    before = free(view)
+    with pytest.raises(ValueError, match=message):
+        call(view)
+    assert free(view) == before
+
+
+def test_bad_terrain_is_refused():
+    partitioning = Partitioning(np.array([0, 5]))
+    with pytest.raises(ValueError, match="0 to the number of machines"):
+        Terrain(cell(), partitioning)
+    with pytest.raises(ValueError, match="2\\^50"):
+        Terrain(cell(slots=1 << 51), Partitioning(np.array([0, 4])))
+    heavy = CellSpec(("a",), np.ones((2, 1), np.int64), np.zeros(2, np.int32), np.full(2, 1 << 62), np.array([1000]))
+    with pytest.raises(ValueError, match="sum of all weights"):
+        Terrain(heavy, Partitioning(np.array([0, 2])))
+
+
+def test_what_fits_no_machine_at_all():
+    spec = CellSpec(
+        ("cpu", "gpu"),
+        np.array([[8, 0], [4, 1], [4, 0], [8, 0]], np.int64),
+        np.zeros(4, np.int32),
+        np.zeros(4, np.int64),
+        np.array([1000, 1000]),
+    )
+    terrain = Terrain(spec, Partitioning(np.array([0, 4])))
+    requests = np.array([[8, 0], [4, 1], [5, 1], [9, 0], [0, 0]], np.int64)
+    assert [terrain.fits_some_machine(r) for r in requests] == [True, True, False, False, True]

@@ -1,11 +1,14 @@
 """Min-cost max-flow on integer networks, from scratch and incrementally. Knows nothing of clusters or schedulers."""
 
+from flowsolver.dimacs import DimacsError, DimacsProblem, parse_dimacs, write_dimacs, write_dimacs_solution
 from flowsolver.incremental import IncrementalSolver
 from flowsolver.network import FlowNetwork
 from flowsolver.solution import Certificate, Solution, Stats, Status, algorithms, certify, solve
 
 __all__ = [
     "Certificate",
+    "DimacsError",
+    "DimacsProblem",
     "FlowNetwork",
     "IncrementalSolver",
     "Solution",
@@ -13,5 +16,8 @@ __all__ = [
     "Status",
     "algorithms",
     "certify",
+    "parse_dimacs",
     "solve",
+    "write_dimacs",
+    "write_dimacs_solution",
 ]

@@ -23,6 +23,8 @@ NO_EVICTIONS.flags.writeable = False
 
 _CHECKPOINT_MAGIC = b"agora cell 1\n"
 _DIGEST_BYTES = 16
+_SEQUENCE_NUMBER = ConflictCheck.SEQUENCE_NUMBER  # members looked up once: commit() is the hot path
+_ALL_OR_NOTHING = CommitMode.ALL_OR_NOTHING
 _SIGNED = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 _UNSIGNED = {2: np.uint16, 4: np.uint32}
 
@@ -78,12 +80,9 @@ class Cell:
         """
         t = transaction
         k = len(t.task)
-        if t.check == ConflictCheck.SEQUENCE_NUMBER:
-            if t.seqnum is None:
-                raise ValueError("transaction.seqnum: expected under SEQUENCE_NUMBER")
-            seqnum = t.seqnum
-        else:
-            seqnum = None
+        seqnum = t.seqnum if t.check == _SEQUENCE_NUMBER else None
+        if seqnum is None and t.check == _SEQUENCE_NUMBER:
+            raise ValueError("transaction.seqnum: expected under SEQUENCE_NUMBER")
         reason = np.empty(k, np.int8)
         allocation = np.empty(k, np.int64)
         rival = np.empty(k, np.int32)
@@ -97,7 +96,7 @@ class Cell:
             t.machine,
             t.request,
             t.synced_us,
-            t.mode == CommitMode.ALL_OR_NOTHING,
+            t.mode == _ALL_OR_NOTHING,
             t.gang,
             seqnum,
             evict,

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shared_state.packing import pack_columns, unpack_columns
 from shared_state.tasks import Int32, Int64
 
 NO_RIVAL = -1
@@ -114,9 +115,15 @@ class PartitionDelta:
     seqnum: NDArray[np.uint32] | None
 
 
-# dtypes of an encoded delta, by width: little-endian on the wire.
+# dtypes on the wire: little-endian; those of a delta by width.
+_UINT32 = np.dtype("<u4")
 _ROW_DTYPES: dict[int, np.dtype[Any]] = {2: np.dtype("<u2"), 4: np.dtype("<u4")}
-_USED_DTYPES: dict[int, np.dtype[Any]] = {1: np.dtype("<i1"), 2: np.dtype("<i2"), 4: np.dtype("<i4"), 8: np.dtype("<i8")}
+_USED_DTYPES: dict[int, np.dtype[Any]] = {
+    1: np.dtype("<i1"),
+    2: np.dtype("<i2"),
+    4: np.dtype("<i4"),
+    8: np.dtype("<i8"),
+}
 
 EncodedDelta = tuple[int, int, int, int, int, int, bytes, bytes, bytes, bytes | None]
 
@@ -153,7 +160,47 @@ def decode_delta(encoded: Sequence[Any], dimensions: int) -> PartitionDelta:
             rows,
             np.frombuffer(used, _USED_DTYPES[used_bytes]).reshape(count, dimensions),
             np.unpackbits(np.frombuffer(up, np.uint8), count=count).view(np.bool_),
-            None if seqnum is None else np.frombuffer(seqnum, np.dtype("<u4")).reshape(count),
+            None if seqnum is None else np.frombuffer(seqnum, _UINT32).reshape(count),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"encoded delta: malformed ({error})") from error
+
+
+EncodedTransaction = tuple[int, int, int, int, int, bytes]
+
+
+def encode_transaction(transaction: Transaction) -> EncodedTransaction:
+    """A transaction as integers and bytes (msgpack can pack it): scheduler, sequence, mode, check, what is there, packed columns."""
+    t = transaction
+    if t.gang is None and t.seqnum is None and t.evict is None:
+        columns = pack_columns(t.task, t.machine, t.request, t.synced_us)
+        return (t.scheduler, t.sequence, int(t.mode), int(t.check), 0, columns)
+    optional = (t.gang, t.seqnum, t.evict)
+    present = sum(1 << bit for bit, column in enumerate(optional) if column is not None)
+    columns = pack_columns(t.task, t.machine, t.request, t.synced_us, *(c for c in optional if c is not None))
+    return (t.scheduler, t.sequence, int(t.mode), int(t.check), present, columns)
+
+
+def decode_transaction(encoded: Sequence[Any]) -> Transaction:
+    """The inverse of encode_transaction. ValueError if the parts do not fit together."""
+    try:
+        scheduler, sequence, mode, check, present, packed = encoded
+        task, machine, request, synced_us, *rest = unpack_columns(packed)
+        gang, seqnum, evict = (rest.pop(0) if present >> bit & 1 else None for bit in range(3))
+        if rest:
+            raise ValueError("more columns than there should be")
+        return Transaction(
+            scheduler,
+            sequence,
+            task,
+            machine,
+            request,
+            synced_us,
+            CommitMode(mode),
+            ConflictCheck(check),
+            gang,
+            seqnum,
+            evict,
+        )
+    except (TypeError, ValueError, IndexError) as error:
+        raise ValueError(f"encoded transaction: malformed ({error})") from error

@@ -17,8 +17,11 @@ using agora::length_of;
 
 namespace {
 
-template <class T, class... Shape> nb::object view_of(nb::handle self, const T* data, Shape... shape) {
-    return nb::cast(nb::ndarray<nb::numpy, const T>(const_cast<T*>(data), {static_cast<size_t>(shape)...}, self));
+// A read-only array onto the cell's memory. `stride` counts entries from row to row.
+template <class T> nb::object view_of(nb::handle self, const T* data, size_t rows, size_t width, size_t stride) {
+    const size_t shape[] = {rows, width};
+    const int64_t strides[] = {static_cast<int64_t>(stride), 1};
+    return nb::cast(nb::ndarray<nb::numpy, const T>(data, width ? 2 : 1, shape, self, strides));
 }
 
 // The writable columns (task, machine, allocation, owner, request, version) of a tuple.
@@ -178,18 +181,18 @@ void bind_cell(nb::module_& module) {
         .def_prop_ro("live", &Cell::live)
         .def_prop_ro("used", [](nb::handle_t<Cell> self) {
             const auto& cell = nb::cast<const Cell&>(self);
-            return view_of(self, cell.used().data(), cell.machines(), cell.dimensions());
+            return view_of(self, cell.used().data(), cell.machines(), cell.dimensions(), cell.dimensions());
         })
         .def_prop_ro("seqnum", [](nb::handle_t<Cell> self) {
             const auto& cell = nb::cast<const Cell&>(self);
-            return view_of(self, cell.seqnum().data(), cell.machines());
+            return view_of(self, &cell.rows()[0].seqnum, cell.machines(), 0, sizeof(agora::RowState) / sizeof(uint32_t));
         })
         .def_prop_ro("up", [](nb::handle_t<Cell> self) {
             const auto& cell = nb::cast<const Cell&>(self);
-            return view_of(self, reinterpret_cast<const bool*>(cell.up().data()), cell.machines());
+            return view_of(self, reinterpret_cast<const bool*>(&cell.rows()[0].up), cell.machines(), 0, sizeof(agora::RowState));
         })
         .def_prop_ro("versions", [](nb::handle_t<Cell> self) {
             const auto& cell = nb::cast<const Cell&>(self);
-            return view_of(self, cell.versions().data(), cell.partitions());
+            return view_of(self, cell.versions().data(), cell.partitions(), 0, 1);
         });
 }

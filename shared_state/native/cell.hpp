@@ -30,6 +30,15 @@ constexpr size_t kMaxDimensions = 8;
 
 enum class Reason : int8_t { Accepted = 0, Stale = 1, Full = 2, MachineDown = 3, Evicted = 4, Gang = 5, Duplicate = 6 };
 
+// What a claim looks at and moves together: one cache line instead of four.
+struct RowState {
+    uint32_t seqnum = 0;
+    int32_t rival = -1;  // the scheduler that last claimed the row
+    uint32_t partition = 0;
+    uint8_t up = 1;
+    uint8_t unused[3] = {};
+};
+
 // k claims of one scheduler; request is [k, R]. gang null: no gangs. seqnum null: resource fit alone is checked.
 struct Claims {
     int32_t scheduler;
@@ -78,7 +87,7 @@ class Cell {
     // limit: [M, R] row-major, 0..kMaxAmount. offsets: P+1 ascending block bounds from 0 to M. Throws std::invalid_argument.
     Cell(size_t machines, size_t dimensions, std::span<const int64_t> limit, std::span<const int64_t> offsets);
 
-    size_t machines() const { return up_.size(); }
+    size_t machines() const { return rows_.size(); }
     size_t dimensions() const { return dimensions_; }
     size_t partitions() const { return versions_.size(); }
     size_t live() const { return slab_.live(); }
@@ -114,8 +123,7 @@ class Cell {
 
     const std::vector<int64_t>& used() const { return used_; }
     const std::vector<int64_t>& limit() const { return limit_; }
-    const std::vector<uint32_t>& seqnum() const { return seqnum_; }
-    const std::vector<uint8_t>& up() const { return up_; }
+    const std::vector<RowState>& rows() const { return rows_; }
     const std::vector<int64_t>& changed() const { return changed_; }
     const std::vector<int64_t>& versions() const { return versions_; }
 
@@ -162,12 +170,9 @@ class Cell {
     size_t dimensions_;
     std::vector<int64_t> limit_;  // [M, R]
     std::vector<int64_t> offsets_;
-    std::vector<uint32_t> partition_of_;
 
     std::vector<int64_t> used_;  // [M, R]
-    std::vector<uint32_t> seqnum_;
-    std::vector<uint8_t> up_;
-    std::vector<int32_t> rival_;  // the scheduler that last claimed the row, or -1
+    std::vector<RowState> rows_;
     std::vector<int64_t> changed_;
     std::vector<int64_t> versions_;
     std::vector<uint64_t> placed_;  // a bit per task: it runs, or ran to its end

@@ -1,4 +1,5 @@
 // The cell's state as bytes: a header (shape), then each column as its length (u64) and its bytes. Little-endian.
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <stdexcept>
@@ -9,7 +10,7 @@
 namespace agora {
 
 static_assert(std::endian::native == std::endian::little, "checkpoints are little-endian");
-static_assert(sizeof(Allocation) == 24 && std::has_unique_object_representations_v<Allocation>);
+static_assert(std::has_unique_object_representations_v<Allocation> && std::has_unique_object_representations_v<RowState>, "no padding in them");
 
 namespace {
 
@@ -45,9 +46,7 @@ struct Reader {
 
 template <class Archive> void Cell::archive(Archive& archive) {
     archive(used_);
-    archive(seqnum_);
-    archive(up_);
-    archive(rival_);
+    archive(rows_);
     archive(changed_);
     archive(versions_);
     archive(placed_);
@@ -67,20 +66,22 @@ std::string Cell::checkpoint() {
 
 void Cell::restore(std::span<const char> bytes) {
     const std::vector<uint64_t> shape{machines(), dimensions_, partitions()};
+    const std::vector<RowState> fresh = rows_;
     Reader reader{bytes};
     std::vector<uint64_t> found;
     reader(found);
     if (found != shape) throw std::invalid_argument("checkpoint: of a cell with another number of machines, dimensions or partitions");
     archive(reader);
-    if (used_.size() != machines() * dimensions_ || seqnum_.size() != machines() || up_.size() != changed_.size() ||
-        rival_.size() != machines() || changed_.size() != partition_of_.size() || versions_.size() != touched_.size() ||
-        loaded_.size() != 1 || !slab_.settle() || !reader.bytes.empty()) {
+    const bool sized = used_.size() == limit_.size() && rows_.size() == fresh.size() && changed_.size() == fresh.size() &&
+                       versions_.size() == touched_.size() && loaded_.size() == 1;
+    const auto same_partition = [](const RowState& a, const RowState& b) { return a.partition == b.partition; };
+    if (!sized || !std::equal(rows_.begin(), rows_.end(), fresh.begin(), same_partition) || !slab_.settle() || !reader.bytes.empty()) {
         throw std::invalid_argument("checkpoint: columns do not fit together");
     }
     const auto known = static_cast<int64_t>(placed_.size() * 64);
     for (uint32_t slot = 0; slot < slab_.slots(); ++slot) {
         const Allocation& record = slab_[slot];
-        if (record.machine < 0 || static_cast<size_t>(record.machine) >= partition_of_.size() || record.task < 0 || record.task >= kMaxTasks ||
+        if (record.machine < 0 || static_cast<size_t>(record.machine) >= rows_.size() || record.task < 0 || record.task >= kMaxTasks ||
             (record.live && record.task >= known)) {
             throw std::invalid_argument("checkpoint: an allocation out of range");
         }

@@ -65,7 +65,7 @@ template <size_t R> size_t Cell::commit_sized(const Claims& claims, const Answer
         evicted = commit_grouped<R>(claims, answer);
     }
     for (size_t i = 0; i < claims.count; ++i) {
-        answer.version[i] = versions_[partition_of_[static_cast<size_t>(claims.machine[i])]];
+        answer.version[i] = versions_[rows_[static_cast<size_t>(claims.machine[i])].partition];
     }
     return evicted;
 }
@@ -82,11 +82,8 @@ template <size_t R> void Cell::validate(const Claims& claims, const Answer& answ
         if (row >= rows) refuse("machine", i, "a machine of the cell");
         __builtin_prefetch(used_.data() + row * n, 1);
         __builtin_prefetch(limit_.data() + row * n);
-        __builtin_prefetch(up_.data() + row);
-        __builtin_prefetch(rival_.data() + row, 1);
-        __builtin_prefetch(seqnum_.data() + row, 1);
+        __builtin_prefetch(rows_.data() + row, 1);
         __builtin_prefetch(changed_.data() + row, 1);
-        __builtin_prefetch(partition_of_.data() + row);
         const int64_t task = claims.task[i];
         if (task < 0 || task >= kMaxTasks) refuse("task", i, "a task id in 0..2^32-1");
         last_task = std::max(last_task, task);
@@ -99,7 +96,7 @@ template <size_t R> void Cell::validate(const Claims& claims, const Answer& answ
     for (size_t i = 0; i < claims.count; ++i) {
         const auto row = static_cast<size_t>(claims.machine[i]);
         __builtin_prefetch(placed_.data() + (static_cast<size_t>(claims.task[i]) >> 6), 1);
-        const bool stale = claims.seqnum && claims.seqnum[i] != seqnum_[row];
+        const bool stale = claims.seqnum && claims.seqnum[i] != rows_[row].seqnum;
         answer.reason[i] = static_cast<int8_t>(stale ? Reason::Stale : Reason::Accepted);
         answer.allocation[i] = -1;
         answer.rival[i] = -1;
@@ -108,7 +105,7 @@ template <size_t R> void Cell::validate(const Claims& claims, const Answer& answ
 }
 
 template <size_t R> Reason Cell::judge(size_t row, int64_t task, const int64_t* request, bool stale) const {
-    if (!up_[row]) return Reason::MachineDown;
+    if (!rows_[row].up) return Reason::MachineDown;
     if (placed(task)) return Reason::Duplicate;
     if (stale) return Reason::Stale;
     return fits<R>(row, request) ? Reason::Accepted : Reason::Full;
@@ -117,7 +114,7 @@ template <size_t R> Reason Cell::judge(size_t row, int64_t task, const int64_t* 
 // What an accepted claim leaves behind besides the row's use, its task's bit and the rival; returns the allocation's id.
 int64_t Cell::record(const Claims& claims, size_t i) {
     const auto row = static_cast<size_t>(claims.machine[i]);
-    ++seqnum_[row];
+    ++rows_[row].seqnum;
     touch(row);
     slab_.prefetch_next(kPrefetchSlots);
     return slab_.begin(claims.task[i], claims.machine[i], claims.scheduler, claims.request + i * dimensions_);
@@ -134,10 +131,10 @@ template <size_t R> void Cell::commit_each(const Claims& claims, const Answer& a
         if (reason == Reason::Accepted) {
             take<R>(row, request);
             set_placed(task);
-            rival_[row] = claims.scheduler;
+            rows_[row].rival = claims.scheduler;
             answer.allocation[i] = record(claims, i);
         } else if (reason == Reason::Stale || reason == Reason::Full) {
-            answer.rival[i] = rival_[row];
+            answer.rival[i] = rows_[row].rival;
         }
     }
 }
@@ -181,9 +178,9 @@ template <size_t R> void Cell::decide_groups(const Claims& claims, const Answer&
         const std::span<const uint32_t> members(order_.data() + group_start_[group], group_start_[group + 1] - group_start_[group]);
         for (const uint32_t i : members) {
             const auto row = static_cast<size_t>(claims.machine[i]);
-            const bool stale = claims.seqnum && claims.seqnum[i] != seqnum_[row];
+            const bool stale = claims.seqnum && claims.seqnum[i] != rows_[row].seqnum;
             Reason reason = judge<R>(row, claims.task[i], claims.request + i * n, stale);
-            answer.rival[i] = reason == Reason::Stale || reason == Reason::Full ? rival_[row] : -1;
+            answer.rival[i] = reason == Reason::Stale || reason == Reason::Full ? rows_[row].rival : -1;
             if (reason == Reason::Full && std::binary_search(lost_rows_.begin(), lost_rows_.end(), claims.machine[i])) {
                 reason = Reason::Evicted;
                 answer.rival[i] = -1;
@@ -192,8 +189,8 @@ template <size_t R> void Cell::decide_groups(const Claims& claims, const Answer&
             if (reason != Reason::Accepted) continue;
             take<R>(row, claims.request + i * n);
             set_placed(claims.task[i]);
-            taken.push_back({i, rival_[row]});
-            rival_[row] = claims.scheduler;
+            taken.push_back({i, rows_[row].rival});
+            rows_[row].rival = claims.scheduler;
         }
         if (taken.size() - kept == members.size()) continue;
         for (size_t t = kept; t < taken.size(); ++t) answer.reason[taken[t].claim] = static_cast<int8_t>(Reason::Gang);
@@ -208,7 +205,7 @@ template <size_t R> void Cell::undo(const Claims& claims, std::vector<Taken>& ta
         const auto row = static_cast<size_t>(claims.machine[i]);
         give<R>(row, claims.request + i * (R ? R : dimensions_));
         clear_placed(claims.task[i]);
-        rival_[row] = rival;
+        rows_[row].rival = rival;
     }
 }
 

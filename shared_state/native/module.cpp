@@ -3,6 +3,7 @@
 
 #ifdef AGORA_HAVE_CELL
 void bind_cell(nanobind::module_& module);
+void bind_pack(nanobind::module_& module);
 #endif
 #ifdef AGORA_HAVE_VIEW
 void bind_view(nanobind::module_& module);
@@ -12,6 +13,7 @@ void bind_random(nanobind::module_& module);
 NB_MODULE(_native, module) {
 #ifdef AGORA_HAVE_CELL
     bind_cell(module);
+    bind_pack(module);
 #endif
 #ifdef AGORA_HAVE_VIEW
     bind_view(module);

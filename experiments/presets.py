@@ -68,12 +68,12 @@ def default_arms(scale: Scale, live: bool) -> tuple[ArmConfig, ...]:
     n = scale.schedulers
     quality, adaptive = greedy_group(scale, "quality_first", n), greedy_group(scale, "adaptive", n)
     return (
-        arm("StateSync aligned, quality-first", "state_aligned", quality),
-        arm("StateSync staggered, quality-first", "state_staggered", quality),
-        arm("ParSync, quality-first", "diff_block", quality),
-        arm("ParSync, adaptive", "diff_block", adaptive),
-        arm("Flow alone", "state_aligned", flow_group("firmament", live, None)),
-        arm("Mix: adaptive and flow", "diff_block", adaptive, flow_group("firmament", live, FLOW_SHARE)),
+        arm("StateSync aligned quality-first", "state_aligned", quality),
+        arm("StateSync staggered quality-first", "state_staggered", quality),
+        arm("ParSync quality-first", "diff_block", quality),
+        arm("ParSync adaptive", "diff_block", adaptive),
+        arm("Flow", "state_aligned", flow_group("firmament", live, None)),
+        arm("Mix", "diff_block", adaptive, flow_group("firmament", live, FLOW_SHARE)),
     )
 
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from experiments.config import ArmConfig, RunConfig
 from experiments.workloads import google2011, synthetic
@@ -30,7 +28,7 @@ BYTES_PER_VIEW_ROW = 90  # of one agent's view of one machine with one dimension
 
 
 @dataclass(frozen=True, slots=True)
-class ArmResult:
+class ArmRun:
     """An arm after its run. partial: it was stopped before its end."""
 
     arm: ArmConfig
@@ -41,11 +39,6 @@ class ArmResult:
     @property
     def partial(self) -> bool:
         return self.outcome is None
-
-
-def slug(name: str) -> str:
-    """A file name for an arm's name."""
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
 def make_workload(config: RunConfig, seed: int) -> Workload:
@@ -86,7 +79,7 @@ def run_arm(
     seed: int,
     directory: Path | None,
     on_snapshot: Callable[[Snapshot], None],
-) -> ArmResult:
+) -> ArmRun:
     """One arm in virtual time. directory: where its Parquet files go; None keeps the figures only. Ctrl-C yields a partial result."""
     metrics = make_metrics(config, arm, workload)
     sink = None if directory is None else RecordSink(directory)
@@ -118,7 +111,7 @@ def run_arm(
             else:
                 sink.close()
     metrics.flush()
-    return ArmResult(arm, metrics, outcome, time.monotonic() - begun_s)
+    return ArmRun(arm, metrics, outcome, time.monotonic() - begun_s)
 
 
 def seed_figures(config: RunConfig, arm: ArmConfig, seed: int) -> Figures:
@@ -179,14 +172,3 @@ def make_run_directory(out: Path) -> Path:
     if shutil.disk_usage(out).free < 64 * 2**20:
         raise AgoraError(f"--out {out}: less than 64 MiB free on this disk")
     return out
-
-
-def arm_directory(out: Path, arm: ArmConfig) -> Path:
-    directory = out / "arms" / slug(arm.name)
-    directory.mkdir()
-    return directory
-
-
-def environment_facts() -> dict[str, Any]:
-    """What a reader needs to judge the clock: never decided upon."""
-    return {"processors": os.cpu_count()}

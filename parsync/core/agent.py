@@ -8,11 +8,10 @@ at once and the next batch waits (ParSync section 4.3); under REQUEUE they rejoi
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
-from enum import IntEnum
 
 import numpy as np
 
+from parsync.core.agent_log import AgentLog
 from parsync.core.events import (
     MASTER,
     CommitReply,
@@ -34,8 +33,7 @@ from parsync.core.events import (
     Timer,
     TimerFired,
 )
-from parsync.core.measurements import Measurements
-from parsync.core.tables import TABLES
+from parsync.core.work import Activity, AgentPolicy, Round, Work
 from parsync.sync.choices import Cut, FreedVisibility, LoserPolicy
 from parsync.sync.policies import SyncPolicy
 from parsync.sync.staleness import average_staleness_us, freshness_order
@@ -50,90 +48,11 @@ from schedulers.interface import (
     Scheduler,
     TaskChanges,
 )
-from schedulers.objective import placement_cost
 from shared_state.partition import Partitioning
 from shared_state.random import stream_key
 from shared_state.tasks import CellSpec, Int32, Int64, PreferenceCatalog, TaskBatch
-from shared_state.transaction import CommitMode, CommitResult, ConflictCheck, Reason, Transaction
+from shared_state.transaction import CommitMode, ConflictCheck, Reason, Transaction
 from shared_state.view import ClusterView
-
-ROUND_COLUMNS = tuple(TABLES["rounds"])[2:]
-
-
-class Activity(IntEnum):
-    """What the agent is doing."""
-
-    IDLE = 0  # nothing to decide
-    SYNCING = 1  # waiting for the sync that precedes a round
-    DECIDING = 2
-    COMMITTING = 3
-    STARVED = 4  # there are tasks, but nothing in the view fits them: waiting for it to change
-
-
-@dataclass(frozen=True, slots=True)
-class AgentPolicy:
-    """How an agent behaves, whatever its scheduler. requeue_us: Omega's pause before a rejected task rejoins the queue.
-
-    idle_attempts_max, attempts_max: a task is given up after so many fruitless rounds of its batch, or rounds in total (Omega: 100 and 1000); under
-    REQUEUE only.
-    """
-
-    cut: Cut
-    freed: FreedVisibility
-    losers: LoserPolicy
-    mode: CommitMode
-    check: ConflictCheck
-    average_permille: int = 100
-    requeue_us: int = 1_000_000
-    attempts_max: int = 1000
-    sample_us: int = 100_000
-
-
-@dataclass(slots=True)
-class Work:
-    """Tasks to decide on: task int64[n]; attempts int32[n], claims made so far; first int8[n], 1 unless it ran before."""
-
-    task: Int64
-    attempts: Int32
-    first: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.task)
-
-    def take(self, rows: np.ndarray | slice) -> Work:
-        return Work(self.task[rows], self.attempts[rows], self.first[rows])
-
-    @staticmethod
-    def fresh(task: Int64, first: int) -> Work:
-        return Work(task, np.zeros(len(task), np.int32), np.full(len(task), first, np.int8))
-
-    @staticmethod
-    def join(parts: list[Work]) -> Work:
-        parts = [part for part in parts if len(part)]
-        if len(parts) == 1:
-            return parts[0]
-        if not parts:
-            return Work.fresh(np.zeros(0, np.int64), 1)
-        return Work(
-            np.concatenate([part.task for part in parts]),
-            np.concatenate([part.attempts for part in parts]),
-            np.concatenate([part.first for part in parts]),
-        )
-
-
-@dataclass(slots=True)
-class Round:
-    """One decision round. synced_us int64[k] and seqnum are as of the plan; they go into the transaction."""
-
-    number: int
-    start_us: int
-    ranking: PartitionRanking
-    offered: Work
-    plan: Plan | None = None
-    ticket: int = -1
-    synced_us: Int64 | None = None
-    seqnum: np.ndarray | None = None
-    decision_us: int = 0
 
 
 class SchedulerAgent:
@@ -164,15 +83,13 @@ class SchedulerAgent:
         self._seed = seed
         self._scheduler = scheduler
         self._retains_pending = retains_pending
-        self._rack = cell.rack
         self._partition_of = partitioning.of(np.arange(cell.machines, dtype=np.int32))
         self._table = table
-        self._catalog = catalog
         self._sync = sync
         self._strategy = strategy
         self._clock = clock
         self._policy = policy
-        self._records = Measurements()
+        self._log = AgentLog(index, cell, table, catalog)
         self._epoch = -1  # the master's life this view is of; -1: never synced
         self._activity = Activity.STARVED
         self._queue: deque[Work] = deque()
@@ -248,8 +165,8 @@ class SchedulerAgent:
 
     def finish(self, now_us: int) -> list[Record]:
         """The measurements not yet handed out, at the end of a run."""
-        self._sample_row(now_us)
-        return self._records.flush()
+        self._log_sample(now_us)
+        return self._log.flush()
 
     # --- start, synchronisation ---------------------------------------------------------------------------------------------
 
@@ -303,7 +220,7 @@ class SchedulerAgent:
             if delta.from_version > self.view.versions[delta.partition]:
                 continue  # meant for a view that has since been reset; the full sync is on its way
             age_us = delta.at_us - max(0, int(synced_us[delta.partition]))
-            self._records.add("syncs", 1, self.index, delta.partition, now_us, age_us, len(delta.row))
+            self._log.sync(now_us, delta.partition, age_us, len(delta.row))
             self._view_changed = self._view_changed or len(delta.row) > 0
             self.view.apply(delta)
             latest = delta.partition
@@ -386,9 +303,7 @@ class SchedulerAgent:
         )
         plan = this.plan
         self._busy_us += this.decision_us
-        if plan.stats:
-            figures = [plan.stats.get(column, 0) for column in ROUND_COLUMNS]
-            self._records.add("rounds", 1, now_us, self.index, *figures)
+        self._log.round(now_us, plan)
         if len(plan.task) == 0 and len(plan.evict) == 0:
             return self._close_round(now_us, this, Work.fresh(plan.task, 1))
         self._transactions += 1
@@ -418,7 +333,9 @@ class SchedulerAgent:
         claimed.attempts = claimed.attempts + 1
         accepted = result.accepted
         count = int(np.count_nonzero(accepted))
-        self._record_commit(now_us, this, result, claimed, accepted, count)
+        self._log.commit(now_us, this, result, claimed, accepted, count)
+        delay_sum_us = count * now_us - int(self._table.submit_us[plan.task[accepted]].sum())
+        self._average.add(delay_sum_us, count, self._batch_size)
         if count < len(plan.task):
             self._wasted_us += this.decision_us
             placed_already = result.reason == Reason.DUPLICATE
@@ -457,74 +374,6 @@ class SchedulerAgent:
         rows = by_task[np.searchsorted(offered.task[by_task], claimed)]
         return Work(claimed, offered.attempts[rows], offered.first[rows])
 
-    def _record_commit(
-        self, now_us: int, this: Round, result: CommitResult, claimed: Work, accepted: np.ndarray, count: int
-    ) -> None:
-        plan = this.plan
-        assert plan is not None
-        reasons = np.bincount(result.reason, minlength=len(Reason))
-        self._records.add(
-            "commits",
-            1,
-            self.index,
-            result.sequence,
-            this.start_us,
-            now_us,
-            this.decision_us,
-            int(this.ranking),
-            len(plan.task),
-            count,
-            reasons[Reason.STALE],
-            reasons[Reason.FULL],
-            reasons[Reason.MACHINE_DOWN],
-            reasons[Reason.EVICTED],
-            reasons[Reason.GANG],
-            reasons[Reason.DUPLICATE],
-        )
-        if count:
-            everything = count == len(plan.task)
-            task = plan.task if everything else plan.task[accepted]
-            machine = plan.machine if everything else plan.machine[accepted]
-            age_us = result.age_us if everything else result.age_us[accepted]
-            attempts = claimed.attempts if everything else claimed.attempts[accepted]
-            first = claimed.first if everything else claimed.first[accepted]
-            submit_us = self._table.submit_us[task]
-            preference = self._table.preference[task]
-            cost: Int64 | int = 0
-            preferred: np.ndarray | int = 0
-            if self._catalog.sets > 1:
-                cost, preferred = placement_cost(self._catalog, self._rack, preference, machine)
-            self._records.add(
-                "tasks",
-                count,
-                task,
-                self._table.job[task],
-                self.index,
-                machine,
-                submit_us,
-                now_us,
-                attempts,
-                first,
-                preference > 0,
-                preferred,
-                cost,
-                age_us,
-            )
-            self._average.add(count * now_us - int(submit_us.sum()), count, self._batch_size)
-        if count < len(plan.task):
-            lost = ~accepted
-            self._records.add(
-                "rejections",
-                len(plan.task) - count,
-                plan.task[lost],
-                self.index,
-                plan.machine[lost],
-                result.reason[lost],
-                result.rival[lost],
-                result.age_us[lost],
-                now_us,
-            )
-
     def _close_round(self, now_us: int, this: Round, losers: Work) -> list[Effect]:
         """Put what was not placed where it belongs, and go on."""
         plan = this.plan
@@ -554,7 +403,7 @@ class SchedulerAgent:
 
     def _give_up(self, now_us: int, task: Int64, abandoned: int) -> None:
         self.queued -= len(task)
-        self._records.add("unplaceable", len(task), task, self.index, now_us, abandoned)
+        self._log.unplaceable(now_us, task, abandoned)
 
     def _keep_retained(self, this: Round, losers: Work) -> None:
         """Book-keeping of the tasks that wait inside the scheduler."""
@@ -607,23 +456,16 @@ class SchedulerAgent:
 
     # --- measurements --------------------------------------------------------------------------------------------------------
 
-    def _sample_row(self, now_us: int) -> None:
-        self._records.add(
-            "agents",
-            1,
-            now_us,
-            self.index,
-            self.queued,
-            self._average.us,
-            int(self._ranking is PartitionRanking.LATENCY_FIRST),
-            self._busy_us,
-            self._wasted_us,
-            average_staleness_us(np.maximum(self.view.synced_us, 0), now_us),
+    def _log_sample(self, now_us: int) -> None:
+        latency_first = self._ranking is PartitionRanking.LATENCY_FIRST
+        staleness_us = average_staleness_us(np.maximum(self.view.synced_us, 0), now_us)
+        self._log.sample(
+            now_us, self.queued, self._average.us, latency_first, self._busy_us, self._wasted_us, staleness_us
         )
 
     def _sample(self, now_us: int, key: int) -> list[Effect]:
-        self._sample_row(now_us)
-        effects: list[Effect] = [*self._records.flush()]
+        self._log_sample(now_us)
+        effects: list[Effect] = [*self._log.flush()]
         following = max(key + 1, now_us // self._policy.sample_us + 1)
         effects.append(SetTimer(following * self._policy.sample_us, Timer.SAMPLE, following))
         return effects

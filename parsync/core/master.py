@@ -82,6 +82,13 @@ class MasterCore:
         """The measurements not yet handed out, at the end of a run."""
         return self._records.flush()
 
+    def record_due_ends(self, allocation: Int64, end_us: Int64) -> None:
+        """Tasks still running when the run ends, with the time they are due to end: so that job completion times are not cut off at the last commit."""
+        running = self.cell.describe(allocation)
+        self._records.add(
+            "ends", len(end_us), running.task, running.machine, running.owner, end_us, int(ChangeKind.FINISHED)
+        )
+
     def _start(self, now_us: int, event: Started) -> list[Effect]:
         self._epoch = event.epoch
         effects: list[Effect] = [SetTimer(now_us + self._sample_us, Timer.SAMPLE, 1)]

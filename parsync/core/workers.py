@@ -21,6 +21,8 @@ from parsync.core.events import (
 from schedulers.objective import placement_cost
 from shared_state.tasks import CellSpec, Int32, Int64, PreferenceCatalog
 
+FOREVER_US = 1 << 62
+
 
 class WorkerPool:
     """Executes tasks: t, or preferred_permille/1000 of t on a preferred machine (ParSync section 6.4). The only holder of true durations.
@@ -50,6 +52,10 @@ class WorkerPool:
     def pending_ends(self) -> int:
         """Tasks whose end is still to come."""
         return len(self._wheel)
+
+    def due_ends(self) -> tuple[Int64, Int64, Int32]:
+        """Empties the pool at the end of a run: (end_us int64[n], allocation int64[n], owner int32[n]) of what still runs, as it would have ended."""
+        return self._wheel.take(FOREVER_US)
 
     def handle(self, now_us: int, event: Event) -> list[Effect]:
         match event:

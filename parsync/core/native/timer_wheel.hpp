@@ -50,7 +50,7 @@ class TimerWheel {
     std::vector<Entry> taken;
     if (now_us < 0) return taken;
     const int64_t last = now_us / tick_us_;
-    const int64_t passed = std::min<int64_t>(last - next_ + 1, SLOTS);
+    const int64_t passed = std::min<int64_t>(last - next_ + 1, SLOTS);  // at most one lap, however far the jump
     for (int64_t k = 0; k < passed; ++k) {
       const auto slot = static_cast<size_t>((next_ + k) % SLOTS);
       if (!(occupied_[slot / 64] >> (slot % 64) & 1)) continue;

@@ -35,11 +35,11 @@ def run_virtual(
     """
     assembly = Assembly.of(arm, workload)
     agents = [assembly.agent(index) for index in range(arm.agents)]
-    arrivals = assembly.arrivals()
+    master, workers, arrivals = assembly.master(), assembly.workers(), assembly.arrivals()
     participants: dict[int, Participant] = dict(enumerate(agents))
     participants |= {
-        MASTER: assembly.master(),
-        WORKERS: assembly.workers(),
+        MASTER: master,
+        WORKERS: workers,
         COORDINATOR: assembly.coordinator(),
         ARRIVALS: arrivals,
     }
@@ -55,5 +55,7 @@ def run_virtual(
             runtime.run_until(runtime.now_us + arm.sample_us)
             on_progress(runtime.now_us)
     finally:
+        end_us, allocation, _ = workers.due_ends()
+        master.record_due_ends(allocation, end_us)
         runtime.finish()
     return VirtualOutcome(runtime.digest, runtime.now_us, runtime.events, waiting == 0, waiting)

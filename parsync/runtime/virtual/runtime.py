@@ -58,17 +58,16 @@ class VirtualRuntime:
             self.events += 1
             self._digest.update(log_frame(address, at_us, event))
             for effect in participants[address].handle(at_us, event):
-                kind = type(effect)
-                if kind is Send:
+                if isinstance(effect, Send):
                     self._push(at_us, PRIORITY[type(effect.event)], effect.to, effect.event)
-                elif kind is SetTimer:
+                elif isinstance(effect, SetTimer):
                     self._push(
                         max(effect.at_us, at_us),
                         TIMER_PRIORITY[effect.timer],
                         address,
                         TimerFired(effect.timer, effect.key),
                     )
-                elif kind is Record:
+                elif isinstance(effect, Record):
                     self._on_record(effect)
                 else:
                     self._decide(at_us, address, effect)

@@ -1,0 +1,81 @@
+"""The end of a run: summary.json, figures, report.html, and the comparison on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from experiments.config import ArmConfig, RunConfig
+from experiments.report import write_report
+from experiments.report.terminal import comparison_table
+from experiments.running import ArmRun
+from experiments.summary import ArmResult, RunFacts, SeedResult, build_summary, write_run
+from parsync.core.metrics_summary import Figures, series, summarise
+from parsync.core.workload import Workload
+
+
+def finish_run(
+    config: RunConfig,
+    workload: Workload,
+    runs: Sequence[ArmRun],
+    seeds: Mapping[int, Mapping[str, Figures]],
+    directory: Path,
+    partial: str,
+    console: Console,
+) -> None:
+    """Write everything into the run directory and show the comparison. partial: why the run did not get to its end, "" if it did."""
+    facts = RunFacts(
+        seed=config.seed,
+        version=_version(),
+        runtime="virtual",
+        settle_us=round(config.settle_s * 1e6) if config.google2011 is None else 0,
+        config=config.model_dump(mode="json"),
+        partial=partial,
+    )
+    arms = [_arm_result(run, seeds) for run in runs]
+    summary = build_summary(facts, workload, arms)
+    write_run(directory, summary, arms)
+    write_report(directory)
+    output = Console()
+    output.print(comparison_table(summary))
+    console.print(f"report: {directory / 'report.html'}")
+
+
+def _arm_result(run: ArmRun, seeds: Mapping[int, Mapping[str, Figures]]) -> ArmResult:
+    arm = run.arm
+    results = [
+        SeedResult(seed, figures[arm.name]["digest"], {k: v for k, v in figures[arm.name].items() if k != "digest"})
+        for seed, figures in sorted(seeds.items())
+        if arm.name in figures
+    ]
+    return ArmResult(
+        name=arm.name,
+        mix=[group.model_dump(mode="json", exclude_none=True) for group in arm.groups],
+        sync=arm.sync,
+        strategy=", ".join(dict.fromkeys(group.strategy for group in arm.groups)),
+        decision_clock=", ".join(dict.fromkeys(group.decision.clock for group in arm.groups)),
+        clock_notes=_clock_notes(arm, run),
+        figures=summarise(run.metrics),
+        series=series(run.metrics),
+        digest="" if run.outcome is None else run.outcome.digest,
+        seeds=results,
+        partial=run.partial,
+    )
+
+
+def _clock_notes(arm: ArmConfig, run: ArmRun) -> dict[str, Any]:
+    notes: dict[str, Any] = {"gap_us": round(arm.gap_s * 1e6), "wall_s": round(run.wall_s, 3)}
+    if run.outcome is not None:
+        notes |= {"ended_us": run.outcome.ended_us, "drained": run.outcome.drained, "waiting": run.outcome.waiting}
+    return notes
+
+
+def _version() -> str:
+    try:
+        return version("agora")
+    except PackageNotFoundError:
+        return "unknown"

@@ -1,0 +1,89 @@
+"""What an agent works on: its tasks, its rounds, and how it behaves whatever its scheduler."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from parsync.sync.choices import Cut, FreedVisibility, LoserPolicy
+from schedulers.interface import PartitionRanking, Plan
+from shared_state.tasks import Int32, Int64
+from shared_state.transaction import CommitMode, ConflictCheck
+
+
+class Activity(IntEnum):
+    """What the agent is doing."""
+
+    IDLE = 0  # nothing to decide
+    SYNCING = 1  # waiting for the sync that precedes a round
+    DECIDING = 2
+    COMMITTING = 3
+    STARVED = 4  # there are tasks, but nothing in the view fits them: waiting for it to change
+
+
+@dataclass(frozen=True, slots=True)
+class AgentPolicy:
+    """How an agent behaves, whatever its scheduler. requeue_us: Omega's pause before a rejected task rejoins the queue.
+
+    attempts_max: claims after which a task is given up, under REQUEUE only (Omega's simulator abandons a job after 1000). average_permille: weight of
+    one batch in the delay average that adaptive switches on.
+    """
+
+    cut: Cut
+    freed: FreedVisibility
+    losers: LoserPolicy
+    mode: CommitMode
+    check: ConflictCheck
+    average_permille: int = 100
+    requeue_us: int = 1_000_000
+    attempts_max: int = 1000
+    sample_us: int = 100_000
+
+
+@dataclass(slots=True)
+class Work:
+    """Tasks to decide on: task int64[n]; attempts int32[n], claims made so far; first int8[n], 1 unless it ran before."""
+
+    task: Int64
+    attempts: Int32
+    first: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.task)
+
+    def take(self, rows: np.ndarray | slice) -> Work:
+        return Work(self.task[rows], self.attempts[rows], self.first[rows])
+
+    @staticmethod
+    def fresh(task: Int64, first: int) -> Work:
+        return Work(task, np.zeros(len(task), np.int32), np.full(len(task), first, np.int8))
+
+    @staticmethod
+    def join(parts: list[Work]) -> Work:
+        parts = [part for part in parts if len(part)]
+        if len(parts) == 1:
+            return parts[0]
+        if not parts:
+            return Work.fresh(np.zeros(0, np.int64), 1)
+        return Work(
+            np.concatenate([part.task for part in parts]),
+            np.concatenate([part.attempts for part in parts]),
+            np.concatenate([part.first for part in parts]),
+        )
+
+
+@dataclass(slots=True)
+class Round:
+    """One decision round. synced_us int64[k] and seqnum are as of the plan; they go into the transaction."""
+
+    number: int
+    start_us: int
+    ranking: PartitionRanking
+    offered: Work
+    plan: Plan | None = None
+    ticket: int = -1
+    synced_us: Int64 | None = None
+    seqnum: np.ndarray | None = None
+    decision_us: int = 0

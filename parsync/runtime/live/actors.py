@@ -1,0 +1,262 @@
+"""The actors of a live run: plain classes around the loops, turned into Ray actors by cluster.py."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parsync.core.events import ARRIVALS, COORDINATOR, MASTER, WORKERS, Participant, TasksSubmitted
+from parsync.core.metrics import RunMetrics
+from parsync.runtime.assembly import Assembly
+from parsync.runtime.live.agent_log import AgentLog
+from parsync.runtime.live.cell import CELL_LOG, CellService, CellStage, hosts_of
+from parsync.runtime.live.clock import LiveClock
+from parsync.runtime.live.courier import Courier, Mailbox
+from parsync.runtime.live.loop import HostLoop, LoopThread, SourceLoop, Ticks, run_turns
+from parsync.runtime.live.monitor import Monitor, Overview, Report
+from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, SOURCE, WORKER_POOL, HostPlan, Recorder, RunPlan
+from parsync.runtime.live.ports import CellPort, HostLine, Reporter
+from parsync.runtime.live.stage import Stage, ignore_handled
+from parsync.runtime.live.steps import StepClient, Unavailable
+
+REPORT_US = 500_000
+WAKE_US = 1_000
+JOIN_S = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """What an actor hands over at the end. round_trip_us: int64[steps]. repeats: steps that had to be repeated. error: why its loop ended early."""
+
+    metrics: RunMetrics
+    round_trip_us: np.ndarray
+    repeats: int
+    recovered: int
+    error: str | None
+
+
+class Actor:
+    """What all actors have in common: a name, a clock that the cell sets, a loop in a thread and reports once in a while.
+
+    An actor's own thread runs the loop; Ray's thread takes mail and questions.
+    """
+
+    def __init__(self, name: str, cell: Any, coordinator: Any, agent_names: dict[int, str]) -> None:
+        self.name = name
+        self.epoch = time.time_ns() // 1000  # grows from life to life
+        self._clock = LiveClock()
+        self._cell = CellPort(cell)
+        self._reporter = Reporter(coordinator, name, agent_names)
+        self._last_report_us = LiveClock.BEFORE_US
+        self._thread: LoopThread | None = None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name})"
+
+    def ready(self) -> int:
+        """The process id, once the actor is built."""
+        return os.getpid()
+
+    def _begin(self) -> None:
+        self._thread = LoopThread(self.name, self._live)
+
+    def _live(self, stopping: threading.Event, wake: threading.Event) -> None:
+        try:
+            self._await_origin(stopping)
+            run_turns(self._first_turn(), stopping, wake)
+        except Exception as error:
+            self._reporter(self._report(error=f"{type(error).__name__}: {error}"))
+            raise
+
+    def _await_origin(self, stopping: threading.Event) -> None:
+        while not stopping.is_set():
+            try:
+                origin_ns = self._cell.origin_ns()
+            except Unavailable:
+                origin_ns = None
+            if origin_ns is not None:
+                self._clock.begin(origin_ns)
+                stopping.wait(max(0.0, -self._clock.now_us() / 1e6))
+                return
+            stopping.wait(0.05)
+
+    def _first_turn(self) -> Callable[[], int]:
+        raise NotImplementedError
+
+    def _report(self, error: str | None = None) -> Report:
+        raise NotImplementedError
+
+    def _tick(self, now_us: int) -> None:
+        if now_us - self._last_report_us >= REPORT_US:
+            self._last_report_us = now_us
+            self._reporter(self._report())
+
+    def _stop(self) -> str | None:
+        if self._thread is None:
+            return None
+        self._thread.stop(JOIN_S)
+        error = self._thread.error
+        return None if error is None else f"{type(error).__name__}: {error}"
+
+
+class SchedulerHost(Actor):
+    """Hosts several scheduler agents: one step to the cell per tick for all of them."""
+
+    def __init__(self, plan: RunPlan, assembly: Assembly, host: HostPlan, cell: Any, coordinator: Any) -> None:
+        names = {agent: assembly.arm.agent_name(agent) for agent in host.agents}
+        super().__init__(host.name, cell, coordinator, names)
+        self._names = tuple(names.values())
+        self._host = host
+        self._recorder = Recorder(plan, f"{host.name}-{self.epoch}")
+        self._log = (
+            AgentLog(Path(plan.journal_dir) / f"{host.name}-{self.epoch}.journal", plan.fsync)
+            if plan.log_agents
+            else None
+        )
+        self._agents = {agent: assembly.agent(agent) for agent in host.agents}
+        participants: dict[int, Participant] = dict(self._agents)
+        handled = ignore_handled if self._log is None else self._log.handled
+        self._stage = Stage(participants, self._clock, self._recorder, handled)
+        self._mailbox = Mailbox(self.epoch)
+        self._steps = StepClient(host.host, self.epoch, self._cell.step)
+        self._ticks = Ticks(plan.tick_us, host.phase_us)
+        self._begin()
+
+    def __repr__(self) -> str:
+        return f"SchedulerHost({self.name}: {', '.join(self._names)})"
+
+    def deliver(self, epoch: int, number: int, payload: bytes) -> tuple[int, bool]:
+        """A push of submissions: (this life, whether it was meant for it)."""
+        answer, mail = self._mailbox.take(epoch, number, payload)
+        for agent, event in mail:
+            self._stage.deliver(agent, event)
+        if mail and self._thread is not None:
+            self._thread.wake.set()
+        return answer.epoch, answer.taken
+
+    def notify(self, event: Any) -> None:
+        """An event for every agent, of the kind that may be missed."""
+        for agent in self._host.agents:
+            self._stage.deliver(agent, event)
+
+    def finish(self) -> Finished:
+        """End the loop and hand over."""
+        error = self._stop()
+        self._stage.finish()
+        self._recorder.close()
+        if self._log is not None:
+            self._log.close()
+        round_trip_us = np.array(self._steps.round_trip_us, np.int64)
+        return Finished(self._recorder.metrics, round_trip_us, self._steps.repeats, 0, error)
+
+    def _first_turn(self) -> Callable[[], int]:
+        self._stage.start()
+        return HostLoop(self._stage, self._steps, self._clock, self._ticks, WAKE_US, self._tick).turn
+
+    def _tick(self, now_us: int) -> None:
+        if self._log is not None:
+            self._log.flush()
+        super()._tick(now_us)
+
+    def _report(self, error: str | None = None) -> Report:
+        now_us = self._clock.now_us()
+        queued = sum(agent.queued for agent in self._agents.values())
+        snapshot = self._recorder.snapshot(now_us, self._host.agents)
+        return Report(now_us, self.epoch, queued, queued == 0, snapshot, error)
+
+
+class WorkerHost(Actor):
+    """Hosts the worker pool; its timers are looked at once per tick."""
+
+    def __init__(self, plan: RunPlan, assembly: Assembly, cell: Any, coordinator: Any) -> None:
+        super().__init__(WORKER_POOL, cell, coordinator, {})
+        self._recorder = Recorder(plan, self.name)
+        self._workers = assembly.workers()
+        self._stage = Stage({WORKERS: self._workers}, self._clock, self._recorder)
+        self._steps = StepClient(WORKERS, self.epoch, self._cell.step)
+        self._ticks = Ticks(plan.tick_us, plan.workers_phase_us)
+        self._tick_us = plan.tick_us
+        self._begin()
+
+    def finish(self) -> Finished:
+        """End the loop and hand over."""
+        error = self._stop()
+        self._recorder.close()
+        round_trip_us = np.array(self._steps.round_trip_us, np.int64)
+        return Finished(self._recorder.metrics, round_trip_us, self._steps.repeats, 0, error)
+
+    def _first_turn(self) -> Callable[[], int]:
+        self._stage.start()
+        return HostLoop(self._stage, self._steps, self._clock, self._ticks, self._tick_us, self._tick).turn
+
+    def _report(self, error: str | None = None) -> Report:
+        return Report(self._clock.now_us(), self.epoch, 0, self._workers.pending_ends == 0, None, error)
+
+
+class WorkloadSource(Actor):
+    """Hosts the arrivals: pushes submissions to the scheduler hosts once per tick."""
+
+    def __init__(
+        self, plan: RunPlan, assembly: Assembly, cell: Any, coordinator: Any, hosts: dict[int, Any]
+    ) -> None:
+        super().__init__(SOURCE, cell, coordinator, {})
+        self._plan = plan
+        self._recorder = Recorder(plan, self.name)
+        self._arrivals = assembly.arrivals()
+        self._stage = Stage({ARRIVALS: self._arrivals}, self._clock, self._recorder)
+        self._steps = StepClient(ARRIVALS, self.epoch, self._cell.step)
+        self._couriers = {host: Courier(HostLine(handle), self._cell.never_placed) for host, handle in hosts.items()}
+        self._begin()
+
+    def finish(self) -> Finished:
+        """End the loop and hand over."""
+        error = self._stop()
+        self._stage.finish()
+        self._recorder.close()
+        resubmitted = sum(courier.resubmitted for courier in self._couriers.values())
+        round_trip_us = np.array(self._steps.round_trip_us, np.int64)
+        return Finished(self._recorder.metrics, round_trip_us, self._steps.repeats, resubmitted, error)
+
+    def _first_turn(self) -> Callable[[], int]:
+        self._stage.start()
+        ticks = Ticks(self._plan.tick_us, self._plan.source_phase_us)
+        return SourceLoop(
+            self._stage, self._steps, self._clock, ticks, self._plan.host_of, self._submit, self._pump
+        ).turn
+
+    def _submit(self, host: int, mail: list[tuple[int, TasksSubmitted]]) -> None:
+        self._couriers[host].submit(mail)
+
+    def _pump(self, now_us: int) -> None:
+        for courier in self._couriers.values():
+            courier.pump(now_us)
+        self._tick(now_us)
+
+    def _report(self, error: str | None = None) -> Report:
+        couriers = self._couriers
+        settled = self._arrivals.exhausted and all(courier.idle for courier in couriers.values())
+        waiting = sum(courier.waiting for courier in couriers.values())
+        epochs = {host: courier.epoch for host, courier in couriers.items()}
+        return Report(self._clock.now_us(), self.epoch, waiting, settled, None, error, epochs)
+
+
+class CoordinatorActor(Actor):
+    """Hosts the coordinator: load phases, and what is known of everyone."""
+
+    def __init__(self, plan: RunPlan, assembly: Assembly, cell: Any, hosts: dict[int, Any]) -> None:
+        super().__init__(COORDINATOR_NAME, cell, None, {})
+        self._coordinator = assembly.coordinator()
+        self._hosts = hosts
+        self._monitor = Monitor({host.host: host.name for host in plan.hosts}, SOURCE, (CELL, WORKER_POOL))
+        self._recorder = Recorder(plan, self.name)
+        self._stage = Stage({COORDINATOR: self._coordinator}, self._clock, self._recorder)
+        self._steps = StepClient(COORDINATOR, self.epoch, self._cell.step)
+        self._begin()
+"""

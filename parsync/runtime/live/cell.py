@@ -1,0 +1,240 @@
+"""The cell's stage: the master, what it has for each host, and the log from which both come back after a crash.
+
+The log is written before a reply leaves. One frame is one step, whole or torn, so that a step is never half done. Everything the stage does follows from
+the frames alone: times are in them, timers fire at the first step past their time, a reply is made from the effects. Frames, all in the codec's form:
+
+    (HEADER, origin_ns)                                   once, first
+    (LIFE, epoch, at_us, digest)                          the cell (re)started: the master handled Started(epoch)
+    (STEP, at_us, step as received, digest)               a host's step was handled
+
+digest: blake2b-128 over the effects in order, which is what a replay compares.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parsync.core.codec import decode, encode
+from parsync.core.events import (
+    WORKERS,
+    Effect,
+    Event,
+    Record,
+    Send,
+    SetTimer,
+    Started,
+    TasksAdopted,
+    TasksEnded,
+    TasksStarted,
+    TimerFired,
+)
+from parsync.core.master import MasterCore
+from parsync.runtime.live.stage import RecordListener
+from parsync.runtime.live.steps import Step, StepLedger
+from schedulers.interface import ChangeKind
+from shared_state.errors import AgoraError
+from shared_state.journal import JournalWriter, read_journal
+
+CELL_LOG = "cell.journal"
+DIGEST_BYTES = 16
+
+
+class Frame(IntEnum):
+    """Part of the log's format: append, never reorder."""
+
+    HEADER = 0
+    LIFE = 1
+    STEP = 2
+
+
+class Whereabouts(IntEnum):
+    """What the cell knows of a task, so that a restarted host's agents get every task exactly once."""
+
+    NEVER_PLACED = 0
+    PLACED = 1  # running, or has run
+    DISPLACED = 2  # evicted or lost its machine, and not placed again
+
+
+class CellStage:
+    """Deterministic: the same lives and steps give the same replies, records and digests. on_record may be anything that takes records.
+
+    host_of: the host of every address the master sends to. tasks: their number.
+    """
+
+    def __init__(self, master: MasterCore, host_of: Mapping[int, int], tasks: int, on_record: RecordListener) -> None:
+        self.master = master
+        self._host_of = dict(host_of)
+        self._on_record = on_record
+        self._ledger = StepLedger()
+        self._outbox: defaultdict[int, list[tuple[int, bytes]]] = defaultdict(list)
+        self._timers: list[tuple[int, int, TimerFired]] = []
+        self._sequence = 0
+        self._whereabouts = np.zeros(tasks, np.int8)
+        self._owner = np.full(tasks, -1, np.int32)
+        self._digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+        self.epoch = -1
+        self.now_us = 0
+        self.steps = 0
+
+    def begin_life(self, epoch: int, at_us: int) -> bytes:
+        """The master's Started; its timers of an earlier life are gone. Returns the digest of the effects."""
+        self._digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+        self.epoch = epoch
+        self._timers.clear()
+        self.now_us = max(self.now_us, at_us)
+        self._handle(Started(epoch))
+        return self._digest.digest()
+
+    def known(self, step: Step) -> bytes | None:
+        """The reply to a step that needs no handling; None if it does."""
+        return self._ledger.known(step)
+
+    def handle(self, step: Step, at_us: int) -> tuple[bytes, bytes]:
+        """Handle a new step at at_us: (reply, digest of the effects)."""
+        self._digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+        self.now_us = max(self.now_us, at_us)
+        self.steps += 1
+        if self._ledger.is_new_life(step):
+            self._acquaint(step.host)
+        while self._timers and self._timers[0][0] <= self.now_us:
+            self._handle(heapq.heappop(self._timers)[2])
+        for event in step.events:
+            self._handle(event)
+        reply = encode(tuple(self._outbox.pop(step.host, ())))
+        self._ledger.answered(step, reply)
+        return reply, self._digest.digest()
+
+    def never_placed(self) -> np.ndarray:
+        """bool[tasks]: tasks that hold no place and never held one."""
+        return self._whereabouts == Whereabouts.NEVER_PLACED
+
+    def _handle(self, event: Event) -> None:
+        for effect in self.master.handle(self.now_us, event):
+            self._carry_out(effect)
+
+    def _carry_out(self, effect: Effect) -> None:
+        if isinstance(effect, Send):
+            data = encode(effect.event)
+            self._digest.update(encode((effect.to, len(data))) + data)
+            self._outbox[self._host_of[effect.to]].append((effect.to, data))
+            self._follow(effect)
+        elif isinstance(effect, SetTimer):
+            self._digest.update(encode((effect.at_us, int(effect.timer), effect.key)))
+            self._sequence += 1
+            heapq.heappush(self._timers, (effect.at_us, self._sequence, TimerFired(effect.timer, effect.key)))
+        elif isinstance(effect, Record):
+            self._digest.update(encode((effect.table, tuple(effect.columns.values()))))
+            self._on_record(effect)
+        else:
+            raise TypeError(f"the master does not decide: {type(effect).__name__}")
+
+    def _follow(self, effect: Send) -> None:
+        event = effect.event
+        if type(event) is TasksStarted:
+            self._whereabouts[event.task] = Whereabouts.PLACED
+            self._owner[event.task] = event.owner
+        elif type(event) is TasksEnded and event.change != ChangeKind.FINISHED:
+            self._whereabouts[event.task] = Whereabouts.DISPLACED
+
+    def _acquaint(self, host: int) -> None:
+        """A host came back with new agents: they are told what runs, and what lost its place; tasks never placed are submitted again by their source."""
+        self._outbox.pop(host, None)
+        displaced = np.flatnonzero(self._whereabouts == Whereabouts.DISPLACED)
+        for address, its_host in sorted(self._host_of.items()):
+            if its_host != host or address < 0:
+                continue
+            running = self.master.cell.allocations(address)
+            if len(running):
+                self._carry_out(Send(address, TasksAdopted(running.task, running.allocation, running.machine)))
+            task = displaced[self._owner[displaced] == address]
+            if len(task):
+                unknown = np.full(len(task), -1, np.int64)
+                request = np.zeros((len(task), self.master.cell.used.shape[1]), np.int64)
+                ended = TasksEnded(int(ChangeKind.LOST), task, unknown, unknown.astype(np.int32), request, unknown)
+                self._carry_out(Send(address, ended))
+
+
+def read_cell_log(path: Path) -> Iterator[tuple[Any, ...]]:
+    """The frames of a cell's log. AgoraError naming the file if its first frame is not a cell log's header."""
+    first = True
+    for payload in read_journal(path):
+        frame = decode(payload)
+        if first and (type(frame) is not tuple or frame[0] != Frame.HEADER):
+            raise AgoraError(f"{path}: not a cell's log")
+        first = False
+        yield frame
+
+
+class CellService:
+    """A CellStage with its log. An existing log is replayed first: the stage, its records and its replies come back as they were, in a new epoch.
+
+    journal: the log's path. fsync: wait for the disk at each step, to survive the loss of the machine and not only of the process.
+    """
+
+    def __init__(self, stage: CellStage, journal: Path, fsync: bool) -> None:
+        self.stage = stage
+        self.origin_ns: int | None = None
+        self.recovered_steps = 0
+        lives = 0
+        if journal.exists():
+            for frame in read_cell_log(journal):
+                if frame[0] == Frame.HEADER:
+                    self.origin_ns = frame[1]
+                else:
+                    lives += frame[0] == Frame.LIFE
+                    replay_frame(stage, frame)
+            self.recovered_steps = stage.steps
+        self._writer = JournalWriter(journal, sync=fsync)
+        self._lives = lives
+
+    def start(self, origin_ns: int) -> None:
+        """The first life begins: time 0 is origin_ns."""
+        self.origin_ns = origin_ns
+        self._writer.append(encode((int(Frame.HEADER), origin_ns)))
+        self.begin_life(0)
+
+    def begin_life(self, at_us: int) -> None:
+        """Call once per life before the first step."""
+        digest = self.stage.begin_life(self._lives, at_us)
+        self._writer.append(encode((int(Frame.LIFE), self._lives, self.stage.now_us, digest)))
+        self._writer.flush()
+        self._lives += 1
+
+    def step(self, request: bytes, at_us: int) -> bytes:
+        """Carry out a step exactly once."""
+        step = Step.of(request)
+        reply = self.stage.known(step)
+        if reply is None:
+            reply, digest = self.stage.handle(step, at_us)
+            self._writer.append(encode((int(Frame.STEP), self.stage.now_us, request, digest)))
+            self._writer.flush()
+        return reply
+
+    def close(self) -> None:
+        """The log is complete."""
+        self._writer.close()
+
+
+def replay_frame(stage: CellStage, frame: tuple[Any, ...]) -> bool:
+    """Feed one LIFE or STEP frame to a stage; False if the effects differ from the logged ones."""
+    if frame[0] == Frame.LIFE:
+        _, epoch, at_us, logged = frame
+        return stage.begin_life(epoch, at_us) == logged
+    if frame[0] == Frame.STEP:
+        _, at_us, request, logged = frame
+        return stage.handle(Step.of(request), at_us)[1] == bytes(logged)
+    raise AgoraError(f"cell log: unknown frame kind {frame[0]}: written by a newer version?")
+
+
+def hosts_of(hosts: Mapping[int, tuple[int, ...]]) -> dict[int, int]:
+    """address -> host, from the agents of each scheduler host; the worker pool hosts itself."""
+    addresses = {agent: host for host, agents in hosts.items() for agent in agents}
+    return addresses | {WORKERS: WORKERS}

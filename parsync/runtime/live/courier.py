@@ -1,0 +1,131 @@
+"""Submissions to the hosts, each task exactly once as far as the host's current life goes; what an earlier life lost is submitted again.
+
+One push is outstanding per host; it is numbered, and repeated under its number until it is acknowledged. A push names the host's life it is meant for. A
+host of another life takes nothing and says who it is: then every batch ever submitted to its agents is gone through again, and tasks that the cell has
+never placed are pushed to the new life. (A task placed meanwhile by a step of the old life is refused by the cell as a duplicate.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from parsync.core.codec import decode, encode
+from parsync.core.events import Event, TasksSubmitted
+from parsync.runtime.live.steps import Unavailable
+
+NO_LIFE = -1
+PING_US = 200_000  # how often a host with nothing to receive is asked whether it is still the same
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledgement:
+    """epoch: the host's life. taken: the push was meant for it, and has been taken now or before."""
+
+    epoch: int
+    taken: bool
+
+
+class Line(Protocol):
+    """Calls to one host that do not wait. poll: None while under way; raises Unavailable if the outcome is unknown."""
+
+    def begin(self, epoch: int, number: int, payload: bytes) -> Any: ...
+
+    def poll(self, call: Any) -> Acknowledgement | None: ...
+
+
+class Courier:
+    """Brings submissions to one host. never_placed: asks the cell for bool[tasks]; may raise Unavailable, and is asked again at the next pump."""
+
+    def __init__(self, line: Line, never_placed: Callable[[], np.ndarray]) -> None:
+        self._line = line
+        self._never_placed = never_placed
+        self._history: list[tuple[int, TasksSubmitted]] = []
+        self._waiting: list[tuple[int, TasksSubmitted]] = []
+        self._outstanding: tuple[int, bytes, Any] | None = None  # number, payload, call
+        self._number = 0
+        self._recover_to: int | None = None
+        self._last_us = -PING_US
+        self.epoch = NO_LIFE
+        self.resubmitted = 0
+
+    @property
+    def idle(self) -> bool:
+        """Everything submitted so far has been taken by the host's life known last."""
+        return not self._waiting and self._outstanding is None and self._recover_to is None and self.epoch != NO_LIFE
+
+    @property
+    def waiting(self) -> int:
+        """Tasks not pushed yet."""
+        return sum(len(event.task) for _, event in self._waiting)
+
+    def submit(self, mail: list[tuple[int, TasksSubmitted]]) -> None:
+        """Take (agent, event) pairs to be pushed."""
+        self._history += mail
+        self._waiting += mail
+
+    def pump(self, now_us: int) -> None:
+        """See what became of the push under way; begin the next."""
+        if self._outstanding is not None and not self._settle():
+            return
+        if self._recover_to is not None and not self._recover():
+            return
+        if self._waiting or now_us >= self._last_us + PING_US:
+            self._number += 1
+            payload = encode(tuple(self._waiting))
+            self._waiting = []
+            self._last_us = now_us
+            self._outstanding = (self._number, payload, self._line.begin(self.epoch, self._number, payload))
+
+    def _settle(self) -> bool:
+        assert self._outstanding is not None
+        number, payload, call = self._outstanding
+        try:
+            answer = self._line.poll(call)
+        except Unavailable:
+            self._outstanding = (number, payload, self._line.begin(self.epoch, number, payload))
+            return False
+        if answer is None:
+            return False
+        self._outstanding = None
+        if not answer.taken:
+            self._recover_to = answer.epoch
+        return True
+
+    def _recover(self) -> bool:
+        """A new life: all that was ever submitted and never placed waits again."""
+        assert self._recover_to is not None
+        try:
+            lost = self._never_placed() if self._history else np.zeros(0, np.bool_)
+        except Unavailable:
+            return False
+        again: list[tuple[int, TasksSubmitted]] = []
+        for agent, event in self._history:
+            task = event.task[lost[event.task]]
+            if len(task):
+                again.append((agent, TasksSubmitted(task)))
+                self.resubmitted += len(task) if self.epoch != NO_LIFE else 0
+        self._waiting = again
+        self.epoch = self._recover_to
+        self._recover_to = None
+        return True
+
+
+class Mailbox:
+    """The host's side: takes each push of its life once."""
+
+    def __init__(self, epoch: int) -> None:
+        self._epoch = epoch
+        self._number = 0
+
+    def take(self, epoch: int, number: int, payload: bytes) -> tuple[Acknowledgement, list[tuple[int, Event]]]:
+        """The answer, and the mail if it is new."""
+        if epoch != self._epoch:
+            return Acknowledgement(self._epoch, False), []
+        if number <= self._number:
+            return Acknowledgement(self._epoch, True), []
+        self._number = number
+        return Acknowledgement(self._epoch, True), list(decode(payload))

@@ -1,0 +1,140 @@
+"""The loop of an actor with participants: timers when they are due, one coalesced step to the cell per tick."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+
+from parsync.core.events import MASTER, Event, Send, TasksSubmitted
+from parsync.runtime.live.clock import Clock
+from parsync.runtime.live.stage import Stage
+from parsync.runtime.live.steps import StepClient
+
+
+class Ticks:
+    """Tick k is at (k * tick_us) + phase_us; ticks that a slow actor let pass are skipped."""
+
+    def __init__(self, tick_us: int, phase_us: int) -> None:
+        self._tick_us = tick_us
+        self._phase_us = phase_us
+        self.next_us = phase_us
+
+    def due(self, now_us: int) -> bool:
+        """True once per tick that has come."""
+        if now_us < self.next_us:
+            return False
+        self.next_us = ((now_us - self._phase_us) // self._tick_us + 1) * self._tick_us + self._phase_us
+        return True
+
+
+class HostLoop:
+    """Scheduler hosts and the worker pool. wake_us: timers between ticks are looked at no more often than this.
+
+    on_tick(now_us): after each step. always_steps: a host polls for its mail at each tick even if it has nothing to say.
+    """
+
+    def __init__(
+        self, stage: Stage, steps: StepClient, clock: Clock, ticks: Ticks, wake_us: int, on_tick: Callable[[int], None]
+    ) -> None:
+        self._stage = stage
+        self._steps = steps
+        self._clock = clock
+        self._ticks = ticks
+        self._wake_us = wake_us
+        self._on_tick = on_tick
+
+    def turn(self) -> int:
+        """Do what is due; how long to wait (us) until something may be due again."""
+        self._stage.advance()
+        if self._ticks.due(self._clock.now_us()):
+            for address, event in self._steps.step(to_master(self._stage.take_outgoing(self._steps.number))):
+                self._stage.deliver(address, event)
+            self._stage.advance()
+            self._on_tick(self._clock.now_us())
+        now_us = self._clock.now_us()
+        wait_us = self._ticks.next_us - now_us
+        due_us = self._stage.next_due_us
+        if due_us is not None:
+            wait_us = min(wait_us, max(due_us - now_us, self._wake_us))
+        return max(0, wait_us)
+
+
+class SourceLoop:
+    """The workload source: what is submitted goes to the scheduler hosts, what happens to machines to the cell.
+
+    submit: takes (host, [(agent, event)]) of one tick; pump: moves submissions on, called once per tick.
+    """
+
+    def __init__(
+        self,
+        stage: Stage,
+        steps: StepClient,
+        clock: Clock,
+        ticks: Ticks,
+        host_of: Mapping[int, int],
+        submit: Callable[[int, list[tuple[int, TasksSubmitted]]], None],
+        pump: Callable[[int], None],
+    ) -> None:
+        self._stage = stage
+        self._steps = steps
+        self._clock = clock
+        self._ticks = ticks
+        self._host_of = dict(host_of)
+        self._submit = submit
+        self._pump = pump
+
+    def turn(self) -> int:
+        """Do what is due; how long to wait (us) until something may be due again."""
+        if self._ticks.due(self._clock.now_us()):
+            self._stage.advance()
+            sends = self._stage.take_outgoing(0)
+            events = [send.event for send in sends if send.to == MASTER]
+            if events:
+                self._steps.step(events)
+            by_host: dict[int, list[tuple[int, TasksSubmitted]]] = {}
+            for send in sends:
+                if isinstance(send.event, TasksSubmitted):
+                    by_host.setdefault(self._host_of[send.to], []).append((send.to, send.event))
+            for host, mail in by_host.items():
+                self._submit(host, mail)
+            self._pump(self._clock.now_us())
+        return max(0, self._ticks.next_us - self._clock.now_us())
+
+
+def to_master(sends: list[Send]) -> list[Event]:
+    """The events of messages that can only be meant for the master."""
+    assert all(send.to == MASTER for send in sends), "agents and workers talk to the master only"
+    return [send.event for send in sends]
+
+
+class LoopThread:
+    """Runs turns in a thread of its own until stopped; keeps what went wrong."""
+
+    def __init__(self, name: str, body: Callable[[threading.Event, threading.Event], None]) -> None:
+        self.wake = threading.Event()
+        self._stopping = threading.Event()
+        self._body = body
+        self.error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._body(self._stopping, self.wake)
+        except BaseException as error:  # the thread's last words: whoever asks the actor is told
+            self.error = error
+
+    def stop(self, timeout_s: float) -> None:
+        """Ask the loop to end and wait for it."""
+        self._stopping.set()
+        self.wake.set()
+        self._thread.join(timeout_s)
+
+
+def run_turns(turn: Callable[[], int], stopping: threading.Event, wake: threading.Event) -> None:
+    """Turn after turn, sleeping in between or until woken."""
+    while not stopping.is_set():
+        wait_us = turn()
+        if wait_us > 0:
+            wake.wait(wait_us / 1e6)
+            wake.clear()

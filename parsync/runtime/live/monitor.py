@@ -1,0 +1,95 @@
+"""What the coordinator knows of a run: every actor's last report, who is silent, and whether all work is done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from parsync.core.metrics_live import Snapshot
+
+SILENT_US = 3_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Once a second from each actor. epoch: its life. queued: tasks its agents hold undecided (source: not yet taken by a host).
+
+    settled: the actor, as far as it can tell, has nothing left to do. host_epochs: the source's belief about the hosts' lives.
+    """
+
+    at_us: int
+    epoch: int
+    queued: int
+    settled: bool
+    snapshot: Snapshot | None
+    error: str | None = None
+    host_epochs: Mapping[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """The run at a glance. snapshot: joined from the actors' last ones (None before the first). waiting: tasks not placed yet, -1 while unknown.
+
+    quiet: everything was submitted and placed or given up. silent: actors not heard of for three seconds. lives: of each actor so far.
+    """
+
+    at_us: int
+    phase: int
+    snapshot: Snapshot | None
+    waiting: int
+    quiet: bool
+    silent: tuple[str, ...]
+    errors: tuple[str, ...]
+    lives: Mapping[str, int]
+
+
+class Monitor:
+    """hosts: names of the scheduler hosts by id. source: the workload source's name."""
+
+    def __init__(self, hosts: Mapping[int, str], source: str, others: tuple[str, ...]) -> None:
+        self._hosts = dict(hosts)
+        self._source = source
+        self._names = (*hosts.values(), source, *others)
+        self._reports: dict[str, Report] = {}
+        self._settled_us: int | None = None
+        self._lives: dict[str, set[int]] = {name: set() for name in self._names}
+
+    def report(self, name: str, report: Report) -> None:
+        """Take an actor's report."""
+        self._reports[name] = report
+        self._lives[name].add(report.epoch)
+        if name == self._source:
+            if not report.settled:
+                self._settled_us = None
+            elif self._settled_us is None:
+                self._settled_us = report.at_us
+
+    def overview(self, now_us: int, phase: int) -> Overview:
+        """As of now."""
+        reports = self._reports
+        source = reports.get(self._source)
+        known = source is not None and all(name in reports for name in self._hosts.values())
+        waiting = -1
+        quiet = False
+        if known:
+            assert source is not None
+            hosts = {host: reports[name] for host, name in self._hosts.items()}
+            waiting = source.queued + sum(report.queued for report in hosts.values())
+            settled_us = self._settled_us
+            quiet = (
+                settled_us is not None
+                and waiting == 0
+                and all(report.at_us > settled_us and report.settled for report in hosts.values())
+                and all(source.host_epochs.get(host) == report.epoch for host, report in hosts.items())
+            )
+        snapshots = [report.snapshot for report in reports.values() if report.snapshot is not None]
+        return Overview(
+            now_us,
+            phase,
+            Snapshot.join(snapshots) if snapshots else None,
+            waiting,
+            quiet,
+            tuple(name for name in self._names if now_us - (reports[name].at_us if name in reports else 0) > SILENT_US),
+            tuple(f"{name}: {report.error}" for name, report in reports.items() if report.error),
+            {name: len(epochs) for name, epochs in self._lives.items()},
+        )

@@ -1,0 +1,125 @@
+"""What a live run consists of: its options, which host holds which agents, and where everything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from parsync.core.events import Record
+from parsync.core.metrics import RunMetrics, Snapshot
+from parsync.runtime.assembly import ArmSpec, Assembly
+from parsync.runtime.records import RecordSink
+from schedulers import registry
+
+CELL = "cell"
+WORKER_POOL = "workers"
+SOURCE = "source"
+COORDINATOR_NAME = "coordinator"
+
+
+@dataclass(frozen=True, slots=True)
+class LiveOptions:
+    """How an arm runs on Ray.
+
+    journal_dir: where the logs go; it must not hold those of another run, and every machine that may host the cell must see it. records_dir: where the
+    actors' Parquet parts go, None for none. address: of a running cluster, None for an embedded one. hosts: scheduler processes (flow schedulers have
+    one more). tick_us: between a host's steps. fsync: logs survive the machine. log_agents: log what every agent handles, too.
+    """
+
+    journal_dir: Path
+    records_dir: Path | None = None
+    address: str | None = None
+    hosts: int = 2
+    tick_us: int = 25_000
+    hold: bool = False
+    fsync: bool = False
+    log_agents: bool = False
+    object_store_mb: int = 150
+
+
+@dataclass(frozen=True, slots=True)
+class HostPlan:
+    """One scheduler host. phase_us: where in the tick its steps lie."""
+
+    host: int
+    name: str
+    agents: tuple[int, ...]
+    phase_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """What every actor of a run is given."""
+
+    namespace: str
+    hosts: tuple[HostPlan, ...]
+    tick_us: int
+    workers_phase_us: int
+    source_phase_us: int
+    journal_dir: str
+    records_dir: str | None
+    fsync: bool
+    log_agents: bool
+    make_metrics: Callable[[], RunMetrics]
+
+    @property
+    def host_of(self) -> dict[int, int]:
+        """The host of each agent."""
+        return {agent: plan.host for plan in self.hosts for agent in plan.agents}
+
+
+def plan_hosts(arm: ArmSpec, hosts: int, tick_us: int) -> tuple[HostPlan, ...]:
+    """Agents in turn over `hosts` hosts (never more than agents), those of flow schedulers together on one more; steps staggered over the tick."""
+    solves = np.array([registry.get(arm.group_of(agent).kind).retains_pending for agent in range(arm.agents)])
+    greedy, flow = np.flatnonzero(~solves).tolist(), np.flatnonzero(solves).tolist()
+    count = min(hosts, len(greedy))
+    crews = [(f"schedulers-{place}", tuple(greedy[place::count])) for place in range(count)]
+    if flow:
+        crews.append(("flow", tuple(flow)))
+    share = tick_us // (len(crews) + 2)  # the workload source and the worker pool have places in the tick, too
+    return tuple(HostPlan(host, name, agents, (host + 1) * share) for host, (name, agents) in enumerate(crews))
+
+
+def plan_run(
+    namespace: str, assembly: Assembly, options: LiveOptions, make_metrics: Callable[[], RunMetrics]
+) -> RunPlan:
+    """Submissions lie at the start of the tick, the hosts' steps after them, the worker pool's at its end."""
+    hosts = plan_hosts(assembly.arm, options.hosts, options.tick_us)
+    return RunPlan(
+        namespace=namespace,
+        hosts=hosts,
+        tick_us=options.tick_us,
+        workers_phase_us=(len(hosts) + 1) * (options.tick_us // (len(hosts) + 2)),
+        source_phase_us=0,
+        journal_dir=str(options.journal_dir.resolve()),
+        records_dir=None if options.records_dir is None else str(options.records_dir.resolve()),
+        fsync=options.fsync,
+        log_agents=options.log_agents,
+        make_metrics=make_metrics,
+    )
+
+
+class Recorder:
+    """One actor's measurements: to its Parquet parts and to its accumulators."""
+
+    def __init__(self, plan: RunPlan, part: str) -> None:
+        self.metrics = plan.make_metrics()
+        self._sink = None if plan.records_dir is None else RecordSink(Path(plan.records_dir), part)
+
+    def __call__(self, record: Record) -> None:
+        self.metrics.add(record.table, record.columns)
+        if self._sink is not None:
+            self._sink.add(record.table, record.columns)
+
+    def snapshot(self, at_us: int, agents: tuple[int, ...]) -> Snapshot:
+        """The live line of these agents since the last call."""
+        return self.metrics.snapshot(at_us, agents)
+
+    def close(self) -> None:
+        """The parts are whole."""
+        self.metrics.flush()
+        if self._sink is not None:
+            self._sink.close()

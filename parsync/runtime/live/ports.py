@@ -1,0 +1,107 @@
+"""Ray as the loops see it: calls that answer, calls that do not wait, exported metrics."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import numpy as np
+import ray
+from ray.exceptions import GetTimeoutError, RayActorError
+from ray.util.metrics import Counter, Gauge
+
+from parsync.core.metrics import Snapshot
+from parsync.runtime.live.courier import Acknowledgement
+from parsync.runtime.live.monitor import Report
+from parsync.runtime.live.steps import Unavailable
+
+CALL_TIMEOUT_S = 10.0
+
+
+def answer(ref: Any, timeout_s: float = CALL_TIMEOUT_S) -> Any:
+    """The value of a call. Raises Unavailable if the actor is away or slow: the call may or may not have been carried out."""
+    try:
+        return ray.get(ref, timeout=timeout_s)
+    except (GetTimeoutError, RayActorError) as error:
+        raise Unavailable(str(error).splitlines()[0]) from error
+
+
+class CellPort:
+    """The cell actor."""
+
+    def __init__(self, handle: Any) -> None:
+        self._handle = handle
+
+    def step(self, request: bytes) -> bytes:
+        reply: bytes = answer(self._handle.step.remote(request))
+        return reply
+
+    def origin_ns(self) -> int | None:
+        """When the run's time begins; None while that is not decided."""
+        origin: int | None = answer(self._handle.origin_ns.remote())
+        return origin
+
+    def never_placed(self) -> np.ndarray:
+        """bool[tasks]."""
+        tasks, bits = answer(self._handle.never_placed.remote())
+        return np.unpackbits(np.frombuffer(bits, np.uint8), count=tasks).view(np.bool_)
+
+
+class HostLine:
+    """A scheduler host, as the courier calls it."""
+
+    def __init__(self, handle: Any) -> None:
+        self._handle = handle
+
+    def begin(self, epoch: int, number: int, payload: bytes) -> Any:
+        return self._handle.deliver.remote(epoch, number, payload)
+
+    def poll(self, call: Any) -> Acknowledgement | None:
+        ready, _ = ray.wait([call], timeout=0)
+        if not ready:
+            return None
+        epoch, taken = answer(call)
+        return Acknowledgement(epoch, taken)
+
+
+class Reporter:
+    """Sends an actor's reports to the coordinator; a coordinator that is gone is not waited for."""
+
+    def __init__(self, handle: Any, name: str, agent_names: dict[int, str]) -> None:
+        self._handle = handle
+        self._name = name
+        self._gauges = SchedulerGauges(agent_names) if agent_names else None
+
+    def __call__(self, report: Report) -> None:
+        with contextlib.suppress(RayActorError):
+            self._handle.report.remote(self._name, report)
+        if self._gauges is not None and report.snapshot is not None:
+            self._gauges.show(report.snapshot)
+
+
+class SchedulerGauges:
+    """What Ray exports of each scheduler, from its snapshots: a handful of observations per second."""
+
+    def __init__(self, agent_names: dict[int, str]) -> None:
+        self._names = agent_names
+        tags = ("scheduler",)
+        self._commits = Counter("agora_commits", "Tasks committed for the first time", tags)
+        self._queue = Gauge("agora_queue", "Tasks submitted and not committed", tags)
+        self._conflict_rate = Gauge("agora_conflict_rate", "Rejected as conflicts / claims, last second", tags)
+        self._delay_p50 = Gauge("agora_delay_p50_us", "Median scheduling delay of the last second's commits", tags)
+        self._delay_p99 = Gauge("agora_delay_p99_us", "99th percentile of the same", tags)
+
+    def show(self, snapshot: Snapshot) -> None:
+        for line in snapshot.schedulers:
+            tags = {"scheduler": self._names[line.agent]}
+            commits = line.commits_per_s * snapshot.window_us / 1e6
+            if commits > 0:
+                self._commits.inc(commits, tags)
+            self._queue.set(line.queue, tags)
+            for gauge, value in (
+                (self._conflict_rate, line.conflict_rate),
+                (self._delay_p50, line.delay_p50_us),
+                (self._delay_p99, line.delay_p99_us),
+            ):
+                if value is not None:
+                    gauge.set(value, tags)

@@ -1,0 +1,128 @@
+"""A stage: the participants of one actor, their timers and their mail. Real time comes from a clock; nothing here knows Ray."""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+
+from parsync.core.agent import SchedulerAgent
+from parsync.core.events import (
+    PRIORITY,
+    TIMER_PRIORITY,
+    DecisionDone,
+    Effect,
+    Event,
+    Participant,
+    Record,
+    Send,
+    SetTimer,
+    StartDecision,
+    Started,
+    TimerFired,
+)
+from parsync.runtime.live.clock import Clock
+
+RecordListener = Callable[[Record], None]
+HandledListener = Callable[[int, int, Event, list[Effect]], None]
+
+
+def ignore_handled(address: int, at_us: int, event: Event, effects: list[Effect]) -> None:
+    """The listener of a stage that keeps no log."""
+
+
+class Stage:
+    """Drives the participants of one actor. deliver() may be called from another thread than the rest.
+
+    Every message leaves the stage: take_outgoing() hands out what was sent since the last call. on_handled gets (address, time, event, effects) of
+    every event in order, which is what a log needs.
+    """
+
+    def __init__(
+        self,
+        participants: Mapping[int, Participant],
+        clock: Clock,
+        on_record: RecordListener,
+        on_handled: HandledListener = ignore_handled,
+    ) -> None:
+        self.participants = dict(participants)
+        self._clock = clock
+        self._on_record = on_record
+        self._on_handled = on_handled
+        self._mail: deque[tuple[int, Event]] = deque()
+        self._timers: list[tuple[int, int, int, int, Event]] = []
+        self._sequence = 0
+        self._outgoing: dict[int, list[Send]] = {address: [] for address in sorted(participants)}
+
+    def start(self) -> None:
+        """Every participant's first event."""
+        for address in sorted(self.participants):
+            self.deliver(address, Started(epoch=0))
+
+    def deliver(self, address: int, event: Event) -> None:
+        """Mail for a participant, handled by the next advance()."""
+        self._mail.append((address, event))
+
+    def advance(self) -> None:
+        """Handle all mail, then every timer that is due, until neither is left."""
+        while True:
+            while self._mail:
+                address, event = self._mail.popleft()
+                self._handle(address, event)
+            if not self._timers or self._timers[0][0] > self._clock.now_us():
+                return
+            _, _, _, address, event = heapq.heappop(self._timers)
+            self._handle(address, event)
+
+    @property
+    def next_due_us(self) -> int | None:
+        """When the earliest timer is due; None if there is none."""
+        return self._timers[0][0] if self._timers else None
+
+    def take_outgoing(self, rotation: int) -> list[Send]:
+        """What was sent since the last call: each sender's messages in order, senders in turn from place `rotation` on (or the first would always win)."""
+        senders = list(self._outgoing)
+        first = rotation % len(senders)
+        taken: list[Send] = []
+        for address in senders[first:] + senders[:first]:
+            taken += self._outgoing[address]
+            self._outgoing[address] = []
+        return taken
+
+    def finish(self) -> None:
+        """Hand out the measurements that participants still hold."""
+        now_us = self._clock.now_us()
+        for address in sorted(self.participants):
+            finish = getattr(self.participants[address], "finish", None)
+            for record in finish(now_us) if finish else []:
+                self._on_record(record)
+
+    def _handle(self, address: int, event: Event) -> None:
+        now_us = self._clock.now_us()
+        effects = self.participants[address].handle(now_us, event)
+        self._on_handled(address, now_us, event, effects)
+        for effect in effects:
+            if isinstance(effect, Send):
+                self._outgoing[address].append(effect)
+            elif isinstance(effect, SetTimer):
+                fired = TimerFired(effect.timer, effect.key)
+                self._push(effect.at_us, TIMER_PRIORITY[effect.timer], address, fired)
+            elif isinstance(effect, Record):
+                self._on_record(effect)
+            else:
+                self._decide(now_us, address, effect)
+
+    def _push(self, at_us: int, priority: int, address: int, event: Event) -> None:
+        self._sequence += 1
+        heapq.heappush(self._timers, (at_us, priority, self._sequence, address, event))
+
+    def _decide(self, now_us: int, address: int, effect: StartDecision) -> None:
+        """Plan at once on the view as it stands; the answer waits until the decision time has passed."""
+        agent = self.participants[address]
+        assert isinstance(agent, SchedulerAgent), "only agents decide"
+        begun_ns = time.perf_counter_ns()
+        agent.decide(effect.decision, now_us)
+        elapsed_ns = time.perf_counter_ns() - begun_ns
+        done = DecisionDone(effect.decision, elapsed_ns)
+        self._push(now_us + agent.decision_us(elapsed_ns), PRIORITY[DecisionDone], address, done)

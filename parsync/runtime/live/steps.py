@@ -1,0 +1,119 @@
+"""Exactly-once steps between a host and the cell: one step outstanding, numbered per life of the host, the last reply kept by the cell.
+
+A host whose call fails does not know whether the cell handled it. It repeats the same bytes until an answer comes; the cell answers a repeated number
+from its memory. A host's life is known by its epoch, which grows from life to life; what an earlier life left behind in the queues is ignored.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from parsync.core.codec import decode, encode
+from parsync.core.events import Event
+from shared_state.errors import AgoraError
+
+STALE = b""  # the reply to a step that an earlier life, or an earlier attempt, left behind
+
+
+class Unavailable(Exception):
+    """The call may or may not have been carried out; its actor is expected back."""
+
+
+class ActorLost(AgoraError):
+    """An actor that does not come back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a host asks of the cell. host: its id; epoch: its life; number: 1, 2, ... within it; events: for the master, in order."""
+
+    host: int
+    epoch: int
+    number: int
+    events: tuple[Event, ...]
+
+    def to_bytes(self) -> bytes:
+        return encode((self.host, self.epoch, self.number, self.events))
+
+    @staticmethod
+    def of(data: bytes) -> Step:
+        return Step(*decode(data))
+
+
+class StepClient:
+    """A host's side. call: carries bytes to the cell and back, raising Unavailable when the outcome is unknown.
+
+    round_trip_us: of all steps that were answered at the first attempt.
+    """
+
+    def __init__(
+        self,
+        host: int,
+        epoch: int,
+        call: Callable[[bytes], bytes],
+        give_up_s: float = 60.0,
+        pause_s: float = 0.1,
+    ) -> None:
+        self._host = host
+        self._epoch = epoch
+        self._call = call
+        self._give_up_s = give_up_s
+        self._pause_s = pause_s
+        self.number = 0
+        self.repeats = 0
+        self.round_trip_us: list[int] = []
+
+    def step(self, events: Sequence[Event]) -> list[tuple[int, Event]]:
+        """(address, event) pairs the cell has for this host. Raises ActorLost if the cell stays away for give_up_s."""
+        self.number += 1
+        request = Step(self._host, self._epoch, self.number, tuple(events)).to_bytes()
+        begun = time.monotonic()
+        attempts = 0
+        while True:
+            try:
+                reply = self._call(request)
+                break
+            except Unavailable as error:
+                attempts += 1
+                self.repeats += 1
+                if time.monotonic() - begun > self._give_up_s:
+                    raise ActorLost(f"the cell has not answered for {self._give_up_s:g} s: {error}") from error
+                time.sleep(self._pause_s)
+        if attempts == 0:
+            self.round_trip_us.append(int((time.monotonic() - begun) * 1e6))
+        if reply == STALE:
+            raise ActorLost(f"host {self._host}: a later life of it has taken its place")
+        return [(address, decode(event)) for address, event in decode(reply)]
+
+
+class StepLedger:
+    """The cell's side: which step of which life of each host is the last one, and what was answered."""
+
+    def __init__(self) -> None:
+        self._last: dict[int, tuple[int, int, bytes]] = {}
+
+    def is_new_life(self, step: Step) -> bool:
+        """True if this host has been known in an earlier life."""
+        last = self._last.get(step.host)
+        return last is not None and step.epoch > last[0]
+
+    def known(self, step: Step) -> bytes | None:
+        """The reply to a step that has been handled (STALE if it is not the last one); None if it is new and to be handled now."""
+        epoch, number, reply = self._last.get(step.host, (-1, 0, STALE))
+        if step.epoch < epoch:
+            return STALE
+        if step.epoch > epoch:
+            number = 0
+        if step.number == number:
+            return reply
+        if step.number < number:
+            return STALE
+        if step.number != number + 1:
+            raise ValueError(f"host {step.host}: step {step.number} after step {number}")
+        return None
+
+    def answered(self, step: Step, reply: bytes) -> None:
+        """Remember the reply until the next step."""
+        self._last[step.host] = (step.epoch, step.number, reply)

@@ -1,0 +1,378 @@
+"""The agent against a scripted scheduler and a real cell: one test per thing that can become of a claim, a batch or a view."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from parsync.core import events
+from parsync.core.agent import SchedulerAgent
+from parsync.core.events import CommitReply, CommitRequest, Send, SetTimer, StartDecision, SyncReply, SyncRequest, Timer
+from parsync.core.work import AgentPolicy
+from parsync.sync.choices import Cut, FreedVisibility, LoserPolicy
+from parsync.sync.policies import make_sync_policy
+from parsync.sync.strategies import make_strategy
+from schedulers.decision_time import Modelled
+from schedulers.interface import ChangeKind, PartitionRanking, PendingReason, Plan, PlanContext, TaskChanges
+from shared_state.cell import Cell
+from shared_state.partition import Partitioning
+from shared_state.tasks import CellSpec, PreferenceCatalog, TaskBatch
+from shared_state.transaction import CommitMode, ConflictCheck, Transaction
+from shared_state.view import ClusterView
+
+POLICY = AgentPolicy(
+    Cut.NONE, FreedVisibility.AT_SYNC, LoserPolicy.BLOCK, CommitMode.INCREMENTAL, ConflictCheck.RESOURCE_FIT
+)
+TASK_NS = 100_000
+
+
+def none(dtype: type = np.int64) -> np.ndarray:
+    return np.zeros(0, dtype)
+
+
+def make_table(n: int) -> TaskBatch:
+    return TaskBatch(
+        np.arange(n),
+        np.zeros(n, np.int64),
+        np.ones((n, 1), np.int64),
+        np.zeros(n, np.int32),
+        np.zeros(n, np.int64),
+        np.zeros(n, np.int32),
+        np.full(n, -1, np.int64),
+        np.zeros(n, np.int8),
+    )
+
+
+class LowestFree:
+    """Claims the lowest machines the view shows free, or those of `script` while it lasts."""
+
+    def __init__(self) -> None:
+        self.script: list[list[int]] = []
+        self.offered: list[list[int]] = []
+        self.contexts: list[PlanContext] = []
+        self.seen: list[TaskChanges] = []
+        self.too_large: set[int] = set()
+
+    def plan(self, tasks: TaskBatch, view: ClusterView, context: PlanContext) -> Plan:
+        self.offered.append(tasks.task.tolist())
+        self.contexts.append(context)
+        fits = np.array([task not in self.too_large for task in tasks.task.tolist()], bool)
+        free = self.script.pop(0) if self.script else np.flatnonzero(view.free[:, 0] > 0).tolist()
+        rows = np.flatnonzero(fits)[: len(free)]
+        machine = np.array(free[: len(rows)], np.int32)
+        waiting = np.setdiff1d(np.arange(len(tasks)), rows)
+        reason = np.where(fits[waiting], PendingReason.NO_ROOM, PendingReason.TOO_LARGE).astype(np.int8)
+        return Plan(
+            tasks.task[rows],
+            machine,
+            np.ascontiguousarray(tasks.request[rows]),
+            tasks.gang[rows],
+            none(),
+            tasks.task[waiting],
+            reason,
+            len(rows),
+            len(rows),
+        )
+
+    def observe(self, changes: TaskChanges) -> None:
+        self.seen.append(changes)
+
+
+class Bench:
+    """One agent, one cell, no time but what a test says."""
+
+    def __init__(
+        self, machines: int = 4, policy: AgentPolicy = POLICY, sync: str = "state_aligned", strategy: str = "optimistic"
+    ) -> None:
+        spec = CellSpec(
+            ("slots",),
+            np.ones((machines, 1), np.int64),
+            np.arange(machines, dtype=np.int32),
+            np.zeros(machines, np.int64),
+            np.array([1000]),
+        )
+        partitioning = Partitioning.by_topology(spec, 2)
+        self.cell = Cell(spec, partitioning)
+        self.scheduler = LowestFree()
+        self.table = make_table(100)
+        self.agent = SchedulerAgent(
+            0,
+            "agent-0",
+            1,
+            self.scheduler,
+            False,
+            spec,
+            partitioning,
+            self.table,
+            PreferenceCatalog.empty(),
+            make_sync_policy(sync, 10_000, 2, 0, 2),
+            make_strategy(strategy, 5_000),
+            Modelled(0, TASK_NS, 0),
+            policy,
+        )
+        self.started: list[StartDecision] = []
+        self.tell(0, events.Started(0))
+        self.sync(0)
+
+    def tell(self, now_us: int, event: events.Event) -> list[events.Effect]:
+        self.effects = self.agent.handle(now_us, event)
+        self.started += [effect for effect in self.effects if isinstance(effect, StartDecision)]
+        return self.effects
+
+    def submit(self, now_us: int, *tasks: int) -> None:
+        self.tell(now_us, events.TasksSubmitted(np.array(tasks)))
+
+    def sent(self, kind: type) -> list:
+        return [effect.event for effect in self.effects if isinstance(effect, Send) and isinstance(effect.event, kind)]
+
+    def sync(self, now_us: int, epoch: int = 0) -> None:
+        """Answer the sync requests in the last effects."""
+        for request in self.sent(SyncRequest):
+            deltas = tuple(
+                self.cell.delta_since(int(p), int(v), now_us, request.with_seqnum)
+                for p, v in zip(request.partition, request.version, strict=True)
+            )
+            self.tell(now_us, SyncReply(epoch, deltas))
+
+    def decide(self, now_us: int) -> int:
+        """Carry out the one StartDecision since the last; the decision time."""
+        [start] = self.started
+        self.started = []
+        self.agent.decide(start.decision, now_us)
+        taken_us = self.agent.decision_us(0)
+        self.tell(now_us + taken_us, events.DecisionDone(start.decision, 0))
+        return taken_us
+
+    def commit(self, now_us: int) -> None:
+        """Grant or reject what the agent asked for in its last effects."""
+        [request] = self.sent(CommitRequest)
+        self.tell(now_us, CommitReply(0, self.cell.commit(request.transaction, now_us)))
+
+    def rival_takes(self, *machines: int) -> None:
+        n = len(machines)
+        task = np.arange(50, 50 + n)
+        self.cell.commit(
+            Transaction(7, 1, task, np.array(machines, np.int32), np.ones((n, 1), np.int64), np.zeros(n, np.int64)), 0
+        )
+
+
+def test_a_batch_is_decided_committed_and_forgotten() -> None:
+    bench = Bench()
+    bench.submit(100, 1, 2, 3)
+    assert bench.decide(100) == 300
+    bench.commit(400)
+    assert bench.agent.queued == 0
+    assert bench.cell.used[:, 0].tolist() == [1, 1, 1, 0]
+    assert [change.kind for change in bench.scheduler.seen] == [ChangeKind.COMMITTED]
+    [tasks] = [record for record in bench.agent.finish(400) if record.table == "tasks"]
+    assert tasks.columns["commit_us"].tolist() == [400] * 3
+    assert tasks.columns["attempts"].tolist() == [1] * 3
+
+
+def test_planned_machines_leave_the_view_at_once() -> None:
+    bench = Bench()
+    bench.submit(100, 1, 2)
+    [start] = [effect for effect in bench.effects if isinstance(effect, StartDecision)]
+    bench.agent.decide(start.decision, 100)
+    assert bench.agent.view.free[:, 0].tolist() == [0, 0, 1, 1]
+
+
+def test_losers_are_decided_again_at_once_and_the_next_batch_waits() -> None:
+    bench = Bench()
+    bench.rival_takes(0)
+    bench.submit(100, 1, 2)
+    bench.submit(110, 3)
+    bench.decide(100)
+    bench.commit(300)
+    # Machine 0 is known to be taken now: task 1 goes elsewhere, and the batch of task 3 has not begun.
+    bench.decide(300)
+    assert bench.scheduler.offered == [[1, 2], [1]]
+    bench.commit(400)
+    bench.decide(400)
+    assert bench.scheduler.offered[2] == [3]
+    bench.commit(500)
+    attempts = {
+        int(task): int(count)
+        for record in bench.agent.finish(500)
+        if record.table == "tasks"
+        for task, count in zip(record.columns["task"], record.columns["attempts"], strict=True)
+    }
+    assert attempts == {1: 2, 2: 1, 3: 1}
+
+
+def test_requeued_losers_rejoin_the_tail_after_the_pause() -> None:
+    bench = Bench(policy=replace(POLICY, losers=LoserPolicy.REQUEUE, requeue_us=5_000))
+    bench.rival_takes(0)
+    bench.submit(100, 1, 2)
+    bench.submit(110, 3)
+    bench.decide(100)
+    bench.commit(300)
+    [retry] = [effect for effect in bench.effects if isinstance(effect, SetTimer) and effect.timer is Timer.RETRY]
+    assert retry.at_us == 5_300
+    bench.decide(300)
+    assert bench.scheduler.offered == [[1, 2], [3]]
+    bench.commit(400)
+    bench.tell(5_300, events.TimerFired(Timer.RETRY, retry.key))
+    bench.decide(5_300)
+    assert bench.scheduler.offered[2] == [1]
+
+
+def test_requeued_tasks_are_given_up_after_the_limit() -> None:
+    bench = Bench(policy=replace(POLICY, losers=LoserPolicy.REQUEUE, attempts_max=1))
+    bench.rival_takes(0)
+    bench.submit(100, 1)
+    bench.decide(100)
+    bench.commit(200)
+    assert bench.agent.queued == 0
+    [given_up] = [record for record in bench.agent.finish(200) if record.table == "unplaceable"]
+    assert given_up.columns["task"].tolist() == [1] and given_up.columns["abandoned"].tolist() == [1]
+
+
+def test_an_agent_with_nothing_free_waits_for_its_view_to_change() -> None:
+    bench = Bench()
+    bench.submit(100, *range(6))
+    bench.decide(100)
+    bench.commit(600)
+    assert bench.agent.queued == 2
+    assert not [effect for effect in bench.effects if isinstance(effect, StartDecision)]
+    bench.tell(10_000, events.TimerFired(Timer.SYNC, 1))
+    allocation = bench.cell.allocations().allocation[:1]
+    bench.cell.release(allocation, np.zeros(1, np.int32), 9_000)
+    bench.sync(10_000)
+    bench.decide(10_000)
+    assert bench.scheduler.offered[1] == [4, 5]
+
+
+def test_a_task_larger_than_every_machine_is_told_once_and_never_spins() -> None:
+    bench = Bench()
+    bench.scheduler.too_large = {1}
+    bench.submit(100, 1)
+    bench.decide(100)
+    assert bench.agent.queued == 0
+    assert not [effect for effect in bench.effects if isinstance(effect, StartDecision)]
+    [told] = [record for record in bench.agent.finish(200) if record.table == "unplaceable"]
+    assert told.columns["task"].tolist() == [1] and told.columns["abandoned"].tolist() == [0]
+
+
+def test_a_round_ends_at_the_next_sync_and_the_rest_sees_the_refreshed_view() -> None:
+    bench = Bench(policy=replace(POLICY, cut=Cut.AT_SYNC), machines=20)
+    bench.submit(9_750, *range(10))
+    assert bench.decide(9_750) == 300
+    assert bench.scheduler.offered == [[0, 1, 2]]
+    asked = bench.effects
+    bench.tell(10_000, events.TimerFired(Timer.SYNC, 1))
+    bench.effects = [*asked, *bench.effects]
+    bench.commit(10_050)
+    bench.decide(10_050)
+    assert bench.scheduler.offered[1] == list(range(3, 10))
+
+
+def test_an_owner_sees_its_freed_room_at_once_only_if_so_chosen() -> None:
+    for freed, expected in ((FreedVisibility.AT_ONCE, 1), (FreedVisibility.AT_SYNC, 0)):
+        bench = Bench(policy=replace(POLICY, freed=freed))
+        bench.submit(100, 1)
+        bench.decide(100)
+        bench.commit(200)
+        held = bench.cell.allocations()
+        released = bench.cell.release(held.allocation, held.owner, 300)
+        ended = events.TasksEnded(
+            ChangeKind.FINISHED,
+            released.task,
+            released.allocation,
+            released.machine,
+            released.request,
+            released.version,
+        )
+        bench.tell(300, ended)
+        assert bench.agent.view.free[0, 0] == expected
+
+
+def test_a_lost_task_is_offered_again_and_no_first_commit_any_more() -> None:
+    bench = Bench()
+    bench.submit(100, 1)
+    bench.decide(100)
+    bench.commit(200)
+    released = bench.cell.set_machines(np.array([0], np.int32), np.array([False]), 300)
+    ended = events.TasksEnded(
+        ChangeKind.LOST, released.task, released.allocation, released.machine, released.request, released.version
+    )
+    bench.tell(300, ended)
+    assert bench.agent.queued == 1
+    bench.decide(300)
+    bench.commit(400)
+    [tasks] = [record for record in bench.agent.finish(500) if record.table == "tasks"]
+    assert tasks.columns["first"].tolist() == [1, 0]
+
+
+def test_a_master_in_a_new_life_makes_the_view_start_over() -> None:
+    bench = Bench()
+    bench.submit(100, 1)
+    bench.decide(100)
+    bench.commit(200)
+    bench.tell(10_000, events.TimerFired(Timer.SYNC, 1))
+    bench.sync(10_000, epoch=1)
+    [request] = bench.sent(SyncRequest)
+    assert request.version.tolist() == [0, 0]
+    assert (bench.agent.view.free <= 0).all()
+    bench.sync(10_001, epoch=1)
+    assert bench.agent.view.free[:, 0].tolist() == [0, 1, 1, 1]
+
+
+def test_omega_syncs_before_every_round() -> None:
+    bench = Bench(sync="every_attempt")
+    bench.submit(100, 1)
+    assert bench.sent(SyncRequest) and not bench.sent(CommitRequest)
+    bench.rival_takes(0)
+    bench.sync(150)
+    bench.decide(150)
+    bench.commit(250)
+    assert bench.cell.used[:, 0].tolist() == [1, 1, 0, 0]
+
+
+def test_adaptive_turns_to_latency_first_when_delays_reach_tau() -> None:
+    bench = Bench(machines=40, strategy="adaptive", policy=replace(POLICY, average_permille=1000))
+    bench.submit(0, 1)
+    bench.decide(4_000)
+    bench.commit(6_000)  # delay 6 ms > tau 5 ms
+    bench.submit(6_000, 2)
+    bench.decide(6_000)
+    assert [context.ranking for context in bench.scheduler.contexts] == [
+        PartitionRanking.QUALITY_FIRST,
+        PartitionRanking.LATENCY_FIRST,
+    ]
+
+
+def test_sequence_number_checks_send_what_the_plan_saw() -> None:
+    bench = Bench(policy=replace(POLICY, check=ConflictCheck.SEQUENCE_NUMBER))
+    bench.submit(100, 1)
+    bench.decide(100)
+    [request] = bench.sent(CommitRequest)
+    assert request.transaction.seqnum.tolist() == [0]
+    assert request.transaction.synced_us.tolist() == [0]
+
+
+def test_late_timers_sync_everything_that_was_due() -> None:
+    bench = Bench(sync="diff_block")
+    bench.tell(31_000, events.TimerFired(Timer.SYNC, 1))
+    [request] = bench.sent(SyncRequest)
+    assert request.partition.tolist() == [0, 1]
+    [timer] = [effect for effect in bench.effects if isinstance(effect, SetTimer)]
+    assert timer.at_us > 31_000
+
+
+def test_an_answer_repeated_after_a_restart_changes_nothing() -> None:
+    bench = Bench()
+    bench.submit(100, 1)
+    bench.decide(100)
+    [request] = bench.sent(CommitRequest)
+    reply = CommitReply(0, bench.cell.commit(request.transaction, 200))
+    bench.tell(200, reply)
+    assert bench.tell(300, reply) == []
+    assert bench.agent.queued == 0
+
+
+def test_unknown_events_are_bugs() -> None:
+    with pytest.raises(TypeError, match="cannot handle"):
+        Bench().agent.handle(0, events.TasksCancelled(none()))

@@ -6,7 +6,8 @@
 // Victims: all of the scheduler's own named allocations are taken to end first, the groups are decided, and every victim that nothing
 // accepted needs is dropped: one whose own task is claimed elsewhere but was not accepted there; else one on whose machine claims were
 // made and none was accepted. With a victim dropped the groups are decided anew from the untouched state, so at most e + 1 times, and in
-// the outcome no claim rests on a victim that stays. A victim that is gone or another scheduler's never ends: a claim on its machine
+// the outcome no claim rests on a victim that stays. A claim rejected in the end is told the reason of the first round that rejected it: a
+// move that did not fit is FULL, though its task, having stayed, is placed by then. A victim that is gone or another scheduler's never ends: a claim on its machine
 // that does not fit is EVICTED instead of FULL.
 #include <algorithm>
 #include <numeric>
@@ -143,6 +144,11 @@ template <size_t R> size_t Cell::commit_grouped(const Claims& claims, const Answ
     order_by_group(claims);
     find_victims(claims);
     taken_.reserve(claims.count);
+    struct Rejection {
+        int8_t reason;
+        int32_t rival;
+    };
+    std::vector<Rejection> first(victims_.empty() ? 0 : claims.count, Rejection{0, -1});
     for (;;) {
         for (const Victim& victim : victims_) {
             if (!victim.chosen) continue;
@@ -151,6 +157,9 @@ template <size_t R> size_t Cell::commit_grouped(const Claims& claims, const Answ
         }
         taken_.clear();
         decide_groups<R>(claims, answer, taken_);
+        for (size_t i = 0; i < first.size(); ++i) {
+            if (first[i].reason == 0) first[i] = {answer.reason[i], answer.rival[i]};
+        }
         if (!drop_needless_victims(claims, answer)) break;
         undo<R>(claims, taken_, 0);
         for (Victim& victim : victims_) {
@@ -159,6 +168,11 @@ template <size_t R> size_t Cell::commit_grouped(const Claims& claims, const Answ
             set_placed(victim.task);
             if (!victim.chosen) victim.row = -1;  // dropped now: stays as it is from here on
         }
+    }
+    for (size_t i = 0; i < first.size(); ++i) {
+        if (answer.reason[i] == 0) continue;
+        answer.reason[i] = first[i].reason;
+        answer.rival[i] = first[i].rival;
     }
     for (const Taken& taken : taken_) answer.allocation[taken.claim] = record(claims, taken.claim);
     size_t evicted = 0;

@@ -84,6 +84,7 @@ class Model:
         else:
             keys = t.gang.tolist() if t.gang is not None else [-1] * k
             groups = [[i for i in range(k) if keys[i] == key] for key in dict.fromkeys(keys)]
+        first: dict[int, tuple[int, int]] = {}  # why a claim was first rejected
         while True:
             trial = copy.deepcopy(self)
             trial.end(mine, finished=False)
@@ -122,8 +123,10 @@ class Model:
                 rely = moves or shares
                 if not rely or any(reasons[i] == 0 for i in rely):
                     keep.append(v)
+            first = {i: (reasons[i], rivals[i]) for i in range(k) if reasons[i]} | first
             if keep == mine:
-                return reasons, rivals, mine
+                told = [first[i] if reasons[i] else (0, -1) for i in range(k)]
+                return [reason for reason, _ in told], [rival for _, rival in told], mine
             mine = keep
 
 

@@ -1,0 +1,329 @@
+"""One test per outcome of a commit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from shared_state.cell import Cell
+from shared_state.errors import AgoraError
+from shared_state.partition import Partitioning
+from shared_state.tasks import CellSpec
+from shared_state.transaction import CommitMode, CommitResult, ConflictCheck, Reason, Transaction
+
+NOW_US = 1_000
+EMPTY = {
+    "task": np.zeros(0, np.int64),
+    "machine": np.zeros(0, np.int32),
+    "request": np.zeros((0, 1), np.int64),
+    "synced_us": np.zeros(0, np.int64),
+}
+
+
+def make_cell(capacity: list[list[int]], partitions: int = 1, permille: int = 1000) -> Cell:
+    array = np.array(capacity, np.int64)
+    rows, dimensions = array.shape
+    names = tuple(f"resource_{r}" for r in range(dimensions))
+    spec = CellSpec(
+        names, array, np.arange(rows, dtype=np.int32), np.zeros(rows, np.int64), np.full(dimensions, permille)
+    )
+    return Cell(spec, Partitioning.by_topology(spec, partitions))
+
+
+def claims(
+    tasks: list[int],
+    machines: list[int],
+    requests: list[list[int]] | None = None,
+    scheduler: int = 0,
+    mode: CommitMode = CommitMode.INCREMENTAL,
+    gang: list[int] | None = None,
+    seqnum: list[int] | None = None,
+    evict: list[int] | None = None,
+) -> Transaction:
+    return Transaction(
+        scheduler=scheduler,
+        sequence=1,
+        task=np.array(tasks, np.int64),
+        machine=np.array(machines, np.int32),
+        request=np.array(requests or [[1]] * len(tasks), np.int64),
+        synced_us=np.full(len(tasks), 400, np.int64),
+        mode=mode,
+        check=ConflictCheck.RESOURCE_FIT if seqnum is None else ConflictCheck.SEQUENCE_NUMBER,
+        gang=None if gang is None else np.array(gang, np.int64),
+        seqnum=None if seqnum is None else np.array(seqnum, np.uint32),
+        evict=None if evict is None else np.array(evict, np.int64),
+    )
+
+
+def commit(cell: Cell, transaction: Transaction) -> CommitResult:
+    return cell.commit(transaction, NOW_US)
+
+
+def state(cell: Cell) -> tuple[list[object], ...]:
+    return cell.used.tolist(), cell.seqnum.tolist(), cell.up.tolist(), cell.versions.tolist()
+
+
+def test_accepted_claims_take_room_and_get_allocations() -> None:
+    cell = make_cell([[2, 8], [2, 8]], partitions=2)
+    result = commit(cell, claims([5, 6], [0, 0], [[1, 3], [1, 5]]))
+    assert result.reason.tolist() == [0, 0]
+    assert len(set(result.allocation.tolist())) == 2 and (result.allocation >= 0).all()
+    assert result.rival.tolist() == [-1, -1] and result.age_us.tolist() == [600, 600]
+    assert result.version.tolist() == [1, 1] and len(result.evicted) == 0 and result.sequence == 1
+    assert cell.used.tolist() == [[2, 8], [0, 0]]
+    assert cell.seqnum.tolist() == [2, 0] and cell.versions.tolist() == [1, 0]
+
+
+def test_full_names_the_rival_and_the_claims_before_count() -> None:
+    cell = make_cell([[2]])
+    commit(cell, claims([0], [0], scheduler=3))
+    result = commit(cell, claims([1, 2, 3], [0, 0, 0], scheduler=4))
+    assert result.reason.tolist() == [Reason.ACCEPTED, Reason.FULL, Reason.FULL]
+    assert result.rival.tolist() == [-1, 4, 4]
+    assert commit(cell, claims([9], [0], scheduler=5)).rival.tolist() == [4]
+    assert cell.used.tolist() == [[2]]
+
+
+def test_a_claim_that_does_not_fit_leaves_room_for_a_later_smaller_one() -> None:
+    result = commit(make_cell([[4]]), claims([1, 2], [0, 0], [[5], [4]]))
+    assert result.reason.tolist() == [Reason.FULL, Reason.ACCEPTED]
+
+
+@pytest.mark.parametrize("scarce", [0, 1, 2])
+def test_every_dimension_must_fit(scarce: int) -> None:
+    request = [[2, 2, 2]]
+    cell = make_cell([[2 if r != scarce else 1 for r in range(3)]])
+    assert commit(cell, claims([1], [0], request)).reason.tolist() == [Reason.FULL]
+    assert commit(make_cell([[2, 2, 2]]), claims([1], [0], request)).reason.tolist() == [Reason.ACCEPTED]
+
+
+def test_stale_compares_with_the_state_before_the_transaction() -> None:
+    cell = make_cell([[9], [9]])
+    commit(cell, claims([0], [0], scheduler=7))
+    result = commit(cell, claims([1, 2, 3, 4], [0, 1, 1, 0], seqnum=[0, 0, 0, 1]))
+    assert result.reason.tolist() == [Reason.STALE, Reason.ACCEPTED, Reason.ACCEPTED, Reason.ACCEPTED]
+    assert result.rival.tolist() == [7, -1, -1, -1]
+    assert cell.seqnum.tolist() == [2, 2]
+
+
+def test_seqnum_moves_on_claims_and_not_on_releases() -> None:
+    cell = make_cell([[9]])
+    allocation = commit(cell, claims([0], [0])).allocation
+    cell.release(allocation, None, NOW_US)
+    assert cell.seqnum.tolist() == [1] and cell.versions.tolist() == [2]
+    assert commit(cell, claims([1], [0], seqnum=[1])).reason.tolist() == [Reason.ACCEPTED]
+
+
+def test_without_the_check_old_sequence_numbers_do_not_matter() -> None:
+    cell = make_cell([[9]])
+    commit(cell, claims([0], [0]))
+    unchecked = replace(claims([1], [0], seqnum=[0]), check=ConflictCheck.RESOURCE_FIT)
+    assert commit(cell, unchecked).reason.tolist() == [Reason.ACCEPTED]
+
+
+def test_machine_down() -> None:
+    cell = make_cell([[1], [1]])
+    cell.set_machines(np.array([1], np.int32), np.array([False]), NOW_US)
+    assert commit(cell, claims([0, 1], [1, 0])).reason.tolist() == [Reason.MACHINE_DOWN, Reason.ACCEPTED]
+    cell.set_machines(np.array([1], np.int32), np.array([True]), NOW_US)
+    assert commit(cell, claims([0], [1])).reason.tolist() == [Reason.ACCEPTED]
+
+
+def test_duplicates_placed_in_this_batch_and_run_to_the_end() -> None:
+    cell = make_cell([[9], [9]])
+    first = commit(cell, claims([0, 0, 1], [0, 1, 1]))
+    assert first.reason.tolist() == [Reason.ACCEPTED, Reason.DUPLICATE, Reason.ACCEPTED]
+    assert commit(cell, claims([1], [0])).reason.tolist() == [Reason.DUPLICATE]
+    cell.release(first.allocation[:1], None, NOW_US)
+    assert commit(cell, claims([0], [0])).reason.tolist() == [Reason.DUPLICATE]
+
+
+def test_a_task_rejected_at_one_machine_may_be_accepted_at_the_next() -> None:
+    assert commit(make_cell([[0], [1]]), claims([5, 5], [0, 1])).reason.tolist() == [Reason.FULL, Reason.ACCEPTED]
+
+
+def test_overcommit_is_an_integer_floor() -> None:
+    cell = make_cell([[3]], permille=1500)  # limit 4
+    assert commit(cell, claims([0, 1], [0, 0], [[4], [1]])).reason.tolist() == [Reason.ACCEPTED, Reason.FULL]
+
+
+def test_a_grandfathered_machine_takes_no_claim_until_it_has_drained() -> None:
+    cell = make_cell([[4, 4]])
+    ids = cell.load(np.array([0, 1]), np.zeros(2, np.int32), np.array([[3, 1], [3, 1]]), np.array([2, 2], np.int32))
+    assert cell.used.tolist() == [[6, 2]]
+    result = commit(cell, claims([5], [0], [[0, 1]]))
+    assert result.reason.tolist() == [Reason.FULL] and result.rival.tolist() == [2]
+    cell.release(ids[:1], None, NOW_US)
+    assert commit(cell, claims([5], [0], [[1, 1]])).reason.tolist() == [Reason.ACCEPTED]
+
+
+def test_a_rejected_transaction_changes_nothing() -> None:
+    cell = make_cell([[1], [1]], partitions=2)
+    commit(cell, claims([0], [0]))
+    before, digest = state(cell), cell.state_digest()
+    commit(cell, claims([1, 0], [0, 1], scheduler=8))
+    commit(cell, claims([1, 2], [0, 1], scheduler=8, mode=CommitMode.ALL_OR_NOTHING))
+    assert state(cell) == before and cell.state_digest() == digest
+
+
+def test_versions_move_once_per_commit_and_only_where_something_changed() -> None:
+    cell = make_cell([[9], [9], [0]], partitions=3)
+    result = commit(cell, claims([0, 1, 2], [0, 0, 2]))
+    assert cell.versions.tolist() == [1, 0, 0] and result.version.tolist() == [1, 1, 0]
+
+
+def test_all_or_nothing_without_gangs_is_one_group_and_judges_every_claim() -> None:
+    cell = make_cell([[1], [1], [0], [0]])
+    result = commit(cell, claims([0, 1, 2, 3], [2, 0, 3, 1], mode=CommitMode.ALL_OR_NOTHING))
+    assert result.reason.tolist() == [Reason.FULL, Reason.GANG, Reason.FULL, Reason.GANG]
+    assert cell.seqnum.tolist() == [0, 0, 0, 0] and cell.versions.tolist() == [0] and not cell.used.any()
+    assert (result.allocation == -1).all()
+
+
+def test_gangs_stand_and_fall_apart() -> None:
+    cell = make_cell([[1], [1], [1]])
+    # Gang 1 comes first, needs machine 0 twice and fails; gang 2 then gets machine 0.
+    result = commit(cell, claims([0, 1, 2, 3], [0, 0, 0, 1], gang=[1, 1, 2, 2], mode=CommitMode.ALL_OR_NOTHING))
+    assert result.reason.tolist() == [Reason.GANG, Reason.FULL, Reason.ACCEPTED, Reason.ACCEPTED]
+    assert cell.used.tolist() == [[1], [1], [0]]
+
+
+def test_incremental_ignores_gangs() -> None:
+    assert commit(make_cell([[1]]), claims([0, 1], [0, 0], gang=[1, 1])).reason.tolist() == [
+        Reason.ACCEPTED,
+        Reason.FULL,
+    ]
+
+
+def test_a_victim_ends_and_its_task_may_be_placed_again() -> None:
+    cell = make_cell([[1], [1]])
+    victim = commit(cell, claims([0], [0])).allocation
+    result = commit(cell, claims([1], [0], evict=victim.tolist()))
+    assert result.reason.tolist() == [Reason.ACCEPTED] and result.evicted.tolist() == victim.tolist()
+    record = cell.describe(result.evicted)
+    assert (record.task.tolist(), record.machine.tolist(), record.owner.tolist()) == ([0], [0], [0])
+    assert record.request.tolist() == [[1]] and record.version.tolist() == cell.versions.tolist()
+    assert commit(cell, claims([0], [1])).reason.tolist() == [Reason.ACCEPTED]
+
+
+def test_a_victim_stays_when_the_claim_that_relies_on_it_is_rejected() -> None:
+    cell = make_cell([[2]])
+    victim = commit(cell, claims([0], [0], [[2]])).allocation
+    before = cell.state_digest()
+    result = commit(cell, claims([1], [0], [[3]], evict=victim.tolist()))
+    assert result.reason.tolist() == [Reason.FULL] and len(result.evicted) == 0
+    assert cell.state_digest() == before
+
+
+def test_a_victim_no_claim_relies_on_ends() -> None:
+    cell = make_cell([[1], [1]])
+    victim = commit(cell, claims([0], [0])).allocation
+    result = commit(cell, claims([1], [1], evict=victim.tolist() * 2))
+    assert result.evicted.tolist() == victim.tolist() and cell.used.tolist() == [[0], [1]]
+
+
+def test_two_tasks_swap_full_machines() -> None:
+    cell = make_cell([[1], [1]])
+    both = commit(cell, claims([0, 1], [0, 1])).allocation.tolist()
+    result = commit(cell, claims([0, 1], [1, 0], evict=both))
+    assert result.reason.tolist() == [0, 0] and result.evicted.tolist() == both
+    assert cell.used.tolist() == [[1], [1]] and len(cell.allocations()) == 2
+
+
+def test_a_chain_of_moves_breaks_where_its_head_is_rejected() -> None:
+    cell = make_cell([[1], [1], [1]])
+    mine = commit(cell, claims([0, 1], [0, 1])).allocation.tolist()
+    commit(cell, claims([2], [2], scheduler=9))
+    # Task 1 would move to machine 2, which is full: so it stays, so task 0 cannot move to machine 1, and stays, too.
+    result = commit(cell, claims([0, 1], [1, 2], evict=mine))
+    assert result.reason.tolist() == [Reason.FULL, Reason.FULL] and len(result.evicted) == 0
+    assert result.rival.tolist() == [0, 9]
+    assert cell.allocations(0).allocation.tolist() == mine
+
+
+def test_a_gang_that_fails_keeps_its_victims() -> None:
+    cell = make_cell([[1], [0]])
+    victim = commit(cell, claims([0], [0])).allocation.tolist()
+    result = commit(cell, claims([1, 2], [0, 1], mode=CommitMode.ALL_OR_NOTHING, evict=victim))
+    assert result.reason.tolist() == [Reason.GANG, Reason.FULL] and len(result.evicted) == 0
+
+
+def test_anothers_victim_is_protected() -> None:
+    cell = make_cell([[1], [1]])
+    victim = commit(cell, claims([0], [0], scheduler=1)).allocation.tolist()
+    commit(cell, claims([1], [1], scheduler=1))
+    result = commit(cell, claims([2, 3], [0, 1], scheduler=2, evict=victim))
+    assert result.reason.tolist() == [Reason.EVICTED, Reason.FULL]
+    assert result.rival.tolist() == [-1, 1] and len(result.evicted) == 0
+
+
+def test_a_victim_that_is_gone() -> None:
+    cell = make_cell([[2]])
+    gone = commit(cell, claims([0, 1], [0, 0])).allocation
+    cell.release(gone[:1], None, NOW_US)
+    fits = commit(cell, claims([2], [0], evict=gone[:1].tolist()))
+    assert fits.reason.tolist() == [Reason.ACCEPTED], "its room is free: nothing is missing"
+    cell = make_cell([[2]])
+    gone = commit(cell, claims([0, 1], [0, 0])).allocation
+    cell.release(gone[:1], None, NOW_US)
+    assert commit(cell, claims([2], [0], [[2]], evict=gone[:1].tolist())).reason.tolist() == [Reason.EVICTED]
+
+
+def test_moving_a_task_that_has_ended_is_a_duplicate() -> None:
+    cell = make_cell([[1], [1]])
+    allocation = commit(cell, claims([0], [0])).allocation
+    cell.release(allocation, None, NOW_US)
+    assert commit(cell, claims([0], [1], evict=allocation.tolist())).reason.tolist() == [Reason.DUPLICATE]
+
+
+def test_an_empty_transaction() -> None:
+    cell = make_cell([[1]])
+    result = commit(cell, replace(claims([0], [0]), **EMPTY))
+    assert len(result.reason) == 0 and cell.versions.tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("machine", np.array([0, 3], np.int32), r"machine\[1\]: expected a machine of the cell"),
+        ("machine", np.array([-1, 0], np.int32), r"machine\[0\]"),
+        ("machine", np.array([0, 0]), r"machine: expected a contiguous int32\[2\] array"),
+        ("task", np.array([0, -4]), r"task\[1\]"),
+        ("task", np.array([1 << 40, 0]), r"task\[0\]"),
+        ("task", np.arange(4)[::2], "task: expected a contiguous int64"),
+        ("request", np.array([[1], [-1]]), r"request\[1\]: expected amounts"),
+        ("request", np.array([[1 << 62], [1]]), r"request\[0\]"),
+        ("request", np.array([[1, 1], [1, 1]]), r"request: expected a contiguous int64\[2, 1\] array"),
+        ("request", np.array([[1.0], [1.0]]), "request: expected"),
+        ("synced_us", np.zeros(3, np.int64), r"synced_us: expected a contiguous int64\[2\]"),
+        ("gang", np.zeros(1, np.int64), "gang: expected"),
+        ("seqnum", np.zeros(2, np.int64), r"seqnum: expected a contiguous uint32\[2\]"),
+        ("seqnum", None, "seqnum: expected under SEQUENCE_NUMBER"),
+        ("evict", np.zeros(1, np.int32), "evict: expected"),
+        ("scheduler", -1, "scheduler: expected"),
+    ],
+)
+def test_bad_input_is_named_and_changes_nothing(field: str, value: object, message: str) -> None:
+    cell = make_cell([[5], [5]])
+    before = cell.state_digest()
+    good = claims([0, 1], [0, 1], gang=[1, 1], seqnum=[0, 0], evict=[0], mode=CommitMode.ALL_OR_NOTHING)
+    with pytest.raises(ValueError, match=message):
+        commit(cell, replace(good, **{field: value}))
+    assert cell.state_digest() == before
+    assert commit(cell, good).reason.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("capacity", "permille", "message"),
+    [
+        ([[-1]], 1000, "capacity"),
+        ([[1 << 50]], 1000, "capacity"),
+        ([[1]], -1, "overcommit_permille"),
+        ([[1] * 9], 1000, "1 to 8 resource"),
+    ],
+)
+def test_a_malformed_spec_is_refused(capacity: list[list[int]], permille: int, message: str) -> None:
+    with pytest.raises(AgoraError, match=message):
+        make_cell(capacity, permille=permille)

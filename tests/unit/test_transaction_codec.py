@@ -1,0 +1,107 @@
+"""Columns and transactions as bytes."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import msgpack
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared_state.packing import pack_columns, unpack_columns
+from shared_state.transaction import CommitMode, ConflictCheck, Transaction, decode_transaction, encode_transaction
+
+DTYPES = [np.bool_, np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64]
+
+
+@st.composite
+def columns(draw: st.DrawFn) -> np.ndarray:
+    dtype = np.dtype(draw(st.sampled_from(DTYPES)))
+    low, high = (0, 1) if dtype == np.bool_ else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
+    near = draw(st.integers(low, high))
+    spread = draw(st.sampled_from([0, 100, 1 << 12, 1 << 30, 1 << 64]))
+    value = st.integers(max(low, near - spread), min(high, near + spread))
+    width = draw(st.integers(0, 3))
+    values = draw(st.lists(value, max_size=12))
+    if width:
+        return np.array(values[: len(values) // width * width], dtype).reshape(-1, width)
+    return np.array(values, dtype)
+
+
+@given(st.lists(columns(), max_size=4))
+def test_packed_columns_come_back(arrays: list[np.ndarray]) -> None:
+    packed = pack_columns(*arrays)
+    back = unpack_columns(packed)
+    assert len(back) == len(arrays)
+    for mine, original in zip(back, arrays, strict=True):
+        assert mine.dtype == original.dtype and mine.shape == original.shape and (mine == original).all()
+    for cut in range(1, len(packed)):
+        try:
+            short = unpack_columns(packed[:cut])
+        except ValueError:
+            continue
+        assert len(short) < len(arrays), "a cut between columns only"
+
+
+@pytest.mark.parametrize(
+    ("array", "packed_bytes"),
+    [
+        (np.full(1000, -7), 0),
+        (np.arange(256) - 9, 256),
+        (np.arange(257), 514),
+        (np.array([0, 1 << 16]), 8),
+        (np.array([-(1 << 63), 1 << 62]), 16),
+    ],
+)
+def test_offsets_take_the_fewest_bytes(array: np.ndarray, packed_bytes: int) -> None:
+    assert len(pack_columns(array)) == 16 + packed_bytes
+
+
+@pytest.mark.parametrize(
+    "array", [np.zeros(3), np.zeros((2, 2, 2), np.int64), np.arange(6)[::2], np.zeros((2, 0), np.int64), 5, None]
+)
+def test_what_is_no_column_is_refused(array: object) -> None:
+    with pytest.raises(ValueError, match="pack_columns: expected"):
+        pack_columns(array)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("present", range(8))
+def test_transactions_come_back(present: int) -> None:
+    original = Transaction(
+        scheduler=3,
+        sequence=17,
+        task=np.arange(5) + 1_000_000,
+        machine=np.array([5, 4, 3, 2, 1], np.int32),
+        request=np.arange(10).reshape(5, 2),
+        synced_us=np.full(5, 123_456_789),
+        mode=CommitMode.ALL_OR_NOTHING if present & 1 else CommitMode.INCREMENTAL,
+        check=ConflictCheck.SEQUENCE_NUMBER if present & 2 else ConflictCheck.RESOURCE_FIT,
+        gang=np.array([-1, 1, 1, 2, 2]) if present & 1 else None,
+        seqnum=np.array([9, 8, 7, 6, (1 << 32) - 1], np.uint32) if present & 2 else None,
+        evict=np.array([1 << 40, 5]) if present & 4 else None,
+    )
+    back = decode_transaction(msgpack.unpackb(msgpack.packb(encode_transaction(original))))
+    assert type(back.mode) is CommitMode and type(back.check) is ConflictCheck
+    for field in fields(Transaction):
+        mine, other = getattr(back, field.name), getattr(original, field.name)
+        if isinstance(other, np.ndarray):
+            assert mine.dtype == other.dtype and mine.shape == other.shape and (mine == other).all()
+        else:
+            assert mine == other
+
+
+def test_a_malformed_transaction_is_refused() -> None:
+    none = np.zeros(0, np.int64)
+    encoded = encode_transaction(Transaction(0, 1, none, none.astype(np.int32), none.reshape(0, 1), none))
+    for broken in (
+        encoded[:-1],
+        (*encoded[:-1], encoded[-1][:-1]),
+        (*encoded[:2], 7, *encoded[3:]),
+        (*encoded[:4], 1, encoded[5]),
+    ):
+        with pytest.raises(ValueError, match="encoded transaction: malformed"):
+            decode_transaction(broken)
+    with pytest.raises(ValueError, match="malformed"):
+        decode_transaction((*encoded[:-1], encoded[-1] + pack_columns(none)))

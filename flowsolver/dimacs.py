@@ -48,6 +48,5 @@ def write_dimacs_solution(problem: DimacsProblem, solution: Solution) -> bytes:
     """
     if solution.status is not native.Status.OPTIMAL:
         raise ValueError(f"no flow to write: {solution.status.name}")
-    return native.write_dimacs_solution(
-        problem.network.core, solution.cost + problem.base_cost, solution.flow + problem.low
-    )
+    cost_line = b"s %d\n" % (solution.cost + problem.base_cost)
+    return cost_line + native.write_dimacs_flow(problem.network.core, solution.flow + problem.low)

@@ -188,9 +188,8 @@ std::string write_dimacs(const Network& network) {
   return out.take();
 }
 
-std::string write_dimacs_solution(const Network& network, std::int64_t cost, std::span<const std::int64_t> flow) {
+std::string write_dimacs_flow(const Network& network, std::span<const std::int64_t> flow) {
   Writer out;
-  out << "s " << cost << "\n";
   for (ArcId a = 0; a < network.num_arcs(); ++a) {
     if (flow[a] != 0) {
       out << "f " << std::int64_t{network.tail[a]} + 1 << " " << std::int64_t{network.head[a]} + 1 << " " << flow[a] << "\n";

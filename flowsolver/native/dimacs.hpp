@@ -37,7 +37,7 @@ class DimacsError : public std::runtime_error {
 
 DimacsProblem parse_dimacs(std::string_view text);  // throws DimacsError
 std::string write_dimacs(const Network& network);
-// "s <cost>", then "f <tail> <head> <flow>" for arcs with flow, in arc order.
-std::string write_dimacs_solution(const Network& network, std::int64_t cost, std::span<const std::int64_t> flow);
+// The lines "f <tail> <head> <flow>" of a solution, for arcs with flow, in arc order.
+std::string write_dimacs_flow(const Network& network, std::span<const std::int64_t> flow);
 
 }  // namespace flowsolver

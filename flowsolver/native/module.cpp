@@ -351,9 +351,9 @@ void bind_dimacs(nb::module_& m) {
     const std::string text = write_dimacs(network);
     return nb::bytes(text.data(), text.size());
   });
-  m.def("write_dimacs_solution", [](const Network& network, std::int64_t cost, const Array& flow) {
+  m.def("write_dimacs_flow", [](const Network& network, const Array& flow) {
     need_length("flow", flow, network.num_arcs());
-    const std::string text = write_dimacs_solution(network, cost, view(flow));
+    const std::string text = write_dimacs_flow(network, view(flow));
     return nb::bytes(text.data(), text.size());
   });
 }

@@ -1,0 +1,253 @@
+"""IncrementalSolver: ids, deltas, statuses that pass, cancel, and scheduling graphs under change."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from flowsolver import FlowNetwork, IncrementalSolver, Status, solve
+from flowsolver.generate import GraphOptions, contended_options, load_spreading_graph, quincy_graph
+
+
+def small():
+    """0 -> {1, 2} -> 3: two units, the way over 1 is cheaper and takes one."""
+    net = FlowNetwork()
+    net.add_nodes([2, 0, 0, -2])
+    net.add_arcs([0, 0, 1, 2], [1, 2, 3, 3], [1, 2, 5, 5], [1, 4, 0, 0])
+    solver = IncrementalSolver(net)
+    assert solver.resolve() is Status.OPTIMAL
+    assert solver.cost == 5
+    return solver
+
+
+def check(solver):
+    """The last resolve was right: certified, and as dear as from scratch."""
+    assert solver.certify().ok
+    assert solver.certify_touched().ok
+    network, _, _ = solver.snapshot()
+    assert solver.cost == solve(network).cost
+
+
+def test_changed_flow_is_the_difference():
+    solver = small()
+    before = solver.flow()
+    solver.set_capacity([0], [2])
+    assert solver.resolve() is Status.OPTIMAL
+    arcs, flow = solver.changed_flow()
+    after = solver.flow()
+    np.testing.assert_array_equal(np.flatnonzero(before != after), arcs)
+    np.testing.assert_array_equal(after[arcs], flow)
+    np.testing.assert_array_equal(solver.flow(arcs), flow)
+    assert solver.cost == 2
+    assert solver.resolve() is Status.OPTIMAL
+    assert solver.changed_flow()[0].size == 0
+
+
+def test_first_resolve_reports_all_flow():
+    arcs, flow = small().changed_flow()
+    assert arcs.tolist() == [0, 1, 2, 3]
+    assert flow.tolist() == [1, 1, 1, 1]
+
+
+def test_ids_are_reused_only_after_an_optimal_resolve():
+    solver = small()
+    a = solver.add_nodes([0, 0])
+    arcs = solver.add_arcs(a, [3, 3], 1, 1)
+    solver.remove_nodes(a)
+    assert not set(solver.add_nodes([0, 0]).tolist()) & set(a.tolist())
+    with pytest.raises(ValueError, match="no such arc"):
+        solver.set_cost(arcs, 3)
+    assert solver.resolve() is Status.OPTIMAL
+    assert set(solver.add_nodes([0, 0]).tolist()) == set(a.tolist())
+    assert solver.add_arcs([0, 0], [3, 3], 1, 1).tolist() == arcs.tolist()[::-1]
+    assert solver.resolve() is Status.OPTIMAL
+    check(solver)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda s: s.remove_nodes([1, 9]), r"nodes\[1\] = 9: no such node"),
+        (lambda s: s.remove_nodes([1, 1]), "nodes names 1 twice"),
+        (lambda s: s.remove_arcs([-1]), r"arcs\[0\] = -1: no such arc"),
+        (lambda s: s.remove_arcs([2, 2]), "arcs names 2 twice"),
+        (lambda s: s.set_capacity([0, 1], [1, -1]), r"capacity\[1\] = -1: negative"),
+        (lambda s: s.set_cost([0, 1], [1, 2, 3]), "cost has 3 entries, expected 2"),
+        (lambda s: s.set_supply([0, 4], 0), r"nodes\[1\] = 4: no such node"),
+        (lambda s: s.add_arcs([0, 0], [1, 7], 1, 1), r"head\[1\] = 7: no such node"),
+    ],
+)
+def test_bad_changes_change_nothing(call, message):
+    solver = small()
+    with pytest.raises(ValueError, match=message):
+        call(solver)
+    assert (solver.num_nodes, solver.num_arcs) == (4, 4)
+    assert solver.resolve() is Status.OPTIMAL
+    assert solver.cost == 5
+    check(solver)
+
+
+def test_bad_statuses_pass():
+    """Unbalanced, infeasible and out-of-range changes can be taken back, or made good, and lose nothing."""
+    solver = small()
+    solver.set_supply([0], [3])
+    assert solver.resolve() is Status.UNBALANCED
+    assert solver.cost == 5
+    assert solver.changed_flow()[0].size == 0
+    with pytest.raises(RuntimeError, match="nothing to certify"):
+        solver.certify()
+    solver.set_supply([3], [-3])
+    assert solver.resolve() is Status.OPTIMAL
+    assert solver.cost == 9
+    solver.set_supply([0, 3], [4, -4])
+    assert solver.resolve() is Status.INFEASIBLE
+    solver.set_capacity([1], [10])
+    assert solver.resolve() is Status.OPTIMAL
+    assert solver.cost == 13
+    check(solver)
+    for cost, status in ((2**62, Status.BAD_COST_RANGE), (2**40, Status.OPTIMAL), (4, Status.OPTIMAL)):
+        solver.set_cost([1], [cost])
+        assert solver.resolve() is status
+    assert solver.cost == 13
+    solver.set_capacity([2], [2**62])
+    assert solver.resolve() is Status.BAD_CAPACITY_RANGE
+    solver.set_capacity([2], [2**40])
+    assert solver.resolve() is Status.OPTIMAL
+    solver.set_capacity([2], [5])
+    assert solver.resolve() is Status.OPTIMAL
+    assert solver.cost == 13
+    check(solver)
+
+
+def test_sink_can_be_replaced():
+    """The largest sink plays a special part inside; it may go, and another may come."""
+    solver = small()
+    solver.remove_nodes([3])
+    assert solver.resolve() is Status.UNBALANCED
+    sink = solver.add_nodes([-2])
+    solver.add_arcs([1, 2, 2], np.repeat(sink, 3), [9, 1, 9], [7, 1, 0])
+    assert solver.resolve() is Status.OPTIMAL
+    assert solver.cost == 8
+    check(solver)
+    solver.set_supply([0, int(sink[0])], [-2, 2])
+    assert solver.resolve() is Status.INFEASIBLE
+    solver.add_arcs(sink, [0], 5, 1)
+    assert solver.resolve() is Status.OPTIMAL
+    assert solver.cost == 2
+    check(solver)
+
+
+def test_grown_from_nothing():
+    solver = IncrementalSolver(FlowNetwork())
+    assert solver.resolve() is Status.OPTIMAL
+    tasks, sink = solver.add_nodes([1, 1]), solver.add_nodes([-2])
+    solver.add_arcs(tasks, np.repeat(sink, 2), 1, [3, -4])
+    assert solver.resolve() is Status.OPTIMAL
+    assert solver.cost == -1
+    check(solver)
+    solver.remove_nodes(np.concatenate([tasks, sink]))
+    assert solver.resolve() is Status.OPTIMAL
+    assert (solver.cost, solver.num_nodes, solver.num_arcs) == (0, 0, 0)
+
+
+def test_cancel():
+    solver = IncrementalSolver(quincy_graph(GraphOptions(40), seed=1).network)
+    solver.cancel()
+    assert solver.resolve() is Status.CANCELLED
+    assert solver.resolve() is Status.OPTIMAL
+    check(solver)
+
+
+def test_second_thread_is_refused_or_waits_for_its_turn():
+    """Concurrent calls never corrupt: each either works or raises RuntimeError."""
+    solver = IncrementalSolver(quincy_graph(GraphOptions(200), seed=1).network)
+    statuses: list[Status] = []
+    refused: list[RuntimeError] = []
+
+    def run():
+        for _ in range(20):
+            try:
+                statuses.append(solver.resolve())
+            except RuntimeError as error:
+                refused.append(error)
+
+    threads = [threading.Thread(target=run) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert set(statuses) == {Status.OPTIMAL}
+    assert len(statuses) + len(refused) == 40
+    check(solver)
+
+
+def graph_of(kind):
+    if kind == "load spreading":
+        return load_spreading_graph(50, 200, seed=2)
+    if kind == "contended":
+        return quincy_graph(contended_options(60), seed=2)
+    return quincy_graph(GraphOptions(60, int(kind), 20), seed=2)
+
+
+KINDS = ["50", "90", "100", "103", "120", "contended", "load spreading"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_scheduling_rounds(kind):
+    """Arrivals, departures, ageing, machines lost and regained: every round certified and as dear as from scratch."""
+    graph = graph_of(kind)
+    solver = IncrementalSolver(graph.network)
+    assert solver.resolve() is Status.OPTIMAL
+    rng = np.random.default_rng(5)
+    tail, head, cost = graph.network.tail, graph.network.head, graph.network.cost
+    begin = graph.task_arc_begin
+    alive = np.arange(graph.first_task, graph.first_task + graph.tasks)
+    for round_number in range(8):
+        leaving = rng.choice(alive, 10, replace=False)
+        solver.remove_nodes(leaving)
+        coming = rng.integers(0, graph.tasks, rng.integers(0, 20))
+        ids = solver.add_nodes(np.ones(coming.size, dtype=np.int64))
+        for node, like in zip(ids.tolist(), coming.tolist(), strict=True):
+            rows = np.arange(begin[like], begin[like + 1])
+            solver.add_arcs(np.full(rows.size, node), head[rows], 1, cost[rows])
+        alive = np.concatenate([np.setdiff1d(alive, leaving), ids])
+        solver.set_supply([graph.sink], [-alive.size])
+        unscheduled = np.arange(graph.first_unscheduled, graph.first_task)
+        network, nodes, arcs = solver.snapshot()
+        to_sink = arcs[(nodes[network.head] == graph.sink) & np.isin(nodes[network.tail], unscheduled)]
+        solver.set_capacity(to_sink, alive.size)
+        waiting = arcs[np.isin(nodes[network.head], unscheduled) & (solver.flow(arcs) > 0)]
+        known = np.zeros(arcs.max() + 1, dtype=np.int64)
+        known[arcs] = network.cost
+        solver.set_cost(waiting, known[waiting] + 1)
+        if round_number == 3:
+            lost = np.arange(graph.first_machine, graph.first_machine + 2)
+            rack_arcs = np.flatnonzero(np.isin(head, lost) & (tail < graph.first_machine))
+            solver.remove_nodes(lost)
+            assert solver.resolve() is Status.OPTIMAL
+            check(solver)
+            back = solver.add_nodes([0, 0])
+            solver.add_arcs(tail[rack_arcs], back[head[rack_arcs] - lost[0]], 12, cost[rack_arcs])
+            solver.add_arcs(back, [graph.sink] * 2, 12, 0)
+        assert solver.resolve() is Status.OPTIMAL
+        check(solver)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_undo_restores_the_cost(kind):
+    graph = graph_of(kind)
+    network = graph.network
+    solver = IncrementalSolver(network)
+    assert solver.resolve() is Status.OPTIMAL
+    before = solver.cost
+    rng = np.random.default_rng(7)
+    some = rng.choice(network.num_arcs, 60, replace=False)
+    solver.set_cost(some, network.cost[some] + rng.integers(-50, 50, 60))
+    machine_arcs = np.flatnonzero(network.head == graph.sink)[:3]
+    solver.set_capacity(machine_arcs, 3)
+    assert solver.resolve() in (Status.OPTIMAL, Status.INFEASIBLE)
+    solver.set_cost(some, network.cost[some])
+    solver.set_capacity(machine_arcs, network.capacity[machine_arcs])
+    assert solver.resolve() is Status.OPTIMAL
+    assert solver.cost == before
+    check(solver)

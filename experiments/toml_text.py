@@ -42,7 +42,12 @@ def _is_list(value: Any) -> bool:
 
 def _key(key: str) -> str:
     plain = key.isascii() and key.replace("_", "").replace("-", "").isalnum()
-    return key if plain else json.dumps(key)
+    return key if plain else _string(key)
+
+
+def _string(text: str) -> str:
+    """JSON's escapes are TOML's, but TOML wants DEL escaped too and knows no surrogates."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _scalar(value: Any) -> str:
@@ -51,7 +56,7 @@ def _scalar(value: Any) -> str:
     if isinstance(value, int | float):
         return repr(value)
     if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
+        return _string(value)
     if _is_list(value):
         return "[" + ", ".join(_scalar(item) for item in value) + "]"
-    return json.dumps(str(value), ensure_ascii=False)
+    return _string(str(value))

@@ -1,0 +1,140 @@
+"""Configurations: what is refused and how it is said, and that a run's own file runs it again."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from experiments.config import RunConfig, load_config, validated
+from experiments.presets import default_arms, demo_scale, mix_arm, paper_scale
+from experiments.toml_text import toml_text
+from shared_state.errors import AgoraError
+
+
+def demo_tree() -> dict[str, Any]:
+    scale = demo_scale(quick=True)
+    return {
+        "settle_s": 1.0,
+        "synthetic": scale.synthetic.model_dump(mode="json"),
+        "arms": [arm.model_dump(mode="json") for arm in default_arms(scale, live=False)],
+    }
+
+
+def test_a_resolved_configuration_reads_back_equal(tmp_path: Path) -> None:
+    config = validated(demo_tree(), "test")
+    file = tmp_path / "config.toml"
+    file.write_text(toml_text(config.model_dump(mode="json")), encoding="utf-8")
+    assert load_config(file) == config
+
+
+def test_three_default_arms_differ_in_nothing_but_sync() -> None:
+    first, second, third = default_arms(demo_scale(quick=False), live=False)[:3]
+    assert first.sync != second.sync != third.sync
+    assert first.groups == second.groups == third.groups
+    assert (first.partitions, first.gap_s) == (second.partitions, second.gap_s) == (third.partitions, third.gap_s)
+
+
+def test_decisions_have_twice_the_needed_capacity() -> None:
+    assert demo_scale(quick=False).task_us == 400
+    assert paper_scale().task_us == 250
+
+
+def test_the_flow_scheduler_counts_in_n_and_owns_a_quarter() -> None:
+    mix = default_arms(demo_scale(quick=False), live=False)[-1]
+    assert mix.shares_permille() == (750, 250)
+    assert mix.partitions >= sum(group.count for group in mix.groups) == 9
+
+
+def test_a_mix_shares_in_proportion_to_counts() -> None:
+    arm = mix_arm("latency_first=8, quality_first=4,firmament=1", demo_scale(quick=False), live=False)
+    assert [group.count for group in arm.groups] == [8, 4, 1]
+    assert sum(arm.shares_permille()) == 1000
+    assert arm.shares_permille()[0] == 8000 // 13
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("latency_first", "not of the form name=count"),
+        ("latency_first=0", "at least one scheduler"),
+        ("latency_first=-3", "not of the form"),
+        ("wishful=3", "unknown 'wishful', expected one of optimistic"),
+        ("firmament=2", "one flow scheduler"),
+        ("adaptive=1,adaptive=2", "stands twice"),
+    ],
+)
+def test_bad_mixes_are_refused(text: str, message: str) -> None:
+    with pytest.raises(AgoraError, match=message):
+        mix_arm(text, demo_scale(quick=False), live=False)
+
+
+def changed(path: str, value: Any) -> dict[str, Any]:
+    tree = demo_tree()
+    *parents, last = path.split(".")
+    at: Any = tree
+    for part in parents:
+        at = at[int(part)] if part.isdigit() else at[part]
+    at[last] = value
+    return tree
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("sedd", 3, "sedd: unknown option"),
+        ("arms.0.groups.0.kind", "oracle", "oracle"),
+        ("arms.0.groups.0.options", {"greed": 1}, "greed"),
+        ("arms.0.groups.0.count", 0, r"arms.0.groups.0.count"),
+        ("arms.0.groups.0.share", 0.5, r"shares sum to 0\.5"),
+        ("arms.2.partitions", 7, "P >= N"),
+        ("arms.0.sync", "gossip", "arms.0.sync"),
+        ("arms.0.gap_s", 30.0, "shorter than the gap"),
+        ("arms.0.name", "Mix", "two arms have the same name"),
+        ("settle_s", 99.0, "settle_s"),
+        ("synthetic", None, "exactly one of"),
+        ("synthetic.machines", -1, "synthetic.machines"),
+    ],
+)
+def test_bad_values_name_their_field(path: str, value: Any, message: str) -> None:
+    with pytest.raises(AgoraError, match=message) as refused:
+        validated(changed(path, value), "run.toml")
+    assert str(refused.value).startswith("run.toml: ") and "\n" not in str(refused.value)
+
+
+def test_bad_files_name_themselves(tmp_path: Path) -> None:
+    with pytest.raises(AgoraError, match=r"nowhere\.toml"):
+        load_config(tmp_path / "nowhere.toml")
+    file = tmp_path / "torn.toml"
+    file.write_text("seed = 1\nname = = 2", encoding="utf-8")
+    with pytest.raises(AgoraError, match=r"torn\.toml.*line 2"):
+        load_config(file)
+    file.write_bytes(b"name = '\xff'")
+    with pytest.raises(AgoraError, match="UTF-8"):
+        load_config(file)
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+SCALARS = st.one_of(
+    st.booleans(), st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False, allow_infinity=False), TEXT
+)
+KEYS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=6)
+TREES = st.recursive(
+    st.dictionaries(KEYS, st.one_of(SCALARS, st.lists(st.integers(), max_size=3)), max_size=4),
+    lambda inner: st.dictionaries(KEYS, st.one_of(SCALARS, inner, st.lists(inner, min_size=1, max_size=3)), max_size=4),
+    max_leaves=12,
+)
+
+
+@given(TREES)
+def test_toml_text_reads_back_equal(tree: dict[str, Any]) -> None:
+    assert tomllib.loads(toml_text(tree)) == tree
+
+
+def test_run_config_defaults_are_the_demo() -> None:
+    config = RunConfig.model_validate(demo_tree())
+    assert config.seeds == 10 and len(config.arms) == 6

@@ -1,0 +1,370 @@
+"""The flow graph manager: task and cell changes become merged bulk changes of the solver's graph, once per round.
+
+The graph holds what may still move: waiting tasks, and running ones under preemption. What may not move (tasks in flight, tasks of others, running
+tasks without preemption) is no part of it, but takes from the capacity of its machine, as the view shows. A placement
+therefore costs one removed node and one lowered capacity, and rounds cost what changed, not what runs.
+
+The waiting price rises for all tasks alike, so it sits on the arcs U_j -> sink: one cost per job and quantum, not one per task. A task's own arc to
+U_j corrects for having come later than the job's first.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from flowsolver import FlowNetwork, IncrementalSolver, Stats, Status
+from schedulers.flow.arrays import ranges
+from schedulers.flow.extraction import trace
+from schedulers.flow.policies.policy import UNBOUNDED, AggregatorArcs, MachineLoad, Policy, PolicyError, to_aggregator
+from schedulers.flow.task_table import NO_NODE, NO_ROW, Form, TaskTable
+from shared_state.random import Stream
+from shared_state.tasks import Int64
+
+MAX_COST = 1 << 40  # of one arc; keeps every path of a large graph within the solver's arithmetic
+
+
+class _Jobs:
+    """The unscheduled aggregators: one node and one arc to the sink per job with tasks in the graph."""
+
+    def __init__(self) -> None:
+        self.index: dict[int, int] = {}
+        self.node = np.zeros(0, np.int64)
+        self.arc = np.zeros(0, np.int64)
+        self.epoch = np.zeros(0, np.int64)  # quantum from which the arc to the sink counts the waiting price
+        self.tasks = np.zeros(0, np.int64)  # in the graph
+        self.free: list[int] = []
+
+    def reserve(self, n: int) -> Int64:
+        """n free places."""
+        short = n - len(self.free)
+        if short > 0:
+            old = len(self.node)
+            more = max(short, old, 64)
+            for name in ("node", "arc", "epoch", "tasks"):
+                setattr(self, name, np.concatenate([getattr(self, name), np.zeros(more, np.int64)]))
+            self.node[old:] = NO_NODE
+            self.free = list(range(old + more - 1, old - 1, -1)) + self.free
+        return np.array([self.free.pop() for _ in range(n)], np.int64)
+
+
+class InnerArcs(NamedTuple):
+    """The arcs out of aggregators, int64[k] each. arc: the solver's id."""
+
+    tail: Int64
+    head: Int64
+    level: Int64
+    arc: Int64
+    capacity: Int64
+
+
+class FlowGraph:
+    """Owns the solver and the ids of what is in it. `update` brings it up to date, `solve` re-optimises."""
+
+    UNSCHEDULED = np.iinfo(np.int64).min  # a task's destination when its flow goes to U_j
+
+    def __init__(self, policy: Policy, machines: int, preemption: bool) -> None:
+        self.solver = IncrementalSolver(FlowNetwork())
+        self._policy = policy
+        self._name = type(policy).__name__
+        self._preemption = preemption
+        self._machines = machines
+        self.changes = 0  # nodes and arcs added, removed or altered in the current round
+        self._row_of_arc = np.zeros(0, np.int64)  # per solver arc: the table row whose arc it is, else NO_ROW
+        self._head_of_arc = np.zeros(0, np.int64)  # per task arc: machine row, to_aggregator(a), or UNSCHEDULED
+        self._sink = int(self._add_nodes(1)[0])
+        self._machine_node = self._add_nodes(machines)
+        zero = np.zeros(machines, np.int64)
+        self._machine_arc = self._add_arcs(self._machine_node, np.full(machines, self._sink), zero, zero)
+        self._room = zero
+        self._aggregator_node = np.full(policy.aggregators, NO_NODE, np.int64)
+        none = np.zeros(0, np.int64)
+        self.inner = InnerArcs(none, none, none, none, none)
+        self._inner_of_machine = (np.zeros(machines + 1, np.int64), none)
+        self._jobs = _Jobs()
+        self._quantum = 0
+        self._progress = -1  # quantum the continuation arcs are priced for
+        self._tasks = 0
+        self._abandoned: list[Int64] = []  # nodes of tasks that left the table
+
+    # --- the round's changes -----------------------------------------------------------------------------------------------
+
+    def abandon(self, table: TaskTable, row: Int64) -> None:
+        """These tasks leave the table: their nodes leave the graph with the next update."""
+        present = row[table.form[row] != Form.NONE]
+        if len(present):
+            self._abandoned.append(table.node[present])
+            self._leave_jobs(table.job[present])
+            table.form[present] = Form.NONE
+
+    def update(self, table: TaskTable, load: MachineLoad, now_us: int, stream: int) -> None:
+        """Make the graph say what table and load say. New aggregators deal their arcs in an order drawn from `stream`: the solver breaks ties
+        by it, and schedulers that break them alike would claim the same machines."""
+        self.changes = 0
+        self._quantum = now_us // self._policy.wait_price.quantum_us
+        wanted = table.wanted_form(self._preemption)
+        outdated = table.form != wanted
+        # A waiting task that now runs keeps its node and gets one more arc.
+        started = np.flatnonzero(outdated & (table.form == Form.WAITING) & (wanted == Form.RUNNING))
+        outdated[started] = False
+        leaving = np.flatnonzero(outdated & (table.form != Form.NONE))
+        joining = np.flatnonzero(outdated & (wanted != Form.NONE))
+        self.abandon(table, leaving)
+        self._remove_abandoned()
+        self._set_room(load, np.flatnonzero(load.room != self._room))
+        if len(joining):
+            self._join(table, joining, load, stream)
+        self._close_empty_jobs()
+        self._price_waiting()
+        if self._preemption:
+            self._price_continuation(table, now_us)
+            self._add_continuation(table, np.concatenate([started, joining[wanted[joining] == Form.RUNNING]]), now_us)
+        table.form[joining] = wanted[joining]
+        table.form[started] = Form.RUNNING
+        self.solver.set_supply([self._sink], [-self._tasks])
+
+    def solve(self, table: TaskTable) -> None:
+        """Re-optimise, and bring each task's `hop` up to date from the arcs whose flow changed."""
+        status = self.solver.resolve()
+        if status != Status.OPTIMAL:
+            raise RuntimeError(f"{self._name}: the flow problem was left {status.name}")
+        arc, flow = self.solver.changed_flow()
+        carries = (self._row_of_arc[arc] != NO_ROW) & (flow > 0)
+        table.hop[self._row_of_arc[arc[carries]]] = arc[carries]
+
+    def certified(self, whole: bool) -> bool:
+        """Whether the last solve is proved optimal: everywhere, or where it touched the graph."""
+        certificate = self.solver.certify() if whole else self.solver.certify_touched()
+        return bool(certificate.ok)
+
+    def destination(self, table: TaskTable, row: Int64) -> Int64:
+        """int64[n]: where the flow of these tasks of the graph goes first: a machine row, to_aggregator(a), or UNSCHEDULED."""
+        return self._head_of_arc[table.hop[row]]
+
+    def trace(self, head: Int64) -> Int64:
+        """int64[n]: the machines to which the flow takes tasks that go to these machines and aggregators first (all that do, or a task may be given
+        a unit of flow that is another's)."""
+        return trace(
+            head, self.inner.tail, self.inner.head, self.solver.flow(self.inner.arc), len(self._aggregator_node)
+        )
+
+    @property
+    def work(self) -> Stats:
+        """What the last solve did."""
+        return self.solver.stats
+
+    @property
+    def tasks(self) -> int:
+        return self._tasks
+
+    # --- tasks -------------------------------------------------------------------------------------------------------------
+
+    def _join(self, table: TaskTable, row: Int64, load: MachineLoad, stream: int) -> None:
+        """Nodes for these tasks, with the arcs every task has."""
+        tasks = table.batch(row)
+        arcs = self._policy.task_arcs(tasks)
+        self._check_heads(arcs.head, "a task")
+        self._open_aggregators(arcs.head, load, stream)
+        submitted = tasks.submit_us // self._policy.wait_price.quantum_us
+        place = self._join_jobs(tasks.job, submitted)
+        node = self._add_nodes(len(row), supply=1)
+        table.node[row] = node
+        self._tasks += len(row)
+        late = self._jobs.epoch[place] - submitted
+        unscheduled = self._policy.unscheduled_cost(tasks) + self._policy.wait_price.cost * late
+        head = np.concatenate([arcs.head, np.full(len(row), self.UNSCHEDULED)])
+        head_node = np.concatenate([self._node_of(arcs.head), self._jobs.node[place]])
+        self._add_task_arcs(
+            np.concatenate([row[arcs.row], row]),
+            np.concatenate([node[arcs.row], node]),
+            head,
+            head_node,
+            np.concatenate([arcs.cost, unscheduled]),
+        )
+
+    def _add_task_arcs(self, row: Int64, node: Int64, head: Int64, head_node: Int64, cost: Int64) -> Int64:
+        self._check_costs(cost, "out of a task")
+        arc = self._add_arcs(node, head_node, np.ones(len(node), np.int64), cost)
+        self._row_of_arc[arc] = row
+        self._head_of_arc[arc] = head
+        return arc
+
+    def _remove_abandoned(self) -> None:
+        if not self._abandoned:
+            return
+        node = np.concatenate(self._abandoned)
+        self._abandoned = []
+        self._tasks -= len(node)
+        self.solver.remove_nodes(node)
+        self.changes += len(node)
+
+    def _add_continuation(self, table: TaskTable, row: Int64, now_us: int) -> None:
+        machine = table.machine[row]
+        table.stay_cost[row] = self._policy.continuation_cost(table.batch(row), machine)
+        cost = self._stay_cost(table, row, now_us)
+        table.continuation[row] = self._add_task_arcs(row, table.node[row], machine, self._machine_node[machine], cost)
+
+    def _price_continuation(self, table: TaskTable, now_us: int) -> None:
+        quantum = now_us // self._policy.progress_price.quantum_us
+        if quantum == self._progress:
+            return
+        self._progress = quantum
+        row = np.flatnonzero(table.form == Form.RUNNING)
+        self.solver.set_cost(table.continuation[row], self._stay_cost(table, row, now_us))
+        self.changes += len(row)
+
+    def _stay_cost(self, table: TaskTable, row: Int64, now_us: int) -> Int64:
+        price = self._policy.progress_price
+        progress: Int64 = now_us // price.quantum_us - table.since_us[row] // price.quantum_us
+        return table.stay_cost[row] - price.cost * progress
+
+    # --- jobs --------------------------------------------------------------------------------------------------------------
+
+    def _join_jobs(self, job: Int64, submitted: Int64) -> Int64:
+        """int64[n]: the place of each task's job, opened where needed."""
+        jobs = self._jobs
+        distinct, which = np.unique(job, return_inverse=True)
+        place = np.array([jobs.index.get(j, NO_ROW) for j in distinct.tolist()], np.int64)
+        new = np.flatnonzero(place == NO_ROW)
+        if len(new):
+            place[new] = jobs.reserve(len(new))
+            jobs.index.update(zip(distinct[new].tolist(), place[new].tolist(), strict=True))
+            first = np.full(len(distinct), np.iinfo(np.int64).max)
+            np.minimum.at(first, which, submitted)
+            jobs.epoch[place[new]] = first[new]
+            jobs.tasks[place[new]] = 0
+            jobs.node[place[new]] = self._add_nodes(len(new))
+            cost = self._policy.wait_price.cost * (self._quantum - first[new])
+            jobs.arc[place[new]] = self._add_arcs(
+                jobs.node[place[new]], np.full(len(new), self._sink), np.full(len(new), UNBOUNDED), cost
+            )
+        jobs.tasks[place] += np.bincount(which, minlength=len(distinct))
+        return place[which]
+
+    def _leave_jobs(self, job: Int64) -> None:
+        distinct, count = np.unique(job, return_counts=True)
+        place = np.array([self._jobs.index[j] for j in distinct.tolist()], np.int64)
+        self._jobs.tasks[place] -= count
+
+    def _close_empty_jobs(self) -> None:
+        jobs = self._jobs
+        empty = np.flatnonzero((jobs.node != NO_NODE) & (jobs.tasks == 0))
+        if len(empty) == 0:
+            return
+        self.solver.remove_nodes(jobs.node[empty])
+        jobs.node[empty] = NO_NODE
+        self.changes += len(empty)
+        gone = set(empty.tolist())
+        jobs.index = {job: place for job, place in jobs.index.items() if place not in gone}
+        jobs.free += empty[::-1].tolist()
+
+    def _price_waiting(self) -> None:
+        jobs = self._jobs
+        place = np.flatnonzero(jobs.node != NO_NODE)
+        cost = self._policy.wait_price.cost * (self._quantum - jobs.epoch[place])
+        self.solver.set_cost(jobs.arc[place], cost)
+
+    # --- machines and aggregators ------------------------------------------------------------------------------------------
+
+    def _set_room(self, load: MachineLoad, machine: Int64) -> None:
+        if len(machine) == 0:
+            return
+        if load.room.min() < 0:
+            raise PolicyError(f"{self._name}: machine {int(load.room.argmin())} has a negative capacity")
+        self._room = load.room.copy()
+        self.solver.set_capacity(self._machine_arc[machine], self._room[machine])
+        offsets, order = self._inner_of_machine
+        entry = order[ranges(offsets[machine], offsets[machine + 1] - offsets[machine])]
+        capacity = self._capacity_into_machines(entry, load)
+        differs = capacity != self.inner.capacity[entry]
+        self.inner.capacity[entry] = capacity
+        self.solver.set_capacity(self.inner.arc[entry[differs]], capacity[differs])
+        self.changes += len(machine) + int(np.count_nonzero(differs))
+
+    def _capacity_into_machines(self, entry: Int64, load: MachineLoad) -> Int64:
+        capacity = self._policy.machine_arc_capacity(self.inner.level[entry], self.inner.head[entry], load)
+        if len(capacity) and capacity.min() < 0:
+            worst = entry[capacity.argmin()]
+            raise PolicyError(
+                f"{self._name}: the arc from aggregator {self.inner.tail[worst]} to machine {self.inner.head[worst]} has capacity {capacity.min()}"
+            )
+        return capacity
+
+    def _open_aggregators(self, head: Int64, load: MachineLoad, stream: int) -> None:
+        """Bring into being the aggregators these heads name, and all they lead to."""
+        new: list[AggregatorArcs] = []
+        while True:
+            named = np.unique(to_aggregator(head[head < 0]))
+            named = named[self._aggregator_node[named] == NO_NODE]
+            if len(named) == 0:
+                break
+            self._aggregator_node[named] = self._add_nodes(len(named))
+            arcs = self._policy.aggregator_arcs(named, load)
+            self._check_heads(arcs.head, "an aggregator")
+            self._check_costs(arcs.cost, "out of an aggregator")
+            new.append(arcs)
+            head = arcs.head
+        if not new:
+            return
+        arcs = AggregatorArcs.join(new)
+        deal = Stream(stream).permutation(len(arcs.tail))
+        tail, head, cost, level = arcs.tail[deal], arcs.head[deal], arcs.cost[deal], arcs.level[deal]
+        old = self.inner
+        self.inner = InnerArcs(
+            tail=np.concatenate([old.tail, tail]),
+            head=np.concatenate([old.head, head]),
+            level=np.concatenate([old.level, level]),
+            arc=old.arc,
+            capacity=np.concatenate([old.capacity, np.full(len(tail), UNBOUNDED, np.int64)]),
+        )
+        into = len(old.tail) + np.flatnonzero(head >= 0)
+        self.inner.capacity[into] = self._capacity_into_machines(into, load)
+        arc = self._add_arcs(
+            self._node_of(to_aggregator(tail)), self._node_of(head), self.inner.capacity[len(old.tail) :], cost
+        )
+        self.inner = self.inner._replace(arc=np.concatenate([old.arc, arc]))
+        self._index_machines()
+
+    def _index_machines(self) -> None:
+        into = np.flatnonzero(self.inner.head >= 0)
+        order = into[np.argsort(self.inner.head[into], kind="stable")]
+        self._inner_of_machine = (np.searchsorted(self.inner.head[order], np.arange(self._machines + 1)), order)
+
+    def _node_of(self, head: Int64) -> Int64:
+        if len(self._aggregator_node) == 0:
+            return self._machine_node[head]
+        return np.where(
+            head >= 0, self._machine_node[np.maximum(head, 0)], self._aggregator_node[np.maximum(-1 - head, 0)]
+        )
+
+    # --- the solver's ids, and what a policy may not ask ---------------------------------------------------------------------
+
+    def _add_nodes(self, n: int, supply: int = 0) -> Int64:
+        self.changes += n
+        return self.solver.add_nodes(np.full(n, supply, np.int64))
+
+    def _add_arcs(self, tail: Int64, head: Int64, capacity: Int64, cost: Int64) -> Int64:
+        arc = self.solver.add_arcs(tail, head, capacity, cost)
+        self.changes += len(arc)
+        short = (int(arc.max()) + 1 if len(arc) else 0) - len(self._row_of_arc)
+        if short > 0:
+            more = max(short, len(self._row_of_arc))
+            self._row_of_arc = np.concatenate([self._row_of_arc, np.full(more, NO_ROW, np.int64)])
+            self._head_of_arc = np.concatenate([self._head_of_arc, np.zeros(more, np.int64)])
+        self._row_of_arc[arc] = NO_ROW  # ids are used again
+        return arc
+
+    def _check_heads(self, head: Int64, tail: str) -> None:
+        wrong = (head >= self._machines) | (head < -len(self._aggregator_node))
+        if np.any(wrong):
+            bad = int(head[wrong][0])
+            name = f"machine {bad}" if bad >= 0 else f"aggregator {-1 - bad}"
+            raise PolicyError(f"{self._name}: an arc from {tail} leads to {name}, which does not exist")
+
+    def _check_costs(self, cost: Int64, which: str) -> None:
+        wrong = np.abs(cost) > MAX_COST
+        if np.any(wrong):
+            raise PolicyError(
+                f"{self._name}: an arc {which} costs {int(cost[wrong][0])}; at most {MAX_COST} either way"
+            )

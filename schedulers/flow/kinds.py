@@ -1,0 +1,38 @@
+"""The kinds of flow scheduler: a policy each, their options, and their lines for the registry."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from schedulers.flow.policies.load_spreading import LoadSpreading
+from schedulers.flow.policies.policy import TimePrice
+from schedulers.flow.policies.quincy import Quincy
+from schedulers.flow.scheduler import FlowOptions, FlowScheduler
+from schedulers.interface import SchedulerEnvironment
+
+
+class QuincyOptions(FlowOptions):
+    """max_task_arcs: a preference set of more machines and racks than this gets an aggregator that its tasks share."""
+
+    max_task_arcs: int = Field(16, ge=0)
+
+
+class LoadSpreadingOptions(FlowOptions):
+    """step_cost: what each task already on a machine adds to the cost of the next. unscheduled_cost: of a task left waiting. levels: arcs to a
+    machine at most."""
+
+    step_cost: int = Field(100, ge=0, le=1_000_000)
+    unscheduled_cost: int = Field(1_000_000, ge=0, le=1_000_000_000)
+    levels: int = Field(32, ge=1)
+
+
+def build_quincy(options: QuincyOptions, environment: SchedulerEnvironment) -> FlowScheduler:
+    price = TimePrice(options.wait_cost, options.wait_quantum_us)
+    policy = Quincy(environment.cell, environment.catalog, options.max_task_arcs, price)
+    return FlowScheduler(policy, options, environment)
+
+
+def build_load_spreading(options: LoadSpreadingOptions, environment: SchedulerEnvironment) -> FlowScheduler:
+    price = TimePrice(options.wait_cost, options.wait_quantum_us)
+    policy = LoadSpreading(options.step_cost, options.unscheduled_cost, options.levels, price)
+    return FlowScheduler(policy, options, environment)

@@ -1,0 +1,115 @@
+"""What a policy decides: the arcs of the flow graph and their integer costs (Firmament section 3.3).
+
+Every graph has the same frame, kept by graph.FlowGraph; a policy fills in what is between tasks and machines:
+
+    task --cost 1 unit--> machine | aggregator        task_arcs
+    task --cost 1 unit--> U_j --waiting price--> sink  unscheduled_cost, wait_price; one U_j per job
+    aggregator --cost--> aggregator | machine          aggregator_arcs; capacity into machines: machine_arc_capacity
+    running task --cost--> its machine                 continuation_cost (only under preemption)
+    machine --0, as many tasks as fit--> sink
+
+The path from a task to the sink that the optimal flow takes is the task's fate; its cost is the sum along it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from shared_state.tasks import Int64, TaskBatch
+
+UNBOUNDED = 1 << 30  # a capacity no round reaches
+
+
+class PolicyError(ValueError):
+    """A policy asked for an impossible arc. The message names the policy and the arc."""
+
+
+def to_aggregator(aggregator: Int64 | int) -> Int64:
+    """The head of an arc that leads to these aggregators. (Heads >= 0 are machine rows.) Its own inverse."""
+    return -1 - np.asarray(aggregator, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskArcs:
+    """k unit arcs out of tasks. row: int64[k], which task of the batch asked about; head: int64[k], a machine row or to_aggregator(a);
+    cost: int64[k]."""
+
+    row: Int64
+    head: Int64
+    cost: Int64
+
+    @staticmethod
+    def join(parts: list[TaskArcs]) -> TaskArcs:
+        return TaskArcs(*(np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(TaskArcs)))
+
+
+@dataclass(frozen=True, slots=True)
+class AggregatorArcs:
+    """k arcs out of aggregators. tail: int64[k], aggregators; head: int64[k] as in TaskArcs; cost: int64[k]; level: int64[k], whatever
+    tells parallel arcs to one machine apart (see machine_arc_capacity). The costs are the arcs' own for good."""
+
+    tail: Int64
+    head: Int64
+    cost: Int64
+    level: Int64
+
+    @staticmethod
+    def join(parts: list[AggregatorArcs]) -> AggregatorArcs:
+        return AggregatorArcs(*(np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(AggregatorArcs)))
+
+
+@dataclass(frozen=True, slots=True)
+class MachineLoad:
+    """What the round's statistics pass found, int64[M] each, counted in tasks of typical size (units.py).
+
+    total: what an empty machine holds. used: what everybody's tasks take. room: what may flow through the machine: what is free, and under
+    preemption also what this scheduler's own running tasks take.
+    """
+
+    total: Int64
+    used: Int64
+    room: Int64
+
+
+@dataclass(frozen=True, slots=True)
+class TimePrice:
+    """`cost` per `quantum_us` begun, the same for all tasks (Quincy's 0.5 per second of waiting is 1 per 2 s)."""
+
+    cost: int
+    quantum_us: int
+
+
+class Policy(ABC):
+    """Deterministic, and without state that placements change: equal tasks and loads give equal arcs."""
+
+    wait_price = TimePrice(1, 1_000_000)  # how a task left waiting grows dearer
+    progress_price = TimePrice(1, 1_000_000)  # how letting a running task go on grows cheaper, which protects work done
+
+    @property
+    @abstractmethod
+    def aggregators(self) -> int:
+        """A: aggregators are numbered 0..A-1. One comes into being with its first task, and stays."""
+
+    @abstractmethod
+    def aggregator_arcs(self, aggregator: Int64, load: MachineLoad) -> AggregatorArcs:
+        """All arcs out of these aggregators (int64[k], each asked for once). They may lead on to other aggregators, without cycles."""
+
+    @abstractmethod
+    def task_arcs(self, tasks: TaskBatch) -> TaskArcs:
+        """Where tasks may go, except to stay waiting."""
+
+    @abstractmethod
+    def unscheduled_cost(self, tasks: TaskBatch) -> Int64:
+        """int64[n]: what leaving each task waiting costs, without the waiting price."""
+
+    def machine_arc_capacity(self, level: Int64, machine: Int64, load: MachineLoad) -> Int64:
+        """int64[k]: tasks that may take the aggregator arcs of these levels into these machines. Asked when a machine's load changes."""
+        return load.room[machine]
+
+    def continuation_cost(self, tasks: TaskBatch, machine: Int64) -> Int64:
+        """int64[n]: cost of letting tasks that just started on these machines go on there. Only asked under preemption. The default lets every
+        task stay unless a place or waiting costs less than nothing."""
+        return np.zeros(len(tasks), np.int64)

@@ -1,0 +1,230 @@
+"""Rounds of the flow scheduler: changes, prices, solve, extract, claims (Firmament sections 3.1 and 6.3, on a shared cell).
+
+It sees the cell as its rivals do: a view as of its last sync. Its claims may be rejected; a rejected task waits again, and
+the view shows the machine full, so the next round places it elsewhere. A round's cost follows what changed since the last.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter_ns
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
+
+from schedulers.flow.extraction import in_whole_gangs, place_singly, that_fit
+from schedulers.flow.graph import FlowGraph
+from schedulers.flow.policies.policy import MachineLoad, Policy
+from schedulers.flow.task_table import NO_ROW, Form, TaskState, TaskTable
+from schedulers.flow.units import TypicalRequest, fits_somewhere, units_in
+from schedulers.interface import ChangeKind, PendingReason, Plan, PlanContext, SchedulerEnvironment, TaskChanges
+from shared_state.tasks import Int64, TaskBatch
+from shared_state.view import ClusterView
+
+
+class FlowOptions(BaseModel):
+    """What all policies share.
+
+    wait_cost per wait_quantum_us: how the price of leaving a task waiting rises. preemption: running tasks stay in the graph, and may be
+    evicted for others or to be placed better; an evicted task starts over. certify_every: rounds between checks of the whole optimality certificate
+    (what a round touched is checked in that round). repairs: tasks per round that may be placed one at a time because the flow sent them
+    where they do not fit (several resources only).
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    wait_cost: int = Field(1, ge=0, le=1_000_000)
+    wait_quantum_us: int = Field(1_000_000, ge=1)
+    preemption: bool = False
+    certify_every: int = Field(64, ge=1)
+    repairs: int = Field(64, ge=0)
+
+
+class FlowScheduler:
+    """A schedulers.interface.Scheduler that retains pending tasks. Adopted tasks that it never was offered stay where they are: nobody
+    says what they ask for, and the view shows what they take. A gang is claimed when all its waiting tasks have a place; until then their places are not given
+    to others."""
+
+    def __init__(self, policy: Policy, options: FlowOptions, environment: SchedulerEnvironment) -> None:
+        self._policy = policy
+        self._options = options
+        self._cell = environment.cell
+        self._catalog = environment.catalog
+        dimensions = len(environment.cell.dimensions)
+        self.table = TaskTable(dimensions)
+        self.graph = FlowGraph(policy, environment.cell.machines, options.preemption)
+        self._typical = TypicalRequest(dimensions)
+        self._total = np.zeros(environment.cell.machines, np.int64)  # units an empty machine holds
+        self._limit = environment.cell.limit
+        self._partitions = len(environment.partition_offsets) - 1
+        self._rounds = 0
+
+    # --- what became of tasks ----------------------------------------------------------------------------------------------
+
+    def observe(self, changes: TaskChanges) -> None:
+        table = self.table
+        row = table.rows(changes.task)
+        known = row != NO_ROW
+        row = row[known]
+        match changes.kind:
+            case ChangeKind.REJECTED:
+                table.state[row[table.state[row] == TaskState.IN_FLIGHT]] = TaskState.WAITING
+            case ChangeKind.COMMITTED | ChangeKind.ADOPTED if self._options.preemption:
+                table.state[row] = TaskState.RUNNING
+                table.machine[row] = changes.machine[known]
+                table.allocation[row] = changes.allocation[known]
+                table.since_us[row] = changes.at_us
+            case _:  # it runs for good, or has ended; evicted and lost tasks are offered again
+                self._forget(np.unique(row))
+
+    def _forget(self, row: Int64) -> None:
+        self.graph.abandon(self.table, row)
+        self.table.drop(row)
+
+    # --- one round ---------------------------------------------------------------------------------------------------------
+
+    def plan(self, tasks: TaskBatch, view: ClusterView, context: PlanContext) -> Plan:
+        begin_ns = perf_counter_ns()
+        too_large = ~fits_somewhere(tasks.request, self._limit)
+        self._admit(tasks.take(~too_large))
+        self.graph.update(self.table, self._load(view), context.now_us, context.stream)
+        graph_ns = perf_counter_ns()
+        self.graph.solve(self.table)
+        self._certify()
+        solve_ns = perf_counter_ns()
+        row, machine, evict, figures = self._extract(view, context)
+        claims = self.table.batch(row)
+        pending, reason = self._pending(tasks, too_large, view.free, claims.request, machine)
+        extract_ns = perf_counter_ns()
+        work = self.graph.work
+        figures |= {
+            "tasks": self.graph.tasks,
+            "graph_us": (graph_ns - begin_ns) // 1000,
+            "solve_us": (solve_ns - graph_ns) // 1000,
+            "extract_us": (extract_ns - solve_ns) // 1000,
+            "arcs_scanned": work.scanned,
+            "nodes": self.graph.solver.num_nodes,
+            "arcs": self.graph.solver.num_arcs,
+        }
+        operations = work.scanned + work.settled + work.repaired + self.graph.changes + len(row)
+        return Plan(
+            task=claims.task,
+            machine=machine.astype(np.int32),
+            request=claims.request,
+            gang=claims.gang,
+            evict=evict,
+            pending=pending,
+            pending_reason=reason,
+            operations=operations,
+            partitions_scanned=self._partitions,
+            stats=figures,
+        )
+
+    def _admit(self, tasks: TaskBatch) -> None:
+        """Offered tasks wait. One that was known already was evicted or lost without our hearing, or is offered twice."""
+        row = self.table.rows(tasks.task)
+        known = row != NO_ROW
+        self.table.add(tasks.take(~known))
+        self.table.state[row[known]] = TaskState.WAITING
+
+    def _load(self, view: ClusterView) -> MachineLoad:
+        table = self.table
+        waiting = np.flatnonzero(table.state == TaskState.WAITING)
+        if self._typical.update(table.request[waiting]):
+            self._total = units_in(self._limit, self._typical.unit)
+        free = units_in(view.free, self._typical.unit)
+        room = free
+        if self._options.preemption:
+            own = table.machine[table.state == TaskState.RUNNING]
+            room = free + np.where(view.up, np.bincount(own, minlength=len(free)), 0)
+        return MachineLoad(self._total, np.maximum(self._total - free, 0), room)
+
+    def _certify(self) -> None:
+        self._rounds += 1
+        whole = self._rounds % self._options.certify_every == 0
+        if not self.graph.certified(whole):
+            raise RuntimeError(f"round {self._rounds}: the solver's flow fails its optimality certificate")
+
+    def _extract(self, view: ClusterView, context: PlanContext) -> tuple[Int64, Int64, Int64, dict[str, int]]:
+        """The claims (row, machine: int64[k]), allocations to evict, and figures for the report. Moves the tasks' states on."""
+        table, graph = self.table, self.graph
+        waiting = np.flatnonzero(table.form == Form.WAITING)
+        head = graph.destination(table, waiting)
+        sent = head != FlowGraph.UNSCHEDULED
+        row, machine = waiting[sent], head[sent]
+        moved = moved_to = np.zeros(0, np.int64)
+        if self._options.preemption:
+            running = np.flatnonzero(table.form == Form.RUNNING)
+            moved = running[table.hop[running] != table.continuation[running]]
+            moved_to = graph.destination(table, moved)
+        on = moved_to != FlowGraph.UNSCHEDULED
+        found = graph.trace(np.concatenate([machine, moved_to[on]]))
+        machine, moved_to[on] = found[: len(row)], found[len(row) :]
+        moved, moved_to = moved[moved_to != table.machine[moved]], moved_to[moved_to != table.machine[moved]]
+        preempted = moved[moved_to == FlowGraph.UNSCHEDULED]
+        migrated = moved[moved_to != FlowGraph.UNSCHEDULED]
+
+        free = view.free
+        if len(moved):
+            free = free.copy()
+            np.add.at(free, table.machine[moved], table.request[moved])
+        fits = that_fit(table.batch(row), machine, free)
+        misfit = row[~fits]
+        row, machine = row[fits], machine[fits]
+        repaired = 0
+        if len(misfit):
+            row, machine, repaired = self._repair(row, machine, misfit, free, context.stream)
+        whole = in_whole_gangs(table.gang[row], table.gang[waiting])
+        held_back = len(row) - int(np.count_nonzero(whole))
+        row, machine = row[whole], machine[whole]
+
+        preempted = self._needed(preempted, view.free, row, machine)
+        evicted = np.concatenate([migrated, preempted])
+        table.state[evicted] = TaskState.EVICTING
+        table.state[row] = TaskState.IN_FLIGHT
+        figures = {
+            "placed": len(row),
+            "migrated": len(migrated),
+            "preempted": len(preempted),
+            "misfits": len(misfit),
+            "repaired": repaired,
+            "held_back": held_back,
+        }
+        return row, machine, table.allocation[evicted], figures
+
+    def _repair(self, row: Int64, machine: Int64, misfit: Int64, free: Int64, stream: int) -> tuple[Int64, Int64, int]:
+        """The claims with those added that could be placed singly, and how many."""
+        misfit = misfit[np.argsort(self.table.task[misfit])][: self._options.repairs]
+        left = free.copy()
+        np.subtract.at(left, machine, self.table.request[row])
+        chosen = place_singly(self.table.batch(misfit), left, self._catalog, self._cell.rack, stream)
+        found = chosen >= 0
+        return (
+            np.concatenate([row, misfit[found]]),
+            np.concatenate([machine, chosen[found]]),
+            int(np.count_nonzero(found)),
+        )
+
+    def _needed(self, victim: Int64, free: Int64, row: Int64, machine: Int64) -> Int64:
+        """Of the running tasks the flow would rather have waiting, those whose place a claim needs."""
+        if len(victim) == 0:
+            return victim
+        demand = np.zeros_like(free)
+        np.add.at(demand, machine, self.table.request[row])
+        short = np.any((demand > free) & (demand > 0), axis=1)
+        return victim[short[self.table.machine[victim]]]
+
+    def _pending(
+        self, tasks: TaskBatch, too_large: NDArray[np.bool_], free: Int64, request: Int64, machine: Int64
+    ) -> tuple[Int64, NDArray[np.int8]]:
+        """Which tasks of this call wait, and why; request, machine: what was claimed."""
+        waits = too_large.copy()
+        waits[~too_large] = self.table.state[self.table.rows(tasks.task[~too_large])] == TaskState.WAITING
+        left_over = np.flatnonzero(waits)
+        reason = np.full(len(left_over), PendingReason.NO_ROOM, np.int8)
+        if len(left_over):
+            left = free.copy()
+            np.subtract.at(left, machine, request)
+            reason[fits_somewhere(tasks.request[left_over], left)] = PendingReason.PRICED_OUT
+            reason[too_large[left_over]] = PendingReason.TOO_LARGE
+        return tasks.task[left_over], reason

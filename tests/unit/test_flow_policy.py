@@ -1,0 +1,96 @@
+"""A user's policy in 30 lines, and what a policy is not allowed to ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from schedulers.flow.policies.policy import AggregatorArcs, MachineLoad, Policy, PolicyError, TaskArcs, to_aggregator
+from schedulers.flow.scheduler import FlowOptions, FlowScheduler
+from schedulers.interface import SchedulerEnvironment
+from shared_state.partition import Partitioning
+from shared_state.tasks import CellSpec, Int64, PreferenceCatalog, TaskBatch
+from tests.flow_world import FlowWorld, slot_cell, tasks_of
+
+
+class ServicesFirst(Policy):
+    """
+    T --0--> X --machine row--> M    low rows first
+    T --100, services 1000--> U_j
+    """
+
+    aggregators = 1
+
+    def aggregator_arcs(self, aggregator: Int64, load: MachineLoad) -> AggregatorArcs:
+        machine = np.arange(len(load.room))
+        return AggregatorArcs(np.zeros_like(machine), machine, machine, np.zeros_like(machine))
+
+    def task_arcs(self, tasks: TaskBatch) -> TaskArcs:
+        row = np.arange(len(tasks))
+        return TaskArcs(row, np.full(len(row), to_aggregator(0)), np.zeros_like(row))
+
+    def unscheduled_cost(self, tasks: TaskBatch) -> Int64:
+        return np.where(tasks.task_class == 1, 1000, 100)
+
+
+def world_with(policy: Policy) -> FlowWorld:
+    spec: CellSpec = slot_cell(machines=6, slots=1, rack_size=3)
+    offsets = Partitioning.by_topology(spec, 1).offsets
+    environment = SchedulerEnvironment("flow", spec, offsets, PreferenceCatalog.empty())
+    return FlowWorld(spec, FlowScheduler(policy, FlowOptions(certify_every=1), environment))
+
+
+def test_a_policy_of_thirty_lines_schedules() -> None:
+    world = world_with(ServicesFirst())
+    tasks = tasks_of(np.arange(9))
+    tasks.task_class[4:] = 1
+    world.offer(tasks)
+    first = world.plan()
+    assert set(range(4, 9)) < set(first.task.tolist())
+    world.commit(first)
+    world.finish(world.running(0)[:3])
+    world.offer(tasks_of(np.arange(20, 21)))
+    freed = sorted(world.view.free[:, 0].nonzero()[0].tolist())
+    second = world.plan()
+    assert sorted(second.machine.tolist()) == freed[: len(second.task)]
+    assert len(second.task) == 3
+
+
+class _Negative(ServicesFirst):
+    def machine_arc_capacity(self, level: Int64, machine: Int64, load: MachineLoad) -> Int64:
+        return np.full(len(machine), -1)
+
+
+class _Nowhere(ServicesFirst):
+    def task_arcs(self, tasks: TaskBatch) -> TaskArcs:
+        row = np.arange(len(tasks))
+        return TaskArcs(row, np.full(len(row), 6), row)
+
+
+class _NoSuchAggregator(ServicesFirst):
+    def task_arcs(self, tasks: TaskBatch) -> TaskArcs:
+        row = np.arange(len(tasks))
+        return TaskArcs(row, np.full(len(row), to_aggregator(5)), row)
+
+
+class _Priceless(ServicesFirst):
+    def unscheduled_cost(self, tasks: TaskBatch) -> Int64:
+        return np.full(len(tasks), 1 << 60)
+
+
+@pytest.mark.parametrize(
+    ("policy", "says"),
+    [
+        (_Negative, "_Negative: the arc from aggregator 0 to machine . has capacity -1"),
+        (_Nowhere, "_Nowhere: an arc from a task leads to machine 6, which does not exist"),
+        (_NoSuchAggregator, "_NoSuchAggregator: an arc from a task leads to aggregator 5"),
+        (_Priceless, "_Priceless: an arc out of a task costs 1152921504606846976"),
+    ],
+)
+def test_bad_policies_are_refused_by_name_and_arc(policy: Callable[[], Policy], says: str) -> None:
+    world = world_with(policy())
+    world.offer(tasks_of(np.arange(2)))
+    with pytest.raises(PolicyError, match=says):
+        world.plan()

@@ -1,0 +1,342 @@
+"""Rounds of the flow scheduler on a true cell. FlowWorld.plan checks certificate, OR-tools' cost and fit in every round."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from schedulers.flow.kinds import LoadSpreadingOptions, QuincyOptions, build_load_spreading, build_quincy
+from schedulers.flow.scheduler import FlowScheduler
+from schedulers.interface import ChangeKind, PendingReason, Plan, SchedulerEnvironment
+from shared_state.partition import Partitioning
+from shared_state.tasks import CellSpec, PreferenceCatalog
+from tests.flow_world import FLOW, FlowWorld, catalog_of, cell_of, slot_cell, tasks_of
+
+EVERY_ROUND = {"certify_every": 1}
+LOCAL = {"machine": {0: 1}, "rack": {0: 5}, "elsewhere": 10, "unscheduled": 50}
+
+
+def environment(spec: CellSpec, catalog: PreferenceCatalog | None = None) -> SchedulerEnvironment:
+    offsets = Partitioning.by_topology(spec, 1).offsets
+    return SchedulerEnvironment("flow", spec, offsets, catalog or PreferenceCatalog.empty())
+
+
+def quincy(spec: CellSpec, catalog: PreferenceCatalog | None = None, **options: object) -> FlowScheduler:
+    return build_quincy(QuincyOptions(**{**EVERY_ROUND, **options}), environment(spec, catalog))
+
+
+def spreading(spec: CellSpec, **options: object) -> FlowScheduler:
+    return build_load_spreading(LoadSpreadingOptions(**{**EVERY_ROUND, **options}), environment(spec))
+
+
+def placed(plan: Plan) -> dict[int, int]:
+    return dict(zip(plan.task.tolist(), plan.machine.tolist(), strict=True))
+
+
+def test_preferences_are_filled_cheapest_first() -> None:
+    spec = slot_cell(machines=4, slots=1, rack_size=2)
+    world = FlowWorld(spec, quincy(spec, catalog_of([LOCAL])))
+    world.offer(tasks_of(np.arange(3), preference=1))
+    plan = world.plan()
+    machines = sorted(placed(plan).values())
+    assert machines[:2] == [0, 1]  # the preferred one, its rack, then anywhere
+    assert machines[2] in (2, 3)
+    assert len(plan.pending) == 0
+
+
+def test_tasks_without_preference_are_placed_at_once() -> None:
+    spec = slot_cell(machines=2, slots=2, rack_size=2)
+    world = FlowWorld(spec, quincy(spec))
+    world.offer(tasks_of(np.arange(5)))
+    plan = world.plan()
+    assert len(plan.task) == 4
+    assert plan.pending_reason.tolist() == [PendingReason.NO_ROOM]
+
+
+def test_retained_tasks_are_placed_without_being_offered_again() -> None:
+    spec = slot_cell(machines=1, slots=1, rack_size=1)
+    world = FlowWorld(spec, quincy(spec))
+    world.offer(tasks_of(np.arange(2)))
+    first = world.plan()
+    world.commit(first)
+    world.sync()
+    assert len(world.plan().task) == 0
+    world.finish(world.running(FLOW))
+    second = world.plan()
+    assert sorted([*first.task, *second.task]) == [0, 1]
+
+
+def test_waiting_is_worth_more_than_a_bad_place_until_its_price_has_risen() -> None:
+    spec = slot_cell(machines=2, slots=1, rack_size=1)
+    catalog = catalog_of([{"machine": {0: 0}, "elsewhere": 10, "unscheduled": 4}])
+    world = FlowWorld(spec, quincy(spec, catalog))
+    world.offer(tasks_of(np.arange(2), preference=1))
+    plan = world.plan()
+    assert list(placed(plan).values()) == [0]
+    assert plan.pending_reason.tolist() == [PendingReason.PRICED_OUT]
+    world.commit(plan)
+    waited_s = 0
+    while not len((plan := world.plan()).task) and waited_s < 20:
+        waited_s += 1
+        world.now_us += 1_000_000
+    assert list(placed(plan).values()) == [1]
+    assert waited_s == 6  # 4 + 1 + waited exceeds 10; at 5 it is a tie, and nothing moves
+
+
+def test_rejected_claims_are_planned_elsewhere() -> None:
+    spec = slot_cell(machines=3, slots=1, rack_size=3)
+    catalog = catalog_of([{"machine": {0: 0, 1: 3}, "elsewhere": 9, "unscheduled": 50}])
+    world = FlowWorld(spec, quincy(spec, catalog))
+    world.offer(tasks_of(np.arange(1), preference=1))
+    world.rival_claims([0], first_task=100)
+    first = world.plan()
+    assert placed(first) == {0: 0}
+    assert not world.commit(first).accepted.any()
+    second = world.plan()  # before any sync: the claim it lost still covers the machine
+    assert placed(second) == {0: 1}
+    assert world.commit(second).accepted.all()
+    world.sync()
+    assert len(world.plan().task) == 0
+
+
+def test_downed_machines_take_nothing_and_returned_ones_do() -> None:
+    spec = slot_cell(machines=2, slots=2, rack_size=1)
+    world = FlowWorld(spec, quincy(spec))
+    world.cell.set_machines(np.array([0], np.int32), np.array([False]), 0)
+    world.sync()
+    world.offer(tasks_of(np.arange(4)))
+    plan = world.plan()
+    assert list(placed(plan).values()) == [1, 1]
+    world.commit(plan)
+    world.cell.set_machines(np.array([0], np.int32), np.array([True]), 0)
+    world.sync()
+    assert list(placed(world.plan()).values()) == [0, 0]
+
+
+def test_a_task_that_ends_while_waiting_is_forgotten() -> None:
+    spec = slot_cell(machines=1, slots=1, rack_size=1)
+    world = FlowWorld(spec, quincy(spec))
+    world.offer(tasks_of(np.arange(2)))
+    waiting = world.plan().pending
+    world.tell(ChangeKind.FINISHED, waiting, np.array([-1]), np.array([-1]))
+    world.tell(ChangeKind.FINISHED, np.array([77]), np.array([0]), np.array([5]))  # never heard of
+    world.plan()
+    assert world.scheduler.graph.tasks == 0
+
+
+def test_too_large_tasks_are_reported_once_and_dropped() -> None:
+    spec = cell_of(np.array([[4, 100], [8, 10]], np.int64))
+    world = FlowWorld(spec, quincy(spec))
+    request = np.array([[4, 100], [8, 100], [9, 1]], np.int64)
+    world.offer(tasks_of(np.arange(3), request=request))
+    plan = world.plan()
+    assert placed(plan) == {0: 0}
+    assert plan.pending.tolist() == [1, 2]
+    assert plan.pending_reason.tolist() == [PendingReason.TOO_LARGE] * 2
+    assert world.scheduler.graph.tasks == 1
+
+
+def test_nothing_but_too_large_tasks_is_no_trouble() -> None:
+    spec = slot_cell(machines=2, slots=1, rack_size=1)
+    world = FlowWorld(spec, quincy(spec))
+    world.offer(tasks_of(np.arange(2), request=np.full((2, 1), 9, np.int64)))
+    assert world.plan().pending.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("preemption", [False, True])
+def test_a_waiting_task_that_turns_out_to_run_is_not_claimed_again(preemption: bool) -> None:
+    spec = slot_cell(machines=1, slots=2, rack_size=1)
+    world = FlowWorld(spec, quincy(spec, preemption=preemption))
+    world.rival_claims([0, 0], first_task=100)
+    world.sync()
+    world.offer(tasks_of(np.arange(1)))
+    assert world.plan().pending.tolist() == [0]
+    held = world.running(1)
+    world.tell(ChangeKind.ADOPTED, np.array([0, 55]), np.array([0, 0]), held)
+    world.finish(held[1:])
+    world.sync()
+    assert len(world.plan().task) == 0
+
+
+def test_requests_of_several_dimensions_fit_and_misfits_are_placed_singly() -> None:
+    spec = cell_of(np.array([[10, 10], [10, 10], [100, 100]], np.int64))
+    catalog = catalog_of([{"machine": {0: 0}, "elsewhere": 5, "unscheduled": 1000}])
+    request = np.array([[2, 2]] * 4 + [[9, 9]], np.int64)
+    world = FlowWorld(spec, quincy(spec, catalog))
+    world.offer(tasks_of(np.arange(5), request=request, preference=1))
+    plan = world.plan()
+    assert len(plan.task) == 5
+    assert plan.stats["misfits"] > 0
+    assert plan.stats["repaired"] == plan.stats["misfits"]
+
+
+def test_gangs_are_claimed_whole_or_not_at_all() -> None:
+    spec = slot_cell(machines=4, slots=1, rack_size=4)
+    world = FlowWorld(spec, quincy(spec))
+    world.rival_claims([0, 1], first_task=100)
+    world.sync()
+    world.offer(tasks_of(np.arange(3), gang=7))
+    plan = world.plan()
+    assert len(plan.task) == 0
+    assert sorted(plan.pending.tolist()) == [0, 1, 2]
+    assert plan.stats["held_back"] == 2
+    world.finish(world.running(1)[:1])
+    world.sync()
+    plan = world.plan()
+    assert sorted(plan.task.tolist()) == [0, 1, 2]
+    assert plan.gang.tolist() == [7, 7, 7]
+
+
+def test_load_spreading_levels_the_tasks_of_everybody() -> None:
+    spec = slot_cell(machines=5, slots=4, rack_size=5)
+    world = FlowWorld(spec, spreading(spec))
+    world.rival_claims([0, 0, 0, 1], first_task=100)
+    world.sync()
+    for first, n, expected in ((0, 4, [3, 2, 1, 1, 1]), (4, 5, [3, 3, 2, 2, 3]), (9, 7, [4, 4, 4, 4, 4])):
+        world.offer(tasks_of(np.arange(first, first + n)))
+        plan = world.plan()
+        assert len(plan.task) == n
+        world.commit(plan)
+        world.sync()
+        assert sorted(world.cell.used[:, 0]) == sorted(expected)
+
+
+def test_load_spreading_with_fewer_levels_than_slots_still_fills_every_machine() -> None:
+    spec = slot_cell(machines=3, slots=10, rack_size=3)
+    world = FlowWorld(spec, spreading(spec, levels=4))
+    world.offer(tasks_of(np.arange(15)))
+    world.commit(world.plan())
+    world.sync()
+    assert world.cell.used[:, 0].max() <= 6  # level to within one arc's three units
+    world.offer(tasks_of(np.arange(15, 32)))
+    world.commit(world.plan())
+    assert world.cell.used[:, 0].tolist() == [10, 10, 10]
+
+
+def test_without_preemption_running_tasks_stay() -> None:
+    spec = slot_cell(machines=1, slots=1, rack_size=1)
+    catalog = catalog_of([{"elsewhere": 10, "unscheduled": 20}, {"elsewhere": 10, "unscheduled": 2000}])
+    world = FlowWorld(spec, quincy(spec, catalog))
+    world.offer(tasks_of(np.arange(1), preference=1))
+    world.commit(world.plan())
+    world.offer(tasks_of(np.array([1]), preference=2))
+    plan = world.plan()
+    assert len(plan.task) == len(plan.evict) == 0
+
+
+def test_preemption_weighs_the_work_done_against_who_waits() -> None:
+    spec = slot_cell(machines=1, slots=1, rack_size=1)
+    # Going on costs 9 - seconds done, waiting 21 + seconds waited: a rival at 51 - 10 beats it by 29.
+    catalog = catalog_of([{"elsewhere": 10, "unscheduled": 20}, {"elsewhere": 10, "unscheduled": 50}])
+    for worked_s, evicts in ((0, True), (25, True), (35, False)):
+        world = FlowWorld(spec, quincy(spec, catalog, preemption=True, wait_cost=0))
+        world.offer(tasks_of(np.arange(1), preference=1))
+        world.commit(world.plan())
+        victim = world.running(FLOW)
+        world.now_us += worked_s * 1_000_000
+        world.offer(tasks_of(np.array([1]), preference=2))
+        plan = world.plan()
+        assert plan.evict.tolist() == (victim.tolist() if evicts else [])
+        assert plan.task.tolist() == ([1] if evicts else [])
+        if evicts:
+            assert world.commit(plan).accepted.all()
+            assert world.cell.used[0, 0] == 1
+
+
+def test_migration_moves_a_task_to_a_better_machine_that_came_free() -> None:
+    spec = slot_cell(machines=2, slots=1, rack_size=1)
+    catalog = catalog_of([{"machine": {0: 0}, "elsewhere": 10, "unscheduled": 50}])
+    world = FlowWorld(spec, quincy(spec, catalog, preemption=True))
+    world.rival_claims([0], first_task=100)
+    world.sync()
+    task = tasks_of(np.arange(1), preference=1)
+    world.offer(task)
+    world.commit(world.plan())
+    assert len(world.plan().evict) == 0
+    world.finish(world.running(1))
+    world.sync()
+    plan = world.plan()
+    assert plan.evict.tolist() == world.running(FLOW).tolist()
+    world.commit(plan)
+    world.sync()
+    world.offer(task)
+    assert placed(world.plan()) == {0: 0}
+
+
+def test_a_large_preference_set_is_one_aggregator_and_costs_the_same() -> None:
+    spec = slot_cell(machines=40, slots=1, rack_size=10)
+    sets = [{"machine": {m: m % 7 for m in range(0, 30, 2)}, "rack": {1: 8}, "elsewhere": 20, "unscheduled": 100}]
+    costs, arcs = [], []
+    for limit in (0, 100):
+        world = FlowWorld(spec, quincy(spec, catalog_of(sets), max_task_arcs=limit))
+        world.offer(tasks_of(np.arange(35), preference=1))
+        world.plan()
+        costs.append(world.scheduler.graph.solver.cost)
+        arcs.append(world.scheduler.graph.solver.num_arcs)
+    assert costs[0] == costs[1]
+    assert arcs[0] < arcs[1] / 3
+
+
+def test_equal_inputs_give_equal_plans() -> None:
+    def history() -> list[tuple[list[int], list[int], int]]:
+        spec = slot_cell(machines=30, slots=2, rack_size=6)
+        world = FlowWorld(spec, quincy(spec, catalog_of([LOCAL, LOCAL])), partitions=3)
+        said = []
+        for r in range(6):
+            world.offer(
+                tasks_of(np.arange(15 * r, 15 * r + 15), job=r, preference=np.arange(15) % 3, submit_us=world.now_us)
+            )
+            world.rival_claims([r, r + 5], first_task=1000 + 10 * r)
+            plan = world.plan()
+            said.append((plan.task.tolist(), plan.machine.tolist(), plan.operations))
+            world.commit(plan)
+            world.finish(world.running(FLOW)[::5])
+            world.sync()
+            world.now_us += 700_000
+        return said
+
+    assert history() == history()
+
+
+def test_schedulers_with_other_streams_choose_other_machines_among_equals() -> None:
+    spec = slot_cell(machines=200, slots=1, rack_size=20)
+    chosen = []
+    for rounds in (0, 1000):  # FlowWorld derives the decision's stream from its count of rounds
+        world = FlowWorld(spec, quincy(spec))
+        world.rounds = rounds
+        world.offer(tasks_of(np.arange(20)))
+        chosen.append(set(world.plan().machine.tolist()))
+    assert len(chosen[0] & chosen[1]) < 10
+
+
+def test_a_task_that_came_and_went_costs_nothing() -> None:
+    spec = slot_cell(machines=4, slots=1, rack_size=4)
+    world = FlowWorld(spec, quincy(spec))
+    world.offer(tasks_of(np.arange(1)))
+    plan = world.plan()
+    world.tell(ChangeKind.REJECTED, plan.task, plan.machine, np.array([-1]))
+    world.plan()
+    assert world.scheduler.graph.changes == 0  # still the same node, waiting
+
+
+@pytest.mark.parametrize("field", [{"wait_cost": -1}, {"wait_quantum_us": 0}, {"certify_every": 0}, {"colour": "blue"}])
+def test_bad_options_are_refused(field: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        QuincyOptions(**field)
+
+
+def test_waiting_price_steps_are_the_only_cost_changes_of_a_quiet_round() -> None:
+    spec = slot_cell(machines=1, slots=1, rack_size=1)
+    world = FlowWorld(spec, quincy(spec, wait_cost=3))
+    world.rival_claims([0], first_task=100)
+    world.sync()
+    world.offer(tasks_of(np.arange(4), job=np.array([0, 0, 1, 1])))
+    costs = []
+    for _ in range(4):
+        world.plan()
+        costs.append(world.scheduler.graph.solver.cost)
+        world.now_us += 1_000_000
+    assert [b - a for a, b in pairwise(costs)] == [4 * 3] * 3

@@ -16,6 +16,7 @@ from shared_state.errors import AgoraError
 from shared_state.transaction import CommitMode, CommitResult, ConflictCheck, PartitionDelta, Transaction
 
 _ARRAY = 0
+_ALIGNMENT = 8  # of an array's data within its extension: native code takes no misaligned arrays
 # Codes are part of the log's format: append, never reorder.
 _CLASSES: tuple[type, ...] = (
     events.TimerFired,
@@ -43,7 +44,8 @@ _FIELDS = {cls: tuple(field.name for field in fields(cls)) for cls in _CLASSES}
 
 def _default(value: Any) -> Any:
     if isinstance(value, np.ndarray):
-        return msgpack.ExtType(_ARRAY, msgpack.packb((value.dtype.str, value.shape)) + value.tobytes())
+        head = msgpack.packb((value.dtype.str, value.shape))
+        return msgpack.ExtType(_ARRAY, head + bytes(-len(head) % _ALIGNMENT) + value.tobytes())
     if isinstance(value, np.integer):
         return int(value)
     cls = type(value)
@@ -58,7 +60,8 @@ def _decode_extension(code: int, data: bytes) -> Any:
         unpacker = msgpack.Unpacker()
         unpacker.feed(data)
         dtype, shape = unpacker.unpack()
-        return np.frombuffer(data, np.dtype(dtype), offset=unpacker.tell()).reshape(shape)
+        head = unpacker.tell()
+        return np.frombuffer(data, np.dtype(dtype), offset=head + -head % _ALIGNMENT).reshape(shape)
     if not 1 <= code <= len(_CLASSES):
         raise AgoraError(f"unknown event code {code}: written by a newer version?")
     cls = _CLASSES[code - 1]

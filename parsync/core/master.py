@@ -91,7 +91,8 @@ class MasterCore:
 
     def _start(self, now_us: int, event: Started) -> list[Effect]:
         self._epoch = event.epoch
-        effects: list[Effect] = [SetTimer(now_us + self._sample_us, Timer.SAMPLE, 1)]
+        following = now_us // self._sample_us + 1
+        effects: list[Effect] = [SetTimer(following * self._sample_us, Timer.SAMPLE, following)]
         task, machine, owner = self._initial
         if event.epoch == 0 and len(task):
             allocation = self.cell.load(task, machine, self._table.request[task], owner)
@@ -168,5 +169,6 @@ class MasterCore:
         used_permille = int(self.cell.used[:, 0].sum()) * 1000 // max(1, self._capacity)
         self._records.add("cell", 1, now_us, self._running, int(np.count_nonzero(self.cell.up)), used_permille)
         effects: list[Effect] = [*self._records.flush()]
-        effects.append(SetTimer((key + 1) * self._sample_us, Timer.SAMPLE, key + 1))
+        following = max(key + 1, now_us // self._sample_us + 1)
+        effects.append(SetTimer(following * self._sample_us, Timer.SAMPLE, following))
         return effects

@@ -1,4 +1,7 @@
-"""The actors of a live run: plain classes around the loops, turned into Ray actors by cluster.py."""
+"""The actors of a live run: plain classes around the loops, turned into Ray actors by cluster.py.
+
+handle: of the run's Assembly, see cluster.share.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +18,16 @@ import numpy as np
 from parsync.core.events import ARRIVALS, COORDINATOR, MASTER, WORKERS, Participant, TasksSubmitted
 from parsync.core.metrics import RunMetrics
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.live.agent_log import AgentLog
 from parsync.runtime.live.cell import CELL_LOG, CellService, CellStage, hosts_of
 from parsync.runtime.live.clock import LiveClock
+from parsync.runtime.live.cluster import shared
 from parsync.runtime.live.courier import Courier, Mailbox
+from parsync.runtime.live.handled_log import HandledLog
 from parsync.runtime.live.loop import HostLoop, LoopThread, SourceLoop, Ticks, run_turns
 from parsync.runtime.live.monitor import Monitor, Overview, Report
 from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, SOURCE, WORKER_POOL, HostPlan, Recorder, RunPlan
 from parsync.runtime.live.ports import CellPort, HostLine, Reporter
-from parsync.runtime.live.stage import Stage, ignore_handled
+from parsync.runtime.live.stage import Stage, ignore_handled, ignore_record
 from parsync.runtime.live.steps import StepClient, Unavailable
 
 REPORT_US = 500_000
@@ -109,14 +113,15 @@ class Actor:
 class SchedulerHost(Actor):
     """Hosts several scheduler agents: one step to the cell per tick for all of them."""
 
-    def __init__(self, plan: RunPlan, assembly: Assembly, host: HostPlan, cell: Any, coordinator: Any) -> None:
+    def __init__(self, plan: RunPlan, handle: Any, host: HostPlan, cell: Any, coordinator: Any) -> None:
+        assembly: Assembly = shared(handle)
         names = {agent: assembly.arm.agent_name(agent) for agent in host.agents}
         super().__init__(host.name, cell, coordinator, names)
         self._names = tuple(names.values())
         self._host = host
         self._recorder = Recorder(plan, f"{host.name}-{self.epoch}")
         self._log = (
-            AgentLog(Path(plan.journal_dir) / f"{host.name}-{self.epoch}.journal", plan.fsync)
+            HandledLog(Path(plan.journal_dir) / f"{host.name}-{self.epoch}.journal", plan.fsync)
             if plan.log_agents
             else None
         )
@@ -175,7 +180,8 @@ class SchedulerHost(Actor):
 class WorkerHost(Actor):
     """Hosts the worker pool; its timers are looked at once per tick."""
 
-    def __init__(self, plan: RunPlan, assembly: Assembly, cell: Any, coordinator: Any) -> None:
+    def __init__(self, plan: RunPlan, handle: Any, cell: Any, coordinator: Any) -> None:
+        assembly: Assembly = shared(handle)
         super().__init__(WORKER_POOL, cell, coordinator, {})
         self._recorder = Recorder(plan, self.name)
         self._workers = assembly.workers()
@@ -203,9 +209,8 @@ class WorkerHost(Actor):
 class WorkloadSource(Actor):
     """Hosts the arrivals: pushes submissions to the scheduler hosts once per tick."""
 
-    def __init__(
-        self, plan: RunPlan, assembly: Assembly, cell: Any, coordinator: Any, hosts: dict[int, Any]
-    ) -> None:
+    def __init__(self, plan: RunPlan, handle: Any, cell: Any, coordinator: Any, hosts: dict[int, Any]) -> None:
+        assembly: Assembly = shared(handle)
         super().__init__(SOURCE, cell, coordinator, {})
         self._plan = plan
         self._recorder = Recorder(plan, self.name)
@@ -247,16 +252,118 @@ class WorkloadSource(Actor):
         return Report(self._clock.now_us(), self.epoch, waiting, settled, None, error, epochs)
 
 
-class CoordinatorActor(Actor):
-    """Hosts the coordinator: load phases, and what is known of everyone."""
+class CoordinatorHost:
+    """Hosts the coordinator (load phases) and what is known of everyone."""
 
-    def __init__(self, plan: RunPlan, assembly: Assembly, cell: Any, hosts: dict[int, Any]) -> None:
-        super().__init__(COORDINATOR_NAME, cell, None, {})
+    TICK_US = 100_000
+
+    def __init__(self, plan: RunPlan, handle: Any) -> None:
+        assembly: Assembly = shared(handle)
+        self.epoch = time.time_ns() // 1000
+        self._clock = LiveClock()
         self._coordinator = assembly.coordinator()
-        self._hosts = hosts
         self._monitor = Monitor({host.host: host.name for host in plan.hosts}, SOURCE, (CELL, WORKER_POOL))
-        self._recorder = Recorder(plan, self.name)
-        self._stage = Stage({COORDINATOR: self._coordinator}, self._clock, self._recorder)
-        self._steps = StepClient(COORDINATOR, self.epoch, self._cell.step)
-        self._begin()
-"""
+        self._stage = Stage({COORDINATOR: self._coordinator}, self._clock, ignore_record)
+        self._hosts: list[Any] = []
+        self._steps: StepClient | None = None
+        self._thread: LoopThread | None = None
+
+    def __repr__(self) -> str:
+        return f"CoordinatorHost(phase {self._coordinator.phase})"
+
+    def ready(self) -> int:
+        """The process id, once the actor is built."""
+        return os.getpid()
+
+    def attach(self, cell: Any, hosts: list[Any], origin_ns: int) -> None:
+        """The run begins at origin_ns."""
+        self._clock.begin(origin_ns)
+        self._hosts = hosts
+        self._steps = StepClient(COORDINATOR, self.epoch, CellPort(cell).step)
+        self._stage.start()
+        self._thread = LoopThread(COORDINATOR_NAME, self._live)
+
+    def report(self, name: str, report: Report) -> None:
+        """From every actor, now and then."""
+        self._monitor.report(name, report)
+
+    def overview(self) -> Overview:
+        """The run at a glance."""
+        return self._monitor.overview(self._clock.now_us(), self._coordinator.phase)
+
+    def finish(self) -> None:
+        """End the loop."""
+        if self._thread is not None:
+            self._thread.stop(JOIN_S)
+
+    def _live(self, stopping: threading.Event, wake: threading.Event) -> None:
+        run_turns(self._turn, stopping, wake)
+
+    def _turn(self) -> int:
+        assert self._steps is not None
+        self._stage.advance()
+        sends = self._stage.take_outgoing(0)
+        for_master = [send.event for send in sends if send.to == MASTER]
+        if for_master:
+            self._steps.step(for_master)
+            for event in for_master:
+                for host in self._hosts:
+                    host.notify.remote(event)
+        return self.TICK_US
+
+
+class CellHost:
+    """Hosts the master. Killed, it comes back with everything it had acknowledged, from its log."""
+
+    def __init__(self, plan: RunPlan, handle: Any, coordinator: Any) -> None:
+        assembly: Assembly = shared(handle)
+        self._clock = LiveClock()
+        self._recorder = Recorder(plan, CELL)
+        self._reporter = Reporter(coordinator, CELL, {})
+        self._last_report_us = LiveClock.BEFORE_US
+        agents_of = {host.host: host.agents for host in plan.hosts}
+        tasks = len(assembly.workload.tasks)
+        stage = CellStage(assembly.master(), hosts_of(agents_of), tasks, self._recorder)
+        self._service = CellService(stage, Path(plan.journal_dir) / CELL_LOG, plan.fsync)
+        if self._service.origin_ns is not None:
+            self._clock.begin(self._service.origin_ns)
+            self._service.begin_life(self._clock.now_us())
+
+    def __repr__(self) -> str:
+        return f"CellHost(life {self._service.stage.epoch}, {self._service.recovered_steps} steps recovered)"
+
+    def ready(self) -> int:
+        """The process id, once the actor is built."""
+        return os.getpid()
+
+    def start(self, origin_ns: int) -> None:
+        """Time 0 of the run."""
+        self._clock.begin(origin_ns)
+        self._service.start(origin_ns)
+
+    def origin_ns(self) -> int | None:
+        """When time 0 is; None before start()."""
+        return self._service.origin_ns
+
+    def step(self, request: bytes) -> bytes:
+        """One host's step, exactly once."""
+        now_us = self._clock.now_us()
+        reply = self._service.step(request, now_us)
+        if now_us - self._last_report_us >= REPORT_US:
+            self._last_report_us = now_us
+            epoch = self._service.stage.epoch
+            self._reporter(Report(now_us, epoch, 0, True, self._recorder.snapshot(now_us, ())))
+        return reply
+
+    def never_placed(self) -> tuple[int, bytes]:
+        """(tasks, packed bits): those that hold no place and never held one."""
+        mask = self._service.stage.never_placed()
+        return len(mask), np.packbits(mask).tobytes()
+
+    def finish(self) -> Finished:
+        """Hand over; no step may follow."""
+        for record in self._service.stage.master.finish(self._clock.now_us()):
+            self._recorder(record)
+        self._service.close()
+        self._recorder.close()
+        return Finished(self._recorder.metrics, np.zeros(0, np.int64), 0, self._service.recovered_steps, None)

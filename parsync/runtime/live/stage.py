@@ -32,6 +32,10 @@ def ignore_handled(address: int, at_us: int, event: Event, effects: list[Effect]
     """The listener of a stage that keeps no log."""
 
 
+def ignore_record(record: Record) -> None:
+    """The listener of a stage whose participants measure nothing."""
+
+
 class Stage:
     """Drives the participants of one actor. deliver() may be called from another thread than the rest.
 

@@ -1,0 +1,98 @@
+"""Starting and finding Ray, and making actors of the plain classes."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+from pathlib import Path
+from typing import Any
+
+import ray
+from ray.exceptions import RayError
+
+from shared_state.errors import AgoraError
+
+_LOCAL_ADDRESSES = ("auto", "local", "localhost", "127.0.0.1")
+
+
+def connect(address: str | None, object_store_mb: int, dashboard: bool) -> None:
+    """Start an embedded Ray, or attach to the cluster at `address`; nothing if this process is connected already.
+
+    Raises AgoraError for an address nobody answers at, and for a cluster of another Ray or Python version.
+    """
+    if ray.is_initialized():
+        return
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_worker_niceness", "0")
+    common: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
+    if address is None:
+        try:
+            ray.init(
+                address="local",
+                include_dashboard=dashboard,
+                object_store_memory=object_store_mb << 20,
+                **common,
+            )
+        except (RayError, RuntimeError, ValueError, OSError) as error:
+            raise AgoraError(f"Ray does not start: {_first_line(error)}") from error
+        return
+    if not _is_local(address):
+        common["runtime_env"] = {"working_dir": str(Path(__file__).parents[3]), "excludes": ["build", ".venv", ".git"]}
+    try:
+        ray.init(address=address, **common)
+    except (RayError, RuntimeError, ValueError, OSError) as error:  # ConnectionError is an OSError
+        raise AgoraError(f"--address {address}: cannot attach: {_first_line(error)}") from error
+
+
+def disconnect() -> None:
+    """Shut an embedded Ray down, or leave the cluster."""
+    ray.shutdown()
+
+
+def _is_local(address: str) -> bool:
+    return address.rsplit(":", 1)[0] in _LOCAL_ADDRESSES
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+class Troupe:
+    """The actors of one run: named, in a namespace of its own, restarted where their part can be taken up again."""
+
+    def __init__(self, namespace: str) -> None:
+        self.namespace = namespace
+        self._handles: dict[str, Any] = {}
+
+    def create(self, name: str, cls: type, restarts: bool, spread: bool, *args: Any) -> Any:
+        """An actor of a plain class. restarts: after a crash it is built again from the same arguments; calls are never repeated by Ray."""
+        options: dict[str, Any] = {
+            "name": name,
+            "namespace": self.namespace,
+            "num_cpus": 0,
+            "max_restarts": -1 if restarts else 0,
+            "max_task_retries": 0,
+        }
+        if spread:
+            options["scheduling_strategy"] = "SPREAD"
+        handle = ray.remote(**options)(cls).remote(*args)
+        self._handles[name] = handle
+        return handle
+
+    def dismiss(self) -> None:
+        """End every actor."""
+        for handle in self._handles.values():
+            with contextlib.suppress(RayError):
+                ray.kill(handle, no_restart=True)
+
+
+def share(value: Any) -> Any:
+    """Put a value into the object store once: a handle for shared(). Whoever shares keeps the handle for as long as actors may be built from it."""
+    return [ray.put(value)]
+
+
+def shared(handle: Any) -> Any:
+    """The value, its arrays read-only and without a copy. (The handle hides the reference from Ray, which would resolve it and warn of restarts.)"""
+    return ray.get(handle[0])

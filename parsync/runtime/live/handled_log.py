@@ -1,0 +1,52 @@
+"""The log of a scheduler host's agents: every event handled, in order, and a digest of what it led to.
+
+A frame is (address, at_us, event, digest) with the event in its log form: a sync reply is kept as (epoch, ((partition, from, to), ...)) only, because a
+replay of the cell's log makes the payload anew. The digest leaves out the measurements of solver rounds, which are wall time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from parsync.core.codec import encode, log_frame
+from parsync.core.events import Effect, Event, Record, Send, SetTimer
+from shared_state.journal import JournalWriter
+
+DIGEST_BYTES = 8
+_WALL_TIME_TABLES = ("rounds",)
+
+
+def effects_digest(effects: list[Effect]) -> bytes:
+    """blake2b-64 over the effects in order."""
+    digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+    for effect in effects:
+        if isinstance(effect, Send):
+            digest.update(encode((effect.to, effect.event)))
+        elif isinstance(effect, SetTimer):
+            digest.update(encode((effect.at_us, int(effect.timer), effect.key)))
+        elif isinstance(effect, Record):
+            if effect.table not in _WALL_TIME_TABLES:
+                digest.update(encode((effect.table, tuple(effect.columns.values()))))
+        else:
+            digest.update(encode(effect.decision))
+    return digest.digest()
+
+
+class HandledLog:
+    """Appends frames; flush() once per tick."""
+
+    def __init__(self, path: Path, fsync: bool) -> None:
+        self._writer = JournalWriter(path, sync=fsync)
+
+    def handled(self, address: int, at_us: int, event: Event, effects: list[Effect]) -> None:
+        """Log one event."""
+        self._writer.append(encode((log_frame(address, at_us, event), effects_digest(effects))))
+
+    def flush(self) -> None:
+        """Hand the frames to the file."""
+        self._writer.flush()
+
+    def close(self) -> None:
+        """The log is complete."""
+        self._writer.close()

@@ -1,0 +1,190 @@
+"""Runs one arm on Ray, from its assembly to its merged measurements."""
+
+from __future__ import annotations
+
+import pickle
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parsync.core.metrics import RunMetrics
+from parsync.core.workload import Workload
+from parsync.runtime.assembly import ArmSpec, Assembly
+from parsync.runtime.live.actors import CellHost, CoordinatorHost, Finished, SchedulerHost, WorkerHost, WorkloadSource
+from parsync.runtime.live.cell import CELL_LOG
+from parsync.runtime.live.cluster import Troupe, connect, share
+from parsync.runtime.live.monitor import Overview
+from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, SOURCE, WORKER_POOL, LiveOptions, plan_run
+from parsync.runtime.live.ports import answer
+from parsync.runtime.live.steps import ActorLost, Unavailable
+from shared_state.errors import AgoraError
+
+ASSEMBLY_FILE = "assembly.pickle"
+START_S = 120.0
+LEAD_NS = 300_000_000  # between the decision to begin and time 0
+POLL_S = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class LiveOutcome:
+    """ended_us: run time of the end. drained: every task was committed or given up by then; waiting: tasks that were not (-1 unknown).
+
+    partial: interrupted, or an actor was lost for good; `notes` say what happened. metrics: all actors' merged. tick_us: a host's step interval: a
+    scheduling delay holds about one tick (half of one until the submission is seen and half until the claim leaves, at an even load).
+    round_trip_us: int64[steps], measured step round trips. repeats: steps sent again. recovered_steps: steps a restarted cell took from its log.
+    resubmitted: tasks submitted again to restarted hosts. lives: of each actor.
+    """
+
+    ended_us: int
+    drained: bool
+    waiting: int
+    partial: bool
+    notes: tuple[str, ...]
+    metrics: RunMetrics
+    journal_dir: Path
+    records_dir: Path | None
+    tick_us: int
+    round_trip_us: np.ndarray
+    repeats: int
+    recovered_steps: int
+    resubmitted: int
+    lives: dict[str, int]
+
+
+def run_live(
+    arm: ArmSpec,
+    workload: Workload,
+    options: LiveOptions,
+    drain_us: int,
+    make_metrics: Callable[[], RunMetrics],
+    on_overview: Callable[[Overview], None],
+) -> LiveOutcome:
+    """Run until every task is committed, at most drain_us past the workload's end; the actors are gone afterwards, Ray stays.
+
+    on_overview: a few times a second. make_metrics: each actor's accumulators; it must survive pickling. Ctrl-C ends the run early, with what it has.
+    Raises AgoraError if Ray cannot be reached, or journal_dir holds another run's log.
+    """
+    if (options.journal_dir / CELL_LOG).exists():
+        raise AgoraError(f"{options.journal_dir / CELL_LOG}: exists; every run needs a directory of its own")
+    options.journal_dir.mkdir(parents=True, exist_ok=True)
+    if options.records_dir is not None:
+        options.records_dir.mkdir(parents=True, exist_ok=True)
+    connect(options.address, options.object_store_mb, options.hold)
+    assembly = Assembly.of(arm, workload)
+    with (options.journal_dir / ASSEMBLY_FILE).open("wb") as file:
+        pickle.dump(assembly, file, protocol=5)
+    troupe = Troupe(f"agora-{uuid.uuid4().hex[:12]}")
+    try:
+        return _Performance(troupe, assembly, options, make_metrics).run(drain_us, on_overview)
+    finally:
+        troupe.dismiss()
+
+
+class _Performance:
+    """One run's actors, from first to last."""
+
+    def __init__(
+        self, troupe: Troupe, assembly: Assembly, options: LiveOptions, make_metrics: Callable[[], RunMetrics]
+    ) -> None:
+        plan = plan_run(troupe.namespace, assembly, options, make_metrics)
+        self._options = options
+        self._end_us = assembly.workload.end_us
+        self._make_metrics = make_metrics
+        self._shared = shared = share(assembly)  # restarted actors are built from it
+        create = troupe.create
+        self._coordinator = create(COORDINATOR_NAME, CoordinatorHost, False, False, plan, shared)
+        self._cell = create(CELL, CellHost, True, False, plan, shared, self._coordinator)
+        self._hosts = {
+            host.host: create(host.name, SchedulerHost, True, True, plan, shared, host, self._cell, self._coordinator)
+            for host in plan.hosts
+        }
+        self._workers = create(WORKER_POOL, WorkerHost, False, False, plan, shared, self._cell, self._coordinator)
+        self._source = create(
+            SOURCE, WorkloadSource, False, False, plan, shared, self._cell, self._coordinator, self._hosts
+        )
+        self._notes: list[str] = []
+
+    def run(self, drain_us: int, on_overview: Callable[[Overview], None]) -> LiveOutcome:
+        self._start()
+        overview = Overview(0, -1, None, -1, False, (), (), {})
+        partial = False
+        try:
+            while True:
+                time.sleep(POLL_S)
+                overview = answer(self._coordinator.overview.remote())
+                on_overview(overview)
+                if overview.errors:
+                    self._notes += overview.errors
+                    partial = True
+                    break
+                if overview.at_us >= self._end_us and (overview.quiet or overview.at_us >= self._end_us + drain_us):
+                    break
+        except KeyboardInterrupt:
+            self._notes.append("interrupted")
+            partial = True
+        except Unavailable as error:
+            self._notes.append(f"{COORDINATOR_NAME}: {error}")
+            partial = True
+        return self._finish(overview, partial)
+
+    def _start(self) -> None:
+        everyone = [self._coordinator, self._cell, *self._hosts.values(), self._workers, self._source]
+        try:
+            answer([actor.ready.remote() for actor in everyone], START_S)
+        except Unavailable as error:
+            raise ActorLost(f"an actor does not start within {START_S:g} s: {error}") from error
+        origin_ns = time.time_ns() + LEAD_NS
+        answer(self._cell.start.remote(origin_ns))
+        answer(self._coordinator.attach.remote(self._cell, list(self._hosts.values()), origin_ns))
+
+    def _finish(self, overview: Overview, partial: bool) -> LiveOutcome:
+        """Source first, cell last: whoever still speaks has somebody to speak to."""
+        metrics = self._make_metrics()
+        round_trip_us: list[np.ndarray] = []
+        repeats = recovered = resubmitted = 0
+        last = (self._source, *self._hosts.values(), self._workers, self._cell)
+        for actor in last:
+            finished = self._finish_one(actor)
+            if finished is None:
+                partial = True
+                continue
+            metrics.merge(finished.metrics)
+            round_trip_us.append(finished.round_trip_us)
+            repeats += finished.repeats
+            if actor is self._source:
+                resubmitted = finished.recovered
+            if actor is self._cell:
+                recovered = finished.recovered
+            if finished.error is not None:
+                partial = True
+                self._notes.append(finished.error)
+        self._finish_one(self._coordinator)
+        return LiveOutcome(
+            ended_us=overview.at_us,
+            drained=overview.quiet,
+            waiting=overview.waiting,
+            partial=partial,
+            notes=tuple(dict.fromkeys(self._notes)),
+            metrics=metrics,
+            journal_dir=self._options.journal_dir,
+            records_dir=self._options.records_dir,
+            tick_us=self._options.tick_us,
+            round_trip_us=np.concatenate(round_trip_us) if round_trip_us else np.zeros(0, np.int64),
+            repeats=repeats,
+            recovered_steps=recovered,
+            resubmitted=resubmitted,
+            lives=dict(overview.lives),
+        )
+
+    def _finish_one(self, actor: Any) -> Finished | None:
+        try:
+            finished: Finished | None = answer(actor.finish.remote(), 60.0)
+        except Unavailable as error:
+            self._notes.append(str(error))
+            return None
+        return finished

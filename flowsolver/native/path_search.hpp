@@ -79,6 +79,11 @@ class PathSearch {
     bool operator<(const Waiting& other) const { return distance > other.distance; }  // a min-heap
   };
 
+  // Whether a target is no zero-rc step away.
+  static bool at_hand(const Node<Value>& node) {
+    if (kForward ? node.imbalance < 0 : node.imbalance > 0) return true;
+    return (kForward ? node.root_residual > 0 : node.root_flow > 0) && node.root_cost == node.price;
+  }
   void restart(Graph& graph);
   bool label(Graph& graph, NodeId v, std::int64_t distance, std::uint32_t parent);
   bool test_target(const Graph& graph, const Node<Value>& node, NodeId v, std::int64_t distance);
@@ -169,7 +174,7 @@ void PathSearch<Value, kForward>::run_down_chain(Graph& graph, NodeId v, std::in
 template <class Value, bool kForward>
 inline void PathSearch<Value, kForward>::enqueue(const Node<Value>& node, NodeId v) {
   if (node.distance == current_) {
-    ties_.push(v, kForward ? node.hops : 0);
+    ties_.push(v, node.hops[kForward]);
   } else {
     heap_.push_back({node.distance, v});
     std::push_heap(heap_.begin(), heap_.end());
@@ -185,12 +190,7 @@ inline void PathSearch<Value, kForward>::scan_edge(Graph& graph, std::uint32_t i
   const Node<Value>& head = graph.nodes[edge.to];
   const std::int64_t step = edge.cost + head.price;
   const std::int64_t distance = kForward ? base + step : base - step;
-  if constexpr (kForward) {
-    if (distance == current_) {
-      const bool room = head.root_residual > 0 || head.imbalance < 0;
-      hops = std::min<unsigned>(hops, room ? 0 : head.hops);
-    }
-  }
+  if (distance == current_) hops = std::min<unsigned>(hops, at_hand(head) ? 0 : head.hops[kForward]);
   if (distance >= bound_) return;
   if (label(graph, edge.to, distance, index)) enqueue(head, edge.to);
   if constexpr (kForward) {
@@ -220,7 +220,7 @@ void PathSearch<Value, kForward>::scan(Graph& graph, NodeId u, Stats& stats) {
     for (index = begin; index < start && bound_ > current_; ++index) scan_edge(graph, index, base, hops);
     stats.scanned += index - begin;
   }
-  if constexpr (kForward) node.hops = static_cast<std::uint8_t>(hops + 1);
+  node.hops[kForward] = static_cast<std::uint8_t>(hops + 1);
 }
 
 template <class Value, bool kForward>

@@ -43,7 +43,7 @@ struct alignas(64) Node {
   Value root_residual = 0;          // the arc to the root: room left, flow, cost
   Value root_flow = 0;
   Value root_cost = 0;
-  std::uint8_t hops = 0;            // learned number of zero-rc steps to somewhere with room
+  std::uint8_t hops[2] = {0, 0};    // learned number of zero-rc steps to a target: backward, forward
   bool settled = false;
   std::uint8_t flags = 0;
 };

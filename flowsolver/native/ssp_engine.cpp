@@ -4,6 +4,7 @@
 #include <array>
 
 #include "path_search.hpp"
+#include "price_estimate.hpp"
 #include "price_repair.hpp"
 #include "residual_graph.hpp"
 
@@ -51,6 +52,7 @@ class Engine final : public SspEngine, private FlowMover<Value> {
   static constexpr int kFarSearches = 8;
   static constexpr std::size_t kFewLeft = 4;
 
+  void start_from_estimate(const Network& network);
   template <bool kForward>
   Status drain(std::vector<NodeId>& sources, const std::atomic<bool>& cancel, Stats& stats);
   template <bool kForward>
@@ -95,6 +97,7 @@ Engine<Value>::Engine(const EngineStart& start)
     if (network.supply[v] != 0) shift_imbalance(v, network.supply[v]);
   }
   graph_.nodes[start.root].price = 0;
+  if (cold) start_from_estimate(network);
   for (ArcId a = 0; a < network.num_arcs(); ++a) {
     if (!start.alive.empty() && start.alive[a] == 0) continue;
     if (!start.flow.empty() && start.flow[a] != 0) {
@@ -102,8 +105,8 @@ Engine<Value>::Engine(const EngineStart& start)
       shift_imbalance(network.head[a], start.flow[a]);
       cost_ += static_cast<__int128>(network.cost[a]) * start.flow[a];
     }
-    // From zero prices only a negative cost breaks the invariant (and sources, which get the price of their best arc).
-    if (!cold || network.cost[a] < 0) {
+    // From equal prices only a negative cost breaks the invariant (sources get the price of their best arc below).
+    if (!cold || network.cost[a] < 0 || graph_.nodes[network.tail[a]].price != graph_.nodes[network.head[a]].price) {
       dirty_.push_back(a);
       tail_of_dirty_.push_back(network.tail[a]);
     }
@@ -116,6 +119,12 @@ Engine<Value>::Engine(const EngineStart& start)
       }
     }
   }
+}
+
+template <class Value>
+void Engine<Value>::start_from_estimate(const Network& network) {
+  const PriceEstimate estimate = estimate_price(network, graph_.root());
+  for (NodeId v : estimate.nodes) graph_.nodes[v].price = estimate.price;
 }
 
 template <class Value>
@@ -226,7 +235,7 @@ bool Engine<Value>::point_at(NodeId v, NodeId& from) {
     if (graph_.is_forward(edge) || edge.reverse_residual == 0 || (above.flags & kInterior) == 0) continue;
     if (edge.cost - node.price + above.price != 0) continue;
     above.current = graph_.position[edge.id ^ 1];
-    above.hops = static_cast<std::uint8_t>(std::min<unsigned>(node.hops + 1U, HopStacks::kLevels - 1));
+    above.hops[true] = static_cast<std::uint8_t>(std::min<unsigned>(node.hops[true] + 1U, HopStacks::kLevels - 1));
     from = edge.to;
     return true;
   }
@@ -239,7 +248,7 @@ void Engine<Value>::advertise_deficits() {
   constexpr std::uint32_t kDegreeLimit = 4096;
   for (NodeId v : unbalanced_) {
     if (!pending<false>(v)) continue;
-    graph_.nodes[v].hops = 0;
+    graph_.nodes[v].hops[true] = 0;
     for (int level = 0; level < kLevelsUp && graph_.nodes[v].degree <= kDegreeLimit; ++level) {
       if (!point_at(v, v)) break;
     }

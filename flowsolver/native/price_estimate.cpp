@@ -1,0 +1,73 @@
+#include "price_estimate.hpp"
+
+#include <algorithm>
+
+namespace flowsolver {
+
+namespace {
+
+struct Worth {
+  std::int64_t price;
+  std::int64_t supply;
+};
+
+// The price at which sources worth more than it fill `room`.
+std::int64_t clearing_price(std::vector<Worth>& worths, std::int64_t room) {
+  std::sort(worths.begin(), worths.end(), [](const Worth& a, const Worth& b) { return a.price > b.price; });
+  for (const Worth& worth : worths) {
+    if (worth.supply >= room) return std::max<std::int64_t>(0, worth.price);
+    room -= worth.supply;
+  }
+  return 0;
+}
+
+}  // namespace
+
+PriceEstimate estimate_price(const Network& network, NodeId root) {
+  const std::size_t n = network.num_nodes(), m = network.num_arcs();
+  std::vector<std::int64_t> to_root(n, 0), in(n, 0);
+  std::vector<std::uint8_t> is_source(n, 0), from_others(n, 0);
+  for (ArcId a = 0; a < m; ++a) {
+    in[network.head[a]] += network.capacity[a];
+    if (network.head[a] == root) to_root[network.tail[a]] += network.capacity[a];
+  }
+  std::int64_t supply = 0;
+  for (NodeId v = 0; v < n; ++v) {
+    is_source[v] = network.supply[v] > 0 && in[v] == 0;
+    if (is_source[v]) supply += network.supply[v];
+  }
+  for (ArcId a = 0; a < m; ++a) from_others[network.head[a]] |= !is_source[network.tail[a]];
+  const auto is_way_around = [&](NodeId v) { return to_root[v] >= in[v] && in[v] > 0 && !from_others[v]; };
+  std::int64_t room = 0;
+  for (NodeId v = 0; v < n; ++v) {
+    if (!is_source[v] && !is_way_around(v)) room += to_root[v];
+  }
+  if (supply <= room) return {};
+
+  std::vector<std::int64_t> around(n, kInfinity), inside(n, kInfinity);
+  for (ArcId a = 0; a < m; ++a) {
+    const NodeId u = network.tail[a], v = network.head[a];
+    if (!is_source[u] || network.capacity[a] == 0) continue;
+    std::int64_t& best = v == root || is_way_around(v) ? around[u] : inside[u];
+    best = std::min(best, network.cost[a]);
+  }
+  std::vector<Worth> worths;
+  for (NodeId v = 0; v < n; ++v) {
+    if (!is_source[v] || inside[v] == kInfinity) continue;
+    if (around[v] == kInfinity) {
+      room -= network.supply[v];  // comes in at any price
+    } else {
+      worths.push_back({around[v] - inside[v], network.supply[v]});
+    }
+  }
+  PriceEstimate estimate;
+  if (room <= 0) return estimate;
+  estimate.price = clearing_price(worths, room);
+  if (estimate.price == 0) return estimate;
+  for (NodeId v = 0; v < n; ++v) {
+    if (!is_source[v] && v != root && !is_way_around(v)) estimate.nodes.push_back(v);
+  }
+  return estimate;
+}
+
+}  // namespace flowsolver

@@ -36,10 +36,10 @@ class Terrain {
     bool scored() const { return scored_; }
     // Would it fit some machine of the cell if that were empty?
     bool fits_some_machine(const int64_t* request) const;
-    // The sum over dimensions of free as a share of the cell's largest machine, in units of 2^-32: room to compare rows by.
+    // The sum over dimensions of free as a share of the cell's largest machine, in units of 2^-56: room to compare rows by.
     int64_t normalised(const int64_t* free) const {
         int64_t sum = 0;
-        for (size_t r = 0; r < dimensions_; ++r) sum += static_cast<int64_t>(static_cast<Int128>(free[r]) * scale_[r] >> 28);
+        for (size_t r = 0; r < dimensions_; ++r) sum += static_cast<int64_t>(static_cast<Int128>(free[r]) * scale_[r] >> 4);
         return sum;
     }
 

@@ -1,0 +1,78 @@
+"""How long a decision takes: a value, so that a fast placer still saturates as the scheduler it stands for would (DESIGN.md section 1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class DecisionClock(Protocol):
+    """Turns one round of deciding into a duration. Everything in integers; durations round up to whole microseconds."""
+
+    def duration_us(self, tasks: int, partitions_scanned: int, operations: int, elapsed_ns: int) -> int:
+        """The duration of a round over `tasks` tasks, whose plan looked at partitions_scanned partitions (summed over tasks), counted
+        `operations` elementary steps and was computed in elapsed_ns of wall time."""
+        ...
+
+    def tasks_within(self, window_us: int, partitions_per_task: int) -> int | None:
+        """How many tasks' decisions begin within window_us when each looks at partitions_per_task partitions, at least one; None if that
+        cannot be told before deciding."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Modelled:
+    """t_job + t_task * tasks + t_partition * partitions scanned (Omega section 4; ParSync section 6.2: quality-first checks every partition).
+
+    job_us: per round; task_ns: per task; partition_ns: per partition looked at. ValueError for a negative time.
+    """
+
+    job_us: int
+    task_ns: int
+    partition_ns: int
+
+    def __post_init__(self) -> None:
+        for name in ("job_us", "task_ns", "partition_ns"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name}: expected 0 or more, got {getattr(self, name)}")
+
+    def duration_us(self, tasks: int, partitions_scanned: int, operations: int, elapsed_ns: int) -> int:
+        return self.job_us + _to_us(self.task_ns * tasks + self.partition_ns * partitions_scanned)
+
+    def tasks_within(self, window_us: int, partitions_per_task: int) -> int | None:
+        per_task_ns = self.task_ns + self.partition_ns * partitions_per_task
+        if per_task_ns == 0:
+            return None
+        return max(1, -(-(window_us - self.job_us) * 1000 // per_task_ns))
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Operations at a calibrated cost each: deterministic, yet it grows with the work. ValueError unless ns_per_operation > 0."""
+
+    ns_per_operation: int
+
+    def __post_init__(self) -> None:
+        if self.ns_per_operation <= 0:
+            raise ValueError(f"ns_per_operation: expected more than 0, got {self.ns_per_operation}")
+
+    def duration_us(self, tasks: int, partitions_scanned: int, operations: int, elapsed_ns: int) -> int:
+        return _to_us(self.ns_per_operation * operations)
+
+    def tasks_within(self, window_us: int, partitions_per_task: int) -> int | None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Wall time. Under the virtual runtime runs with it do not repeat, and results say so."""
+
+    def duration_us(self, tasks: int, partitions_scanned: int, operations: int, elapsed_ns: int) -> int:
+        return _to_us(elapsed_ns)
+
+    def tasks_within(self, window_us: int, partitions_per_task: int) -> int | None:
+        return None
+
+
+def _to_us(ns: int) -> int:
+    return -(-ns // 1000)

@@ -1,0 +1,91 @@
+"""What the greedy kinds share: one native kernel (native/placer.hpp), no memory between plans, no evictions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+
+from schedulers import _native
+from schedulers.decision_time import Modelled
+from schedulers.interface import Plan, PlanContext, SchedulerEnvironment, TaskChanges
+from schedulers.objective import native_catalog
+from shared_state.tasks import Int32, Int64, TaskBatch
+from shared_state.view import ClusterView
+
+# ParSync section 4.3: 0.25 ms per task.
+DECISION = Modelled(job_us=0, task_ns=250_000, partition_ns=0)
+
+_NO_EVICTIONS: Int64 = np.zeros(0, np.int64)
+_NO_EVICTIONS.flags.writeable = False
+
+
+class PlacementKind(IntEnum):
+    """Which row of a pool a task gets (values as in native/placer.hpp)."""
+
+    RANDOM = 0
+    RANDOMIZED_FIRST_FIT = 1
+    FIRST_FIT = 2
+    BEST_FIT = 3
+    LOAD_SPREADING = 4
+    WEIGHTED_SAMPLING = 5
+
+
+class NoOptions(BaseModel):
+    """The greedy kinds have no options of their own: strategy, retries and decision time are the agent's."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class GreedyScheduler:
+    """Places each task of a batch, in order, on the machine that ranking and kind prefer in the view as the tasks before it left it.
+
+    Tasks of a gang are placed together or not at all; if one of them fits no machine of the cell, all of them are TOO_LARGE.
+    """
+
+    def __init__(self, kind: PlacementKind, environment: SchedulerEnvironment) -> None:
+        self._kind = int(kind)
+        self._catalog = native_catalog(environment.catalog, environment.cell)
+
+    def plan(self, tasks: TaskBatch, view: ClusterView, context: PlanContext) -> Plan:
+        machine: Int32
+        reason: NDArray[np.int8]
+        machine, reason, operations, partitions_scanned = _native.place(
+            view,
+            self._catalog,
+            tasks.request,
+            tasks.preference,
+            tasks.gang,
+            context.partition_order,
+            int(context.ranking),
+            self._kind,
+            context.stream,
+        )
+        placed = machine >= 0
+        waiting = ~placed
+        return Plan(
+            task=tasks.task[placed],
+            machine=machine[placed],
+            request=tasks.request[placed],
+            gang=tasks.gang[placed],
+            evict=_NO_EVICTIONS,
+            pending=tasks.task[waiting],
+            pending_reason=reason[waiting],
+            operations=operations,
+            partitions_scanned=partitions_scanned,
+        )
+
+    def observe(self, changes: TaskChanges) -> None:
+        """Nothing to learn: every plan starts from the view."""
+
+
+def builder(kind: PlacementKind) -> Callable[[NoOptions, SchedulerEnvironment], GreedyScheduler]:
+    """What a greedy kind's SchedulerSpec builds its schedulers with."""
+
+    def build(options: NoOptions, environment: SchedulerEnvironment) -> GreedyScheduler:
+        return GreedyScheduler(kind, environment)
+
+    return build

@@ -1,0 +1,100 @@
+"""Every kind of scheduler by name: ours, and those of packages with an entry point in the group `agora.schedulers`.
+
+A new kind is one file with a SPEC and one line: in BUILT_IN below, or in another package's metadata,
+
+    [project.entry-points."agora.schedulers"]
+    my_kind = "my_package.my_module:SPEC"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import entry_points
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from schedulers.decision_time import DecisionClock
+from schedulers.interface import Scheduler, SchedulerEnvironment
+from shared_state.errors import AgoraError
+
+ENTRY_POINTS = "agora.schedulers"
+
+BUILT_IN: Mapping[str, str] = MappingProxyType(
+    {
+        "best_fit": "schedulers.greedy.best_fit:SPEC",
+        "firmament": "schedulers.flow.kinds:FIRMAMENT",
+        "first_fit": "schedulers.greedy.first_fit:SPEC",
+        "flow_load_spreading": "schedulers.flow.kinds:LOAD_SPREADING",
+        "load_spreading": "schedulers.greedy.load_spreading:SPEC",
+        "quincy": "schedulers.flow.kinds:QUINCY",
+        "random": "schedulers.greedy.random:SPEC",
+        "randomized_first_fit": "schedulers.greedy.randomized_first_fit:SPEC",
+        "weighted_sampling": "schedulers.greedy.weighted_sampling:SPEC",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerSpec:
+    """A kind of scheduler.
+
+    options: a pydantic model that forbids unknown fields. build: makes a scheduler from validated options. retains_pending: the scheduler
+    remembers the tasks it left waiting and may claim them in later plans; otherwise its agent offers them again. default_decision: the clock that
+    stands for its decision time where a run states none, deterministic.
+    """
+
+    kind: str
+    options: type[BaseModel]
+    build: Callable[[Any, SchedulerEnvironment], Scheduler]
+    retains_pending: bool
+    default_decision: DecisionClock
+
+    def parse_options(self, options: Mapping[str, Any]) -> BaseModel:
+        """The options, validated. AgoraError naming the first that is unknown or wrong."""
+        try:
+            return self.options.model_validate(dict(options))
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            name = ".".join(str(part) for part in first["loc"])
+            if first["type"] == "extra_forbidden":
+                known = ", ".join(sorted(self.options.model_fields)) or "none"
+                raise AgoraError(
+                    f"scheduler kind {self.kind!r} has no option {name!r}; its options: {known}"
+                ) from error
+            raise AgoraError(f"scheduler kind {self.kind!r}, option {name!r}: {first['msg']}") from error
+
+
+def kinds() -> tuple[str, ...]:
+    """The names of all kinds, ascending."""
+    return tuple(sorted(_locations()))
+
+
+def get(kind: str) -> SchedulerSpec:
+    """The spec of a kind. AgoraError if there is none, or if its entry point does not lead to a SchedulerSpec of that name."""
+    locations = _locations()
+    if kind not in locations:
+        raise AgoraError(f"unknown scheduler kind {kind!r}; known: {', '.join(sorted(locations))}")
+    location = locations[kind]
+    module, _, attribute = location.partition(":")
+    try:
+        spec = getattr(import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise AgoraError(f"scheduler kind {kind!r}: cannot load {location}: {error}") from error
+    if not isinstance(spec, SchedulerSpec) or spec.kind != kind:
+        raise AgoraError(f"scheduler kind {kind!r}: {location} is not a SchedulerSpec of that kind")
+    return spec
+
+
+def _locations() -> dict[str, str]:
+    """Kind -> "module:attribute". AgoraError if two packages claim one name."""
+    locations = dict(BUILT_IN)
+    for point in entry_points(group=ENTRY_POINTS):
+        if locations.setdefault(point.name, point.value) != point.value:
+            raise AgoraError(
+                f"scheduler kind {point.name!r} is registered twice: {locations[point.name]} and {point.value}"
+            )
+    return locations

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared_state.cell import Cell
+from shared_state.invariants import CellAudit
 from shared_state.partition import Partitioning
 from shared_state.tasks import CellSpec
 from shared_state.transaction import CommitMode, ConflictCheck, PartitionDelta, Reason, Transaction
@@ -140,7 +141,7 @@ def make_spec(limits: list[list[int]]) -> CellSpec:
 
 
 class Pair:
-    """The cell, the model, and a mirror kept by deltas alone."""
+    """The cell, the model, a mirror kept by deltas alone, and an audit of every event."""
 
     def __init__(self, limits: list[list[int]], partitions: int) -> None:
         self.spec = make_spec(limits)
@@ -152,6 +153,8 @@ class Pair:
         self.mirror_seqnum = np.zeros(self.spec.machines, np.uint32)
         self.mirror_up = np.zeros(self.spec.machines, np.bool_)
         self.mirror_versions = [0] * partitions
+        self.audit = CellAudit(self.spec, self.partitioning)
+        self.known: set[int] = set()
         self.now_us = 0
         self.ids: list[int] = []
 
@@ -159,6 +162,10 @@ class Pair:
         self.now_us += 7
         reasons, rivals, victims = self.model.commit(t)
         result = self.cell.commit(t, self.now_us)
+        arrived = set(t.task.tolist()) - self.known
+        self.known |= arrived
+        self.audit.submitted(np.array(sorted(arrived), np.int64))
+        self.audit.commit(t, result, self.now_us)
         assert result.reason.tolist() == reasons
         assert result.rival.tolist() == rivals
         assert result.evicted.tolist() == victims
@@ -190,6 +197,7 @@ class Pair:
         released = self.cell.release(
             np.array(ids, np.int64), None if owners is None else np.array(owners, np.int32), self.now_us
         )
+        self.audit.released(released, self.now_us)
         assert released.allocation.tolist() == really
         assert released.task.tolist() == [e[0] for e in expected]
         assert released.version.tolist() == [self.model.versions[self.model.partition[e[1]]] for e in expected]
@@ -206,17 +214,18 @@ class Pair:
         self.model.end(lost, finished=False)
         self.model.bump(touched)
         answer = self.cell.set_machines(np.array(machines, np.int32), np.array(ups, np.bool_), self.now_us)
+        self.audit.machines(np.array(machines, np.int32), np.array(ups, np.bool_), answer, self.now_us)
         assert answer.allocation.tolist() == lost
 
     def load(self, tasks: list[int], machines: list[int], requests: list[list[int]], owner: int) -> None:
         kept = [
-            n
-            for n, t in enumerate(tasks)
-            if t not in self.model.taken and t not in tasks[:n] and self.model.up[machines[n]]
+            n for n, t in enumerate(tasks) if t not in self.known and t not in tasks[:n] and self.model.up[machines[n]]
         ]
         task, machine = np.array(tasks, np.int64)[kept], np.array(machines, np.int32)[kept]
         request = np.array(requests, np.int64).reshape(len(tasks), len(self.spec.dimensions))[kept]
         ids = self.cell.load(task, machine, request, np.full(len(kept), owner, np.int32))
+        self.known |= set(task.tolist())
+        self.audit.loaded(task, machine, request, np.full(len(kept), owner, np.int32), ids)
         for n, i in enumerate(ids.tolist()):
             self.model.begin(i, int(task[n]), int(machine[n]), owner, tuple(request[n].tolist()))
         self.model.bump(set(machine.tolist()))
@@ -233,6 +242,7 @@ class Pair:
 
     def sync(self, partition: int) -> PartitionDelta:
         delta = self.cell.delta_since(partition, self.mirror_versions[partition], self.now_us, with_seqnum=True)
+        self.audit.delta(0, delta)
         rows = self.partitioning.rows(partition)
         row = delta.row.astype(np.int64) + rows.start
         self.mirror_used[row], self.mirror_up[row], self.mirror_seqnum[row] = delta.used, delta.up, delta.seqnum
@@ -310,3 +320,5 @@ def test_cell_agrees_with_the_model(data: st.DataObject) -> None:
         pair.check()
     for partition in range(pair.partitioning.count):
         pair.sync(partition)
+    pair.audit.matches(pair.cell)
+    pair.audit.finish()

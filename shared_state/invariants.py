@@ -1,0 +1,400 @@
+"""Whole-system checkers: an audit that follows a cell's events and recomputes everything on its own, in plain numpy.
+
+It shares no code with the cell: it believes only the events. What it checks: no machine filled above its limit by a claim, no allocation
+or task placed twice, no task lost, versions that move by one and only where something changed, views never newer than the cell and deltas
+that hold exactly what changed, rejections that are true, and groups that stand or fall together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shared_state.cell import Cell, Released
+from shared_state.partition import Partitioning
+from shared_state.tasks import CellSpec, Int32, Int64
+from shared_state.transaction import (
+    NO_RIVAL,
+    CommitMode,
+    CommitResult,
+    ConflictCheck,
+    PartitionDelta,
+    Reason,
+    Transaction,
+)
+
+UNKNOWN, WAITING, RUNNING, FINISHED = range(4)
+_NO_ID = -1
+
+
+class InvariantViolation(Exception):
+    """An event that cannot be: the message names it (its number in the audit, what it is, when) and what is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditCounts:
+    """Sums over all events: claims == accepted + rejected; accepted + loaded == running + finished + evicted + lost."""
+
+    submitted: int
+    waiting: int
+    running: int
+    finished: int
+    loaded: int
+    evicted: int
+    lost: int
+    claims: int
+    accepted: int
+    rejected: int
+
+
+class _Growing:
+    """An array that grows to hold the largest index asked for."""
+
+    def __init__(self, fill: int, dtype: type, width: int = 0) -> None:
+        self._fill = fill
+        self.values: NDArray[Any] = np.full((64, width) if width else 64, fill, dtype)
+
+    def upto(self, index: Int64) -> NDArray[Any]:
+        size = int(index.max(initial=-1)) + 1
+        if size > len(self.values):
+            grown = np.full((max(size, 2 * len(self.values)), *self.values.shape[1:]), self._fill, self.values.dtype)
+            grown[: len(self.values)] = self.values
+            self.values = grown
+        return self.values
+
+
+class CellAudit:
+    """Call one method per event, in the order the cell handled them. Each raises InvariantViolation."""
+
+    def __init__(self, spec: CellSpec, partitioning: Partitioning) -> None:
+        self._limit = spec.limit
+        self._partitioning = partitioning
+        self._partition = partitioning.of(np.arange(spec.machines, dtype=np.int32))
+        self._used = np.zeros_like(spec.capacity)
+        self._up = np.ones(spec.machines, np.bool_)
+        self._seqnum = np.zeros(spec.machines, np.uint32)
+        self._rival = np.full(spec.machines, NO_RIVAL, np.int32)
+        self._changed = np.zeros(spec.machines, np.int64)
+        self._versions = np.zeros(partitioning.count, np.int64)
+        self._synced: dict[tuple[int, int], int] = {}  # (agent, partition) -> the version it holds
+        # By task: where it stands.
+        self._state = _Growing(UNKNOWN, np.int8)
+        self._allocation = _Growing(_NO_ID, np.int64)
+        self._machine = _Growing(-1, np.int32)
+        self._owner = _Growing(-1, np.int32)
+        self._request = _Growing(0, np.int64, len(spec.dimensions))
+        # By slot of an allocation id (its low 32 bits): the last id given and its task. Ids of a slot ascend.
+        self._last_id = _Growing(_NO_ID, np.int64)
+        self._slot_task = _Growing(-1, np.int64)
+        self._now_us = 0
+        self._events = 0
+        self._event = ""
+        self._counts = dict.fromkeys(("submitted", "loaded", "evicted", "lost", "finished", "claims", "accepted"), 0)
+
+    # --- events ---------------------------------------------------------------------------------------------------------------
+
+    def submitted(self, task: Int64) -> None:
+        """Tasks arrived: int64[n], each for the first time."""
+        self._begin(f"submission of {len(task)} tasks", self._now_us)
+        state = self._state.upto(task)
+        self._must(state[task] == UNKNOWN, "task {} was submitted before", task)
+        self._must_be_unique(task, "task {} is submitted twice")
+        state[task] = WAITING
+        self._counts["submitted"] += len(task)
+
+    def loaded(self, task: Int64, machine: Int32, request: Int64, owner: Int32, allocation: Int64) -> None:
+        """Cell.load of an initial state, which counts as submitted, and its answer."""
+        self._begin(f"load of {len(task)} tasks", self._now_us)
+        self._must(self._state.upto(task)[task] == UNKNOWN, "task {} was submitted before", task)
+        self._state.values[task] = WAITING
+        self._place(task, machine, request, owner, allocation)
+        self._move_versions(machine)
+        self._counts["submitted"] += len(task)
+        self._counts["loaded"] += len(task)
+
+    def commit(self, transaction: Transaction, result: CommitResult, now_us: int) -> None:
+        """A transaction and the cell's answer."""
+        t = transaction
+        self._begin(f"commit {t.sequence} of scheduler {t.scheduler}", now_us)
+        k = len(t.task)
+        columns = (result.reason, result.allocation, result.rival, result.age_us, result.version)
+        if result.sequence != t.sequence or any(len(column) != k for column in columns):
+            self._fail("the answer is not one to this transaction: accepted + rejected != submitted")
+        accepted = result.reason == Reason.ACCEPTED
+        self._must((result.reason >= 0) & (result.reason <= max(Reason)), "claim {} has no known reason", np.arange(k))
+        self._must(
+            (result.allocation >= 0) == accepted,
+            "claim {} is accepted without an allocation or the reverse",
+            np.arange(k),
+        )
+        self._must(result.age_us == now_us - t.synced_us, "claim {} has a wrong age", np.arange(k))
+        self._check_groups(t, accepted)
+        seen_before = self._seqnum[t.machine]
+        rival_before = self._rival[t.machine]
+        waiting_before = self._state.upto(t.task)[t.task] == WAITING
+        self._end_victims(t, result.evicted)
+        self._check_reasons(t, result, seen_before, rival_before, waiting_before)
+
+        machine = t.machine[accepted]
+        self._must(self._up[machine], "machine {} is down and took a claim", machine)
+        owner = np.full(len(machine), t.scheduler, np.int32)
+        ended = self._machine.values[self._slot_task.values[result.evicted & 0xFFFFFFFF]]
+        self._place(t.task[accepted], machine, t.request[accepted], owner, result.allocation[accepted])
+        over = (self._used[machine] > self._limit[machine]).any(axis=1)
+        self._must(~over, "machine {} is filled above its limit by a claim", machine)
+        self._move_versions(np.concatenate([machine, ended]))
+        self._must(
+            result.version == self._versions[self._partition[t.machine]], "claim {} has a wrong version", np.arange(k)
+        )
+        if t.mode == CommitMode.INCREMENTAL and (t.evict is None or len(t.evict) == 0):
+            full = result.reason == Reason.FULL
+            fits = (self._used[t.machine] + t.request <= self._limit[t.machine]).all(axis=1)
+            self._must(~(full & fits), "claim {} fits and was rejected as full", np.arange(k))
+        self._counts["claims"] += k
+        self._counts["accepted"] += len(machine)
+
+    def released(self, released: Released, now_us: int) -> None:
+        """The answer of Cell.release: tasks that ran to their end."""
+        self._begin(f"release of {len(released)} allocations", now_us)
+        self._end(released)
+        self._state.values[released.task] = FINISHED
+        self._move_versions(released.machine)
+        self._must_have_versions(released)
+        self._counts["finished"] += len(released)
+
+    def machines(self, machine: Int32, up: NDArray[np.bool_], lost: Released, now_us: int) -> None:
+        """Cell.set_machines and its answer."""
+        self._begin(f"change of {len(machine)} machines", now_us)
+        before = self._up.copy()
+        downed: set[int] = set()
+        touched: set[int] = set()
+        for row, now_up in zip(machine.tolist(), up.tolist(), strict=True):
+            if bool(before[row]) != now_up:
+                touched.add(row)
+                if not now_up:
+                    downed.add(row)
+            before[row] = now_up
+        self._up = before
+        running = np.flatnonzero(self._state.values == RUNNING)
+        expected = running[np.isin(self._machine.values[running], list(downed))]
+        if not np.array_equal(np.sort(lost.task), expected):
+            self._fail("the tasks said to be lost are not those that ran on the machines that went down")
+        self._end(lost)
+        self._state.values[lost.task] = WAITING
+        self._move_versions(np.array(sorted(touched), np.int32))
+        self._must_have_versions(lost)
+        self._counts["lost"] += len(lost)
+
+    def delta(self, agent: int, delta: PartitionDelta) -> None:
+        """A delta the cell has just taken for an agent: it must hold exactly the rows that changed, as they are."""
+        self.synced(agent, delta.partition, delta.from_version, delta.to_version)
+        self._now_us = max(self._now_us, delta.at_us)
+        if delta.to_version != self._versions[delta.partition]:
+            self._fail(
+                f"the delta ends at version {delta.to_version}, the cell is at {self._versions[delta.partition]}"
+            )
+        rows = self._partitioning.rows(delta.partition)
+        changed = np.arange(rows.stop - rows.start)
+        if delta.from_version:
+            changed = np.flatnonzero(self._changed[rows] > delta.from_version)
+        if not np.array_equal(delta.row, changed):
+            self._fail("the delta's rows are not those that changed")
+        at = changed + rows.start
+        self._must((delta.used == self._used[at]).all(axis=1), "the delta shows another use of machine {}", at)
+        self._must(delta.up == self._up[at], "the delta shows machine {} up or down, and it is not", at)
+        if delta.seqnum is not None:
+            self._must(delta.seqnum == self._seqnum[at], "the delta shows another sequence number of machine {}", at)
+
+    def synced(self, agent: int, partition: int, from_version: int, to_version: int) -> None:
+        """A view of a partition was moved, where only versions are known. from_version: what the agent says it holds (a reply may be lost)."""
+        self._begin(f"sync of agent {agent}, partition {partition}", self._now_us)
+        held = self._synced.get((agent, partition), 0)
+        if not 0 <= from_version <= held:
+            self._fail(f"the delta starts at version {from_version}, the view was brought to {held}")
+        if to_version > self._versions[partition]:
+            self._fail(f"the view is at version {to_version}, newer than the cell at {self._versions[partition]}")
+        if to_version < from_version:
+            self._fail(f"the view goes back from version {from_version} to {to_version}")
+        self._synced[agent, partition] = to_version
+
+    def matches(self, cell: Cell) -> None:
+        """The cell's own state is what its events make it (after a restart, at the end)."""
+        self._begin("comparison with the cell", self._now_us)
+        machines = np.arange(len(self._up))
+        self._must((cell.used == self._used).all(axis=1), "the cell has another use of machine {}", machines)
+        self._must(cell.up == self._up, "the cell has machine {} up or down, and it is not", machines)
+        self._must(cell.seqnum == self._seqnum, "the cell has another sequence number of machine {}", machines)
+        self._must(
+            cell.versions == self._versions,
+            "the cell has another version of partition {}",
+            np.arange(len(self._versions)),
+        )
+        if not np.array_equal(np.sort(cell.allocations().task), np.flatnonzero(self._state.values == RUNNING)):
+            self._fail("the cell runs other tasks")
+
+    def finish(self, waiting: Int64 | None = None) -> AuditCounts:
+        """The end. waiting: every task the schedulers still hold, queued or in flight; then none may be missing or held twice."""
+        self._begin("end", self._now_us)
+        state = self._state.values
+        if waiting is not None:
+            self._must_be_unique(waiting, "task {} waits twice")
+            self._must(
+                self._state.upto(waiting)[waiting] == WAITING,
+                "task {} waits, and runs, has run or was never submitted",
+                waiting,
+            )
+            held = np.zeros(len(self._state.values), np.bool_)
+            held[waiting] = True
+            missing = np.flatnonzero((self._state.values == WAITING) & ~held)
+            self._must(
+                np.zeros(len(missing), np.bool_), "task {} is lost: it neither runs nor waits nor has run", missing
+            )
+        c = self._counts
+        counts = AuditCounts(
+            waiting=int(np.count_nonzero(state == WAITING)),
+            running=int(np.count_nonzero(state == RUNNING)),
+            rejected=c["claims"] - c["accepted"],
+            **c,
+        )
+        if counts.submitted != counts.waiting + counts.running + counts.finished:
+            self._fail("submitted != waiting + running + finished")
+        if counts.accepted + counts.loaded != counts.running + counts.finished + counts.evicted + counts.lost:
+            self._fail("accepted + loaded != running + finished + evicted + lost")
+        return counts
+
+    # --- checks ---------------------------------------------------------------------------------------------------------------
+
+    def _check_groups(self, t: Transaction, accepted: NDArray[np.bool_]) -> None:
+        if t.mode != CommitMode.ALL_OR_NOTHING or len(t.task) == 0:
+            return
+        gangs, group = np.unique(np.zeros(len(t.task), np.int64) if t.gang is None else t.gang, return_inverse=True)
+        members = np.bincount(group)
+        inside = np.bincount(group, weights=accepted)
+        self._must((inside == 0) | (inside == members), "gang {} is accepted in part", gangs)
+
+    def _check_reasons(
+        self,
+        t: Transaction,
+        result: CommitResult,
+        seen_before: NDArray[np.uint32],
+        rival_before: Int32,
+        waiting_before: NDArray[np.bool_],
+    ) -> None:
+        claim = np.arange(len(t.task))
+        reason = result.reason
+        self._must(
+            (reason != Reason.MACHINE_DOWN) | ~self._up[t.machine],
+            "claim {} was rejected for a machine that is up",
+            claim,
+        )
+        placed = ~waiting_before | np.isin(t.task, t.task[reason == Reason.ACCEPTED])
+        # In a gang that failed a task claimed twice is a duplicate of a claim that did not last.
+        if t.mode == CommitMode.INCREMENTAL:
+            self._must(
+                (reason != Reason.DUPLICATE) | placed, "claim {} was rejected as duplicate, its task waits", claim
+            )
+        if t.check == ConflictCheck.SEQUENCE_NUMBER and t.seqnum is not None:
+            moved = t.seqnum != seen_before
+            self._must(
+                (reason != Reason.STALE) | moved, "claim {} was rejected as stale, its machine has not changed", claim
+            )
+            self._must(
+                (reason != Reason.ACCEPTED) | ~moved, "claim {} was accepted on a machine that has changed", claim
+            )
+        else:
+            self._must(reason != Reason.STALE, "claim {} was rejected as stale without the check", claim)
+        if t.mode == CommitMode.INCREMENTAL:
+            self._must(reason != Reason.GANG, "claim {} was rejected for its gang without gangs", claim)
+        if t.evict is None:
+            self._must(reason != Reason.EVICTED, "claim {} was rejected for a victim, and there is none", claim)
+        explained = (reason == Reason.STALE) | (reason == Reason.FULL)
+        known = (result.rival == rival_before) | (result.rival == t.scheduler)
+        self._must(np.where(explained, known, result.rival == NO_RIVAL), "claim {} names a wrong rival", claim)
+
+    def _end_victims(self, t: Transaction, evicted: Int64) -> None:
+        """Victims of a commit: named by it, running, its scheduler's own. Their versions move with those of the claims."""
+        named = np.zeros(0, np.int64) if t.evict is None else t.evict
+        self._must(np.isin(evicted, named), "allocation {} was evicted and not named", evicted)
+        self._must_be_unique(evicted, "allocation {} was evicted twice")
+        slot = evicted & 0xFFFFFFFF
+        self._must(self._last_id.upto(slot)[slot] == evicted, "allocation {} was evicted and never existed", evicted)
+        task = self._slot_task.upto(slot)[slot]
+        running = (self._state.values[task] == RUNNING) & (self._allocation.values[task] == evicted)
+        self._must(running, "allocation {} was evicted and had ended", evicted)
+        self._must(self._owner.values[task] == t.scheduler, "allocation {} was evicted by another scheduler", evicted)
+        np.subtract.at(self._used, self._machine.values[task], self._request.values[task])
+        self._state.values[task] = WAITING
+        self._counts["evicted"] += len(evicted)
+
+    def _end(self, ended: Released) -> None:
+        task = ended.task
+        self._must_be_unique(task, "task {} ended twice")
+        self._must(self._state.upto(task)[task] == RUNNING, "task {} ended and did not run", task)
+        self._must(
+            self._allocation.values[task] == ended.allocation, "task {} ended with an allocation not its own", task
+        )
+        same = (self._machine.values[task] == ended.machine) & (self._owner.values[task] == ended.owner)
+        self._must(same, "task {} ended on another machine or for another owner", task)
+        self._must(
+            (self._request.values[task] == ended.request).all(axis=1), "task {} freed what it had not taken", task
+        )
+        np.subtract.at(self._used, ended.machine, ended.request)
+
+    def _place(self, task: Int64, machine: Int32, request: Int64, owner: Int32, allocation: Int64) -> None:
+        self._must_be_unique(task, "task {} is placed twice")
+        self._must(
+            self._state.upto(task)[task] == WAITING, "task {} is placed, and runs, has run or was never submitted", task
+        )
+        slot = allocation & 0xFFFFFFFF
+        self._must_be_unique(slot, "the slot {} is given twice")
+        self._must(self._last_id.upto(slot)[slot] < allocation, "allocation {} is given a second time", allocation)
+        holder = self._slot_task.upto(slot)[slot]
+        busy = (
+            (holder >= 0)
+            & (self._state.values[holder] == RUNNING)
+            & (self._allocation.values[holder] == self._last_id.values[slot])
+        )
+        self._must(~busy, "allocation {} is given while its slot is in use", allocation)
+        self._last_id.values[slot] = allocation
+        self._slot_task.values[slot] = task
+        self._state.values[task] = RUNNING
+        for column, values in (
+            (self._allocation, allocation),
+            (self._machine, machine),
+            (self._owner, owner),
+            (self._request, request),
+        ):
+            column.upto(task)[task] = values
+        np.add.at(self._used, machine, request)
+        np.add.at(self._seqnum, machine, 1)
+        self._rival[machine] = owner
+
+    def _move_versions(self, machine: Int32) -> None:
+        self._versions[np.unique(self._partition[machine])] += 1
+        self._changed[machine] = self._versions[self._partition[machine]]
+
+    def _must_have_versions(self, ended: Released) -> None:
+        version = self._versions[self._partition[ended.machine]]
+        self._must(ended.version == version, "task {} ended in a wrong version", ended.task)
+
+    def _begin(self, event: str, now_us: int) -> None:
+        self._events += 1
+        self._event = f"event {self._events}, {event} at {now_us} us"
+        if now_us < self._now_us:
+            self._fail(f"time goes back from {self._now_us} us")
+        self._now_us = now_us
+
+    def _must(self, holds: NDArray[np.bool_], message: str, named: NDArray[Any]) -> None:
+        if not holds.all():
+            self._fail(message.format(int(named[np.flatnonzero(~holds)[0]])))
+
+    def _must_be_unique(self, values: Int64, message: str) -> None:
+        ordered = np.sort(values)
+        twice = ordered[1:][ordered[1:] == ordered[:-1]]
+        self._must(np.zeros(len(twice), np.bool_), message, twice)
+
+    def _fail(self, message: str) -> NoReturn:
+        raise InvariantViolation(f"{self._event}: {message}")

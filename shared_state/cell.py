@@ -160,21 +160,25 @@ class Cell:
     def checkpoint(self) -> bytes:
         """The whole state. The spec and the partitioning are not part of it, but restore() refuses others."""
         state: bytes = self._native.checkpoint()
-        body = _shape_digest(self.spec, self.partitioning) + state
-        return _CHECKPOINT_MAGIC + _digest(body) + body
+        shape = _shape_digest(self.spec, self.partitioning)
+        return b"".join((_CHECKPOINT_MAGIC, _digest(shape, state), shape, state))
 
     @classmethod
     def restore(cls, spec: CellSpec, partitioning: Partitioning, checkpoint: bytes) -> Cell:
         """The cell a checkpoint was taken of; it continues exactly as that one would. AgoraError if it is damaged or of another cell."""
         start = len(_CHECKPOINT_MAGIC)
-        digest, body = checkpoint[start : start + _DIGEST_BYTES], checkpoint[start + _DIGEST_BYTES :]
-        if checkpoint[:start] != _CHECKPOINT_MAGIC or digest != _digest(body):
+        digest, shape = (
+            checkpoint[start : start + _DIGEST_BYTES],
+            checkpoint[start + _DIGEST_BYTES : start + 2 * _DIGEST_BYTES],
+        )
+        state = checkpoint[start + 2 * _DIGEST_BYTES :]
+        if checkpoint[:start] != _CHECKPOINT_MAGIC or digest != _digest(shape, state):
             raise AgoraError("cell checkpoint: damaged, or written by another version")
-        if body[:_DIGEST_BYTES] != _shape_digest(spec, partitioning):
+        if shape != _shape_digest(spec, partitioning):
             raise AgoraError("cell checkpoint: taken of another cell or another partitioning")
         cell = cls(spec, partitioning)
         try:
-            cell._native.restore(body[_DIGEST_BYTES:])
+            cell._native.restore(state)
         except ValueError as error:
             raise AgoraError(f"cell {error}") from error
         cell._show()
@@ -199,8 +203,11 @@ def _head(columns: tuple[Any, ...], n: int) -> Released:
     return Released(*(column[:n] for column in columns))
 
 
-def _digest(data: bytes) -> bytes:
-    return hashlib.blake2b(data, digest_size=_DIGEST_BYTES).digest()
+def _digest(*parts: bytes) -> bytes:
+    hashed = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+    for part in parts:
+        hashed.update(part)
+    return hashed.digest()
 
 
 def _shape_digest(spec: CellSpec, partitioning: Partitioning) -> bytes:

@@ -1,0 +1,141 @@
+"""Every figure of a run: one PNG and one SVG each, drawn from the summary and the series beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from experiments.figures import conflicts, delay, load, quality, solver, staleness, style
+from experiments.summary import Run
+from shared_state.errors import AgoraError
+
+
+@dataclass(frozen=True, slots=True)
+class FigureSpec:
+    """draw returns None where the run has nothing for the figure. caption: what to look for."""
+
+    name: str
+    title: str
+    draw: Callable[[Run], Figure | None]
+    caption: str
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    spec: FigureSpec
+    png: Path
+    svg: Path
+
+
+_BAND = "Line: median among the schedulers of an arm; band: 10th to 90th percentile."
+
+FIGURES: tuple[FigureSpec, ...] = (
+    FigureSpec(
+        "trade_off",
+        "What quality costs in delay",
+        quality.trade_off,
+        "Up is better placed, left is sooner: an arm that another one beats on both counts lies to the lower right of it. Marks: mean over the "
+        "paired seeds with its 95 % interval, small dots single seeds; without seeds, this run.",
+    ),
+    FigureSpec(
+        "delay_over_time",
+        "Scheduling delay over time",
+        delay.over_time,
+        f"Mean delay of the tasks submitted at each moment, first commits only. {_BAND} A line that climbs while the load is constant is a queue "
+        "without end; look where it comes back down after the peak. Where it breaks off, no task of that time was committed.",
+    ),
+    FigureSpec(
+        "delay_distribution",
+        "Distribution of the delay",
+        delay.distribution,
+        "Share of all submitted tasks committed within a delay, counted time only. A curve that ends below 100 % left the rest uncommitted.",
+    ),
+    FigureSpec(
+        "conflicts_over_time",
+        "Conflict rate over time",
+        conflicts.over_time,
+        f"Claims rejected as stale, full or evicted, of all claims answered at each moment. {_BAND} Compare the same load before and after the "
+        "peak.",
+    ),
+    FigureSpec(
+        "conflicts_by_age",
+        "Conflict rate against age of state",
+        conflicts.by_age,
+        "The older the state a claim was planned on, the likelier somebody else was first: a line that rises is staleness at work, a flat one is "
+        "plain crowding. Ages with fewer than 50 claims are left out.",
+    ),
+    FigureSpec(
+        "preferred_over_time",
+        "Placement quality over time",
+        quality.over_time,
+        f"Tasks submitted at each moment whose first commit was on a preferred machine, of those that prefer any. {_BAND}",
+    ),
+    FigureSpec(
+        "backlog_over_time",
+        "Tasks waiting over time",
+        load.backlog,
+        f"Submitted and not yet committed, per scheduler. {_BAND} What is built up at the peak has to be worked off after it.",
+    ),
+    FigureSpec(
+        "throughput",
+        "Throughput",
+        load.throughput,
+        "First commits per second, all schedulers of an arm; grey: tasks submitted. Below grey a queue builds up, above it drains.",
+    ),
+    FigureSpec(
+        "utilisation",
+        "Utilisation of the cell",
+        load.utilisation,
+        "Share of the first resource in use. Better placed tasks end sooner, so at equal load less use can mean better work.",
+    ),
+    FigureSpec(
+        "staleness_by_partition",
+        "Staleness by partition",
+        staleness.by_partition,
+        "Age of each partition in the schedulers' views, averaged over time and schedulers. Policies that see the same load differ here in "
+        "when and what they synchronise.",
+    ),
+    FigureSpec(
+        "rivals",
+        "Who loses to whom",
+        conflicts.rivals,
+        "Conflicts of the row's scheduler with the column's, of all claims of the arm, on one scale. A dark column is a scheduler "
+        "that keeps being first.",
+    ),
+    FigureSpec(
+        "solver_time",
+        "Solver time per flow round",
+        solver.per_round,
+        "One dot per round of a flow scheduler, line: median. The solver alone, without graph update and extraction.",
+    ),
+    FigureSpec(
+        "decision_regret",
+        "Decision regret",
+        quality.decision_regret,
+        "Sampled batches: cost of what was committed minus the least cost possible for the same batch on the true state just before.",
+    ),
+    FigureSpec(
+        "system_regret",
+        "System regret",
+        quality.system_regret,
+        "Cost of all running and waiting tasks minus the least possible; line: running tasks stay, dots: they may move.",
+    ),
+)
+
+
+def draw_all(run: Run, directory: Path) -> list[Drawn]:
+    """Draw every figure the run has data for into an existing directory. Raises AgoraError if it cannot be written."""
+    drawn = []
+    for spec in FIGURES:
+        figure = spec.draw(run)
+        if figure is None:
+            continue
+        try:
+            png, svg = style.save(figure, directory, spec.name)
+        except OSError as error:
+            raise AgoraError(f"{directory / spec.name}: cannot write the figure: {error}") from error
+        drawn.append(Drawn(spec, png, svg))
+    return drawn

@@ -187,7 +187,7 @@ def arm_records(
     """
     rng = np.random.default_rng(seed)
     made = Recorded()
-    step_us = 50_000
+    step_us = 100_000
     jobs_of: list[Int64] = []
     task = job = 0
     queue = np.zeros(agents)
@@ -283,7 +283,7 @@ def arm_records(
                 )
             task += count
             job += 1
-        if at_us % 100_000 == 0:
+        if at_us % 200_000 == 0:
             made.add(
                 "cell",
                 at_us=[at_us],

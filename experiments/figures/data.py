@@ -1,0 +1,106 @@
+"""From a run's series to what is drawn: coarser buckets, values per scheduler, bands among schedulers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from experiments.summary import Run
+from parsync.core import metrics_histogram as histogram
+
+MOST_POINTS = 60
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One arm of a run with its place in the order of colours."""
+
+    index: int
+    name: str
+    figures: dict[str, Any]
+    series: dict[str, NDArray[Any]]
+
+
+def arms(run: Run) -> Iterator[Arm]:
+    for index, arm in enumerate(run.summary["arms"]):
+        yield Arm(index, arm["name"], arm, run.series[arm["slug"]])
+
+
+def end_us(run: Run) -> int:
+    return int(run.summary["workload"]["end_us"])
+
+
+def coarse(arm: Arm, name: str, until_us: int) -> tuple[Floats, Floats]:
+    """(middle of each bucket in s, counts float64[agents, buckets]) up to until_us, in at most MOST_POINTS buckets."""
+    counts = arm.series[name]
+    bucket_us = int(arm.series["bucket_us"][0])
+    buckets = min(counts.shape[1], -(-until_us // bucket_us))
+    factor = max(-(-buckets // MOST_POINTS), 1)
+    padded = np.zeros((counts.shape[0], -(-buckets // factor) * factor))
+    padded[:, :buckets] = counts[:, :buckets]
+    summed = padded.reshape(counts.shape[0], -1, factor).sum(axis=2)
+    width_s = factor * bucket_us / 1e6
+    return (np.arange(summed.shape[1]) + 0.5) * width_s, summed
+
+
+def rate(arm: Arm, name: str, until_us: int) -> tuple[Floats, Floats]:
+    """(time in s, events per second float64[agents, buckets]); the last, perhaps cut bucket is left out."""
+    time, counts = coarse(arm, name, until_us)
+    if len(time) < 2:
+        return time[:0], counts[:, :0]
+    return time[:-1], counts[:, :-1] / (time[1] - time[0])
+
+
+def ratio(part: Floats, whole: Floats) -> Floats:
+    """part / whole, NaN (not drawn) where there is no whole."""
+    return np.divide(part, whole, out=np.full(part.shape, np.nan), where=whole > 0)
+
+
+def band(values: Floats) -> tuple[Floats, Floats, Floats]:
+    """(10th percentile, median, 90th percentile) among schedulers, per column; NaN where no scheduler has a value."""
+    result = np.full((3, values.shape[1]), np.nan)
+    for column in np.flatnonzero(~np.isnan(values).all(axis=0)):
+        known = values[:, column]
+        result[:, column] = np.percentile(known[~np.isnan(known)], (10, 50, 90))
+    return result[0], result[1], result[2]
+
+
+def sampled(arm: Arm, table: str, column: str) -> tuple[Floats, Floats]:
+    """(time in s, value) of every row of a table of samples, by time; empty if there are none."""
+    name = f"{table}_{column}"
+    if name not in arm.series:
+        return np.zeros(0), np.zeros(0)
+    return arm.series[f"{table}_at_us"] / 1e6, arm.series[name].astype(np.float64)
+
+
+def sampled_by_agent(arm: Arm, column: str) -> tuple[Floats, Floats]:
+    """(time in s, float64[agents, times]) of the agents' samples, gathered in at most MOST_POINTS steps of time."""
+    time, value = sampled(arm, "agents", column)
+    if not len(time):
+        return time, np.zeros((0, 0))
+    agent = arm.series["agents_agent"]
+    distinct = len(np.unique(arm.series["agents_at_us"]))
+    steps = min(MOST_POINTS, distinct)
+    width = (time[-1] - time[0]) / max(steps - 1, 1) or 1.0
+    step = np.minimum(((time - time[0]) / width + 0.5).astype(np.int64), steps - 1)
+    shape = (len(arm.series["group_of"]), steps)
+    total, rows = np.zeros(shape), np.zeros(shape)
+    np.add.at(total, (agent, step), value)
+    np.add.at(rows, (agent, step), 1)
+    return time[0] + width * np.arange(steps), ratio(total, rows)
+
+
+def rebinned_ages(arm: Arm, edges_us: Floats) -> Floats:
+    """Claims by age of the state they were planned on: float64[Outcome.COUNT, bins], over all groups."""
+    counts = arm.series["ages"].sum(axis=0)
+    bins = np.clip(np.searchsorted(edges_us, histogram.MIDDLE, side="right") - 1, 0, len(edges_us) - 2)
+    result = np.zeros((counts.shape[0], len(edges_us) - 1))
+    for outcome in range(counts.shape[0]):
+        np.add.at(result[outcome], bins, counts[outcome])
+    return result

@@ -1,0 +1,214 @@
+"""report.html: one file, nothing loaded from anywhere, readable on a desk and on a telephone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from experiments.figures import Drawn, draw_all, style
+from experiments.quantities import DETAIL, HEADLINE, QUANTITIES, duration
+from experiments.report.verdict import SAME, Row, verdict
+from experiments.summary import Run, read_run
+from shared_state.errors import AgoraError
+
+REPORT = "report.html"
+_TEMPLATES = Path(__file__).parent / "templates"
+_PER_SCHEDULER = (
+    "submitted",
+    "delay_mean_us",
+    "delay_p99_us",
+    "censored",
+    "conflict_rate",
+    "preferred_share",
+    "throughput_per_s",
+    "backlog_mean",
+    "busy_useful_share",
+    "busy_wasted_share",
+    "latency_first_share",
+)
+_GLANCE = ("delay_mean_us", "censored", "conflict_rate", "preferred_share", "jct_mean_us")
+_GOOGLE_ATTRIBUTION = (
+    "Trace: ClusterData 2011 by Google (J. Wilkes, “More Google cluster data”, 2011; C. Reiss, J. Wilkes, J. L. Hellerstein, “Google "
+    "cluster-usage traces: format + schema”), licensed CC-BY 4.0. Times, machines and requests were transformed as stated above."
+)
+
+
+def write_report(directory: Path) -> Path:
+    """Draw the figures of a finished run directory and write its report; the path of report.html.
+
+    Reads only what is in the directory, so a report can be made again. Raises AgoraError if it is not a run directory or cannot be written.
+    """
+    run = read_run(directory)
+    figures = directory / "figures"
+    path = directory / REPORT
+    try:
+        figures.mkdir(exist_ok=True)
+        text = render(run, draw_all(run, figures))
+        unfinished = path.with_name(path.name + ".partial")
+        unfinished.write_text(text, "utf-8")
+        unfinished.replace(path)
+    except OSError as error:
+        raise AgoraError(f"{path}: cannot write the report: {error}") from error
+    return path
+
+
+def render(run: Run, drawn: Sequence[Drawn]) -> str:
+    """The page's text."""
+    summary = run.summary
+    headline = verdict(summary, HEADLINE)
+    phases = summary["workload"]["phases"]
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
+    )
+
+    def text(key: str, figures: Mapping[str, Any]) -> str:
+        return QUANTITIES[key].text(figures.get(key)) if key in QUANTITIES else _count(figures.get(key))
+
+    def phase_name(index: int) -> str:
+        phase = phases[index]
+        load = f", {phase['load_percent']} %" if phase["load_percent"] else ""
+        return f"Phase {index + 1}{load}"
+
+    return environment.get_template("report.html.j2").render(
+        summary=summary,
+        css=(_TEMPLATES / "style.css").read_text("utf-8"),
+        headline=headline,
+        detail=[row for row in verdict(summary, DETAIL) if _told(summary, row.quantity.key)],
+        wins=_wins(summary, headline),
+        same=SAME,
+        glance=[row for row in headline if row.quantity.key in _GLANCE and row.sentence],
+        baseline=next((arm["name"] for arm in summary["arms"] if arm["slug"] == summary["paired"]["baseline"]), ""),
+        figures=[
+            {
+                "name": figure.spec.name,
+                "title": figure.spec.title,
+                "caption": figure.spec.caption,
+                "svg": style.inline_svg(figure.svg, figure.spec.title),
+            }
+            for figure in drawn
+        ],
+        per_scheduler=[_Column(key) for key in _PER_SCHEDULER if _anywhere(summary, key)],
+        workload_facts=_workload_facts(summary),
+        attribution=_GOOGLE_ATTRIBUTION if summary["workload"]["name"].startswith("google") else "",
+        config=_as_toml(summary["config"]),
+        colour=style.colour,
+        duration=duration,
+        text=text,
+        phase_name=phase_name,
+        describe=_describe,
+        clock=_clock,
+    )
+
+
+class _Column:
+    """A column of the schedulers' table: a quantity, or a plain count."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.label = QUANTITIES[key].label if key in QUANTITIES else key.capitalize()
+
+
+def _wins(summary: Mapping[str, Any], rows: Sequence[Row]) -> list[tuple[str, int, str]]:
+    """(arm, its place, what it is best at) for each arm that is best at something; a tie is said to be one."""
+    wins = []
+    for index, arm in enumerate(summary["arms"]):
+        labels = []
+        for row in rows:
+            if row.cells[index].best:
+                ties = sum(cell.tied for cell in row.cells)
+                labels.append(row.quantity.label.lower() + (f" ({ties} more not told apart)" if ties else ""))
+        if labels:
+            wins.append((arm["name"], index, ", ".join(labels)))
+    return wins
+
+
+def _told(summary: Mapping[str, Any], key: str) -> bool:
+    """Whether any arm has something other than nothing to tell under this name."""
+    return any(arm["overall"].get(key) for arm in summary["arms"])
+
+
+def _anywhere(summary: Mapping[str, Any], key: str) -> bool:
+    return any(agent.get(key) is not None for arm in summary["arms"] for agent in arm["agents"])
+
+
+def _count(value: float | None) -> str:
+    return "–" if value is None else f"{value:,}"
+
+
+def _describe(group: Mapping[str, Any]) -> str:
+    """A scheduler group in a few words: count, kind, then what else is known of it."""
+    count, kind = group.get("count", ""), group.get("kind", group.get("name", ""))
+    rest = [
+        f"{name} {_short(value)}"
+        for name, value in group.items()
+        if name not in ("name", "kind", "count") and value not in ("", None, {})
+    ]
+    return " ".join(str(part) for part in (count, kind) if part != "") + (f" ({', '.join(rest)})" if rest else "")
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}={_short(item)}" for name, item in value.items())
+    return str(value)
+
+
+def _clock(notes: Mapping[str, Any]) -> str:
+    """The notes on an arm's clock: names ending in _us are durations, in _share parts of the delay."""
+    parts = []
+    for name, value in notes.items():
+        if name.endswith("_us") and value is not None:
+            parts.append(f"{name.removesuffix('_us').replace('_', ' ')} {duration(value)}")
+        elif name.endswith("_share") and value is not None:
+            parts.append(f"{name.removesuffix('_share').replace('_', ' ')} {100 * value:.1f} % of the delay")
+        elif value is not None:
+            parts.append(f"{name.replace('_', ' ')} {value}")
+    return "; ".join(parts) or "exact"
+
+
+def _workload_facts(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+    workload = summary["workload"]
+    rows = [
+        ("Machines", f"{workload['machines']:,}"),
+        (
+            "Capacity",
+            ", ".join(f"{c:,} {d}" for d, c in zip(workload["dimensions"], workload["capacity"], strict=True)),
+        ),
+        (
+            "Tasks",
+            f"{workload['tasks']:,} ({workload['arrivals']:,} arrive, {workload['initial_tasks']:,} run at the start)",
+        ),
+        ("Run time on a preferred machine", f"{workload['preferred_permille'] / 10:g} % of that elsewhere"),
+        ("Length", duration(workload["end_us"])),
+    ]
+    for name, value in workload["facts"].items():
+        shown = f"{value:,}" if isinstance(value, int) else f"{value:g}" if isinstance(value, float) else str(value)
+        rows.append((name.replace("_", " ").capitalize(), shown))
+    return rows
+
+
+def _as_toml(config: Mapping[str, Any]) -> str:
+    """For the eye; config.toml is the one to run."""
+
+    def lines(table: Mapping[str, Any], path: str) -> list[str]:
+        plain = [
+            f"{k} = {json.dumps(v, ensure_ascii=False)}" for k, v in table.items() if not _is_table(v) and v is not None
+        ]
+        nested: list[str] = []
+        for name, value in table.items():
+            full = f"{path}.{name}" if path else name
+            if isinstance(value, Mapping):
+                nested += ["", f"[{full}]", *lines(value, full)]
+            elif _is_table(value):
+                for item in value:
+                    nested += ["", f"[[{full}]]", *lines(item, full)]
+        return plain + nested
+
+    return "\n".join(lines(config, "")).strip()
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, Mapping) or (isinstance(value, list) and bool(value) and isinstance(value[0], Mapping))

@@ -1,0 +1,48 @@
+"""The comparison of a run's arms as a table for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from experiments.quantities import HEADLINE
+from experiments.report.verdict import Cell, verdict
+
+
+def comparison_table(summary: Mapping[str, Any]) -> Table:
+    """One row per arm, one column per headline quantity: mean over the paired seeds and its interval, or the run's own figure.
+
+    Bold green with a star: best; green: not told apart from it.
+    """
+    seeds = summary["paired"]["seeds"]
+    basis = f"mean of {len(seeds)} paired seeds in virtual time, ± half its 95 % interval" if seeds else "one run"
+    title = f"{summary['workload']['name']}, seed {summary['seed']}: {basis}" + (
+        " (PARTIAL)" if summary["partial"] else ""
+    )
+    table = Table(
+        title=title,
+        title_justify="left",
+        caption="★ best, green: not told apart from the best. Waiting: tasks not committed by the end.",
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+    )
+    table.add_column("Arm", min_width=14)
+    rows = verdict(summary, [quantity for quantity in HEADLINE if quantity.short])
+    for row in rows:
+        table.add_column(row.quantity.short, justify="right", no_wrap=True)
+    for index, arm in enumerate(summary["arms"]):
+        table.add_row(arm["name"], *(_text(row.cells[index]) for row in rows))
+    return table
+
+
+def _text(cell: Cell) -> Text:
+    style = "bold green" if cell.best else "green" if cell.tied else ""
+    text = Text(cell.value + (" ★" if cell.best else ""), style=style)
+    if cell.spread:
+        text.append(f"\n{cell.spread}", style="dim")
+    return text

@@ -1,0 +1,197 @@
+"""Who wins at what, by how much, how surely: one row per quantity, for the page and for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from experiments.quantities import Better, Quantity, Unit, is_better, percent_change
+from experiments.statistics import CONFIDENCE, Difference, paired_difference
+
+Figures = Mapping[str, Any]
+SAME = "same"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One arm at one quantity.
+
+    value: mean over seeds, or this run's figure where there are no seeds. spread: half the width of its interval. run: this run's
+    figure where it is shown beside the seeds' mean. change: difference to the baseline; certain: its interval excludes 0, good: it is to
+    the better. best: of all arms; tied: not told apart from the best.
+    """
+
+    arm: str
+    slug: str
+    value: str
+    spread: str
+    run: str
+    change: str
+    change_interval: str
+    certain: bool
+    good: bool
+    best: bool
+    tied: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    quantity: Quantity
+    cells: tuple[Cell, ...]
+    sentence: str
+
+
+def verdict(summary: Figures, quantities: Sequence[Quantity]) -> list[Row]:
+    """A row for each quantity that any arm has a figure for."""
+    return [
+        _row(summary, quantity)
+        for quantity in quantities
+        if any(arm["overall"].get(quantity.key) is not None for arm in summary["arms"])
+    ]
+
+
+def _row(summary: Figures, quantity: Quantity) -> Row:
+    arms, paired = summary["arms"], summary["paired"]
+    key, seeds = quantity.key, paired["seeds"]
+    by_seed = {arm["slug"]: _by_seed(arm, key, seeds) for arm in arms}
+    values = {arm["slug"]: _value(summary, arm, key) for arm in arms}
+    best = _best(quantity, values)
+    against_best = {
+        slug: paired_difference(column, by_seed[best])
+        for slug, column in by_seed.items()
+        if best is not None and slug != best and seeds
+    }
+    cells = []
+    for arm in arms:
+        slug = arm["slug"]
+        interval = paired["arms"].get(slug, {}).get(key) or {}
+        change = paired["differences"].get(slug, {}).get(key)
+        missing = interval.get("missing", 0)
+        cells.append(
+            Cell(
+                arm=arm["name"],
+                slug=slug,
+                value=quantity.text(values[slug]),
+                spread=_spread(quantity, interval) if not missing else f"in {missing} of {len(seeds)} seeds",
+                run=quantity.text(arm["overall"].get(key)) if seeds else "",
+                change=_change(quantity, change),
+                change_interval=_change_interval(quantity, change),
+                certain=bool(change and change["certain"]),
+                good=bool(change and change["mean"] is not None and is_better(quantity, change["mean"], 0)),
+                best=slug == best,
+                tied=slug in against_best
+                and values[slug] is not None
+                and not against_best[slug].certain
+                and not against_best[slug].missing,
+            )
+        )
+    return Row(quantity, tuple(cells), _sentence(summary, quantity, values, best, against_best))
+
+
+def _by_seed(arm: Figures, key: str, seeds: Sequence[int]) -> list[float | None]:
+    of = {row["seed"]: row["overall"].get(key) for row in arm["seeds"]}
+    return [of[seed] for seed in seeds]
+
+
+def _value(summary: Figures, arm: Figures, key: str) -> float | None:
+    if summary["paired"]["seeds"]:
+        interval = summary["paired"]["arms"][arm["slug"]].get(key) or {}
+        value: float | None = interval.get("mean")
+    else:
+        value = arm["overall"].get(key)
+    return value
+
+
+def _best(quantity: Quantity, values: Mapping[str, float | None]) -> str | None:
+    known = {slug: value for slug, value in values.items() if value is not None}
+    if quantity.better is Better.NEITHER or len(known) < 2 or len(set(known.values())) == 1:
+        return None
+    pick = min if quantity.better is Better.LOWER else max
+    return pick(known, key=lambda slug: known[slug])
+
+
+def _spread(quantity: Quantity, interval: Figures) -> str:
+    if interval.get("low") is None:
+        return ""
+    half = interval["high"] - interval["mean"]
+    return f"± {quantity.spread_text(half)}" if half else ""
+
+
+def _change(quantity: Quantity, change: Figures | None) -> str:
+    if change is None or change["mean"] is None:
+        return ""
+    if change["lower_in"] == change["higher_in"] == 0:
+        return SAME
+    if quantity.unit is Unit.SHARE or change["relative"] is None:
+        return quantity.difference_text(change["mean"])
+    return percent_change(change["relative"])
+
+
+def _change_interval(quantity: Quantity, change: Figures | None) -> str:
+    if change is None or change["low"] is None or change["low"] == change["high"]:
+        return ""
+    if quantity.unit is Unit.SHARE or change["relative_low"] is None:
+        return _from_to(quantity.difference_text(change["low"]), quantity.difference_text(change["high"]))
+    return _from_to(percent_change(change["relative_low"]), percent_change(change["relative_high"]))
+
+
+def _from_to(low: str, high: str) -> str:
+    """Two figures with their unit once, if it is the same."""
+    number, _, unit = low.rpartition(" ")
+    return f"{number if number and high.endswith(' ' + unit) else low} to {high}"
+
+
+def _sentence(
+    summary: Figures,
+    quantity: Quantity,
+    values: Mapping[str, float | None],
+    best: str | None,
+    against_best: Mapping[str, Difference],
+) -> str:
+    if quantity.better is Better.NEITHER:
+        return ""
+    names = {arm["slug"]: arm["name"] for arm in summary["arms"]}
+    known = [slug for slug in names if values[slug] is not None]
+    if best is None:
+        return "All arms alike." if len(known) > 1 else ""
+    adjective = "lowest" if quantity.better is Better.LOWER else "highest"
+    lead = f"{names[best]} is {adjective} at {quantity.text(values[best])}"
+    others = sorted(
+        (slug for slug in known if slug != best),
+        key=lambda slug: float(values[slug] or 0),
+        reverse=quantity.better is Better.HIGHER,
+    )
+    second = others[0]
+    if not against_best:
+        return f"{lead}, before {names[second]} at {quantity.text(values[second])}; one run cannot say how surely."
+    tied = [slug for slug in others if not against_best[slug].certain]
+    if len(tied) == len(others):
+        return f"{lead}, but the seeds tell no two apart from it." if len(others) > 1 else f"{lead}, not surely."
+    if tied:
+        rest = [slug for slug in others if slug not in tied]
+        return (
+            f"{lead}; {_and([names[slug] for slug in tied])} cannot be told from it. "
+            f"{_ahead(quantity, names[rest[0]], against_best[rest[0]])}"
+        )
+    return f"{lead}. {_ahead(quantity, names[second], against_best[second])}"
+
+
+def _ahead(quantity: Quantity, name: str, difference: Difference) -> str:
+    """How far an arm is behind the best one."""
+    if difference.mean is None or difference.low is None or difference.high is None:
+        return ""
+    worse_in = difference.higher_in if quantity.better is Better.LOWER else difference.lower_in
+    text = quantity.difference_text
+    relative = ""
+    if quantity.unit is not Unit.SHARE and difference.relative is not None:
+        relative = f"{percent_change(difference.relative)}, "
+    return (
+        f"{name} is next: {relative}{text(difference.mean)} "
+        f"({CONFIDENCE * 100:.0f} % interval {_from_to(text(difference.low), text(difference.high))}), "
+        f"worse in {worse_in} of {difference.n} seeds."
+    )
+
+
+def _and(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]

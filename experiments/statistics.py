@@ -1,0 +1,107 @@
+"""Means with confidence intervals, and paired comparisons over seeds.
+
+Arms of one seed meet the same workload, so their difference is taken seed by seed: what the seed does to both cancels. Intervals are
+Student's t on the seeds' values (exact if those are normal; with ten seeds their means are near enough). Beside it stands the sign test,
+which assumes nothing about the distribution. No correction for the number of comparisons: a table of forty 95 % intervals has about two
+that miss.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+CONFIDENCE = 0.95
+
+Value = float | int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Mean of n values and its confidence limits (None where n < 2). missing: seeds without the figure; then there is no mean."""
+
+    mean: float | None
+    low: float | None
+    high: float | None
+    n: int
+    missing: int
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Arm minus baseline, seed by seed.
+
+    mean, low, high: in the figure's unit. relative, relative_low, relative_high: the same over the baseline's mean (None where that is 0).
+    lower_in, higher_in: in how many seeds the arm's figure was lower, higher. sign_p: two-sided sign test. certain: the interval excludes 0.
+    """
+
+    mean: float | None
+    low: float | None
+    high: float | None
+    relative: float | None
+    relative_low: float | None
+    relative_high: float | None
+    n: int
+    missing: int
+    lower_in: int
+    higher_in: int
+    sign_p: float | None
+    certain: bool
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def mean_interval(values: Sequence[Value], confidence: float = CONFIDENCE) -> Interval:
+    """Student's t interval of the mean. A value of None (a quantile among uncommitted tasks) leaves the mean undefined: it is large, not absent."""
+    known = [float(value) for value in values if value is not None]
+    missing = len(values) - len(known)
+    if missing or not known:
+        return Interval(None, None, None, len(known), missing)
+    mean = math.fsum(known) / len(known)
+    if len(known) < 2:
+        return Interval(mean, None, None, len(known), 0)
+    error = float(np.std(known, ddof=1)) / math.sqrt(len(known))
+    half = float(stats.t.ppf((1 + confidence) / 2, len(known) - 1)) * error
+    return Interval(mean, mean - half, mean + half, len(known), 0)
+
+
+def paired_difference(arm: Sequence[Value], baseline: Sequence[Value], confidence: float = CONFIDENCE) -> Difference:
+    """Compare two arms whose i-th values are of the same seed. Raises ValueError if they are not equally many."""
+    pairs = list(zip(arm, baseline, strict=True))
+    known = [(float(a), float(b)) for a, b in pairs if a is not None and b is not None]
+    differences = [a - b for a, b in known]
+    interval = mean_interval(differences, confidence)
+    missing = len(pairs) - len(known)
+    lower, higher = sum(d < 0 for d in differences), sum(d > 0 for d in differences)
+    sign_p = float(stats.binomtest(lower, lower + higher).pvalue) if lower + higher else None
+    if missing:
+        return Difference(None, None, None, None, None, None, len(known), missing, lower, higher, sign_p, False)
+    base = abs(math.fsum(b for _, b in known) / len(known)) if known else 0.0
+
+    def over_base(value: float | None) -> float | None:
+        return value / base if value is not None and base else None
+
+    low, high = interval.low, interval.high
+    return Difference(
+        mean=interval.mean,
+        low=low,
+        high=high,
+        relative=over_base(interval.mean),
+        relative_low=over_base(low),
+        relative_high=over_base(high),
+        n=len(known),
+        missing=0,
+        lower_in=lower,
+        higher_in=higher,
+        sign_p=sign_p,
+        certain=low is not None and high is not None and (low > 0 or high < 0),
+    )

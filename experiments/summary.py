@@ -1,0 +1,300 @@
+"""summary.json: everything a run found out, small enough to read; and the run directory it lives in.
+
+A run directory holds
+
+    config.toml            the resolved configuration: re-runs the experiment
+    summary.json           see build_summary
+    report.html            self-contained
+    figures/               one PNG and one SVG per figure
+    arms/<slug>/           <table>.parquet for every table of parsync.core.tables that got rows, and series.npz (time series and
+                           histograms the figures are drawn from: parsync.core.metrics_summary.series)
+    seeds/<seed>.json      the figures of every arm for one paired seed, phase by phase
+
+Files ending in .partial were not finished.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from experiments.quantities import QUANTITIES
+from experiments.statistics import CONFIDENCE, mean_interval, paired_difference
+from parsync.core.workload import Workload
+from shared_state.errors import AgoraError
+
+FORMAT = 1
+SUMMARY = "summary.json"
+SERIES_FILE = "series.npz"
+BASELINE = "ParSync adaptive"
+
+Figures = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class SeedResult:
+    """One arm under one seed of the paired runs. figures: parsync.core.metrics_summary.summarise."""
+
+    seed: int
+    digest: str
+    figures: Figures
+
+
+@dataclass(frozen=True, slots=True)
+class ArmResult:
+    """One arm as it ran under the run's own runtime and seed, and its paired seeds.
+
+    mix: one mapping per scheduler group, e.g. name, kind, count, strategy. clock_notes: what its times include, e.g. tick_us, tick_share.
+    series: parsync.core.metrics_summary.series. regret: {"decision": [{"at_us", "regret"}, ...], "system": [{"at_us", "without_migration",
+    "with_migration"}, ...]}, costs, either part optional.
+    """
+
+    name: str
+    mix: Sequence[Mapping[str, Any]]
+    sync: str
+    strategy: str
+    decision_clock: str
+    clock_notes: Mapping[str, Any]
+    figures: Figures
+    series: Mapping[str, NDArray[Any]]
+    digest: str
+    seeds: Sequence[SeedResult] = ()
+    regret: Mapping[str, Any] = field(default_factory=dict)
+    partial: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """What holds for all arms. partial: why the run did not get to its end, "" if it did."""
+
+    seed: int
+    version: str
+    runtime: str
+    settle_us: int
+    config: Mapping[str, Any]
+    partial: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run as read back: its summary, and the series of each arm by slug."""
+
+    directory: Path
+    summary: Figures
+    series: dict[str, dict[str, NDArray[Any]]]
+
+
+def slugs(names: Sequence[str]) -> list[str]:
+    """File names for arms: lower case, digits and dashes; a number is appended where two would be alike."""
+    taken: list[str] = []
+    for name in names:
+        stem = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "arm"
+        slug, number = stem, 2
+        while slug in taken:
+            slug, number = f"{stem}-{number}", number + 1
+        taken.append(slug)
+    return taken
+
+
+def build_summary(facts: RunFacts, workload: Workload, arms: Sequence[ArmResult]) -> Figures:
+    """The summary: digest, seed, version, runtime, partial, workload, config, arms[] and paired.
+
+    arms[]: name, slug, what the arm is, and all figures of metrics_summary.summarise (overall, phases, groups, agents, totals, rivals,
+    staleness). paired: by arm and quantity the mean over seeds with its interval, and the difference to the baseline, which is the arm
+    named BASELINE or else the first. The digest is that of the arms' digests in order.
+    """
+    digest = hashlib.blake2b(digest_size=16)
+    for arm in arms:
+        for part in (arm.digest, *(seed.digest for seed in arm.seeds)):
+            digest.update(part.encode())
+    described = [_arm(arm, slug) for arm, slug in zip(arms, slugs([arm.name for arm in arms]), strict=True)]
+    summary = {
+        "format": FORMAT,
+        "digest": digest.hexdigest(),
+        "seed": facts.seed,
+        "version": facts.version,
+        "runtime": facts.runtime,
+        "partial": bool(facts.partial) or any(arm.partial for arm in arms),
+        "partial_reason": facts.partial,
+        "settle_us": facts.settle_us,
+        "workload": workload_facts(workload),
+        "config": dict(facts.config),
+        "arms": described,
+        "paired": paired(described),
+    }
+    plain: Figures = json.loads(_to_json(summary))
+    return plain
+
+
+def workload_facts(workload: Workload) -> Figures:
+    """What the arms had to do, for the report and to tell whether two runs can be compared."""
+    return {
+        "name": workload.name,
+        "machines": workload.cell.machines,
+        "dimensions": list(workload.cell.dimensions),
+        "capacity": workload.cell.capacity.sum(axis=0).tolist(),
+        "tasks": len(workload.tasks),
+        "arrivals": len(workload.arrival_rows),
+        "initial_tasks": len(workload.initial.task),
+        "preferred_permille": workload.preferred_permille,
+        "end_us": workload.end_us,
+        "phases": [
+            {"start_us": phase.start_us, "end_us": phase.end_us, "load_percent": phase.load_percent}
+            for phase in workload.phases
+        ],
+        "facts": dict(workload.facts),
+    }
+
+
+def paired(arms: Sequence[Mapping[str, Any]]) -> Figures:
+    """Intervals and differences over the seeds that every arm ran; `seeds` is empty if there are none.
+
+    arms: as in the summary, each with `seeds`, a list of {"seed", "overall"}.
+    """
+    common = set.intersection(*({row["seed"] for row in arm["seeds"]} for arm in arms)) if arms else set()
+    seeds = sorted(common)
+    names = [arm["name"] for arm in arms]
+    baseline = arms[names.index(BASELINE) if BASELINE in names else 0]["slug"] if arms else None
+    values = {
+        arm["slug"]: [row["overall"] for seed in seeds for row in arm["seeds"] if row["seed"] == seed] for arm in arms
+    }
+
+    def column(slug: str, key: str) -> list[float | None]:
+        return [overall.get(key) for overall in values[slug]]
+
+    def told(slug: str) -> list[str]:
+        return [key for key in QUANTITIES if any(key in overall for overall in values[slug])]
+
+    return {
+        "seeds": seeds,
+        "confidence": CONFIDENCE,
+        "baseline": baseline,
+        "arms": {slug: {key: mean_interval(column(slug, key)).to_json() for key in told(slug)} for slug in values},
+        "differences": {
+            slug: {
+                key: paired_difference(column(slug, key), column(baseline, key)).to_json()
+                for key in told(slug)
+                if baseline is not None and key in told(baseline)
+            }
+            for slug in values
+            if slug != baseline
+        },
+    }
+
+
+def write_run(directory: Path, summary: Figures, arms: Sequence[ArmResult]) -> None:
+    """Write summary.json, the arms' series and the seeds' figures into an existing run directory.
+
+    Every file is whole or absent. Raises AgoraError if the directory cannot be written.
+    """
+    try:
+        for arm, described in zip(arms, summary["arms"], strict=True):
+            folder = directory / "arms" / described["slug"]
+            folder.mkdir(parents=True, exist_ok=True)
+            unfinished = folder / f"{SERIES_FILE}.partial"
+            with unfinished.open("wb") as file:
+                np.savez_compressed(file, **{name: np.asarray(values) for name, values in arm.series.items()})
+            unfinished.replace(folder / SERIES_FILE)
+        by_seed: dict[int, Figures] = {}
+        for arm, described in zip(arms, summary["arms"], strict=True):
+            for result in arm.seeds:
+                figures = {name: result.figures[name] for name in ("overall", "phases", "groups", "totals")}
+                by_seed.setdefault(result.seed, {})[described["slug"]] = {"digest": result.digest, **figures}
+        if by_seed:
+            (directory / "seeds").mkdir(exist_ok=True)
+        for seed, figures in by_seed.items():
+            _write(directory / "seeds" / f"{seed}.json", {"seed": seed, "arms": figures})
+        _write(directory / SUMMARY, summary)
+    except OSError as error:
+        raise AgoraError(f"{directory}: cannot write the results: {error}") from error
+
+
+def read_summary(directory: Path) -> Figures:
+    """The summary of a run directory. Raises AgoraError naming the directory if it is not one, or one this version cannot read."""
+    path = directory / SUMMARY
+    if not directory.is_dir():
+        raise AgoraError(f"{directory}: no such directory")
+    if not path.is_file():
+        raise AgoraError(f"{directory}: not a run directory (it has no {SUMMARY})")
+    try:
+        summary: Figures = json.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise AgoraError(f"{path}: not readable as JSON: {error}") from error
+    if not isinstance(summary, dict) or summary.get("format") != FORMAT:
+        raise AgoraError(f"{path}: field format: expected {FORMAT}, as written by this version")
+    for name in ("digest", "seed", "workload", "arms", "paired"):
+        if name not in summary:
+            raise AgoraError(f"{path}: field {name} is missing")
+    return summary
+
+
+def read_run(directory: Path) -> Run:
+    """A run directory with its series. Raises AgoraError as read_summary does, or naming a series that is missing."""
+    summary = read_summary(directory)
+    series: dict[str, dict[str, NDArray[Any]]] = {}
+    for arm in summary["arms"]:
+        path = directory / "arms" / arm["slug"] / SERIES_FILE
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                series[arm["slug"]] = {name: file[name] for name in file.files}
+        except (OSError, ValueError) as error:
+            raise AgoraError(f"{path}: cannot read the series: {error}") from error
+    return Run(directory, summary, series)
+
+
+def _arm(arm: ArmResult, slug: str) -> Figures:
+    figures = dict(arm.figures)
+    figures["overall"] = {**figures["overall"], **_regret_means(arm.regret)}
+    return {
+        "name": arm.name,
+        "slug": slug,
+        "mix": [dict(group) for group in arm.mix],
+        "sync": arm.sync,
+        "strategy": arm.strategy,
+        "decision_clock": arm.decision_clock,
+        "clock_notes": dict(arm.clock_notes),
+        "partial": arm.partial,
+        "digest": arm.digest,
+        **figures,
+        "regret": dict(arm.regret),
+        "seeds": [
+            {"seed": result.seed, "digest": result.digest, "overall": result.figures["overall"]} for result in arm.seeds
+        ],
+    }
+
+
+def _regret_means(regret: Mapping[str, Any]) -> Figures:
+    means: Figures = {}
+    for name, key, part in (
+        ("decision_regret", "regret", "decision"),
+        ("system_regret", "without_migration", "system"),
+    ):
+        values = [row[key] for row in regret.get(part, ())]
+        if values:
+            means[name] = sum(values) / len(values)
+    return means
+
+
+def _write(path: Path, content: Figures) -> None:
+    unfinished = path.with_name(path.name + ".partial")
+    unfinished.write_text(_to_json(content) + "\n", "utf-8")
+    unfinished.replace(path)
+
+
+def _to_json(content: Figures) -> str:
+    def plain(value: Any) -> Any:
+        if isinstance(value, np.generic | np.ndarray):
+            return value.tolist()
+        if isinstance(value, Path):
+            return str(value)
+        raise TypeError(f"{type(value).__name__} does not belong in a summary")
+
+    return json.dumps(content, indent=1, allow_nan=False, default=plain, ensure_ascii=False)

@@ -1,0 +1,110 @@
+"""A whole run directory made of synthetic records: arms, paired seeds, figures and report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from experiments.summary import ArmResult, RunFacts, SeedResult, build_summary, write_run
+from parsync.core.metrics import Group, RunMetrics
+from parsync.core.metrics_summary import series, summarise
+from parsync.core.workload import InitialPlacement, MachineEvents, Phase, Workload
+from shared_state.tasks import CellSpec, PreferenceCatalog, TaskBatch
+from tests.unit.record_factory import CHARACTERS, PHASES, SECOND, Character, arm_records
+
+AGENTS = PARTITIONS = 8
+
+
+def workload(machines: int = 2000, name: str = "parsync") -> Workload:
+    none64, none32 = np.zeros(0, np.int64), np.zeros(0, np.int32)
+    return Workload(
+        name=name,
+        cell=CellSpec(
+            ("slots",),
+            np.full((machines, 1), 10, np.int64),
+            np.arange(machines, dtype=np.int32) // 40,
+            np.zeros(machines, np.int64),
+            np.array([1000]),
+        ),
+        catalog=PreferenceCatalog.empty(),
+        tasks=TaskBatch.empty(1),
+        duration_us=none64,
+        preferred_permille=700,
+        arrival_us=none64,
+        arrival_offsets=np.zeros(1, np.int64),
+        arrival_rows=none64,
+        initial=InitialPlacement(none64, none32),
+        machine_events=MachineEvents(none64, none32, np.zeros(0, bool)),
+        phases=tuple(Phase(phase.start_us, phase.end_us, phase.load_percent) for phase in PHASES),
+        end_us=PHASES[-1].end_us,
+        facts={"jobs": 4321, "tasks_larger_than_every_machine": 0, "mean_duration_s": 2.0},
+    )
+
+
+def measured(seed: int, character: Character) -> RunMetrics:
+    recorded = arm_records(seed, character, AGENTS, PARTITIONS)
+    greedy = AGENTS - character.flow_agents
+    groups = [
+        Group("greedy", tuple(range(greedy))),
+        Group("firmament", tuple(range(greedy, AGENTS))),
+    ]
+    metrics = RunMetrics(
+        PHASES,
+        AGENTS,
+        partitions=PARTITIONS,
+        settle_us=2 * SECOND,
+        groups=[group for group in groups if group.agents],
+        job_of=recorded.job_of,
+    )
+    for table, columns in recorded.batches:
+        metrics.add(table, columns)
+    return metrics
+
+
+def arm_result(name: str, seed: int, seeds: Sequence[int]) -> ArmResult:
+    character = CHARACTERS[name]
+    metrics = measured(seed, character)
+    rng = np.random.default_rng(seed)
+    flow = character.flow_agents
+    kinds = [("greedy", "weighted_sampling", AGENTS - flow), ("firmament", "firmament", flow)]
+    return ArmResult(
+        name=name,
+        mix=[{"name": group, "kind": kind, "count": count} for group, kind, count in kinds if count],
+        sync="statesync aligned" if "StateSync" in name else "diffsyn block",
+        strategy="adaptive" if "adaptive" in name or name == "Mix" else "quality_first",
+        decision_clock="measured" if flow == AGENTS else "modelled",
+        clock_notes={"tick_us": 5000, "tick_share": 0.08},
+        figures=summarise(metrics),
+        series=series(metrics),
+        digest=f"{abs(hash(name)):032x}",
+        seeds=[SeedResult(s, f"digest of {name} {s}", summarise(measured(s, character))) for s in seeds],
+        regret={
+            "decision": [
+                {"at_us": int(at), "regret": float(rng.exponential(100 * (1 - character.preferred)))}
+                for at in np.linspace(0, PHASES[-1].end_us, 40)
+            ],
+            "system": [
+                {"at_us": int(at), "without_migration": float((900 + 50 * k) * character.conflicts), "with_migration": float((1900 + 60 * k) * character.conflicts)}
+                for k, at in enumerate(np.linspace(0, PHASES[-1].end_us, 10) + 3 * character.capacity)
+            ],
+        },
+    )
+
+
+def write_synthetic_run(
+    directory: Path,
+    names: Sequence[str] = tuple(CHARACTERS),
+    seed: int = 1,
+    seeds: Sequence[int] = (),
+    partial: str = "",
+    machines: int = 2000,
+) -> Path:
+    """Everything of a run directory but the report, the configuration file and the Parquet files."""
+    directory.mkdir(parents=True)
+    arms = [arm_result(name, seed, seeds) for name in names]
+    config = {"seed": seed, "runtime": "virtual", "cell": {"machines": machines}, "arms": [{"name": name} for name in names]}
+    facts = RunFacts(seed, "0.1.0", "virtual", 2 * SECOND, config, partial)
+    write_run(directory, build_summary(facts, workload(machines), arms), arms)
+    return directory

@@ -65,6 +65,11 @@ class PathSearch {
   Target run(Graph& graph, std::span<const NodeId> sources, std::int64_t limit, std::vector<NodeId>& repriced,
              Stats& stats);
 
+  // Makes the hops of all nodes exact, by a breadth-first search from the targets over arcs with rc = 0. O(n + m).
+  void relabel(Graph& graph, Stats& stats);
+  // After `relabel`: whether a target can be reached at distance 0.
+  static bool within_reach(const Node<Value>& node) { return at_hand(node) || node.hops[kForward] < kUnreached; }
+
   // Marks what the last, failed, search settled as dead until `revive`.
   void bury_settled(Graph& graph);
   void revive(Graph& graph);
@@ -72,6 +77,7 @@ class PathSearch {
  private:
   static constexpr int kChainLimit = 8;
   static constexpr unsigned kFarHops = HopStacks::kLevels - 2;
+  static constexpr std::uint8_t kUnreached = 255;
 
   struct Waiting {
     std::int64_t distance;
@@ -99,7 +105,7 @@ class PathSearch {
   Target target_;
   HopStacks ties_;
   std::vector<Waiting> heap_;
-  std::vector<NodeId> settled_, passed_, dead_;
+  std::vector<NodeId> settled_, passed_, dead_, reached_;
 };
 
 template <class Value, bool kForward>
@@ -275,6 +281,31 @@ Target PathSearch<Value, kForward>::run(Graph& graph, std::span<const NodeId> so
   }
   if (target_.found() && target_.distance > 0) move_prices(graph, repriced);
   return target_;
+}
+
+template <class Value, bool kForward>
+void PathSearch<Value, kForward>::relabel(Graph& graph, Stats& stats) {
+  reached_.clear();
+  for (NodeId v = 0; v < graph.num_nodes(); ++v) {
+    Node<Value>& node = graph.nodes[v];
+    const bool target = v == graph.root() || at_hand(node);
+    node.hops[kForward] = target ? 0 : kUnreached;
+    if (target) reached_.push_back(v);
+  }
+  for (std::size_t next = 0; next < reached_.size(); ++next) {
+    const Node<Value>& node = graph.nodes[reached_[next]];
+    const auto hops = static_cast<std::uint8_t>(std::min<unsigned>(node.hops[kForward] + 1U, kUnreached - 1));
+    const std::uint32_t end = node.begin + (kForward ? node.degree : node.residual_degree);
+    for (std::uint32_t i = node.begin; i < end; ++i) {
+      const auto& edge = graph.edges[i];
+      Node<Value>& before = graph.nodes[edge.to];
+      if (before.hops[kForward] != kUnreached) continue;
+      if ((kForward ? edge.reverse_residual : edge.residual) == 0 || edge.cost - node.price + before.price != 0) continue;
+      before.hops[kForward] = hops;
+      reached_.push_back(edge.to);
+    }
+    stats.scanned += end - node.begin;
+  }
 }
 
 template <class Value, bool kForward>

@@ -46,10 +46,10 @@ class Engine final : public SspEngine, private FlowMover<Value> {
   using FlowMover<Value>::shift_imbalance;
 
   static constexpr std::int64_t kCancelCheckInterval = 64;  // searches
-  // A search that scans more than this many half-edges is far from local. After a few of them, with many nodes still to
-  // serve, one search from all of them at once is the better bargain.
+  // A search that scans more than this many half-edges is far from local. When such searches have looked at a good part of
+  // the graph, and several nodes are still to serve, one search from all of them at once is the better bargain.
   static constexpr std::int64_t kFarScan = 20'000;
-  static constexpr int kFarSearches = 8;
+  static constexpr std::int64_t kFarShare = 4;
   static constexpr std::size_t kFewLeft = 4;
 
   void start_from_estimate(const Network& network);
@@ -317,8 +317,9 @@ Status Engine<Value>::drain_in_phases(std::vector<NodeId>& sources, const std::a
     if (!nearest.found()) return Status::kInfeasible;
     augment<kForward>(nearest, stats);
     // All paths of length zero, as in Dinic's blocking flows: what cannot reach a target now cannot before prices move.
+    paths.relabel(graph_, stats);
     for (NodeId source : sources) {
-      while (pending<kForward>(source)) {
+      while (pending<kForward>(source) && paths.within_reach(graph_.nodes[source])) {
         const Target target = paths.run(graph_, std::array{source}, 0, repriced_, stats);
         if (!target.found()) {
           paths.bury_settled(graph_);
@@ -336,7 +337,7 @@ template <bool kForward>
 Status Engine<Value>::drain(std::vector<NodeId>& sources, const std::atomic<bool>& cancel, Stats& stats) {
   auto& paths = search<kForward>();
   std::int64_t until_check = 0;
-  int far_searches = 0;
+  std::int64_t far_budget = static_cast<std::int64_t>(graph_.edges.size()) / kFarShare;
   for (std::size_t k = 0; k < sources.size(); ++k) {
     const NodeId source = sources[k];
     while (pending<kForward>(source)) {
@@ -348,7 +349,9 @@ Status Engine<Value>::drain(std::vector<NodeId>& sources, const std::atomic<bool
       const Target target = paths.run(graph_, std::array{source}, kInfinity, repriced_, stats);
       if (!target.found()) return Status::kInfeasible;
       augment<kForward>(target, stats);
-      if (stats.scanned - scanned_before > kFarScan && ++far_searches > kFarSearches && sources.size() - k > kFewLeft) {
+      const std::int64_t scanned = stats.scanned - scanned_before;
+      if (scanned > kFarScan) far_budget -= scanned;
+      if (far_budget < 0 && sources.size() - k > kFewLeft) {
         sources.erase(sources.begin(), sources.begin() + static_cast<std::ptrdiff_t>(k));
         return drain_in_phases<kForward>(sources, cancel, stats);
       }

@@ -23,16 +23,25 @@ from parsync.runtime.live.clock import LiveClock
 from parsync.runtime.live.cluster import shared
 from parsync.runtime.live.courier import Courier, Mailbox
 from parsync.runtime.live.handled_log import HandledLog
-from parsync.runtime.live.loop import HostLoop, LoopThread, SourceLoop, Ticks, run_turns
+from parsync.runtime.live.loop import HostLoop, LoopThread, SourceLoop, Ticks, last_step, run_turns
 from parsync.runtime.live.monitor import Monitor, Overview, Report
 from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, SOURCE, WORKER_POOL, HostPlan, Recorder, RunPlan
 from parsync.runtime.live.ports import CellPort, HostLine, Reporter
 from parsync.runtime.live.stage import Stage, ignore_handled, ignore_record
-from parsync.runtime.live.steps import StepClient, Unavailable
+from parsync.runtime.live.steps import ActorFailed, ActorLost, StepClient, Unavailable
+from shared_state.errors import AgoraError
 
 REPORT_US = 500_000
 WAKE_US = 1_000
 JOIN_S = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class DueEnds:
+    """What still runs at the end, with the time it would have ended: allocation, end_us int64[n]."""
+
+    allocation: np.ndarray
+    end_us: np.ndarray
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +53,12 @@ class Finished:
     repeats: int
     recovered: int
     error: str | None
+    due_ends: DueEnds | None = None
+
+
+def explained(error: BaseException) -> str:
+    """One line; a bug is named by its type, too."""
+    return str(error) if isinstance(error, AgoraError) else f"{type(error).__name__}: {error}"
 
 
 class Actor:
@@ -76,7 +91,7 @@ class Actor:
             self._await_origin(stopping)
             run_turns(self._first_turn(), stopping, wake)
         except Exception as error:
-            self._reporter(self._report(error=f"{type(error).__name__}: {error}"))
+            self._reporter(self._report(error=explained(error)))
             raise
 
     def _await_origin(self, stopping: threading.Event) -> None:
@@ -107,10 +122,25 @@ class Actor:
             return None
         self._thread.stop(JOIN_S)
         error = self._thread.error
-        return None if error is None else f"{type(error).__name__}: {error}"
+        return None if error is None else explained(error)
 
 
-class SchedulerHost(Actor):
+class Stepper(Actor):
+    """An actor that steps at every tick."""
+
+    _stage: Stage
+    _steps: StepClient
+
+    def _last_step(self) -> str | None:
+        """Collect what the cell still has for this host; what went wrong, if anything."""
+        try:
+            last_step(self._stage, self._steps)
+        except (ActorFailed, ActorLost) as error:
+            return str(error)
+        return None
+
+
+class SchedulerHost(Stepper):
     """Hosts several scheduler agents: one step to the cell per tick for all of them."""
 
     def __init__(self, plan: RunPlan, handle: Any, host: HostPlan, cell: Any, coordinator: Any) -> None:
@@ -119,7 +149,7 @@ class SchedulerHost(Actor):
         super().__init__(host.name, cell, coordinator, names)
         self._names = tuple(names.values())
         self._host = host
-        self._recorder = Recorder(plan, f"{host.name}-{self.epoch}")
+        self._recorder = Recorder(plan, host.name, survives=True)
         self._log = (
             HandledLog(Path(plan.journal_dir) / f"{host.name}-{self.epoch}.journal", plan.fsync)
             if plan.log_agents
@@ -153,7 +183,7 @@ class SchedulerHost(Actor):
 
     def finish(self) -> Finished:
         """End the loop and hand over."""
-        error = self._stop()
+        error = self._stop() or self._last_step()
         self._stage.finish()
         self._recorder.close()
         if self._log is not None:
@@ -166,6 +196,7 @@ class SchedulerHost(Actor):
         return HostLoop(self._stage, self._steps, self._clock, self._ticks, WAKE_US, self._tick).turn
 
     def _tick(self, now_us: int) -> None:
+        self._recorder.flush()
         if self._log is not None:
             self._log.flush()
         super()._tick(now_us)
@@ -177,7 +208,7 @@ class SchedulerHost(Actor):
         return Report(now_us, self.epoch, queued, queued == 0, snapshot, error)
 
 
-class WorkerHost(Actor):
+class WorkerHost(Stepper):
     """Hosts the worker pool; its timers are looked at once per tick."""
 
     def __init__(self, plan: RunPlan, handle: Any, cell: Any, coordinator: Any) -> None:
@@ -193,10 +224,12 @@ class WorkerHost(Actor):
 
     def finish(self) -> Finished:
         """End the loop and hand over."""
-        error = self._stop()
+        error = self._stop() or self._last_step()
         self._recorder.close()
+        end_us, allocation, _ = self._workers.due_ends()
         round_trip_us = np.array(self._steps.round_trip_us, np.int64)
-        return Finished(self._recorder.metrics, round_trip_us, self._steps.repeats, 0, error)
+        due_ends = DueEnds(allocation, end_us) if error is None else None
+        return Finished(self._recorder.metrics, round_trip_us, self._steps.repeats, 0, error, due_ends)
 
     def _first_turn(self) -> Callable[[], int]:
         self._stage.start()
@@ -322,6 +355,7 @@ class CellHost:
         self._reporter = Reporter(coordinator, CELL, {})
         self._last_report_us = LiveClock.BEFORE_US
         agents_of = {host.host: host.agents for host in plan.hosts}
+        self._hosts = tuple((host.host, host.name, host.agents) for host in plan.hosts)
         tasks = len(assembly.workload.tasks)
         stage = CellStage(assembly.master(), hosts_of(agents_of), tasks, self._recorder)
         self._service = CellService(stage, Path(plan.journal_dir) / CELL_LOG, plan.fsync)
@@ -339,7 +373,7 @@ class CellHost:
     def start(self, origin_ns: int) -> None:
         """Time 0 of the run."""
         self._clock.begin(origin_ns)
-        self._service.start(origin_ns)
+        self._service.start(origin_ns, self._hosts)
 
     def origin_ns(self) -> int | None:
         """When time 0 is; None before start()."""
@@ -360,8 +394,10 @@ class CellHost:
         mask = self._service.stage.never_placed()
         return len(mask), np.packbits(mask).tobytes()
 
-    def finish(self) -> Finished:
-        """Hand over; no step may follow."""
+    def finish(self, due_ends: DueEnds | None) -> Finished:
+        """Hand over; no step may follow. due_ends: of the worker pool."""
+        if due_ends is not None:
+            self._service.stage.master.record_due_ends(due_ends.allocation, due_ends.end_us)
         for record in self._service.stage.master.finish(self._clock.now_us()):
             self._recorder(record)
         self._service.close()

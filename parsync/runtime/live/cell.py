@@ -3,7 +3,7 @@
 The log is written before a reply leaves. One frame is one step, whole or torn, so that a step is never half done. Everything the stage does follows from
 the frames alone: times are in them, timers fire at the first step past their time, a reply is made from the effects. Frames, all in the codec's form:
 
-    (HEADER, origin_ns)                                   once, first
+    (HEADER, origin_ns, ((host, name, agents), ...))      once, first
     (LIFE, epoch, at_us, digest)                          the cell (re)started: the master handled Started(epoch)
     (STEP, at_us, step as received, digest)               a host's step was handled
 
@@ -44,6 +44,7 @@ from shared_state.errors import AgoraError
 from shared_state.journal import JournalWriter, read_journal
 
 CELL_LOG = "cell.journal"
+ASSEMBLY_FILE = "assembly.pickle"  # beside it: what the run is made of
 DIGEST_BYTES = 16
 
 
@@ -195,10 +196,10 @@ class CellService:
         self._writer = JournalWriter(journal, sync=fsync)
         self._lives = lives
 
-    def start(self, origin_ns: int) -> None:
-        """The first life begins: time 0 is origin_ns."""
+    def start(self, origin_ns: int, hosts: tuple[tuple[int, str, tuple[int, ...]], ...]) -> None:
+        """The first life begins: time 0 is origin_ns. hosts: (id, name, agents) of each scheduler host, for the log."""
         self.origin_ns = origin_ns
-        self._writer.append(encode((int(Frame.HEADER), origin_ns)))
+        self._writer.append(encode((int(Frame.HEADER), origin_ns, hosts)))
         self.begin_life(0)
 
     def begin_life(self, at_us: int) -> None:

@@ -10,6 +10,8 @@ from parsync.runtime.live.clock import Clock
 from parsync.runtime.live.stage import Stage
 from parsync.runtime.live.steps import StepClient
 
+LAST_STEP_S = 5.0
+
 
 class Ticks:
     """Tick k is at (k * tick_us) + phase_us; ticks that a slow actor let pass are skipped."""
@@ -57,6 +59,14 @@ class HostLoop:
         if due_us is not None:
             wait_us = min(wait_us, max(due_us - now_us, self._wake_us))
         return max(0, wait_us)
+
+
+def last_step(stage: Stage, steps: StepClient) -> None:
+    """After the loop: say what is left to say, and take the cell's answers to it."""
+    steps.give_up_s = LAST_STEP_S
+    for address, event in steps.step(to_master(stage.take_outgoing(steps.number))):
+        stage.deliver(address, event)
+    stage.advance()
 
 
 class SourceLoop:

@@ -7,23 +7,30 @@ from typing import Any
 
 import numpy as np
 import ray
-from ray.exceptions import GetTimeoutError, RayActorError
+from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
 from ray.util.metrics import Counter, Gauge
 
 from parsync.core.metrics import Snapshot
 from parsync.runtime.live.courier import Acknowledgement
 from parsync.runtime.live.monitor import Report
-from parsync.runtime.live.steps import Unavailable
+from parsync.runtime.live.steps import ActorFailed, Unavailable
+from shared_state.errors import AgoraError
 
 CALL_TIMEOUT_S = 10.0
 
 
 def answer(ref: Any, timeout_s: float = CALL_TIMEOUT_S) -> Any:
-    """The value of a call. Raises Unavailable if the actor is away or slow: the call may or may not have been carried out."""
+    """The value of a call. Raises Unavailable if the actor is away or slow: the call may or may not have been carried out. Raises ActorFailed if
+    the actor refused it.
+    """
     try:
         return ray.get(ref, timeout=timeout_s)
     except (GetTimeoutError, RayActorError) as error:
         raise Unavailable(str(error).splitlines()[0]) from error
+    except RayTaskError as error:
+        cause = error.cause
+        message = str(cause) if isinstance(cause, AgoraError) else f"{type(cause).__name__}: {cause}"
+        raise ActorFailed(message) from error
 
 
 class CellPort:

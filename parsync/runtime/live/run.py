@@ -15,16 +15,23 @@ import numpy as np
 from parsync.core.metrics import RunMetrics
 from parsync.core.workload import Workload
 from parsync.runtime.assembly import ArmSpec, Assembly
-from parsync.runtime.live.actors import CellHost, CoordinatorHost, Finished, SchedulerHost, WorkerHost, WorkloadSource
-from parsync.runtime.live.cell import CELL_LOG
+from parsync.runtime.live.actors import (
+    CellHost,
+    CoordinatorHost,
+    DueEnds,
+    Finished,
+    SchedulerHost,
+    WorkerHost,
+    WorkloadSource,
+)
+from parsync.runtime.live.cell import ASSEMBLY_FILE, CELL_LOG
 from parsync.runtime.live.cluster import Troupe, connect, share
 from parsync.runtime.live.monitor import Overview
 from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, SOURCE, WORKER_POOL, LiveOptions, plan_run
 from parsync.runtime.live.ports import answer
-from parsync.runtime.live.steps import ActorLost, Unavailable
+from parsync.runtime.live.steps import ActorFailed, ActorLost, Unavailable
 from shared_state.errors import AgoraError
 
-ASSEMBLY_FILE = "assembly.pickle"
 START_S = 120.0
 LEAD_NS = 300_000_000  # between the decision to begin and time 0
 POLL_S = 0.25
@@ -148,11 +155,13 @@ class _Performance:
         round_trip_us: list[np.ndarray] = []
         repeats = recovered = resubmitted = 0
         last = (self._source, *self._hosts.values(), self._workers, self._cell)
+        due_ends: DueEnds | None = None
         for actor in last:
-            finished = self._finish_one(actor)
+            finished = self._finish_one(actor, due_ends) if actor is self._cell else self._finish_one(actor)
             if finished is None:
                 partial = True
                 continue
+            due_ends = finished.due_ends
             metrics.merge(finished.metrics)
             round_trip_us.append(finished.round_trip_us)
             repeats += finished.repeats
@@ -181,10 +190,10 @@ class _Performance:
             lives=dict(overview.lives),
         )
 
-    def _finish_one(self, actor: Any) -> Finished | None:
+    def _finish_one(self, actor: Any, *arguments: Any) -> Finished | None:
         try:
-            finished: Finished | None = answer(actor.finish.remote(), 60.0)
-        except Unavailable as error:
+            finished: Finished | None = answer(actor.finish.remote(*arguments), 60.0)
+        except (Unavailable, ActorFailed) as error:
             self._notes.append(str(error))
             return None
         return finished

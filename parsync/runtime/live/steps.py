@@ -25,6 +25,10 @@ class ActorLost(AgoraError):
     """An actor that does not come back."""
 
 
+class ActorFailed(AgoraError):
+    """An actor raised an exception: a full disk, or a bug."""
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """What a host asks of the cell. host: its id; epoch: its life; number: 1, 2, ... within it; events: for the master, in order."""
@@ -59,7 +63,7 @@ class StepClient:
         self._host = host
         self._epoch = epoch
         self._call = call
-        self._give_up_s = give_up_s
+        self.give_up_s = give_up_s
         self._pause_s = pause_s
         self.number = 0
         self.repeats = 0
@@ -78,8 +82,8 @@ class StepClient:
             except Unavailable as error:
                 attempts += 1
                 self.repeats += 1
-                if time.monotonic() - begun > self._give_up_s:
-                    raise ActorLost(f"the cell has not answered for {self._give_up_s:g} s: {error}") from error
+                if time.monotonic() - begun > self.give_up_s:
+                    raise ActorLost(f"the cell has not answered for {self.give_up_s:g} s: {error}") from error
                 time.sleep(self._pause_s)
         if attempts == 0:
             self.round_trip_us.append(int((time.monotonic() - begun) * 1e6))

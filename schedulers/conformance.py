@@ -1,0 +1,319 @@
+"""What every kind of scheduler must hold, as a function anyone can run on theirs: check_conformance(SPEC).
+
+It drives two schedulers of the kind, made alike, through rounds on small cells with rivals, rejections, ends, failures, gangs, preferences,
+tasks too large for any machine and partitions never synced, and checks after every plan the promises of schedulers.interface.Scheduler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schedulers.interface import (
+    ChangeKind,
+    PartitionRanking,
+    PendingReason,
+    Plan,
+    PlanContext,
+    Scheduler,
+    SchedulerEnvironment,
+    TaskChanges,
+)
+from schedulers.registry import SchedulerSpec
+from shared_state.cell import Cell
+from shared_state.partition import Partitioning
+from shared_state.random import Stream, stream_key
+from shared_state.tasks import NO_GANG, CellSpec, Int32, Int64, PreferenceCatalog, TaskBatch
+from shared_state.transaction import CommitMode, CommitResult, Transaction
+from shared_state.view import ClusterView
+
+MACHINES = 30
+RACK = 5
+PARTITIONS = 3
+ROUNDS = 14
+OURS, RIVAL = 0, 1
+ROUND_US = 100_000
+
+
+class NonConformance(AssertionError):
+    """A scheduler broke a promise; the message says which, and in which round of which world."""
+
+
+def check_conformance(spec: SchedulerSpec, options: Mapping[str, Any] | None = None, seed: int = 1) -> None:
+    """Raises NonConformance if a scheduler of this kind breaks the contract. Takes about a second."""
+    parsed = spec.parse_options(options or {})
+    for dimensions in (1, 2):
+        for ranking in PartitionRanking:
+            world = _World.make(dimensions, seed)
+            twins = (spec.build(parsed, world.environment), spec.build(parsed, world.environment))
+            _Trial(world, twins, spec.retains_pending, ranking).run()
+
+
+def _require(condition: bool, promise: str) -> None:
+    if not condition:
+        raise NonConformance(promise)
+
+
+@dataclass
+class _World:
+    """The true cell, the view under test and the tasks there will be: rows of `tasks`, offered in order."""
+
+    spec: CellSpec
+    partitioning: Partitioning
+    environment: SchedulerEnvironment
+    cell: Cell
+    view: ClusterView
+    tasks: TaskBatch
+    fits_empty: NDArray[np.bool_]  # per task: some machine of the cell could hold it
+    stream: Stream
+
+    @staticmethod
+    def make(dimensions: int, seed: int) -> _World:
+        stream = Stream(stream_key(seed, "conformance", dimensions))
+        capacity = stream.integers(MACHINES * dimensions, 5).reshape(MACHINES, dimensions) + 1
+        spec = CellSpec(
+            ("cpu", "memory")[:dimensions],
+            capacity,
+            np.arange(MACHINES, dtype=np.int32) // RACK,
+            stream.integers(MACHINES, 1000),
+            np.full(dimensions, 1000, np.int64),
+        )
+        partitioning = Partitioning.by_topology(spec, PARTITIONS)
+        catalog = _catalog()
+        environment = SchedulerEnvironment("conformance", spec, partitioning.offsets, catalog)
+        n = ROUNDS * 30
+        request = stream.integers(n * dimensions, 3).reshape(n, dimensions) + (dimensions == 1)
+        request[stream.integers(n, 40) == 0] = 100
+        triple = np.arange(n) // 3
+        gang = np.where(stream.integers(n // 3, 4)[triple] == 0, triple, NO_GANG)
+        tasks = TaskBatch(
+            np.arange(n, dtype=np.int64),
+            np.arange(n, dtype=np.int64) // 10,
+            request,
+            stream.integers(n, 3).astype(np.int32),
+            np.arange(n, dtype=np.int64) // 30 * ROUND_US,
+            stream.integers(n, catalog.sets).astype(np.int32),
+            gang,
+            np.zeros(n, np.int8),
+        )
+        fits: NDArray[np.bool_] = np.any(np.all(request[:, None, :] <= spec.limit[None, :, :], axis=2), axis=1)
+        view = ClusterView(spec, partitioning)
+        return _World(spec, partitioning, environment, Cell(spec, partitioning), view, tasks, fits, stream)
+
+
+def _catalog() -> PreferenceCatalog:
+    """Nothing; three machines and their racks; every third machine at two costs; two racks."""
+    third = range(0, MACHINES, 3)
+    return PreferenceCatalog(
+        np.array([0, 0, 3, 3 + len(third), 3 + len(third)], np.int64),
+        np.array([3, 7, 22, *third], np.int32),
+        np.array([1, 1, 1, *(m % 2 for m in third)], np.int64),
+        np.array([0, 0, 3, 3, 5], np.int64),
+        np.array([0, 1, 4, 2, 3], np.int32),
+        np.array([5, 5, 6, 2, 2], np.int64),
+        np.array([0, 10, 10, 10], np.int64),
+        np.array([0, 50, 50, 50], np.int64),
+    )
+
+
+@dataclass
+class _Trial:
+    """Rounds of one scheduler and its twin, which sees the same and must do the same."""
+
+    world: _World
+    twins: tuple[Scheduler, Scheduler]
+    retains_pending: bool
+    ranking: PartitionRanking
+    waiting: Int64 = field(default_factory=lambda: np.zeros(0, np.int64))  # offered before, nowhere yet
+    again: Int64 = field(default_factory=lambda: np.zeros(0, np.int64))  # of these, evicted or lost since the last plan
+    running: dict[int, tuple[int, int]] = field(default_factory=dict)  # allocation -> task, machine
+    sequence: int = 0
+    now_us: int = 0
+
+    def run(self) -> None:
+        self._tell(ChangeKind.FINISHED, np.array([10**6]), np.array([0]), np.array([10**6]))
+        for number in range(ROUNDS):
+            self.now_us = (number + 1) * ROUND_US
+            try:
+                self._round(number)
+            except NonConformance as broken:
+                where = f"{len(self.world.spec.dimensions)} dimensions, {self.ranking.name}, round {number}"
+                raise NonConformance(f"{broken} ({where})") from None
+
+    def _round(self, number: int) -> None:
+        world = self.world
+        self._sync(number)
+        self._rival_claims()
+        fresh = np.zeros(0, np.int64) if number == 5 else np.arange(number * 30, number * 30 + 30)
+        offered = np.concatenate([self.again if self.retains_pending else self.waiting, fresh])
+        self.again = self.again[:0]
+        order = np.roll(np.arange(PARTITIONS, dtype=np.int32), number)
+        context = PlanContext(self.now_us, stream_key(1, "decision", number), self.ranking, order)
+        batch = world.tasks.take(offered)
+        before = world.view.free.copy()
+        plan = self.twins[0].plan(batch, world.view, context)
+        _require(np.array_equal(world.view.free, before), "plan() leaves the view as it found it")
+        self._same(plan, self.twins[1].plan(batch, world.view, context))
+        _require(np.array_equal(world.view.free, before), "a second plan() leaves the view as it found it")
+        self._check(plan, batch, np.union1d(self.waiting, fresh), before)
+        too_large = plan.pending[plan.pending_reason == PendingReason.TOO_LARGE]
+        self.waiting = np.setdiff1d(np.setdiff1d(np.union1d(self.waiting, fresh), plan.task), too_large)
+        self._commit(plan)
+        self._end_some()
+        if number in (6, 9):
+            self._toggle_machines(up=number == 9)
+
+    def _sync(self, number: int) -> None:
+        """Nothing is known in round 0, part of the cell in round 1; later every partition or only one is brought up to date."""
+        known = (
+            []
+            if number == 0
+            else range(PARTITIONS - 1)
+            if number == 1
+            else [number % PARTITIONS]
+            if number % 4 == 0
+            else range(PARTITIONS)
+        )
+        for p in known:
+            self.world.view.apply(self.world.cell.delta_since(p, int(self.world.view.versions[p]), self.now_us, False))
+
+    # --- what a plan must hold ---
+
+    def _check(self, plan: Plan, batch: TaskBatch, known: Int64, free: Int64) -> None:
+        world, dimensions = self.world, len(self.world.spec.dimensions)
+        k = len(plan.task)
+        for name, dtype, shape in (
+            ("task", np.int64, (k,)),
+            ("machine", np.int32, (k,)),
+            ("request", np.int64, (k, dimensions)),
+            ("gang", np.int64, (k,)),
+            ("pending", np.int64, (len(plan.pending),)),
+            ("pending_reason", np.int8, (len(plan.pending),)),
+        ):
+            column = getattr(plan, name)
+            _require(
+                column.dtype == dtype and column.shape == shape, f"plan.{name} is {np.dtype(dtype)} of shape {shape}"
+            )
+        _require(plan.operations >= 0 and plan.partitions_scanned >= 0, "counted work is not negative")
+        _require(len(np.unique(plan.task)) == k, "a task is claimed at most once")
+        _require(bool(np.isin(plan.task, known).all()), "only tasks that were offered and are nowhere yet are claimed")
+        _require(not np.isin(plan.task, plan.pending).any(), "a task is not claimed and pending at once")
+        accounted = np.union1d(plan.task, plan.pending)
+        _require(bool(np.isin(batch.task, accounted).all()), "every task of the call is claimed or pending")
+        _require(bool(np.isin(plan.pending, batch.task).all()), "pending names tasks of this call only")
+        _require(np.array_equal(plan.request, world.tasks.request[plan.task]), "claims carry their tasks' requests")
+        _require(np.array_equal(plan.gang, world.tasks.gang[plan.task]), "claims carry their tasks' gangs")
+        _require(bool(((plan.machine >= 0) & (plan.machine < MACHINES)).all()), "claims name machines of the cell")
+        _require(bool(world.view.up[plan.machine].all()), "no claim on a machine that is down or unknown")
+        _require(
+            bool(np.isin(plan.evict, np.array(list(self.running), np.int64)).all()), "only own allocations are evicted"
+        )
+        left = free.copy()
+        for allocation in plan.evict.tolist():
+            task, machine = self.running[allocation]
+            left[machine] += world.tasks.request[task]
+        np.subtract.at(left, plan.machine, plan.request)
+        _require(bool((left[plan.machine] >= 0).all()), "claims fit what the view shows free, after evictions")
+        self._check_pending(plan, batch)
+        self._check_gangs(plan, known)
+
+    def _check_pending(self, plan: Plan, batch: TaskBatch) -> None:
+        fits_some = self.world.fits_empty[batch.task]
+        reason = dict(zip(plan.pending.tolist(), plan.pending_reason.tolist(), strict=True))
+        hopeless_gangs = set(batch.gang[~fits_some & (batch.gang != NO_GANG)].tolist())
+        for task, gang, fits in zip(batch.task.tolist(), batch.gang.tolist(), fits_some.tolist(), strict=True):
+            too_large = reason.get(task) == PendingReason.TOO_LARGE
+            _require(fits or too_large, "a task larger than every machine is pending as TOO_LARGE")
+            _require(
+                not (fits and too_large) or gang in hopeless_gangs,
+                "TOO_LARGE is said only of tasks (or gangs) that can never be placed",
+            )
+
+    def _check_gangs(self, plan: Plan, known: Int64) -> None:
+        """Whole gangs: all members that were offered and are nowhere yet, too large ones apart."""
+        gangs = self.world.tasks.gang
+        fits = self.world.fits_empty
+        for gang in np.unique(plan.gang[plan.gang != NO_GANG]).tolist():
+            members = known[(gangs[known] == gang) & fits[known]]
+            _require(bool(np.isin(members, plan.task).all()), "a gang is claimed whole or not at all")
+
+    def _same(self, plan: Plan, twin: Plan) -> None:
+        for name in ("task", "machine", "request", "gang", "evict", "pending", "pending_reason"):
+            _require(
+                np.array_equal(getattr(plan, name), getattr(twin, name)),
+                f"plan.{name} is a function of what the scheduler saw",
+            )
+        same = plan.operations == twin.operations and plan.partitions_scanned == twin.partitions_scanned
+        _require(same, "counted work is a function of what the scheduler saw")
+
+    # --- what happens to it ---
+
+    def _tell(self, kind: ChangeKind, task: Int64, machine: Int32 | Int64, allocation: Int64) -> None:
+        for scheduler in self.twins:
+            scheduler.observe(TaskChanges(kind, self.now_us, task, machine.astype(np.int32), allocation))
+
+    def _transaction(self, scheduler: int, task: Int64, machine: Int32, request: Int64, **more: Any) -> CommitResult:
+        self.sequence += 1
+        synced_us = np.full(len(task), self.now_us, np.int64)
+        transaction = Transaction(
+            scheduler, self.sequence, task, machine, request, synced_us, CommitMode.ALL_OR_NOTHING, **more
+        )
+        return self.world.cell.commit(transaction, self.now_us)
+
+    def _rival_claims(self) -> None:
+        """The view does not show these: some of the plan's claims will be rejected."""
+        stream, world = self.world.stream, self.world
+        task = 10**7 + self.sequence * 100 + np.arange(6)
+        machine = stream.integers(6, MACHINES).astype(np.int32)
+        request = np.ones((6, len(world.spec.dimensions)), np.int64)
+        result = self._transaction(RIVAL, task, machine, request, gang=np.arange(6))
+        ended = result.allocation[result.accepted][::2]
+        world.cell.release(np.ascontiguousarray(ended), None, self.now_us)
+
+    def _commit(self, plan: Plan) -> None:
+        world = self.world
+        ticket = world.view.claim(plan.machine, plan.request)
+        single = plan.gang == NO_GANG
+        gang = np.where(single, 10**8 + np.arange(len(single)), plan.gang)
+        result = self._transaction(OURS, plan.task, plan.machine, plan.request, gang=gang, evict=plan.evict)
+        world.view.settle(ticket, result.reason, result.version)
+        won = result.accepted
+        evicted = np.array([self.running.pop(a) for a in result.evicted.tolist()], np.int64).reshape(-1, 2)
+        if len(evicted):
+            self._tell(ChangeKind.EVICTED, evicted[:, 0], evicted[:, 1], result.evicted)
+        self._tell(ChangeKind.COMMITTED, plan.task[won], plan.machine[won], result.allocation[won])
+        self._tell(ChangeKind.REJECTED, plan.task[~won], plan.machine[~won], result.allocation[~won])
+        for allocation, task, machine in zip(
+            result.allocation[won].tolist(), plan.task[won].tolist(), plan.machine[won].tolist(), strict=True
+        ):
+            self.running[allocation] = (task, machine)
+        self.waiting = np.union1d(self.waiting, plan.task[~won])
+        self._offer_again(evicted[:, 0])
+
+    def _end_some(self) -> None:
+        """A third of what runs ends; the owner sees its slots at once."""
+        allocations = np.array(sorted(self.running), np.int64)
+        ended = allocations[self.world.stream.integers(len(allocations), 3) == 0]
+        released = self.world.cell.release(np.ascontiguousarray(ended), None, self.now_us)
+        own = released.owner == OURS
+        self.world.view.released(released.machine[own], released.request[own], released.version[own])
+        self._tell(ChangeKind.FINISHED, released.task, released.machine, released.allocation)
+        for allocation in released.allocation.tolist():
+            del self.running[allocation]
+
+    def _toggle_machines(self, up: bool) -> None:
+        machine = np.arange(0, MACHINES, 4, dtype=np.int32)
+        lost = self.world.cell.set_machines(machine, np.full(len(machine), up), self.now_us)
+        own = lost.owner == OURS
+        self._tell(ChangeKind.LOST, lost.task[own], lost.machine[own], lost.allocation[own])
+        for allocation in lost.allocation[own].tolist():
+            del self.running[allocation]
+        self._offer_again(lost.task[own])
+
+    def _offer_again(self, task: Int64) -> None:
+        self.waiting = np.union1d(self.waiting, task)
+        self.again = np.union1d(self.again, task)

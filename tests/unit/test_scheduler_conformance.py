@@ -1,0 +1,138 @@
+"""Every registered kind keeps the scheduler contract, and the check finds schedulers that do not."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+
+from schedulers import registry
+from schedulers.conformance import NonConformance, check_conformance
+from schedulers.greedy.base import GreedyScheduler, NoOptions, PlacementKind
+from schedulers.interface import PendingReason
+from schedulers.registry import SchedulerSpec
+
+
+@pytest.mark.parametrize("kind", registry.kinds())
+def test_registered_kinds_conform(kind):
+    check_conformance(registry.get(kind))
+
+
+class Broken(GreedyScheduler):
+    """Random placement with one promise broken, by the function given."""
+
+    def __init__(self, environment, spoil):
+        super().__init__(PlacementKind.RANDOM, environment)
+        self.spoil = spoil
+
+    def plan(self, tasks, view, context):
+        return self.spoil(self, super().plan(tasks, view, context), tasks, view)
+
+
+def replaced(plan, **columns):
+    return dataclasses.replace(plan, **columns)
+
+
+def keeps_a_ticket(self, plan, tasks, view):
+    view.claim(plan.machine[:1], plan.request[:1])
+    return plan
+
+
+def overfills(self, plan, tasks, view):
+    return replaced(plan, machine=np.full_like(plan.machine, plan.machine[0])) if len(plan.machine) else plan
+
+
+def claims_twice(self, plan, tasks, view):
+    task = plan.task.copy()
+    task[1:2] = task[:1]
+    return replaced(plan, task=task)
+
+
+def forgets_pending(self, plan, tasks, view):
+    return replaced(plan, pending=plan.pending[:-1], pending_reason=plan.pending_reason[:-1])
+
+
+def gives_up_too_early(self, plan, tasks, view):
+    return replaced(plan, pending_reason=np.full_like(plan.pending_reason, PendingReason.TOO_LARGE))
+
+
+def never_gives_up(self, plan, tasks, view):
+    return replaced(plan, pending_reason=np.zeros_like(plan.pending_reason))
+
+
+def splits_gangs(self, plan, tasks, view):
+    keep = np.ones(len(plan.task), bool)
+    keep[np.flatnonzero(plan.gang >= 0)[:1]] = False
+    drop = ~keep
+    return replaced(
+        plan,
+        task=plan.task[keep],
+        machine=plan.machine[keep],
+        request=plan.request[keep],
+        gang=plan.gang[keep],
+        pending=np.concatenate([plan.pending, plan.task[drop]]),
+        pending_reason=np.concatenate([plan.pending_reason, np.zeros(drop.sum(), np.int8)]),
+    )
+
+
+def changes_requests(self, plan, tasks, view):
+    return replaced(plan, request=np.maximum(plan.request - 1, 0))
+
+
+def evicts_strangers(self, plan, tasks, view):
+    return replaced(plan, evict=np.array([123456], np.int64))
+
+
+def uses_a_wide_dtype(self, plan, tasks, view):
+    return replaced(plan, machine=plan.machine.astype(np.int64))
+
+
+MOODS = itertools.count(1)
+
+
+def is_moody(self, plan, tasks, view):
+    return replaced(plan, operations=plan.operations + next(MOODS))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "promise"),
+    [
+        (keeps_a_ticket, "leaves the view"),
+        (overfills, "claims fit"),
+        (claims_twice, "at most once"),
+        (forgets_pending, "claimed or pending"),
+        (gives_up_too_early, "never be placed"),
+        (never_gives_up, "pending as TOO_LARGE"),
+        (splits_gangs, "gang is claimed whole"),
+        (changes_requests, "carry their tasks' requests"),
+        (evicts_strangers, "own allocations"),
+        (uses_a_wide_dtype, "plan.machine is int32"),
+        (is_moody, "counted work is a function"),
+    ],
+)
+def test_broken_schedulers_are_found_out(spoil, promise):
+    spec = SchedulerSpec(
+        "broken",
+        NoOptions,
+        lambda options, environment: Broken(environment, spoil),
+        False,
+        registry.get("random").default_decision,
+    )
+    with pytest.raises(NonConformance, match=promise):
+        check_conformance(spec)
+
+
+def test_observing_the_unknown_must_not_fail():
+    class Strict(GreedyScheduler):
+        def observe(self, changes):
+            raise KeyError(changes.task[0])
+
+    spec = SchedulerSpec(
+        "strict",
+        NoOptions,
+        lambda options, environment: Strict(PlacementKind.RANDOM, environment),
+        False,
+        registry.get("random").default_decision,
+    )
+    with pytest.raises(KeyError):
+        check_conformance(spec)

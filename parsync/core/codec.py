@@ -5,7 +5,9 @@ Two forms: the wire form carries everything; the log form of a sync reply carrie
 
 from __future__ import annotations
 
+import threading
 from dataclasses import fields
+from functools import lru_cache
 from typing import Any
 
 import msgpack
@@ -13,7 +15,7 @@ import numpy as np
 
 from parsync.core import events
 from shared_state.errors import AgoraError
-from shared_state.transaction import CommitMode, CommitResult, ConflictCheck, PartitionDelta, Transaction
+from shared_state.transaction import CommitResult, PartitionDelta, Transaction, decode_transaction, encode_transaction
 
 _ARRAY = 0
 _ALIGNMENT = 8  # of an array's data within its extension: native code takes no misaligned arrays
@@ -42,17 +44,44 @@ _CODE = {cls: code for code, cls in enumerate(_CLASSES, start=1)}
 _FIELDS = {cls: tuple(field.name for field in fields(cls)) for cls in _CLASSES}
 
 
-def _default(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        head = msgpack.packb((value.dtype.str, value.shape))
-        return msgpack.ExtType(_ARRAY, head + bytes(-len(head) % _ALIGNMENT) + value.tobytes())
-    if isinstance(value, np.integer):
-        return int(value)
-    cls = type(value)
-    code = _CODE.get(cls)
-    if code is None:
-        raise TypeError(f"cannot encode {cls.__name__}")
-    return msgpack.ExtType(code, msgpack.packb([getattr(value, name) for name in _FIELDS[cls]], default=_default))
+@lru_cache(maxsize=4096)
+def _array_head(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+    head: bytes = msgpack.packb((dtype.str, shape))
+    return head + bytes(-len(head) % _ALIGNMENT)
+
+
+class _Encoder(threading.local):
+    """Packers are costly to make and cannot call themselves: one per depth of nesting, and per thread."""
+
+    DEPTH = 8
+
+    def __init__(self) -> None:
+        self._depth = -1
+        self._packers = [msgpack.Packer(default=self._extension) for _ in range(self.DEPTH)]
+
+    def pack(self, value: Any) -> bytes:
+        self._depth += 1
+        try:
+            data: bytes = self._packers[self._depth].pack(value)
+            return data
+        finally:
+            self._depth -= 1
+
+    def _extension(self, value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            return msgpack.ExtType(_ARRAY, _array_head(value.dtype, value.shape) + value.tobytes())
+        if isinstance(value, np.integer):
+            return int(value)
+        cls = type(value)
+        code = _CODE.get(cls)
+        if cls is Transaction:
+            return msgpack.ExtType(_CODE[Transaction], encode_transaction(value))
+        if code is None:
+            raise TypeError(f"cannot encode {cls.__name__}")
+        return msgpack.ExtType(code, self.pack([getattr(value, name) for name in _FIELDS[cls]]))
+
+
+_ENCODER = _Encoder()
 
 
 def _decode_extension(code: int, data: bytes) -> Any:
@@ -65,10 +94,9 @@ def _decode_extension(code: int, data: bytes) -> Any:
     if not 1 <= code <= len(_CLASSES):
         raise AgoraError(f"unknown event code {code}: written by a newer version?")
     cls = _CLASSES[code - 1]
-    values = msgpack.unpackb(data, ext_hook=_decode_extension, use_list=False, strict_map_key=False)
     if cls is Transaction:
-        decoded = dict(zip(_FIELDS[cls], values, strict=True))
-        return Transaction(**{**decoded, "mode": CommitMode(decoded["mode"]), "check": ConflictCheck(decoded["check"])})
+        return decode_transaction(data)
+    values = msgpack.unpackb(data, ext_hook=_decode_extension, use_list=False, strict_map_key=False)
     if cls is events.TimerFired:
         return events.TimerFired(events.Timer(values[0]), values[1])
     return cls(*values)
@@ -76,8 +104,7 @@ def _decode_extension(code: int, data: bytes) -> Any:
 
 def encode(event: Any) -> bytes:
     """The wire form of an event (or of any tuple, number or array of them). Canonical: equal events give equal bytes."""
-    data: bytes = msgpack.packb(event, default=_default)
-    return data
+    return _ENCODER.pack(event)
 
 
 def decode(data: bytes) -> Any:

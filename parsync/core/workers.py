@@ -46,7 +46,7 @@ class WorkerPool:
         self._preferred_permille = preferred_permille
         self._heartbeat_us = heartbeat_us
         self._wheel = TimerWheel(heartbeat_us)
-        self._timer_us = -1  # when the next heartbeat timer fires; -1 if none is set
+        self._armed_us: set[int] = set()  # when heartbeat timers that are set will fire
 
     @property
     def pending_ends(self) -> int:
@@ -84,7 +84,7 @@ class WorkerPool:
         return self._arm(now_us)
 
     def _heartbeat(self, now_us: int) -> list[Effect]:
-        self._timer_us = -1
+        self._armed_us = {at_us for at_us in self._armed_us if at_us > now_us}
         end_us, allocation, owner = self._wheel.take(now_us)
         effects: list[Effect] = []
         if len(allocation):
@@ -94,7 +94,8 @@ class WorkerPool:
     def _arm(self, now_us: int) -> list[Effect]:
         """A timer at the earliest end's heartbeat, unless one fires no later."""
         next_us = self._wheel.next_us()
-        if next_us < 0 or (self._timer_us >= 0 and self._timer_us <= next_us):
+        if next_us < 0 or any(at_us <= next_us for at_us in self._armed_us):
             return []
-        self._timer_us = max(next_us, now_us)
-        return [SetTimer(self._timer_us, Timer.HEARTBEAT, 0)]
+        at_us = max(next_us, now_us)
+        self._armed_us.add(at_us)
+        return [SetTimer(at_us, Timer.HEARTBEAT, 0)]

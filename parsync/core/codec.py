@@ -75,7 +75,7 @@ class _Encoder(threading.local):
         cls = type(value)
         code = _CODE.get(cls)
         if cls is Transaction:
-            return msgpack.ExtType(_CODE[Transaction], encode_transaction(value))
+            return msgpack.ExtType(_CODE[Transaction], self.pack(encode_transaction(value)))
         if code is None:
             raise TypeError(f"cannot encode {cls.__name__}")
         return msgpack.ExtType(code, self.pack([getattr(value, name) for name in _FIELDS[cls]]))
@@ -95,7 +95,7 @@ def _decode_extension(code: int, data: bytes) -> Any:
         raise AgoraError(f"unknown event code {code}: written by a newer version?")
     cls = _CLASSES[code - 1]
     if cls is Transaction:
-        return decode_transaction(data)
+        return decode_transaction(msgpack.unpackb(data))
     values = msgpack.unpackb(data, ext_hook=_decode_extension, use_list=False, strict_map_key=False)
     if cls is events.TimerFired:
         return events.TimerFired(events.Timer(values[0]), values[1])

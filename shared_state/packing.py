@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from shared_state import _native
 
 _HEADER = struct.Struct("<cBBxIQ")
-_DTYPES: dict[bytes, np.dtype[Any]] = {letter.encode(): np.dtype(letter).newbyteorder("<") for letter in "?bBhHiIqQ"}
+_DTYPES: dict[bytes, np.dtype[Any]] = {letter.encode(): np.dtype(letter) for letter in "?bBhHiIqQ"}
 _OFFSETS: dict[int, np.dtype[Any]] = {size: np.dtype(f"<u{size}") for size in (1, 2, 4, 8)}
 
 

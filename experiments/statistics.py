@@ -39,8 +39,10 @@ class Interval:
 class Difference:
     """Arm minus baseline, seed by seed.
 
-    mean, low, high: in the figure's unit. relative, relative_low, relative_high: the same over the baseline's mean (None where that is 0).
-    lower_in, higher_in: in how many seeds the arm's figure was lower, higher. sign_p: two-sided sign test. certain: the interval excludes 0.
+    mean, low, high: in the figure's unit. relative, relative_low, relative_high: the arm over the baseline, less 1: geometric mean of the
+    seeds' ratios, with the interval of their logarithms, so that a delay can fall by at most 100 % (None unless all values are positive).
+    lower_in, higher_in: in how many seeds the arm's figure was lower, higher. sign_p: two-sided sign test. certain: no interval given
+    here includes "no difference".
     """
 
     mean: float | None
@@ -85,23 +87,28 @@ def paired_difference(arm: Sequence[Value], baseline: Sequence[Value], confidenc
     sign_p = float(stats.binomtest(lower, lower + higher).pvalue) if lower + higher else None
     if missing:
         return Difference(None, None, None, None, None, None, len(known), missing, lower, higher, sign_p, False)
-    base = abs(math.fsum(b for _, b in known) / len(known)) if known else 0.0
-
-    def over_base(value: float | None) -> float | None:
-        return value / base if value is not None and base else None
-
-    low, high = interval.low, interval.high
+    ratios = Interval(None, None, None, 0, 0)
+    if known and all(a > 0 and b > 0 for a, b in known):
+        ratios = mean_interval([math.log(a / b) for a, b in known], confidence)
     return Difference(
         mean=interval.mean,
-        low=low,
-        high=high,
-        relative=over_base(interval.mean),
-        relative_low=over_base(low),
-        relative_high=over_base(high),
+        low=interval.low,
+        high=interval.high,
+        relative=_less_one(ratios.mean),
+        relative_low=_less_one(ratios.low),
+        relative_high=_less_one(ratios.high),
         n=len(known),
         missing=0,
         lower_in=lower,
         higher_in=higher,
         sign_p=sign_p,
-        certain=low is not None and high is not None and (low > 0 or high < 0),
+        certain=_excludes_zero(interval) and (ratios.n == 0 or _excludes_zero(ratios)),
     )
+
+
+def _less_one(logarithm: float | None) -> float | None:
+    return None if logarithm is None else math.expm1(min(logarithm, 700.0))
+
+
+def _excludes_zero(interval: Interval) -> bool:
+    return interval.low is not None and interval.high is not None and (interval.low > 0 or interval.high < 0)

@@ -154,15 +154,15 @@ def workload_facts(workload: Workload) -> Figures:
     }
 
 
-def paired(arms: Sequence[Mapping[str, Any]]) -> Figures:
+def paired(arms: Sequence[Mapping[str, Any]], baseline_name: str = BASELINE) -> Figures:
     """Intervals and differences over the seeds that every arm ran; `seeds` is empty if there are none.
 
-    arms: as in the summary, each with `seeds`, a list of {"seed", "overall"}.
+    arms: as in the summary, each with `seeds`, a list of {"seed", "overall"}. The baseline is the arm of that name, else the first.
     """
     common = set.intersection(*({row["seed"] for row in arm["seeds"]} for arm in arms)) if arms else set()
     seeds = sorted(common)
     names = [arm["name"] for arm in arms]
-    baseline = arms[names.index(BASELINE) if BASELINE in names else 0]["slug"] if arms else None
+    baseline = arms[names.index(baseline_name) if baseline_name in names else 0]["slug"] if arms else None
     values = {
         arm["slug"]: [row["overall"] for seed in seeds for row in arm["seeds"] if row["seed"] == seed] for arm in arms
     }
@@ -201,7 +201,7 @@ def write_run(directory: Path, summary: Figures, arms: Sequence[ArmResult]) -> N
             folder.mkdir(parents=True, exist_ok=True)
             unfinished = folder / f"{SERIES_FILE}.partial"
             with unfinished.open("wb") as file:
-                np.savez_compressed(file, **{name: np.asarray(values) for name, values in arm.series.items()})
+                np.savez_compressed(file, **_arrays(arm.series))
             unfinished.replace(folder / SERIES_FILE)
         by_seed: dict[int, Figures] = {}
         for arm, described in zip(arms, summary["arms"], strict=True):
@@ -248,6 +248,10 @@ def read_run(directory: Path) -> Run:
         except (OSError, ValueError) as error:
             raise AgoraError(f"{path}: cannot read the series: {error}") from error
     return Run(directory, summary, series)
+
+
+def _arrays(series: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+    return {name: np.asarray(values) for name, values in series.items()}
 
 
 def _arm(arm: ArmResult, slug: str) -> Figures:

@@ -31,7 +31,7 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#8
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), "-", (0, (5, 1.5, 1, 1.5)), "-", (0, (1.5, 1.2)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
-_SETTINGS = {
+_SETTINGS: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans", "Verdana", "sans-serif"],
     "font.size": 9.5,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from experiments.figures import Drawn, draw_all, style
 from experiments.quantities import DETAIL, HEADLINE, QUANTITIES, duration
 from experiments.report.verdict import SAME, Row, verdict
 from experiments.summary import Run, read_run
+from experiments.toml_text import toml_text
 from shared_state.errors import AgoraError
 
 REPORT = "report.html"
@@ -61,9 +61,6 @@ def render(run: Run, drawn: Sequence[Drawn]) -> str:
     summary = run.summary
     headline = verdict(summary, HEADLINE)
     phases = summary["workload"]["phases"]
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
-    )
 
     def text(key: str, figures: Mapping[str, Any]) -> str:
         return QUANTITIES[key].text(figures.get(key)) if key in QUANTITIES else _count(figures.get(key))
@@ -73,13 +70,12 @@ def render(run: Run, drawn: Sequence[Drawn]) -> str:
         load = f", {phase['load_percent']} %" if phase["load_percent"] else ""
         return f"Phase {index + 1}{load}"
 
-    return environment.get_template("report.html.j2").render(
+    return _fill(
+        "report.html.j2",
         summary=summary,
-        css=(_TEMPLATES / "style.css").read_text("utf-8"),
         headline=headline,
         detail=[row for row in verdict(summary, DETAIL) if _told(summary, row.quantity.key)],
         wins=_wins(summary, headline),
-        same=SAME,
         glance=[row for row in headline if row.quantity.key in _GLANCE and row.sentence],
         baseline=next((arm["name"] for arm in summary["arms"] if arm["slug"] == summary["paired"]["baseline"]), ""),
         figures=[
@@ -94,14 +90,26 @@ def render(run: Run, drawn: Sequence[Drawn]) -> str:
         per_scheduler=[_Column(key) for key in _PER_SCHEDULER if _anywhere(summary, key)],
         workload_facts=_workload_facts(summary),
         attribution=_GOOGLE_ATTRIBUTION if summary["workload"]["name"].startswith("google") else "",
-        config=_as_toml(summary["config"]),
-        colour=style.colour,
+        config=toml_text(summary["config"]),
         duration=duration,
         text=text,
         phase_name=phase_name,
         describe=_describe,
         clock=_clock,
     )
+
+
+def verdict_page(summary: Mapping[str, Any], rows: Sequence[Row], title: str, caption: str) -> str:
+    """A page with nothing but a verdict table. summary needs workload, arms, paired, partial, partial_reason and runtime."""
+    return _fill("compare.html.j2", summary=summary, rows=rows, title=title, caption=caption)
+
+
+def _fill(template: str, **values: Any) -> str:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
+    )
+    css = (_TEMPLATES / "style.css").read_text("utf-8")
+    return environment.get_template(template).render(css=css, colour=style.colour, same=SAME, **values)
 
 
 class _Column:
@@ -188,27 +196,3 @@ def _workload_facts(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         shown = f"{value:,}" if isinstance(value, int) else f"{value:g}" if isinstance(value, float) else str(value)
         rows.append((name.replace("_", " ").capitalize(), shown))
     return rows
-
-
-def _as_toml(config: Mapping[str, Any]) -> str:
-    """For the eye; config.toml is the one to run."""
-
-    def lines(table: Mapping[str, Any], path: str) -> list[str]:
-        plain = [
-            f"{k} = {json.dumps(v, ensure_ascii=False)}" for k, v in table.items() if not _is_table(v) and v is not None
-        ]
-        nested: list[str] = []
-        for name, value in table.items():
-            full = f"{path}.{name}" if path else name
-            if isinstance(value, Mapping):
-                nested += ["", f"[{full}]", *lines(value, full)]
-            elif _is_table(value):
-                for item in value:
-                    nested += ["", f"[[{full}]]", *lines(item, full)]
-        return plain + nested
-
-    return "\n".join(lines(config, "")).strip()
-
-
-def _is_table(value: Any) -> bool:
-    return isinstance(value, Mapping) or (isinstance(value, list) and bool(value) and isinstance(value[0], Mapping))

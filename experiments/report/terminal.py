@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich import box
@@ -10,39 +10,44 @@ from rich.table import Table
 from rich.text import Text
 
 from experiments.quantities import HEADLINE
-from experiments.report.verdict import Cell, verdict
+from experiments.report.verdict import Cell, Row, verdict
 
 
 def comparison_table(summary: Mapping[str, Any]) -> Table:
     """One row per arm, one column per headline quantity: mean over the paired seeds and its interval, or the run's own figure.
 
-    Bold green with a star: best; green: not told apart from it.
+    Bold green with a star: best; green: not told apart from it. Fits 80 columns.
     """
+    return arms_table(summary, verdict(summary, [quantity for quantity in HEADLINE if quantity.short]))
+
+
+def arms_table(summary: Mapping[str, Any], rows: Sequence[Row]) -> Table:
+    """As comparison_table, with any quantities."""
     seeds = summary["paired"]["seeds"]
     basis = f"mean of {len(seeds)} paired seeds in virtual time, ± half its 95 % interval" if seeds else "one run"
     title = f"{summary['workload']['name']}, seed {summary['seed']}: {basis}" + (
         " (PARTIAL)" if summary["partial"] else ""
     )
+    waiting = " Waiting: tasks not committed by the end." if any(row.quantity.key == "censored" for row in rows) else ""
     table = Table(
         title=title,
         title_justify="left",
-        caption="★ best, green: not told apart from the best. Waiting: tasks not committed by the end.",
+        caption="★ best, green: not told apart from the best." + waiting,
         caption_justify="left",
         box=box.SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
     )
     table.add_column("Arm", min_width=14)
-    rows = verdict(summary, [quantity for quantity in HEADLINE if quantity.short])
     for row in rows:
-        table.add_column(row.quantity.short, justify="right", no_wrap=True)
+        table.add_column(row.quantity.short or row.quantity.label, justify="right")
     for index, arm in enumerate(summary["arms"]):
-        table.add_row(arm["name"], *(_text(row.cells[index]) for row in rows))
+        table.add_row(Text(arm["name"]), *(_text(row.cells[index]) for row in rows))
     return table
 
 
 def _text(cell: Cell) -> Text:
     style = "bold green" if cell.best else "green" if cell.tied else ""
-    text = Text(cell.value + (" ★" if cell.best else ""), style=style)
+    text = Text(cell.value + (" ★" if cell.best else ""), style=style, no_wrap=True)
     if cell.spread:
         text.append(f"\n{cell.spread}", style="dim")
     return text

@@ -179,15 +179,14 @@ class Character:
 
 
 def arm_records(
-    seed: int, character: Character, agents: int = 8, partitions: int = 8, rate_per_s: int = 1000
+    seed: int, character: Character, agents: int, partitions: int, step_us: int, rate_per_s: int = 1000
 ) -> Recorded:
     """An arm over PHASES: a fluid queue per scheduler, conflicts that grow with load and age, quality that falls with load.
 
-    rate_per_s: tasks submitted per second at 100 % load, over all schedulers.
+    step_us: one batch and one sample per scheduler and step; divides a second. rate_per_s: tasks submitted per second at 100 % load, over all schedulers.
     """
     rng = np.random.default_rng(seed)
     made = Recorded()
-    step_us = 100_000
     jobs_of: list[Int64] = []
     task = job = 0
     queue = np.zeros(agents)
@@ -283,7 +282,7 @@ def arm_records(
                 )
             task += count
             job += 1
-        if at_us % 200_000 == 0:
+        if at_us % (2 * step_us) == 0:
             made.add(
                 "cell",
                 at_us=[at_us],
@@ -302,7 +301,7 @@ def arm_records(
                 wasted_us=wasted_us.copy(),
                 staleness_us=np.full(agents, character.gap_us // 2),
             )
-        if at_us % 200_000 == 0:
+        if at_us % (2 * step_us) == 0:
             made.add(
                 "syncs",
                 agent=np.repeat(np.arange(agents), partitions),

@@ -43,8 +43,8 @@ def workload(machines: int = 2000, name: str = "parsync") -> Workload:
     )
 
 
-def measured(seed: int, character: Character) -> RunMetrics:
-    recorded = arm_records(seed, character, AGENTS, PARTITIONS)
+def measured(seed: int, character: Character, step_us: int) -> RunMetrics:
+    recorded = arm_records(seed, character, AGENTS, PARTITIONS, step_us)
     greedy = AGENTS - character.flow_agents
     groups = [
         Group("greedy", tuple(range(greedy))),
@@ -63,9 +63,9 @@ def measured(seed: int, character: Character) -> RunMetrics:
     return metrics
 
 
-def arm_result(name: str, seed: int, seeds: Sequence[int]) -> ArmResult:
+def arm_result(name: str, seed: int, seeds: Sequence[int], step_us: int) -> ArmResult:
     character = CHARACTERS[name]
-    metrics = measured(seed, character)
+    metrics = measured(seed, character, step_us)
     rng = np.random.default_rng(seed)
     flow = character.flow_agents
     kinds = [("greedy", "weighted_sampling", AGENTS - flow), ("firmament", "firmament", flow)]
@@ -79,14 +79,18 @@ def arm_result(name: str, seed: int, seeds: Sequence[int]) -> ArmResult:
         figures=summarise(metrics),
         series=series(metrics),
         digest=f"{abs(hash(name)):032x}",
-        seeds=[SeedResult(s, f"digest of {name} {s}", summarise(measured(s, character))) for s in seeds],
+        seeds=[SeedResult(s, f"digest of {name} {s}", summarise(measured(s, character, step_us))) for s in seeds],
         regret={
             "decision": [
                 {"at_us": int(at), "regret": float(rng.exponential(100 * (1 - character.preferred)))}
                 for at in np.linspace(0, PHASES[-1].end_us, 40)
             ],
             "system": [
-                {"at_us": int(at), "without_migration": float((900 + 50 * k) * character.conflicts), "with_migration": float((1900 + 60 * k) * character.conflicts)}
+                {
+                    "at_us": int(at),
+                    "without_migration": float((900 + 50 * k) * character.conflicts),
+                    "with_migration": float((1900 + 60 * k) * character.conflicts),
+                }
                 for k, at in enumerate(np.linspace(0, PHASES[-1].end_us, 10) + 3 * character.capacity)
             ],
         },
@@ -100,11 +104,17 @@ def write_synthetic_run(
     seeds: Sequence[int] = (),
     partial: str = "",
     machines: int = 2000,
+    step_us: int = 250_000,
 ) -> Path:
     """Everything of a run directory but the report, the configuration file and the Parquet files."""
     directory.mkdir(parents=True)
-    arms = [arm_result(name, seed, seeds) for name in names]
-    config = {"seed": seed, "runtime": "virtual", "cell": {"machines": machines}, "arms": [{"name": name} for name in names]}
+    arms = [arm_result(name, seed, seeds, step_us) for name in names]
+    config = {
+        "seed": seed,
+        "runtime": "virtual",
+        "cell": {"machines": machines},
+        "arms": [{"name": name} for name in names],
+    }
     facts = RunFacts(seed, "0.1.0", "virtual", 2 * SECOND, config, partial)
     write_run(directory, build_summary(facts, workload(machines), arms), arms)
     return directory

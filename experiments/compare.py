@@ -1,0 +1,194 @@
+"""python -m experiments.compare RUN...: the arms of several runs in one table, paired by seed.
+
+Runs can be compared if they gave their arms the same work: equal workload name, cell, phases and length. Arms are compared seed by seed
+over the seeds all of them ran; without common seeds the runs' own figures are shown and nothing is said about certainty.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from experiments.quantities import HEADLINE, QUANTITIES, Quantity
+from experiments.report.page import verdict_page
+from experiments.report.terminal import arms_table
+from experiments.report.verdict import Row, verdict
+from experiments.summary import BASELINE, FORMAT, paired, read_summary
+from shared_state.errors import AgoraError
+
+_SAME = ("name", "machines", "dimensions", "capacity", "preferred_permille", "end_us", "phases")
+_BAD_INPUT = 2
+
+Figures = dict[str, Any]
+
+
+def main(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run directories.")],
+    metric: Annotated[
+        list[str] | None, typer.Option(help="A figure to compare, by its name in summary.json; may be repeated.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Also write the table: .html, .csv or .md.")] = None,
+) -> None:
+    """Put the arms of several runs in one table, paired by seed."""
+    try:
+        quantities = _quantities(metric or [])
+        write = _writer(out)
+        combined = combine(runs)
+        rows = verdict(combined, quantities)
+        if not rows:
+            raise AgoraError(f"--metric: no run has {', '.join(quantity.key for quantity in quantities)}")
+        _show(combined, rows if metric else [row for row in rows if row.quantity.short])
+        if out is not None:
+            _create(out, write(combined, rows))
+    except AgoraError as error:
+        print(error, file=sys.stderr)
+        raise typer.Exit(_BAD_INPUT) from None
+
+
+def combine(directories: Sequence[Path]) -> Figures:
+    """One summary holding the arms of all runs, named after their run where there are several, with `paired` made anew.
+
+    Raises AgoraError if a directory is not a run, is named twice, or had another workload than the first.
+    """
+    summaries = [read_summary(directory) for directory in directories]
+    first = summaries[0]
+    names = _run_names(directories)
+    arms = []
+    for directory, summary, name in zip(directories, summaries, names, strict=True):
+        for field in _SAME:
+            mine, theirs = first["workload"].get(field), summary["workload"].get(field)
+            if mine != theirs:
+                raise AgoraError(
+                    f"{directory}: another workload than {directories[0]}: {field} is {_brief(theirs)}, not {_brief(mine)}; "
+                    "only runs of one workload can be compared"
+                )
+        for arm in summary["arms"]:
+            label = f"{name}: {arm['name']}" if len(names) > 1 else arm["name"]
+            arms.append({**arm, "name": label, "slug": f"{name}/{arm['slug']}"})
+    return {
+        "format": FORMAT,
+        "seed": ", ".join(str(seed) for seed in dict.fromkeys(summary["seed"] for summary in summaries)),
+        "runtime": "own run",
+        "partial": any(summary["partial"] for summary in summaries),
+        "partial_reason": ", ".join(name for name, summary in zip(names, summaries, strict=True) if summary["partial"]),
+        "workload": first["workload"],
+        "arms": arms,
+        "paired": paired(arms, f"{names[0]}: {BASELINE}" if len(names) > 1 else BASELINE),
+    }
+
+
+def csv_text(summary: Figures, rows: Sequence[Row]) -> str:
+    """One line per arm and figure, in the units of summary.json: the run's own value, the mean over seeds, the difference to the baseline."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    names = ("mean", "low", "high", "n")
+    writer.writerow(["arm", "metric", "value", *names, *(f"difference_{name}" for name in names)])
+    for arm in summary["arms"]:
+        for row in rows:
+            key = row.quantity.key
+            interval = summary["paired"]["arms"].get(arm["slug"], {}).get(key, {})
+            difference = summary["paired"]["differences"].get(arm["slug"], {}).get(key, {})
+            values = [arm["overall"].get(key), *(interval.get(n) for n in names), *(difference.get(n) for n in names)]
+            writer.writerow([arm["name"], key, *("" if value is None else value for value in values)])
+    return buffer.getvalue()
+
+
+def markdown_text(summary: Figures, rows: Sequence[Row]) -> str:
+    """A table of arms and figures; the best of a column in bold, with the difference to the baseline below its value."""
+    lines = [
+        "| Arm | " + " | ".join(row.quantity.label for row in rows) + " |",
+        "|---|" + "---:|" * len(rows),
+    ]
+    for index, arm in enumerate(summary["arms"]):
+        cells = []
+        for row in rows:
+            cell = row.cells[index]
+            value = f"**{cell.value}**" if cell.best else cell.value
+            change = f"{cell.change} ({cell.change_interval})" if cell.change_interval else cell.change
+            cells.append("<br>".join(part for part in (f"{value} {cell.spread}".strip(), change) if part))
+        lines.append(f"| {arm['name'].replace('|', '/')} | " + " | ".join(cells) + " |")
+    return "\n".join([*lines, "", _basis(summary)]) + "\n"
+
+
+def _html_text(summary: Figures, rows: Sequence[Row]) -> str:
+    return verdict_page(summary, rows, "Runs compared", _basis(summary))
+
+
+_FORMATS = {".html": _html_text, ".csv": csv_text, ".md": markdown_text}
+
+
+def _basis(summary: Mapping[str, Any]) -> str:
+    """What the figures rest on, in a sentence."""
+    seeds = summary["paired"]["seeds"]
+    if not seeds:
+        return "The runs share no seeds: each figure is its run's own, and differences may be chance."
+    baseline = next(arm["name"] for arm in summary["arms"] if arm["slug"] == summary["paired"]["baseline"])
+    return (
+        f"Means over the {len(seeds)} seeds that all arms ran, ± half the 95 % interval; differences to {baseline}, taken seed by "
+        "seed, with their 95 % interval."
+    )
+
+
+def _quantities(names: Sequence[str]) -> tuple[Quantity, ...]:
+    unknown = [name for name in names if name not in QUANTITIES]
+    if unknown:
+        raise AgoraError(f"--metric {unknown[0]}: unknown; known are {', '.join(sorted(QUANTITIES))}")
+    return tuple(QUANTITIES[name] for name in names) or HEADLINE
+
+
+def _run_names(directories: Sequence[Path]) -> list[str]:
+    """The shortest ends of the paths that tell them apart."""
+    resolved = [directory.resolve() for directory in directories]
+    for directory, path in zip(directories, resolved, strict=True):
+        if resolved.count(path) > 1:
+            raise AgoraError(f"{directory}: named twice")
+    depth = 1
+    while len({path.parts[-depth:] for path in resolved}) < len(resolved):
+        depth += 1
+    return ["/".join(path.parts[-depth:]) for path in resolved]
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, list) and value and isinstance(value[0], Mapping):
+        loads = "/".join(str(phase["load_percent"]) for phase in value)
+        return f"{loads} % until {value[-1]['end_us'] / 1e6:g} s"
+    return str(value)
+
+
+def _writer(out: Path | None) -> Any:
+    if out is None:
+        return None
+    if out.suffix not in _FORMATS:
+        raise AgoraError(f"--out {out}: expected a name ending in {', '.join(_FORMATS)}")
+    if out.exists():
+        raise AgoraError(f"--out {out}: exists already")
+    return _FORMATS[out.suffix]
+
+
+def _create(out: Path, text: str) -> None:
+    unfinished = out.with_name(out.name + ".partial")
+    try:
+        unfinished.write_text(text, "utf-8")
+        unfinished.replace(out)
+    except OSError as error:
+        raise AgoraError(f"--out {out}: cannot write it: {error}") from error
+
+
+def _show(summary: Figures, rows: Sequence[Row]) -> None:
+    console = Console()
+    console.print(arms_table(summary, rows))
+    for row in rows:
+        if row.sentence:
+            console.print(f"[bold]{row.quantity.label}[/bold]: {row.sentence}", highlight=False)
+    console.print(_basis(summary), highlight=False)
+
+
+if __name__ == "__main__":
+    typer.run(main)

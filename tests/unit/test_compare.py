@@ -1,0 +1,125 @@
+"""python -m experiments.compare: several runs in one table, and one clear line when they do not belong in one."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from experiments.compare import combine, main
+from experiments.summary import build_summary, write_run
+from shared_state.errors import AgoraError
+from tests.unit.run_factory import workload
+from tests.unit.test_summary import FACTS, bare_arm
+
+application = typer.Typer()
+application.command()(main)
+
+
+def write(directory: Path, delays: dict[str, dict[int, float]], machines: int = 2000) -> Path:
+    directory.mkdir(parents=True)
+    arms = [bare_arm(name, seeds=seeds) for name, seeds in delays.items()]
+    summary = build_summary(FACTS, workload(machines), arms)
+    for arm in summary["arms"]:
+        arm["overall"]["delay_mean_us"] = 1000.0
+    write_run(directory, summary, arms)
+    return directory
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> list[str]:
+    one = write(tmp_path / "one", {"A": {1: 10.0, 2: 20.0, 3: 30.0}, "ParSync adaptive": {1: 11.0, 2: 22.0, 3: 33.0}})
+    two = write(tmp_path / "two", {"A": {2: 40.0, 3: 60.0, 4: 80.0}})
+    return [str(one), str(two)]
+
+
+def invoke(*arguments: str) -> tuple[int, str]:
+    result = CliRunner(env={"COLUMNS": "120"}).invoke(application, list(arguments))
+    return result.exit_code, result.output
+
+
+def test_arms_of_two_runs_are_paired_by_the_seeds_they_share(runs: list[str]) -> None:
+    summary = combine([Path(run) for run in runs])
+    assert [arm["name"] for arm in summary["arms"]] == ["one: A", "one: ParSync adaptive", "two: A"]
+    paired = summary["paired"]
+    assert paired["seeds"] == [2, 3]
+    assert paired["baseline"] == "one/parsync-adaptive"
+    assert paired["differences"]["two/a"]["delay_mean_us"]["mean"] == 22.5  # (40 - 22 + 60 - 33) / 2
+
+
+def test_the_table_shows_every_arm_and_says_what_it_rests_on(runs: list[str]) -> None:
+    code, text = invoke(*runs, "--metric", "delay_mean_us")
+    assert code == 0
+    for name in ("one: A", "one: ParSync adaptive", "two: A"):
+        assert name in text
+    assert "2 seeds that all arms ran" in text
+    assert "one: A is lowest" in text
+
+
+def test_runs_without_common_seeds_are_shown_without_certainty(tmp_path: Path) -> None:
+    one = write(tmp_path / "one", {"A": {1: 10.0}})
+    two = write(tmp_path / "two", {"A": {2: 10.0}})
+    code, text = invoke(str(one), str(two), "--metric", "delay_mean_us")
+    assert code == 0
+    assert "share no seeds" in text
+
+
+def test_tables_are_written_as_html_csv_and_markdown(runs: list[str], tmp_path: Path) -> None:
+    for suffix in ("html", "csv", "md"):
+        code, text = invoke(*runs, "--metric", "delay_mean_us", "--out", str(tmp_path / f"table.{suffix}"))
+        assert code == 0, text
+    with (tmp_path / "table.csv").open() as file:
+        rows = {row["arm"]: row for row in csv.DictReader(file)}
+    assert float(rows["two: A"]["mean"]) == 50.0
+    assert float(rows["two: A"]["difference_mean"]) == 22.5
+    assert rows["one: ParSync adaptive"]["difference_mean"] == ""
+    markdown = (tmp_path / "table.md").read_text()
+    assert "| one: A | **25 µs**" in markdown
+    page = (tmp_path / "table.html").read_text()
+    assert "two: A" in page and "http" not in page
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["gone"], "no such directory"),
+        (["."], "not a run directory"),
+        (["one", "other"], "machines is 100, not 2000"),
+        (["one", "one/../one"], "named twice"),
+        (["one", "--metric", "delya"], "delya: unknown"),
+        (["one", "--metric", "solve_p50_us"], "no run has solve_p50_us"),
+        (["one", "--out", "table.pdf"], "expected a name ending in"),
+        (["one", "--out", "exists.md"], "exists already"),
+        (["one", "--metric", "delay_mean_us", "--out", "gone/table.md"], "cannot write it"),
+        ([], "Missing argument"),
+    ],
+)
+def test_bad_input_is_one_clear_line_and_exit_status_2(
+    runs: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], says: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "other", {"A": {1: 10.0}}, machines=100)
+    (tmp_path / "exists.md").touch()
+    code, text = invoke(*arguments)
+    assert code == 2
+    assert says in text
+    assert "Traceback" not in text
+
+
+def test_runs_of_one_name_are_told_apart_by_their_folders(runs: list[str], tmp_path: Path) -> None:
+    shutil.copytree(runs[0], tmp_path / "later" / "one")
+    names = [arm["name"] for arm in combine([Path(runs[0]), tmp_path / "later" / "one"])["arms"]]
+    assert len(set(names)) == 4
+    assert names[2] == "later/one: A"
+
+
+def test_combining_tells_which_run_is_partial(runs: list[str], tmp_path: Path) -> None:
+    text = (Path(runs[1]) / "summary.json").read_text().replace('"partial": false', '"partial": true', 1)
+    (Path(runs[1]) / "summary.json").write_text(text)
+    assert combine([Path(run) for run in runs])["partial_reason"] == "two"
+    with pytest.raises(AgoraError):
+        combine([Path(runs[0]), tmp_path])

@@ -1,0 +1,222 @@
+"""The report: says who wins only when the seeds do, holds every part, loads nothing, prints no NaN."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from experiments.figures import FIGURES
+from experiments.quantities import QUANTITIES
+from experiments.report import comparison_table, write_report
+from experiments.report.verdict import verdict
+from experiments.summary import build_summary, read_summary, write_run
+from tests.unit.record_factory import CHARACTERS
+from tests.unit.run_factory import workload, write_synthetic_run
+from tests.unit.test_summary import FACTS, bare_arm
+
+SEEDS = (10, 11, 12)
+NAMES = ("StateSync aligned quality-first", "ParSync adaptive", "Mix")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = write_synthetic_run(
+        tmp_path_factory.mktemp("runs") / "run", NAMES, seeds=SEEDS, partial="stopped by Ctrl-C"
+    )
+    write_report(directory)
+    return directory
+
+
+class Page(HTMLParser):
+    """Collects what a browser would fetch, the text it would show, and whether tags are balanced."""
+
+    VOID = frozenset({"meta", "br", "img", "link", "hr", "input"})
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.fetched: list[str] = []
+        self.shown: list[str] = []
+        self.sections: list[str] = []
+        self.open: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        if tag not in self.VOID:
+            self.open.append(tag)
+        values = dict(attributes)
+        if tag == "section":
+            self.sections.append(values.get("id") or "")
+        for name in ("src", "href", "data", "poster", "srcset"):
+            value = values.get(name)
+            if value and not value.startswith(("#", "data:")):
+                self.fetched.append(value)
+        if tag in ("script", "link", "iframe", "base"):
+            self.fetched.append(tag)
+
+    def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attributes)
+        self.open.remove(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open and self.open[-1] == tag, (tag, self.open[-3:])
+        self.open.pop()
+
+    def handle_data(self, data: str) -> None:
+        if not self.open or self.open[-1] != "style":
+            self.shown.append(data)
+
+
+def test_the_page_holds_every_arm_section_and_figure_and_loads_nothing(run: Path) -> None:
+    text = (run / "report.html").read_text("utf-8")
+    page = Page(text)
+    assert page.open == []
+    assert page.fetched == []
+    assert not re.search(r"url\((?!#|data:|\"#)|@import", text)
+    assert page.sections == [
+        "glance",
+        "figures",
+        "phases",
+        "details",
+        "schedulers",
+        "arms",
+        "workload",
+        "method",
+        "config",
+    ]
+    shown = " ".join(page.shown)
+    for name in NAMES:
+        assert shown.count(name) > 5
+    for figure in FIGURES:
+        assert f'<figure id="{figure.name}">' in text, figure.name
+        assert figure.title in shown
+    for scheduler in ("greedy-6", "firmament-0"):  # the mix has seven greedy schedulers and one flow scheduler
+        assert scheduler in shown
+    assert "This run is partial: stopped by Ctrl-C" in shown
+    assert "parsync" in shown and "[cell]" in shown
+    assert not re.search(r"\b(nan|NaN|inf|None|Undefined)\b", shown)
+
+
+def test_the_page_scales_down_and_knows_dark_pages(run: Path) -> None:
+    text = (run / "report.html").read_text("utf-8")
+    assert 'name="viewport"' in text and "prefers-color-scheme: dark" in text
+    for head in re.findall(r"<svg[^>]*>", text):
+        assert "viewBox" in head and " width=" not in head
+    assert "#22252b" not in text  # ink comes from the page
+
+
+def test_a_run_of_one_arm_without_seeds_or_flow_schedulers_has_a_report_and_always_the_same(tmp_path: Path) -> None:
+    directory = write_synthetic_run(tmp_path / "run", ["ParSync adaptive"])
+    text = write_report(directory).read_text("utf-8")
+    drawings = {path.name: path.read_bytes() for path in (directory / "figures").iterdir()}
+    assert write_report(directory).read_text("utf-8") == text
+    assert {path.name: path.read_bytes() for path in (directory / "figures").iterdir()} == drawings
+    assert "partial" not in " ".join(Page(text).shown)
+    assert 'id="solver_time"' not in text
+    assert 'id="delay_over_time"' in text
+
+
+def test_runs_in_which_nothing_happened_have_a_report(tmp_path: Path) -> None:
+    for number, arms in enumerate(([], [bare_arm("idle")], [bare_arm("idle"), bare_arm("idler", seeds={1: 1.0})])):
+        directory = tmp_path / str(number)
+        directory.mkdir()
+        write_run(directory, build_summary(FACTS, workload(), arms), arms)
+        shown = " ".join(Page(write_report(directory).read_text("utf-8")).shown)
+        assert all(arm.name in shown for arm in arms)
+        assert not re.search(r"\b(nan|NaN|None)\b", shown)
+
+
+def test_names_cannot_smuggle_markup_into_the_page(tmp_path: Path) -> None:
+    arms = [bare_arm("<script>alert(1)</script>")]
+    write_run(tmp_path, build_summary(FACTS, workload(), arms), arms)
+    text = write_report(tmp_path).read_text("utf-8")
+    assert "<script>" not in text
+    assert "&lt;script&gt;" in text
+
+
+def test_google_traces_are_attributed(tmp_path: Path) -> None:
+    arms = [bare_arm("A")]
+    write_run(tmp_path, build_summary(FACTS, workload(name="google2011"), arms), arms)
+    assert "CC-BY 4.0" in write_report(tmp_path).read_text("utf-8")
+
+
+def rows_for(delays: dict[str, list[float | None]]) -> dict[str, str]:
+    """Best arm, tied arms and the sentence for mean delays by arm and seed."""
+    arms = [
+        bare_arm(name, seeds=dict(enumerate(values)))  # type: ignore[arg-type]
+        for name, values in delays.items()
+    ]
+    summary = build_summary(FACTS, workload(), arms)
+    row = next(row for row in verdict(with_own_figures(summary), [QUANTITIES["delay_mean_us"]]))
+    return {
+        "best": " ".join(cell.arm for cell in row.cells if cell.best),
+        "tied": " ".join(cell.arm for cell in row.cells if cell.tied),
+        "sentence": row.sentence,
+        "certain": " ".join(cell.arm for cell in row.cells if cell.certain),
+        "good": " ".join(cell.arm for cell in row.cells if cell.good),
+    }
+
+
+def with_own_figures(summary: dict) -> dict:  # type: ignore[type-arg]
+    for arm in summary["arms"]:
+        arm["overall"]["delay_mean_us"] = 1.0
+    return summary
+
+
+def test_a_clear_winner_is_named_with_margin_and_certainty() -> None:
+    row = rows_for({"A": [100.0, 102.0, 101.0], "B": [50.0, 52.0, 51.0], "C": [200.0, 205.0, 199.0]})
+    assert (row["best"], row["tied"]) == ("B", "")
+    assert row["certain"] == "B C" and row["good"] == "B"  # against the baseline A
+    assert "B is lowest at 51 µs. A is next: +98 %, +50 µs" in row["sentence"]
+    assert "worse in 3 of 3 seeds" in row["sentence"]
+
+
+def test_arms_the_seeds_cannot_tell_apart_are_not_ranked() -> None:
+    row = rows_for({"A": [100.0, 40.0, 70.0], "B": [50.0, 90.0, 69.0]})
+    assert row["tied"] == "B" if row["best"] == "A" else row["tied"] == "A"
+    assert "not surely" in row["sentence"]
+    assert row["certain"] == ""
+
+
+def test_an_arm_behind_a_tie_is_measured_against_it() -> None:
+    row = rows_for({"A": [10.0, 12.0, 11.0], "B": [11.0, 11.5, 10.9], "C": [500.0, 510.0, 505.0]})
+    assert "cannot be told from it. C is next" in row["sentence"]
+
+
+def test_equal_arms_have_no_winner() -> None:
+    row = rows_for({"A": [1.0, 2.0], "B": [1.0, 2.0]})
+    assert (row["best"], row["sentence"]) == ("", "All arms alike.")
+
+
+def test_an_arm_that_never_got_there_in_some_seed_does_not_win() -> None:
+    row = rows_for({"A": [1.0, None, 1.0], "B": [5.0, 5.1, 5.2], "C": [6.0, 6.1, 6.2]})
+    assert row["best"] == "B"
+    assert row["tied"] == ""
+
+
+def test_one_run_claims_no_certainty() -> None:
+    summary = build_summary(FACTS, workload(), [bare_arm("A"), bare_arm("B")])
+    summary["arms"][0]["overall"]["delay_mean_us"] = 5.0
+    summary["arms"][1]["overall"]["delay_mean_us"] = 6.0
+    sentence = verdict(summary, [QUANTITIES["delay_mean_us"]])[0].sentence
+    assert "A is lowest at 5 µs" in sentence and "one run cannot say how surely" in sentence
+
+
+def test_the_terminal_table_fits_eighty_columns_and_marks_the_best(run: Path) -> None:
+    console = Console(width=80, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    console.print(comparison_table(read_summary(run)))
+    text = console.export_text()
+    assert max(map(len, text.splitlines())) <= 80
+    assert "…" not in text
+    assert "PARTIAL" in text and "★" in text
+    for name in NAMES:
+        assert all(word in text for word in name.split())
+
+
+def test_every_character_of_the_factory_is_drawn_in_its_own_colour() -> None:
+    from experiments.figures.style import COLOURS
+
+    assert len(set(COLOURS)) >= len(CHARACTERS)

@@ -57,22 +57,30 @@ def that_fit(tasks: TaskBatch, machine: Int64, free: Int64) -> NDArray[np.bool_]
     return fits
 
 
-def place_singly(tasks: TaskBatch, free: Int64, catalog: PreferenceCatalog, rack: Int32, stream: int) -> Int64:
-    """int64[n]: a machine for each of a few tasks in turn, the cheapest that fits; -1 where none does. Ties go to the first after a random row.
+def place_singly(
+    tasks: TaskBatch, wait_cost: Int64, free: Int64, catalog: PreferenceCatalog, rack: Int32, stream: int
+) -> Int64:
+    """int64[n]: a machine for each of a few tasks in turn, the cheapest that fits; -1 where none does for less than waiting costs
+    (int64[n]). Ties go to the first from a random row on. free: int64[M, R].
 
-    For tasks that the flow sent where they do not fit by some resource: each round they would be sent there again. free: int64[M, R], is reduced.
+    For what the flow cannot express: tasks sent where they do not fit by some resource would be sent there in every round.
     """
     chosen = np.full(len(tasks), -1, np.int64)
+    column = np.ascontiguousarray(free.T)
     start = int(Stream(stream).integers(1, max(len(free), 1))[0])
-    for i in range(len(tasks)):
-        fits = np.flatnonzero(np.all(free >= tasks.request[i], axis=1))
+    for i, request in enumerate(tasks.request.tolist()):
+        fits = np.flatnonzero(
+            np.logical_and.reduce([free_r >= asked for free_r, asked in zip(column, request, strict=True)])
+        )
         if len(fits) == 0:
             continue
-        fits = np.roll(fits, -int(np.searchsorted(fits, start)))
-        preference = np.full(len(fits), tasks.preference[i])
-        cost, _ = placement_cost(catalog, rack, preference, fits.astype(np.int32))
-        chosen[i] = fits[np.argmin(cost)]
-        free[chosen[i]] -= tasks.request[i]
+        cost, _ = placement_cost(catalog, rack, np.full(len(fits), tasks.preference[i]), fits.astype(np.int32))
+        cheapest = int(cost.min())
+        if cheapest >= wait_cost[i]:
+            continue
+        best = fits[cost == cheapest]
+        chosen[i] = best[np.searchsorted(best, start) % len(best)]
+        column[:, chosen[i]] -= tasks.request[i]
     return chosen
 
 

@@ -20,7 +20,7 @@ from schedulers.flow.extraction import trace
 from schedulers.flow.policies.policy import UNBOUNDED, AggregatorArcs, MachineLoad, Policy, PolicyError, to_aggregator
 from schedulers.flow.task_table import NO_NODE, NO_ROW, Form, TaskTable
 from shared_state.random import Stream
-from shared_state.tasks import Int64
+from shared_state.tasks import Int64, TaskBatch
 
 MAX_COST = 1 << 40  # of one arc; keeps every path of a large graph within the solver's arithmetic
 
@@ -157,6 +157,12 @@ class FlowGraph:
     @property
     def tasks(self) -> int:
         return self._tasks
+
+    def wait_cost(self, tasks: TaskBatch, now_us: int) -> Int64:
+        """int64[n]: what leaving these tasks waiting costs now."""
+        price = self._policy.wait_price
+        waited: Int64 = now_us // price.quantum_us - tasks.submit_us // price.quantum_us
+        return self._policy.unscheduled_cost(tasks) + price.cost * waited
 
     # --- tasks -------------------------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from schedulers.flow.policies.policy import MachineLoad, Policy
 from schedulers.flow.task_table import NO_ROW, Form, TaskState, TaskTable
 from schedulers.flow.units import TypicalRequest, fits_somewhere, units_in
 from schedulers.interface import ChangeKind, PendingReason, Plan, PlanContext, SchedulerEnvironment, TaskChanges
+from shared_state.random import Stream
 from shared_state.tasks import Int64, TaskBatch
 from shared_state.view import ClusterView
 
@@ -27,8 +28,8 @@ class FlowOptions(BaseModel):
 
     wait_cost per wait_quantum_us: how the price of leaving a task waiting rises. preemption: running tasks stay in the graph, and may be
     evicted for others or to be placed better; an evicted task starts over. certify_every: rounds between checks of the whole optimality certificate
-    (what a round touched is checked in that round). repairs: tasks per round that may be placed one at a time because the flow sent them
-    where they do not fit (several resources only).
+    (what a round touched is checked in that round). repairs: tasks per round, at most, that are placed one at a time
+    because the flow cannot express what they ask for (only when requests differ).
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -106,7 +107,8 @@ class FlowScheduler:
             "nodes": self.graph.solver.num_nodes,
             "arcs": self.graph.solver.num_arcs,
         }
-        operations = work.scanned + work.settled + work.repaired + self.graph.changes + len(row)
+        # The statistics pass looks at every machine; the rest follows what changed.
+        operations = self._cell.machines + self.graph.changes + work.scanned + work.settled + work.repaired + len(row)
         return Plan(
             task=claims.task,
             machine=machine.astype(np.int32),
@@ -169,11 +171,11 @@ class FlowScheduler:
             free = free.copy()
             np.add.at(free, table.machine[moved], table.request[moved])
         fits = that_fit(table.batch(row), machine, free)
-        misfit = row[~fits]
+        misfits = len(row) - int(np.count_nonzero(fits))
         row, machine = row[fits], machine[fits]
         repaired = 0
-        if len(misfit):
-            row, machine, repaired = self._repair(row, machine, misfit, free, context.stream)
+        if not self._typical.exact:
+            row, machine, repaired = self._repair(waiting, row, machine, free, context)
         whole = in_whole_gangs(table.gang[row], table.gang[waiting])
         held_back = len(row) - int(np.count_nonzero(whole))
         row, machine = row[whole], machine[whole]
@@ -186,24 +188,28 @@ class FlowScheduler:
             "placed": len(row),
             "migrated": len(migrated),
             "preempted": len(preempted),
-            "misfits": len(misfit),
+            "misfits": misfits,
             "repaired": repaired,
             "held_back": held_back,
         }
         return row, machine, table.allocation[evicted], figures
 
-    def _repair(self, row: Int64, machine: Int64, misfit: Int64, free: Int64, stream: int) -> tuple[Int64, Int64, int]:
-        """The claims with those added that could be placed singly, and how many."""
-        misfit = misfit[np.argsort(self.table.task[misfit])][: self._options.repairs]
+    def _repair(
+        self, waiting: Int64, row: Int64, machine: Int64, free: Int64, context: PlanContext
+    ) -> tuple[Int64, Int64, int]:
+        """The claims, and added to them waiting tasks that could be placed singly; how many. A random few when there are many."""
         left = free.copy()
         np.subtract.at(left, machine, self.table.request[row])
-        chosen = place_singly(self.table.batch(misfit), left, self._catalog, self._cell.rack, stream)
+        over = np.setdiff1d(waiting, row, assume_unique=True)
+        over = over[np.all(self.table.request[over] <= left.max(axis=0), axis=1)]
+        if len(over) > self._options.repairs:
+            over = over[np.sort(Stream(context.stream).permutation(len(over))[: self._options.repairs])]
+        tasks = self.table.batch(over)
+        wait_cost = self.graph.wait_cost(tasks, context.now_us)
+        chosen = place_singly(tasks, wait_cost, left, self._catalog, self._cell.rack, context.stream)
         found = chosen >= 0
-        return (
-            np.concatenate([row, misfit[found]]),
-            np.concatenate([machine, chosen[found]]),
-            int(np.count_nonzero(found)),
-        )
+        row, machine = np.concatenate([row, over[found]]), np.concatenate([machine, chosen[found]])
+        return row, machine, int(np.count_nonzero(found))
 
     def _needed(self, victim: Int64, free: Int64, row: Int64, machine: Int64) -> Int64:
         """Of the running tasks the flow would rather have waiting, those whose place a claim needs."""
@@ -211,7 +217,8 @@ class FlowScheduler:
             return victim
         demand = np.zeros_like(free)
         np.add.at(demand, machine, self.table.request[row])
-        short = np.any((demand > free) & (demand > 0), axis=1)
+        short = np.zeros(len(free), bool)
+        short[machine] = np.any(demand[machine] > free[machine], axis=1)
         return victim[short[self.table.machine[victim]]]
 
     def _pending(

@@ -2,7 +2,8 @@
 
 A flow network has one commodity, so a machine's capacity must be a number of tasks. It is how many tasks of a typical request (the median,
 dimension by dimension, of what waits) fit what is free. That is exact when requests are alike (slots). When they are not, the flow may
-send a machine tasks that do not fit together; extraction checks every placement against the resources, and the misfits are counted apart.
+send a machine tasks that do not fit together, and leave small tasks waiting where a typical one would not fit. So every placement is checked against
+the resources, misfits are counted apart, and some of the tasks left over are placed one at a time (extraction.place_singly).
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ class TypicalRequest:
 
     def __init__(self, dimensions: int) -> None:
         self.unit = np.zeros(dimensions, np.int64)
+        self.exact = True  # all that waits asks for one unit
         self._known = False
 
     def update(self, request: Int64) -> bool:
@@ -51,8 +53,9 @@ class TypicalRequest:
             return False
         middle = len(request) // 2
         median: Int64 = np.partition(request, middle, axis=0)[middle]
-        if self._known and np.all(4 * np.abs(median - self.unit) <= self.unit):
-            return False
-        self._known = True
-        self.unit = median
-        return True
+        changed = not self._known or bool(np.any(4 * np.abs(median - self.unit) > self.unit))
+        if changed:
+            self._known = True
+            self.unit = median
+        self.exact = bool(np.all(request == self.unit))
+        return changed

@@ -13,7 +13,7 @@ from schedulers.interface import SchedulerEnvironment
 from shared_state.partition import Partitioning
 from shared_state.random import Stream
 from shared_state.tasks import CellSpec, Int64, TaskBatch
-from tests.flow_world import FLOW, RIVAL, FlowWorld, assignment_optimum, catalog_of, slot_cell, tasks_of
+from tests.flow_world import FLOW, RIVAL, FlowWorld, assignment_optimum, catalog_of, cell_of, slot_cell, tasks_of
 
 QUANTUM_US = 1_000_000
 
@@ -164,3 +164,23 @@ def test_load_spreading_places_each_round_as_evenly_as_the_view_allows(machines:
         world.commit(plan)
         world.finish(world.running(FLOW)[::3])
         world.sync()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_requests_of_several_dimensions_fit_and_none_starves(data: st.DataObject) -> None:
+    small, size = st.integers(0, 4), st.integers(0, 12)
+    capacity = data.draw(st.lists(st.tuples(size, size), min_size=1, max_size=5))
+    request = data.draw(st.lists(st.tuples(small, small), min_size=1, max_size=14))
+    spec = cell_of(np.array(capacity, np.int64))
+    world = FlowWorld(spec, build_quincy(QuincyOptions(certify_every=1), environment([], spec)))
+    tasks = tasks_of(np.arange(len(request)), request=np.array(request, np.int64), job=np.arange(len(request)) % 3)
+    world.offer(tasks)
+    placed: set[int] = set()
+    while len((plan := world.plan()).task):  # which checks that its claims fit together
+        result = world.commit(plan)
+        assert result.accepted.all()
+        placed.update(plan.task.tolist())
+        world.sync()
+    for task in set(range(len(request))) - placed:
+        assert not np.any(np.all(world.view.free >= request[task], axis=1))

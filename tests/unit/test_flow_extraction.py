@@ -53,21 +53,20 @@ def test_what_fits_fits_together_and_nothing_single_is_refused(data: st.DataObje
         assert all(fits[first] == np.all(request[first] <= free[m], axis=1))
 
 
-def test_single_placements_take_the_cheapest_machine_that_fits_and_use_it_up() -> None:
+def test_single_placements_take_the_cheapest_machine_that_fits_as_long_as_that_beats_waiting() -> None:
     catalog = catalog_of([{"machine": {2: 1}, "elsewhere": 9, "unscheduled": 0}])
     free = np.array([[5, 5], [5, 0], [5, 5]], np.int64)
     tasks = tasks_of(np.arange(3), request=np.full((3, 2), 3, np.int64), preference=1)
-    chosen = place_singly(tasks, free, catalog, np.zeros(3, np.int32), stream=3)
+    chosen = place_singly(tasks, np.full(3, 10), free, catalog, np.zeros(3, np.int32), stream=3)
     assert chosen.tolist() == [2, 0, -1]
-    assert free.tolist() == [[2, 2], [5, 0], [2, 2]]
+    chosen = place_singly(tasks, np.full(3, 9), free, catalog, np.zeros(3, np.int32), stream=3)
+    assert chosen.tolist() == [2, -1, -1]  # waiting costs no more than elsewhere
 
 
 def test_single_placements_without_preference_start_at_a_random_row() -> None:
     tasks = tasks_of(np.arange(1))
-    rows = {
-        int(place_singly(tasks, np.ones((50, 1), np.int64), PreferenceCatalog.empty(), np.zeros(50, np.int32), key)[0])
-        for key in range(20)
-    }
+    rack, worth, none = np.zeros(50, np.int32), np.ones(1, np.int64), PreferenceCatalog.empty()
+    rows = {int(place_singly(tasks, worth, np.ones((50, 1), np.int64), none, rack, key)[0]) for key in range(20)}
     assert len(rows) > 10
 
 

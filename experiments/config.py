@@ -82,11 +82,10 @@ class GroupConfig(_Strict):
 
     @model_validator(mode="after")
     def _known(self) -> Self:
-        spec = registry.get(self.kind)
         try:
-            spec.options.model_validate(self.options)
-        except ValidationError as error:
-            raise ValueError(f"options of {self.kind}: {first_error(error)}") from error
+            registry.get(self.kind).parse_options(self.options)
+        except AgoraError as error:
+            raise ValueError(str(error)) from error
         return self
 
 

@@ -16,9 +16,9 @@ from rich.console import Console
 from rich.live import Live
 
 from experiments.config import RunConfig, load_config, validated
+from experiments.finishing import finish_run
 from experiments.live_table import live_table
 from experiments.presets import default_arms, demo_scale, mix_arm, paper_scale
-from experiments.finishing import finish_run
 from experiments.running import (
     ArmRun,
     check_memory,
@@ -32,7 +32,6 @@ from experiments.toml_text import toml_text
 from experiments.workloads.google2011 import Google2011Options, trace_directory
 from parsync.core.metrics_live import Snapshot
 from parsync.core.metrics_summary import Figures
-from parsync.core.workload import Workload
 from shared_state.errors import AgoraError
 
 BAD_INPUT = 2

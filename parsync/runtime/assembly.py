@@ -98,7 +98,7 @@ class Assembly:
             index=index,
             name=name,
             seed=arm.seed,
-            scheduler=spec.build(spec.options.model_validate(dict(group.options)), environment),
+            scheduler=spec.build(spec.parse_options(group.options), environment),
             retains_pending=spec.retains_pending,
             cell=workload.cell,
             partitioning=self.partitioning,

@@ -82,10 +82,11 @@ def drawing(rows: int = 1, columns: int = 1, height_in: float = HEIGHT_IN) -> It
 
 
 def save(figure: Figure, directory: Path, name: str) -> tuple[Path, Path]:
-    """Write <name>.png and <name>.svg; equal figures give equal bytes."""
+    """Write <name>.png and <name>.svg; equal figures give equal bytes. The figure's layout is final afterwards."""
     png, svg = directory / f"{name}.png", directory / f"{name}.svg"
     with matplotlib.rc_context({**_SETTINGS, "svg.hashsalt": name}):
         FigureCanvasAgg(figure).print_png(png, metadata={"Software": None})
+        figure.set_layout_engine("none")  # laid out once; it is most of the time
         FigureCanvasSVG(figure).print_svg(svg, metadata={"Date": None, "Creator": None})
     return png, svg
 

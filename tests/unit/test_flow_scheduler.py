@@ -249,6 +249,18 @@ def test_preemption_weighs_the_work_done_against_who_waits() -> None:
             assert world.cell.used[0, 0] == 1
 
 
+def test_nobody_is_preempted_for_a_claim_that_is_not_made() -> None:
+    spec = slot_cell(machines=1, slots=1, rack_size=1)
+    catalog = catalog_of([{"elsewhere": 10, "unscheduled": 20}, {"elsewhere": 10, "unscheduled": 500}])
+    world = FlowWorld(spec, quincy(spec, catalog, preemption=True))
+    world.offer(tasks_of(np.arange(1), preference=1))
+    world.commit(world.plan())
+    world.offer(tasks_of(np.array([1, 2]), preference=2, gang=3))
+    plan = world.plan()
+    assert plan.stats["held_back"] == 1  # the flow gives one of the gang the slot, which is no use
+    assert len(plan.evict) == len(plan.task) == 0
+
+
 def test_migration_moves_a_task_to_a_better_machine_that_came_free() -> None:
     spec = slot_cell(machines=2, slots=1, rack_size=1)
     catalog = catalog_of([{"machine": {0: 0}, "elsewhere": 10, "unscheduled": 50}])

@@ -72,7 +72,9 @@ class GroupConfig(_Strict):
     tau_s: float = Field(0.8, gt=0)
     share: float | None = Field(None, gt=0, le=1)
     task_class: Literal["batch", "service"] | None = None
-    decision: DecisionTime
+    decision: DecisionTime | None = Field(
+        None, description="unset: the kind's own; a kind that remembers what waits (flow) is Measured when live"
+    )
     cut_at_sync: bool = True
     freed_at_once: bool = False
     losers: Literal["block", "requeue"] = "block"
@@ -131,16 +133,26 @@ class ArmConfig(_Strict):
                 shares[i] = left * sum(counts[: position + 1]) // sum(counts) - before
         return tuple(shares)
 
-    def spec(self, seed: int, heartbeat_us: int, sample_us: int) -> ArmSpec:
+    def spec(self, seed: int, heartbeat_us: int, sample_us: int, live: bool) -> ArmSpec:
         """What the runtimes run."""
         shares = self.shares_permille()
-        groups = tuple(_group_spec(group, share, sample_us) for group, share in zip(self.groups, shares, strict=True))
+        groups = tuple(
+            _group_spec(group, share, sample_us, live) for group, share in zip(self.groups, shares, strict=True)
+        )
         return ArmSpec(
             self.name, groups, self.sync, round(self.gap_s * 1e6), self.partitions, heartbeat_us, sample_us, seed
         )
 
 
-def _group_spec(group: GroupConfig, share_permille: int, sample_us: int) -> GroupSpec:
+def decision_clock(group: GroupConfig, live: bool) -> DecisionClock:
+    """The configured clock, or the kind's own: deterministic in virtual time, Measured for flow schedulers when live."""
+    if group.decision is not None:
+        return group.decision.make()
+    spec = registry.get(group.kind)
+    return Measured() if live and spec.retains_pending else spec.default_decision
+
+
+def _group_spec(group: GroupConfig, share_permille: int, sample_us: int, live: bool) -> GroupSpec:
     policy = AgentPolicy(
         cut=Cut.AT_SYNC if group.cut_at_sync else Cut.NONE,
         freed=FreedVisibility.AT_ONCE if group.freed_at_once else FreedVisibility.AT_SYNC,
@@ -159,15 +171,25 @@ def _group_spec(group: GroupConfig, share_permille: int, sample_us: int) -> Grou
         tau_us=round(group.tau_s * 1e6),
         share_permille=share_permille,
         task_class=None if group.task_class is None else TaskClass[group.task_class.upper()],
-        clock=group.decision.make(),
+        clock=decision_clock(group, live),
         policy=policy,
     )
+
+
+class LiveConfig(_Strict):
+    """How arms run on Ray. address: of a running cluster; unset: an embedded one. hosts: scheduler processes."""
+
+    address: str | None = None
+    hosts: int = Field(2, ge=1, le=64)
+    tick_ms: int = Field(25, ge=1, le=10_000)
 
 
 class RunConfig(_Strict):
     """Everything a run depends on. seeds: paired seeds in virtual time for the confidence intervals (seed, seed + 1, ...)."""
 
     name: str = "parsync_vs_flow"
+    runtime: Literal["virtual", "ray"] = "virtual"
+    live: LiveConfig = LiveConfig()
     seed: int = Field(1, ge=0, lt=1 << 63)
     seeds: int = Field(10, ge=1, le=1000)
     drain_s: float = Field(10.0, ge=0)

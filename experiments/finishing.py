@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
-from experiments.config import ArmConfig, RunConfig
+from experiments.config import RunConfig, decision_clock
 from experiments.report import write_report
 from experiments.report.terminal import comparison_table
 from experiments.running import ArmRun
@@ -31,12 +30,12 @@ def finish_run(
     facts = RunFacts(
         seed=config.seed,
         version=_version(),
-        runtime="virtual",
+        runtime=config.runtime,
         settle_us=round(config.settle_s * 1e6) if config.google2011 is None else 0,
         config=config.model_dump(mode="json"),
         partial=partial,
     )
-    arms = [_arm_result(run, seeds) for run in runs]
+    arms = [_arm_result(run, seeds, config.runtime == "ray") for run in runs]
     summary = build_summary(facts, workload, arms)
     write_run(directory, summary, arms)
     write_report(directory)
@@ -45,7 +44,7 @@ def finish_run(
     console.print(f"report: {directory / 'report.html'}")
 
 
-def _arm_result(run: ArmRun, seeds: Mapping[int, Mapping[str, Figures]]) -> ArmResult:
+def _arm_result(run: ArmRun, seeds: Mapping[int, Mapping[str, Figures]], live: bool) -> ArmResult:
     arm = run.arm
     results = [
         SeedResult(seed, figures[arm.name]["digest"], {k: v for k, v in figures[arm.name].items() if k != "digest"})
@@ -57,21 +56,14 @@ def _arm_result(run: ArmRun, seeds: Mapping[int, Mapping[str, Figures]]) -> ArmR
         mix=[group.model_dump(mode="json", exclude_none=True) for group in arm.groups],
         sync=arm.sync,
         strategy=", ".join(dict.fromkeys(group.strategy for group in arm.groups)),
-        decision_clock=", ".join(dict.fromkeys(group.decision.clock for group in arm.groups)),
-        clock_notes=_clock_notes(arm, run),
+        decision_clock=", ".join(dict.fromkeys(type(decision_clock(g, live)).__name__ for g in arm.groups)),
+        clock_notes={"gap_us": round(arm.gap_s * 1e6), **run.notes},
         figures=summarise(run.metrics),
         series=series(run.metrics),
-        digest="" if run.outcome is None else run.outcome.digest,
+        digest=run.digest,
         seeds=results,
-        partial=run.partial,
+        partial=bool(run.stopped),
     )
-
-
-def _clock_notes(arm: ArmConfig, run: ArmRun) -> dict[str, Any]:
-    notes: dict[str, Any] = {"gap_us": round(arm.gap_s * 1e6), "wall_s": round(run.wall_s, 3)}
-    if run.outcome is not None:
-        notes |= {"ended_us": run.outcome.ended_us, "drained": run.outcome.drained, "waiting": run.outcome.waiting}
-    return notes
 
 
 def _version() -> str:

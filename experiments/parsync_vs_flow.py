@@ -5,9 +5,11 @@ python -m experiments.parsync_vs_flow [--config FILE.toml] [--mix "latency_first
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,10 +23,11 @@ from experiments.live_table import live_table
 from experiments.presets import default_arms, demo_scale, mix_arm, paper_scale
 from experiments.running import (
     ArmRun,
+    ArmRunner,
     check_memory,
     make_run_directory,
     make_workload,
-    run_arm,
+    run_arm_virtual,
     run_seeds,
 )
 from experiments.summary import slugs
@@ -45,6 +48,13 @@ class ScaleName(StrEnum):
     PAPER = "paper"
 
 
+class RuntimeName(StrEnum):
+    """Ray actors in real time, or an event heap in virtual time."""
+
+    RAY = "ray"
+    VIRTUAL = "virtual"
+
+
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
@@ -60,6 +70,8 @@ def resolve(
     seed: int | None,
     seeds: int | None,
     quick: bool,
+    runtime: RuntimeName | None = None,
+    address: str | None = None,
 ) -> RunConfig:
     """The configuration that flags (over a file, if given) describe. Raises AgoraError naming the flag or field."""
     if config is not None:
@@ -71,11 +83,12 @@ def resolve(
             "drain_s": preset.drain_s,
             "settle_s": preset.settle_s,
             "synthetic": preset.synthetic.model_dump(mode="json"),
-            "arms": [arm.model_dump(mode="json") for arm in default_arms(preset, live=False)],
+            "arms": [arm.model_dump(mode="json") for arm in default_arms(preset)],
+            "runtime": RuntimeName.RAY.value,
         }
     if mix is not None:
         preset = paper_scale() if scale is ScaleName.PAPER else demo_scale(quick)
-        tree["arms"] = [mix_arm(mix, preset, live=False).model_dump(mode="json")]
+        tree["arms"] = [mix_arm(mix, preset).model_dump(mode="json")]
     if trace is not None:
         options = Google2011Options(
             directory=trace_directory(trace),
@@ -88,6 +101,10 @@ def resolve(
         tree["synthetic"] = None
     elif duration is not None:
         _scale_phases(tree, duration)
+    if runtime is not None:
+        tree["runtime"] = runtime.value
+    if address is not None:
+        tree["live"] = {**tree.get("live", {}), "address": address}
     if seed is not None:
         tree["seed"] = seed
     if seeds is not None:
@@ -119,6 +136,12 @@ def main(
     seed: Annotated[int | None, typer.Option(min=0, help="root of all random streams")] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="paired seeds for the confidence intervals")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="half the load, two seeds: about a minute")] = False,
+    runtime: Annotated[
+        RuntimeName | None,
+        typer.Option(help="Ray actors in real time, or virtual time; paired seeds are always virtual"),
+    ] = None,
+    address: Annotated[str | None, typer.Option(help="of a running Ray cluster (default: an embedded one)")] = None,
+    hold: Annotated[bool, typer.Option("--hold", help="keep Ray and its dashboard up until Enter")] = False,
     out: Annotated[Path | None, typer.Option(help="run directory to create (default runs/TIME)")] = None,
 ) -> None:
     """Compare ParSync's synchronisation and flow scheduling on one shared cell; writes a run directory with report.html."""
@@ -127,7 +150,9 @@ def main(
         resolved = resolve(config, mix, scale, trace, speedup, resources, overcommit, duration, seed, seeds, quick)
         directory = make_run_directory(out or Path("runs") / time.strftime("%Y%m%d-%H%M%S"))
         (directory / "config.toml").write_text(toml_text(resolved.model_dump(mode="json")), encoding="utf-8")
-        complete = run(resolved, directory, console)
+        complete = run(resolved, directory, console, _runner(resolved, hold))
+        if hold and resolved.runtime == RuntimeName.RAY:
+            _hold(console)
     except AgoraError as error:
         print(f"error: {error}", file=sys.stderr)
         raise typer.Exit(BAD_INPUT) from None
@@ -135,7 +160,24 @@ def main(
         raise typer.Exit(INTERRUPTED)
 
 
-def run(config: RunConfig, directory: Path, console: Console) -> bool:
+def _runner(config: RunConfig, hold: bool) -> ArmRunner:
+    """Ray is imported only where it is used: virtual time starts in a second."""
+    if config.runtime == RuntimeName.VIRTUAL:
+        return run_arm_virtual
+    from experiments.running_live import run_arm_live
+
+    return partial(run_arm_live, hold=hold)
+
+
+def _hold(console: Console) -> None:
+    from parsync.runtime.live.dashboard import dashboard_note
+
+    console.print(dashboard_note())
+    with contextlib.suppress(KeyboardInterrupt):
+        console.input("Ray stays up for inspection; press Enter to end ")
+
+
+def run(config: RunConfig, directory: Path, console: Console, run_arm: ArmRunner) -> bool:
     """Every arm in full, then all of them over the paired seeds, then the report. False if it was stopped before the end."""
     workload = make_workload(config, config.seed)
     check_memory(config, workload.cell.machines, len(workload.tasks))
@@ -157,13 +199,13 @@ def run(config: RunConfig, directory: Path, console: Console) -> bool:
 
             result = run_arm(config, arm, workload, config.seed, folder, show)
         results.append(result)
-        console.print(f"{title}: {'stopped' if result.partial else 'done'} in {result.wall_s:.1f} s")
-        if result.partial:
+        console.print(f"{title}: {result.stopped or 'done'} in {result.wall_s:.1f} s")
+        if result.stopped:
             break
-    partial = results[-1].partial
-    seeds = {} if partial or config.seeds < 2 else _paired_seeds(config, console)
-    complete = not partial and seeds is not None
-    reason = "" if complete else "stopped by Ctrl-C"
+    stopped = results[-1].stopped
+    seeds = {} if stopped or config.seeds < 2 else _paired_seeds(config, console)
+    complete = not stopped and seeds is not None
+    reason = "" if complete else stopped or "interrupted during the paired seeds"
     finish_run(config, workload, results, seeds or {}, directory, reason, console)
     return complete
 

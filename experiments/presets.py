@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from experiments.config import ArmConfig, CountedTime, GroupConfig, MeasuredTime, ModelledTime
+from experiments.config import ArmConfig, GroupConfig, ModelledTime
 from experiments.workloads.synthetic import SyntheticOptions, demo_options, paper_options
 from shared_state.errors import AgoraError
 
@@ -13,8 +13,6 @@ PARTITIONS_COST = 0.4
 GREEDY = ("optimistic", "quality_first", "latency_first", "adaptive")
 FLOW = {"firmament": "quincy", "quincy": "quincy", "flow_load_spreading": "flow_load_spreading"}
 FLOW_SHARE = 0.25
-# What an operation the flow scheduler counts cost when its rounds were timed: median round 1.1 ms, 4,000 operations (demo, 100 tasks a round).
-FLOW_NS_PER_OPERATION = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +47,22 @@ def paper_scale() -> Scale:
 def greedy_group(scale: Scale, strategy: str, count: int, kind: str = "random") -> GroupConfig:
     """`count` greedy schedulers with ParSync's modelled decision time."""
     decision = ModelledTime(task_us=scale.task_us, partition_us=scale.task_us * PARTITIONS_COST / scale.partitions)
-    return GroupConfig(name=strategy, kind=kind, count=count, strategy=strategy, tau_s=scale.tau_s, decision=decision)  # type: ignore[arg-type]
+    return GroupConfig(name=strategy, kind=kind, count=count, strategy=strategy, tau_s=scale.tau_s, decision=decision)
 
 
-def flow_group(name: str, live: bool, share: float | None) -> GroupConfig:
-    """One flow scheduler: Measured decision time when live, Counted in virtual time."""
-    decision = MeasuredTime() if live else CountedTime(ns_per_operation=FLOW_NS_PER_OPERATION)
-    return GroupConfig(name=name, kind=FLOW[name], count=1, share=share, decision=decision, cut_at_sync=False)
+def flow_group(name: str, share: float | None) -> GroupConfig:
+    """One flow scheduler, with its kind's decision time: Measured when live, Counted in virtual time."""
+    return GroupConfig(name=name, kind=FLOW[name], count=1, share=share, cut_at_sync=False)
 
 
-def default_arms(scale: Scale, live: bool) -> tuple[ArmConfig, ...]:
+def default_arms(scale: Scale) -> tuple[ArmConfig, ...]:
     """The first three differ in nothing but the sync policy."""
 
     def arm(name: str, sync: str, *groups: GroupConfig) -> ArmConfig:
         count = sum(group.count for group in groups)
         # The flow scheduler counts in N, and ParSync needs P >= N.
         partitions = max(scale.partitions, count)
-        return ArmConfig(name=name, sync=sync, partitions=partitions, gap_s=scale.gap_s, groups=groups)  # type: ignore[arg-type]
+        return ArmConfig(name=name, sync=sync, partitions=partitions, gap_s=scale.gap_s, groups=groups)
 
     n = scale.schedulers
     quality, adaptive = greedy_group(scale, "quality_first", n), greedy_group(scale, "adaptive", n)
@@ -74,12 +71,12 @@ def default_arms(scale: Scale, live: bool) -> tuple[ArmConfig, ...]:
         arm("StateSync staggered quality-first", "state_staggered", quality),
         arm("ParSync quality-first", "diff_block", quality),
         arm("ParSync adaptive", "diff_block", adaptive),
-        arm("Flow", "state_aligned", flow_group("firmament", live, None)),
-        arm("Mix", "diff_block", adaptive, flow_group("firmament", live, FLOW_SHARE)),
+        arm("Flow", "state_aligned", flow_group("firmament", None)),
+        arm("Mix", "diff_block", adaptive, flow_group("firmament", FLOW_SHARE)),
     )
 
 
-def mix_arm(text: str, scale: Scale, live: bool) -> ArmConfig:
+def mix_arm(text: str, scale: Scale) -> ArmConfig:
     """An arm from "latency_first=8,quality_first=4,firmament=1": groups share the jobs in proportion to their counts.
 
     Raises AgoraError naming what is wrong.
@@ -96,7 +93,7 @@ def mix_arm(text: str, scale: Scale, live: bool) -> ArmConfig:
         elif name in FLOW:
             if int(number) > 1:
                 raise AgoraError(f"--mix: {name}={number}: one flow scheduler at a time")
-            groups.append(flow_group(name, live, None))
+            groups.append(flow_group(name, None))
         else:
             raise AgoraError(f"--mix: unknown '{name}', expected one of {', '.join((*GREEDY, *FLOW))}")
     if len({group.name for group in groups}) < len(groups):

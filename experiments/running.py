@@ -6,10 +6,11 @@ import multiprocessing
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Protocol
 
 from experiments.config import ArmConfig, RunConfig
 from experiments.workloads import google2011, synthetic
@@ -18,7 +19,7 @@ from parsync.core.events import Record
 from parsync.core.metrics import Group, RunMetrics, Snapshot
 from parsync.core.metrics_summary import Figures, summarise
 from parsync.core.workload import Workload
-from parsync.runtime.records import RecordSink
+from parsync.runtime.records import RecordSink, merge_parts
 from parsync.runtime.virtual.run import VirtualOutcome, run_virtual
 from shared_state.errors import AgoraError
 
@@ -29,16 +30,14 @@ BYTES_PER_VIEW_ROW = 90  # of one agent's view of one machine with one dimension
 
 @dataclass(frozen=True, slots=True)
 class ArmRun:
-    """An arm after its run. partial: it was stopped before its end."""
+    """An arm after its run. digest: of its event log. notes: what its times include. stopped: why it did not get to its end, "" if it did."""
 
     arm: ArmConfig
     metrics: RunMetrics
-    outcome: VirtualOutcome | None
+    digest: str
+    notes: Mapping[str, Any]
+    stopped: str
     wall_s: float
-
-    @property
-    def partial(self) -> bool:
-        return self.outcome is None
 
 
 def make_workload(config: RunConfig, seed: int) -> Workload:
@@ -72,7 +71,21 @@ def make_metrics(config: RunConfig, arm: ArmConfig, workload: Workload) -> RunMe
     )
 
 
-def run_arm(
+class ArmRunner(Protocol):
+    """Runs one arm under one of the runtimes. directory: where its Parquet files and logs go."""
+
+    def __call__(
+        self,
+        config: RunConfig,
+        arm: ArmConfig,
+        workload: Workload,
+        seed: int,
+        directory: Path,
+        on_snapshot: Callable[[Snapshot], None],
+    ) -> ArmRun: ...
+
+
+def run_arm_virtual(
     config: RunConfig,
     arm: ArmConfig,
     workload: Workload,
@@ -80,7 +93,7 @@ def run_arm(
     directory: Path | None,
     on_snapshot: Callable[[Snapshot], None],
 ) -> ArmRun:
-    """One arm in virtual time. directory: where its Parquet files go; None keeps the figures only. Ctrl-C yields a partial result."""
+    """One arm in virtual time; directory None keeps the figures only. Ctrl-C yields a partial result."""
     metrics = make_metrics(config, arm, workload)
     sink = None if directory is None else RecordSink(directory)
 
@@ -99,7 +112,7 @@ def run_arm(
 
     begun_s = time.monotonic()
     outcome: VirtualOutcome | None = None
-    spec = arm.spec(seed, config.heartbeat_us, round(config.sample_s * 1e6))
+    spec = arm.spec(seed, config.heartbeat_us, round(config.sample_s * 1e6), live=False)
     try:
         outcome = run_virtual(spec, workload, round(config.drain_s * 1e6), take, progress)
     except KeyboardInterrupt:
@@ -110,16 +123,22 @@ def run_arm(
                 sink.abandon()
             else:
                 sink.close()
+    if directory is not None and outcome is not None:
+        merge_parts(directory)
     metrics.flush()
-    return ArmRun(arm, metrics, outcome, time.monotonic() - begun_s)
+    wall_s = time.monotonic() - begun_s
+    if outcome is None:
+        return ArmRun(arm, metrics, "", {"wall_s": round(wall_s, 3)}, "interrupted", wall_s)
+    notes = {"ended_us": outcome.ended_us, "drained": outcome.drained, "waiting": outcome.waiting}
+    return ArmRun(arm, metrics, outcome.digest, {**notes, "wall_s": round(wall_s, 3)}, "", wall_s)
 
 
 def seed_figures(config: RunConfig, arm: ArmConfig, seed: int) -> Figures:
     """The figures of one arm on one seed's workload; runs in a process of its own."""
-    result = run_arm(config, arm, make_workload(config, seed), seed, None, lambda _: None)
-    if result.outcome is None:
+    result = run_arm_virtual(config, arm, make_workload(config, seed), seed, None, lambda _: None)
+    if result.stopped:
         raise KeyboardInterrupt
-    return {"digest": result.outcome.digest, **summarise(result.metrics)}
+    return {"digest": result.digest, **summarise(result.metrics)}
 
 
 def run_seeds(config: RunConfig, processes: int | None = None) -> Iterator[tuple[int, str, Figures]]:

@@ -95,8 +95,8 @@ FIGURES: tuple[FigureSpec, ...] = (
         "staleness_by_partition",
         "Staleness by partition",
         staleness.by_partition,
-        "Age of each partition in the schedulers' views, averaged over time and schedulers. Policies that see the same load differ here in "
-        "when and what they synchronise.",
+        "Age of each partition in the schedulers' views, averaged over time and schedulers. Policies that renew every partition once per gap are alike "
+        "here, whatever their order; they differ in how many partitions are fresh at one moment.",
     ),
     FigureSpec(
         "rivals",

@@ -23,6 +23,7 @@ def throughput(run: Run) -> Figure | None:
         axes.set_ylim(bottom=0)
         style.shade_phases(axes, run.summary["workload"]["phases"], run.summary["settle_us"])
         style.time_axis(axes, data.end_us(run))
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
         axes.set_ylabel("Tasks committed (1/s)")
         style.legend(figure, axes)
     return figure if drawn else None

@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from experiments.quantities import duration
 
@@ -60,7 +60,7 @@ _SETTINGS: dict[Any, Any] = {
 }
 
 WIDTH_IN, HEIGHT_IN = 4.6, 3.5
-BAND_ALPHA = 0.11
+BAND_ALPHA = 0.09
 
 
 def colour(index: int) -> str:
@@ -144,8 +144,12 @@ def duration_axis(axes: Axes, which: str, log: bool) -> None:
     if log:
         (axes.set_yscale if which == "y" else axes.set_xscale)("log")
         low, high = axes.get_ylim() if which == "y" else axes.get_xlim()
-        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 200 * low else (1.0,), numticks=9))
         axis.set_minor_formatter(NullFormatter())
+        if high > 8 * low:
+            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 200 * low else (1.0,), numticks=9))
+        else:
+            axis.set_major_locator(MaxNLocator(5))
+            axis.set_minor_locator(NullLocator())
     else:
         axis.set_major_locator(MaxNLocator(5))
     axis.set_major_formatter(FuncFormatter(lambda value, _: duration(value) if value > 0 else "0"))

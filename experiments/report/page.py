@@ -95,6 +95,7 @@ def render(run: Run, drawn: Sequence[Drawn]) -> str:
         text=text,
         phase_name=phase_name,
         describe=_describe,
+        settings=_settings,
         clock=_clock,
     )
 
@@ -148,30 +149,33 @@ def _count(value: float | None) -> str:
 
 
 def _describe(group: Mapping[str, Any]) -> str:
-    """A scheduler group in a few words: count, kind, then what else is known of it."""
-    count, kind = group.get("count", ""), group.get("kind", group.get("name", ""))
-    rest = [
-        f"{name} {_short(value)}"
-        for name, value in group.items()
-        if name not in ("name", "kind", "count") and value not in ("", None, {})
-    ]
-    return " ".join(str(part) for part in (count, kind) if part != "") + (f" ({', '.join(rest)})" if rest else "")
+    """A scheduler group in a few words: how many, of which kind, with which strategy; the rest is in the details below."""
+    words = [str(group[name]) for name in ("count", "kind") if group.get(name) not in ("", None)]
+    strategy = group.get("strategy")
+    return " ".join(words or [str(group.get("name", ""))]).replace("_", " ") + (f", {strategy}" if strategy else "")
 
 
-def _short(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name}={_short(item)}" for name, item in value.items())
-    return str(value)
+def _settings(group: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """All settings of a scheduler group, nested ones by their path."""
+    rows: list[tuple[str, str]] = []
+    for name, value in group.items():
+        if isinstance(value, Mapping):
+            rows += [(f"{name}.{inner}", text) for inner, text in _settings(value)]
+        elif value is not None:
+            rows.append((name, str(value).lower() if isinstance(value, bool) else str(value)))
+    return rows
 
 
 def _clock(notes: Mapping[str, Any]) -> str:
-    """The notes on an arm's clock: names ending in _us are durations, in _share parts of the delay."""
+    """The notes on an arm's clock: names ending in _us and _s are durations, in _share parts of the delay."""
     parts = []
     for name, value in notes.items():
         if name.endswith("_us") and value is not None:
             parts.append(f"{name.removesuffix('_us').replace('_', ' ')} {duration(value)}")
         elif name.endswith("_share") and value is not None:
             parts.append(f"{name.removesuffix('_share').replace('_', ' ')} {100 * value:.1f} % of the delay")
+        elif name.endswith("_s") and value is not None:
+            parts.append(f"{name.removesuffix('_s').replace('_', ' ')} {value:.3g} s")
         elif value is not None:
             parts.append(f"{name.replace('_', ' ')} {value}")
     return "; ".join(parts) or "exact"

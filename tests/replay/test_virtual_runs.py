@@ -72,7 +72,7 @@ def make(seed: int = 3) -> Workload:
 
 def run(config: ArmConfig, workload: Workload) -> tuple[str, list[Record]]:
     records: list[Record] = []
-    outcome = run_virtual(config.spec(3, 1000, 50_000), workload, 5_000_000, records.append, lambda _: None)
+    outcome = run_virtual(config.spec(3, 1000, 50_000, live=False), workload, 5_000_000, records.append, lambda _: None)
     assert outcome.drained, f"{outcome.waiting} tasks were never placed"
     return outcome.digest, records
 
@@ -162,7 +162,7 @@ class Witness:
 def test_no_task_is_lost_or_doubled_and_no_machine_overfilled(name: str) -> None:
     workload = make()
     config = ARMS[name]
-    assembly = Assembly.of(config.spec(3, 1000, 50_000), workload)
+    assembly = Assembly.of(config.spec(3, 1000, 50_000, live=False), workload)
     agents = [assembly.agent(i) for i in range(assembly.arm.agents)]
     witness = Witness(assembly.master(), workload)
     records: list[Record] = []

@@ -21,7 +21,7 @@ def demo_tree() -> dict[str, Any]:
     return {
         "settle_s": 1.0,
         "synthetic": scale.synthetic.model_dump(mode="json"),
-        "arms": [arm.model_dump(mode="json") for arm in default_arms(scale, live=False)],
+        "arms": [arm.model_dump(mode="json") for arm in default_arms(scale)],
     }
 
 
@@ -33,7 +33,7 @@ def test_a_resolved_configuration_reads_back_equal(tmp_path: Path) -> None:
 
 
 def test_three_default_arms_differ_in_nothing_but_sync() -> None:
-    first, second, third = default_arms(demo_scale(quick=False), live=False)[:3]
+    first, second, third = default_arms(demo_scale(quick=False))[:3]
     assert first.sync != second.sync != third.sync
     assert first.groups == second.groups == third.groups
     assert (first.partitions, first.gap_s) == (second.partitions, second.gap_s) == (third.partitions, third.gap_s)
@@ -45,13 +45,13 @@ def test_decisions_have_twice_the_needed_capacity() -> None:
 
 
 def test_the_flow_scheduler_counts_in_n_and_owns_a_quarter() -> None:
-    mix = default_arms(demo_scale(quick=False), live=False)[-1]
+    mix = default_arms(demo_scale(quick=False))[-1]
     assert mix.shares_permille() == (750, 250)
     assert mix.partitions >= sum(group.count for group in mix.groups) == 9
 
 
 def test_a_mix_shares_in_proportion_to_counts() -> None:
-    arm = mix_arm("latency_first=8, quality_first=4,firmament=1", demo_scale(quick=False), live=False)
+    arm = mix_arm("latency_first=8, quality_first=4,firmament=1", demo_scale(quick=False))
     assert [group.count for group in arm.groups] == [8, 4, 1]
     assert sum(arm.shares_permille()) == 1000
     assert arm.shares_permille()[0] == 8000 // 13
@@ -70,7 +70,7 @@ def test_a_mix_shares_in_proportion_to_counts() -> None:
 )
 def test_bad_mixes_are_refused(text: str, message: str) -> None:
     with pytest.raises(AgoraError, match=message):
-        mix_arm(text, demo_scale(quick=False), live=False)
+        mix_arm(text, demo_scale(quick=False))
 
 
 def changed(path: str, value: Any) -> dict[str, Any]:

@@ -1,0 +1,77 @@
+"""Runs one arm on Ray."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from experiments.config import ArmConfig, RunConfig
+from experiments.running import ArmRun, make_metrics
+from parsync.core.metrics_live import Snapshot
+from parsync.core.workload import Workload
+from parsync.runtime.live.cell import CELL_LOG
+from parsync.runtime.live.monitor import Overview
+from parsync.runtime.live.plan import LiveOptions
+from parsync.runtime.live.run import run_live
+from parsync.runtime.records import merge_parts
+from shared_state.journal import EventDigest, read_journal
+
+
+def run_arm_live(
+    config: RunConfig,
+    arm: ArmConfig,
+    workload: Workload,
+    seed: int,
+    directory: Path,
+    on_snapshot: Callable[[Snapshot], None],
+    hold: bool,
+) -> ArmRun:
+    """One arm in real time. The cell's log goes to directory/log, from which `python -m parsync.runtime.replay` repeats it."""
+    options = LiveOptions(
+        journal_dir=directory / "log",
+        records_dir=directory,
+        address=config.live.address,
+        hosts=config.live.hosts,
+        tick_us=config.live.tick_ms * 1000,
+        hold=hold,
+    )
+
+    def show(overview: Overview) -> None:
+        if overview.snapshot is not None:
+            on_snapshot(overview.snapshot)
+
+    begun_s = time.monotonic()
+    spec = arm.spec(seed, config.heartbeat_us, round(config.sample_s * 1e6), live=True)
+    metrics_maker = partial(make_metrics, config, arm, workload)
+    outcome = run_live(spec, workload, options, round(config.drain_s * 1e6), metrics_maker, show)
+    merge_parts(directory)
+    trips = outcome.round_trip_us
+    notes = {
+        "ended_us": outcome.ended_us,
+        "drained": outcome.drained,
+        "waiting": outcome.waiting,
+        "tick_us": outcome.tick_us,
+        "step_round_trip_p50_us": int(np.median(trips)) if len(trips) else 0,
+        "step_round_trip_p99_us": int(np.quantile(trips, 0.99)) if len(trips) else 0,
+        "steps_repeated": outcome.repeats,
+        "notes": list(outcome.notes),
+    }
+    stopped = "; ".join(outcome.notes) or "stopped early" if outcome.partial else ""
+    return ArmRun(
+        arm, outcome.metrics, _log_digest(directory / "log" / CELL_LOG), notes, stopped, time.monotonic() - begun_s
+    )
+
+
+def _log_digest(log: Path) -> str:
+    """Of every event the cell handled: what a replay must reproduce."""
+    if not log.exists():
+        return hashlib.blake2b(digest_size=16).hexdigest()
+    digest = EventDigest()
+    for frame in read_journal(log):
+        digest.update(frame)
+    return digest.hexdigest()

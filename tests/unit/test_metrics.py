@@ -343,6 +343,17 @@ def test_histogram_quantiles_are_within_the_stated_resolution(values: list[int],
     assert near(histogram.quantile(counts, fraction, beyond), None if exact == math.inf else exact)
 
 
+def test_a_quantile_moves_with_the_data_within_a_bucket() -> None:
+    """Two runs whose true medians differ by a tenth of a bucket must not look equal, nor a whole bucket apart."""
+    values = np.arange(1_000_000, 1_004_000)  # buckets of 4,096 values here
+    medians = []
+    for shift in (0, 400):
+        counts = np.bincount(histogram.bucket_of(values + shift), minlength=histogram.BUCKETS)
+        medians.append(histogram.quantile(counts, 0.5))
+    assert medians[0] is not None and medians[1] is not None
+    assert medians[0] < medians[1] < medians[0] + 4096
+
+
 def test_the_distribution_ends_at_the_committed_share() -> None:
     counts = np.bincount(histogram.bucket_of(np.arange(1, 3001)), minlength=histogram.BUCKETS)
     value, share = histogram.distribution(counts, beyond=1000, points=50)

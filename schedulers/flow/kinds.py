@@ -12,7 +12,8 @@ from schedulers.flow.scheduler import FlowOptions, FlowScheduler
 from schedulers.interface import SchedulerEnvironment
 from schedulers.registry import SchedulerSpec
 
-# What an operation took in rounds of 0.01 to 4 million operations at 12,477 machines (tests/benchmarks/bench_flow_round.py): 75 to 260 ns.
+# About what an operation takes in a steady round without preemption (150 to 180 ns at 12,477 machines with room, 45 to 130 ns when oversubscribed).
+# One rate is a simplification: rounds that mostly scan arcs take 4 to 50 ns per operation, rounds that mostly rebuild the graph up to 530.
 DECISION = Counted(ns_per_operation=150)
 
 

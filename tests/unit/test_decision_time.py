@@ -1,0 +1,44 @@
+"""Decision clocks: durations, and how many tasks a round cut at the next sync holds."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schedulers.decision_time import Counted, Measured, Modelled
+
+
+def test_modelled_is_linear_in_tasks_and_partitions_and_rounds_up():
+    clock = Modelled(job_us=10, task_ns=250_000, partition_ns=1_500)
+    assert clock.duration_us(tasks=100, partitions_scanned=2000, operations=7, elapsed_ns=9) == 10 + 25_000 + 3_000
+    assert clock.duration_us(1, 1, 0, 0) == 10 + 252
+    assert clock.duration_us(0, 0, 0, 0) == 10
+
+
+@given(st.integers(0, 500), st.integers(1, 10**6), st.integers(0, 10**5), st.integers(0, 10**6), st.integers(1, 80))
+def test_a_cut_round_holds_the_tasks_whose_decision_begins_before_the_sync(
+    job_us, task_ns, partition_ns, window_us, partitions
+):
+    clock = Modelled(job_us, task_ns, partition_ns)
+    held = clock.tasks_within(window_us, partitions)
+    begins_us = lambda nth: clock.job_us + (task_ns + partition_ns * partitions) * nth / 1000  # noqa: E731
+    assert held >= 1
+    assert held == 1 or begins_us(held - 1) < window_us
+    assert begins_us(held) >= window_us
+
+
+def test_free_decisions_are_not_cut():
+    assert Modelled(5, 0, 0).tasks_within(100, 20) is None
+
+
+def test_counted_and_measured():
+    assert Counted(15).duration_us(3, 3, 1001, 10**9) == 16
+    assert Measured().duration_us(3, 3, 1001, 1_000_001) == 1001
+    assert Counted(1).tasks_within(10, 1) is None and Measured().tasks_within(10, 1) is None
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: Modelled(-1, 0, 0), lambda: Modelled(0, -1, 0), lambda: Modelled(0, 0, -1), lambda: Counted(0)]
+)
+def test_impossible_times_are_refused(make):
+    with pytest.raises(ValueError, match="expected"):
+        make()

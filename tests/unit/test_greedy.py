@@ -1,0 +1,208 @@
+"""The greedy kinds: distributions, fairness of spreading, work done, gangs, and bad input."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from schedulers import registry
+from schedulers.greedy.base import PlacementKind
+from schedulers.interface import PartitionRanking, PendingReason
+from tests.greedy_world import Greedy, catalog_of, cell_of, tasks_of
+
+KINDS = [kind.name.lower() for kind in PlacementKind]
+QUALITY, LATENCY, OPTIMISTIC = (
+    PartitionRanking.QUALITY_FIRST,
+    PartitionRanking.LATENCY_FIRST,
+    PartitionRanking.OPTIMISTIC,
+)
+SIGNIFICANCE = 1e-4  # seeds are fixed: a run passes always or never
+
+
+def ordered_draws(weights, k):
+    """P(sequence) of k draws without replacement with probability proportional to weight: the closed form."""
+    total = sum(weights)
+    for sequence in itertools.permutations(range(len(weights)), k):
+        left, probability = total, 1.0
+        for row in sequence:
+            probability *= weights[row] / left
+            left -= weights[row]
+        yield sequence, probability
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 5])
+def test_weighted_sampling_is_exact_without_replacement(partitions):
+    weights = [1, 2, 3, 40, 500]
+    greedy = Greedy("weighted_sampling", cell_of([1] * 5, weights), partitions)
+    batch = tasks_of([1, 1, 1])
+    expected = dict(ordered_draws(weights, 3))
+    counts = dict.fromkeys(expected, 0)
+    plans = 30_000
+    for stream in range(plans):
+        counts[tuple(greedy.plan(batch, stream=stream).machine.tolist())] += 1
+    common = [s for s in expected if expected[s] * plans >= 5]
+    observed = [counts[s] for s in common] + [plans - sum(counts[s] for s in common)]
+    theory = [expected[s] * plans for s in common] + [plans * (1 - sum(expected[s] for s in common))]
+    assert stats.chisquare(observed, theory).pvalue > SIGNIFICANCE
+
+
+def test_weighted_sampling_is_proportional_among_the_rows_that_fit():
+    """Heavy rows that are open but too small do not bias the others."""
+    capacity = [4, 1, 4, 1, 4, 4]
+    weights = [10, 900, 20, 900, 30, 40]
+    greedy = Greedy("weighted_sampling", cell_of(capacity, weights), 2)
+    batch = tasks_of([3])
+    machine = [int(greedy.plan(batch, stream=s).machine[0]) for s in range(10_000)]
+    observed = np.bincount(machine, minlength=6)
+    assert observed[[1, 3]].sum() == 0
+    assert stats.chisquare(observed[[0, 2, 4, 5]], np.array([10, 20, 30, 40]) * 100).pvalue > SIGNIFICANCE
+
+
+@pytest.mark.parametrize("kind", ["random", "randomized_first_fit"])
+def test_random_kinds_are_uniform_among_the_rows_that_fit(kind):
+    greedy = Greedy(kind, cell_of([4, 1, 4, 1, 4, 4], [9, 1, 1, 1, 200, 1]), 3)
+    machine = [int(greedy.plan(tasks_of([3]), stream=s).machine[0]) for s in range(8_000)]
+    observed = np.bincount(machine, minlength=6)
+    assert observed[[1, 3]].sum() == 0
+    assert stats.chisquare(observed[[0, 2, 4, 5]]).pvalue > SIGNIFICANCE
+
+
+@pytest.mark.parametrize("idle", [500, 20])
+def test_preferred_machines_of_equal_cost_are_drawn_uniformly(idle):
+    """Whether most draws find an idle one, or so few are idle that they are gathered first: kinds alike, so schedulers spread."""
+    machines = 600
+    listed = np.arange(50, 550)
+    used = np.ones(machines, np.int64)
+    used[listed[:: len(listed) // idle]] = 0
+    greedy = Greedy(
+        "first_fit", cell_of([1] * machines), 2, used=used, catalog=catalog_of((dict.fromkeys(listed.tolist(), 1), {}))
+    )
+    batch = tasks_of([1] * 4, preference=1)
+    taken = np.concatenate([greedy.plan(batch, QUALITY, stream=s).machine for s in range(4_000)])
+    observed = np.bincount(taken, minlength=machines)[used == 0]
+    assert len(observed) == idle and observed.sum() == 16_000
+    assert stats.chisquare(observed).pvalue > SIGNIFICANCE
+
+
+def test_load_spreading_breaks_ties_at_random():
+    greedy = Greedy("load_spreading", cell_of([2, 2, 2, 1, 2]))
+    firsts = np.bincount([int(greedy.plan(tasks_of([1]), stream=s).machine[0]) for s in range(4_000)], minlength=5)
+    assert firsts[3] == 0
+    assert stats.chisquare(firsts[[0, 1, 2, 4]]).pvalue > SIGNIFICANCE
+    assert sorted(greedy.plan(tasks_of([1] * 4)).machine.tolist()) == [0, 1, 2, 4]
+
+
+def test_best_fit_fills_a_machine_before_it_opens_another():
+    greedy = Greedy("best_fit", cell_of([8, 3, 8, 3]))
+    assert greedy.plan(tasks_of([1, 2, 2, 1, 8])).machine.tolist() == [1, 1, 3, 3, 0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("ranking", list(PartitionRanking))
+def test_a_plan_is_a_function_of_its_stream(kind, ranking):
+    greedy = Greedy(
+        kind, cell_of([3] * 40, np.arange(40)), 4, catalog=catalog_of((dict.fromkeys(range(0, 40, 2), 1), {1: 2}))
+    )
+    batch = tasks_of([1] * 30, preference=np.arange(30) % 2)
+    one, again = greedy.plan(batch, ranking, stream=1), greedy.plan(batch, ranking, stream=1)
+    assert np.array_equal(one.machine, again.machine)
+    assert (one.operations, one.partitions_scanned) == (again.operations, again.partitions_scanned)
+    others = [greedy.plan(batch, ranking, stream=s).machine.tolist() for s in range(2, 6)]
+    assert any(other != one.machine.tolist() for other in others)  # preferred machines are drawn, whatever the kind
+
+
+def test_latency_first_goes_to_the_next_freshest_when_one_is_full():
+    greedy = Greedy("first_fit", cell_of([1] * 9), 3)
+    plan = greedy.plan(tasks_of([1] * 8), LATENCY, order=[1, 2, 0])
+    assert plan.machine.tolist() == [3, 4, 5, 6, 7, 8, 0, 1]
+    assert plan.partitions_scanned == 8  # a partition with nothing open is not looked at
+
+
+def test_latency_first_takes_any_machine_of_a_fresh_partition_before_a_preferred_one_elsewhere():
+    greedy = Greedy("first_fit", cell_of([1] * 6), 2, catalog=catalog_of(({1: 1, 5: 1}, {})))
+    batch = tasks_of([1] * 4, preference=1)
+    assert greedy.plan(batch, LATENCY, order=[1, 0]).machine.tolist() == [5, 3, 4, 1]
+    assert sorted(greedy.plan(batch, QUALITY, order=[1, 0]).machine.tolist()[:2]) == [1, 5]
+
+
+def test_quality_first_looks_at_every_partition_and_ranks_them_by_mean_open_score():
+    score = [1, 1, 9, 5, 6, 6, 4, 4, 4]
+    used = [0, 0, 1, 0, 0, 0, 0, 0, 0]
+    greedy = Greedy("weighted_sampling", cell_of([1] * 9, score), 3, used=used)
+    plan = greedy.plan(tasks_of([1] * 8), QUALITY)
+    assert sorted(plan.machine[:3].tolist()) == [3, 4, 5]
+    assert sorted(plan.machine[3:6].tolist()) == [6, 7, 8]
+    assert plan.partitions_scanned == 8 * 3
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("ranking", list(PartitionRanking))
+def test_a_full_view_costs_nothing(kind, ranking):
+    greedy = Greedy(
+        kind, cell_of([1] * 50), 5, used=[1] * 50, catalog=catalog_of((dict.fromkeys(range(50), 1), {3: 2}))
+    )
+    plan = greedy.plan(tasks_of([1] * 100, preference=1), ranking)
+    assert len(plan.task) == 0 and len(plan.pending) == 100
+    assert (plan.operations, plan.partitions_scanned) == (0, 0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("ranking", list(PartitionRanking))
+@pytest.mark.parametrize("preference", [0, 1])
+def test_that_nothing_fits_is_found_once_per_plan(kind, ranking, preference):
+    machines, tasks = 300, 500
+    catalog = catalog_of((dict.fromkeys(range(0, machines, 2), 1), {3: 2}))
+    used = [3] * machines
+    greedy = Greedy(kind, cell_of([5] * machines), 5, used=used, catalog=catalog)
+    plan = greedy.plan(tasks_of([3] * tasks, preference=preference), ranking)
+    assert len(plan.pending) == tasks and (plan.pending_reason == PendingReason.NO_ROOM).all()
+    assert plan.operations <= 3 * machines + tasks
+    mixed = greedy.plan(tasks_of([3, 2] * 10, preference=preference), ranking)
+    assert mixed.task.tolist() == list(range(1, 20, 2))  # what is too small for one task is there for the next
+
+
+def test_too_large_is_told_from_no_room_by_dimension():
+    capacity = [[8, 0], [4, 1]]
+    greedy = Greedy("random", cell_of(capacity), used=[[8, 0], [4, 0]])
+    plan = greedy.plan(tasks_of([[8, 0], [8, 1], [9, 0], [0, 1]]))
+    assert plan.task.tolist() == [3]
+    assert dict(zip(plan.pending.tolist(), plan.pending_reason.tolist(), strict=True)) == {0: 0, 1: 1, 2: 1}
+
+
+def test_gangs_are_whole_and_leave_room_behind_when_they_fail():
+    greedy = Greedy("first_fit", cell_of([2, 2, 2]))
+    plan = greedy.plan(tasks_of([1, 2, 2, 1, 2, 2], gang=[-1, 7, 7, -1, 7, 9]))
+    assert dict(zip(plan.task.tolist(), plan.machine.tolist(), strict=True)) == {0: 0, 3: 0, 5: 1}
+    assert plan.pending.tolist() == [1, 2, 4] and plan.gang.tolist() == [-1, -1, 9]
+    hopeless = greedy.plan(tasks_of([1, 3, 1], gang=[4, 4, -1]))
+    assert hopeless.pending_reason.tolist() == [PendingReason.TOO_LARGE] * 2 and hopeless.task.tolist() == [2]
+
+
+@pytest.mark.parametrize(
+    ("tasks", "order", "message"),
+    [
+        (tasks_of([1], preference=1), [0, 1], r"preference\[0\]"),
+        (tasks_of([1, -1]), [0, 1], r"request\[1\]"),
+        (tasks_of([1 << 51]), [0, 1], r"request\[0\]"),
+        (tasks_of([[1, 1]]), [0, 1], "column of request per dimension"),
+        (tasks_of([1]), [0], "partition_order"),
+        (tasks_of([1]), [0, 0], "partition_order"),
+        (tasks_of([1]), [0, 2], "partition_order"),
+    ],
+)
+def test_bad_input_is_refused(tasks, order, message):
+    greedy = Greedy("random", cell_of([1] * 4), 2)
+    with pytest.raises(ValueError, match=message):
+        greedy.plan(tasks, order=order)
+
+
+def test_the_catalog_must_be_of_the_views_cell():
+    here, elsewhere = Greedy("random", cell_of([1] * 4)), Greedy("random", cell_of([1] * 5))
+    here.view = elsewhere.view
+    with pytest.raises(ValueError, match="another cell"):
+        here.plan(tasks_of([1]))
+
+
+def test_kinds_of_the_kernel_are_the_registered_ones():
+    assert set(KINDS) <= set(registry.kinds())

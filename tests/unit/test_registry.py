@@ -1,0 +1,113 @@
+"""Kinds by name, their options, and kinds that other packages bring: a whole scheduler in a file and one line of metadata."""
+
+import textwrap
+
+import pytest
+
+from schedulers import registry
+from schedulers.conformance import check_conformance
+from shared_state.errors import AgoraError
+
+# The guide's example: what a third party writes, whole.
+OWN_SCHEDULER = '''
+"""Places each task on the machine with the highest row that fits it."""
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from schedulers.decision_time import Counted
+from schedulers.interface import PendingReason, Plan
+from schedulers.registry import SchedulerSpec
+
+
+class Options(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    spare: int = Field(0, ge=0)  # machines at the end of the cell that are left alone
+
+
+class LastFit:
+    def __init__(self, options, environment):
+        self.limit = environment.cell.limit
+        self.last = environment.cell.machines - options.spare
+
+    def plan(self, tasks, view, context):
+        free, gang_ok = view.free[: self.last].copy(), tasks.gang < 0
+        machine = np.full(len(tasks), -1, np.int32)
+        for i in np.flatnonzero(gang_ok):  # gangs wait: this scheduler does not know them
+            fitting = np.flatnonzero((free >= tasks.request[i]).all(axis=1))
+            if len(fitting):
+                machine[i] = fitting[-1]
+                free[fitting[-1]] -= tasks.request[i]
+        placed, hopeless = machine >= 0, ~(tasks.request[:, None] <= self.limit).all(axis=2).any(axis=1)
+        reason = np.where(hopeless, PendingReason.TOO_LARGE, PendingReason.NO_ROOM).astype(np.int8)
+        none = np.zeros(0, np.int64)
+        return Plan(tasks.task[placed], machine[placed], tasks.request[placed], tasks.gang[placed], none,
+                    tasks.task[~placed], reason[~placed], free.size, len(context.partition_order))
+
+    def observe(self, changes):
+        pass
+
+
+SPEC = SchedulerSpec("last_fit", Options, LastFit, retains_pending=False, default_decision=Counted(10))
+'''
+
+
+def install(folder, monkeypatch, module, source, kind, value):
+    """A package as pip leaves it: its module, and the metadata with its entry point."""
+    (folder / f"{module}.py").write_text(textwrap.dedent(source))
+    info = folder / f"{module}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[agora.schedulers]\n{kind} = {value}\n")
+    monkeypatch.syspath_prepend(folder)
+
+
+def test_a_third_party_kind_is_found_and_conforms(tmp_path, monkeypatch):
+    install(tmp_path, monkeypatch, "third_party_last_fit", OWN_SCHEDULER, "last_fit", "third_party_last_fit:SPEC")
+    assert "last_fit" in registry.kinds()
+    spec = registry.get("last_fit")
+    check_conformance(spec)
+    check_conformance(spec, {"spare": 3})
+    with pytest.raises(AgoraError, match="'last_fit', option 'spare'"):
+        spec.parse_options({"spare": -1})
+
+
+def test_kinds_are_sorted_and_ours_load():
+    kinds = registry.kinds()
+    assert list(kinds) == sorted(kinds)
+    greedy = {"random", "randomized_first_fit", "first_fit", "best_fit", "load_spreading", "weighted_sampling"}
+    assert greedy <= set(kinds)
+    assert all(registry.get(kind).kind == kind for kind in kinds)
+
+
+def test_an_unknown_kind_is_named_and_the_known_ones_listed():
+    with pytest.raises(AgoraError, match=r"unknown scheduler kind 'frist_fit'; known: best_fit, .*random"):
+        registry.get("frist_fit")
+
+
+def test_an_unknown_option_is_named_and_the_known_ones_listed():
+    with pytest.raises(AgoraError, match="'random' has no option 'pickiness'; its options: none"):
+        registry.get("random").parse_options({"pickiness": 0.5})
+    with pytest.raises(AgoraError, match=r"'quincy' has no option 'wiat_cost'; its options: .*wait_cost"):
+        registry.get("quincy").parse_options({"wiat_cost": 1})
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("no_such_module_anywhere:SPEC", "cannot load no_such_module_anywhere:SPEC"),
+        ("broken_package:NO_SPEC", "cannot load broken_package:NO_SPEC"),
+        ("broken_package:NUMBER", "not a SchedulerSpec of that kind"),
+        ("schedulers.greedy.random:SPEC", "not a SchedulerSpec of that kind"),
+    ],
+)
+def test_broken_entry_points_are_refused(tmp_path, monkeypatch, value, message):
+    install(tmp_path, monkeypatch, "broken_package", "NUMBER = 3\n", "broken", value)
+    with pytest.raises(AgoraError, match=message):
+        registry.get("broken")
+
+
+def test_two_packages_may_not_claim_one_kind(tmp_path, monkeypatch):
+    install(tmp_path, monkeypatch, "usurper", "NUMBER = 3\n", "random", "usurper:SPEC")
+    with pytest.raises(AgoraError, match="'random' is registered twice"):
+        registry.kinds()

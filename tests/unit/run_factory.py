@@ -104,7 +104,7 @@ def write_synthetic_run(
     seeds: Sequence[int] = (),
     partial: str = "",
     machines: int = 2000,
-    step_us: int = 250_000,
+    step_us: int = 500_000,
 ) -> Path:
     """Everything of a run directory but the report, the configuration file and the Parquet files."""
     directory.mkdir(parents=True)

@@ -41,12 +41,26 @@ IncrementalSsp::IncrementalSsp(Network network)
       node_alive_(network_.num_nodes(), 1),
       arc_alive_(network_.num_arcs(), 1),
       flow_(network_.num_arcs(), 0) {
+  reserve_for_growth();
   for (std::int64_t supply : network_.supply) {
     supply_sum_ += supply;
     supply_magnitudes_ += magnitude(supply);
   }
   for (std::int64_t capacity : network_.capacity) capacity_sum_ += capacity;
   for (std::int64_t cost : network_.cost) cost_bound_ = std::max(cost_bound_, magnitude(cost));
+}
+
+// The first arcs added shall not copy everything.
+void IncrementalSsp::reserve_for_growth() {
+  const auto grow = [](auto& values) { values.reserve(values.size() + values.size() / 4); };
+  grow(network_.tail);
+  grow(network_.head);
+  grow(network_.capacity);
+  grow(network_.cost);
+  grow(network_.supply);
+  grow(node_alive_);
+  grow(arc_alive_);
+  grow(flow_);
 }
 
 bool IncrementalSsp::live_node(std::int64_t node) const {

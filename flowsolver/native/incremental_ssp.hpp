@@ -23,6 +23,9 @@
 // primal-dual variant takes over: one search from all of them, then all zero-length paths; the number of searches is then
 // bounded by the number of distinct distances as well.
 //
+// An oversubscribed start from zero prices would raise the price of all room once per source too many; it starts from an
+// estimate of the clearing price instead (price_estimate.hpp).
+//
 // References. Ahuja, Magnanti, Orlin, Network Flows (1993), sections 9.7 (successive shortest paths), 9.8 (primal-dual) and
 // 9.11 (sensitivity analysis: the changes above). Gog et al., Firmament, OSDI 2016, section 5.2: incremental solving.
 // Departures: Firmament solves incrementally by cost scaling or relaxation; the textbook computes all distances in every
@@ -87,6 +90,7 @@ class IncrementalSsp {
   Certificate certify_touched() const;
 
  private:
+  void reserve_for_growth();
   bool engine_takes(std::int64_t magnitude) const;
   void drop_engine();
   void ensure_engine();

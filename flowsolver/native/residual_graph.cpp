@@ -37,13 +37,13 @@ ResidualGraph<Value>::ResidualGraph(const Network& network, std::span<const std:
     update_interior(v);
   }
   if (total >= kGone) throw std::length_error("flowsolver: too many arcs");
+  if (spare) edges.reserve(total + total / 4);  // address space only: a first change shall not copy everything
   edges.resize(total);
-  // Residual half-edges fill a block from the front, saturated ones from the back.
-  std::vector<std::uint32_t> saturated(n, 0);
+  // Residual half-edges fill a block from the front, saturated ones from the back (counted in `current` meanwhile).
   const auto place = [&](NodeId u, const Edge& edge) {
     Node<Value>& node = nodes[u];
     const std::uint32_t index = edge.residual > 0 ? node.begin + node.residual_degree++
-                                                  : node.begin + node.degree - 1 - saturated[u]++;
+                                                  : node.begin + node.degree - 1 - node.current++;
     edges[index] = edge;
     position[edge.id] = index;
   };
@@ -63,6 +63,7 @@ ResidualGraph<Value>::ResidualGraph(const Network& network, std::span<const std:
       place(v, {u, 2 * a + 1, static_cast<Value>(-cost), used, left});
     }
   }
+  for (Node<Value>& node : nodes) node.current = 0;
 }
 
 template <class Value>
@@ -92,14 +93,6 @@ void ResidualGraph<Value>::clear_node(NodeId v) {
   nodes[v].begin = begin;
   nodes[v].stamp = stamp;
   nodes[v].flags = listed;
-}
-
-template <class Value>
-void ResidualGraph<Value>::swap_edges(std::uint32_t a, std::uint32_t b) {
-  if (a == b) return;
-  std::swap(edges[a], edges[b]);
-  position[edges[a].id] = a;
-  position[edges[b].id] = b;
 }
 
 template <class Value>

@@ -12,10 +12,10 @@
 // `Value` is the type of costs and capacities: 32 bits where they fit (20-byte half-edges), else 64.
 #pragma once
 
-#include <memory>
 #include <span>
 #include <utility>
 
+#include "large_array.hpp"
 #include "network.hpp"
 
 namespace flowsolver {
@@ -56,23 +56,6 @@ enum NodeFlag : std::uint8_t {
   kInterior = 16,  // has arcs in and arcs out: a place where paths fan out
 };
 
-// Leaves memory uninitialised on resize: the blocks are written right after, and zeroing 50 MB first is felt.
-template <class T>
-struct DefaultInit : std::allocator<T> {
-  template <class U>
-  struct rebind {
-    using other = DefaultInit<U>;
-  };
-  template <class U>
-  void construct(U* place) {
-    ::new (static_cast<void*>(place)) U;
-  }
-  template <class U, class... Args>
-  void construct(U* place, Args&&... args) {
-    ::new (static_cast<void*>(place)) U(std::forward<Args>(args)...);
-  }
-};
-
 template <class Value>
 class ResidualGraph {
  public:
@@ -104,15 +87,20 @@ class ResidualGraph {
   void set_capacity(ArcId arc, NodeId tail, Value capacity);  // capacity >= flow
   void set_cost(ArcId arc, NodeId tail, Value cost);
 
-  std::vector<Node<Value>> nodes;
-  std::vector<Edge, DefaultInit<Edge>> edges;
-  std::vector<std::uint32_t, DefaultInit<std::uint32_t>> position;  // by half-edge id
+  std::vector<Node<Value>, LargeAllocator<Node<Value>>> nodes;
+  LargeArray<Edge> edges;
+  LargeArray<std::uint32_t> position;  // by half-edge id
 
  private:
   static constexpr std::uint32_t kAtRoot = kNone;
   static constexpr std::uint32_t kGone = kNone - 1;
 
-  void swap_edges(std::uint32_t a, std::uint32_t b);
+  void swap_edges(std::uint32_t a, std::uint32_t b) {
+    if (a == b) return;
+    std::swap(edges[a], edges[b]);
+    position[edges[a].id] = a;
+    position[edges[b].id] = b;
+  }
   void to_residual(NodeId u, std::uint32_t index);
   void from_residual(NodeId u, std::uint32_t index);
   void insert(NodeId u, const Edge& edge);

@@ -46,10 +46,9 @@ class Engine final : public SspEngine, private FlowMover<Value> {
   using FlowMover<Value>::shift_imbalance;
 
   static constexpr std::int64_t kCancelCheckInterval = 64;  // searches
-  // A search that scans more than this many half-edges is far from local. When such searches have looked at a good part of
-  // the graph, and several nodes are still to serve, one search from all of them at once is the better bargain.
-  static constexpr std::int64_t kFarScan = 20'000;
-  static constexpr std::int64_t kFarShare = 4;
+  // A search that scans more than this share of the half-edges is far from local. When such searches have looked at several
+  // times the graph, and several nodes are still to serve, one search from all of them at once is the better bargain.
+  static constexpr std::int64_t kFarShare = 64, kFarBudget = 4;
   static constexpr std::size_t kFewLeft = 4;
 
   void start_from_estimate(const Network& network);
@@ -337,7 +336,8 @@ template <bool kForward>
 Status Engine<Value>::drain(std::vector<NodeId>& sources, const std::atomic<bool>& cancel, Stats& stats) {
   auto& paths = search<kForward>();
   std::int64_t until_check = 0;
-  std::int64_t far_budget = static_cast<std::int64_t>(graph_.edges.size()) / kFarShare;
+  std::int64_t far_budget = kFarBudget * static_cast<std::int64_t>(graph_.edges.size());
+  const std::int64_t far_scan = static_cast<std::int64_t>(graph_.edges.size()) / kFarShare;
   for (std::size_t k = 0; k < sources.size(); ++k) {
     const NodeId source = sources[k];
     while (pending<kForward>(source)) {
@@ -350,7 +350,7 @@ Status Engine<Value>::drain(std::vector<NodeId>& sources, const std::atomic<bool
       if (!target.found()) return Status::kInfeasible;
       augment<kForward>(target, stats);
       const std::int64_t scanned = stats.scanned - scanned_before;
-      if (scanned > kFarScan) far_budget -= scanned;
+      if (scanned > far_scan) far_budget -= scanned;
       if (far_budget < 0 && sources.size() - k > kFewLeft) {
         sources.erase(sources.begin(), sources.begin() + static_cast<std::ptrdiff_t>(k));
         return drain_in_phases<kForward>(sources, cancel, stats);

@@ -1,0 +1,66 @@
+// Arrays of tens of megabytes that are read at random: on huge pages where the system offers them, because the searches miss
+// the TLB more often than they compute.
+#pragma once
+
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+#include <utility>
+#include <vector>
+
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
+namespace flowsolver {
+
+template <class T>
+struct LargeAllocator {
+  using value_type = T;
+  static constexpr std::size_t kHugePage = std::size_t{1} << 21;
+
+  LargeAllocator() = default;
+  template <class U>
+  LargeAllocator(const LargeAllocator<U>&) {}  // NOLINT: allocators convert
+
+  T* allocate(std::size_t count) {
+    const std::size_t bytes = count * sizeof(T);
+    const std::size_t alignment = bytes >= 2 * kHugePage ? kHugePage : std::size_t{64};
+    void* memory = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+    if (memory == nullptr) throw std::bad_alloc();
+#ifdef __linux__
+    if (alignment == kHugePage) madvise(memory, bytes, MADV_HUGEPAGE);  // a hint: failure changes nothing
+#endif
+    return static_cast<T*>(memory);
+  }
+  void deallocate(T* memory, std::size_t) { std::free(memory); }
+  template <class U>
+  bool operator==(const LargeAllocator<U>&) const {
+    return true;
+  }
+};
+
+// As LargeAllocator, and leaves elements uninitialised on resize: they are written right after.
+template <class T>
+struct UninitialisedAllocator : LargeAllocator<T> {
+  template <class U>
+  struct rebind {
+    using other = UninitialisedAllocator<U>;
+  };
+  UninitialisedAllocator() = default;
+  template <class U>
+  UninitialisedAllocator(const UninitialisedAllocator<U>&) {}  // NOLINT: allocators convert
+  template <class U>
+  void construct(U* place) {
+    ::new (static_cast<void*>(place)) U;
+  }
+  template <class U, class... Args>
+  void construct(U* place, Args&&... args) {
+    ::new (static_cast<void*>(place)) U(std::forward<Args>(args)...);
+  }
+};
+
+template <class T>
+using LargeArray = std::vector<T, UninitialisedAllocator<T>>;
+
+}  // namespace flowsolver

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from ray.exceptions import RayError
 from shared_state.errors import AgoraError
 
 _LOCAL_ADDRESSES = ("auto", "local", "localhost", "127.0.0.1")
+PROBE_S = 5.0
 
 
 def connect(address: str | None, object_store_mb: int, dashboard: bool) -> None:
@@ -37,6 +39,7 @@ def connect(address: str | None, object_store_mb: int, dashboard: bool) -> None:
         except (RayError, RuntimeError, ValueError, OSError) as error:
             raise AgoraError(f"Ray does not start: {_first_line(error)}") from error
         return
+    _probe(address)
     if not _is_local(address):
         common["runtime_env"] = {"working_dir": str(Path(__file__).parents[3]), "excludes": ["build", ".venv", ".git"]}
     try:
@@ -50,8 +53,22 @@ def disconnect() -> None:
     ray.shutdown()
 
 
+def _probe(address: str) -> None:
+    """Ray takes a minute to find out that nobody listens; a connection tells at once."""
+    host, separator, port = address.removeprefix("ray://").rpartition(":")
+    if not separator or not port.isdecimal():
+        if address in _LOCAL_ADDRESSES:
+            return
+        raise AgoraError(f"--address {address}: expected host:port or auto")
+    try:
+        socket.create_connection((host, int(port)), timeout=PROBE_S).close()
+    except (OSError, OverflowError) as error:
+        raise AgoraError(f"--address {address}: nobody answers: {error}") from error
+
+
 def _is_local(address: str) -> bool:
-    return address.rsplit(":", 1)[0] in _LOCAL_ADDRESSES
+    host = address.removeprefix("ray://").rsplit(":", 1)[0]
+    return host in _LOCAL_ADDRESSES or host == ray.util.get_node_ip_address()
 
 
 def _first_line(error: BaseException) -> str:

@@ -18,6 +18,7 @@ from parsync.core.events import Event, TasksSubmitted
 from parsync.runtime.live.steps import Unavailable
 
 NO_LIFE = -1
+NO_MAIL = encode(())
 PING_US = 200_000  # how often a host with nothing to receive is asked whether it is still the same
 
 
@@ -55,7 +56,8 @@ class Courier:
     @property
     def idle(self) -> bool:
         """Everything submitted so far has been taken by the host's life known last."""
-        return not self._waiting and self._outstanding is None and self._recover_to is None and self.epoch != NO_LIFE
+        carries = self._outstanding is not None and self._outstanding[1] != NO_MAIL
+        return not self._waiting and not carries and self._recover_to is None and self.epoch != NO_LIFE
 
     @property
     def waiting(self) -> int:

@@ -1,0 +1,159 @@
+"""Loops, stages and the overview with a hand-driven clock."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from parsync.core.codec import encode
+from parsync.core.events import (
+    MASTER,
+    Effect,
+    Event,
+    PhaseBegan,
+    Send,
+    SetTimer,
+    Started,
+    SyncReply,
+    TasksSubmitted,
+    Timer,
+    TimerFired,
+)
+from parsync.runtime.assembly import Assembly
+from parsync.runtime.live.loop import HostLoop, Ticks
+from parsync.runtime.live.monitor import Monitor, Report
+from parsync.runtime.live.plan import plan_hosts
+from parsync.runtime.live.stage import Stage, ignore_record
+from parsync.runtime.live.steps import Step, StepClient
+from tests.fixtures.live_runs import mixed_arm, small_arm, small_workload
+
+
+class HandClock:
+    def __init__(self) -> None:
+        self.us = 0
+
+    def now_us(self) -> int:
+        return self.us
+
+
+class Talker:
+    """Sends its name at Started and at each timer, and sets the next timer 10 ms on."""
+
+    def __init__(self, name: int) -> None:
+        self.name = name
+        self.seen: list[tuple[int, Event]] = []
+
+    def handle(self, now_us: int, event: Event) -> list[Effect]:
+        self.seen.append((now_us, event))
+        if isinstance(event, Started | TimerFired):
+            return [Send(MASTER, PhaseBegan(self.name)), SetTimer(now_us + 10_000, Timer.SAMPLE, 0)]
+        return []
+
+
+def test_one_step_per_tick_carries_everything_in_turn() -> None:
+    clock = HandClock()
+    talkers = {name: Talker(name) for name in range(3)}
+    stage = Stage(talkers, clock, ignore_record)
+    steps: list[list[int]] = []
+
+    def call(request: bytes) -> bytes:
+        steps.append([event.phase for event in Step.of(request).events if isinstance(event, PhaseBegan)])
+        return encode(((1, encode(PhaseBegan(99))),))
+
+    loop = HostLoop(stage, StepClient(0, 1, call), clock, Ticks(25_000, 5_000), 1_000, lambda now_us: None)
+    stage.start()
+    while clock.us <= 55_000:
+        clock.us += max(1, loop.turn())
+    assert len(steps) == 3
+    assert all(sorted(step) == sorted([0, 1, 2] * (len(step) // 3)) for step in steps)
+    assert [step[0] for step in steps] == [0, 1, 2], "another agent's claims come first at each tick"
+    answers = [at_us for at_us, event in talkers[1].seen if event == PhaseBegan(99)]
+    assert answers == [5_000, 30_000, 55_000]
+
+
+def test_missed_ticks_are_not_made_up_for() -> None:
+    ticks = Ticks(25_000, 5_000)
+    assert not ticks.due(4_999)
+    assert ticks.due(5_000)
+    assert ticks.due(103_000) and ticks.next_us == 105_000
+    assert not ticks.due(104_999) and ticks.due(105_000)
+
+
+def test_a_decision_is_delivered_no_earlier_than_its_time() -> None:
+    clock = HandClock()
+    assembly = Assembly.of(small_arm(), small_workload())
+    agent, master = assembly.agent(0), assembly.master()
+    master.handle(0, Started(0))
+    stage = Stage({0: agent}, clock, ignore_record)
+    stage.start()
+    stage.advance()
+    for request in stage.take_outgoing(0):
+        for effect in master.handle(0, request.event):
+            if isinstance(effect, Send) and isinstance(effect.event, SyncReply):
+                stage.deliver(0, effect.event)
+    task = assembly.workload.arrival_rows[:3]
+    stage.deliver(0, TasksSubmitted(task))
+    stage.advance()
+    clock.us = agent.decision_us(0) - 1
+    assert clock.us > 0
+    stage.advance()
+    assert stage.take_outgoing(0) == []
+    clock.us += 1
+    stage.advance()
+    assert len(stage.take_outgoing(0)) == 1
+
+
+@pytest.mark.parametrize("hosts", [1, 2, 3, 9])
+def test_every_agent_has_one_host_and_phases_differ(hosts: int) -> None:
+    plans = plan_hosts(small_arm(), hosts, 25_000)
+    assert sorted(agent for plan in plans for agent in plan.agents) == list(range(4))
+    assert len({plan.phase_us for plan in plans}) == len(plans) == min(hosts, 4)
+    assert all(0 <= plan.phase_us < 25_000 for plan in plans)
+
+
+def test_flow_schedulers_have_a_host_of_their_own() -> None:
+    plans = plan_hosts(mixed_arm(), 2, 25_000)
+    assert [(plan.name, plan.agents) for plan in plans] == [
+        ("schedulers-0", (0,)),
+        ("schedulers-1", (1,)),
+        ("flow", (2,)),
+    ]
+
+
+def settled_reports() -> tuple[Monitor, Report, Report]:
+    monitor = Monitor({0: "host"}, "source", ("cell",))
+    source = Report(1_000, 5, 0, True, None, None, {0: 7})
+    host = Report(2_000, 7, 0, True, None)
+    return monitor, source, host
+
+
+def test_a_run_is_quiet_when_all_was_taken_and_placed() -> None:
+    monitor, source, host = settled_reports()
+    monitor.report("source", source)
+    assert not monitor.overview(2_000, 0).quiet
+    monitor.report("host", host)
+    overview = monitor.overview(2_000, 0)
+    assert overview.quiet and overview.waiting == 0
+
+
+@pytest.mark.parametrize(
+    "host_change",
+    [{"at_us": 500}, {"epoch": 8}, {"queued": 1, "settled": False}],
+    ids=["reported before the last submission", "another life than the source knows", "tasks queued"],
+)
+def test_a_run_is_not_quiet(host_change: dict[str, int]) -> None:
+    monitor, source, host = settled_reports()
+    monitor.report("source", source)
+    monitor.report("host", replace(host, **host_change))
+    assert not monitor.overview(2_000, 0).quiet
+
+
+def test_who_is_silent_and_who_failed_is_told() -> None:
+    monitor, source, host = settled_reports()
+    monitor.report("source", replace(source, at_us=9_000_000))
+    monitor.report("host", replace(host, error="disk full"))
+    overview = monitor.overview(9_000_000, 0)
+    assert set(overview.silent) == {"host", "cell"}
+    assert overview.errors == ("host: disk full",)
+    assert overview.lives == {"host": 1, "source": 1, "cell": 0}

@@ -1,0 +1,104 @@
+"""Exactly-once: a step is carried out once whatever becomes of calls and replies, and an earlier life of a host changes nothing."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from parsync.core.codec import encode
+from parsync.core.events import PhaseBegan
+from parsync.runtime.live.steps import STALE, ActorLost, Step, StepClient, StepLedger, Unavailable
+
+
+class Cell:
+    """Carries out steps by noting their events; replies with how many it has carried out."""
+
+    def __init__(self) -> None:
+        self.ledger = StepLedger()
+        self.phases: list[int] = []
+
+    def step(self, request: bytes) -> bytes:
+        step = Step.of(request)
+        reply = self.ledger.known(step)
+        if reply is None:
+            self.phases += [event.phase for event in step.events if isinstance(event, PhaseBegan)]
+            reply = encode(((step.host, encode(PhaseBegan(len(self.phases)))),))
+            self.ledger.answered(step, reply)
+        return reply
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_steps_happen_once_and_in_order_over_a_line_that_loses_calls_and_replies(seed: int) -> None:
+    cell = Cell()
+    chance = random.Random(seed)
+    delayed: list[bytes] = []
+
+    def call(request: bytes) -> bytes:
+        if chance.random() < 0.3:
+            raise Unavailable("the call is lost")
+        if chance.random() < 0.3:
+            delayed.append(request)  # it will arrive late, after its own repetition
+            raise Unavailable("no answer in time")
+        reply = cell.step(request)
+        if delayed and chance.random() < 0.5:
+            cell.step(delayed.pop(0))
+        if chance.random() < 0.3:
+            raise Unavailable("the reply is lost")
+        return reply
+
+    client = StepClient(host=0, epoch=1, call=call, pause_s=0.0)
+    for number in range(100):
+        assert client.step([PhaseBegan(number)]) == [(0, PhaseBegan(number + 1))]
+    assert cell.phases == list(range(100))
+    assert client.repeats > 0
+
+
+def test_a_late_step_of_an_earlier_life_is_ignored() -> None:
+    cell = Cell()
+    StepClient(0, 1, cell.step).step([PhaseBegan(1)])
+    late = Step(0, 1, 2, (PhaseBegan(2),)).to_bytes()
+    StepClient(0, 7, cell.step).step([PhaseBegan(3)])
+    assert cell.step(late) == STALE
+    assert cell.phases == [1, 3]
+
+
+def test_a_new_life_is_noticed_once() -> None:
+    ledger = StepLedger()
+    first = Step(0, 1, 1, ())
+    assert not ledger.is_new_life(first)
+    ledger.answered(first, b"x")
+    assert not ledger.is_new_life(Step(0, 1, 2, ()))
+    second = Step(0, 2, 1, ())
+    assert ledger.is_new_life(second) and ledger.known(second) is None
+    ledger.answered(second, b"y")
+    assert not ledger.is_new_life(Step(0, 2, 2, ()))
+
+
+def test_hosts_do_not_share_numbers() -> None:
+    cell = Cell()
+    StepClient(0, 1, cell.step).step([PhaseBegan(1)])
+    StepClient(1, 1, cell.step).step([PhaseBegan(2)])
+    assert cell.phases == [1, 2]
+
+
+def test_a_step_that_skips_a_number_is_a_bug() -> None:
+    with pytest.raises(ValueError, match="step 3 after step 0"):
+        StepLedger().known(Step(0, 1, 3, ()))
+
+
+def test_a_cell_that_stays_away_is_given_up() -> None:
+    def call(request: bytes) -> bytes:
+        raise Unavailable("gone")
+
+    with pytest.raises(ActorLost, match="gone"):
+        StepClient(0, 1, call, give_up_s=0.0, pause_s=0.0).step([])
+
+
+def test_a_superseded_host_learns_so() -> None:
+    cell = Cell()
+    old = StepClient(0, 1, cell.step)
+    old.step([])
+    StepClient(0, 2, cell.step).step([])
+    with pytest.raises(ActorLost, match="later life"):
+        old.step([])

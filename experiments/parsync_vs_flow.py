@@ -35,6 +35,7 @@ from experiments.toml_text import toml_text
 from experiments.workloads.google2011 import Google2011Options, trace_directory
 from parsync.core.metrics_live import Snapshot
 from parsync.core.metrics_summary import Figures
+from parsync.core.workload import Workload
 from shared_state.errors import AgoraError
 
 BAD_INPUT = 2
@@ -147,10 +148,16 @@ def main(
     """Compare ParSync's synchronisation and flow scheduling on one shared cell; writes a run directory with report.html."""
     console = Console(stderr=True)
     try:
-        resolved = resolve(config, mix, scale, trace, speedup, resources, overcommit, duration, seed, seeds, quick)
+        resolved = resolve(
+            config, mix, scale, trace, speedup, resources, overcommit, duration, seed, seeds, quick, runtime, address
+        )
+        # Everything that can be refused is tried before the run directory is made.
+        workload = make_workload(resolved, resolved.seed)
+        check_memory(resolved, workload.cell.machines, len(workload.tasks))
+        runner = _runner(resolved, hold)
         directory = make_run_directory(out or Path("runs") / time.strftime("%Y%m%d-%H%M%S"))
         (directory / "config.toml").write_text(toml_text(resolved.model_dump(mode="json")), encoding="utf-8")
-        complete = run(resolved, directory, console, _runner(resolved, hold))
+        complete = run(resolved, workload, directory, console, runner)
         if hold and resolved.runtime == RuntimeName.RAY:
             _hold(console)
     except AgoraError as error:
@@ -164,8 +171,9 @@ def _runner(config: RunConfig, hold: bool) -> ArmRunner:
     """Ray is imported only where it is used: virtual time starts in a second."""
     if config.runtime == RuntimeName.VIRTUAL:
         return run_arm_virtual
-    from experiments.running_live import run_arm_live
+    from experiments.running_live import prepare, run_arm_live
 
+    prepare(config, hold)
     return partial(run_arm_live, hold=hold)
 
 
@@ -177,10 +185,8 @@ def _hold(console: Console) -> None:
         console.input("Ray stays up for inspection; press Enter to end ")
 
 
-def run(config: RunConfig, directory: Path, console: Console, run_arm: ArmRunner) -> bool:
+def run(config: RunConfig, workload: Workload, directory: Path, console: Console, run_arm: ArmRunner) -> bool:
     """Every arm in full, then all of them over the paired seeds, then the report. False if it was stopped before the end."""
-    workload = make_workload(config, config.seed)
-    check_memory(config, workload.cell.machines, len(workload.tasks))
     results: list[ArmRun] = []
     folders = [directory / "arms" / slug for slug in slugs([arm.name for arm in config.arms])]
     for number, (arm, folder) in enumerate(zip(config.arms, folders, strict=True), start=1):

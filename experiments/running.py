@@ -16,7 +16,7 @@ from experiments.config import ArmConfig, RunConfig
 from experiments.workloads import google2011, synthetic
 from experiments.workloads.inspection import validate
 from parsync.core.events import Record
-from parsync.core.metrics import Group, RunMetrics, Snapshot
+from parsync.core.metrics import NOT_IN_JOB, Group, RunMetrics, Snapshot
 from parsync.core.metrics_summary import Figures, summarise
 from parsync.core.workload import Workload
 from parsync.runtime.records import RecordSink, merge_parts
@@ -61,13 +61,15 @@ def make_metrics(config: RunConfig, arm: ArmConfig, workload: Workload) -> RunMe
     for group in arm.groups:
         groups.append(Group(group.name, tuple(range(first, first + group.count))))
         first += group.count
+    job_of = workload.tasks.job.copy()
+    job_of[workload.initial.task] = NOT_IN_JOB  # a job that ran before the run began has no completion time of its own
     return RunMetrics(
         workload.phases,
         first,
         partitions=min(arm.partitions, workload.cell.machines),
         settle_us=round(config.settle_s * 1e6) if config.google2011 is None else 0,
         groups=groups,
-        job_of=workload.tasks.job,
+        job_of=job_of,
     )
 
 

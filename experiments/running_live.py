@@ -15,11 +15,19 @@ from experiments.running import ArmRun, make_metrics
 from parsync.core.metrics_live import Snapshot
 from parsync.core.workload import Workload
 from parsync.runtime.live.cell import CELL_LOG
+from parsync.runtime.live.cluster import connect
 from parsync.runtime.live.monitor import Overview
 from parsync.runtime.live.plan import LiveOptions
 from parsync.runtime.live.run import run_live
 from parsync.runtime.records import merge_parts
 from shared_state.journal import EventDigest, read_journal
+
+OBJECT_STORE_MB = 150
+
+
+def prepare(config: RunConfig, hold: bool) -> None:
+    """Start or find Ray. Raises AgoraError if the address does not answer or runs another version."""
+    connect(config.live.address, OBJECT_STORE_MB, hold)
 
 
 def run_arm_live(
@@ -39,6 +47,7 @@ def run_arm_live(
         hosts=config.live.hosts,
         tick_us=config.live.tick_ms * 1000,
         hold=hold,
+        object_store_mb=OBJECT_STORE_MB,
     )
 
     def show(overview: Overview) -> None:

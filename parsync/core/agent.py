@@ -339,9 +339,9 @@ class SchedulerAgent:
         if count < len(plan.task):
             self._wasted_us += this.decision_us
             placed_already = result.reason == Reason.DUPLICATE
-            losers = claimed.take(~accepted & ~placed_already)
+            rejected = ~accepted & ~placed_already
+            losers = claimed.take(rejected)
             self.queued -= int(np.count_nonzero(placed_already))
-            rejected = ~accepted
             self._observe(
                 ChangeKind.REJECTED, now_us, plan.task[rejected], plan.machine[rejected], result.allocation[rejected]
             )

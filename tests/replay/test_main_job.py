@@ -1,0 +1,133 @@
+"""The command as a user runs it: a small experiment, run again from its own configuration, and bad input refused in one line."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CONFIG = """
+seeds = 2
+drain_s = 5.0
+settle_s = 0.1
+runtime = "virtual"
+
+[synthetic]
+machines = 60
+slots_per_machine = 4
+machines_per_rack = 10
+mean_duration_s = 0.2
+batch_tasks = 10
+phase_s = 0.5
+
+[[arms]]
+name = "ParSync adaptive"
+sync = "diff_block"
+partitions = 6
+gap_s = 0.05
+groups = [{ name = "adaptive", kind = "random", count = 4, strategy = "adaptive", decision = { clock = "modelled", task_us = 300.0 } }]
+
+[[arms]]
+name = "Flow"
+sync = "state_aligned"
+partitions = 6
+gap_s = 0.05
+groups = [{ name = "flow", kind = "quincy", count = 1, cut_at_sync = false }]
+"""
+
+
+def command(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "experiments.parsync_vs_flow", *map(str, arguments)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("job")
+    (folder / "small.toml").write_text(CONFIG)
+    done = command("--config", folder / "small.toml", "--out", folder / "run")
+    assert done.returncode == 0, done.stderr
+    assert "adaptive" in done.stdout and "Flow" in done.stdout
+    return folder / "run"
+
+
+def test_a_run_directory_is_complete(finished: Path) -> None:
+    summary = json.loads((finished / "summary.json").read_text())
+    assert not summary["partial"] and len(summary["arms"]) == 2 and len(summary["paired"]["seeds"]) == 2
+    for arm in summary["arms"]:
+        tasks = pq.read_table(finished / "arms" / arm["slug"] / "tasks.parquet")
+        assert tasks.num_rows == arm["totals"]["committed"] == summary["workload"]["arrivals"]
+    assert not list(finished.rglob("*.partial"))
+    assert (finished / "report.html").stat().st_size > 10_000
+
+
+def test_a_run_repeats_from_its_own_configuration(finished: Path, tmp_path: Path) -> None:
+    done = command("--config", finished / "config.toml", "--out", tmp_path / "again")
+    assert done.returncode == 0, done.stderr
+    first, again = (json.loads((run / "summary.json").read_text()) for run in (finished, tmp_path / "again"))
+    assert first["digest"] == again["digest"]
+    assert (finished / "config.toml").read_text() == (tmp_path / "again" / "config.toml").read_text()
+
+
+def test_the_measured_run_and_its_seed_agree(finished: Path) -> None:
+    # The first paired seed is the run's own: writing measurements must not change what happens.
+    summary = json.loads((finished / "summary.json").read_text())
+    seed = json.loads((finished / "seeds" / f"{summary['seed']}.json").read_text())
+    for arm in summary["arms"]:
+        assert arm["digest"] in json.dumps(seed)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--mix", "latency_first=0"], "at least one scheduler"),
+        (["--mix", "oracle=3"], "unknown 'oracle'"),
+        (["--config", "nowhere.toml"], "nowhere.toml"),
+        (["--trace", "google2011:/nonexistent"], "nonexistent"),
+        (["--trace", "swf:x"], "swf"),
+        (["--duration", "0.1"], "shorter than the gap"),
+        (["--runtime", "ray", "--address", "127.0.0.1:1", "--quick"], "127.0.0.1:1"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_2(arguments: list[str], message: str, tmp_path: Path) -> None:
+    done = command(*arguments, "--out", tmp_path / "run")
+    assert done.returncode == 2
+    lines = done.stderr.strip().splitlines()
+    assert len(lines) == 1 and message in lines[0], done.stderr
+
+
+def test_results_are_never_overwritten(finished: Path) -> None:
+    before = sorted(path.name for path in finished.rglob("*"))
+    done = command("--config", finished / "config.toml", "--out", finished)
+    assert done.returncode == 2 and "exists already" in done.stderr
+    assert sorted(path.name for path in finished.rglob("*")) == before
+
+
+def test_help_names_every_option() -> None:
+    text = command("--help").stdout
+    for option in (
+        "--config",
+        "--mix",
+        "--runtime",
+        "--scale",
+        "--trace",
+        "--duration",
+        "--seed",
+        "--seeds",
+        "--quick",
+        "--address",
+        "--hold",
+        "--out",
+    ):
+        assert option in text

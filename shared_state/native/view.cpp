@@ -90,6 +90,17 @@ void ClusterView::reindex(int32_t row) {
     }
 }
 
+// The same where many rows of one partition change: index_.resum(partition) follows.
+void ClusterView::reindex_unsummed(int32_t row) {
+    const bool open = up_[static_cast<size_t>(row)] && has_room(row);
+    if (open == index_.contains(row)) return;
+    if (open) {
+        index_.insert_unsummed(row);
+    } else {
+        index_.erase_unsummed(row);
+    }
+}
+
 void ClusterView::overlay(int32_t row, const int64_t* amount, int64_t sign) {
     const size_t at = static_cast<size_t>(row) * dimensions_;
     for (size_t r = 0; r < dimensions_; ++r) overlay_[at + r] += sign * amount[r];
@@ -134,7 +145,7 @@ void ClusterView::apply_rows(const Delta& delta) {
         up_[m] = delta.up[i];
         for (size_t r = 0; r < dimensions_; ++r)
             free_[at + r] = delta.up[i] ? limit[at + r] - static_cast<int64_t>(used[i * dimensions_ + r]) - overlay_[at + r] : -1;
-        reindex(static_cast<int32_t>(m));
+        reindex_unsummed(static_cast<int32_t>(m));
     }
     if (!seqnum_.empty())
         for (size_t i = 0; i < delta.count; ++i) seqnum_[static_cast<size_t>(first) + row[i]] = delta.seqnum[i];
@@ -179,8 +190,9 @@ void ClusterView::apply(const Delta& delta) {
         case 8: with_used(int64_t{}); break;
         default: refuse(name + ": used must be of 1, 2, 4 or 8 bytes");
     }
-    for (const int32_t row : dirty_) reindex(row);
+    for (const int32_t row : dirty_) reindex_unsummed(row);
     dirty_.clear();
+    index_.resum(p);
     versions_[p] = delta.to_version;
     synced_us_[p] = delta.at_us;
 }

@@ -126,6 +126,7 @@ class ClusterView {
     void overlay(int32_t row, const int64_t* amount, int64_t sign);
     void keep_until(int32_t row, const int64_t* amount, int64_t sign, int64_t version);
     void reindex(int32_t row);
+    void reindex_unsummed(int32_t row);
     std::map<int64_t, Ticket>::iterator find(int64_t ticket);
     bool shows(size_t partition, int64_t version) const { return synced_us_[partition] != kNeverSynced && version <= versions_[partition]; }
     bool has_room(int32_t row) const {

@@ -78,29 +78,39 @@ class WeightedIndex {
     explicit WeightedIndex(const IndexLayout& layout)
         : layout_(&layout),
           list_(layout.rows()),
-          position_(layout.rows(), kNone),
+          position_(layout.rows()),
           open_((layout.rows() + 63) / 64),
           groups_(layout.partitions() * kWeightClasses),
           partitions_(layout.partitions()),
           blocks_((layout.partitions() + kBlock - 1) / kBlock) {}
 
-    bool contains(int32_t row) const { return position_[index(row)] >= 0; }
+    bool contains(int32_t row) const { return open_[index(row) / 64] >> (index(row) % 64) & 1; }
     int64_t count() const { return total_.count; }
     int64_t count(size_t partition) const { return partitions_[partition].count; }
     int64_t weight(size_t partition) const { return partitions_[partition].weight; }
 
     // Requires: not contained.
     void insert(int32_t row) {
+        insert_unsummed(row);
+        add(index(row), +1);
+    }
+
+    // Requires: contained. Returns the place it had in its group's list.
+    int32_t erase(int32_t row) {
+        add(index(row), -1);
+        return erase_unsummed(row);
+    }
+
+    // For many changes to one partition: the same, but counts and weights beyond the group's are wrong until resum(partition).
+    void insert_unsummed(int32_t row) {
         const size_t i = index(row);
         const uint32_t g = layout_->group[i];
         const int64_t at = groups_[g].count;
         list_[layout_->start[g] + static_cast<size_t>(at)] = row;
         position_[i] = static_cast<int32_t>(at);
-        add(i, g, +1);
+        add_to_group(i, +1);
     }
-
-    // Requires: contained. Returns the place it had in its group's list.
-    int32_t erase(int32_t row) {
+    int32_t erase_unsummed(int32_t row) {
         const size_t i = index(row);
         const uint32_t g = layout_->group[i];
         int32_t* list = list_.data() + layout_->start[g];
@@ -108,9 +118,21 @@ class WeightedIndex {
         const int32_t last = list[groups_[g].count - 1];
         list[at] = last;
         position_[index(last)] = at;
-        position_[i] = kNone;
-        add(i, g, -1);
+        add_to_group(i, -1);
         return at;
+    }
+    void resum(size_t partition) {
+        Sum sum;
+        for (size_t g = partition * kWeightClasses; g < (partition + 1) * kWeightClasses; ++g) {
+            sum.count += groups_[g].count;
+            sum.weight += groups_[g].weight;
+        }
+        const Sum before = partitions_[partition];
+        partitions_[partition] = sum;
+        for (Sum* total : {&blocks_[partition / kBlock], &total_}) {
+            total->count += sum.count - before.count;
+            total->weight += sum.weight - before.weight;
+        }
     }
 
     // Requires: the latest change not undone was insert(row), or erase(row) returning `at`.
@@ -126,11 +148,11 @@ class WeightedIndex {
         }
         list[at] = row;
         position_[i] = at;
-        add(i, g, +1);
+        add_to_group(i, +1);
+        add(i, +1);
     }
 
     void clear() {
-        position_.assign(position_.size(), kNone);
         open_.assign(open_.size(), 0);
         groups_.assign(groups_.size(), Sum{});
         partitions_.assign(partitions_.size(), Sum{});
@@ -180,14 +202,20 @@ class WeightedIndex {
 
     static size_t index(int32_t row) { return static_cast<size_t>(row); }
 
-    void add(size_t i, uint32_t g, int64_t sign) {
+    void add_to_group(size_t i, int64_t sign) {
+        Sum& group = groups_[layout_->group[i]];
+        group.count += sign;
+        group.weight += sign * layout_->weight[i];
+        open_[i / 64] ^= uint64_t{1} << (i % 64);
+    }
+
+    void add(size_t i, int64_t sign) {
         const int64_t w = sign * layout_->weight[i];
-        const size_t p = g / kWeightClasses;
-        for (Sum* sum : {&groups_[g], &partitions_[p], &blocks_[p / kBlock], &total_}) {
+        const size_t p = static_cast<size_t>(layout_->partition[i]);
+        for (Sum* sum : {&partitions_[p], &blocks_[p / kBlock], &total_}) {
             sum->count += sign;
             sum->weight += w;
         }
-        open_[i / 64] ^= uint64_t{1} << (i % 64);
     }
 
     // The partition in which the rest-th unit lies; rest becomes its place within that partition.
@@ -221,7 +249,7 @@ class WeightedIndex {
 
     const IndexLayout* layout_;
     std::vector<int32_t> list_;      // [M]: open rows, group by group
-    std::vector<int32_t> position_;  // [M]: place in the group's list, or kNone
+    std::vector<int32_t> position_;  // [M]: place in the group's list, where open
     std::vector<uint64_t> open_;     // bitmap of M rows
     std::vector<Sum> groups_;        // [P*32]
     std::vector<Sum> partitions_;    // [P]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from experiments.workloads.workload import Phase
+from parsync.core.workload import Phase
 from shared_state.random import Stream
 from shared_state.tasks import Int64
 

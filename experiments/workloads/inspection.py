@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.workloads.workload import Workload
+from parsync.core.workload import Workload
 from shared_state.tasks import CellSpec, Int64, PreferenceCatalog, TaskBatch, TaskClass
 
 PERCENTILES = (10, 50, 90, 99)

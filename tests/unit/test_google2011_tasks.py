@@ -9,7 +9,7 @@ import pytest
 
 from experiments.workloads.google2011 import Google2011Options, load, trace_directory
 from experiments.workloads.inspection import validate
-from experiments.workloads.workload import Workload
+from parsync.core.workload import Workload
 from shared_state.errors import AgoraError
 from shared_state.tasks import TaskClass
 from tests.fixtures.google2011_files import (

@@ -11,7 +11,7 @@ import pytest
 
 from experiments.workloads.inspection import describe, larger_than_every_machine, validate
 from experiments.workloads.synthetic import SyntheticOptions, generate
-from experiments.workloads.workload import InitialPlacement, MachineEvents, Phase, Workload
+from parsync.core.workload import InitialPlacement, MachineEvents, Phase, Workload
 from shared_state.tasks import CellSpec
 
 BASE = generate(SyntheticOptions(machines=50, batch_tasks=10, phase_s=0.5, rack_cost=5), seed=1)

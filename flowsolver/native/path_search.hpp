@@ -91,6 +91,7 @@ class PathSearch {
     return (kForward ? node.root_residual > 0 : node.root_flow > 0) && node.root_cost == node.price;
   }
   void restart(Graph& graph);
+  bool one_step(Graph& graph, NodeId source, Stats& stats);
   bool label(Graph& graph, NodeId v, std::int64_t distance, std::uint32_t parent);
   bool test_target(const Graph& graph, const Node<Value>& node, NodeId v, std::int64_t distance);
   void run_down_chain(Graph& graph, NodeId v, std::int64_t distance);
@@ -244,11 +245,33 @@ void PathSearch<Value, kForward>::move_prices(Graph& graph, std::vector<NodeId>&
   }
 }
 
+// Most sources are one step from a target: no search is needed to see that.
+template <class Value, bool kForward>
+bool PathSearch<Value, kForward>::one_step(Graph& graph, NodeId source, Stats& stats) {
+  Node<Value>& from = graph.nodes[source];
+  from.parent = kNone;
+  for (std::uint32_t index = from.begin; index < from.begin + from.residual_degree; ++index) {
+    const auto& edge = graph.edges[index];
+    Node<Value>& node = graph.nodes[edge.to];
+    ++stats.scanned;
+    if (edge.cost - from.price + node.price != 0 || edge.to == graph.root() || !at_hand(node)) continue;
+    node.parent = index;
+    target_ = {edge.to, node.imbalance >= 0, 0};
+    return true;
+  }
+  return false;
+}
+
 template <class Value, bool kForward>
 Target PathSearch<Value, kForward>::run(Graph& graph, std::span<const NodeId> sources, std::int64_t limit,
                                         std::vector<NodeId>& repriced, Stats& stats) {
   restart(graph);
   ++stats.searches;
+  if constexpr (kForward) {
+    if (sources.size() == 1 && (graph.nodes[sources[0]].flags & kInterior) == 0 && one_step(graph, sources[0], stats)) {
+      return target_;
+    }
+  }
   bound_ = limit == kInfinity ? kInfinity : limit + 1;
   for (NodeId source : sources) {
     if (label(graph, source, 0, kNone)) enqueue(graph.nodes[source], source);

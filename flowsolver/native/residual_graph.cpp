@@ -47,7 +47,12 @@ ResidualGraph<Value>::ResidualGraph(const Network& network, std::span<const std:
     edges[index] = edge;
     position[edge.id] = index;
   };
+  constexpr ArcId kAhead = 12;  // heads are anywhere: their blocks are asked for some arcs in advance
   for (ArcId a = 0; a < m; ++a) {
+    if (a + kAhead < m) {
+      const Node<Value>& head = nodes[network.head[a + kAhead]];
+      __builtin_prefetch(edges.data() + head.begin + head.degree - head.current, 1);
+    }
     if (!lives(a)) continue;
     const NodeId u = network.tail[a], v = network.head[a];
     const Value cost = static_cast<Value>(network.cost[a]);

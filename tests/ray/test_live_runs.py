@@ -1,0 +1,137 @@
+"""Whole runs on Ray: everything is placed once, whoever is killed; the logs replay to equal effects and pass the audit."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import ray
+
+from parsync.core.workload import Workload
+from parsync.runtime import replay
+from parsync.runtime.assembly import ArmSpec
+from parsync.runtime.live.cell import CELL_LOG
+from parsync.runtime.live.monitor import Overview
+from parsync.runtime.live.plan import LiveOptions
+from parsync.runtime.live.run import LiveOutcome, run_live
+from shared_state.errors import AgoraError
+from tests.fixtures.live_runs import metrics_of, mixed_arm, small_arm, small_workload
+
+pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("embedded_ray")]
+DRAIN_US = 20_000_000
+
+
+def run(
+    directory: Path,
+    arm: ArmSpec,
+    workload: Workload,
+    on_overview: Callable[[Overview], None] = lambda overview: None,
+) -> LiveOutcome:
+    options = LiveOptions(directory / "journal", directory / "records", log_agents=True)
+    return run_live(arm, workload, options, DRAIN_US, metrics_of(workload, arm), on_overview)
+
+
+def process_of(name: str) -> int:
+    """The process of the one living actor of that name."""
+    (entry,) = [actor for actor in ray.util.list_named_actors(all_namespaces=True) if actor["name"] == name]
+    pid: int = ray.get(ray.get_actor(name, namespace=entry["namespace"]).ready.remote())
+    return pid
+
+
+class Killer:
+    """Kills an actor's process with SIGKILL at the first overview past at_us."""
+
+    def __init__(self, name: str, at_us: int) -> None:
+        self.name = name
+        self.at_us = at_us
+        self.done = False
+
+    def __call__(self, overview: Overview) -> None:
+        if not self.done and overview.at_us >= self.at_us:
+            self.done = True
+            os.kill(process_of(self.name), signal.SIGKILL)
+
+
+def check(outcome: LiveOutcome, workload: Workload) -> replay.Replayed:
+    """Nothing lost, nothing twice, no machine over its limit, and the logs lead to the same effects again."""
+    assert outcome.drained and not outcome.partial, outcome.notes
+    replayed = replay.replay(outcome.journal_dir)  # raises InvariantViolation
+    assert replayed.divergence is None
+    assert replayed.agent_events > 0
+    assert replayed.counts.accepted == len(workload.arrival_rows)
+    assert replayed.counts.waiting == 0
+    return replayed
+
+
+def test_a_run_places_everything_and_replays(tmp_path: Path) -> None:
+    workload = small_workload()
+    arm = small_arm()
+    seen: list[Overview] = []
+    outcome = run(tmp_path, arm, workload, seen.append)
+    check(outcome, workload)
+    metrics = outcome.metrics
+    assert metrics.count["submitted"].sum() == metrics.count["committed"].sum() == len(workload.arrival_rows)
+    assert metrics.count["ended_finished"].sum() == len(workload.arrival_rows)
+    assert {overview.phase for overview in seen} >= {0, 1}
+    assert any(overview.snapshot is not None and len(overview.snapshot.schedulers) == arm.agents for overview in seen)
+    assert outcome.round_trip_us.min() > 0 and outcome.tick_us == 25_000
+    parts = sorted((tmp_path / "records").glob("tasks.*.parquet"))
+    tasks = np.concatenate([pq.read_table(part)["task"].to_numpy() for part in parts])
+    assert np.array_equal(np.sort(tasks), np.sort(workload.arrival_rows))
+    assert not [path for path in (tmp_path / "records").iterdir() if path.name.endswith(".partial")]
+
+
+def test_a_killed_cell_comes_back_with_everything_it_acknowledged(tmp_path: Path) -> None:
+    workload = small_workload()
+    outcome = run(tmp_path, small_arm(), workload, Killer("cell", 700_000))
+    replayed = check(outcome, workload)
+    assert replayed.lives == outcome.lives["cell"] == 2
+    assert outcome.recovered_steps > 0 and outcome.repeats > 0
+    assert outcome.metrics.count["ended_finished"].sum() == len(workload.arrival_rows)
+
+
+def test_a_killed_scheduler_host_comes_back_and_its_tasks_are_submitted_again(tmp_path: Path) -> None:
+    workload = small_workload()
+    outcome = run(tmp_path, small_arm(), workload, Killer("schedulers-1", 700_000))
+    check(outcome, workload)
+    assert outcome.lives["schedulers-1"] == 2 and outcome.lives["schedulers-0"] == 1
+    assert outcome.resubmitted > 0
+    assert not [path for path in (tmp_path / "records").iterdir() if path.name.endswith(".partial")]
+
+
+def test_a_flow_scheduler_competes_live(tmp_path: Path) -> None:
+    workload = small_workload(machines=60)
+    outcome = run(tmp_path, mixed_arm(), workload)
+    check(outcome, workload)
+    assert (outcome.metrics.count["committed"].sum(axis=1) > 0).all()
+
+
+def test_a_lost_worker_pool_ends_the_run_with_what_there_is(tmp_path: Path) -> None:
+    workload = small_workload()
+    outcome = run(tmp_path, small_arm(), workload, Killer("workers", 700_000))
+    assert outcome.partial and outcome.notes
+    assert outcome.metrics.count["committed"].sum() > 0
+    assert replay.replay(outcome.journal_dir).divergence is None
+
+
+def test_an_interrupted_run_keeps_what_it_has(tmp_path: Path) -> None:
+    def interrupt(overview: Overview) -> None:
+        if overview.at_us > 700_000:
+            raise KeyboardInterrupt
+
+    outcome = run(tmp_path, small_arm(), small_workload(), interrupt)
+    assert outcome.partial and "interrupted" in outcome.notes
+    assert outcome.metrics.count["committed"].sum() > 0
+    assert replay.replay(outcome.journal_dir).divergence is None
+
+
+def test_a_directory_of_another_run_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "journal").mkdir()
+    (tmp_path / "journal" / CELL_LOG).touch()
+    with pytest.raises(AgoraError, match=r"cell\.journal: exists"):
+        run(tmp_path, small_arm(), small_workload())

@@ -129,6 +129,11 @@ class _Performance:
                     self._notes += overview.errors
                     partial = True
                     break
+                lost = self._lost_for_good(overview)
+                if lost is not None:
+                    self._notes.append(f"{lost}: its process is gone")
+                    partial = True
+                    break
                 if overview.at_us >= self._end_us and (overview.quiet or overview.at_us >= self._end_us + drain_us):
                     break
         except KeyboardInterrupt:
@@ -138,6 +143,16 @@ class _Performance:
             self._notes.append(f"{COORDINATOR_NAME}: {error}")
             partial = True
         return self._finish(overview, partial)
+
+    def _lost_for_good(self, overview: Overview) -> str | None:
+        """The worker pool or the source, if it is silent and does not answer (a cell that is away keeps their loops waiting, not them)."""
+        for name, actor in ((WORKER_POOL, self._workers), (SOURCE, self._source)):
+            if name in overview.silent:
+                try:
+                    answer(actor.ready.remote())
+                except Unavailable:
+                    return name
+        return None
 
     def _start(self) -> None:
         everyone = [self._coordinator, self._cell, *self._hosts.values(), self._workers, self._source]

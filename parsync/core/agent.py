@@ -52,13 +52,14 @@ from shared_state.partition import Partitioning
 from shared_state.random import stream_key
 from shared_state.tasks import CellSpec, Int32, Int64, PreferenceCatalog, TaskBatch
 from shared_state.transaction import CommitMode, ConflictCheck, Reason, Transaction
-from shared_state.view import ClusterView
+from shared_state.view import ClusterView, Terrain
 
 
 class SchedulerAgent:
     """Sans-I/O agent `index`. table: every task (row = id); no true durations in it.
 
-    retains_pending: the scheduler remembers tasks it left waiting (flow schedulers); otherwise the agent offers them again.
+    retains_pending: the scheduler remembers tasks it left waiting (flow schedulers); otherwise the agent offers them again. terrain: the constant part of
+    views, shared by agents in one process.
     """
 
     def __init__(
@@ -76,10 +77,11 @@ class SchedulerAgent:
         strategy: Strategy,
         clock: DecisionClock,
         policy: AgentPolicy,
+        terrain: Terrain | None = None,
     ) -> None:
         self.index = index
         self.name = name
-        self.view = ClusterView(cell, partitioning, policy.check is ConflictCheck.SEQUENCE_NUMBER)
+        self.view = ClusterView(cell, partitioning, policy.check is ConflictCheck.SEQUENCE_NUMBER, terrain)
         self._seed = seed
         self._scheduler = scheduler
         self._retains_pending = retains_pending
@@ -282,7 +284,7 @@ class SchedulerAgent:
     def _open_round(self, now_us: int) -> list[Effect]:
         count = len(self._current)
         if self._policy.cut is Cut.AT_SYNC and self._next_sync_us is not None and not self._retains_pending:
-            scanned = 1 if self._ranking is PartitionRanking.LATENCY_FIRST else len(self._order)
+            scanned = len(self._order) if self._ranking is PartitionRanking.QUALITY_FIRST else 1
             within = self._clock.tasks_within(max(0, self._next_sync_us - now_us), scanned)
             if within is not None:
                 count = min(count, max(1, within))

@@ -24,6 +24,7 @@ from schedulers.interface import SchedulerEnvironment
 from shared_state.cell import Cell
 from shared_state.partition import Partitioning
 from shared_state.tasks import Int32, TaskClass
+from shared_state.view import Terrain
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,11 @@ class Assembly:
     def of(arm: ArmSpec, workload: Workload) -> Assembly:
         return Assembly(arm, workload, Partitioning.by_topology(workload.cell, arm.partitions))
 
-    def agent(self, index: int) -> SchedulerAgent:
+    def terrain(self) -> Terrain:
+        """What the views of agents in one process share."""
+        return Terrain(self.workload.cell, self.partitioning)
+
+    def agent(self, index: int, terrain: Terrain | None = None) -> SchedulerAgent:
         arm, workload = self.arm, self.workload
         group = arm.group_of(index)
         spec = registry.get(group.kind)
@@ -108,6 +113,7 @@ class Assembly:
             strategy=make_strategy(group.strategy, group.tau_us),
             clock=group.clock,
             policy=group.policy,
+            terrain=terrain,
         )
 
     def master(self) -> MasterCore:

@@ -34,7 +34,8 @@ def run_virtual(
     An exception (Ctrl-C too) passes through: what was recorded so far has been handed out except for the last sample interval.
     """
     assembly = Assembly.of(arm, workload)
-    agents = [assembly.agent(index) for index in range(arm.agents)]
+    terrain = assembly.terrain()
+    agents = [assembly.agent(index, terrain) for index in range(arm.agents)]
     master, workers, arrivals = assembly.master(), assembly.workers(), assembly.arrivals()
     participants: dict[int, Participant] = dict(enumerate(agents))
     participants |= {

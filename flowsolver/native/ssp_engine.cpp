@@ -46,9 +46,9 @@ class Engine final : public SspEngine, private FlowMover<Value> {
   using FlowMover<Value>::shift_imbalance;
 
   static constexpr std::int64_t kCancelCheckInterval = 64;  // searches
-  // A search that scans more than this share of the half-edges is far from local. When such searches have looked at several
-  // times the graph, and several nodes are still to serve, one search from all of them at once is the better bargain.
-  static constexpr std::int64_t kFarShare = 64, kFarBudget = 4;
+  // A search that scans more than this share of the half-edges is far from local. When such searches have looked at as much
+  // as the graph, and several nodes are still to serve, one search from all of them at once is the better bargain.
+  static constexpr std::int64_t kFarShare = 64;
   static constexpr std::size_t kFewLeft = 4;
 
   void start_from_estimate(const Network& network);
@@ -336,8 +336,9 @@ template <bool kForward>
 Status Engine<Value>::drain(std::vector<NodeId>& sources, const std::atomic<bool>& cancel, Stats& stats) {
   auto& paths = search<kForward>();
   std::int64_t until_check = 0;
-  std::int64_t far_budget = kFarBudget * static_cast<std::int64_t>(graph_.edges.size());
-  const std::int64_t far_scan = static_cast<std::int64_t>(graph_.edges.size()) / kFarShare;
+  const auto half_edges = static_cast<std::int64_t>(graph_.edges.size());
+  const std::int64_t far_scan = half_edges / kFarShare;
+  std::int64_t far_budget = half_edges;
   for (std::size_t k = 0; k < sources.size(); ++k) {
     const NodeId source = sources[k];
     while (pending<kForward>(source)) {

@@ -1,4 +1,4 @@
-"""Events as bytes: msgpack with one extension type for arrays and one per event class.
+"""Events as bytes: msgpack with one extension type per event class, its arrays packed together, and one for other arrays.
 
 Two forms: the wire form carries everything; the log form of a sync reply carries (partition, from, to) only, because a replayed master makes the payload anew.
 """
@@ -15,6 +15,7 @@ import numpy as np
 
 from parsync.core import events
 from shared_state.errors import AgoraError
+from shared_state.packing import pack_columns, unpack_columns
 from shared_state.transaction import CommitResult, PartitionDelta, Transaction, decode_transaction, encode_transaction
 
 _ARRAY = 0
@@ -78,7 +79,17 @@ class _Encoder(threading.local):
             return msgpack.ExtType(_CODE[Transaction], self.pack(encode_transaction(value)))
         if code is None:
             raise TypeError(f"cannot encode {cls.__name__}")
-        return msgpack.ExtType(code, self.pack([getattr(value, name) for name in _FIELDS[cls]]))
+        plain: list[Any] = []
+        columns: list[np.ndarray] = []
+        where = 0
+        for position, name in enumerate(_FIELDS[cls]):
+            field = getattr(value, name)
+            if isinstance(field, np.ndarray):
+                where |= 1 << position
+                columns.append(field if field.flags.c_contiguous else np.ascontiguousarray(field))
+            else:
+                plain.append(field)
+        return msgpack.ExtType(code, self.pack((where, plain, pack_columns(*columns))))
 
 
 _ENCODER = _Encoder()
@@ -96,7 +107,11 @@ def _decode_extension(code: int, data: bytes) -> Any:
     cls = _CLASSES[code - 1]
     if cls is Transaction:
         return decode_transaction(msgpack.unpackb(data))
-    values = msgpack.unpackb(data, ext_hook=_decode_extension, use_list=False, strict_map_key=False)
+    where, plain, packed = msgpack.unpackb(data, ext_hook=_decode_extension, use_list=False, strict_map_key=False)
+    columns, scalars = iter(unpack_columns(packed)), iter(plain)
+    values: list[Any] = [
+        next(columns) if where >> position & 1 else next(scalars) for position in range(len(_FIELDS[cls]))
+    ]
     if cls is events.TimerFired:
         return events.TimerFired(events.Timer(values[0]), values[1])
     return cls(*values)

@@ -21,7 +21,7 @@ from parsync.core.events import (
     TimerFired,
 )
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.live.loop import HostLoop, Ticks
+from parsync.runtime.live.loop import HostLoop, Ticks, last_step
 from parsync.runtime.live.monitor import Monitor, Report
 from parsync.runtime.live.plan import plan_hosts
 from parsync.runtime.live.stage import Stage, ignore_record
@@ -70,6 +70,24 @@ def test_one_step_per_tick_carries_everything_in_turn() -> None:
     assert [step[0] for step in steps] == [0, 1, 2], "another agent's claims come first at each tick"
     answers = [at_us for at_us, event in talkers[1].seen if event == PhaseBegan(99)]
     assert answers == [5_000, 30_000, 55_000]
+
+
+def test_the_last_step_leaves_nothing_unsaid() -> None:
+    clock = HandClock()
+    talker = Talker(0)
+    stage = Stage({0: talker}, clock, ignore_record)
+    said: list[int] = []
+
+    def call(request: bytes) -> bytes:
+        said.append(len(Step.of(request).events))
+        clock.us += 20_000  # a timer is due by the time the answer comes
+        return encode(((0, encode(PhaseBegan(99))),))
+
+    stage.start()
+    stage.advance()
+    last_step(stage, StepClient(0, 1, call))
+    assert said == [1] and talker.seen[-1][1] == PhaseBegan(99)
+    assert stage.take_outgoing(0) == []
 
 
 def test_missed_ticks_are_not_made_up_for() -> None:

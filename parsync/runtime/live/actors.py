@@ -1,6 +1,7 @@
 """The actors of a live run: plain classes around the loops, turned into Ray actors by cluster.py.
 
-handle: of the run's Assembly, see cluster.share.
+The coordinator keeps the handle of the run's Assembly (see cluster.share), from which actors are built, killed ones again.
+Actors find each other by name.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from parsync.core.metrics import RunMetrics
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.cell import CELL_LOG, CellService, CellStage, hosts_of
 from parsync.runtime.live.clock import LiveClock
-from parsync.runtime.live.cluster import shared
+from parsync.runtime.live.cluster import member, shared, shared_by
 from parsync.runtime.live.courier import Courier, Mailbox
 from parsync.runtime.live.handled_log import HandledLog
 from parsync.runtime.live.loop import HostLoop, LoopThread, SourceLoop, Ticks, last_step, run_turns
@@ -67,12 +68,12 @@ class Actor:
     An actor's own thread runs the loop; Ray's thread takes mail and questions.
     """
 
-    def __init__(self, name: str, cell: Any, coordinator: Any, agent_names: dict[int, str]) -> None:
+    def __init__(self, name: str, plan: RunPlan, agent_names: dict[int, str]) -> None:
         self.name = name
         self.epoch = time.time_ns() // 1000  # grows from life to life
         self._clock = LiveClock()
-        self._cell = CellPort(cell)
-        self._reporter = Reporter(coordinator, name, agent_names)
+        self._cell = CellPort(member(plan.namespace, CELL))
+        self._reporter = Reporter(member(plan.namespace, COORDINATOR_NAME), name, agent_names)
         self._last_report_us = LiveClock.BEFORE_US
         self._thread: LoopThread | None = None
 
@@ -143,10 +144,10 @@ class Stepper(Actor):
 class SchedulerHost(Stepper):
     """Hosts several scheduler agents: one step to the cell per tick for all of them."""
 
-    def __init__(self, plan: RunPlan, handle: Any, host: HostPlan, cell: Any, coordinator: Any) -> None:
-        assembly: Assembly = shared(handle)
+    def __init__(self, plan: RunPlan, host: HostPlan) -> None:
+        assembly: Assembly = shared_by(member(plan.namespace, COORDINATOR_NAME))
         names = {agent: assembly.arm.agent_name(agent) for agent in host.agents}
-        super().__init__(host.name, cell, coordinator, names)
+        super().__init__(host.name, plan, names)
         self._names = tuple(names.values())
         self._host = host
         self._recorder = Recorder(plan, host.name, survives=True)
@@ -211,9 +212,9 @@ class SchedulerHost(Stepper):
 class WorkerHost(Stepper):
     """Hosts the worker pool; its timers are looked at once per tick."""
 
-    def __init__(self, plan: RunPlan, handle: Any, cell: Any, coordinator: Any) -> None:
-        assembly: Assembly = shared(handle)
-        super().__init__(WORKER_POOL, cell, coordinator, {})
+    def __init__(self, plan: RunPlan) -> None:
+        assembly: Assembly = shared_by(member(plan.namespace, COORDINATOR_NAME))
+        super().__init__(WORKER_POOL, plan, {})
         self._recorder = Recorder(plan, self.name)
         self._workers = assembly.workers()
         self._stage = Stage({WORKERS: self._workers}, self._clock, self._recorder)
@@ -242,15 +243,18 @@ class WorkerHost(Stepper):
 class WorkloadSource(Actor):
     """Hosts the arrivals: pushes submissions to the scheduler hosts once per tick."""
 
-    def __init__(self, plan: RunPlan, handle: Any, cell: Any, coordinator: Any, hosts: dict[int, Any]) -> None:
-        assembly: Assembly = shared(handle)
-        super().__init__(SOURCE, cell, coordinator, {})
+    def __init__(self, plan: RunPlan) -> None:
+        assembly: Assembly = shared_by(member(plan.namespace, COORDINATOR_NAME))
+        super().__init__(SOURCE, plan, {})
         self._plan = plan
         self._recorder = Recorder(plan, self.name)
         self._arrivals = assembly.arrivals()
         self._stage = Stage({ARRIVALS: self._arrivals}, self._clock, self._recorder)
         self._steps = StepClient(ARRIVALS, self.epoch, self._cell.step)
-        self._couriers = {host: Courier(HostLine(handle), self._cell.never_placed) for host, handle in hosts.items()}
+        self._couriers = {
+            host.host: Courier(HostLine(member(plan.namespace, host.name)), self._cell.never_placed)
+            for host in plan.hosts
+        }
         self._begin()
 
     def finish(self) -> Finished:
@@ -291,6 +295,7 @@ class CoordinatorHost:
     TICK_US = 100_000
 
     def __init__(self, plan: RunPlan, handle: Any) -> None:
+        self._handle = handle
         assembly: Assembly = shared(handle)
         self.epoch = time.time_ns() // 1000
         self._clock = LiveClock()
@@ -307,6 +312,10 @@ class CoordinatorHost:
     def ready(self) -> int:
         """The process id, once the actor is built."""
         return os.getpid()
+
+    def kept(self) -> Any:
+        """The handle of the run's Assembly."""
+        return self._handle
 
     def attach(self, cell: Any, hosts: list[Any], origin_ns: int) -> None:
         """The run begins at origin_ns."""
@@ -348,11 +357,11 @@ class CoordinatorHost:
 class CellHost:
     """Hosts the master. Killed, it comes back with everything it had acknowledged, from its log."""
 
-    def __init__(self, plan: RunPlan, handle: Any, coordinator: Any) -> None:
-        assembly: Assembly = shared(handle)
+    def __init__(self, plan: RunPlan) -> None:
+        assembly: Assembly = shared_by(member(plan.namespace, COORDINATOR_NAME))
         self._clock = LiveClock()
         self._recorder = Recorder(plan, CELL)
-        self._reporter = Reporter(coordinator, CELL, {})
+        self._reporter = Reporter(member(plan.namespace, COORDINATOR_NAME), CELL, {})
         self._last_report_us = LiveClock.BEFORE_US
         agents_of = {host.host: host.agents for host in plan.hosts}
         self._hosts = tuple((host.host, host.name, host.agents) for host in plan.hosts)

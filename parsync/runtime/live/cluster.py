@@ -105,11 +105,21 @@ class Troupe:
                 ray.kill(handle, no_restart=True)
 
 
+def member(namespace: str, name: str) -> Any:
+    """An actor of a run that was created before the caller."""
+    return ray.get_actor(name, namespace=namespace)
+
+
 def share(value: Any) -> Any:
     """Put a value into the object store once: a handle for shared(). Whoever shares keeps the handle for as long as actors may be built from it."""
     return [ray.put(value)]
 
 
 def shared(handle: Any) -> Any:
-    """The value, its arrays read-only and without a copy. (The handle hides the reference from Ray, which would resolve it and warn of restarts.)"""
+    """The value, its arrays read-only and without a copy."""
     return ray.get(handle[0])
+
+
+def shared_by(keeper: Any) -> Any:
+    """The value whose handle the actor `keeper` keeps. (Ray warns of every restartable actor that has a handle among its arguments.)"""
+    return shared(ray.get(keeper.kept.remote()))

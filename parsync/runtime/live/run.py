@@ -102,18 +102,13 @@ class _Performance:
         self._options = options
         self._end_us = assembly.workload.end_us
         self._make_metrics = make_metrics
-        self._shared = shared = share(assembly)  # restarted actors are built from it
+        self._shared = share(assembly)  # restarted actors are built from it
         create = troupe.create
-        self._coordinator = create(COORDINATOR_NAME, CoordinatorHost, False, False, plan, shared)
-        self._cell = create(CELL, CellHost, True, False, plan, shared, self._coordinator)
-        self._hosts = {
-            host.host: create(host.name, SchedulerHost, True, True, plan, shared, host, self._cell, self._coordinator)
-            for host in plan.hosts
-        }
-        self._workers = create(WORKER_POOL, WorkerHost, False, False, plan, shared, self._cell, self._coordinator)
-        self._source = create(
-            SOURCE, WorkloadSource, False, False, plan, shared, self._cell, self._coordinator, self._hosts
-        )
+        self._coordinator = create(COORDINATOR_NAME, CoordinatorHost, False, False, plan, self._shared)
+        self._cell = create(CELL, CellHost, True, False, plan)
+        self._hosts = {host.host: create(host.name, SchedulerHost, True, True, plan, host) for host in plan.hosts}
+        self._workers = create(WORKER_POOL, WorkerHost, False, False, plan)
+        self._source = create(SOURCE, WorkloadSource, False, False, plan)
         self._notes: list[str] = []
 
     def run(self, drain_us: int, on_overview: Callable[[Overview], None]) -> LiveOutcome:

@@ -71,12 +71,16 @@ class Stage:
     def advance(self) -> None:
         """Handle all mail, then every timer that is due, until neither is left."""
         while True:
-            while self._mail:
-                address, event = self._mail.popleft()
-                self._handle(address, event)
+            self.read_mail()
             if not self._timers or self._timers[0][0] > self._clock.now_us():
                 return
             _, _, _, address, event = heapq.heappop(self._timers)
+            self._handle(address, event)
+
+    def read_mail(self) -> None:
+        """Handle all mail and no timer."""
+        while self._mail:
+            address, event = self._mail.popleft()
             self._handle(address, event)
 
     @property

@@ -32,7 +32,7 @@ class Ticks:
 class HostLoop:
     """Scheduler hosts and the worker pool. wake_us: timers between ticks are looked at no more often than this.
 
-    on_tick(now_us): after each step. always_steps: a host polls for its mail at each tick even if it has nothing to say.
+    on_tick(now_us): after each step. A host steps at each tick even if it has nothing to say: its mail comes with the reply.
     """
 
     def __init__(

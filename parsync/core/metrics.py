@@ -64,7 +64,7 @@ _ENDED = {ChangeKind.FINISHED: "ended_finished", ChangeKind.EVICTED: "ended_evic
 
 
 class PhaseLike(Protocol):
-    """A stretch of offered load (experiments.workloads.workload.Phase)."""
+    """A stretch of offered load (parsync.core.workload.Phase)."""
 
     @property
     def start_us(self) -> int: ...

@@ -13,6 +13,7 @@ import numpy as np
 from experiments.config import ArmConfig, RunConfig
 from experiments.running import ArmRun, make_metrics
 from parsync.core.metrics_live import Snapshot
+from parsync.core.metrics_summary import summarise
 from parsync.core.workload import Workload
 from parsync.runtime.live.cell import CELL_LOG
 from parsync.runtime.live.cluster import connect
@@ -60,7 +61,10 @@ def run_arm_live(
     outcome = run_live(spec, workload, options, round(config.drain_s * 1e6), metrics_maker, show)
     merge_parts(directory)
     trips = outcome.round_trip_us
+    outcome.metrics.flush()
+    delay_mean_us = summarise(outcome.metrics)["overall"].get("delay_mean_us")
     notes = {
+        "tick_share": None if not delay_mean_us else round(outcome.tick_us / delay_mean_us, 4),
         "ended_us": outcome.ended_us,
         "drained": outcome.drained,
         "waiting": outcome.waiting,

@@ -61,7 +61,7 @@ def test_one_step_per_tick_carries_everything_in_turn() -> None:
         steps.append([event.phase for event in Step.of(request).events if isinstance(event, PhaseBegan)])
         return encode(((1, encode(PhaseBegan(99))),))
 
-    loop = HostLoop(stage, StepClient(0, 1, call), clock, Ticks(25_000, 5_000), 1_000, lambda now_us: None)
+    loop = HostLoop(stage, StepClient(0, 1, call), clock, Ticks(25_000, 5_000), 1_000, 25_000, lambda now_us: None)
     stage.start()
     while clock.us <= 55_000:
         clock.us += max(1, loop.turn())
@@ -70,6 +70,25 @@ def test_one_step_per_tick_carries_everything_in_turn() -> None:
     assert [step[0] for step in steps] == [0, 1, 2], "another agent's claims come first at each tick"
     answers = [at_us for at_us, event in talkers[1].seen if event == PhaseBegan(99)]
     assert answers == [5_000, 30_000, 55_000]
+
+
+def test_what_there_is_to_say_need_not_wait_for_its_tick() -> None:
+    clock = HandClock()
+    stage = Stage({0: Talker(0)}, clock, ignore_record)
+    said: list[tuple[int, int]] = []
+    ticked: list[int] = []
+
+    def call(request: bytes) -> bytes:
+        said.append((clock.us, len(Step.of(request).events)))
+        return encode(())
+
+    loop = HostLoop(stage, StepClient(0, 1, call), clock, Ticks(25_000, 5_000), 1_000, 4_000, ticked.append)
+    stage.start()
+    while clock.us <= 56_000:
+        clock.us += max(1, loop.turn())
+    assert [at_us for at_us, _ in said] == [5_000, 10_000, 20_000, 30_000, 40_000, 50_000, 55_000]
+    assert [count for _, count in said] == [1, 1, 1, 1, 1, 1, 0]
+    assert ticked == [5_000, 30_000, 55_000], "the rest of the actor keeps its regular pace"
 
 
 def test_the_last_step_leaves_nothing_unsaid() -> None:

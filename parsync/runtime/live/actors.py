@@ -163,6 +163,7 @@ class SchedulerHost(Stepper):
         self._mailbox = Mailbox(self.epoch)
         self._steps = StepClient(host.host, self.epoch, self._cell.step)
         self._ticks = Ticks(plan.tick_us, host.phase_us)
+        self._spacing_us = plan.spacing_us
         self._begin()
 
     def __repr__(self) -> str:
@@ -194,7 +195,7 @@ class SchedulerHost(Stepper):
 
     def _first_turn(self) -> Callable[[], int]:
         self._stage.start()
-        return HostLoop(self._stage, self._steps, self._clock, self._ticks, WAKE_US, self._tick).turn
+        return HostLoop(self._stage, self._steps, self._clock, self._ticks, WAKE_US, self._spacing_us, self._tick).turn
 
     def _tick(self, now_us: int) -> None:
         self._recorder.flush()
@@ -234,7 +235,9 @@ class WorkerHost(Stepper):
 
     def _first_turn(self) -> Callable[[], int]:
         self._stage.start()
-        return HostLoop(self._stage, self._steps, self._clock, self._ticks, self._tick_us, self._tick).turn
+        return HostLoop(
+            self._stage, self._steps, self._clock, self._ticks, self._tick_us, self._tick_us, self._tick
+        ).turn
 
     def _report(self, error: str | None = None) -> Report:
         return Report(self._clock.now_us(), self.epoch, 0, self._workers.pending_ends == 0, None, error)

@@ -29,7 +29,8 @@ class LiveOptions:
 
     journal_dir: where the logs go; it must not hold those of another run, and every machine that may host the cell must see it. records_dir: where the
     actors' Parquet parts go, None for none. address: of a running cluster, None for an embedded one. hosts: scheduler processes (flow schedulers have
-    one more). tick_us: between a host's steps. fsync: logs survive the machine. log_agents: log what every agent handles, too.
+    one more). tick_us: between a host's regular steps. spacing_us: at least between its
+    steps when it has something to say. fsync: logs survive the machine. log_agents: log what every agent handles, too.
     """
 
     journal_dir: Path
@@ -37,6 +38,7 @@ class LiveOptions:
     address: str | None = None
     hosts: int = 2
     tick_us: int = 25_000
+    spacing_us: int = 1_000
     hold: bool = False
     fsync: bool = False
     log_agents: bool = False
@@ -60,6 +62,7 @@ class RunPlan:
     namespace: str
     hosts: tuple[HostPlan, ...]
     tick_us: int
+    spacing_us: int
     workers_phase_us: int
     source_phase_us: int
     journal_dir: str
@@ -95,6 +98,7 @@ def plan_run(
         namespace=namespace,
         hosts=hosts,
         tick_us=options.tick_us,
+        spacing_us=options.spacing_us,
         workers_phase_us=(len(hosts) + 1) * (options.tick_us // (len(hosts) + 2)),
         source_phase_us=0,
         journal_dir=str(options.journal_dir.resolve()),

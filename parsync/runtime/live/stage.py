@@ -88,6 +88,11 @@ class Stage:
         """When the earliest timer is due; None if there is none."""
         return self._timers[0][0] if self._timers else None
 
+    @property
+    def has_outgoing(self) -> bool:
+        """True if a participant sent something since take_outgoing."""
+        return any(self._outgoing.values())
+
     def take_outgoing(self, rotation: int) -> list[Send]:
         """What was sent since the last call: each sender's messages in order, senders in turn from place `rotation` on (or the first would always win)."""
         senders = list(self._outgoing)

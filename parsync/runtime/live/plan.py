@@ -38,7 +38,7 @@ class LiveOptions:
     address: str | None = None
     hosts: int = 2
     tick_us: int = 25_000
-    spacing_us: int = 1_000
+    spacing_us: int = 2_000
     hold: bool = False
     fsync: bool = False
     log_agents: bool = False

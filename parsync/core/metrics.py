@@ -32,10 +32,7 @@ _HELD_BATCHES = 1 << 10
 CONFLICTS = (int(Reason.STALE), int(Reason.FULL), int(Reason.EVICTED))
 
 BY_SUBMISSION = ("submitted", "submitted_prefers", "committed", "delay_us", "attempts", "cost", "preferred")
-BY_ANSWER = (
-    "first_commits",
-    "transactions",
-    "conflicted_transactions",
+PER_TRANSACTION = (
     "decision_us",
     "claims",
     "accepted",
@@ -45,6 +42,12 @@ BY_ANSWER = (
     "evicted",
     "gang",
     "duplicate",
+)
+BY_ANSWER = (
+    "first_commits",
+    "transactions",
+    "conflicted_transactions",
+    *PER_TRANSACTION,
     "age_us",
     "aged_claims",
 )
@@ -305,17 +308,7 @@ class RunMetrics:
         sent = rows["claims"] > 0
         self._count("transactions", agent[sent], slot[sent])
         self._count("conflicted_transactions", agent[conflicts > 0], slot[conflicts > 0])
-        for name in (
-            "decision_us",
-            "claims",
-            "accepted",
-            "stale",
-            "full",
-            "machine_down",
-            "evicted",
-            "gang",
-            "duplicate",
-        ):
+        for name in PER_TRANSACTION:
             self._count(name, agent, slot, rows[name])
         self.series.add("claims", agent, rows["commit_us"], rows["claims"])
         self.series.add("conflicts", agent, rows["commit_us"], conflicts)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,7 +63,7 @@ def explained(error: BaseException) -> str:
     return str(error) if isinstance(error, AgoraError) else f"{type(error).__name__}: {error}"
 
 
-class Actor:
+class Actor(ABC):
     """What all actors have in common: a name, a clock that the cell sets, a loop in a thread and reports once in a while.
 
     An actor's own thread runs the loop; Ray's thread takes mail and questions.
@@ -107,11 +108,13 @@ class Actor:
                 return
             stopping.wait(0.05)
 
+    @abstractmethod
     def _first_turn(self) -> Callable[[], int]:
-        raise NotImplementedError
+        """Begin; what the loop is to call again and again."""
 
+    @abstractmethod
     def _report(self, error: str | None = None) -> Report:
-        raise NotImplementedError
+        """What the coordinator is told once a second."""
 
     def _tick(self, now_us: int) -> None:
         if now_us - self._last_report_us >= REPORT_US:

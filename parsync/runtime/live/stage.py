@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import heapq
-import time
 from collections import deque
 from collections.abc import Callable, Mapping
 
-from parsync.core.agent import SchedulerAgent
 from parsync.core.events import (
     PRIORITY,
     TIMER_PRIORITY,
@@ -22,6 +20,7 @@ from parsync.core.events import (
     Started,
     TimerFired,
 )
+from parsync.runtime.deciding import run_decision
 from parsync.runtime.live.clock import Clock
 
 RecordListener = Callable[[Record], None]
@@ -132,10 +131,6 @@ class Stage:
 
     def _decide(self, now_us: int, address: int, effect: StartDecision) -> None:
         """Plan at once on the view as it stands; the answer waits until the decision time has passed."""
-        agent = self.participants[address]
-        assert isinstance(agent, SchedulerAgent), "only agents decide"
-        begun_ns = time.perf_counter_ns()
-        agent.decide(effect.decision, now_us)
-        elapsed_ns = time.perf_counter_ns() - begun_ns
+        elapsed_ns, taken_us = run_decision(self.participants[address], effect.decision, now_us)
         done = DecisionDone(effect.decision, elapsed_ns)
-        self._push(now_us + agent.decision_us(elapsed_ns), PRIORITY[DecisionDone], address, done)
+        self._push(now_us + taken_us, PRIORITY[DecisionDone], address, done)

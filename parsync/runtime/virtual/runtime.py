@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import heapq
-import time
 from collections.abc import Callable
 
-from parsync.core.agent import SchedulerAgent
 from parsync.core.codec import log_frame
 from parsync.core.events import (
     PRIORITY,
@@ -22,6 +20,7 @@ from parsync.core.events import (
     Started,
     TimerFired,
 )
+from parsync.runtime.deciding import run_decision
 from shared_state.journal import EventDigest
 
 RecordListener = Callable[[Record], None]
@@ -85,10 +84,6 @@ class VirtualRuntime:
         heapq.heappush(self._heap, (at_us, priority, self._sequence, address, event))
 
     def _decide(self, at_us: int, address: int, effect: StartDecision) -> None:
-        agent = self._participants[address]
-        assert isinstance(agent, SchedulerAgent), "only agents decide"
-        begun_ns = time.perf_counter_ns()
-        agent.decide(effect.decision, at_us)
-        elapsed_ns = time.perf_counter_ns() - begun_ns
-        taken_us = agent.decision_us(elapsed_ns)
+        _, taken_us = run_decision(self._participants[address], effect.decision, at_us)
+        # The measured time stays out of the event: a virtual run repeats, log and all.
         self._push(at_us + taken_us, Priority.DECIDE, address, DecisionDone(effect.decision, 0))

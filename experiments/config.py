@@ -184,12 +184,19 @@ class LiveConfig(_Strict):
     tick_ms: int = Field(25, ge=1, le=10_000)
 
 
+class VirtualConfig(_Strict):
+    """How arms run in virtual time. message_us: one-way time of every message between schedulers, cell, workers and workload source."""
+
+    message_us: int = Field(0, ge=0, le=1_000_000)
+
+
 class RunConfig(_Strict):
     """Everything a run depends on. seeds: paired seeds in virtual time for the confidence intervals (seed, seed + 1, ...)."""
 
     name: str = "parsync_vs_flow"
     runtime: Literal["virtual", "ray"] = "virtual"
     live: LiveConfig = LiveConfig()
+    virtual: VirtualConfig = VirtualConfig()
     seed: int = Field(1, ge=0, lt=1 << 63)
     seeds: int = Field(10, ge=1, le=1000)
     drain_s: float = Field(10.0, ge=0)

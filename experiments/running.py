@@ -116,7 +116,8 @@ def run_arm_virtual(
     outcome: VirtualOutcome | None = None
     spec = arm.spec(seed, config.heartbeat_us, round(config.sample_s * 1e6), live=False)
     try:
-        outcome = run_virtual(spec, workload, round(config.drain_s * 1e6), take, progress)
+        drain_us = round(config.drain_s * 1e6)
+        outcome = run_virtual(spec, workload, drain_us, take, progress, config.virtual.message_us)
     except KeyboardInterrupt:
         pass
     finally:

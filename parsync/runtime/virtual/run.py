@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from parsync.core.events import ARRIVALS, COORDINATOR, MASTER, WORKERS, Participant
+from parsync.core.master import MasterCore
 from parsync.core.workload import Workload
 from parsync.runtime.assembly import ArmSpec, Assembly
 from parsync.runtime.virtual.runtime import RecordListener, VirtualRuntime
@@ -28,8 +29,12 @@ def run_virtual(
     drain_us: int,
     on_record: RecordListener,
     on_progress: Callable[[int], None],
+    message_us: int = 0,
+    watch: Callable[[MasterCore], Participant] | None = None,
 ) -> VirtualOutcome:
     """Run until every task is committed, at most drain_us past the workload's end. on_progress gets the virtual time once per sample interval.
+    message_us: how long every message between participants is under way (0 as in the reference model of ParSync section 4.3).
+    watch: puts a participant in the master's place that hands it every event (parsync.core.regret).
 
     An exception (Ctrl-C too) passes through: what was recorded so far has been handed out except for the last sample interval.
     """
@@ -39,12 +44,12 @@ def run_virtual(
     master, workers, arrivals = assembly.master(), assembly.workers(), assembly.arrivals()
     participants: dict[int, Participant] = dict(enumerate(agents))
     participants |= {
-        MASTER: master,
+        MASTER: master if watch is None else watch(master),
         WORKERS: workers,
         COORDINATOR: assembly.coordinator(),
         ARRIVALS: arrivals,
     }
-    runtime = VirtualRuntime(participants, on_record)
+    runtime = VirtualRuntime(participants, on_record, message_us)
     waiting = -1
     try:
         while True:

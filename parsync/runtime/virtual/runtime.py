@@ -27,12 +27,15 @@ RecordListener = Callable[[Record], None]
 
 
 class VirtualRuntime:
-    """Drives participants by address. Messages take no time; a decision takes the time its clock gives it.
+    """Drives participants by address. A message takes message_us one way; a decision takes the time its clock gives it.
 
     on_record gets every Record as it is made. The digest covers every handled event in order, with its time and address.
     """
 
-    def __init__(self, participants: dict[int, Participant], on_record: RecordListener) -> None:
+    def __init__(
+        self, participants: dict[int, Participant], on_record: RecordListener, message_us: int = 0
+    ) -> None:
+        self._message_us = message_us
         self._participants = participants
         self._on_record = on_record
         self._heap: list[tuple[int, int, int, int, Event]] = []
@@ -50,7 +53,7 @@ class VirtualRuntime:
 
     def run_until(self, until_us: int) -> None:
         """Handle every event up to and including until_us."""
-        heap, participants = self._heap, self._participants
+        heap, participants, message_us = self._heap, self._participants, self._message_us
         while heap and heap[0][0] <= until_us:
             at_us, _, _, address, event = heapq.heappop(heap)
             self.now_us = at_us
@@ -58,7 +61,7 @@ class VirtualRuntime:
             self._digest.update(log_frame(address, at_us, event))
             for effect in participants[address].handle(at_us, event):
                 if isinstance(effect, Send):
-                    self._push(at_us, PRIORITY[type(effect.event)], effect.to, effect.event)
+                    self._push(at_us + message_us, PRIORITY[type(effect.event)], effect.to, effect.event)
                 elif isinstance(effect, SetTimer):
                     self._push(
                         max(effect.at_us, at_us),

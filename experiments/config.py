@@ -12,7 +12,7 @@ from experiments.workloads.google2011 import Google2011Options
 from experiments.workloads.synthetic import SyntheticOptions
 from parsync.core.agent import AgentPolicy
 from parsync.runtime.assembly import ArmSpec, GroupSpec
-from parsync.sync.choices import Cut, FreedVisibility, LoserPolicy
+from parsync.sync.choices import Cut, FreedVisibility, LoserPolicy, WhileCommitting
 from parsync.sync.policies import make_sync_policy
 from schedulers import registry
 from schedulers.decision_time import Counted, DecisionClock, Measured, Modelled
@@ -77,6 +77,9 @@ class GroupConfig(_Strict):
     )
     cut_at_sync: bool = True
     freed_at_once: bool = False
+    waits_for_commit: bool = Field(
+        False, description="wait for a transaction's outcome before the next round, as ParSync's slot simulation does"
+    )
     losers: Literal["block", "requeue"] = "block"
     requeue_s: float = Field(1.0, gt=0)
     check: Literal["resource_fit", "sequence_number"] = "resource_fit"
@@ -159,6 +162,7 @@ def _group_spec(group: GroupConfig, share_permille: int, sample_us: int, live: b
         losers=LoserPolicy[group.losers.upper()],
         mode=CommitMode[group.commit.upper()],
         check=ConflictCheck[group.check.upper()],
+        while_committing=WhileCommitting.WAIT if group.waits_for_commit else WhileCommitting.GO_ON,
         requeue_us=round(group.requeue_s * 1e6),
         sample_us=sample_us,
     )

@@ -1,8 +1,8 @@
 """The optimistic scheduler agent: queue, view, decision rounds, commits and retries around one Scheduler.
 
 A batch is decided in rounds. A round offers tasks to the scheduler (as many as fit before the agent's next sync, if rounds are cut there), takes what it
-planned out of the view at once, waits for the decision time to pass, commits, and learns what was rejected. Under LoserPolicy.BLOCK losers are decided again
-at once and the next batch waits (ParSync section 4.3); under REQUEUE they rejoin the queue's tail after a pause (Omega's simulator).
+planned out of the view at once, waits for the decision time to pass, commits, and learns what was rejected (waiting for it or not: WhileCommitting). Under
+LoserPolicy.BLOCK losers are decided again before anything else (ParSync section 4.3); under REQUEUE they rejoin the queue's tail after a pause (Omega's simulator).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from parsync.core.events import (
     TimerFired,
 )
 from parsync.core.work import Activity, AgentPolicy, Round, Work
-from parsync.sync.choices import Cut, FreedVisibility, LoserPolicy
+from parsync.sync.choices import Cut, FreedVisibility, LoserPolicy, WhileCommitting
 from parsync.sync.policies import SyncPolicy
 from parsync.sync.staleness import average_staleness_us, freshness_order
 from parsync.sync.strategies import DelayAverage, Strategy
@@ -98,7 +98,8 @@ class SchedulerAgent:
         self._current = Work.fresh(np.zeros(0, np.int64), 1)
         self._batch_size = 1  # size of the current batch when it was begun, the unit of the delay average
         self._ranking = strategy.ranking(0)
-        self._round: Round | None = None
+        self._round: Round | None = None  # being decided
+        self._committing: dict[int, Round] = {}  # by transaction: those whose outcome is not known yet
         self._rounds = 0
         self._transactions = 0
         self._retained: dict[int, tuple[int, int]] = {}  # tasks left with the scheduler: attempts, first
@@ -291,7 +292,7 @@ class SchedulerAgent:
         offered = self._current.take(slice(0, count))
         self._current = self._current.take(slice(count, None))
         self._rounds += 1
-        self._round = Round(self._rounds, now_us, self._ranking, offered)
+        self._round = Round(self._rounds, now_us, self._ranking, offered, self._batch_size)
         self._activity = Activity.DECIDING
         self._view_changed = False
         return [StartDecision(self._rounds)]
@@ -306,8 +307,10 @@ class SchedulerAgent:
         plan = this.plan
         self._busy_us += this.decision_us
         self._log.round(now_us, plan)
+        self._round = None
+        effects = [] if self._retains_pending else self._set_aside(now_us, this, plan)
         if len(plan.task) == 0 and len(plan.evict) == 0:
-            return self._close_round(now_us, this, Work.fresh(plan.task, 1))
+            return effects + self._round_over(now_us, this, Work.fresh(plan.task, 1))
         self._transactions += 1
         transaction = Transaction(
             scheduler=self.index,
@@ -322,12 +325,16 @@ class SchedulerAgent:
             seqnum=this.seqnum,
             evict=plan.evict if len(plan.evict) else None,
         )
+        self._committing[self._transactions] = this
+        effects.append(Send(MASTER, CommitRequest(self.index, transaction)))
+        if self._policy.while_committing is WhileCommitting.GO_ON and not self._retains_pending:
+            return effects + self._go_on(now_us, this)
         self._activity = Activity.COMMITTING
-        return [Send(MASTER, CommitRequest(self.index, transaction))]
+        return effects
 
     def _committed(self, now_us: int, event: CommitReply) -> list[Effect]:
-        this = self._round
-        if this is None or this.plan is None or event.result.sequence != self._transactions:
+        this = self._committing.pop(event.result.sequence, None)
+        if this is None or this.plan is None:
             return []  # an answer repeated after a restart
         result, plan = event.result, this.plan
         self.view.settle(this.ticket, result.reason, result.version)
@@ -337,7 +344,7 @@ class SchedulerAgent:
         count = int(np.count_nonzero(accepted))
         self._log.commit(now_us, this, result, claimed, accepted, count)
         delay_sum_us = count * now_us - int(self._table.submit_us[plan.task[accepted]].sum())
-        self._average.add(delay_sum_us, count, self._batch_size)
+        self._average.add(delay_sum_us, count, this.batch_size)
         if count < len(plan.task):
             self._wasted_us += this.decision_us
             placed_already = result.reason == Reason.DUPLICATE
@@ -354,7 +361,7 @@ class SchedulerAgent:
                 ChangeKind.COMMITTED, now_us, plan.task[accepted], plan.machine[accepted], result.allocation[accepted]
             )
         self.queued -= count
-        return self._close_round(now_us, this, losers)
+        return self._round_over(now_us, this, losers)
 
     def _claimed_work(self, this: Round) -> Work:
         """Attempts and firstness of the claimed tasks, in the plan's order."""
@@ -376,32 +383,41 @@ class SchedulerAgent:
         rows = by_task[np.searchsorted(offered.task[by_task], claimed)]
         return Work(claimed, offered.attempts[rows], offered.first[rows])
 
-    def _close_round(self, now_us: int, this: Round, losers: Work) -> list[Effect]:
-        """Put what was not placed where it belongs, and go on."""
-        plan = this.plan
-        assert plan is not None
-        self._round = None
+    def _set_aside(self, now_us: int, this: Round, plan: Plan) -> list[Effect]:
+        """Put what the plan left waiting where it belongs."""
+        if not len(plan.pending):
+            return []
+        hopeless = plan.pending_reason == PendingReason.TOO_LARGE
+        if hopeless.any():
+            self._give_up(now_us, plan.pending[hopeless], abandoned=0)
+        left = this.offered.take(np.isin(this.offered.task, plan.pending[~hopeless]))
+        if self._policy.losers is LoserPolicy.REQUEUE:
+            return self._requeue(now_us, left)
+        self._current = Work.join([left, self._current])
+        this.starved = len(left) > 0
+        return []
+
+    def _round_over(self, now_us: int, this: Round, losers: Work) -> list[Effect]:
+        """Put the losers where they belong, and go on unless the agent has done so already."""
         if self._retains_pending:
             self._keep_retained(this, losers)
             self._current = losers
             return self._next(now_us)
-        left = self._left_waiting(now_us, this, plan)
+        effects: list[Effect] = []
         if self._policy.losers is LoserPolicy.REQUEUE:
-            return self._requeue(now_us, this, Work.join([losers, left])) + self._next(now_us)
-        self._current = Work.join([losers, left, self._current])
-        if len(left):
-            # The view has no room left for them; only a change of it helps.
+            effects = self._requeue(now_us, losers)
+        else:
+            self._current = Work.join([losers, self._current])
+        if self._activity in (Activity.DECIDING, Activity.COMMITTING) and self._round is None:
+            return effects + self._go_on(now_us, this)
+        return effects + (self._next(now_us) if self._activity is Activity.IDLE else [])
+
+    def _go_on(self, now_us: int, this: Round) -> list[Effect]:
+        """After a round: where the view had no room left, only a change of it helps."""
+        if this.starved:
             self._activity = Activity.STARVED
             return self._next(now_us) if self._view_changed else []
         return self._next(now_us)
-
-    def _left_waiting(self, now_us: int, this: Round, plan: Plan) -> Work:
-        if not len(plan.pending):
-            return this.offered.take(slice(0, 0))
-        hopeless = plan.pending_reason == PendingReason.TOO_LARGE
-        if hopeless.any():
-            self._give_up(now_us, plan.pending[hopeless], abandoned=0)
-        return this.offered.take(np.isin(this.offered.task, plan.pending[~hopeless]))
 
     def _give_up(self, now_us: int, task: Int64, abandoned: int) -> None:
         self.queued -= len(task)
@@ -424,7 +440,7 @@ class SchedulerAgent:
         if len(hopeless):
             self._give_up(this.start_us, hopeless, abandoned=0)
 
-    def _requeue(self, now_us: int, this: Round, work: Work) -> list[Effect]:
+    def _requeue(self, now_us: int, work: Work) -> list[Effect]:
         if not len(work):
             return []
         spent = work.attempts >= self._policy.attempts_max

@@ -7,7 +7,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from parsync.sync.choices import Cut, FreedVisibility, LoserPolicy
+from parsync.sync.choices import Cut, FreedVisibility, LoserPolicy, WhileCommitting
 from schedulers.interface import PartitionRanking, Plan
 from shared_state.tasks import Int32, Int64
 from shared_state.transaction import CommitMode, ConflictCheck
@@ -27,6 +27,7 @@ class Activity(IntEnum):
 class AgentPolicy:
     """How an agent behaves, whatever its scheduler. requeue_us: Omega's pause before a rejected task rejoins the queue.
 
+    while_committing: GO_ON does not apply to schedulers that remember what waits: their next round needs the outcome of the last.
     attempts_max: claims after which a task is given up, under REQUEUE only (Omega's simulator abandons a job after 1000). average_permille: weight of
     one batch in the delay average that adaptive switches on.
     """
@@ -36,6 +37,7 @@ class AgentPolicy:
     losers: LoserPolicy
     mode: CommitMode
     check: ConflictCheck
+    while_committing: WhileCommitting = WhileCommitting.WAIT
     average_permille: int = 100
     requeue_us: int = 1_000_000
     attempts_max: int = 1000
@@ -76,14 +78,19 @@ class Work:
 
 @dataclass(slots=True)
 class Round:
-    """One decision round. synced_us int64[k] and seqnum are as of the plan; they go into the transaction."""
+    """One decision round. synced_us int64[k] and seqnum are as of the plan; they go into the transaction.
+
+    batch_size: of the batch it is part of, when that was begun: the unit of the delay average. starved: the view had no room for some of its tasks.
+    """
 
     number: int
     start_us: int
     ranking: PartitionRanking
     offered: Work
+    batch_size: int
     plan: Plan | None = None
     ticket: int = -1
     synced_us: Int64 | None = None
     seqnum: np.ndarray | None = None
     decision_us: int = 0
+    starved: bool = False

@@ -22,3 +22,14 @@ class LoserPolicy(IntEnum):
 
     BLOCK = 0
     REQUEUE = 1
+
+
+class WhileCommitting(IntEnum):
+    """What an agent does until a transaction's outcome is known.
+
+    WAIT is the reference model's: every round pays the round trip to the cell, and ParSync's short rounds pay it most often. GO_ON opens the next round at
+    once; the claims under way are overlaid on the view, and losers join the work at hand when the answer comes. Without message time the two hardly differ.
+    """
+
+    WAIT = 0
+    GO_ON = 1

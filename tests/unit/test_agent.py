@@ -11,7 +11,7 @@ from parsync.core import events
 from parsync.core.agent import SchedulerAgent
 from parsync.core.events import CommitReply, CommitRequest, Send, SetTimer, StartDecision, SyncReply, SyncRequest, Timer
 from parsync.core.work import AgentPolicy
-from parsync.sync.choices import Cut, FreedVisibility, LoserPolicy
+from parsync.sync.choices import Cut, FreedVisibility, LoserPolicy, WhileCommitting
 from parsync.sync.policies import make_sync_policy
 from parsync.sync.strategies import make_strategy
 from schedulers.decision_time import Modelled
@@ -150,12 +150,12 @@ class Bench:
         [request] = self.sent(CommitRequest)
         self.tell(now_us, CommitReply(0, self.cell.commit(request.transaction, now_us)))
 
-    def rival_takes(self, *machines: int) -> None:
+    def rival_takes(self, *machines: int) -> np.ndarray:
+        """The allocations, int64[n]."""
         n = len(machines)
         task = np.arange(50, 50 + n)
-        self.cell.commit(
-            Transaction(7, 1, task, np.array(machines, np.int32), np.ones((n, 1), np.int64), np.zeros(n, np.int64)), 0
-        )
+        taken = Transaction(7, 1, task, np.array(machines, np.int32), np.ones((n, 1), np.int64), np.zeros(n, np.int64))
+        return self.cell.commit(taken, 0).allocation
 
 
 def test_a_batch_is_decided_committed_and_forgotten() -> None:
@@ -200,6 +200,65 @@ def test_losers_are_decided_again_at_once_and_the_next_batch_waits() -> None:
         for task, count in zip(record.columns["task"], record.columns["attempts"], strict=True)
     }
     assert attempts == {1: 2, 2: 1, 3: 1}
+
+
+def answer(bench: Bench, request: CommitRequest, now_us: int) -> list[events.Effect]:
+    return bench.tell(now_us, CommitReply(0, bench.cell.commit(request.transaction, now_us)))
+
+
+def test_an_agent_that_does_not_wait_goes_on_while_its_claims_are_under_way() -> None:
+    bench = Bench(machines=6, policy=replace(POLICY, while_committing=WhileCommitting.GO_ON))
+    bench.rival_takes(0)
+    bench.submit(100, 1, 2)
+    bench.submit(110, 3)
+    bench.decide(100)
+    [first] = bench.sent(CommitRequest)
+    # No answer yet: the next batch is planned on a view without the machines claimed.
+    bench.decide(300)
+    [second] = bench.sent(CommitRequest)
+    assert bench.scheduler.offered == [[1, 2], [3]]
+    assert second.transaction.machine.tolist() == [2]
+    # Machine 0 was lost; its task is decided as soon as the answer is there, since the agent has nothing else to do.
+    answer(bench, first, 450)
+    bench.decide(450)
+    [third] = bench.sent(CommitRequest)
+    assert bench.scheduler.offered[2] == [1] and third.transaction.machine.tolist() == [3]
+    answer(bench, second, 600)
+    answer(bench, third, 610)
+    assert bench.agent.queued == 0 and not bench.started
+    assert bench.cell.used[:, 0].tolist() == [1, 1, 1, 1, 0, 0]
+
+
+def test_losers_that_come_back_during_a_round_are_first_in_the_next() -> None:
+    bench = Bench(machines=8, policy=replace(POLICY, while_committing=WhileCommitting.GO_ON))
+    bench.rival_takes(0)
+    bench.submit(100, 1, 2)
+    bench.submit(110, 3)
+    bench.submit(120, 4)
+    bench.decide(100)
+    [first] = bench.sent(CommitRequest)
+    answer(bench, first, 350)  # the round of task 3 is open
+    bench.decide(350)
+    bench.decide(450)
+    assert bench.scheduler.offered == [[1, 2], [3], [1]]
+    bench.decide(550)
+    assert bench.scheduler.offered[3] == [4]
+
+
+def test_an_answer_under_way_does_not_wake_an_agent_whose_view_is_full() -> None:
+    bench = Bench(machines=2, policy=replace(POLICY, while_committing=WhileCommitting.GO_ON))
+    taken = bench.rival_takes(0)
+    bench.submit(100, 1, 2, 3)
+    bench.decide(100)
+    [first] = bench.sent(CommitRequest)
+    assert not bench.started, "nothing is free for task 3"
+    answer(bench, first, 400)
+    assert not bench.started and bench.agent.queued == 2
+    bench.cell.release(taken, None, 500)
+    bench.tell(10_000, events.TimerFired(Timer.SYNC, 1))
+    bench.sync(10_000)
+    bench.decide(10_000)
+    assert bench.scheduler.offered[1] == [1, 3], "the loser first, then what was left"
 
 
 def test_requeued_losers_rejoin_the_tail_after_the_pause() -> None:

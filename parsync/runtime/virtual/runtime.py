@@ -32,9 +32,7 @@ class VirtualRuntime:
     on_record gets every Record as it is made. The digest covers every handled event in order, with its time and address.
     """
 
-    def __init__(
-        self, participants: dict[int, Participant], on_record: RecordListener, message_us: int = 0
-    ) -> None:
+    def __init__(self, participants: dict[int, Participant], on_record: RecordListener, message_us: int = 0) -> None:
         self._message_us = message_us
         self._participants = participants
         self._on_record = on_record

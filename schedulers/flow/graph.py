@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flowsolver import FlowNetwork, IncrementalSolver, Stats, Status
+from flowsolver import Certificate, FlowNetwork, IncrementalSolver, Stats, Status
 from schedulers.flow.arrays import ranges
 from schedulers.flow.extraction import trace
 from schedulers.flow.policies.policy import UNBOUNDED, AggregatorArcs, MachineLoad, Policy, PolicyError, to_aggregator
@@ -70,7 +70,9 @@ class FlowGraph:
         self._name = type(policy).__name__
         self._preemption = preemption
         self._machines = machines
-        self.changes = 0  # nodes and arcs added, removed or altered in the current round
+        self.added = 0  # nodes and arcs in the current round
+        self.altered = 0  # capacities and costs of arcs set in the current round
+        self.joined = 0  # tasks that joined in the current round
         self._row_of_arc = np.zeros(0, np.int64)  # per solver arc: the table row whose arc it is, else NO_ROW
         self._head_of_arc = np.zeros(0, np.int64)  # per task arc: machine row, to_aggregator(a), or UNSCHEDULED
         self._sink = int(self._add_nodes(1)[0])
@@ -101,7 +103,7 @@ class FlowGraph:
     def update(self, table: TaskTable, load: MachineLoad, now_us: int, stream: int) -> None:
         """Make the graph say what table and load say. New aggregators deal their arcs in an order drawn from `stream`: the solver breaks ties
         by it, and schedulers that break them alike would claim the same machines."""
-        self.changes = 0
+        self.added = self.altered = 0
         self._quantum = now_us // self._policy.wait_price.quantum_us
         wanted = table.wanted_form(self._preemption)
         outdated = table.form != wanted
@@ -113,6 +115,7 @@ class FlowGraph:
         self.abandon(table, leaving)
         self._remove_abandoned()
         self._set_room(load, np.flatnonzero(load.room != self._room))
+        self.joined = len(joining)
         if len(joining):
             self._join(table, joining, load, stream)
         self._close_empty_jobs()
@@ -133,10 +136,9 @@ class FlowGraph:
         carries = (self._row_of_arc[arc] != NO_ROW) & (flow > 0)
         table.hop[self._row_of_arc[arc[carries]]] = arc[carries]
 
-    def certified(self, whole: bool) -> bool:
+    def certificate(self, whole: bool) -> Certificate:
         """Whether the last solve is proved optimal: everywhere, or where it touched the graph."""
-        certificate = self.solver.certify() if whole else self.solver.certify_touched()
-        return bool(certificate.ok)
+        return self.solver.certify() if whole else self.solver.certify_touched()
 
     def destination(self, table: TaskTable, row: Int64) -> Int64:
         """int64[n]: where the flow of these tasks of the graph goes first: a machine row, to_aggregator(a), or UNSCHEDULED."""
@@ -153,6 +155,11 @@ class FlowGraph:
     def work(self) -> Stats:
         """What the last solve did."""
         return self.solver.stats
+
+    @property
+    def size(self) -> int:
+        """Nodes and arcs."""
+        return self.solver.num_nodes + self.solver.num_arcs
 
     @property
     def tasks(self) -> int:
@@ -203,7 +210,6 @@ class FlowGraph:
         self._abandoned = []
         self._tasks -= len(node)
         self.solver.remove_nodes(node)
-        self.changes += len(node)
 
     def _add_continuation(self, table: TaskTable, row: Int64, now_us: int) -> None:
         machine = table.machine[row]
@@ -218,7 +224,7 @@ class FlowGraph:
         self._progress = quantum
         row = np.flatnonzero(table.form == Form.RUNNING)
         self.solver.set_cost(table.continuation[row], self._stay_cost(table, row, now_us))
-        self.changes += len(row)
+        self.altered += len(row)
 
     def _stay_cost(self, table: TaskTable, row: Int64, now_us: int) -> Int64:
         price = self._policy.progress_price
@@ -260,7 +266,6 @@ class FlowGraph:
             return
         self.solver.remove_nodes(jobs.node[empty])
         jobs.node[empty] = NO_NODE
-        self.changes += len(empty)
         gone = set(empty.tolist())
         jobs.index = {job: place for job, place in jobs.index.items() if place not in gone}
         jobs.free += empty[::-1].tolist()
@@ -270,6 +275,7 @@ class FlowGraph:
         place = np.flatnonzero(jobs.node != NO_NODE)
         cost = self._policy.wait_price.cost * (self._quantum - jobs.epoch[place])
         self.solver.set_cost(jobs.arc[place], cost)
+        self.altered += len(place)
 
     # --- machines and aggregators ------------------------------------------------------------------------------------------
 
@@ -286,7 +292,7 @@ class FlowGraph:
         differs = capacity != self.inner.capacity[entry]
         self.inner.capacity[entry] = capacity
         self.solver.set_capacity(self.inner.arc[entry[differs]], capacity[differs])
-        self.changes += len(machine) + int(np.count_nonzero(differs))
+        self.altered += len(machine) + len(entry)
 
     def _capacity_into_machines(self, entry: Int64, load: MachineLoad) -> Int64:
         capacity = self._policy.machine_arc_capacity(self.inner.level[entry], self.inner.head[entry], load)
@@ -347,12 +353,12 @@ class FlowGraph:
     # --- the solver's ids, and what a policy may not ask ---------------------------------------------------------------------
 
     def _add_nodes(self, n: int, supply: int = 0) -> Int64:
-        self.changes += n
+        self.added += n
         return self.solver.add_nodes(np.full(n, supply, np.int64))
 
     def _add_arcs(self, tail: Int64, head: Int64, capacity: Int64, cost: Int64) -> Int64:
         arc = self.solver.add_arcs(tail, head, capacity, cost)
-        self.changes += len(arc)
+        self.added += len(arc)
         short = (int(arc.max()) + 1 if len(arc) else 0) - len(self._row_of_arc)
         if short > 0:
             more = max(short, len(self._row_of_arc))

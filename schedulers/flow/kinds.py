@@ -12,9 +12,8 @@ from schedulers.flow.scheduler import FlowOptions, FlowScheduler
 from schedulers.interface import SchedulerEnvironment
 from schedulers.registry import SchedulerSpec
 
-# About what an operation takes in a steady round without preemption (150 to 180 ns at 12,477 machines with room, 45 to 130 ns when oversubscribed).
-# One rate is a simplification: rounds that mostly scan arcs take 4 to 50 ns per operation, rounds that mostly rebuild the graph up to 530.
-DECISION = Counted(ns_per_operation=150)
+# The scheduler counts its work weighted, in units of 100 ns on the machine of the calibration (work.py): 200 stands for a machine half as fast.
+DECISION = Counted(ns_per_operation=100)
 
 
 class QuincyOptions(FlowOptions):

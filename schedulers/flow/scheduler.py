@@ -12,11 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
+from flowsolver import Certificate
 from schedulers.flow.extraction import in_whole_gangs, place_singly, that_fit
 from schedulers.flow.graph import FlowGraph
 from schedulers.flow.policies.policy import MachineLoad, Policy
 from schedulers.flow.task_table import NO_ROW, Form, TaskState, TaskTable
 from schedulers.flow.units import TypicalRequest, fits_somewhere, units_in
+from schedulers.flow.work import RoundWork, orders_beyond_cache
 from schedulers.interface import ChangeKind, PendingReason, Plan, PlanContext, SchedulerEnvironment, TaskChanges
 from shared_state.random import Stream
 from shared_state.tasks import Int64, TaskBatch
@@ -44,7 +46,9 @@ class FlowOptions(BaseModel):
 class FlowScheduler:
     """A schedulers.interface.Scheduler that retains pending tasks. Adopted tasks that it never was offered stay where they are: nobody
     says what they ask for, and the view shows what they take. A gang is claimed when all its waiting tasks have a place; until then their places are not given
-    to others."""
+    to others. `work` counts what the last plan did."""
+
+    work: RoundWork
 
     def __init__(self, policy: Policy, options: FlowOptions, environment: SchedulerEnvironment) -> None:
         self._policy = policy
@@ -58,6 +62,7 @@ class FlowScheduler:
         self._total = np.zeros(environment.cell.machines, np.int64)  # units an empty machine holds
         self._limit = environment.cell.limit
         self._partitions = len(environment.partition_offsets) - 1
+        self._size = self.graph.size  # after the last round
         self._rounds = 0
 
     # --- what became of tasks ----------------------------------------------------------------------------------------------
@@ -91,24 +96,22 @@ class FlowScheduler:
         self.graph.update(self.table, self._load(view), context.now_us, context.stream)
         graph_ns = perf_counter_ns()
         self.graph.solve(self.table)
-        self._certify()
+        certificate = self._certify()
         solve_ns = perf_counter_ns()
         row, machine, evict, figures = self._extract(view, context)
         claims = self.table.batch(row)
         pending, reason = self._pending(tasks, too_large, view.free, claims.request, machine)
         extract_ns = perf_counter_ns()
-        work = self.graph.work
+        self.work = self._count(certificate, figures)
         figures |= {
             "tasks": self.graph.tasks,
             "graph_us": (graph_ns - begin_ns) // 1000,
             "solve_us": (solve_ns - graph_ns) // 1000,
             "extract_us": (extract_ns - solve_ns) // 1000,
-            "arcs_scanned": work.scanned,
+            "arcs_scanned": self.work.scanned,
             "nodes": self.graph.solver.num_nodes,
             "arcs": self.graph.solver.num_arcs,
         }
-        # The statistics pass looks at every machine; the rest follows what changed.
-        operations = self._cell.machines + self.graph.changes + work.scanned + work.settled + work.repaired + len(row)
         return Plan(
             task=claims.task,
             machine=machine.astype(np.int32),
@@ -117,7 +120,7 @@ class FlowScheduler:
             evict=evict,
             pending=pending,
             pending_reason=reason,
-            operations=operations,
+            operations=self.work.operations,
             partitions_scanned=self._partitions,
             stats=figures,
         )
@@ -141,11 +144,39 @@ class FlowScheduler:
             room = free + np.where(view.up, np.bincount(own, minlength=len(free)), 0)
         return MachineLoad(self._total, np.maximum(self._total - free, 0), room)
 
-    def _certify(self) -> None:
+    def _certify(self) -> Certificate:
+        """Prove the round's flow optimal."""
         self._rounds += 1
-        whole = self._rounds % self._options.certify_every == 0
-        if not self.graph.certified(whole):
+        certificate = self.graph.certificate(whole=self._rounds % self._options.certify_every == 0)
+        if not certificate.ok:
             raise RuntimeError(f"round {self._rounds}: the solver's flow fails its optimality certificate")
+        return certificate
+
+    def _count(self, certificate: Certificate, figures: dict[str, int]) -> RoundWork:
+        graph, solve, machines = self.graph, self.graph.work, self._cell.machines
+        size = graph.size
+        removed = self._size + graph.added - size
+        self._size = size
+        certified = certificate.arcs_checked
+        touched = graph.added + removed + graph.altered + solve.settled + solve.repaired + certified
+        return RoundWork(
+            rounds=1,
+            joining=int(graph.joined > 0),
+            placing=int(figures["placed"] > 0),
+            machines=machines * len(self._cell.dimensions),
+            table_rows=len(self.table.task),
+            waiting=figures["waiting"],
+            added=graph.added,
+            removed=removed,
+            altered=graph.altered,
+            scanned=solve.scanned,
+            settled=solve.settled,
+            augmented=solve.augmentations,
+            repaired=solve.repaired,
+            certified=certified,
+            far=touched * orders_beyond_cache(size),
+            tried=figures["tried"] * machines,
+        )
 
     def _extract(self, view: ClusterView, context: PlanContext) -> tuple[Int64, Int64, Int64, dict[str, int]]:
         """The claims (row, machine: int64[k]), allocations to evict, and figures for the report. Moves the tasks' states on."""
@@ -173,9 +204,9 @@ class FlowScheduler:
         fits = that_fit(table.batch(row), machine, free)
         misfits = len(row) - int(np.count_nonzero(fits))
         row, machine = row[fits], machine[fits]
-        repaired = 0
+        tried = repaired = 0
         if not self._typical.exact:
-            row, machine, repaired = self._repair(waiting, row, machine, free, context)
+            row, machine, tried, repaired = self._repair(waiting, row, machine, free, context)
         whole = in_whole_gangs(table.gang[row], table.gang[waiting])
         held_back = len(row) - int(np.count_nonzero(whole))
         row, machine = row[whole], machine[whole]
@@ -185,10 +216,12 @@ class FlowScheduler:
         table.state[evicted] = TaskState.EVICTING
         table.state[row] = TaskState.IN_FLIGHT
         figures = {
+            "waiting": len(waiting),
             "placed": len(row),
             "migrated": len(migrated),
             "preempted": len(preempted),
             "misfits": misfits,
+            "tried": tried,
             "repaired": repaired,
             "held_back": held_back,
         }
@@ -196,8 +229,8 @@ class FlowScheduler:
 
     def _repair(
         self, waiting: Int64, row: Int64, machine: Int64, free: Int64, context: PlanContext
-    ) -> tuple[Int64, Int64, int]:
-        """The claims, and added to them waiting tasks that could be placed singly; how many. A random few when there are many."""
+    ) -> tuple[Int64, Int64, int, int]:
+        """The claims, and added to them waiting tasks that could be placed singly; how many were tried, and placed. A random few when there are many."""
         left = free.copy()
         np.subtract.at(left, machine, self.table.request[row])
         over = np.setdiff1d(waiting, row, assume_unique=True)
@@ -209,7 +242,7 @@ class FlowScheduler:
         chosen = place_singly(tasks, wait_cost, left, self._catalog, self._cell.rack, context.stream)
         found = chosen >= 0
         row, machine = np.concatenate([row, over[found]]), np.concatenate([machine, chosen[found]])
-        return row, machine, int(np.count_nonzero(found))
+        return row, machine, len(over), int(np.count_nonzero(found))
 
     def _needed(self, victim: Int64, free: Int64, row: Int64, machine: Int64) -> Int64:
         """Of the running tasks the flow would rather have waiting, those whose place a claim needs."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
 from itertools import pairwise
 
 import numpy as np
@@ -13,6 +14,7 @@ from schedulers.conformance import check_conformance
 from schedulers.flow.kinds import LoadSpreadingOptions, QuincyOptions, build_load_spreading, build_quincy
 from schedulers.flow.scheduler import FlowScheduler
 from schedulers.flow.task_table import TaskState
+from schedulers.flow.work import PS_PER_OPERATION, WEIGHTS_PS, RoundWork
 from schedulers.interface import ChangeKind, PendingReason, Plan, SchedulerEnvironment
 from shared_state.partition import Partitioning
 from shared_state.tasks import CellSpec, PreferenceCatalog
@@ -334,7 +336,7 @@ def test_a_task_that_came_and_went_costs_nothing() -> None:
     plan = world.plan()
     world.tell(ChangeKind.REJECTED, plan.task, plan.machine, np.array([-1]))
     world.plan()
-    assert world.scheduler.graph.changes == 0  # still the same node, waiting
+    assert (world.scheduler.work.added, world.scheduler.work.removed) == (0, 0)  # still the same node, waiting
 
 
 @pytest.mark.parametrize("field", [{"wait_cost": -1}, {"wait_quantum_us": 0}, {"certify_every": 0}, {"colour": "blue"}])
@@ -355,6 +357,35 @@ def test_waiting_price_steps_are_the_only_cost_changes_of_a_quiet_round() -> Non
         costs.append(world.scheduler.graph.solver.cost)
         world.now_us += 1_000_000
     assert [b - a for a, b in pairwise(costs)] == [4 * 3] * 3
+
+
+def test_counted_work_follows_what_a_round_does() -> None:
+    spec = slot_cell(machines=40, slots=2, rack_size=8)
+    world = FlowWorld(spec, quincy(spec, catalog_of([LOCAL])))
+    world.offer(tasks_of(np.arange(60), preference=1))
+    first = world.plan()
+    work = world.scheduler.work
+    solver = world.scheduler.graph.solver
+    assert (work.joining, work.placing, work.waiting, work.machines) == (1, 1, 60, 40)
+    assert 1 + 40 + 40 + work.added == solver.num_nodes + solver.num_arcs and work.removed == 0
+    assert work.certified > 0 and work.scanned > 0 and work.augmented == 60
+    world.commit(first)
+    world.sync()
+    quiet = world.plan()  # the tasks leave the graph, with their arcs
+    work = world.scheduler.work
+    assert (work.joining, work.placing, work.waiting, work.added) == (0, 0, 0, 0)
+    assert work.removed >= 60 * 3
+    world.plan()
+    work = world.scheduler.work
+    assert (work.added, work.removed, work.altered, work.scanned) == (0, 0, 0, 0)
+    assert first.operations > quiet.operations > work.operations > 0
+
+
+@pytest.mark.parametrize("count", [field.name for field in fields(RoundWork)])
+def test_every_count_has_a_weight(count: str) -> None:
+    idle = RoundWork(*[0] * len(fields(RoundWork)))
+    assert idle.operations == 0
+    assert replace(idle, **{count: 10**9}).operations == 10**9 * getattr(WEIGHTS_PS, count) // PS_PER_OPERATION > 0
 
 
 @pytest.mark.parametrize("preemption", [False, True])

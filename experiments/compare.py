@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import io
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,6 +15,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from experiments.command_line import run_command
 from experiments.quantities import HEADLINE, QUANTITIES, Quantity
 from experiments.report.page import verdict_page
 from experiments.report.terminal import arms_table
@@ -24,7 +24,6 @@ from experiments.summary import BASELINE, FORMAT, paired, read_summary
 from shared_state.errors import AgoraError
 
 _SAME = ("name", "machines", "dimensions", "capacity", "preferred_permille", "end_us", "phases")
-_BAD_INPUT = 2
 
 Figures = dict[str, Any]
 
@@ -37,19 +36,15 @@ def main(
     out: Annotated[Path | None, typer.Option(help="Also write the table: .html, .csv or .md.")] = None,
 ) -> None:
     """Put the arms of several runs in one table, paired by seed."""
-    try:
-        quantities = _quantities(metric or [])
-        write = _writer(out)
-        combined = combine(runs)
-        rows = verdict(combined, quantities)
-        if not rows:
-            raise AgoraError(f"--metric: no run has {', '.join(quantity.key for quantity in quantities)}")
-        _show(combined, rows if metric else [row for row in rows if row.quantity.short])
-        if out is not None:
-            _create(out, write(combined, rows))
-    except AgoraError as error:
-        print(error, file=sys.stderr)
-        raise typer.Exit(_BAD_INPUT) from None
+    quantities = _quantities(metric or [])
+    write = _writer(out)
+    combined = combine(runs)
+    rows = verdict(combined, quantities)
+    if not rows:
+        raise AgoraError(f"--metric: no run has {', '.join(quantity.key for quantity in quantities)}")
+    _show(combined, rows if metric else [row for row in rows if row.quantity.short])
+    if out is not None:
+        _create(out, write(combined, rows))
 
 
 def combine(directories: Sequence[Path]) -> Figures:
@@ -128,7 +123,8 @@ def _basis(summary: Mapping[str, Any]) -> str:
     """What the figures rest on, in a sentence."""
     seeds = summary["paired"]["seeds"]
     if not seeds:
-        return "The runs share no seeds: each figure is its run's own, and differences may be chance."
+        cut = " Arms that were cut short win nothing." if any(arm["partial"] for arm in summary["arms"]) else ""
+        return f"The runs share no seeds: each figure is its run's own, and differences may be chance.{cut}"
     baseline = next(arm["name"] for arm in summary["arms"] if arm["slug"] == summary["paired"]["baseline"])
     return (
         f"Means over the {len(seeds)} seeds that all arms ran, ± half the 95 % interval; differences to {baseline}, taken seed by "
@@ -190,5 +186,8 @@ def _show(summary: Figures, rows: Sequence[Row]) -> None:
     console.print(_basis(summary), highlight=False)
 
 
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+app.command()(main)
+
 if __name__ == "__main__":
-    typer.run(main)
+    run_command(app)

@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.console import Console
 
 from experiments.config import RunConfig, decision_clock
+from experiments.interruption import ctrl_c_deferred
 from experiments.report import write_report
 from experiments.report.terminal import comparison_table
 from experiments.running import ArmRun
@@ -37,11 +38,11 @@ def finish_run(
     )
     arms = [_arm_result(run, seeds, config.runtime == "ray") for run in runs]
     summary = build_summary(facts, workload, arms)
-    write_run(directory, summary, arms)
-    write_report(directory)
-    output = Console()
-    output.print(comparison_table(summary))
-    console.print(f"report: {directory / 'report.html'}")
+    with ctrl_c_deferred() as interruption:
+        write_run(directory, summary, arms)
+    Console().print(comparison_table(summary))
+    interruption.check()
+    console.print(f"report: {write_report(directory)}", highlight=False, soft_wrap=True)
 
 
 def _arm_result(run: ArmRun, seeds: Mapping[int, Mapping[str, Figures]], live: bool) -> ArmResult:

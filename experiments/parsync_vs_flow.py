@@ -6,40 +6,32 @@ python -m experiments.parsync_vs_flow [--config FILE.toml] [--mix "latency_first
 from __future__ import annotations
 
 import contextlib
-import sys
+import shutil
 import time
+from collections.abc import Mapping
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from pydantic import ValidationError
 from rich.console import Console
 from rich.live import Live
 
-from experiments.config import RunConfig, load_config, validated
+from experiments.command_line import BAD_INPUT, INTERRUPTED, run_command
+from experiments.config import ArmConfig, RunConfig, first_error, load_config, validated
 from experiments.finishing import finish_run
 from experiments.live_table import live_table
-from experiments.presets import default_arms, demo_scale, mix_arm, paper_scale
-from experiments.running import (
-    ArmRun,
-    ArmRunner,
-    check_memory,
-    make_run_directory,
-    make_workload,
-    run_arm_virtual,
-    run_seeds,
-)
-from experiments.summary import slugs
-from experiments.toml_text import toml_text
-from experiments.workloads.google2011 import Google2011Options, trace_directory
+from experiments.preconditions import check_arms, check_memory, check_new, make_run_directory
+from experiments.presets import Scale, default_arms, demo_scale, mix_arm, paper_scale
+from experiments.running import ArmRun, ArmRunner, make_workload, run_arm_virtual, run_seeds
+from experiments.summary import SUMMARY, slugs
+from experiments.workloads.google2011 import trace_directory
 from parsync.core.metrics_live import Snapshot
 from parsync.core.metrics_summary import Figures
 from parsync.core.workload import Workload
 from shared_state.errors import AgoraError
-
-BAD_INPUT = 2
-INTERRUPTED = 130
 
 
 class ScaleName(StrEnum):
@@ -62,11 +54,9 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 def resolve(
     config: Path | None,
     mix: str | None,
-    scale: ScaleName,
+    scale: ScaleName | None,
     trace: str | None,
-    speedup: int,
-    resources: str,
-    overcommit: float | None,
+    trace_options: Mapping[str, object],
     duration: float | None,
     seed: int | None,
     seeds: int | None,
@@ -74,13 +64,18 @@ def resolve(
     runtime: RuntimeName | None = None,
     address: str | None = None,
 ) -> RunConfig:
-    """The configuration that flags (over a file, if given) describe. Raises AgoraError naming the flag or field."""
+    """The configuration that flags (over a file, if given) describe. Raises AgoraError naming the flag or field.
+
+    trace_options: speedup, resources and overcommit, None where not given.
+    """
+    preset = paper_scale() if scale is ScaleName.PAPER else demo_scale(quick)
     if config is not None:
+        if mix is None:
+            _refuse("has no use with --config, which tells everything", scale=scale, quick=quick or None)
         tree = load_config(config).model_dump(mode="json")
     else:
-        preset = paper_scale() if scale is ScaleName.PAPER else demo_scale(quick)
         tree = {
-            "seeds": (2 if quick else 10) if scale is ScaleName.DEMO else 1,
+            "seeds": 1 if scale is ScaleName.PAPER else 2 if quick else 10,
             "drain_s": preset.drain_s,
             "settle_s": preset.settle_s,
             "synthetic": preset.synthetic.model_dump(mode="json"),
@@ -88,20 +83,17 @@ def resolve(
             "runtime": RuntimeName.RAY.value,
         }
     if mix is not None:
-        preset = paper_scale() if scale is ScaleName.PAPER else demo_scale(quick)
-        tree["arms"] = [mix_arm(mix, preset).model_dump(mode="json")]
+        tree["arms"] = [_mix(mix, preset)]
     if trace is not None:
-        options = Google2011Options(
-            directory=trace_directory(trace),
-            speedup=speedup,
-            resources=resources,
-            overcommit=overcommit,
-            duration_s=duration,
-        )
-        tree["google2011"] = options.model_dump(mode="json")
+        tree["google2011"] = {"directory": str(trace_directory(trace))}
         tree["synthetic"] = None
-    elif duration is not None:
-        _scale_phases(tree, duration)
+    if tree.get("google2011") is not None:
+        given = {**trace_options, "duration_s": duration}
+        tree["google2011"].update({name: value for name, value in given.items() if value is not None})
+    else:
+        _refuse("is for traces, and there is no --trace", **trace_options)
+        if duration is not None:
+            _scale_phases(tree, duration)
     if runtime is not None:
         tree["runtime"] = runtime.value
     if address is not None:
@@ -113,10 +105,22 @@ def resolve(
     return validated(tree, "command line" if config is None else str(config))
 
 
+def _mix(text: str, preset: Scale) -> dict[str, Any]:
+    try:
+        return mix_arm(text, preset).model_dump(mode="json")
+    except ValidationError as error:
+        raise AgoraError(f"--mix {text}: {first_error(error)}") from error
+
+
+def _refuse(why: str, **options: object) -> None:
+    """Raises AgoraError naming the first option that was given although it would change nothing."""
+    for name, value in options.items():
+        if value is not None:
+            raise AgoraError(f"--{name}: {why}")
+
+
 def _scale_phases(tree: dict[str, Any], duration_s: float) -> None:
     synthetic = tree["synthetic"]
-    if synthetic is None:
-        raise AgoraError("--duration: a trace's duration is set in [google2011] duration_s")
     phase_s = duration_s / len(synthetic["load_percent"])
     tree["settle_s"] = min(tree["settle_s"], phase_s / 3)
     synthetic["phase_s"] = phase_s
@@ -126,12 +130,14 @@ def _scale_phases(tree: dict[str, Any], duration_s: float) -> None:
 def main(
     config: Annotated[Path | None, typer.Option(help="TOML file; a run writes its own as config.toml")] = None,
     mix: Annotated[str | None, typer.Option(help='one arm: "latency_first=8,quality_first=4,firmament=1"')] = None,
-    scale: Annotated[ScaleName, typer.Option(help="the demo's cell, or ParSync's 200,000 slots")] = ScaleName.DEMO,
+    scale: Annotated[
+        ScaleName | None, typer.Option(help="the demo's cell (default), or ParSync's 200,000 slots")
+    ] = None,
     trace: Annotated[str | None, typer.Option(help="real input, e.g. google2011:DIR")] = None,
-    speedup: Annotated[int, typer.Option(min=1, help="divides a trace's times")] = 50,
+    speedup: Annotated[int | None, typer.Option(min=1, help="divides a trace's times (default 50)")] = None,
     resources: Annotated[
-        str, typer.Option(help="of a trace: slots=N, or requests (CPU and memory vectors)")
-    ] = "slots=13",
+        str | None, typer.Option(help="of a trace: slots=N (default slots=13), or requests (CPU and memory vectors)")
+    ] = None,
     overcommit: Annotated[float | None, typer.Option(help="factor on capacity under --resources requests")] = None,
     duration: Annotated[float | None, typer.Option(min=0.001, help="seconds of load in all")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="root of all random streams")] = None,
@@ -147,24 +153,23 @@ def main(
 ) -> None:
     """Compare ParSync's synchronisation and flow scheduling on one shared cell; writes a run directory with report.html."""
     console = Console(stderr=True)
-    try:
-        resolved = resolve(
-            config, mix, scale, trace, speedup, resources, overcommit, duration, seed, seeds, quick, runtime, address
-        )
-        # Everything that can be refused is tried before the run directory is made.
-        workload = make_workload(resolved, resolved.seed)
-        check_memory(resolved, workload.cell.machines, len(workload.tasks))
-        runner = _runner(resolved, hold)
-        directory = make_run_directory(out or Path("runs") / time.strftime("%Y%m%d-%H%M%S"))
-        (directory / "config.toml").write_text(toml_text(resolved.model_dump(mode="json")), encoding="utf-8")
-        complete = run(resolved, workload, directory, console, runner)
-        if hold and resolved.runtime == RuntimeName.RAY:
-            _hold(console)
-    except AgoraError as error:
-        print(f"error: {error}", file=sys.stderr)
-        raise typer.Exit(BAD_INPUT) from None
-    if not complete:
-        raise typer.Exit(INTERRUPTED)
+    trace_options = {"speedup": speedup, "resources": resources, "overcommit": overcommit}
+    resolved = resolve(config, mix, scale, trace, trace_options, duration, seed, seeds, quick, runtime, address)
+    if resolved.runtime == RuntimeName.VIRTUAL:
+        _refuse("has no use in virtual time", hold=hold or None, address=address)
+    # Everything that can be refused is tried before the run directory is made.
+    directory = out or Path("runs") / time.strftime("%Y%m%d-%H%M%S")
+    check_new(directory)
+    check_memory(resolved, None)
+    workload = make_workload(resolved, resolved.seed)
+    check_memory(resolved, workload)
+    check_arms(resolved, workload)
+    runner = _runner(resolved, hold)
+    make_run_directory(directory, resolved)
+    status = run(resolved, workload, directory, console, runner)
+    if hold and status != INTERRUPTED:
+        _hold(console)
+    raise typer.Exit(status)
 
 
 def _runner(config: RunConfig, hold: bool) -> ArmRunner:
@@ -185,54 +190,105 @@ def _hold(console: Console) -> None:
         console.input("Ray stays up for inspection; press Enter to end ")
 
 
-def run(config: RunConfig, workload: Workload, directory: Path, console: Console, run_arm: ArmRunner) -> bool:
-    """Every arm in full, then all of them over the paired seeds, then the report. False if it was stopped before the end."""
+def run(config: RunConfig, workload: Workload, directory: Path, console: Console, run_arm: ArmRunner) -> int:
+    """Every arm in full, then all of them over the paired seeds, then the report. Returns the exit status.
+
+    A run that ends early writes what it has, marked partial; if it has nothing, its directory goes. Raises AgoraError in that case, and if
+    the results cannot be written.
+    """
     results: list[ArmRun] = []
-    folders = [directory / "arms" / slug for slug in slugs([arm.name for arm in config.arms])]
-    for number, (arm, folder) in enumerate(zip(config.arms, folders, strict=True), start=1):
-        folder.mkdir()
-        title = f"{number}/{len(config.arms)} {arm.name}"
-        names = [f"{group.name}-{place}" for group in arm.groups for place in range(group.count)]
-        with Live(console=console, refresh_per_second=4, transient=True) as live:
-            begun_s = time.monotonic()
-
-            def show(
-                snapshot: Snapshot, title: str = title, names: list[str] = names, begun_s: float = begun_s
-            ) -> None:
-                elapsed_s = time.monotonic() - begun_s
-                left_s = elapsed_s * (workload.end_us - snapshot.at_us) / max(1, snapshot.at_us)
-                live.update(live_table(title, names, snapshot, workload.end_us, left_s))
-
-            result = run_arm(config, arm, workload, config.seed, folder, show)
-        results.append(result)
-        console.print(f"{title}: {result.stopped or 'done'} in {result.wall_s:.1f} s")
-        if result.stopped:
-            break
-    stopped = results[-1].stopped
-    seeds = {} if stopped or config.seeds < 2 else _paired_seeds(config, console)
-    complete = not stopped and seeds is not None
-    reason = "" if complete else stopped or "interrupted during the paired seeds"
-    finish_run(config, workload, results, seeds or {}, directory, reason, console)
-    return complete
-
-
-def _paired_seeds(config: RunConfig, console: Console) -> dict[int, dict[str, Figures]] | None:
-    """Figures by seed and arm; None if stopped."""
-    figures: dict[int, dict[str, Figures]] = {}
-    total = config.seeds * len(config.arms)
-    done = 0
-    begun_s = time.monotonic()
+    seeds: dict[int, dict[str, Figures]] = {}
+    reason, status = "", 0
     try:
-        with console.status("paired seeds") as status:
-            for seed, name, result in run_seeds(config):
-                figures.setdefault(seed, {})[name] = result
-                done += 1
-                left_s = (time.monotonic() - begun_s) * (total - done) / done
-                status.update(f"paired seeds in virtual time: {done} of {total} runs, about {left_s:.0f} s left")
+        for arm, slug in zip(config.arms, slugs([arm.name for arm in config.arms]), strict=True):
+            reason = f"interrupted as '{arm.name}' was to begin"
+            result = _run_arm(config, arm, workload, directory / "arms" / slug, len(results) + 1, console, run_arm)
+            results.append(result)
+            reason = f"'{arm.name}': {result.stopped}" if result.stopped else ""
+            if reason:
+                status = INTERRUPTED if result.interrupted else BAD_INPUT
+                break
+        if not reason and config.seeds > 1:
+            reason = "interrupted during the paired seeds"
+            _paired_seeds(config, console, seeds)
+            reason = ""
     except KeyboardInterrupt:
-        return None
-    return figures
+        status = INTERRUPTED
+    except (AgoraError, MemoryError) as error:
+        reason, status = str(error) or "not enough memory", BAD_INPUT
+    if not results:
+        shutil.rmtree(directory, ignore_errors=True)
+        raise KeyboardInterrupt if status == INTERRUPTED else AgoraError(reason)
+    missing = len(config.arms) - len(results)
+    if reason and missing:
+        reason += f"; {missing} of {len(config.arms)} arms did not run"
+    try:
+        _finish(config, workload, results, seeds, directory, reason, console)
+    except AgoraError as error:
+        raise AgoraError(reason or str(error)) from error
+    return status
+
+
+def _run_arm(
+    config: RunConfig,
+    arm: ArmConfig,
+    workload: Workload,
+    folder: Path,
+    number: int,
+    console: Console,
+    run_arm: ArmRunner,
+) -> ArmRun:
+    """One arm with its live table."""
+    try:
+        folder.mkdir()
+    except OSError as error:
+        raise AgoraError(f"{folder}: {error.strerror}") from error
+    title = f"{number}/{len(config.arms)} {arm.name}"
+    names = [f"{group.name}-{place}" for group in arm.groups for place in range(group.count)]
+    with Live(console=console, refresh_per_second=4, transient=True) as live:
+        begun_s = time.monotonic()
+
+        def show(snapshot: Snapshot) -> None:
+            elapsed_s = time.monotonic() - begun_s
+            left_s = elapsed_s * (workload.end_us - snapshot.at_us) / max(1, snapshot.at_us)
+            live.update(live_table(title, names, snapshot, workload.end_us, left_s))
+
+        result = run_arm(config, arm, workload, config.seed, folder, show)
+    console.print(f"{title}: {result.stopped or 'done'} in {result.wall_s:.1f} s", highlight=False)
+    return result
+
+
+def _finish(
+    config: RunConfig,
+    workload: Workload,
+    results: list[ArmRun],
+    seeds: dict[int, dict[str, Figures]],
+    directory: Path,
+    reason: str,
+    console: Console,
+) -> None:
+    if reason:
+        console.print("Writing what there is, marked partial; Ctrl-C stops at once.")
+    try:
+        finish_run(config, workload, results, seeds, directory, reason, console)
+    except KeyboardInterrupt:
+        if (directory / SUMMARY).exists():
+            console.print(
+                f"The results are in {directory}; `python -m experiments.report {directory}` makes the report."
+            )
+        raise
+
+
+def _paired_seeds(config: RunConfig, console: Console, figures: dict[int, dict[str, Figures]]) -> None:
+    """Adds figures by seed and arm as they come."""
+    total = config.seeds * len(config.arms)
+    begun_s = time.monotonic()
+    with console.status("paired seeds") as status, contextlib.closing(run_seeds(config)) as runs:
+        for done, (seed, name, result) in enumerate(runs, start=1):
+            figures.setdefault(seed, {})[name] = result
+            left_s = (time.monotonic() - begun_s) * (total - done) / done
+            status.update(f"paired seeds in virtual time: {done} of {total} runs, about {left_s:.0f} s left")
 
 
 if __name__ == "__main__":
-    app()
+    run_command(app)

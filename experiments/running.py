@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
-import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from experiments.config import ArmConfig, RunConfig
+from experiments.interruption import ctrl_c_deferred, ctrl_c_not_inherited
 from experiments.workloads import google2011, synthetic
 from experiments.workloads.inspection import validate
 from parsync.core.events import Record
@@ -24,13 +26,14 @@ from parsync.runtime.virtual.run import VirtualOutcome, run_virtual
 from shared_state.errors import AgoraError
 
 SNAPSHOT_EVERY_S = 0.5
-BYTES_PER_TASK = 220  # of workload and metrics, measured at paper scale
-BYTES_PER_VIEW_ROW = 90  # of one agent's view of one machine with one dimension
 
 
 @dataclass(frozen=True, slots=True)
 class ArmRun:
-    """An arm after its run. digest: of its event log. notes: what its times include. stopped: why it did not get to its end, "" if it did."""
+    """An arm after its run. digest: of its event log. notes: what its times include. stopped: why it did not get to its end, "" if it did.
+
+    interrupted: it was stopped by Ctrl-C.
+    """
 
     arm: ArmConfig
     metrics: RunMetrics
@@ -38,6 +41,7 @@ class ArmRun:
     notes: Mapping[str, Any]
     stopped: str
     wall_s: float
+    interrupted: bool = False
 
 
 def make_workload(config: RunConfig, seed: int) -> Workload:
@@ -95,7 +99,7 @@ def run_arm_virtual(
     directory: Path | None,
     on_snapshot: Callable[[Snapshot], None],
 ) -> ArmRun:
-    """One arm in virtual time; directory None keeps the figures only. Ctrl-C yields a partial result."""
+    """One arm in virtual time; directory None keeps the figures only. Ctrl-C and a full disk yield a partial result."""
     metrics = make_metrics(config, arm, workload)
     sink = None if directory is None else RecordSink(directory)
 
@@ -111,29 +115,36 @@ def run_arm_virtual(
         if time.monotonic() - shown_s >= SNAPSHOT_EVERY_S:
             shown_s = time.monotonic()
             on_snapshot(metrics.snapshot(now_us))
+        interruption.check()
 
     begun_s = time.monotonic()
     outcome: VirtualOutcome | None = None
+    stopped, interrupted = "", False
     spec = arm.spec(seed, config.heartbeat_us, round(config.sample_s * 1e6), live=False)
+    drain_us = round(config.drain_s * 1e6)
     try:
-        drain_us = round(config.drain_s * 1e6)
-        outcome = run_virtual(spec, workload, drain_us, take, progress, config.virtual.message_us)
-    except KeyboardInterrupt:
-        pass
-    finally:
-        if sink is not None:
-            if outcome is None:
-                sink.abandon()
-            else:
+        with ctrl_c_deferred() as interruption:
+            outcome = run_virtual(spec, workload, drain_us, take, progress, config.virtual.message_us)
+            if sink is not None and directory is not None:
                 sink.close()
-    if directory is not None and outcome is not None:
-        merge_parts(directory)
+                merge_parts(directory)
+            interruption.check()
+    except KeyboardInterrupt:
+        stopped, interrupted = "interrupted", True
+    except AgoraError as error:  # the records cannot be written: the figures so far are kept
+        stopped = str(error)
+    if sink is not None:
+        with contextlib.suppress(AgoraError):
+            sink.abandon()
     metrics.flush()
     wall_s = time.monotonic() - begun_s
-    if outcome is None:
-        return ArmRun(arm, metrics, "", {"wall_s": round(wall_s, 3)}, "interrupted", wall_s)
-    notes = {"ended_us": outcome.ended_us, "drained": outcome.drained, "waiting": outcome.waiting}
-    return ArmRun(arm, metrics, outcome.digest, {**notes, "wall_s": round(wall_s, 3)}, "", wall_s)
+    notes = (
+        {}
+        if outcome is None
+        else {"ended_us": outcome.ended_us, "drained": outcome.drained, "waiting": outcome.waiting}
+    )
+    digest = "" if outcome is None else outcome.digest
+    return ArmRun(arm, metrics, digest, {**notes, "wall_s": round(wall_s, 3)}, stopped, wall_s, interrupted)
 
 
 def seed_figures(config: RunConfig, arm: ArmConfig, seed: int) -> Figures:
@@ -144,53 +155,25 @@ def seed_figures(config: RunConfig, arm: ArmConfig, seed: int) -> Figures:
     return {"digest": result.digest, **summarise(result.metrics)}
 
 
-def run_seeds(config: RunConfig, processes: int | None = None) -> Iterator[tuple[int, str, Figures]]:
-    """(seed, arm name, figures) of every arm on seeds seed, seed + 1, ..., as they are done."""
+def run_seeds(config: RunConfig, processes: int | None = None) -> Generator[tuple[int, str, Figures], None, None]:
+    """(seed, arm name, figures) of every arm on seeds seed, seed + 1, ..., as they are done.
+
+    Ctrl-C is the caller's business: the processes do not hear it, and end when the iteration does. Raises AgoraError if one is lost.
+    """
     tasks = [(config.seed + k, arm) for k in range(config.seeds) for arm in config.arms]
     workers = min(processes or os.cpu_count() or 1, len(tasks))
+    others = set(multiprocessing.active_children())
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, mp_context=context)
+    pool = ProcessPoolExecutor(workers, context)
     try:
-        running = {pool.submit(seed_figures, config, arm, seed): (seed, arm.name) for seed, arm in tasks}
+        with ctrl_c_not_inherited():
+            running = {pool.submit(seed_figures, config, arm, seed): (seed, arm.name) for seed, arm in tasks}
         for done in as_completed(running):
             seed, name = running[done]
             yield seed, name, done.result()
+    except BrokenProcessPool as error:
+        raise AgoraError("paired seeds: one of their processes was killed (out of memory?)") from error
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
-
-
-def check_memory(config: RunConfig, machines: int, tasks: int) -> None:
-    """Raises AgoraError if this machine has clearly too little memory for the run, before it starts."""
-    agents = max(sum(group.count for group in arm.groups) for arm in config.arms)
-    needed = tasks * BYTES_PER_TASK + machines * agents * BYTES_PER_VIEW_ROW + 200 * 2**20
-    available = _available_bytes()
-    if available is not None and needed > available:
-        raise AgoraError(
-            f"memory: this scale needs about {needed / 2**30:.1f} GiB, {available / 2**30:.1f} GiB are available; "
-            "choose a smaller scale or a shorter duration"
-        )
-
-
-def _available_bytes() -> int | None:
-    try:
-        with open("/proc/meminfo", encoding="ascii") as lines:
-            for line in lines:
-                if line.startswith("MemAvailable:"):
-                    return int(line.split()[1]) * 1024
-    except OSError:
-        return None
-    return None
-
-
-def make_run_directory(out: Path) -> Path:
-    """Creates `out` with its folders. Raises AgoraError if it exists or cannot be made."""
-    try:
-        out.mkdir(parents=True)
-        (out / "arms").mkdir()
-    except FileExistsError as error:
-        raise AgoraError(f"--out {out}: exists already; results are never overwritten") from error
-    except OSError as error:
-        raise AgoraError(f"--out {out}: {error.strerror}") from error
-    if shutil.disk_usage(out).free < 64 * 2**20:
-        raise AgoraError(f"--out {out}: less than 64 MiB free on this disk")
-    return out
+        for process in set(multiprocessing.active_children()) - others:
+            process.terminate()

@@ -38,6 +38,23 @@ BASELINE = "ParSync adaptive"
 
 Figures = dict[str, Any]
 
+# What a reader of summary.json counts on.
+_JSON_NAMES = {str: "a text", int: "a whole number", bool: "true or false", list: "a list", dict: "an object"}
+_SUMMARY_FIELDS = {
+    "digest": str,
+    "seed": int,
+    "workload": dict,
+    "arms": list,
+    "paired": dict,
+    "runtime": str,
+    "partial": bool,
+    "partial_reason": str,
+    "config": dict,
+}
+_WORKLOAD_FIELDS = {"name": str, "machines": int, "capacity": list, "end_us": int, "phases": list, "facts": dict}
+_PAIRED_FIELDS = {"seeds": list, "arms": dict, "differences": dict}
+_ARM_FIELDS = {"name": str, "slug": str, "mix": list, "overall": dict, "agents": list, "seeds": list, "partial": bool}
+
 
 @dataclass(frozen=True, slots=True)
 class SeedResult:
@@ -230,10 +247,23 @@ def read_summary(directory: Path) -> Figures:
         raise AgoraError(f"{path}: not readable as JSON: {error}") from error
     if not isinstance(summary, dict) or summary.get("format") != FORMAT:
         raise AgoraError(f"{path}: field format: expected {FORMAT}, as written by this version")
-    for name in ("digest", "seed", "workload", "arms", "paired"):
-        if name not in summary:
-            raise AgoraError(f"{path}: field {name} is missing")
+    _check_fields(path, "", summary, _SUMMARY_FIELDS)
+    _check_fields(path, "workload.", summary["workload"], _WORKLOAD_FIELDS)
+    _check_fields(path, "paired.", summary["paired"], _PAIRED_FIELDS)
+    for place, arm in enumerate(summary["arms"]):
+        _check_fields(path, f"arms[{place}].", arm, _ARM_FIELDS)
     return summary
+
+
+def _check_fields(path: Path, prefix: str, values: Any, fields: Mapping[str, type]) -> None:
+    """AgoraError naming the first field that is missing or of another type."""
+    if not isinstance(values, dict):
+        raise AgoraError(f"{path}: field {prefix.rstrip('.')}: not an object")
+    for name, kind in fields.items():
+        if name not in values:
+            raise AgoraError(f"{path}: field {prefix}{name} is missing")
+        if not isinstance(values[name], kind):
+            raise AgoraError(f"{path}: field {prefix}{name}: expected {_JSON_NAMES[kind]}")
 
 
 def read_run(directory: Path) -> Run:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 from flowsolver.dimacs import DimacsProblem, parse_dimacs, write_dimacs_solution
 from flowsolver.solution import STATUS_TEXT, Certificate, Status, algorithms, certify, solve
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 _BAD_INPUT = 2
 _SELF_CHECK_FAILED = 1
+_INTERRUPTED = 130
+_USAGE_ERRORS: tuple[Any, ...] = typer.BadParameter.__bases__  # typer brings UsageError along, but under no public name
 
 
 @app.callback()
@@ -90,5 +93,27 @@ def _certificate_text(certificate: Certificate) -> str:
     )
 
 
+def run() -> int:
+    """The command, told in one line on standard error what is wrong. Returns its exit status."""
+    try:
+        status: int = app(standalone_mode=False) or 0
+        sys.stdout.flush()
+    except _USAGE_ERRORS as error:
+        print(f"{error.format_message().rstrip('.')} (--help tells the options)", file=sys.stderr)
+        return _BAD_INPUT
+    except MemoryError:
+        print("not enough memory for a network of this size", file=sys.stderr)
+        return _BAD_INPUT
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still held goes nowhere
+        if isinstance(error, BrokenPipeError):  # whoever read the answer has seen enough
+            return 0
+        print(f"standard output: {error.strerror}", file=sys.stderr)
+        return _BAD_INPUT
+    except (typer.Abort, KeyboardInterrupt):
+        return _INTERRUPTED
+    return status
+
+
 if __name__ == "__main__":
-    app()
+    sys.exit(run())

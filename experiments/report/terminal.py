@@ -25,14 +25,15 @@ def arms_table(summary: Mapping[str, Any], rows: Sequence[Row]) -> Table:
     """As comparison_table, with any quantities."""
     seeds = summary["paired"]["seeds"]
     basis = f"mean of {len(seeds)} paired seeds in virtual time, ± half its 95 % interval" if seeds else "one run"
-    title = f"{summary['workload']['name']}, seed {summary['seed']}: {basis}" + (
-        " (PARTIAL)" if summary["partial"] else ""
-    )
+    title = f"{summary['workload']['name']}, seed {summary['seed']}: {basis}"
+    if summary["partial"]:
+        title += f"\nPARTIAL: {summary['partial_reason']}"
     waiting = " Waiting: tasks not committed by the end." if any(row.quantity.key == "censored" for row in rows) else ""
+    cut = " Arms cut short win nothing." if any(arm["partial"] for arm in summary["arms"]) and not seeds else ""
     table = Table(
         title=title,
         title_justify="left",
-        caption="★ best, green: not told apart from the best." + waiting,
+        caption="★ best, green: not told apart from the best." + waiting + cut,
         caption_justify="left",
         box=box.SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
@@ -41,7 +42,10 @@ def arms_table(summary: Mapping[str, Any], rows: Sequence[Row]) -> Table:
     for row in rows:
         table.add_column(row.quantity.short or row.quantity.label, justify="right")
     for index, arm in enumerate(summary["arms"]):
-        table.add_row(Text(arm["name"]), *(_text(row.cells[index]) for row in rows))
+        name = Text(arm["name"])
+        if arm["partial"]:
+            name.append("\ncut short", style="dim")
+        table.add_row(name, *(_text(row.cells[index]) for row in rows))
     return table
 
 

@@ -56,7 +56,9 @@ def _row(summary: Figures, quantity: Quantity) -> Row:
     key, seeds = quantity.key, paired["seeds"]
     by_seed = {arm["slug"]: _by_seed(arm, key, seeds) for arm in arms}
     values = {arm["slug"]: _value(summary, arm, key) for arm in arms}
-    best = _best(quantity, values)
+    # An arm that was cut short did less work than the others: its own figures win nothing.
+    comparable = {arm["slug"]: values[arm["slug"]] for arm in arms if seeds or not arm["partial"]}
+    best = _best(quantity, comparable)
     against_best = {
         slug: paired_difference(column, by_seed[best])
         for slug, column in by_seed.items()
@@ -86,7 +88,7 @@ def _row(summary: Figures, quantity: Quantity) -> Row:
                 and not against_best[slug].missing,
             )
         )
-    return Row(quantity, tuple(cells), _sentence(summary, quantity, values, best, against_best))
+    return Row(quantity, tuple(cells), _sentence(summary, quantity, comparable, best, against_best))
 
 
 def _by_seed(arm: Figures, key: str, seeds: Sequence[int]) -> list[float | None]:
@@ -152,7 +154,7 @@ def _sentence(
     if quantity.better is Better.NEITHER:
         return ""
     names = {arm["slug"]: arm["name"] for arm in summary["arms"]}
-    known = [slug for slug in names if values[slug] is not None]
+    known = [slug for slug, value in values.items() if value is not None]
     if best is None:
         return "All arms alike." if len(known) > 1 else ""
     adjective = "lowest" if quantity.better is Better.LOWER else "highest"

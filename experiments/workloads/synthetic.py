@@ -93,6 +93,12 @@ class SyntheticOptions(BaseModel):
             raise ValueError("load_percent: at least one phase must offer load")
         return self
 
+    @property
+    def expected_tasks(self) -> int:
+        """About how many will arrive, before any is drawn."""
+        per_s = self.machines * self.slots_per_machine / self.mean_duration_s
+        return round(per_s * self.phase_s * sum(self.load_percent) / 100)
+
     def lasting(self, duration_s: float) -> SyntheticOptions:
         """These options with the phases scaled so that together they take duration_s."""
         return SyntheticOptions.model_validate({**self.model_dump(), "phase_s": duration_s / len(self.load_percent)})

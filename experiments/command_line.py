@@ -1,0 +1,50 @@
+"""How the commands end: their exit statuses, and one line on standard error for whatever is wrong."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import typer
+
+from shared_state.errors import AgoraError
+
+BAD_INPUT = 2
+INTERRUPTED = 130
+
+_USAGE_ERRORS: tuple[Any, ...] = typer.BadParameter.__bases__  # typer brings UsageError along, but under no public name
+
+
+def run_command(app: typer.Typer, arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run a command on these arguments (unset: the process's) and leave.
+
+    Bad options and AgoraError are told in one line, with status 2; Ctrl-C is, too, with status 130.
+    """
+    try:
+        status = app(args=arguments, standalone_mode=False) or 0
+        sys.stdout.flush()
+    except _USAGE_ERRORS as error:
+        status = _refused(
+            f"{error.format_message().replace('Value error, ', '').rstrip('.')} (--help tells the options)"
+        )
+    except AgoraError as error:
+        status = _refused(str(error))
+    except MemoryError:
+        status = _refused("memory: this machine has not enough of it; choose a smaller scale or a shorter duration")
+    except (typer.Abort, KeyboardInterrupt):
+        print("interrupted", file=sys.stderr)
+        status = INTERRUPTED
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still held goes nowhere
+        if isinstance(error, BrokenPipeError):  # whoever read the output has seen enough
+            status = 0
+        else:
+            status = _refused(f"{error.filename or 'standard output'}: {error.strerror}")
+    sys.exit(status)
+
+
+def _refused(message: str) -> int:
+    print("error: " + " ".join(message.split()), file=sys.stderr)
+    return BAD_INPUT

@@ -1,0 +1,54 @@
+"""Ctrl-C that waits until work can stop without being torn, or that child processes do not hear."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+
+
+class Interruption:
+    """Whether Ctrl-C was pressed."""
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    def check(self) -> None:
+        """Raises KeyboardInterrupt if it was."""
+        if self.asked:
+            raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def ctrl_c_deferred() -> Iterator[Interruption]:
+    """Ctrl-C waits for check(), so that it tears no event and no file in two; pressed again it interrupts at once.
+
+    Only a process's main thread gets signals, and a process may ignore them: there nothing changes.
+    """
+    interruption = Interruption()
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN or threading.current_thread() is not threading.main_thread():
+        yield interruption
+        return
+
+    def note(number: int, frame: object) -> None:
+        if interruption.asked:
+            raise KeyboardInterrupt
+        interruption.asked = True
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield interruption
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextlib.contextmanager
+def ctrl_c_not_inherited() -> Iterator[None]:
+    """Processes started meanwhile never hear Ctrl-C, from their first instruction on: who started them ends them. Main thread only."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,99 @@
+"""What is checked before a run begins, so that whatever can be refused leaves nothing behind."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from pathlib import Path
+
+from experiments.config import RunConfig
+from experiments.toml_text import toml_text
+from parsync.core.workload import Workload
+from parsync.runtime.assembly import Assembly
+from shared_state.errors import AgoraError
+
+CONFIG_FILE = "config.toml"
+LEAST_FREE_BYTES = 64 << 20  # on disk: what a demo run writes
+BYTES_PER_TASK = 220  # of workload and metrics, measured at paper scale
+BYTES_PER_VIEW_ROW = 90  # of one agent's view of one machine with one dimension
+BASE_BYTES = 200 << 20  # Python and its libraries
+LIVE_BYTES = 800 << 20  # Ray and the processes of the actors
+LIVE_BYTES_PER_TASK = 100  # of the workload as the actors share it
+
+_CONTAINER = Path("/sys/fs/cgroup")
+
+
+def check_new(out: Path) -> None:
+    """Raises AgoraError if `out` exists: results are never overwritten."""
+    if out.exists() or out.is_symlink():
+        raise AgoraError(f"--out {out}: exists already; results are never overwritten")
+
+
+def check_memory(config: RunConfig, workload: Workload | None) -> None:
+    """Raises AgoraError if this machine has clearly too little memory for the run.
+
+    Without a workload the configuration is taken to tell its size; a trace's is known only once it is read.
+    """
+    if workload is not None:
+        machines, tasks = workload.cell.machines, len(workload.tasks)
+    elif config.synthetic is not None:
+        machines, tasks = config.synthetic.machines, config.synthetic.expected_tasks
+    else:
+        return
+    needed, available = needed_bytes(config, machines, tasks), available_bytes()
+    if available is not None and needed > available:
+        raise AgoraError(
+            f"memory: {tasks:,} tasks on {machines:,} machines need about {needed / 2**30:.1f} GiB, {available / 2**30:.1f} GiB are "
+            "available; choose a smaller scale or a shorter duration"
+        )
+
+
+def needed_bytes(config: RunConfig, machines: int, tasks: int) -> int:
+    """About what one arm needs at once, whichever needs most."""
+    agents = max(sum(group.count for group in arm.groups) for arm in config.arms)
+    needed = BASE_BYTES + tasks * BYTES_PER_TASK + machines * agents * BYTES_PER_VIEW_ROW
+    return needed + LIVE_BYTES + tasks * LIVE_BYTES_PER_TASK if config.runtime == "ray" else needed
+
+
+def available_bytes() -> int | None:
+    """What this process may still take, by what the machine and its container allow; None if neither tells."""
+    limits: list[int] = []
+    with contextlib.suppress(OSError, KeyError):
+        limits.append(_numbers(Path("/proc/meminfo"))["MemAvailable:"] * 1024)
+    with contextlib.suppress(OSError, KeyError, ValueError):  # "max" is no number: no limit
+        most, used = (int((_CONTAINER / name).read_text("ascii")) for name in ("memory.max", "memory.current"))
+        limits.append(most - used + _numbers(_CONTAINER / "memory.stat")["file"])  # cached files make room
+    return max(0, min(limits)) if limits else None
+
+
+def _numbers(path: Path) -> dict[str, int]:
+    """Lines `name number ...`."""
+    lines = (line.split() for line in path.read_text("ascii").splitlines())
+    return {words[0]: int(words[1]) for words in lines if len(words) > 1}
+
+
+def check_arms(config: RunConfig, workload: Workload) -> None:
+    """Raises AgoraError naming the arm that this workload's cell and jobs do not suit."""
+    for arm in config.arms:
+        try:
+            Assembly.of(arm.spec(config.seed, config.heartbeat_us, 1, live=False), workload).owners()
+        except AgoraError as error:
+            raise AgoraError(f"arm '{arm.name}': {error}") from error
+
+
+def make_run_directory(out: Path, config: RunConfig) -> None:
+    """Creates `out` with its folders and its configuration. Raises AgoraError if it exists or cannot be made; nothing is left then."""
+    check_new(out)
+    above = next(folder for folder in (out.absolute(), *out.absolute().parents) if folder.exists())
+    try:
+        if shutil.disk_usage(above).free < LEAST_FREE_BYTES:
+            raise AgoraError(f"--out {out}: less than {LEAST_FREE_BYTES >> 20} MiB free on this disk")
+        out.mkdir(parents=True)
+    except OSError as error:
+        raise AgoraError(f"--out {out}: {error.strerror}") from error
+    try:
+        (out / "arms").mkdir()
+        (out / CONFIG_FILE).write_text(toml_text(config.model_dump(mode="json")), encoding="utf-8")
+    except OSError as error:
+        shutil.rmtree(out, ignore_errors=True)
+        raise AgoraError(f"--out {out}: {error.strerror}") from error

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+# What an operation of this repository's kinds of scheduler takes on the machine their counted work was calibrated on.
+PS_PER_OPERATION = 100_000
+
 
 class DecisionClock(Protocol):
     """Turns one round of deciding into a duration. Everything in integers; durations round up to whole microseconds."""
@@ -48,7 +51,11 @@ class Modelled:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Operations at a calibrated cost each: deterministic, yet it grows with the work. ValueError unless ns_per_operation > 0."""
+    """Operations at a calibrated cost each: deterministic, yet it grows with the work. ValueError unless ns_per_operation > 0.
+
+    The kinds of this repository weight what they count, so that an operation takes about 100 ns whatever it consists of: 100 stands for the machine of the
+    calibration, 200 for one half as fast. (flow/work.py and greedy/base.py have the weights, tests/benchmarks/calibrate_*_work.py the calibration.)
+    """
 
     ns_per_operation: int
 

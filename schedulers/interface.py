@@ -53,9 +53,10 @@ class Plan:
     """What a scheduler decided.
 
     task: int64[k], machine: int32[k], request: int64[k, R], gang: int64[k]: the claims. A task appears at most once. evict: int64[e] allocation ids to end first.
-    pending: int64[p] tasks of this call that stay waiting, pending_reason: int8[p] (PendingReason). operations: counted work (elementary steps: rows
-    looked at, arcs scanned). partitions_scanned: partitions looked at, summed over tasks. stats: figures of the round for the report, e.g. the
-    columns of the "rounds" table of a flow scheduler (graph_us, solve_us, extract_us, arcs_scanned, nodes, arcs); never decided upon.
+    pending: int64[p] tasks of this call that stay waiting, pending_reason: int8[p] (PendingReason). operations: counted work, in units of the
+    scheduler's choice (this repository's: decision_time.PS_PER_OPERATION). partitions_scanned: partitions looked at, summed over tasks. stats:
+    figures of the round for the report, e.g. the columns of the "rounds" table of a flow scheduler (graph_us, solve_us, extract_us, arcs_scanned,
+    nodes, arcs); never decided upon.
     """
 
     task: Int64

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from dataclasses import astuple, dataclass
 
-PS_PER_OPERATION = 100_000
+from schedulers.decision_time import PS_PER_OPERATION
+
 CACHED_BITS = 16  # graphs of fewer than 2^16 nodes and arcs stay in a processor's own cache
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from schedulers import _native
-from schedulers.decision_time import Modelled
+from schedulers.decision_time import PS_PER_OPERATION, Modelled
 from schedulers.interface import Plan, PlanContext, SchedulerEnvironment, TaskChanges
 from schedulers.objective import native_catalog
 from shared_state.tasks import Int32, Int64, TaskBatch
@@ -18,6 +18,9 @@ from shared_state.view import ClusterView
 
 # ParSync section 4.3: 0.25 ms per task.
 DECISION = Modelled(job_us=0, task_ns=250_000, partition_ns=0)
+# Counted work: picoseconds per plan, per task, per row looked at and per row ranked. Predicted over true time of 432 cases (six kinds, three rankings, cells
+# of 2,000 to 100,000 machines): median 1.0, 10 % below 0.8, 10 % above 1.2. tests/benchmarks/calibrate_greedy_work.py makes the fit again.
+WEIGHTS_PS = (9_700_000, 67_000, 970, 19_000)
 
 _NO_EVICTIONS: Int64 = np.zeros(0, np.int64)
 _NO_EVICTIONS.flags.writeable = False
@@ -44,7 +47,10 @@ class GreedyScheduler:
     """Places each task of a batch, in order, on the machine that ranking and kind prefer in the view as the tasks before it left it.
 
     Tasks of a gang are placed together or not at all; if one of them fits no machine of the cell, all of them are TOO_LARGE.
+    `work` counts what the last plan did: plans (1), tasks, rows looked at, rows ranked.
     """
+
+    work: tuple[int, int, int, int]
 
     def __init__(self, kind: PlacementKind, environment: SchedulerEnvironment) -> None:
         self._kind = int(kind)
@@ -53,7 +59,7 @@ class GreedyScheduler:
     def plan(self, tasks: TaskBatch, view: ClusterView, context: PlanContext) -> Plan:
         machine: Int32
         reason: NDArray[np.int8]
-        machine, reason, operations, partitions_scanned = _native.place(
+        machine, reason, looked_at, ranked, partitions_scanned = _native.place(
             view,
             self._catalog,
             tasks.request,
@@ -64,6 +70,7 @@ class GreedyScheduler:
             self._kind,
             context.stream,
         )
+        self.work = (1, len(tasks), looked_at, ranked)
         placed = machine >= 0
         waiting = ~placed
         return Plan(
@@ -74,7 +81,7 @@ class GreedyScheduler:
             evict=_NO_EVICTIONS,
             pending=tasks.task[waiting],
             pending_reason=reason[waiting],
-            operations=operations,
+            operations=sum(w * c for w, c in zip(WEIGHTS_PS, self.work, strict=True)) // PS_PER_OPERATION,
             partitions_scanned=partitions_scanned,
         )
 

@@ -95,7 +95,7 @@ nb::tuple place(ClusterView& view, const BoundCatalog& catalog, InRows<int64_t> 
         nb::gil_scoped_release release;
         work = agora::place(view, catalog.catalog, input, machine.data, reason.data);
     }
-    return nb::make_tuple(machine.array(), reason.array(), work.operations, work.partitions_scanned);
+    return nb::make_tuple(machine.array(), reason.array(), work.looked_at, work.ranked, work.partitions_scanned);
 }
 
 }  // namespace

@@ -213,7 +213,7 @@ int32_t Placer::prefer_level(uint32_t number, const Pool& pool) {
         // A draw that fits is uniform among those that fit; most often one does, and nothing need be gathered.
         for (int i = 0; i < kTries && !level.racks; ++i) {
             const int32_t row = members[stream_.below(rows)];
-            ++work_.operations;
+            ++work_.looked_at;
             if (open(row) && fits(row)) return row;
         }
         kept = candidates_.try_emplace(key).first;
@@ -226,7 +226,7 @@ int32_t Placer::prefer_level(uint32_t number, const Pool& pool) {
 }
 
 void Placer::gather(std::span<const int32_t> members, std::vector<int32_t>& out) {
-    work_.operations += static_cast<int64_t>(members.size());
+    work_.looked_at += static_cast<int64_t>(members.size());
     for (const int32_t row : members)
         if (open(row)) out.push_back(row);
 }
@@ -237,7 +237,7 @@ void Placer::gather(std::span<const Catalog::RowRange> ranges, const Pool& pool,
         int32_t row = view_.index().next_open(std::max<int64_t>(range.first, pool.first), end);
         for (; row != kNone; row = view_.index().next_open(row + 1, end)) {
             out.push_back(row);
-            ++work_.operations;
+            ++work_.looked_at;
         }
     }
 }
@@ -247,7 +247,7 @@ int32_t Placer::draw_candidate(std::vector<int32_t>& rows) {
     while (!rows.empty()) {
         const size_t at = stream_.below(rows.size());
         const int32_t row = rows[at];
-        ++work_.operations;
+        ++work_.looked_at;
         if (open(row)) {
             if (fits(row)) return row;
             exclude(row);
@@ -276,7 +276,7 @@ int32_t Placer::choose(const Pool& pool) {
             default:
                 row = all ? index.draw_uniform(stream_) : index.draw_uniform(pool.partition, stream_);
         }
-        ++work_.operations;
+        ++work_.looked_at;
         if (fits(row)) return row;
         exclude(row);
     }
@@ -295,13 +295,13 @@ int32_t Placer::choose_ranked(const Pool& pool) {
         int32_t row = view_.index().next_open(pool.first, pool.end);
         for (; row != kNone; row = view_.index().next_open(row + 1, pool.end)) {
             rows.add(ranked(row));
-            ++work_.operations;
+            ++work_.ranked;
         }
         rows.build();
     }
     while (!rows.empty()) {
         const RankedRow first = rows.first();
-        ++work_.operations;
+        ++work_.looked_at;
         const bool current = open(first.row) && ranked(first.row).rank == first.rank;
         if (current && fits(first.row)) return first.row;
         rows.pop();

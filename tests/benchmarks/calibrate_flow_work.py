@@ -3,8 +3,8 @@
 Cells of 100 to 12,477 machines (the Google trace's; the demo's has 2,000) live through rounds of different kinds: all waiting tasks at once, 2 to 2,000
 changes, nothing but time passing, machines lost and back, a burst; half empty, nearly full and oversubscribed; preferences as arcs or as
 aggregators; with preemption; with requests that differ. Every round is timed (processor time of `plan`, the least of REPEATS equal histories) and
-counted (schedulers/flow/work.py). Non-negative least squares of the relative error, every (cell, kind of round) weighing the same, gives
-picoseconds per count. Printed: the fit, what it leaves for each kind, and the same for the weights in use.
+counted (schedulers/flow/work.py). Printed: picoseconds per count as fitted (fitting.py), what they leave for each kind of round and each cell, and the same for
+the weights in use.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from dataclasses import astuple, dataclass, fields
 
 import numpy as np
-from scipy.optimize import nnls
 
 from experiments.workloads.synthetic import SyntheticOptions, generate
 from schedulers.flow.kinds import LoadSpreadingOptions, QuincyOptions, build_load_spreading, build_quincy
@@ -29,9 +28,9 @@ from shared_state.tasks import CellSpec, Int64, PreferenceCatalog, TaskBatch
 from shared_state.transaction import Transaction
 from shared_state.view import ClusterView
 from tests.benchmarks.bench_flow_round import csr
+from tests.benchmarks.fitting import Samples
 
 REPEATS = 3
-FITS = 30
 RACK = 40
 BATCH = 100  # tasks of one job, as in the demo
 
@@ -205,80 +204,22 @@ def history(situation: Situation) -> Iterator[tuple[str, int, RoundWork]]:
     yield "burst", *world.round()
 
 
-@dataclass(frozen=True, slots=True)
-class Rounds:
-    """n rounds: kind by its place in `kinds`, situation by its place, true time and counts: float64[n], float64[n, F]."""
-
-    kinds: tuple[str, ...]
-    kind: Int64
-    situation: Int64
-    true_ps: np.ndarray
-    counts: np.ndarray
-
-    def weight(self) -> np.ndarray:
-        """float64[n]: every (situation, kind) weighs the same."""
-        group = self.situation * len(self.kinds) + self.kind
-        _, place, size = np.unique(group, return_inverse=True, return_counts=True)
-        return 1.0 / np.sqrt(size[place])
-
-    def fit(self) -> Int64:
-        """int64[F]: picoseconds per count. The error is relative to the geometric mean of true and predicted time, so that too much and too little
-        weigh the same; the prediction is the previous fit's."""
-        predicted = self.true_ps
-        for _ in range(FITS):
-            scale = self.weight() / np.sqrt(self.true_ps * predicted)
-            weights, _ = nnls(self.counts * scale[:, None], self.true_ps * scale, maxiter=100_000)
-            predicted = np.maximum(self.counts @ weights, 1.0)
-        return np.rint(weights).astype(np.int64)
-
-
-def collect() -> Rounds:
-    kinds: list[str] = []
-    kind: list[int] = []
-    place: list[int] = []
+def collect() -> Samples:
+    kind: list[str] = []
+    place: list[str] = []
     true_ps: list[int] = []
     counts: list[tuple[int, ...]] = []
-    for number, situation in enumerate(situations()):
+    for situation in situations():
         repeats = [list(history(situation)) for _ in range(REPEATS)]
         for equal in zip(*repeats, strict=True):
             assert all(one[2] == equal[0][2] for one in equal), "counts must not depend on the machine"
-            name = equal[0][0]
-            if name not in kinds:
-                kinds.append(name)
-            kind.append(kinds.index(name))
-            place.append(number)
+            kind.append(equal[0][0])
+            place.append(situation.name)
             true_ps.append(min(one[1] for one in equal) * 1000)
             counts.append(astuple(equal[0][2]))
         print(f"  {situation.name}: {len(repeats[0])} rounds", file=sys.stderr)
-    return Rounds(tuple(kinds), np.array(kind), np.array(place), np.array(true_ps, float), np.array(counts, float))
-
-
-def show(title: str, rounds: Rounds, weights: Int64) -> None:
-    ratio = rounds.counts @ weights / rounds.true_ps
-    print(f"\n{title}: predicted / true\n{'':28}{'rounds':>7}{'true ms':>9}{'p10':>7}{'median':>8}{'p90':>7}")
-
-    def line(name: str, chosen: np.ndarray) -> None:
-        p10, median, p90 = np.quantile(ratio[chosen], (0.1, 0.5, 0.9))
-        true_ms = np.median(rounds.true_ps[chosen]) / 1e9
-        print(f"{name:28}{chosen.sum():7}{true_ms:9.2f}{p10:7.2f}{median:8.2f}{p90:7.2f}")
-
-    for number, name in enumerate(rounds.kinds):
-        line(name, rounds.kind == number)
-    for number, situation in enumerate(situations()):
-        line(situation.name, rounds.situation == number)
-    line("all", np.ones(len(ratio), bool))
-    print(f"within a factor of two: {np.mean((ratio > 0.5) & (ratio < 2)):.1%}")
-
-
-def main() -> None:
-    rounds = collect()
-    fitted = rounds.fit()
-    print("picoseconds per count:  fitted  in use")
-    for field, new, old in zip(fields(RoundWork), fitted.tolist(), astuple(WEIGHTS_PS), strict=True):
-        print(f"  {field.name:16}{new:14,}{old:12,}")
-    show("fitted weights", rounds, fitted)
-    show("weights in use", rounds, np.array(astuple(WEIGHTS_PS)))
+    return Samples(np.array(kind), np.array(place), np.array(true_ps, float), np.array(counts, float))
 
 
 if __name__ == "__main__":
-    main()
+    collect().report([field.name for field in fields(RoundWork)], np.array(astuple(WEIGHTS_PS)))

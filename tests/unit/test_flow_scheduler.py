@@ -11,10 +11,11 @@ from pydantic import ValidationError
 
 from schedulers import registry
 from schedulers.conformance import check_conformance
+from schedulers.decision_time import PS_PER_OPERATION
 from schedulers.flow.kinds import LoadSpreadingOptions, QuincyOptions, build_load_spreading, build_quincy
 from schedulers.flow.scheduler import FlowScheduler
 from schedulers.flow.task_table import TaskState
-from schedulers.flow.work import PS_PER_OPERATION, WEIGHTS_PS, RoundWork
+from schedulers.flow.work import WEIGHTS_PS, RoundWork
 from schedulers.interface import ChangeKind, PendingReason, Plan, SchedulerEnvironment
 from shared_state.partition import Partitioning
 from shared_state.tasks import CellSpec, PreferenceCatalog

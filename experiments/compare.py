@@ -21,6 +21,7 @@ from experiments.report.page import verdict_page
 from experiments.report.terminal import arms_table
 from experiments.report.verdict import Row, verdict
 from experiments.summary import BASELINE, FORMAT, paired, read_summary
+from experiments.whole_files import whole_file
 from shared_state.errors import AgoraError
 
 _SAME = ("name", "machines", "dimensions", "capacity", "preferred_permille", "end_us", "phases")
@@ -169,12 +170,11 @@ def _writer(out: Path | None) -> Any:
 
 
 def _create(out: Path, text: str) -> None:
-    unfinished = out.with_name(out.name + ".partial")
     try:
-        unfinished.write_text(text, "utf-8")
-        unfinished.replace(out)
+        with whole_file(out) as unfinished:
+            unfinished.write_text(text, "utf-8")
     except OSError as error:
-        raise AgoraError(f"--out {out}: cannot write it: {error}") from error
+        raise AgoraError(f"--out {out}: cannot write it: {error.strerror}") from error
 
 
 def _show(summary: Figures, rows: Sequence[Row]) -> None:

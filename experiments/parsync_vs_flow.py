@@ -191,10 +191,10 @@ def _hold(console: Console) -> None:
 
 
 def run(config: RunConfig, workload: Workload, directory: Path, console: Console, run_arm: ArmRunner) -> int:
-    """Every arm in full, then all of them over the paired seeds, then the report. Returns the exit status.
+    """Every arm in full, then all of them over the paired seeds, then the report. Returns the exit status: 0, or INTERRUPTED.
 
-    A run that ends early writes what it has, marked partial; if it has nothing, its directory goes. Raises AgoraError in that case, and if
-    the results cannot be written.
+    A run that ends early writes what it has, marked partial; if it has nothing, its directory goes. Raises AgoraError if anything but Ctrl-C
+    ended it, and if the results cannot be written.
     """
     results: list[ArmRun] = []
     seeds: dict[int, dict[str, Figures]] = {}
@@ -225,7 +225,11 @@ def run(config: RunConfig, workload: Workload, directory: Path, console: Console
     try:
         _finish(config, workload, results, seeds, directory, reason, console)
     except AgoraError as error:
+        if not (directory / SUMMARY).exists() and all(result.stopped for result in results):
+            shutil.rmtree(directory, ignore_errors=True)  # nothing in it can be used
         raise AgoraError(reason or str(error)) from error
+    if status == BAD_INPUT:
+        raise AgoraError(reason)
     return status
 
 
@@ -254,7 +258,8 @@ def _run_arm(
             live.update(live_table(title, names, snapshot, workload.end_us, left_s))
 
         result = run_arm(config, arm, workload, config.seed, folder, show)
-    console.print(f"{title}: {result.stopped or 'done'} in {result.wall_s:.1f} s", highlight=False)
+    end = "interrupted after" if result.interrupted else "stopped after" if result.stopped else "done in"
+    console.print(f"{title}: {end} {result.wall_s:.1f} s", highlight=False, markup=False, soft_wrap=True)
     return result
 
 

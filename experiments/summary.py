@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from experiments.quantities import QUANTITIES
 from experiments.statistics import CONFIDENCE, mean_interval, paired_difference
+from experiments.whole_files import whole_file
 from parsync.core.workload import Workload
 from shared_state.errors import AgoraError
 
@@ -216,10 +217,8 @@ def write_run(directory: Path, summary: Figures, arms: Sequence[ArmResult]) -> N
         for arm, described in zip(arms, summary["arms"], strict=True):
             folder = directory / "arms" / described["slug"]
             folder.mkdir(parents=True, exist_ok=True)
-            unfinished = folder / f"{SERIES_FILE}.partial"
-            with unfinished.open("wb") as file:
+            with whole_file(folder / SERIES_FILE) as unfinished, unfinished.open("wb") as file:
                 np.savez_compressed(file, **_arrays(arm.series))
-            unfinished.replace(folder / SERIES_FILE)
         by_seed: dict[int, Figures] = {}
         for arm, described in zip(arms, summary["arms"], strict=True):
             for result in arm.seeds:
@@ -231,7 +230,7 @@ def write_run(directory: Path, summary: Figures, arms: Sequence[ArmResult]) -> N
             _write(directory / "seeds" / f"{seed}.json", {"seed": seed, "arms": figures})
         _write(directory / SUMMARY, summary)
     except OSError as error:
-        raise AgoraError(f"{directory}: cannot write the results: {error}") from error
+        raise AgoraError(f"{directory}: cannot write the results: {error.strerror}") from error
 
 
 def read_summary(directory: Path) -> Figures:
@@ -318,9 +317,8 @@ def _regret_means(regret: Mapping[str, Any]) -> Figures:
 
 
 def _write(path: Path, content: Figures) -> None:
-    unfinished = path.with_name(path.name + ".partial")
-    unfinished.write_text(_to_json(content) + "\n", "utf-8")
-    unfinished.replace(path)
+    with whole_file(path) as unfinished:
+        unfinished.write_text(_to_json(content) + "\n", "utf-8")
 
 
 def _to_json(content: Figures) -> str:

@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from experiments.quantities import duration
+from experiments.whole_files import whole_file
 
 INK = "#22252b"
 GRID = "#c9ccd3"
@@ -85,9 +86,11 @@ def save(figure: Figure, directory: Path, name: str) -> tuple[Path, Path]:
     """Write <name>.png and <name>.svg; equal figures give equal bytes. The figure's layout is final afterwards."""
     png, svg = directory / f"{name}.png", directory / f"{name}.svg"
     with matplotlib.rc_context({**_SETTINGS, "svg.hashsalt": name}):
-        FigureCanvasAgg(figure).print_png(png, metadata={"Software": None})
+        with whole_file(png) as unfinished:
+            FigureCanvasAgg(figure).print_png(unfinished, metadata={"Software": None})
         figure.set_layout_engine("none")  # laid out once; it is most of the time
-        FigureCanvasSVG(figure).print_svg(svg, metadata={"Date": None, "Creator": None})
+        with whole_file(svg) as unfinished:
+            FigureCanvasSVG(figure).print_svg(unfinished, metadata={"Date": None, "Creator": None})
     return png, svg
 
 

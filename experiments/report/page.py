@@ -13,6 +13,7 @@ from experiments.quantities import DETAIL, HEADLINE, QUANTITIES, duration
 from experiments.report.verdict import SAME, Row, verdict
 from experiments.summary import Run, read_run
 from experiments.toml_text import toml_text
+from experiments.whole_files import whole_file
 from shared_state.errors import AgoraError
 
 REPORT = "report.html"
@@ -48,11 +49,10 @@ def write_report(directory: Path) -> Path:
     try:
         figures.mkdir(exist_ok=True)
         text = render(run, draw_all(run, figures))
-        unfinished = path.with_name(path.name + ".partial")
-        unfinished.write_text(text, "utf-8")
-        unfinished.replace(path)
+        with whole_file(path) as unfinished:
+            unfinished.write_text(text, "utf-8")
     except OSError as error:
-        raise AgoraError(f"{path}: cannot write the report: {error}") from error
+        raise AgoraError(f"{path}: cannot write the report: {error.strerror}") from error
     return path
 
 

@@ -25,9 +25,9 @@ def arms_table(summary: Mapping[str, Any], rows: Sequence[Row]) -> Table:
     """As comparison_table, with any quantities."""
     seeds = summary["paired"]["seeds"]
     basis = f"mean of {len(seeds)} paired seeds in virtual time, ± half its 95 % interval" if seeds else "one run"
-    title = f"{summary['workload']['name']}, seed {summary['seed']}: {basis}"
+    title = Text(f"{summary['workload']['name']}, seed {summary['seed']}: {basis}")
     if summary["partial"]:
-        title += f"\nPARTIAL: {summary['partial_reason']}"
+        title.append(f"\nPARTIAL: {summary['partial_reason']}")
     waiting = " Waiting: tasks not committed by the end." if any(row.quantity.key == "censored" for row in rows) else ""
     cut = " Arms cut short win nothing." if any(arm["partial"] for arm in summary["arms"]) and not seeds else ""
     table = Table(

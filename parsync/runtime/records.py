@@ -6,6 +6,7 @@ behind has no footer and is not readable as Parquet; merge_parts reports it by n
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -134,5 +135,8 @@ def merge_parts(directory: Path) -> list[str]:
 def _explained(path: Path) -> Iterator[None]:
     try:
         yield
-    except (OSError, pa.ArrowException) as error:
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise AgoraError(f"{path}: cannot write the records: {reason}") from error
+    except pa.ArrowException as error:
         raise AgoraError(f"{path}: cannot write the records: {error}") from error

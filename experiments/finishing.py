@@ -10,6 +10,7 @@ from rich.console import Console
 
 from experiments.config import RunConfig, decision_clock
 from experiments.interruption import ctrl_c_deferred
+from experiments.regret import settle_us
 from experiments.report import write_report
 from experiments.report.terminal import comparison_table
 from experiments.running import ArmRun
@@ -32,7 +33,7 @@ def finish_run(
         seed=config.seed,
         version=_version(),
         runtime=config.runtime,
-        settle_us=round(config.settle_s * 1e6) if config.google2011 is None else 0,
+        settle_us=settle_us(config),
         config=config.model_dump(mode="json"),
         partial=partial,
     )
@@ -63,6 +64,7 @@ def _arm_result(run: ArmRun, seeds: Mapping[int, Mapping[str, Figures]], live: b
         series=series(run.metrics),
         digest=run.digest,
         seeds=results,
+        regret=run.regret,
         partial=bool(run.stopped),
     )
 

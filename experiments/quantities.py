@@ -207,10 +207,25 @@ DETAIL: tuple[Quantity, ...] = (
     Quantity("solve_max_us", "Longest solver time", _TIME, _LOWER, "Over the rounds of flow schedulers."),
     Quantity("round_p50_us", "Flow round, end to end", _TIME, _LOWER, "Graph update, solve and extraction; median."),
     Quantity(
-        "decision_regret", "Decision regret", _PLAIN, _LOWER, "Cost above the best placement of the same batch, mean."
+        "decision_regret",
+        "Decision regret per claim",
+        _PLAIN,
+        _LOWER,
+        "Cost above the best placement of the same transaction's tasks on the true state just before its commit.",
     ),
     Quantity(
-        "system_regret", "System regret", _PLAIN, _LOWER, "Cost of the cell above the optimum at fixed instants, mean."
+        "system_regret",
+        "System regret, without migration",
+        _PLAIN,
+        _LOWER,
+        "Cost of all running and waiting tasks above the least possible if running ones stay; mean over sampled instants.",
+    ),
+    Quantity(
+        "system_regret_moving",
+        "System regret, with migration",
+        _PLAIN,
+        _LOWER,
+        "The same if running tasks may move, at no price.",
     ),
 )
 

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from experiments.config import ArmConfig, RunConfig
 from experiments.interruption import ctrl_c_deferred, ctrl_c_not_inherited
+from experiments.regret import Regret, regret_means, regret_watch, settle_us
 from experiments.workloads import google2011, synthetic
 from experiments.workloads.inspection import validate
 from parsync.core.events import Record
@@ -32,7 +33,7 @@ SNAPSHOT_EVERY_S = 0.5
 class ArmRun:
     """An arm after its run. digest: of its event log. notes: what its times include. stopped: why it did not get to its end, "" if it did.
 
-    interrupted: it was stopped by Ctrl-C.
+    interrupted: it was stopped by Ctrl-C. regret: parsync.core.regret.
     """
 
     arm: ArmConfig
@@ -41,6 +42,7 @@ class ArmRun:
     notes: Mapping[str, Any]
     stopped: str
     wall_s: float
+    regret: Regret
     interrupted: bool = False
 
 
@@ -71,7 +73,7 @@ def make_metrics(config: RunConfig, arm: ArmConfig, workload: Workload) -> RunMe
         workload.phases,
         first,
         partitions=min(arm.partitions, workload.cell.machines),
-        settle_us=round(config.settle_s * 1e6) if config.google2011 is None else 0,
+        settle_us=settle_us(config),
         groups=groups,
         job_of=job_of,
     )
@@ -101,6 +103,7 @@ def run_arm_virtual(
 ) -> ArmRun:
     """One arm in virtual time; directory None keeps the figures only. Ctrl-C and a full disk yield a partial result."""
     metrics = make_metrics(config, arm, workload)
+    watch = regret_watch(config, workload, seed)
     sink = None if directory is None else RecordSink(directory)
 
     def take(record: Record) -> None:
@@ -109,9 +112,11 @@ def run_arm_virtual(
             sink.add(record.table, record.columns)
 
     shown_s = time.monotonic()
+    reached_us = 0
 
     def progress(now_us: int) -> None:
-        nonlocal shown_s
+        nonlocal shown_s, reached_us
+        reached_us = now_us
         if time.monotonic() - shown_s >= SNAPSHOT_EVERY_S:
             shown_s = time.monotonic()
             on_snapshot(metrics.snapshot(now_us))
@@ -124,7 +129,7 @@ def run_arm_virtual(
     drain_us = round(config.drain_s * 1e6)
     try:
         with ctrl_c_deferred() as interruption:
-            outcome = run_virtual(spec, workload, drain_us, take, progress, config.virtual.message_us)
+            outcome = run_virtual(spec, workload, drain_us, take, progress, config.virtual.message_us, watch.attach)
             if sink is not None and directory is not None:
                 sink.close()
                 merge_parts(directory)
@@ -138,13 +143,14 @@ def run_arm_virtual(
             sink.abandon()
     metrics.flush()
     wall_s = time.monotonic() - begun_s
-    notes = (
+    notes: dict[str, Any] = (
         {}
         if outcome is None
         else {"ended_us": outcome.ended_us, "drained": outcome.drained, "waiting": outcome.waiting}
     )
     digest = "" if outcome is None else outcome.digest
-    return ArmRun(arm, metrics, digest, {**notes, "wall_s": round(wall_s, 3)}, stopped, wall_s, interrupted)
+    notes["wall_s"] = round(wall_s, 3)
+    return ArmRun(arm, metrics, digest, notes, stopped, wall_s, watch.regret(reached_us), interrupted)
 
 
 def seed_figures(config: RunConfig, arm: ArmConfig, seed: int) -> Figures:
@@ -152,7 +158,9 @@ def seed_figures(config: RunConfig, arm: ArmConfig, seed: int) -> Figures:
     result = run_arm_virtual(config, arm, make_workload(config, seed), seed, None, lambda _: None)
     if result.stopped:
         raise KeyboardInterrupt
-    return {"digest": result.digest, **summarise(result.metrics)}
+    figures = summarise(result.metrics)
+    figures["overall"] |= regret_means(result.regret)
+    return {"digest": result.digest, **figures}
 
 
 def run_seeds(config: RunConfig, processes: int | None = None) -> Generator[tuple[int, str, Figures], None, None]:

@@ -11,10 +11,12 @@ from pathlib import Path
 import numpy as np
 
 from experiments.config import ArmConfig, RunConfig
+from experiments.regret import Regret, regret_of_log, regret_watch
 from experiments.running import ArmRun, make_metrics
 from parsync.core.metrics_live import Snapshot
 from parsync.core.metrics_summary import summarise
 from parsync.core.workload import Workload
+from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.cell import CELL_LOG
 from parsync.runtime.live.cluster import connect
 from parsync.runtime.live.monitor import Overview
@@ -75,9 +77,13 @@ def run_arm_live(
         "notes": list(outcome.notes),
     }
     stopped = "; ".join(outcome.notes) or "stopped early" if outcome.partial else ""
-    return ArmRun(
-        arm, outcome.metrics, _log_digest(directory / "log" / CELL_LOG), notes, stopped, time.monotonic() - begun_s
-    )
+    log = directory / "log" / CELL_LOG
+    regret: Regret = {}
+    if log.exists():
+        master = Assembly.of(spec, workload).master()
+        regret = regret_of_log(log, regret_watch(config, workload, seed), master, outcome.ended_us)
+    wall_s = time.monotonic() - begun_s
+    return ArmRun(arm, outcome.metrics, _log_digest(log), notes, stopped, wall_s, regret)
 
 
 def _log_digest(log: Path) -> str:

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.quantities import QUANTITIES
+from experiments.regret import regret_means
 from experiments.statistics import CONFIDENCE, mean_interval, paired_difference
 from experiments.whole_files import whole_file
 from parsync.core.workload import Workload
@@ -71,8 +72,7 @@ class ArmResult:
     """One arm as it ran under the run's own runtime and seed, and its paired seeds.
 
     mix: one mapping per scheduler group, e.g. name, kind, count, strategy. clock_notes: what its times include, e.g. tick_us, tick_share.
-    series: parsync.core.metrics_summary.series. regret: {"decision": [{"at_us", "regret"}, ...], "system": [{"at_us", "without_migration",
-    "with_migration"}, ...]}, costs, either part optional.
+    series: parsync.core.metrics_summary.series. regret: parsync.core.regret, either part optional.
     """
 
     name: str
@@ -285,7 +285,7 @@ def _arrays(series: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
 
 def _arm(arm: ArmResult, slug: str) -> Figures:
     figures = dict(arm.figures)
-    figures["overall"] = {**figures["overall"], **_regret_means(arm.regret)}
+    figures["overall"] = {**figures["overall"], **regret_means(arm.regret)}
     return {
         "name": arm.name,
         "slug": slug,
@@ -302,18 +302,6 @@ def _arm(arm: ArmResult, slug: str) -> Figures:
             {"seed": result.seed, "digest": result.digest, "overall": result.figures["overall"]} for result in arm.seeds
         ],
     }
-
-
-def _regret_means(regret: Mapping[str, Any]) -> Figures:
-    means: Figures = {}
-    for name, key, part in (
-        ("decision_regret", "regret", "decision"),
-        ("system_regret", "without_migration", "system"),
-    ):
-        values = [row[key] for row in regret.get(part, ())]
-        if values:
-            means[name] = sum(values) / len(values)
-    return means
 
 
 def _write(path: Path, content: Figures) -> None:

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from experiments.figures import conflicts, delay, load, quality, solver, staleness, style
 from experiments.summary import Run
+from parsync.core.regret import BATCHES_PER_PHASE
 from shared_state.errors import AgoraError
 
 
@@ -31,6 +32,12 @@ class Drawn:
 
 
 _BAND = "Line: median among the schedulers of an arm; band: 10th to 90th percentile."
+
+_SAMPLED = f"{BATCHES_PER_PHASE} transactions of each phase, each as likely as another."
+_BOUND = (
+    "All on the workload's own costs. Where requests differ, or gangs are placed, packing is hard: then the optimum is a lower bound (a flow "
+    "relaxation), the axis says so, and regret is at most what is shown."
+)
 
 FIGURES: tuple[FigureSpec, ...] = (
     FigureSpec(
@@ -115,13 +122,16 @@ FIGURES: tuple[FigureSpec, ...] = (
         "decision_regret",
         "Decision regret",
         quality.decision_regret,
-        "Sampled batches: cost of what was committed minus the least cost possible for the same batch on the true state just before.",
+        f"{_SAMPLED} Small dots: single transactions; large marks: all samples of an arm in a phase together. Cost of what a transaction got (a "
+        "rejected claim pays its task's price for waiting) minus the least cost possible for its tasks on the true state just before its "
+        f"commit, everything else as it was. 0: nothing better was to be had. {_BOUND}",
     ),
     FigureSpec(
         "system_regret",
         "System regret",
         quality.system_regret,
-        "Cost of all running and waiting tasks minus the least possible; line: running tasks stay, dots: they may move.",
+        "Cost of all running and waiting tasks minus the least possible, at random instants that are the same for every arm. Lines: running tasks "
+        f"stay, only waiting ones are placed; dotted: all may move, at no price. {_BOUND}",
     ),
 )
 
@@ -136,6 +146,6 @@ def draw_all(run: Run, directory: Path) -> list[Drawn]:
         try:
             png, svg = style.save(figure, directory, spec.name)
         except OSError as error:
-            raise AgoraError(f"{directory / spec.name}: cannot write the figure: {error.strerror}") from error
+            raise AgoraError(f"{directory / spec.name}: cannot write the figure: {error}") from error
         drawn.append(Drawn(spec, png, svg))
     return drawn

@@ -79,56 +79,72 @@ def trade_off(run: Run) -> Figure | None:
 
 
 def decision_regret(run: Run) -> Figure | None:
-    """Regret of sampled batches at the time of their commit."""
-    drawn = False
+    """Sampled transactions as dots; per phase all of an arm's samples together."""
+    drawn, exact = False, True
+    arms = list(data.arms(run))
+    stretches = _stretches(run)
     with style.drawing() as (figure, axes):
-        for arm in data.arms(run):
+        for arm in arms:
             rows = arm.figures["regret"].get("decision", [])
             if not rows:
                 continue
-            drawn = True
-            axes.plot(
-                [row["at_us"] / 1e6 for row in rows],
-                [row["regret"] for row in rows],
-                linestyle="none",
-                marker=style.MARKERS[arm.index % len(style.MARKERS)],
-                markersize=4,
-                alpha=0.75,
-                color=style.colour(arm.index),
-                label=arm.name,
-            )
-        axes.set_yscale("symlog", linthresh=1)
+            drawn, exact = True, exact and all(row["exact"] for row in rows)
+            at_us, regret, tasks = (np.array([row[key] for row in rows]) for key in ("at_us", "regret", "tasks"))
+            marker = {"marker": style.MARKERS[arm.index % len(style.MARKERS)], "color": style.colour(arm.index)}
+            dots = {"linestyle": "none", "markersize": 2.5, "alpha": 0.3, "markeredgewidth": 0}
+            axes.plot(at_us / 1e6, regret / tasks, **dots, **marker)
+            middle, mean = [], []
+            for start_us, end_us in stretches:
+                inside = (at_us >= start_us) & (at_us < end_us)
+                if inside.any():
+                    # Arms side by side, or their marks would hide each other.
+                    share = 0.2 + 0.6 * (arm.index + 0.5) / len(arms)
+                    middle.append((start_us + share * (end_us - start_us)) / 1e6)
+                    mean.append(regret[inside].sum() / tasks[inside].sum())
+            axes.plot(middle, mean, label=arm.name, linestyle="-", linewidth=0.8, markersize=6, **marker)
         axes.set_ylim(bottom=0)
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
         style.shade_phases(axes, run.summary["workload"]["phases"], run.summary["settle_us"])
         style.time_axis(axes, data.end_us(run))
-        axes.set_ylabel("Cost above the batch's optimum")
+        axes.set_ylabel(f"Cost above {'the optimum' if exact else 'a lower bound'}, per claim")
         style.legend(figure, axes)
     return figure if drawn else None
 
 
+def _stretches(run: Run) -> list[tuple[float, float]]:
+    """The load phases, or a few equal parts of a run that has only one."""
+    phases = run.summary["workload"]["phases"]
+    if len(phases) > 1:
+        return [(phase["start_us"], phase["end_us"]) for phase in phases]
+    edges = np.linspace(0, data.end_us(run), 6)
+    return list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
+
+
 def system_regret(run: Run) -> Figure | None:
-    drawn = False
+    """Lines: running tasks stay. Dotted: they may move."""
+    drawn, exact = False, True
     with style.drawing() as (figure, axes):
         for arm in data.arms(run):
             rows = arm.figures["regret"].get("system", [])
             if not rows:
                 continue
-            drawn = True
+            drawn, exact = True, exact and all(row["exact"] for row in rows)
             time = np.array([row["at_us"] for row in rows]) / 1e6
+            moving = {"color": style.colour(arm.index), "linestyle": ":", "linewidth": 1}
             axes.plot(time, [row["without_migration"] for row in rows], label=arm.name, **style.line_style(arm.index))
-            if "with_migration" in rows[0]:
-                axes.plot(
-                    time,
-                    [row["with_migration"] for row in rows],
-                    color=style.colour(arm.index),
-                    linestyle=":",
-                    linewidth=1,
-                )
+            axes.plot(time, [row["with_migration"] for row in rows], **moving)
         axes.set_ylim(bottom=0)
-        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+        axes.yaxis.set_major_formatter(lambda value, _: _compact(value))
         style.shade_phases(axes, run.summary["workload"]["phases"], run.summary["settle_us"])
         style.time_axis(axes, data.end_us(run))
-        axes.set_ylabel("Cost above the cell's optimum")
+        axes.set_ylabel(f"Cost above {'the optimum' if exact else 'a lower bound'}, whole cell")
         style.legend(figure, axes)
     return figure if drawn else None
+
+
+def _compact(value: float) -> str:
+    """A large cost on an axis."""
+    for unit, name in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if abs(value) >= unit:
+            return f"{value / unit:g}{name}"
+    return f"{value:g}"

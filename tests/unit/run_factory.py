@@ -82,7 +82,12 @@ def arm_result(name: str, seed: int, seeds: Sequence[int], step_us: int) -> ArmR
         seeds=[SeedResult(s, f"digest of {name} {s}", summarise(measured(s, character, step_us))) for s in seeds],
         regret={
             "decision": [
-                {"at_us": int(at), "regret": float(rng.exponential(100 * (1 - character.preferred)))}
+                {
+                    "at_us": int(at),
+                    "tasks": 10,
+                    "regret": int(rng.exponential(1e4 * (1 - character.preferred))),
+                    "exact": True,
+                }
                 for at in np.linspace(0, PHASES[-1].end_us, 40)
             ],
             "system": [
@@ -90,6 +95,7 @@ def arm_result(name: str, seed: int, seeds: Sequence[int], step_us: int) -> ArmR
                     "at_us": int(at),
                     "without_migration": float((900 + 50 * k) * character.conflicts),
                     "with_migration": float((1900 + 60 * k) * character.conflicts),
+                    "exact": True,
                 }
                 for k, at in enumerate(np.linspace(0, PHASES[-1].end_us, 10) + 3 * character.capacity)
             ],

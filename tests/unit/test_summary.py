@@ -104,11 +104,12 @@ def test_a_run_directory_reads_back_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_regret_enters_the_figures_as_its_mean() -> None:
+    """Of all sampled transactions together: the large ones weigh more."""
     arm = bare_arm("A")
-    regret = {"decision": [{"at_us": 1, "regret": 2.0}, {"at_us": 2, "regret": 4.0}]}
+    regret = {"decision": [{"at_us": 1, "tasks": 1, "regret": 5}, {"at_us": 2, "tasks": 9, "regret": 15}]}
     arm = ArmResult(**{**{f: getattr(arm, f) for f in arm.__slots__}, "regret": regret})
     overall = build_summary(FACTS, workload(), [arm])["arms"][0]["overall"]
-    assert overall["decision_regret"] == 3.0
+    assert overall["decision_regret"] == 2.0
     assert "system_regret" not in overall
 
 

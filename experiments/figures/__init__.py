@@ -146,6 +146,6 @@ def draw_all(run: Run, directory: Path) -> list[Drawn]:
         try:
             png, svg = style.save(figure, directory, spec.name)
         except OSError as error:
-            raise AgoraError(f"{directory / spec.name}: cannot write the figure: {error}") from error
+            raise AgoraError(f"{directory / spec.name}: cannot write the figure: {error.strerror}") from error
         drawn.append(Drawn(spec, png, svg))
     return drawn

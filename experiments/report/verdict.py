@@ -88,7 +88,8 @@ def _row(summary: Figures, quantity: Quantity) -> Row:
                 and not against_best[slug].missing,
             )
         )
-    return Row(quantity, tuple(cells), _sentence(summary, quantity, comparable, best, against_best))
+    sentence = _sentence(summary, quantity, comparable, best, against_best)
+    return Row(quantity, tuple(cells), sentence + _other_clock(summary, quantity, best))
 
 
 def _by_seed(arm: Figures, key: str, seeds: Sequence[int]) -> list[float | None]:
@@ -177,6 +178,23 @@ def _sentence(
             f"{_ahead(quantity, names[rest[0]], against_best[rest[0]])}"
         )
     return f"{lead}. {_ahead(quantity, names[second], against_best[second])}"
+
+
+def _other_clock(summary: Figures, quantity: Quantity, best: str | None) -> str:
+    """Whether the one run in real time agrees with the seeds in virtual time about the best arm. Empty for a run of one clock."""
+    if best is None or not summary["paired"]["seeds"] or summary["runtime"] != "ray":
+        return ""
+    whole = {arm["slug"]: arm["overall"].get(quantity.key) for arm in summary["arms"] if not arm["partial"]}
+    best_live = _best(quantity, whole)
+    if best_live is None or whole.get(best) is None:
+        return ""
+    if best_live == best:
+        return f" So it is in the live run ({quantity.text(whole[best])})."
+    names = {arm["slug"]: arm["name"] for arm in summary["arms"]}
+    return (
+        f" That is virtual time: in the one live run it comes to {quantity.text(whole[best])}, "
+        f"and {names[best_live]} is best at {quantity.text(whole[best_live])}."
+    )
 
 
 def _ahead(quantity: Quantity, name: str, difference: Difference) -> str:

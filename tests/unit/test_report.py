@@ -205,6 +205,24 @@ def test_one_run_claims_no_certainty() -> None:
     assert "A is lowest at 5 µs" in sentence and "one run cannot say how surely" in sentence
 
 
+@pytest.mark.parametrize(
+    ("live_us", "told"),
+    [
+        ({"A": 900.0, "B": 300.0}, "So it is in the live run (300 µs)."),
+        ({"A": 200.0, "B": 300.0}, "in the one live run it comes to 300 µs, and A is best at 200 µs."),
+    ],
+)
+def test_a_live_run_that_contradicts_the_virtual_seeds_is_said(live_us: dict[str, float], told: str) -> None:
+    arms = [bare_arm("A", seeds={1: 100.0, 2: 101.0}), bare_arm("B", seeds={1: 50.0, 2: 51.0})]
+    summary = build_summary(FACTS, workload(), arms)
+    for arm in summary["arms"]:
+        arm["overall"]["delay_mean_us"] = live_us[arm["name"]]
+    summary["runtime"] = "ray"
+    assert told in verdict(summary, [QUANTITIES["delay_mean_us"]])[0].sentence
+    summary["runtime"] = "virtual"
+    assert "live" not in verdict(summary, [QUANTITIES["delay_mean_us"]])[0].sentence
+
+
 def test_the_terminal_table_fits_eighty_columns_and_marks_the_best(run: Path) -> None:
     console = Console(width=80, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
     console.print(comparison_table(read_summary(run)))

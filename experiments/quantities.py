@@ -96,12 +96,17 @@ def _rate(value: float, digits: int = 3) -> str:
     return f"{_digits(value, digits)}/s"
 
 
+def _plain(value: float, digits: int = 3) -> str:
+    """A cost: that of a whole cell runs into millions."""
+    return f"{_digits(value / 1e6, digits)} M" if abs(value) >= 1e6 else _digits(value, digits)
+
+
 _TEXT = {
     Unit.DURATION: duration,
     Unit.SHARE: share,
     Unit.COUNT: _digits,
     Unit.RATE: _rate,
-    Unit.PLAIN: _digits,
+    Unit.PLAIN: _plain,
 }
 
 _LOWER, _HIGHER, _NEITHER = Better.LOWER, Better.HIGHER, Better.NEITHER

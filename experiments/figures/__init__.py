@@ -33,11 +33,7 @@ class Drawn:
 
 _BAND = "Line: median among the schedulers of an arm; band: 10th to 90th percentile."
 
-_SAMPLED = f"{BATCHES_PER_PHASE} transactions of each phase, each as likely as another."
-_BOUND = (
-    "All on the workload's own costs. Where requests differ, or gangs are placed, packing is hard: then the optimum is a lower bound (a flow "
-    "relaxation), the axis says so, and regret is at most what is shown."
-)
+_BOUND = "Where requests differ, or gangs are placed, the optimum is a lower bound: the axis says so, and regret is at most what is shown."
 
 FIGURES: tuple[FigureSpec, ...] = (
     FigureSpec(
@@ -122,16 +118,15 @@ FIGURES: tuple[FigureSpec, ...] = (
         "decision_regret",
         "Decision regret",
         quality.decision_regret,
-        f"{_SAMPLED} Small dots: single transactions; large marks: all samples of an arm in a phase together. Cost of what a transaction got (a "
-        "rejected claim pays its task's price for waiting) minus the least cost possible for its tasks on the true state just before its "
-        f"commit, everything else as it was. 0: nothing better was to be had. {_BOUND}",
+        "Cost of what a transaction got, waiting for the claims it lost, minus the least cost its tasks could have had on the true state just "
+        f"before. Small dots: {BATCHES_PER_PHASE} random transactions per phase; large marks: these together. At 0 nothing better was to be had. {_BOUND}",
     ),
     FigureSpec(
         "system_regret",
         "System regret",
         quality.system_regret,
-        "Cost of all running and waiting tasks minus the least possible, at random instants that are the same for every arm. Lines: running tasks "
-        f"stay, only waiting ones are placed; dotted: all may move, at no price. {_BOUND}",
+        "Cost of all running and waiting tasks minus the least possible, at the same random instants for every arm. Thick: running tasks stay and "
+        f"waiting ones are placed; thin: all may move, at no price. {_BOUND}",
     ),
 )
 

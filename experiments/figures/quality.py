@@ -121,7 +121,7 @@ def _stretches(run: Run) -> list[tuple[float, float]]:
 
 
 def system_regret(run: Run) -> Figure | None:
-    """Lines: running tasks stay. Dotted: they may move."""
+    """Thick: running tasks stay. Thin: they may move."""
     drawn, exact = False, True
     with style.drawing() as (figure, axes):
         for arm in data.arms(run):
@@ -130,7 +130,7 @@ def system_regret(run: Run) -> Figure | None:
                 continue
             drawn, exact = True, exact and all(row["exact"] for row in rows)
             time = np.array([row["at_us"] for row in rows]) / 1e6
-            moving = {"color": style.colour(arm.index), "linestyle": ":", "linewidth": 1}
+            moving = {**style.line_style(arm.index), "linewidth": 0.7}
             axes.plot(time, [row["without_migration"] for row in rows], label=arm.name, **style.line_style(arm.index))
             axes.plot(time, [row["with_migration"] for row in rows], **moving)
         axes.set_ylim(bottom=0)

@@ -24,6 +24,8 @@ from experiments.quantities import QUANTITIES, duration, percent_change
         ("censored", 12_345, "12,345"),
         ("throughput_per_s", 38_000.4, "38,000/s"),
         ("cost_mean", 0.01234, "0.0123"),
+        ("system_regret", 704_724.2, "704,724"),
+        ("system_regret", 1_854_525.0, "1.85 M"),
     ],
 )
 def test_values(key: str, value: float | None, text: str) -> None:

@@ -23,7 +23,7 @@ def run_command(app: typer.Typer, arguments: Sequence[str] | None = None) -> NoR
     Bad options and AgoraError are told in one line, with status 2; Ctrl-C is, too, with status 130.
     """
     try:
-        status = app(args=arguments, standalone_mode=False) or 0
+        status: int = app(args=arguments, standalone_mode=False) or 0
         sys.stdout.flush()
     except _USAGE_ERRORS as error:
         status = _refused(
@@ -34,7 +34,6 @@ def run_command(app: typer.Typer, arguments: Sequence[str] | None = None) -> NoR
     except MemoryError:
         status = _refused("memory: this machine has not enough of it; choose a smaller scale or a shorter duration")
     except (typer.Abort, KeyboardInterrupt):
-        print("interrupted", file=sys.stderr)
         status = INTERRUPTED
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still held goes nowhere
@@ -42,6 +41,8 @@ def run_command(app: typer.Typer, arguments: Sequence[str] | None = None) -> NoR
             status = 0
         else:
             status = _refused(f"{error.filename or 'standard output'}: {error.strerror}")
+    if status == INTERRUPTED:
+        print("interrupted", file=sys.stderr)
     sys.exit(status)
 
 

@@ -1,4 +1,4 @@
-"""Ctrl-C that waits until work can stop without being torn, or that child processes do not hear."""
+"""Ctrl-C that waits until work can stop without being torn, or that is not heard at all."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def ctrl_c_deferred() -> Iterator[Interruption]:
 
 
 @contextlib.contextmanager
-def ctrl_c_not_inherited() -> Iterator[None]:
-    """Processes started meanwhile never hear Ctrl-C, from their first instruction on: who started them ends them. Main thread only."""
+def ctrl_c_ignored() -> Iterator[None]:
+    """Ctrl-C changes nothing, nor for processes started meanwhile, ever: who started them ends them. Main thread only."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         yield

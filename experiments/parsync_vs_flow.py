@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from rich.live import Live
 from experiments.command_line import BAD_INPUT, INTERRUPTED, run_command
 from experiments.config import ArmConfig, RunConfig, first_error, load_config, validated
 from experiments.finishing import finish_run
+from experiments.interruption import ctrl_c_deferred, ctrl_c_ignored
 from experiments.live_table import live_table
 from experiments.preconditions import check_arms, check_memory, check_new, make_run_directory
 from experiments.presets import Scale, default_arms, demo_scale, mix_arm, paper_scale
@@ -164,22 +165,30 @@ def main(
     workload = make_workload(resolved, resolved.seed)
     check_memory(resolved, workload)
     check_arms(resolved, workload)
-    runner = _runner(resolved, hold)
-    make_run_directory(directory, resolved)
-    status = run(resolved, workload, directory, console, runner)
-    if hold and status != INTERRUPTED:
-        _hold(console)
+    with _runner(resolved, hold) as runner:
+        make_run_directory(directory, resolved)
+        status = run(resolved, workload, directory, console, runner)
+        if hold and status != INTERRUPTED:
+            _hold(console)
     raise typer.Exit(status)
 
 
-def _runner(config: RunConfig, hold: bool) -> ArmRunner:
-    """Ray is imported only where it is used: virtual time starts in a second."""
+@contextlib.contextmanager
+def _runner(config: RunConfig, hold: bool) -> Iterator[ArmRunner]:
+    """Ray is imported only where it is used: virtual time starts in a second. Interrupted while it starts or ends, Ray would leave processes."""
     if config.runtime == RuntimeName.VIRTUAL:
-        return run_arm_virtual
-    from experiments.running_live import prepare, run_arm_live
+        yield run_arm_virtual
+        return
+    with ctrl_c_deferred() as interruption:
+        from experiments.running_live import leave, prepare, run_arm_live
 
-    prepare(config, hold)
-    return partial(run_arm_live, hold=hold)
+        prepare(config, hold)
+    try:
+        interruption.check()
+        yield partial(run_arm_live, hold=hold)
+    finally:
+        with ctrl_c_ignored():
+            leave()
 
 
 def _hold(console: Console) -> None:

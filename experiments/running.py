@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from experiments.config import ArmConfig, RunConfig
-from experiments.interruption import ctrl_c_deferred, ctrl_c_not_inherited
+from experiments.interruption import ctrl_c_deferred, ctrl_c_ignored
 from experiments.regret import Regret, regret_means, regret_watch, settle_us
 from experiments.workloads import google2011, synthetic
 from experiments.workloads.inspection import validate
@@ -112,11 +112,9 @@ def run_arm_virtual(
             sink.add(record.table, record.columns)
 
     shown_s = time.monotonic()
-    reached_us = 0
 
     def progress(now_us: int) -> None:
-        nonlocal shown_s, reached_us
-        reached_us = now_us
+        nonlocal shown_s
         if time.monotonic() - shown_s >= SNAPSHOT_EVERY_S:
             shown_s = time.monotonic()
             on_snapshot(metrics.snapshot(now_us))
@@ -124,7 +122,8 @@ def run_arm_virtual(
 
     begun_s = time.monotonic()
     outcome: VirtualOutcome | None = None
-    stopped, interrupted = "", False
+    regret: Regret = {}
+    stopped, interrupted, wall_s = "", False, 0.0
     spec = arm.spec(seed, config.heartbeat_us, round(config.sample_s * 1e6), live=False)
     drain_us = round(config.drain_s * 1e6)
     try:
@@ -133,6 +132,8 @@ def run_arm_virtual(
             if sink is not None and directory is not None:
                 sink.close()
                 merge_parts(directory)
+            wall_s = time.monotonic() - begun_s
+            regret = watch.regret(outcome.ended_us)
             interruption.check()
     except KeyboardInterrupt:
         stopped, interrupted = "interrupted", True
@@ -142,7 +143,8 @@ def run_arm_virtual(
         with contextlib.suppress(AgoraError):
             sink.abandon()
     metrics.flush()
-    wall_s = time.monotonic() - begun_s
+    if outcome is None:
+        wall_s = time.monotonic() - begun_s
     notes: dict[str, Any] = (
         {}
         if outcome is None
@@ -150,7 +152,7 @@ def run_arm_virtual(
     )
     digest = "" if outcome is None else outcome.digest
     notes["wall_s"] = round(wall_s, 3)
-    return ArmRun(arm, metrics, digest, notes, stopped, wall_s, watch.regret(reached_us), interrupted)
+    return ArmRun(arm, metrics, digest, notes, stopped, wall_s, regret, interrupted)
 
 
 def seed_figures(config: RunConfig, arm: ArmConfig, seed: int) -> Figures:
@@ -174,7 +176,7 @@ def run_seeds(config: RunConfig, processes: int | None = None) -> Generator[tupl
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(workers, context)
     try:
-        with ctrl_c_not_inherited():
+        with ctrl_c_ignored():
             running = {pool.submit(seed_figures, config, arm, seed): (seed, arm.name) for seed, arm in tasks}
         for done in as_completed(running):
             seed, name = running[done]

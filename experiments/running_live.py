@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from experiments.config import ArmConfig, RunConfig
+from experiments.interruption import ctrl_c_deferred
 from experiments.regret import Regret, regret_of_log, regret_watch
 from experiments.running import ArmRun, make_metrics
 from parsync.core.metrics_live import Snapshot
@@ -18,11 +19,12 @@ from parsync.core.metrics_summary import summarise
 from parsync.core.workload import Workload
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.cell import CELL_LOG
-from parsync.runtime.live.cluster import connect
+from parsync.runtime.live.cluster import connect, disconnect
 from parsync.runtime.live.monitor import Overview
 from parsync.runtime.live.plan import LiveOptions
 from parsync.runtime.live.run import run_live
 from parsync.runtime.records import merge_parts
+from shared_state.errors import AgoraError
 from shared_state.journal import EventDigest, read_journal
 
 OBJECT_STORE_MB = 150
@@ -31,6 +33,11 @@ OBJECT_STORE_MB = 150
 def prepare(config: RunConfig, hold: bool) -> None:
     """Start or find Ray. Raises AgoraError if the address does not answer or runs another version."""
     connect(config.live.address, OBJECT_STORE_MB, hold)
+
+
+def leave() -> None:
+    """End what prepare() started, or leave the cluster it found."""
+    disconnect()
 
 
 def run_arm_live(
@@ -63,7 +70,17 @@ def run_arm_live(
     spec = arm.spec(seed, config.heartbeat_us, round(config.sample_s * 1e6), live=True)
     metrics_maker = partial(make_metrics, config, arm, workload)
     outcome = run_live(spec, workload, options, round(config.drain_s * 1e6), metrics_maker, show)
-    merge_parts(directory)
+    stopped = "; ".join(outcome.notes) or "stopped early" if outcome.partial else ""
+    log = directory / "log" / CELL_LOG
+    regret: Regret = {}
+    with ctrl_c_deferred() as interruption:
+        try:
+            merge_parts(directory)
+            if not stopped:
+                master = Assembly.of(spec, workload).master()
+                regret = regret_of_log(log, regret_watch(config, workload, seed), master, outcome.ended_us)
+        except AgoraError as error:  # the figures are kept
+            stopped = stopped or str(error)
     trips = outcome.round_trip_us
     outcome.metrics.flush()
     delay_mean_us = summarise(outcome.metrics)["overall"].get("delay_mean_us")
@@ -78,14 +95,11 @@ def run_arm_live(
         "steps_repeated": outcome.repeats,
         "notes": list(outcome.notes),
     }
-    stopped = "; ".join(outcome.notes) or "stopped early" if outcome.partial else ""
-    log = directory / "log" / CELL_LOG
-    regret: Regret = {}
-    if log.exists():
-        master = Assembly.of(spec, workload).master()
-        regret = regret_of_log(log, regret_watch(config, workload, seed), master, outcome.ended_us)
     wall_s = time.monotonic() - begun_s
-    return ArmRun(arm, outcome.metrics, _log_digest(log), notes, stopped, wall_s, regret)
+    interrupted = outcome.interrupted or interruption.asked
+    if interrupted:
+        stopped = stopped or "interrupted"
+    return ArmRun(arm, outcome.metrics, _log_digest(log), notes, stopped, wall_s, regret, interrupted)
 
 
 def _log_digest(log: Path) -> str:

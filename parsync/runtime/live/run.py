@@ -41,7 +41,7 @@ POLL_S = 0.25
 class LiveOutcome:
     """ended_us: run time of the end. drained: every task was committed or given up by then; waiting: tasks that were not (-1 unknown).
 
-    partial: interrupted, or an actor was lost for good; `notes` say what happened. metrics: all actors' merged. tick_us: a host's step interval: a
+    partial: interrupted (by Ctrl-C), or an actor was lost for good; `notes` say what happened. metrics: all actors' merged. tick_us: a host's step interval: a
     scheduling delay holds about one tick (half of one until the submission is seen and half until the claim leaves, at an even load).
     round_trip_us: int64[steps], measured step round trips. repeats: steps sent again. recovered_steps: steps a restarted cell took from its log.
     resubmitted: tasks submitted again to restarted hosts. lives: of each actor.
@@ -51,6 +51,7 @@ class LiveOutcome:
     drained: bool
     waiting: int
     partial: bool
+    interrupted: bool
     notes: tuple[str, ...]
     metrics: RunMetrics
     journal_dir: Path
@@ -110,6 +111,7 @@ class _Performance:
         self._workers = create(WORKER_POOL, WorkerHost, False, False, plan)
         self._source = create(SOURCE, WorkloadSource, False, False, plan)
         self._notes: list[str] = []
+        self._interrupted = False
 
     def run(self, drain_us: int, on_overview: Callable[[Overview], None]) -> LiveOutcome:
         self._start()
@@ -133,7 +135,7 @@ class _Performance:
                     break
         except KeyboardInterrupt:
             self._notes.append("interrupted")
-            partial = True
+            self._interrupted = partial = True
         except Unavailable as error:
             self._notes.append(f"{COORDINATOR_NAME}: {error}")
             partial = True
@@ -188,6 +190,7 @@ class _Performance:
             drained=overview.quiet,
             waiting=overview.waiting,
             partial=partial,
+            interrupted=self._interrupted,
             notes=tuple(dict.fromkeys(self._notes)),
             metrics=metrics,
             journal_dir=self._options.journal_dir,

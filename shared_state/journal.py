@@ -36,16 +36,17 @@ class JournalWriter:
     """Appends frames to a log; after flush() they are the file's (with `sync`, the disk's).
 
     An existing log is continued after its last whole frame; JournalError if it is corrupt before that. When a write fails (a full disk)
-    the file is cut back to the frames of the last flush that succeeded and the writer takes no more.
+    the file is cut back to the frames of the last flush that succeeded and the writer takes no more. whole: bytes at the log's start that are known to
+    be whole frames, and not read again.
     """
 
-    def __init__(self, path: Path | str, sync: bool) -> None:
+    def __init__(self, path: Path | str, sync: bool, whole: int = 0) -> None:
         self._path = Path(path)
         self._sync = sync
         self._pending: list[bytes] = []
         self._pending_bytes = 0
         self._failed = False
-        end = _whole_frames_end(self._path) if self._path.exists() else 0
+        end = _whole_frames_end(self._path, whole) if self._path.exists() else 0
         try:
             self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
             os.ftruncate(self._file, end)
@@ -123,29 +124,29 @@ class JournalWriter:
         self._end += written
 
 
-def read_journal(path: Path | str) -> Iterator[bytes]:
-    """The payloads of a log's whole frames, in order. JournalError naming file and offset if it is corrupt before its tail.
+def read_journal(path: Path | str, start: int = 0) -> Iterator[bytes]:
+    """The payloads of a log's whole frames, in order, from the frame at byte `start` on. JournalError naming file and offset if it is corrupt before
+    its tail.
 
     A frame is a torn tail if the file ends inside it, or if it is the last and its checksum is wrong, or if nothing but zero bytes
     follows its start (space a file system had set aside).
     """
-    for _, payload in _frames(Path(path)):
+    for _, payload in _frames(Path(path), start):
         yield payload
 
 
-def _whole_frames_end(path: Path) -> int:
-    end = 0
-    for start, payload in _frames(path):
+def _whole_frames_end(path: Path, end: int) -> int:
+    for start, payload in _frames(path, end):
         end = start + _HEADER.size + len(payload)
     return end
 
 
-def _frames(path: Path) -> Iterator[tuple[int, bytes]]:
-    """(offset, payload) of each whole frame."""
+def _frames(path: Path, offset: int) -> Iterator[tuple[int, bytes]]:
+    """(offset, payload) of each whole frame from the one at `offset` on."""
     try:
         with path.open("rb", buffering=_READ_BYTES) as file:
             size = os.fstat(file.fileno()).st_size
-            offset = 0
+            file.seek(offset)
             while size - offset >= _HEADER.size:
                 header = file.read(_HEADER.size)
                 length, checksum, header_checksum = _HEADER.unpack(header)

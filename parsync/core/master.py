@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from parsync.core.events import (
@@ -81,6 +83,16 @@ class MasterCore:
     def finish(self, now_us: int) -> list[Record]:
         """The measurements not yet handed out, at the end of a run."""
         return self._records.flush()
+
+    def checkpoint(self) -> tuple[bytes, tuple[Any, ...]]:
+        """The whole state: the cell's, and the rest in a form the codec takes."""
+        return self.cell.checkpoint(), (self._epoch, self._running, self._records.held())
+
+    def restore(self, cell: bytes, rest: tuple[Any, ...]) -> None:
+        """Go on as the master of the same run did of which these are the checkpoint. AgoraError as Cell.restore."""
+        self.cell = Cell.restore(self.cell.spec, self.cell.partitioning, cell)
+        self._epoch, self._running, held = rest
+        self._records.take_up(held)
 
     def record_due_ends(self, allocation: Int64, end_us: Int64) -> None:
         """Tasks still running when the run ends, with the time they are due to end: so that job completion times are not cut off at the last commit."""

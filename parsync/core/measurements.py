@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from parsync.core.events import Record
 from parsync.core.tables import TABLES
@@ -25,6 +27,17 @@ class Measurements:
         records = [Record(table, self._join(table, batches)) for table, batches in self._batches.items()]
         self._batches = {}
         return records
+
+    def held(self) -> tuple[tuple[str, int, tuple[NDArray[Any], ...]], ...]:
+        """(table, rows, columns) of what waits, in order of first use; it goes on waiting. For a checkpoint, from which take_up() gets it."""
+        return tuple(
+            (table, sum(rows for rows, _ in batches), tuple(self._join(table, batches).values()))
+            for table, batches in self._batches.items()
+        )
+
+    def take_up(self, held: Iterable[tuple[str, int, tuple[NDArray[Any], ...]]]) -> None:
+        """What waits is what another one held."""
+        self._batches = {table: [(rows, columns)] for table, rows, columns in held}
 
     @staticmethod
     def _join(table: str, batches: list[tuple[int, tuple[Any, ...]]]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""The actors of a live run: plain classes around the loops, turned into Ray actors by cluster.py.
+"""The actors around the cell: scheduler hosts, worker pool, workload source. Plain classes around the loops, turned into Ray actors by cluster.py.
 
-The coordinator keeps the handle of the run's Assembly (see cluster.share), from which actors are built, killed ones again.
-Actors find each other by name.
+cell_host.py and coordinator_host.py have the two others. The coordinator keeps the handle of the run's Assembly (see cluster.share), from which actors are
+built, killed ones again. Actors find each other by name.
 """
 
 from __future__ import annotations
@@ -17,19 +17,18 @@ from typing import Any
 
 import numpy as np
 
-from parsync.core.events import ARRIVALS, COORDINATOR, MASTER, WORKERS, Participant, TasksSubmitted
+from parsync.core.events import ARRIVALS, WORKERS, Participant, TasksSubmitted
 from parsync.core.metrics import RunMetrics
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.live.cell import CELL_LOG, CellService, CellStage, hosts_of
 from parsync.runtime.live.clock import LiveClock
-from parsync.runtime.live.cluster import member, shared, shared_by
+from parsync.runtime.live.cluster import member, shared_by
 from parsync.runtime.live.courier import Courier, Mailbox
 from parsync.runtime.live.handled_log import HandledLog
 from parsync.runtime.live.loop import HostLoop, LoopThread, SourceLoop, Ticks, last_step, run_turns
-from parsync.runtime.live.monitor import Monitor, Overview, Report
+from parsync.runtime.live.monitor import Report
 from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, SOURCE, WORKER_POOL, HostPlan, Recorder, RunPlan
 from parsync.runtime.live.ports import CellPort, HostLine, Reporter
-from parsync.runtime.live.stage import Stage, ignore_handled, ignore_record
+from parsync.runtime.live.stage import Stage, ignore_handled
 from parsync.runtime.live.steps import ActorFailed, ActorLost, StepClient, Unavailable
 from shared_state.errors import AgoraError
 
@@ -48,7 +47,9 @@ class DueEnds:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """What an actor hands over at the end. round_trip_us: int64[steps]. repeats: steps that had to be repeated. error: why its loop ended early."""
+    """What an actor hands over at the end. round_trip_us: int64[steps]. repeats: steps that had to be repeated. recovered: what it took over
+    from an earlier life (the cell: steps, replayed of them from its log; the source: tasks submitted again). error: why its loop ended early. notes:
+    what else is worth telling."""
 
     metrics: RunMetrics
     round_trip_us: np.ndarray
@@ -56,6 +57,8 @@ class Finished:
     recovered: int
     error: str | None
     due_ends: DueEnds | None = None
+    replayed: int = 0
+    notes: tuple[str, ...] = ()
 
 
 def explained(error: BaseException) -> str:
@@ -293,128 +296,3 @@ class WorkloadSource(Actor):
         waiting = sum(courier.waiting for courier in couriers.values())
         epochs = {host: courier.epoch for host, courier in couriers.items()}
         return Report(self._clock.now_us(), self.epoch, waiting, settled, None, error, epochs)
-
-
-class CoordinatorHost:
-    """Hosts the coordinator (load phases) and what is known of everyone."""
-
-    TICK_US = 100_000
-
-    def __init__(self, plan: RunPlan, handle: Any) -> None:
-        self._handle = handle
-        assembly: Assembly = shared(handle)
-        self.epoch = time.time_ns() // 1000
-        self._clock = LiveClock()
-        self._coordinator = assembly.coordinator()
-        self._monitor = Monitor({host.host: host.name for host in plan.hosts}, SOURCE, (CELL, WORKER_POOL))
-        self._stage = Stage({COORDINATOR: self._coordinator}, self._clock, ignore_record)
-        self._hosts: list[Any] = []
-        self._steps: StepClient | None = None
-        self._thread: LoopThread | None = None
-
-    def __repr__(self) -> str:
-        return f"CoordinatorHost(phase {self._coordinator.phase})"
-
-    def ready(self) -> int:
-        """The process id, once the actor is built."""
-        return os.getpid()
-
-    def kept(self) -> Any:
-        """The handle of the run's Assembly."""
-        return self._handle
-
-    def attach(self, cell: Any, hosts: list[Any], origin_ns: int) -> None:
-        """The run begins at origin_ns."""
-        self._clock.begin(origin_ns)
-        self._hosts = hosts
-        self._steps = StepClient(COORDINATOR, self.epoch, CellPort(cell).step)
-        self._stage.start()
-        self._thread = LoopThread(COORDINATOR_NAME, self._live)
-
-    def report(self, name: str, report: Report) -> None:
-        """From every actor, now and then."""
-        self._monitor.report(name, report)
-
-    def overview(self) -> Overview:
-        """The run at a glance."""
-        return self._monitor.overview(self._clock.now_us(), self._coordinator.phase)
-
-    def finish(self) -> None:
-        """End the loop."""
-        if self._thread is not None:
-            self._thread.stop(JOIN_S)
-
-    def _live(self, stopping: threading.Event, wake: threading.Event) -> None:
-        run_turns(self._turn, stopping, wake)
-
-    def _turn(self) -> int:
-        assert self._steps is not None
-        self._stage.advance()
-        sends = self._stage.take_outgoing(0)
-        for_master = [send.event for send in sends if send.to == MASTER]
-        if for_master:
-            self._steps.step(for_master)
-            for event in for_master:
-                for host in self._hosts:
-                    host.notify.remote(event)
-        return self.TICK_US
-
-
-class CellHost:
-    """Hosts the master. Killed, it comes back with everything it had acknowledged, from its log."""
-
-    def __init__(self, plan: RunPlan) -> None:
-        assembly: Assembly = shared_by(member(plan.namespace, COORDINATOR_NAME))
-        self._clock = LiveClock()
-        self._recorder = Recorder(plan, CELL)
-        self._reporter = Reporter(member(plan.namespace, COORDINATOR_NAME), CELL, {})
-        self._last_report_us = LiveClock.BEFORE_US
-        agents_of = {host.host: host.agents for host in plan.hosts}
-        self._hosts = tuple((host.host, host.name, host.agents) for host in plan.hosts)
-        tasks = len(assembly.workload.tasks)
-        stage = CellStage(assembly.master(), hosts_of(agents_of), tasks, self._recorder)
-        self._service = CellService(stage, Path(plan.journal_dir) / CELL_LOG, plan.fsync)
-        if self._service.origin_ns is not None:
-            self._clock.begin(self._service.origin_ns)
-            self._service.begin_life(self._clock.now_us())
-
-    def __repr__(self) -> str:
-        return f"CellHost(life {self._service.stage.epoch}, {self._service.recovered_steps} steps recovered)"
-
-    def ready(self) -> int:
-        """The process id, once the actor is built."""
-        return os.getpid()
-
-    def start(self, origin_ns: int) -> None:
-        """Time 0 of the run."""
-        self._clock.begin(origin_ns)
-        self._service.start(origin_ns, self._hosts)
-
-    def origin_ns(self) -> int | None:
-        """When time 0 is; None before start()."""
-        return self._service.origin_ns
-
-    def step(self, request: bytes) -> bytes:
-        """One host's step, exactly once."""
-        now_us = self._clock.now_us()
-        reply = self._service.step(request, now_us)
-        if now_us - self._last_report_us >= REPORT_US:
-            self._last_report_us = now_us
-            epoch = self._service.stage.epoch
-            self._reporter(Report(now_us, epoch, 0, True, self._recorder.snapshot(now_us, ())))
-        return reply
-
-    def never_placed(self) -> tuple[int, bytes]:
-        """(tasks, packed bits): those that hold no place and never held one."""
-        mask = self._service.stage.never_placed()
-        return len(mask), np.packbits(mask).tobytes()
-
-    def finish(self, due_ends: DueEnds | None) -> Finished:
-        """Hand over; no step may follow. due_ends: of the worker pool."""
-        if due_ends is not None:
-            self._service.stage.master.record_due_ends(due_ends.allocation, due_ends.end_us)
-        for record in self._service.stage.master.finish(self._clock.now_us()):
-            self._recorder(record)
-        self._service.close()
-        self._recorder.close()
-        return Finished(self._recorder.metrics, np.zeros(0, np.int64), 0, self._service.recovered_steps, None)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import heapq
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import IntEnum
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ from parsync.core.events import (
     TimerFired,
 )
 from parsync.core.master import MasterCore
+from parsync.runtime.live.checkpoint import Checkpoint, Checkpoints
 from parsync.runtime.live.stage import RecordListener
 from parsync.runtime.live.steps import Step, StepLedger
 from schedulers.interface import ChangeKind
@@ -113,6 +114,28 @@ class CellStage:
         self._ledger.answered(step, reply)
         return reply, self._digest.digest()
 
+    def checkpoint(self) -> tuple[bytes, ...]:
+        """The whole state, for restore()."""
+        cell, master = self.master.checkpoint()
+        mail = tuple((host, tuple(waiting)) for host, waiting in sorted(self._outbox.items()))
+        own = (self.epoch, self.now_us, self.steps, self._sequence, tuple(sorted(self._timers)))
+        rest = encode((master, self._ledger.checkpoint(), mail, own))
+        return rest, cell, self._whereabouts.tobytes(), self._owner.tobytes()
+
+    def restore(self, parts: tuple[bytes, ...]) -> None:
+        """Go on as the stage of the same run did of which these are the checkpoint. AgoraError if they are of another cell or workload."""
+        rest, cell, whereabouts, owner = parts
+        if (len(whereabouts), len(owner)) != (self._whereabouts.nbytes, self._owner.nbytes):
+            raise AgoraError("cell checkpoint: of another workload")
+        master, ledger, mail, own = decode(rest)
+        self.master.restore(cell, master)
+        self._ledger.restore(ledger)
+        self._outbox.update((host, list(waiting)) for host, waiting in mail)
+        self.epoch, self.now_us, self.steps, self._sequence, timers = own
+        self._timers = list(timers)
+        self._whereabouts = np.frombuffer(whereabouts, np.int8).copy()
+        self._owner = np.frombuffer(owner, np.int32).copy()
+
     def never_placed(self) -> np.ndarray:
         """bool[tasks]: tasks that hold no place and never held one."""
         return self._whereabouts == Whereabouts.NEVER_PLACED
@@ -174,27 +197,56 @@ def read_cell_log(path: Path) -> Iterator[tuple[Any, ...]]:
         yield frame
 
 
-class CellService:
-    """A CellStage with its log. An existing log is replayed first: the stage, its records and its replies come back as they were, in a new epoch.
+def no_records() -> int:
+    """The mark of a cell that keeps no record log."""
+    return 0
 
-    journal: the log's path. fsync: wait for the disk at each step, to survive the loss of the machine and not only of the process.
+
+class CellService:
+    """A CellStage with its log. An existing log is replayed first, from the newest checkpoint on if there is one: the stage and its replies come back as
+    they were, in a new epoch, and so do the records made after the checkpoint.
+
+    journal: the log's path. fsync: wait for the disk at each step, to survive the loss of the machine and not only of the process. checkpoints: of this
+    log; None: none are made. mark: puts all records made so far into the record log and answers its length in bytes.
+    recovered_steps: those of the log; replayed_steps: those of them that no checkpoint held.
     """
 
-    def __init__(self, stage: CellStage, journal: Path, fsync: bool) -> None:
+    def __init__(
+        self,
+        stage: CellStage,
+        journal: Path,
+        fsync: bool,
+        checkpoints: Checkpoints | None = None,
+        mark: Callable[[], int] = no_records,
+    ) -> None:
         self.stage = stage
         self.origin_ns: int | None = None
-        self.recovered_steps = 0
-        lives = 0
-        if journal.exists():
-            for frame in read_cell_log(journal):
-                if frame[0] == Frame.HEADER:
-                    self.origin_ns = frame[1]
-                else:
-                    lives += frame[0] == Frame.LIFE
+        self._checkpoints = checkpoints
+        self._mark = mark
+        self._lives = 0
+        header = next(read_cell_log(journal), None) if journal.exists() else None
+        begin = restored_steps = 0
+        if header is not None:
+            self.origin_ns = header[1]
+            begin = self._resume()
+            restored_steps = stage.steps
+            for payload in read_journal(journal, begin):
+                frame = decode(payload)
+                if frame[0] != Frame.HEADER:
+                    self._lives += frame[0] == Frame.LIFE
                     replay_frame(stage, frame)
-            self.recovered_steps = stage.steps
-        self._writer = JournalWriter(journal, sync=fsync)
-        self._lives = lives
+        self.recovered_steps = stage.steps
+        self.replayed_steps = stage.steps - restored_steps
+        self._writer = JournalWriter(journal, fsync, whole=begin)
+
+    def _resume(self) -> int:
+        """Take up the newest checkpoint; the bytes of the log that it includes."""
+        found = None if self._checkpoints is None else self._checkpoints.take()
+        if found is None:
+            return 0
+        self.stage.restore(found.parts)
+        self._lives = found.lives
+        return found.log_end
 
     def start(self, origin_ns: int, hosts: tuple[tuple[int, str, tuple[int, ...]], ...]) -> None:
         """The first life begins: time 0 is origin_ns. hosts: (id, name, agents) of each scheduler host, for the log."""
@@ -217,11 +269,20 @@ class CellService:
             reply, digest = self.stage.handle(step, at_us)
             self._writer.append(encode((int(Frame.STEP), self.stage.now_us, request, digest)))
             self._writer.flush()
+            if self._checkpoints is not None and self._checkpoints.due(self._writer.end):
+                self._checkpoint(self._checkpoints)
         return reply
 
     def close(self) -> None:
         """The log is complete."""
         self._writer.close()
+        if self._checkpoints is not None:
+            self._checkpoints.close()
+
+    def _checkpoint(self, checkpoints: Checkpoints) -> None:
+        assert self.origin_ns is not None
+        parts = self.stage.checkpoint()
+        checkpoints.write(Checkpoint(self.origin_ns, self._writer.end, self._mark(), self._lives, parts))
 
 
 def replay_frame(stage: CellStage, frame: tuple[Any, ...]) -> bool:

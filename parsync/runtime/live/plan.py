@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +31,8 @@ class LiveOptions:
     journal_dir: where the logs go; it must not hold those of another run, and every machine that may host the cell must see it. records_dir: where the
     actors' Parquet parts go, None for none. address: of a running cluster, None for an embedded one. hosts: scheduler processes (flow schedulers have
     one more). tick_us: between a host's regular steps. spacing_us: at least between its
-    steps when it has something to say. fsync: logs survive the machine. log_agents: log what every agent handles, too.
+    steps when it has something to say. fsync: logs survive the machine. log_agents: log what every agent handles, too. checkpoint_bytes: by how much the
+    cell's log grows, at least, between checkpoints.
     """
 
     journal_dir: Path
@@ -42,6 +44,7 @@ class LiveOptions:
     hold: bool = False
     fsync: bool = False
     log_agents: bool = False
+    checkpoint_bytes: int = 8 << 20
     object_store_mb: int = 150
 
 
@@ -69,6 +72,7 @@ class RunPlan:
     records_dir: str | None
     fsync: bool
     log_agents: bool
+    checkpoint_bytes: int
     make_metrics: Callable[[], RunMetrics]
 
     @property
@@ -105,24 +109,32 @@ def plan_run(
         records_dir=None if options.records_dir is None else str(options.records_dir.resolve()),
         fsync=options.fsync,
         log_agents=options.log_agents,
+        checkpoint_bytes=options.checkpoint_bytes,
         make_metrics=make_metrics,
     )
+
+
+def records_log(plan: RunPlan, part: str) -> Path:
+    """Where an actor's record batches are logged while it runs."""
+    return Path(plan.journal_dir) / f"{part}.records"
 
 
 class Recorder:
     """One actor's measurements: to its Parquet parts and to its accumulators.
 
     A Parquet part that was not closed cannot be read. With `survives` the batches also go to a log, from which the actor's next life takes them up: a
-    killed actor loses no more than what its participants had not handed out.
+    killed actor loses no more than what its participants had not handed out. until: bytes of that log to take up, None for all; the rest is cut.
     """
 
-    def __init__(self, plan: RunPlan, part: str, survives: bool = False) -> None:
+    def __init__(self, plan: RunPlan, part: str, survives: bool = False, until: int | None = None) -> None:
         self.metrics = plan.make_metrics()
         self._sink = None if plan.records_dir is None else RecordSink(Path(plan.records_dir), part)
         self._log: JournalWriter | None = None
-        self._log_path = Path(plan.journal_dir) / f"{part}.records"
+        self._log_path = records_log(plan, part)
         if survives:
             if self._log_path.exists():
+                if until is not None:
+                    os.truncate(self._log_path, until)
                 for payload in read_journal(self._log_path):
                     table, columns = decode(payload)
                     self._add(table, columns)
@@ -141,6 +153,12 @@ class Recorder:
         """What was recorded so far survives this process."""
         if self._log is not None:
             self._log.flush()
+
+    def mark(self) -> int:
+        """Bytes of the log with all that was recorded so far."""
+        assert self._log is not None
+        self._log.flush()
+        return self._log.end
 
     def close(self) -> None:
         """The parts are whole."""

@@ -15,17 +15,11 @@ import numpy as np
 from parsync.core.metrics import RunMetrics
 from parsync.core.workload import Workload
 from parsync.runtime.assembly import ArmSpec, Assembly
-from parsync.runtime.live.actors import (
-    CellHost,
-    CoordinatorHost,
-    DueEnds,
-    Finished,
-    SchedulerHost,
-    WorkerHost,
-    WorkloadSource,
-)
+from parsync.runtime.live.actors import DueEnds, Finished, SchedulerHost, WorkerHost, WorkloadSource
 from parsync.runtime.live.cell import ASSEMBLY_FILE, CELL_LOG
+from parsync.runtime.live.cell_host import CellHost
 from parsync.runtime.live.cluster import Troupe, connect, share
+from parsync.runtime.live.coordinator_host import CoordinatorHost
 from parsync.runtime.live.monitor import Overview
 from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, SOURCE, WORKER_POOL, LiveOptions, plan_run
 from parsync.runtime.live.ports import answer
@@ -43,7 +37,8 @@ class LiveOutcome:
 
     partial: interrupted (by Ctrl-C), or an actor was lost for good; `notes` say what happened. metrics: all actors' merged. tick_us: a host's step interval: a
     scheduling delay holds about one tick (half of one until the submission is seen and half until the claim leaves, at an even load).
-    round_trip_us: int64[steps], measured step round trips. repeats: steps sent again. recovered_steps: steps a restarted cell took from its log.
+    round_trip_us: int64[steps], measured step round trips. repeats: steps sent again. recovered_steps: steps a restarted cell came back
+    with; replayed_steps: those of them that no checkpoint held.
     resubmitted: tasks submitted again to restarted hosts. lives: of each actor.
     """
 
@@ -60,6 +55,7 @@ class LiveOutcome:
     round_trip_us: np.ndarray
     repeats: int
     recovered_steps: int
+    replayed_steps: int
     resubmitted: int
     lives: dict[str, int]
 
@@ -165,7 +161,7 @@ class _Performance:
         """Source first, cell last: whoever still speaks has somebody to speak to."""
         metrics = self._make_metrics()
         round_trip_us: list[np.ndarray] = []
-        repeats = recovered = resubmitted = 0
+        repeats = recovered = replayed = resubmitted = 0
         last = (self._source, *self._hosts.values(), self._workers, self._cell)
         due_ends: DueEnds | None = None
         for actor in last:
@@ -180,7 +176,8 @@ class _Performance:
             if actor is self._source:
                 resubmitted = finished.recovered
             if actor is self._cell:
-                recovered = finished.recovered
+                recovered, replayed = finished.recovered, finished.replayed
+            self._notes += finished.notes
             if finished.error is not None:
                 partial = True
                 self._notes.append(finished.error)
@@ -199,6 +196,7 @@ class _Performance:
             round_trip_us=np.concatenate(round_trip_us) if round_trip_us else np.zeros(0, np.int64),
             repeats=repeats,
             recovered_steps=recovered,
+            replayed_steps=replayed,
             resubmitted=resubmitted,
             lives=dict(overview.lives),
         )

@@ -121,3 +121,11 @@ class StepLedger:
     def answered(self, step: Step, reply: bytes) -> None:
         """Remember the reply until the next step."""
         self._last[step.host] = (step.epoch, step.number, reply)
+
+    def checkpoint(self) -> tuple[tuple[int, int, int, bytes], ...]:
+        """(host, epoch, number, reply) of each host's last step."""
+        return tuple((host, *last) for host, last in sorted(self._last.items()))
+
+    def restore(self, known: tuple[tuple[int, int, int, bytes], ...]) -> None:
+        """Remember what another one did."""
+        self._last = {host: (epoch, number, reply) for host, epoch, number, reply in known}

@@ -1,0 +1,90 @@
+"""The cell as an actor."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from parsync.runtime.assembly import Assembly
+from parsync.runtime.live.actors import REPORT_US, DueEnds, Finished
+from parsync.runtime.live.cell import CELL_LOG, CellService, CellStage, hosts_of
+from parsync.runtime.live.checkpoint import Checkpoints
+from parsync.runtime.live.clock import LiveClock
+from parsync.runtime.live.cluster import member, shared_by
+from parsync.runtime.live.monitor import Report
+from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, Recorder, RunPlan, records_log
+from parsync.runtime.live.ports import Reporter
+
+
+class CellHost:
+    """Hosts the master. Killed, it comes back with everything it had acknowledged, from its newest checkpoint and its log."""
+
+    def __init__(self, plan: RunPlan) -> None:
+        assembly: Assembly = shared_by(member(plan.namespace, COORDINATOR_NAME))
+        self._clock = LiveClock()
+        journal = Path(plan.journal_dir) / CELL_LOG
+        self._checkpoints = Checkpoints(journal, records_log(plan, CELL), plan.checkpoint_bytes, plan.fsync)
+        self._recorder = Recorder(plan, CELL, survives=True, until=self._checkpoints.records_end)
+        self._reporter = Reporter(member(plan.namespace, COORDINATOR_NAME), CELL, {})
+        self._last_report_us = LiveClock.BEFORE_US
+        agents_of = {host.host: host.agents for host in plan.hosts}
+        self._hosts = tuple((host.host, host.name, host.agents) for host in plan.hosts)
+        tasks = len(assembly.workload.tasks)
+        stage = CellStage(assembly.master(), hosts_of(agents_of), tasks, self._recorder)
+        self._service = CellService(stage, journal, plan.fsync, self._checkpoints, self._recorder.mark)
+        if self._service.origin_ns is not None:
+            self._clock.begin(self._service.origin_ns)
+            self._service.begin_life(self._clock.now_us())
+
+    def __repr__(self) -> str:
+        service = self._service
+        recovered = f"{service.recovered_steps} steps recovered, {service.replayed_steps} of them from the log"
+        return f"CellHost(life {service.stage.epoch}, {recovered})"
+
+    def ready(self) -> int:
+        """The process id, once the actor is built."""
+        return os.getpid()
+
+    def start(self, origin_ns: int) -> None:
+        """Time 0 of the run."""
+        self._clock.begin(origin_ns)
+        self._service.start(origin_ns, self._hosts)
+
+    def origin_ns(self) -> int | None:
+        """When time 0 is; None before start()."""
+        return self._service.origin_ns
+
+    def step(self, request: bytes) -> bytes:
+        """One host's step, exactly once."""
+        now_us = self._clock.now_us()
+        reply = self._service.step(request, now_us)
+        if now_us - self._last_report_us >= REPORT_US:
+            self._last_report_us = now_us
+            epoch = self._service.stage.epoch
+            self._reporter(Report(now_us, epoch, 0, True, self._recorder.snapshot(now_us, ())))
+        return reply
+
+    def never_placed(self) -> tuple[int, bytes]:
+        """(tasks, packed bits): those that hold no place and never held one."""
+        mask = self._service.stage.never_placed()
+        return len(mask), np.packbits(mask).tobytes()
+
+    def finish(self, due_ends: DueEnds | None) -> Finished:
+        """Hand over; no step may follow. due_ends: of the worker pool."""
+        if due_ends is not None:
+            self._service.stage.master.record_due_ends(due_ends.allocation, due_ends.end_us)
+        for record in self._service.stage.master.finish(self._clock.now_us()):
+            self._recorder(record)
+        self._service.close()
+        self._recorder.close()
+        return Finished(
+            self._recorder.metrics,
+            np.zeros(0, np.int64),
+            0,
+            self._service.recovered_steps,
+            None,
+            replayed=self._service.replayed_steps,
+            notes=tuple(self._checkpoints.problems),
+        )

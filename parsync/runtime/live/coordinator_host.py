@@ -1,0 +1,85 @@
+"""The coordinator as an actor: load phases, and what is known of everyone."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from typing import Any
+
+from parsync.core.events import COORDINATOR, MASTER
+from parsync.runtime.assembly import Assembly
+from parsync.runtime.live.actors import JOIN_S
+from parsync.runtime.live.clock import LiveClock
+from parsync.runtime.live.cluster import shared
+from parsync.runtime.live.loop import LoopThread, run_turns
+from parsync.runtime.live.monitor import Monitor, Overview, Report
+from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, SOURCE, WORKER_POOL, RunPlan
+from parsync.runtime.live.ports import CellPort
+from parsync.runtime.live.stage import Stage, ignore_record
+from parsync.runtime.live.steps import StepClient
+
+
+class CoordinatorHost:
+    """Hosts the coordinator (load phases) and what is known of everyone."""
+
+    TICK_US = 100_000
+
+    def __init__(self, plan: RunPlan, handle: Any) -> None:
+        self._handle = handle
+        assembly: Assembly = shared(handle)
+        self.epoch = time.time_ns() // 1000
+        self._clock = LiveClock()
+        self._coordinator = assembly.coordinator()
+        self._monitor = Monitor({host.host: host.name for host in plan.hosts}, SOURCE, (CELL, WORKER_POOL))
+        self._stage = Stage({COORDINATOR: self._coordinator}, self._clock, ignore_record)
+        self._hosts: list[Any] = []
+        self._steps: StepClient | None = None
+        self._thread: LoopThread | None = None
+
+    def __repr__(self) -> str:
+        return f"CoordinatorHost(phase {self._coordinator.phase})"
+
+    def ready(self) -> int:
+        """The process id, once the actor is built."""
+        return os.getpid()
+
+    def kept(self) -> Any:
+        """The handle of the run's Assembly."""
+        return self._handle
+
+    def attach(self, cell: Any, hosts: list[Any], origin_ns: int) -> None:
+        """The run begins at origin_ns."""
+        self._clock.begin(origin_ns)
+        self._hosts = hosts
+        self._steps = StepClient(COORDINATOR, self.epoch, CellPort(cell).step)
+        self._stage.start()
+        self._thread = LoopThread(COORDINATOR_NAME, self._live)
+
+    def report(self, name: str, report: Report) -> None:
+        """From every actor, now and then."""
+        self._monitor.report(name, report)
+
+    def overview(self) -> Overview:
+        """The run at a glance."""
+        return self._monitor.overview(self._clock.now_us(), self._coordinator.phase)
+
+    def finish(self) -> None:
+        """End the loop."""
+        if self._thread is not None:
+            self._thread.stop(JOIN_S)
+
+    def _live(self, stopping: threading.Event, wake: threading.Event) -> None:
+        run_turns(self._turn, stopping, wake)
+
+    def _turn(self) -> int:
+        assert self._steps is not None
+        self._stage.advance()
+        sends = self._stage.take_outgoing(0)
+        for_master = [send.event for send in sends if send.to == MASTER]
+        if for_master:
+            self._steps.step(for_master)
+            for event in for_master:
+                for host in self._hosts:
+                    host.notify.remote(event)
+        return self.TICK_US

@@ -1,0 +1,249 @@
+"""Checkpoints of a live cell: a restart takes up the newest whole one and replays the rest; whatever is wrong with it, the log decides."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from parsync.core.codec import encode
+from parsync.core.events import CommitReply, CommitRequest, SyncRequest, TasksFinished
+from parsync.runtime.assembly import Assembly
+from parsync.runtime.live import checkpoint as module
+from parsync.runtime.live.cell import CELL_LOG, CellService, CellStage, hosts_of
+from parsync.runtime.live.checkpoint import Checkpoint, Checkpoints, read_checkpoint, write_checkpoint
+from parsync.runtime.live.plan import CELL, LiveOptions, Recorder, RunPlan, plan_run, records_log
+from parsync.runtime.live.steps import Step
+from shared_state.errors import AgoraError
+from shared_state.transaction import Transaction
+from tests.fixtures.live_runs import metrics_of, small_arm, small_workload
+
+ARM, WORKLOAD = small_arm(), small_workload(machines=40)
+ASSEMBLY = Assembly.of(ARM, WORKLOAD)
+HOSTS = {0: (0, 2), 1: (1, 3)}
+NAMED = tuple((host, f"schedulers-{host}", agents) for host, agents in HOSTS.items())
+ORIGIN_NS = 123
+EVERY_BYTES = 2048
+CLAIMS = 7
+
+
+def plan_of(directory: Path) -> RunPlan:
+    return plan_run("test", ASSEMBLY, LiveOptions(directory), metrics_of(WORKLOAD, ARM))
+
+
+class Life:
+    """One life of a cell that keeps its log, its records and checkpoints in `directory`, as the actor would."""
+
+    def __init__(self, directory: Path, every_bytes: int = EVERY_BYTES) -> None:
+        plan = plan_of(directory)
+        log = directory / CELL_LOG
+        self.checkpoints = Checkpoints(log, records_log(plan, CELL), every_bytes, sync=False)
+        self.recorder = Recorder(plan, CELL, survives=True, until=self.checkpoints.records_end)
+        stage = CellStage(ASSEMBLY.master(), hosts_of(HOSTS), len(WORKLOAD.tasks), self.recorder)
+        self.service = CellService(stage, log, False, self.checkpoints, self.recorder.mark)
+        if self.service.origin_ns is None:
+            self.service.start(ORIGIN_NS, NAMED)
+        else:
+            self.service.begin_life(stage.now_us)
+
+    def work(self, first: int, last: int) -> bytes:
+        """Steps first..last of host 0: a claim, a sync, and the end of what was placed; the last reply."""
+        reply = b""
+        for number in range(first, last + 1):
+            task = number * CLAIMS + np.arange(CLAIMS)
+            zero = np.zeros(CLAIMS, np.int64)
+            claims = Transaction(0, number, task, (task % 40).astype(np.int32), np.ones((CLAIMS, 1), np.int64), zero)
+            sync = SyncRequest(2, np.array([number % 4], np.int32), np.array([0]), False)
+            held = self.service.stage.master.cell.allocations(0).allocation[:CLAIMS]
+            ended = TasksFinished(held, np.zeros(len(held), np.int32), np.zeros(len(held), np.int64))
+            step = Step(0, 1, number, (CommitRequest(0, claims), sync, ended))
+            reply = self.service.step(step.to_bytes(), number * 40_000)
+            self.checkpoints.wait()
+        return reply
+
+    def state(self) -> tuple[bytes, ...]:
+        return self.service.stage.checkpoint()
+
+
+def without_checkpoint(directory: Path, until: int) -> Life:
+    """The same work in one life that makes none."""
+    directory.mkdir()
+    life = Life(directory, every_bytes=1 << 40)
+    life.work(1, until)
+    return life
+
+
+@pytest.fixture
+def killed(tmp_path: Path) -> Path:
+    """What a cell killed after 60 steps left."""
+    life = Life(tmp_path)
+    life.work(1, 60)
+    assert life.checkpoints.path.exists() and not life.checkpoints.problems
+    return tmp_path
+
+
+def test_a_restart_replays_only_what_no_checkpoint_holds(killed: Path, tmp_path: Path) -> None:
+    life = Life(killed)
+    assert life.service.recovered_steps == 60 and 0 < life.service.replayed_steps < 60
+    assert life.service.stage.epoch == 1
+    alone = without_checkpoint(tmp_path / "alone", 60)
+    alone.service.begin_life(alone.service.stage.now_us)
+    assert life.state() == alone.state()
+    assert life.work(61, 90) == alone.work(61, 90)
+    assert life.state() == alone.state()
+
+
+def test_the_step_before_the_kill_is_answered_from_memory(tmp_path: Path) -> None:
+    life = Life(tmp_path, every_bytes=1)
+    sync = SyncRequest(2, np.array([0], np.int32), np.array([0]), False)
+    request = Step(0, 1, 1, (sync,)).to_bytes()
+    reply = life.service.step(request, 300_000)
+    life.checkpoints.wait()
+    again = Life(tmp_path)
+    assert (again.service.recovered_steps, again.service.replayed_steps) == (1, 0)
+    before = again.state()
+    assert again.service.step(request, 400_000) == reply
+    assert again.state() == before
+
+
+def test_records_are_neither_lost_nor_twice(killed: Path, tmp_path: Path) -> None:
+    again = Life(killed)
+    again.work(61, 80)
+    alone = without_checkpoint(tmp_path / "alone", 60)
+    alone.service.begin_life(alone.service.stage.now_us)
+    alone.work(61, 80)
+    for life in (again, alone):
+        for record in life.service.stage.master.finish(4_000_000):
+            life.recorder(record)
+    ours, theirs = again.recorder.metrics, alone.recorder.metrics
+    ours.flush()
+    theirs.flush()
+    assert ours.count["ended_finished"].sum() == theirs.count["ended_finished"].sum() > 70
+    assert ours.snapshot(5_000_000, ()) == theirs.snapshot(5_000_000, ())
+    assert not list((tmp_path / "alone").glob("*.checkpoint"))
+
+
+def test_killed_again_and_again(tmp_path: Path) -> None:
+    for life in range(6):
+        Life(tmp_path).work(1 + 20 * life, 20 + 20 * life)
+    last = Life(tmp_path)
+    assert last.service.stage.epoch == 6 and last.service.recovered_steps == 120
+    everything = Life(tmp_path, every_bytes=1 << 40)
+    everything.checkpoints.path.unlink()
+    assert Life(tmp_path).service.replayed_steps == 120
+
+
+def test_a_kill_before_the_new_file_has_its_name_leaves_the_old_one(
+    killed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = killed / "cell.checkpoint"
+    before = read_checkpoint(path)
+
+    def killed_here(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", killed_here)
+        with pytest.raises(KeyboardInterrupt):
+            write_checkpoint(path, Checkpoint(ORIGIN_NS, 1 << 40, 0, 9, (b"half",)), sync=False)
+    assert (killed / "cell.checkpoint.partial").exists()
+    assert read_checkpoint(path) == before
+    life = Life(killed)
+    assert life.service.recovered_steps == 60 and 0 < life.service.replayed_steps < 60
+    life.work(61, 120)
+    assert not (killed / "cell.checkpoint.partial").exists()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.004, 0.3, 0.999])
+@pytest.mark.parametrize("damage", ["flipped", "cut", "longer"])
+def test_a_damaged_checkpoint_is_told_and_the_log_replayed(killed: Path, share: float, damage: str) -> None:
+    path = killed / "cell.checkpoint"
+    data = bytearray(path.read_bytes())
+    at = int(share * len(data))
+    if damage == "flipped":
+        data[at] ^= 1
+    path.write_bytes({"flipped": data, "cut": data[:at], "longer": data + data[: at + 1]}[damage])
+    life = Life(killed)
+    assert life.service.replayed_steps == life.service.recovered_steps == 60
+    (problem,) = life.checkpoints.problems
+    assert problem.startswith(str(path)) and problem.endswith("the whole log is replayed")
+    life.work(61, 90)
+    assert Life(killed).service.replayed_steps < 60
+
+
+def test_a_checkpoint_ahead_of_its_log_is_not_used(killed: Path) -> None:
+    log = killed / CELL_LOG
+    os.truncate(log, read_checkpoint(killed / "cell.checkpoint").log_end - 1)
+    life = Life(killed)
+    assert 0 < life.service.replayed_steps == life.service.recovered_steps < 60
+    assert "ahead of cell.journal" in life.checkpoints.problems[0]
+
+
+def test_a_checkpoint_without_its_records_is_not_used(killed: Path) -> None:
+    (killed / "cell.records").unlink()
+    life = Life(killed)
+    assert life.service.replayed_steps == 60 and "ahead of cell.records" in life.checkpoints.problems[0]
+
+
+def test_a_checkpoint_of_another_run_is_not_used(killed: Path) -> None:
+    path = killed / "cell.checkpoint"
+    found = read_checkpoint(path)
+    write_checkpoint(path, Checkpoint(7, found.log_end, found.records_end, found.lives, found.parts), sync=False)
+    life = Life(killed)
+    assert life.service.replayed_steps == 60 and "of another run" in life.checkpoints.problems[0]
+
+
+def test_a_checkpoint_of_another_workload_is_refused() -> None:
+    assembly = Assembly.of(ARM, small_workload(machines=20))
+    stage = CellStage(assembly.master(), hosts_of(HOSTS), len(assembly.workload.tasks), lambda _: None)
+    whole = CellStage(ASSEMBLY.master(), hosts_of(HOSTS), len(WORKLOAD.tasks), lambda _: None)
+    with pytest.raises(AgoraError, match="of another workload"):
+        stage.restore(whole.checkpoint())
+
+
+def test_a_full_disk_keeps_the_old_checkpoint_and_the_run(killed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    path = killed / "cell.checkpoint"
+    before = path.read_bytes()
+    checkpoints = Checkpoints(killed / CELL_LOG, None, 1, sync=True)
+    with monkeypatch.context() as patched:
+        patched.setattr(module.os, "fsync", full)
+        checkpoints.write(Checkpoint(ORIGIN_NS, 1, 0, 1, (b"state",)))
+        checkpoints.wait()
+    assert checkpoints.problems == [f"{path}: cannot write the checkpoint: No space left on device"]
+    assert path.read_bytes() == before and not (killed / "cell.checkpoint.partial").exists()
+
+
+def test_checkpoints_write_no_more_than_the_log(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path / CELL_LOG, None, 100, sync=False)
+    written = 0
+    for log_end in range(0, 100_000, 50):
+        if checkpoints.due(log_end):
+            checkpoints.write(Checkpoint(ORIGIN_NS, log_end, 0, 1, (bytes(3000),)))
+            checkpoints.wait()
+            written += checkpoints.path.stat().st_size
+            assert written <= log_end + 4000
+    assert written > 50_000
+    checkpoints.close()
+    assert not checkpoints.path.exists()
+
+
+def test_what_the_master_measured_and_has_not_handed_out_is_in_it(tmp_path: Path) -> None:
+    life = Life(tmp_path, every_bytes=1)
+    life.work(1, 3)  # ends of tasks, before the first sample
+    again = Life(tmp_path)
+    left = [stage.master.finish(0) for stage in (life.service.stage, again.service.stage)]
+    assert [record.table for record in left[0]] == ["ends"]
+    assert encode(tuple(left[0][0].columns.values())) == encode(tuple(left[1][0].columns.values()))
+
+
+def test_the_first_reply_after_a_restart_carries_the_new_epoch(killed: Path) -> None:
+    life = Life(killed)
+    reply = life.work(61, 61)
+    decoded = [module.decode(data) for _, data in module.decode(reply)]
+    assert [event.epoch for event in decoded if isinstance(event, CommitReply)] == [1]

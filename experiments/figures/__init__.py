@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from experiments.figures import conflicts, delay, load, quality, solver, staleness, style
 from experiments.summary import Run
-from parsync.core.regret import BATCHES_PER_PHASE
+from parsync.core.regret import BATCHES_PER_RUN
 from shared_state.errors import AgoraError
 
 
@@ -119,7 +119,8 @@ FIGURES: tuple[FigureSpec, ...] = (
         "Decision regret",
         quality.decision_regret,
         "Cost of what a transaction got, waiting for the claims it lost, minus the least cost its tasks could have had on the true state just "
-        f"before. Small dots: {BATCHES_PER_PHASE} random transactions per phase; large marks: these together. At 0 nothing better was to be had. {_BOUND}",
+        f"before. Small dots: random transactions, {BATCHES_PER_RUN} or more of a run; large marks: those of a phase together. At 0 nothing better "
+        f"was to be had. {_BOUND}",
     ),
     FigureSpec(
         "system_regret",

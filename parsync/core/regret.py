@@ -37,14 +37,16 @@ from parsync.core.workload import Workload
 from schedulers.interface import ChangeKind
 from schedulers.objective import UNPLACED, placement_cost
 from schedulers.optimum import BestPlacement
-from shared_state.cell import Cell
 from shared_state.random import Stream, stream_key
 from shared_state.tasks import NO_GANG, Int32, Int64
 from shared_state.transaction import CommitMode, CommitResult, Reason, Transaction
 
-BATCHES_PER_PHASE = 20
-INSTANTS_PER_PHASE = 4
-MACHINES_PER_PHASE = 100_000  # machines looked at over a phase's instants: larger cells have fewer of them
+BATCHES_PER_PHASE = 20  # at least
+BATCHES_PER_RUN = 100
+INSTANTS_PER_RUN = 20
+MACHINES_PER_RUN = (
+    500_000  # machines looked at over all instants: larger cells have fewer of them, at least one per phase
+)
 _DRAWS = 1 << 10
 _NEVER_US = sys.maxsize
 _PLACING = (
@@ -79,19 +81,22 @@ class RegretWatch:
     """Stands before the master it is attached to, hands it every event, and looks at the cell's state on the way: nothing of the run changes.
 
     Under the virtual runtime it watches the run itself; of a live run it is fed the cell's log. Samples of a phase are taken after its first settle_us:
-    of its transactions each is as likely as another to be among the BATCHES_PER_PHASE (reservoir sampling), and the instants, one at a random
-    place in each equal stretch of the phase, are the same for every arm of a seed; random, or they would beat with the synchronisation gap.
+    of its transactions each is as likely as another to be among the batches_per_phase that are settled (reservoir sampling), and the
+    instants_per_phase instants, one at a random place in each equal stretch of the phase, are the same for every arm of a seed; random, or they would
+    beat with the synchronisation gap.
     """
 
     def __init__(self, workload: Workload, settle_us: int, seed: int) -> None:
         self._master: MasterCore
-        self._cell: Cell
         self._workload = workload
         self._best = BestPlacement(workload.cell, workload.catalog)
         self._limit = workload.cell.limit
         self._gangs = bool((workload.tasks.gang != NO_GANG).any())
         self._placed = np.zeros(len(workload.tasks), np.bool_)  # runs, or has run
         self._seed = seed
+        phases = max(1, len(workload.phases))
+        self.batches_per_phase = max(BATCHES_PER_PHASE, BATCHES_PER_RUN // phases)
+        self.instants_per_phase = max(1, min(INSTANTS_PER_RUN, MACHINES_PER_RUN // workload.cell.machines) // phases)
         turns: list[tuple[int, _Turn, int]] = []
         for number, phase in enumerate(workload.phases):
             start_us = phase.start_us + settle_us
@@ -110,7 +115,6 @@ class RegretWatch:
     def attach(self, master: MasterCore) -> RegretWatch:
         """Watch this master from its first event on; the participant to use in its place."""
         self._master = master
-        self._cell = master.cell
         return self
 
     def handle(self, now_us: int, event: Event) -> list[Effect]:
@@ -151,8 +155,7 @@ class RegretWatch:
     # --- moments -------------------------------------------------------------------------------------------------------------
 
     def _instants(self, phase: int, start_us: int, end_us: int) -> list[int]:
-        machines = self._workload.cell.machines
-        count = max(1, min(INSTANTS_PER_PHASE, MACHINES_PER_PHASE // machines))
+        count = self.instants_per_phase
         stretch_us = (end_us - start_us) // count
         within_us = Stream(stream_key(self._seed, "regret/instants", phase)).integers(count, max(1, stretch_us))
         return [start_us + k * stretch_us + int(late_us) for k, late_us in enumerate(within_us)]
@@ -187,10 +190,10 @@ class RegretWatch:
             self._places = (self._stream.integers(_DRAWS, 1 << 62) % spread)[::-1].tolist()
         place = self._places.pop()
         seen, self._seen = self._seen, self._seen + 1
-        if min(seen, place) >= BATCHES_PER_PHASE:
+        if min(seen, place) >= self.batches_per_phase:
             return None
         sample = _Sample(now_us, transaction, self._room(), self._victims(transaction))
-        if seen < BATCHES_PER_PHASE:
+        if seen < self.batches_per_phase:
             self._samples.append(sample)
         else:
             self._samples[place] = sample
@@ -198,15 +201,15 @@ class RegretWatch:
 
     def _room(self) -> Int64:
         """int64[M, R]: what claims may still take; below 0 on machines above their limit."""
-        room: Int64 = self._limit - self._cell.used
-        room[~self._cell.up] = 0
+        room: Int64 = self._limit - self._master.cell.used
+        room[~self._master.cell.up] = 0
         return room
 
     def _victims(self, transaction: Transaction) -> tuple[Int64, Int32, Int64]:
         if transaction.evict is None:
             none = np.zeros(0, np.int64)
             return none, none.astype(np.int32), none
-        live = self._cell.allocations(transaction.scheduler)
+        live = self._master.cell.allocations(transaction.scheduler)
         named = np.isin(live.allocation, transaction.evict)
         return live.task[named], live.machine[named], live.allocation[named]
 
@@ -249,7 +252,7 @@ class RegretWatch:
     # --- the whole cell ------------------------------------------------------------------------------------------------------
 
     def _look(self, at_us: int) -> None:
-        tasks, cell = self._workload.tasks, self._cell
+        tasks, cell = self._workload.tasks, self._master.cell
         running = cell.allocations()
         waiting = self._waiting(at_us)
         idle = np.full(len(waiting), UNPLACED, np.int32)

@@ -12,7 +12,7 @@ from scipy.optimize import linear_sum_assignment
 from experiments.config import ArmConfig
 from parsync.core import events
 from parsync.core.master import MasterCore
-from parsync.core.regret import BATCHES_PER_PHASE, INSTANTS_PER_PHASE, RegretWatch
+from parsync.core.regret import RegretWatch
 from parsync.core.workload import Workload
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.cell import CELL_LOG, CellService, CellStage, hosts_of
@@ -97,8 +97,8 @@ def test_regret_is_what_the_books_say(name: str) -> None:
     regret = books.watch.regret(workload.end_us)
     assert regret == first
     phases = len(workload.phases)
-    assert len(regret["decision"]) <= phases * BATCHES_PER_PHASE
-    assert len(regret["system"]) == phases * INSTANTS_PER_PHASE == len(books.cells)
+    assert len(regret["decision"]) <= phases * books.watch.batches_per_phase
+    assert len(regret["system"]) == phases * books.watch.instants_per_phase == len(books.cells)
     for row in regret["decision"]:
         event, result = books.answers[row["agent"], row["sequence"]]
         task = event.transaction.task

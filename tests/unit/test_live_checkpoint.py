@@ -219,7 +219,7 @@ def test_a_full_disk_keeps_the_old_checkpoint_and_the_run(killed: Path, monkeypa
     assert path.read_bytes() == before and not (killed / "cell.checkpoint.partial").exists()
 
 
-def test_checkpoints_write_no_more_than_the_log(tmp_path: Path) -> None:
+def test_checkpoints_write_at_most_four_times_what_the_log_does(tmp_path: Path) -> None:
     checkpoints = Checkpoints(tmp_path / CELL_LOG, None, 100, sync=False)
     written = 0
     for log_end in range(0, 100_000, 50):
@@ -227,8 +227,8 @@ def test_checkpoints_write_no_more_than_the_log(tmp_path: Path) -> None:
             checkpoints.write(Checkpoint(ORIGIN_NS, log_end, 0, 1, (bytes(3000),)))
             checkpoints.wait()
             written += checkpoints.path.stat().st_size
-            assert written <= log_end + 4000
-    assert written > 50_000
+            assert written <= 4 * (log_end + 1000)
+    assert written > 200_000
     checkpoints.close()
     assert not checkpoints.path.exists()
 

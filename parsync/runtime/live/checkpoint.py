@@ -26,6 +26,7 @@ from shared_state.journal import read_journal
 MAGIC = b"agora live cell, checkpoint 1\n"
 SUFFIX = ".checkpoint"
 PARTIAL = ".partial"
+WRITTEN_PER_LOGGED = 4
 _COUNT = struct.Struct("<I")
 _PART = struct.Struct("<QI")
 _MAX_PARTS = 16
@@ -113,8 +114,9 @@ class Checkpoints:
     """The checkpoint beside a cell's log: the one found, and those to come.
 
     journal: the cell's log. records: its record log, None if it keeps none. every_bytes: growth of the log between checkpoints, at least; it is also at
-    least the size of a checkpoint, so that they never write more than the log does. sync: wait for the disk. Written in a thread of its own: what the
-    cell's step pays is taking the state.
+    least a quarter of a checkpoint's size, so that they write at most four times what the log does. sync: wait for the disk. Written in a thread of
+    its own: what the cell's step pays is taking the state, at paper scale (200,000 machines, as many allocations, 1.7 million tasks: 21 MB) 6 ms of
+    processor time, 30 ms the first time.
 
     problems: why no checkpoint was used, or written. records_end: bytes of the record log that go with the one found; 0 without one: the replay makes all
     records anew.
@@ -146,7 +148,7 @@ class Checkpoints:
         """Whether a log of this many bytes has grown enough since the last, and that is written."""
         if self._writing is not None and self._writing.is_alive():
             return False
-        return log_end - self._log_end >= max(self._every_bytes, self._bytes)
+        return log_end - self._log_end >= max(self._every_bytes, self._bytes // WRITTEN_PER_LOGGED)
 
     def write(self, checkpoint: Checkpoint) -> None:
         """Begin to write it. A failure is told in `problems`; the one before stays."""

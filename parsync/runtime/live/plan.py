@@ -44,7 +44,7 @@ class LiveOptions:
     hold: bool = False
     fsync: bool = False
     log_agents: bool = False
-    checkpoint_bytes: int = 8 << 20
+    checkpoint_bytes: int = 4 << 20
     object_store_mb: int = 150
 
 

@@ -1,21 +1,20 @@
-"""Events as bytes: msgpack with one extension type per event class, its arrays packed together, and one for other arrays.
+"""Events as bytes: msgpack with one extension type per event class, its arrays packed together, and one for other arrays (native/encoder.hpp).
 
 Two forms: the wire form carries everything; the log form of a sync reply carries (partition, from, to) only, because a replayed master makes the payload anew.
 """
 
 from __future__ import annotations
 
-import threading
 from dataclasses import fields
-from functools import lru_cache
 from typing import Any
 
 import msgpack
 import numpy as np
 
 from parsync.core import events
+from parsync.core._native import Encoder
 from shared_state.errors import AgoraError
-from shared_state.packing import pack_columns, unpack_columns
+from shared_state.packing import unpack_columns
 from shared_state.transaction import CommitResult, PartitionDelta, Transaction, decode_transaction, encode_transaction
 
 _ARRAY = 0
@@ -42,57 +41,19 @@ _CLASSES: tuple[type, ...] = (
     PartitionDelta,
 )
 _CODE = {cls: code for code, cls in enumerate(_CLASSES, start=1)}
-_FIELDS = {cls: tuple(field.name for field in fields(cls)) for cls in _CLASSES}
+_FIELDS = {cls: [field.name for field in fields(cls)] for cls in _CLASSES}
 
 
-@lru_cache(maxsize=4096)
-def _array_head(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
-    head: bytes = msgpack.packb((dtype.str, shape))
-    return head + bytes(-len(head) % _ALIGNMENT)
+def _make_encoder() -> Encoder:
+    encoder = Encoder(np.ndarray, np.integer, np.ascontiguousarray)
+    for cls, code in _CODE.items():
+        if cls is not Transaction:
+            encoder.add_class(cls, code, _FIELDS[cls])
+    encoder.add_form(Transaction, _CODE[Transaction], encode_transaction)
+    return encoder
 
 
-class _Encoder(threading.local):
-    """Packers are costly to make and cannot call themselves: one per depth of nesting, and per thread."""
-
-    DEPTH = 8
-
-    def __init__(self) -> None:
-        self._depth = -1
-        self._packers = [msgpack.Packer(default=self._extension) for _ in range(self.DEPTH)]
-
-    def pack(self, value: Any) -> bytes:
-        self._depth += 1
-        try:
-            data: bytes = self._packers[self._depth].pack(value)
-            return data
-        finally:
-            self._depth -= 1
-
-    def _extension(self, value: Any) -> Any:
-        if isinstance(value, np.ndarray):
-            return msgpack.ExtType(_ARRAY, _array_head(value.dtype, value.shape) + value.tobytes())
-        if isinstance(value, np.integer):
-            return int(value)
-        cls = type(value)
-        code = _CODE.get(cls)
-        if cls is Transaction:
-            return msgpack.ExtType(_CODE[Transaction], self.pack(encode_transaction(value)))
-        if code is None:
-            raise TypeError(f"cannot encode {cls.__name__}")
-        plain: list[Any] = []
-        columns: list[np.ndarray] = []
-        where = 0
-        for position, name in enumerate(_FIELDS[cls]):
-            field = getattr(value, name)
-            if isinstance(field, np.ndarray):
-                where |= 1 << position
-                columns.append(field if field.flags.c_contiguous else np.ascontiguousarray(field))
-            else:
-                plain.append(field)
-        return msgpack.ExtType(code, self.pack((where, plain, pack_columns(*columns))))
-
-
-_ENCODER = _Encoder()
+_encode = _make_encoder().encode
 
 
 def _decode_extension(code: int, data: bytes) -> Any:
@@ -119,7 +80,7 @@ def _decode_extension(code: int, data: bytes) -> Any:
 
 def encode(event: Any) -> bytes:
     """The wire form of an event (or of any tuple, number or array of them). Canonical: equal events give equal bytes."""
-    return _ENCODER.pack(event)
+    return _encode(event)
 
 
 def decode(data: bytes) -> Any:
@@ -132,4 +93,4 @@ def log_frame(address: int, at_us: int, event: Any) -> bytes:
     if type(event) is events.SyncReply:
         moved = tuple((delta.partition, delta.from_version, delta.to_version) for delta in event.deltas)
         return encode((address, at_us, (event.epoch, moved)))
-    return encode((address, at_us, event))
+    return _encode((address, at_us, event))

@@ -1,7 +1,10 @@
 """Events as bytes."""
 
+import msgpack
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from parsync.core import events
 from parsync.core.codec import decode, encode, log_frame
@@ -76,10 +79,48 @@ def test_log_form_of_a_sync_reply_leaves_the_payload_out() -> None:
     assert log_frame(3, 10, events.SyncReply(0, (other,))) != small
 
 
-def test_unknown_codes_and_objects_are_refused() -> None:
-    import msgpack
+EDGES = [sign * 2**bits + off for bits in (0, 5, 7, 8, 15, 16, 31, 32, 63) for sign in (1, -1) for off in (-1, 0, 1)]
+INTS = st.sampled_from([edge for edge in EDGES if -(2**63) <= edge < 2**64]) | st.integers(-(2**63), 2**64 - 1)
+PLAIN = st.recursive(
+    st.none() | st.booleans() | INTS | st.floats(allow_nan=False) | st.text(max_size=300) | st.binary(max_size=300),
+    lambda inner: st.lists(inner, max_size=20) | st.dictionaries(st.text(max_size=40), inner, max_size=20),
+    max_leaves=40,
+)
 
+
+@given(PLAIN)
+def test_plain_values_are_encoded_as_msgpack_does(value: object) -> None:
+    assert encode(value) == msgpack.packb(value)
+
+
+@pytest.mark.parametrize("size", [15, 16, 31, 32, 255, 256, 65535, 65536])
+def test_sizes_at_which_the_head_grows(size: int) -> None:
+    for value in (b"x" * size, "x" * size, [1] * size, {str(k): k for k in range(size)}):
+        assert encode(value) == msgpack.packb(value)
+    assert same(decode(encode(np.arange(size))), np.arange(size))
+    assert same(decode(encode(events.TasksSubmitted(np.arange(size)))), events.TasksSubmitted(np.arange(size)))
+
+
+@pytest.mark.parametrize("value", [np.int64(-7), np.uint8(200), events.Timer.SAMPLE])
+def test_integers_of_other_types_are_encoded_as_integers(value: int) -> None:
+    assert encode(value) == encode(int(value))
+
+
+def test_arrays_are_aligned_for_native_code() -> None:
+    for values in (np.arange(3), np.arange(7, dtype=np.int8), np.arange(6.0).reshape(2, 3)):
+        back = decode(encode((1, values)))[1]
+        assert back.flags.aligned and same(back, values)
+
+
+def test_unknown_codes_and_objects_are_refused() -> None:
     with pytest.raises(AgoraError, match="unknown event code 99"):
         decode(msgpack.packb(msgpack.ExtType(99, b"")))
     with pytest.raises(TypeError, match="cannot encode"):
         encode(object())
+    with pytest.raises(TypeError, match="cannot encode"):
+        encode({1, 2})
+    for too_large in (2**64, -(2**63) - 1):
+        with pytest.raises(OverflowError):
+            encode(too_large)
+    with pytest.raises(ValueError, match="cannot encode: expected arrays"):
+        encode(events.TasksSubmitted(np.array([1.5])))

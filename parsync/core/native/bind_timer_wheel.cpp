@@ -16,7 +16,7 @@ static nb::ndarray<nb::numpy, T, nb::ndim<1>> column(const std::vector<TimerWhee
   return nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {entries.size()}, owner);
 }
 
-NB_MODULE(_native, m) {
+void bind_timer_wheel(nb::module_& m) {
   nb::class_<TimerWheel>(m, "TimerWheel", "Pending task ends by tick; see timer_wheel.hpp.")
       .def(nb::init<int64_t>(), nb::arg("tick_us"))
       .def("__len__", &TimerWheel::size)

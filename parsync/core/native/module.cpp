@@ -1,0 +1,10 @@
+// The Python module parsync.core._native: one function per part.
+#include <nanobind/nanobind.h>
+
+void bind_encoder(nanobind::module_& module);
+void bind_timer_wheel(nanobind::module_& module);
+
+NB_MODULE(_native, module) {
+    bind_encoder(module);
+    bind_timer_wheel(module);
+}

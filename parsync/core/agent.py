@@ -33,7 +33,7 @@ from parsync.core.events import (
     Timer,
     TimerFired,
 )
-from parsync.core.work import Activity, AgentPolicy, Round, Work
+from parsync.core.work import NO_WORK, Activity, AgentPolicy, Round, Work
 from parsync.sync.choices import Cut, FreedVisibility, LoserPolicy, WhileCommitting
 from parsync.sync.policies import SyncPolicy
 from parsync.sync.staleness import average_staleness_us, freshness_order
@@ -82,6 +82,7 @@ class SchedulerAgent:
         self.index = index
         self.name = name
         self.view = ClusterView(cell, partitioning, policy.check is ConflictCheck.SEQUENCE_NUMBER, terrain)
+        self._synced_us, self._versions = self.view.synced_us, self.view.versions  # windows on the view's memory
         self._seed = seed
         self._scheduler = scheduler
         self._retains_pending = retains_pending
@@ -95,7 +96,7 @@ class SchedulerAgent:
         self._epoch = -1  # the master's life this view is of; -1: never synced
         self._activity = Activity.STARVED
         self._queue: deque[Work] = deque()
-        self._current = Work.fresh(np.zeros(0, np.int64), 1)
+        self._current = NO_WORK
         self._batch_size = 1  # size of the current batch when it was begun, the unit of the delay average
         self._ranking = strategy.ranking(0)
         self._round: Round | None = None  # being decided
@@ -150,9 +151,11 @@ class SchedulerAgent:
         this = self._round
         assert this is not None and this.number == decision, "StartDecision and the open round go together"
         context = PlanContext(now_us, stream_key(self._seed, self.name, decision), this.ranking, self._order)
-        plan = self._scheduler.plan(self._table.take(this.offered.task), self.view, context)
+        tasks = self._table.take(this.offered.task)
+        plan = self._scheduler.plan(tasks, self.view, context)
         this.plan = plan
-        this.synced_us = self.view.synced_us[self._partition_of[plan.machine]]
+        this.in_full = plan.task is tasks.task
+        this.synced_us = self._synced_us[self._partition_of[plan.machine]]
         if self._policy.check is ConflictCheck.SEQUENCE_NUMBER:
             this.seqnum = self.view.seqnum[plan.machine]
         this.ticket = self.view.claim(plan.machine, plan.request)
@@ -205,7 +208,7 @@ class SchedulerAgent:
         return self._request_sync(partitions) + self._arm_sync(now_us, following)
 
     def _request_sync(self, partitions: Int32) -> list[Effect]:
-        version = self.view.versions[partitions]
+        version = self._versions[partitions]
         with_seqnum = self._policy.check is ConflictCheck.SEQUENCE_NUMBER
         return [Send(MASTER, SyncRequest(self.index, partitions, version, with_seqnum))]
 
@@ -217,21 +220,21 @@ class SchedulerAgent:
             if resync:
                 self.view.reset()
                 return self._request_sync(self._every_partition())
-        synced_us = self.view.synced_us
         latest = -1
         for delta in event.deltas:
-            if delta.from_version > self.view.versions[delta.partition]:
+            if delta.from_version > self._versions[delta.partition]:
                 continue  # meant for a view that has since been reset; the full sync is on its way
-            age_us = delta.at_us - max(0, int(synced_us[delta.partition]))
-            self._log.sync(now_us, delta.partition, age_us, len(delta.row))
-            self._view_changed = self._view_changed or len(delta.row) > 0
+            rows = len(delta.row)
+            age_us = delta.at_us - max(0, int(self._synced_us[delta.partition]))
+            self._log.sync(now_us, delta.partition, age_us, rows)
+            self._view_changed = self._view_changed or rows > 0
             self.view.apply(delta)
             latest = delta.partition
         if latest >= 0:
             if len(event.deltas) == len(self._order):
                 # Everything is equally fresh: agents turn to the partitions from different places.
                 latest = (self.index * len(self._order) + self._rounds) % len(self._order)
-            self._order = freshness_order(self.view.synced_us, latest)
+            self._order = freshness_order(self._synced_us, latest)
         if self._activity is Activity.SYNCING:
             return self._open_round(now_us)
         if self._activity in (Activity.STARVED, Activity.IDLE):
@@ -310,7 +313,7 @@ class SchedulerAgent:
         self._round = None
         effects = [] if self._retains_pending else self._set_aside(now_us, this, plan)
         if len(plan.task) == 0 and len(plan.evict) == 0:
-            return effects + self._round_over(now_us, this, Work.fresh(plan.task, 1))
+            return effects + self._round_over(now_us, this, NO_WORK)
         self._transactions += 1
         transaction = Transaction(
             scheduler=self.index,
@@ -340,34 +343,30 @@ class SchedulerAgent:
         self.view.settle(this.ticket, result.reason, result.version)
         claimed = self._claimed_work(this)
         claimed.attempts = claimed.attempts + 1
-        accepted = result.accepted
-        count = int(np.count_nonzero(accepted))
-        self._log.commit(now_us, this, result, claimed, accepted, count)
-        delay_sum_us = count * now_us - int(self._table.submit_us[plan.task[accepted]].sum())
+        claims, delay_sum_us = self._log.commit(now_us, this, result, claimed)
+        count = claims[Reason.ACCEPTED]
         self._average.add(delay_sum_us, count, this.batch_size)
-        if count < len(plan.task):
-            self._wasted_us += this.decision_us
-            placed_already = result.reason == Reason.DUPLICATE
-            rejected = ~accepted & ~placed_already
-            losers = claimed.take(rejected)
-            self.queued -= int(np.count_nonzero(placed_already))
-            self._observe(
-                ChangeKind.REJECTED, now_us, plan.task[rejected], plan.machine[rejected], result.allocation[rejected]
-            )
-        else:
-            losers = claimed.take(slice(0, 0))
+        self.queued -= count + claims[Reason.DUPLICATE]
+        if count == len(plan.task):
+            self._observe(ChangeKind.COMMITTED, now_us, plan.task, plan.machine, result.allocation)
+            return self._round_over(now_us, this, NO_WORK)
+        self._wasted_us += this.decision_us
+        rejected = (result.reason != Reason.ACCEPTED) & (result.reason != Reason.DUPLICATE)
+        self._observe(
+            ChangeKind.REJECTED, now_us, plan.task[rejected], plan.machine[rejected], result.allocation[rejected]
+        )
         if count:
+            accepted = result.accepted
             self._observe(
                 ChangeKind.COMMITTED, now_us, plan.task[accepted], plan.machine[accepted], result.allocation[accepted]
             )
-        self.queued -= count
-        return self._round_over(now_us, this, losers)
+        return self._round_over(now_us, this, claimed.take(rejected))
 
     def _claimed_work(self, this: Round) -> Work:
         """Attempts and firstness of the claimed tasks, in the plan's order."""
         assert this.plan is not None
         claimed, offered = this.plan.task, this.offered
-        if len(claimed) == len(offered) and np.array_equal(claimed, offered.task):
+        if this.in_full or (len(claimed) == len(offered) and np.array_equal(claimed, offered.task)):
             return offered
         if self._retains_pending:
             known = self._retained | dict(
@@ -476,7 +475,7 @@ class SchedulerAgent:
 
     def _log_sample(self, now_us: int) -> None:
         latency_first = self._ranking is PartitionRanking.LATENCY_FIRST
-        staleness_us = average_staleness_us(np.maximum(self.view.synced_us, 0), now_us)
+        staleness_us = average_staleness_us(np.maximum(self._synced_us, 0), now_us)
         self._log.sample(
             now_us, self.queued, self._average.us, latency_first, self._busy_us, self._wasted_us, staleness_us
         )

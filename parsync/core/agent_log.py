@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from parsync.core._native import CommitLog
 from parsync.core.events import Record
 from parsync.core.measurements import Measurements
 from parsync.core.tables import TABLES
 from parsync.core.work import Round, Work
 from schedulers.interface import Plan
-from schedulers.objective import placement_cost
+from schedulers.objective import native_catalog
 from shared_state.tasks import CellSpec, Int64, PreferenceCatalog, TaskBatch
-from shared_state.transaction import CommitResult, Reason
+from shared_state.transaction import CommitResult
 
 ROUND_COLUMNS = tuple(TABLES["rounds"])[2:]
 
@@ -21,10 +22,16 @@ class AgentLog:
 
     def __init__(self, agent: int, cell: CellSpec, table: TaskBatch, catalog: PreferenceCatalog) -> None:
         self._agent = agent
-        self._rack = cell.rack
-        self._table = table
-        self._catalog = catalog
         self._records = Measurements()
+        self._outcomes = CommitLog(
+            agent,
+            np.ascontiguousarray(table.job, np.int64),
+            np.ascontiguousarray(table.submit_us, np.int64),
+            np.ascontiguousarray(table.preference, np.int32),
+            native_catalog(catalog, cell),
+            self._records.buffer("tasks"),
+            self._records.buffer("rejections"),
+        )
 
     def flush(self) -> list[Record]:
         """Everything since the last flush."""
@@ -56,13 +63,23 @@ class AgentLog:
             "agents", 1, now_us, self._agent, queued, average_us, int(latency_first), busy_us, wasted_us, staleness_us
         )
 
-    def commit(
-        self, now_us: int, this: Round, result: CommitResult, claimed: Work, accepted: np.ndarray, count: int
-    ) -> None:
-        """One transaction, its committed tasks and its rejected claims. accepted: bool[k] with `count` set; claimed: the claims' tasks."""
+    def commit(self, now_us: int, this: Round, result: CommitResult, claimed: Work) -> tuple[tuple[int, ...], int]:
+        """One transaction, its committed tasks and its rejected claims. claimed: the claims' tasks.
+
+        Returns how many claims had each Reason, and the sum of the committed tasks' delays in us.
+        """
         plan = this.plan
         assert plan is not None
-        reasons = np.bincount(result.reason, minlength=len(Reason))
+        claims, delay_us = self._outcomes.add(
+            now_us,
+            plan.task,
+            plan.machine,
+            claimed.attempts,
+            claimed.first,
+            result.reason,
+            result.rival,
+            result.age_us,
+        )
         self._records.add(
             "commits",
             1,
@@ -73,53 +90,6 @@ class AgentLog:
             this.decision_us,
             int(this.ranking),
             len(plan.task),
-            count,
-            reasons[Reason.STALE],
-            reasons[Reason.FULL],
-            reasons[Reason.MACHINE_DOWN],
-            reasons[Reason.EVICTED],
-            reasons[Reason.GANG],
-            reasons[Reason.DUPLICATE],
+            *claims,
         )
-        if count:
-            everything = count == len(plan.task)
-            task = plan.task if everything else plan.task[accepted]
-            machine = plan.machine if everything else plan.machine[accepted]
-            age_us = result.age_us if everything else result.age_us[accepted]
-            attempts = claimed.attempts if everything else claimed.attempts[accepted]
-            first = claimed.first if everything else claimed.first[accepted]
-            submit_us = self._table.submit_us[task]
-            preference = self._table.preference[task]
-            cost: Int64 | int = 0
-            preferred: np.ndarray | int = 0
-            if self._catalog.sets > 1:
-                cost, preferred = placement_cost(self._catalog, self._rack, preference, machine)
-            self._records.add(
-                "tasks",
-                count,
-                task,
-                self._table.job[task],
-                self._agent,
-                machine,
-                submit_us,
-                now_us,
-                attempts,
-                first,
-                preference > 0,
-                preferred,
-                cost,
-                age_us,
-            )
-        if count < len(plan.task):
-            lost = ~accepted
-            self._records.add(
-                "rejections",
-                len(plan.task) - count,
-                plan.task[lost],
-                self._agent,
-                plan.machine[lost],
-                result.reason[lost],
-                result.rival[lost],
-                result.age_us[lost],
-                now_us,
-            )
+        return claims, delay_us

@@ -8,46 +8,58 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from parsync.core._native import RowBuffer
 from parsync.core.events import Record
 from parsync.core.tables import TABLES
 
+_DTYPES = {
+    table: tuple((name, np.dtype(dtype)) for name, dtype in columns.items()) for table, columns in TABLES.items()
+}
+
 
 class Measurements:
-    """Rows wait here until flush(). A column value may be an array or one number, which is repeated to the batch's length."""
+    """Rows wait here until flush(), by column and in the dtypes of TABLES."""
 
     def __init__(self) -> None:
-        self._batches: dict[str, list[tuple[int, tuple[Any, ...]]]] = {}
+        self._buffers = {
+            table: RowBuffer([dtype.itemsize for _, dtype in columns]) for table, columns in _DTYPES.items()
+        }
+
+    def buffer(self, table: str) -> RowBuffer:
+        """Where the rows of a table wait, for native code that adds to them."""
+        return self._buffers[table]
 
     def add(self, table: str, rows: int, *columns: Any) -> None:
-        """`rows` rows of `table`, columns in the order of TABLES[table]."""
-        self._batches.setdefault(table, []).append((rows, columns))
+        """`rows` rows of `table`, columns in the order of TABLES[table]: arrays of integers or bools, or one number for all rows."""
+        self._buffers[table].add(rows, columns)
 
     def flush(self) -> list[Record]:
-        """All rows since the last flush, one Record per table, in order of first use."""
-        records = [Record(table, self._join(table, batches)) for table, batches in self._batches.items()]
-        self._batches = {}
+        """All rows since the last flush, one Record per table that has any, in the order of TABLES."""
+        records: list[Record] = []
+        for table, buffer in self._buffers.items():
+            if len(buffer):
+                records.append(Record(table, _read(table, buffer)))
+                buffer.clear()
         return records
 
     def held(self) -> tuple[tuple[str, int, tuple[NDArray[Any], ...]], ...]:
-        """(table, rows, columns) of what waits, in order of first use; it goes on waiting. For a checkpoint, from which take_up() gets it."""
+        """(table, rows, columns) of what waits, in the order of TABLES; it goes on waiting. For a checkpoint, from which take_up() gets it."""
         return tuple(
-            (table, sum(rows for rows, _ in batches), tuple(self._join(table, batches).values()))
-            for table, batches in self._batches.items()
+            (table, len(buffer), tuple(_read(table, buffer).values()))
+            for table, buffer in self._buffers.items()
+            if len(buffer)
         )
 
     def take_up(self, held: Iterable[tuple[str, int, tuple[NDArray[Any], ...]]]) -> None:
         """What waits is what another one held."""
-        self._batches = {table: [(rows, columns)] for table, rows, columns in held}
+        for buffer in self._buffers.values():
+            buffer.clear()
+        for table, rows, columns in held:
+            self._buffers[table].add(rows, tuple(columns))
 
-    @staticmethod
-    def _join(table: str, batches: list[tuple[int, tuple[Any, ...]]]) -> dict[str, Any]:
-        columns: dict[str, Any] = {}
-        total = sum(rows for rows, _ in batches)
-        for position, (name, dtype) in enumerate(TABLES[table].items()):
-            column = np.empty(total, dtype)
-            at = 0
-            for rows, values in batches:
-                column[at : at + rows] = values[position]
-                at += rows
-            columns[name] = column
-        return columns
+
+def _read(table: str, buffer: RowBuffer) -> dict[str, NDArray[Any]]:
+    rows = len(buffer)
+    columns = {name: np.empty(rows, dtype) for name, dtype in _DTYPES[table]}
+    buffer.read(tuple(columns.values()))
+    return columns

@@ -68,7 +68,7 @@ class Work:
         if len(parts) == 1:
             return parts[0]
         if not parts:
-            return Work.fresh(np.zeros(0, np.int64), 1)
+            return NO_WORK
         return Work(
             np.concatenate([part.task for part in parts]),
             np.concatenate([part.attempts for part in parts]),
@@ -76,11 +76,15 @@ class Work:
         )
 
 
+NO_WORK = Work.fresh(np.zeros(0, np.int64), 1)
+
+
 @dataclass(slots=True)
 class Round:
     """One decision round. synced_us int64[k] and seqnum are as of the plan; they go into the transaction.
 
     batch_size: of the batch it is part of, when that was begun: the unit of the delay average. starved: the view had no room for some of its tasks.
+    in_full: known to claim all offered tasks in their order.
     """
 
     number: int
@@ -94,3 +98,4 @@ class Round:
     seqnum: np.ndarray | None = None
     decision_us: int = 0
     starved: bool = False
+    in_full: bool = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from parsync.core._native import TimerWheel
+from parsync.core._native import RunningTasks
 from parsync.core.events import (
     MASTER,
     Effect,
@@ -18,7 +18,7 @@ from parsync.core.events import (
     Timer,
     TimerFired,
 )
-from schedulers.objective import placement_cost
+from schedulers.objective import native_catalog
 from shared_state.tasks import CellSpec, Int32, Int64, PreferenceCatalog
 
 FOREVER_US = 1 << 62
@@ -39,23 +39,23 @@ class WorkerPool:
         preferred_permille: int,
         heartbeat_us: int,
     ) -> None:
-        self._rack = cell.rack
-        self._catalog = catalog
-        self._preference = preference
-        self._duration_us = duration_us
-        self._preferred_permille = preferred_permille
-        self._heartbeat_us = heartbeat_us
-        self._wheel = TimerWheel(heartbeat_us)
+        self._tasks = RunningTasks(
+            heartbeat_us,
+            np.ascontiguousarray(duration_us, np.int64),
+            np.ascontiguousarray(preference, np.int32),
+            native_catalog(catalog, cell),
+            preferred_permille,
+        )
         self._armed_us: set[int] = set()  # when heartbeat timers that are set will fire
 
     @property
     def pending_ends(self) -> int:
         """Tasks whose end is still to come."""
-        return len(self._wheel)
+        return len(self._tasks)
 
     def due_ends(self) -> tuple[Int64, Int64, Int32]:
         """Empties the pool at the end of a run: (end_us int64[n], allocation int64[n], owner int32[n]) of what still runs, as it would have ended."""
-        return self._wheel.take(FOREVER_US)
+        return self._tasks.take(FOREVER_US)
 
     def handle(self, now_us: int, event: Event) -> list[Effect]:
         match event:
@@ -64,28 +64,19 @@ class WorkerPool:
             case TimerFired(timer=Timer.HEARTBEAT):
                 return self._heartbeat(now_us)
             case TasksCancelled():
-                self._wheel.cancel(event.allocation)
+                self._tasks.cancel(event.allocation)
                 return []
             case Started():
                 return []
         raise TypeError(f"worker pool cannot handle {type(event).__name__}")
 
     def _start(self, now_us: int, event: TasksStarted) -> list[Effect]:
-        duration_us = self._duration_us[event.task]
-        if self._catalog.sets > 1 and self._preferred_permille != 1000:
-            _, preferred = placement_cost(self._catalog, self._rack, self._preference[event.task], event.machine)
-            shortened = duration_us * self._preferred_permille // 1000
-            duration_us = np.where(preferred & (duration_us >= 0), shortened, duration_us)
-        ends = duration_us >= 0
-        if ends.all():
-            self._wheel.add(event.start_us + duration_us, event.allocation, event.owner)
-        else:
-            self._wheel.add(event.start_us + duration_us[ends], event.allocation[ends], event.owner[ends])
+        self._tasks.start(event.start_us, event.task, event.allocation, event.machine, event.owner)
         return self._arm(now_us)
 
     def _heartbeat(self, now_us: int) -> list[Effect]:
         self._armed_us = {at_us for at_us in self._armed_us if at_us > now_us}
-        end_us, allocation, owner = self._wheel.take(now_us)
+        end_us, allocation, owner = self._tasks.take(now_us)
         effects: list[Effect] = []
         if len(allocation):
             effects.append(Send(MASTER, TasksFinished(allocation, owner, end_us)))
@@ -93,7 +84,7 @@ class WorkerPool:
 
     def _arm(self, now_us: int) -> list[Effect]:
         """A timer at the earliest end's heartbeat, unless one fires no later."""
-        next_us = self._wheel.next_us()
+        next_us = self._tasks.next_us()
         if next_us < 0 or any(at_us <= next_us for at_us in self._armed_us):
             return []
         at_us = max(next_us, now_us)

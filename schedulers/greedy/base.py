@@ -22,8 +22,9 @@ DECISION = Modelled(job_us=0, task_ns=250_000, partition_ns=0)
 # of 2,000 to 100,000 machines): median 1.0, 10 % below 0.8, 10 % above 1.2. tests/benchmarks/calibrate_greedy_work.py makes the fit again.
 WEIGHTS_PS = (9_700_000, 67_000, 970, 19_000)
 
-_NO_EVICTIONS: Int64 = np.zeros(0, np.int64)
-_NO_EVICTIONS.flags.writeable = False
+_NONE: Int64 = np.zeros(0, np.int64)
+_NO_REASON: NDArray[np.int8] = np.zeros(0, np.int8)
+_NONE.flags.writeable = _NO_REASON.flags.writeable = False
 
 
 class PlacementKind(IntEnum):
@@ -71,17 +72,30 @@ class GreedyScheduler:
             context.stream,
         )
         self.work = (1, len(tasks), looked_at, ranked)
+        counted = sum(w * c for w, c in zip(WEIGHTS_PS, self.work, strict=True)) // PS_PER_OPERATION
         placed = machine >= 0
+        if placed.all():
+            return Plan(
+                tasks.task,
+                machine,
+                tasks.request,
+                tasks.gang,
+                _NONE,
+                _NONE,
+                _NO_REASON,
+                counted,
+                partitions_scanned,
+            )
         waiting = ~placed
         return Plan(
             task=tasks.task[placed],
             machine=machine[placed],
             request=tasks.request[placed],
             gang=tasks.gang[placed],
-            evict=_NO_EVICTIONS,
+            evict=_NONE,
             pending=tasks.task[waiting],
             pending_reason=reason[waiting],
-            operations=sum(w * c for w, c in zip(WEIGHTS_PS, self.work, strict=True)) // PS_PER_OPERATION,
+            operations=counted,
             partitions_scanned=partitions_scanned,
         )
 

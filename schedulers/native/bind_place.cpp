@@ -5,28 +5,23 @@
 #include <memory>
 #include <stdexcept>
 
-#include "catalog.hpp"
+#include "bound_catalog.hpp"
 #include "placer.hpp"
 
 namespace nb = nanobind;
 
 namespace {
 
-using agora::Catalog;
+using agora::BoundCatalog;
+using agora::CatalogColumns;
 using agora::ClusterView;
-using agora::PreferenceColumns;
 
-template <typename T>
-using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using agora::In;
+using agora::span_of;
 template <typename T>
 using InRows = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 template <typename T>
 using Out = nb::ndarray<nb::numpy, T, nb::ndim<1>, nb::c_contig>;
-
-template <typename T>
-std::span<const T> span_of(const In<T>& column) {
-    return {column.data(), column.size()};
-}
 
 template <typename T>
 struct Fresh {
@@ -37,34 +32,10 @@ struct Fresh {
     nb::capsule owner;
 };
 
-// The arrays of a PreferenceCatalog and the racks of a cell, kept alive.
-struct Columns {
-    In<int64_t> machine_offsets;
-    In<int32_t> machine;
-    In<int64_t> machine_cost;
-    In<int64_t> rack_offsets;
-    In<int32_t> rack;
-    In<int64_t> rack_cost;
-    In<int64_t> elsewhere_cost;
-    In<int64_t> unscheduled_cost;
-    In<int32_t> rack_of;
-
-    PreferenceColumns spans() const {
-        return {span_of(machine_offsets), span_of(machine),        span_of(machine_cost),     span_of(rack_offsets), span_of(rack),
-                span_of(rack_cost),       span_of(elsewhere_cost), span_of(unscheduled_cost), span_of(rack_of)};
-    }
-};
-
-struct BoundCatalog {
-    explicit BoundCatalog(Columns arrays) : columns(std::move(arrays)), catalog(columns.spans()) {}
-    const Columns columns;
-    const Catalog catalog;
-};
-
 nb::tuple placement_cost(In<int64_t> machine_offsets, In<int32_t> machine, In<int64_t> machine_cost, In<int64_t> rack_offsets, In<int32_t> rack,
                          In<int64_t> rack_cost, In<int64_t> elsewhere_cost, In<int64_t> unscheduled_cost, In<int32_t> rack_of,
                          In<int32_t> preference, In<int32_t> placed) {
-    const Columns columns{machine_offsets, machine, machine_cost, rack_offsets, rack, rack_cost, elsewhere_cost, unscheduled_cost, rack_of};
+    const CatalogColumns columns{machine_offsets, machine, machine_cost, rack_offsets, rack, rack_cost, elsewhere_cost, unscheduled_cost, rack_of};
     agora::check_lengths(columns.spans());
     if (preference.size() != placed.size()) throw std::invalid_argument("expected one machine per preference");
     const Fresh<int64_t> cost(placed.size());
@@ -105,7 +76,7 @@ void bind_place(nb::module_& module) {
         .def("__init__", [](BoundCatalog* self, In<int64_t> machine_offsets, In<int32_t> machine, In<int64_t> machine_cost, In<int64_t> rack_offsets,
                             In<int32_t> rack, In<int64_t> rack_cost, In<int64_t> elsewhere_cost, In<int64_t> unscheduled_cost, In<int32_t> rack_of) {
             new (self) BoundCatalog(
-                Columns{machine_offsets, machine, machine_cost, rack_offsets, rack, rack_cost, elsewhere_cost, unscheduled_cost, rack_of});
+                CatalogColumns{machine_offsets, machine, machine_cost, rack_offsets, rack, rack_cost, elsewhere_cost, unscheduled_cost, rack_of});
         });
     module.def("placement_cost", &placement_cost);
     module.def("place", &place);

@@ -154,6 +154,7 @@ size_t Cell::set_machines(size_t count, const int32_t* machine, const bool* up, 
         const auto row = static_cast<size_t>(machine[i]);
         if (static_cast<bool>(rows_[row].up) == up[i]) continue;
         rows_[row].up = up[i];
+        up[i] ? --down_ : ++down_;
         touch(row);
         if (!up[i]) any_downed = downed[row] = true;
     }

@@ -179,6 +179,8 @@ class Cell {
     std::vector<int64_t> loaded_{0};      // one entry: the sum of all requests ever loaded
     AllocationSlab slab_;
 
+    size_t down_ = 0;  // machines
+
     // Scratch. touched_[p] == stamp_: this call has moved versions_[p] already.
     uint64_t stamp_ = 0;
     std::vector<uint64_t> touched_;

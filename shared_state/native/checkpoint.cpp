@@ -78,6 +78,7 @@ void Cell::restore(std::span<const char> bytes) {
     if (!sized || !std::equal(rows_.begin(), rows_.end(), fresh.begin(), same_partition) || !slab_.settle() || !reader.bytes.empty()) {
         throw std::invalid_argument("checkpoint: columns do not fit together");
     }
+    down_ = static_cast<size_t>(std::count_if(rows_.begin(), rows_.end(), [](const RowState& row) { return row.up == 0; }));
     const auto known = static_cast<int64_t>(placed_.size() * 64);
     for (uint32_t slot = 0; slot < slab_.slots(); ++slot) {
         const Allocation& record = slab_[slot];

@@ -78,6 +78,7 @@ ClusterView::ClusterView(std::shared_ptr<const Terrain> terrain, bool with_seqnu
       synced_us_(terrain_->partitions(), kNeverSynced),
       versions_(terrain_->partitions()),
       endings_(terrain_->partitions()),
+      overlaid_(terrain_->partitions()),
       index_(terrain_->index) {}
 
 void ClusterView::reindex(int32_t row) {
@@ -103,7 +104,9 @@ void ClusterView::reindex_unsummed(int32_t row) {
 
 void ClusterView::overlay(int32_t row, const int64_t* amount, int64_t sign) {
     const size_t at = static_cast<size_t>(row) * dimensions_;
+    const bool before = is_overlaid(at);
     for (size_t r = 0; r < dimensions_; ++r) overlay_[at + r] += sign * amount[r];
+    overlaid_[static_cast<size_t>(terrain_->index.partition[static_cast<size_t>(row)])] += static_cast<int64_t>(is_overlaid(at)) - static_cast<int64_t>(before);
     if (!up_[static_cast<size_t>(row)]) return;
     for (size_t r = 0; r < dimensions_; ++r) free_[at + r] -= sign * amount[r];
 }
@@ -133,22 +136,45 @@ void ClusterView::check_used(const Delta& delta) const {
     if (lowest < 0 || static_cast<int64_t>(highest) > kMaxUsed) refuse("delta: used must lie in [0, 2^61]");
 }
 
-template <typename Row, typename Used>
-void ClusterView::apply_rows(const Delta& delta) {
+// First what is free, without branches that depend on the data (half of the changed rows open or close, in no order); then the index.
+template <size_t R, bool kOverlaid, typename Row, typename Used>
+void ClusterView::apply_rows_sized(const Delta& delta) {
+    const size_t n = R ? R : dimensions_;
     const Row* row = static_cast<const Row*>(delta.row);
     const Used* used = static_cast<const Used*>(delta.used);
     const int64_t* limit = terrain_->limit.data();
-    const int64_t first = terrain_->index.offsets[static_cast<size_t>(delta.partition)];
+    const size_t first = static_cast<size_t>(terrain_->index.offsets[static_cast<size_t>(delta.partition)]);
+    turned_.resize(delta.count);
+    size_t turned = 0;
     for (size_t i = 0; i < delta.count; ++i) {
-        const size_t m = static_cast<size_t>(first) + row[i];
-        const size_t at = m * dimensions_;
-        up_[m] = delta.up[i];
-        for (size_t r = 0; r < dimensions_; ++r)
-            free_[at + r] = delta.up[i] ? limit[at + r] - static_cast<int64_t>(used[i * dimensions_ + r]) - overlay_[at + r] : -1;
-        reindex_unsummed(static_cast<int32_t>(m));
+        const size_t m = first + row[i];
+        const bool up = delta.up[i];
+        const int64_t kept = -static_cast<int64_t>(up);  // all bits where up
+        up_[m] = up;
+        for (size_t r = 0; r < n; ++r) {
+            int64_t room = limit[m * n + r] - static_cast<int64_t>(used[i * n + r]);
+            if constexpr (kOverlaid) room -= overlay_[m * n + r];
+            free_[m * n + r] = (room & kept) | ~kept;
+        }
+        turned_[turned] = static_cast<int32_t>(m);
+        turned += has_room(free_.data() + m * n, n) != index_.contains(static_cast<int32_t>(m));  // where down, nothing has room
+    }
+    for (size_t i = 0; i < turned; ++i) {
+        if (index_.contains(turned_[i])) {
+            index_.erase_unsummed(turned_[i]);
+        } else {
+            index_.insert_unsummed(turned_[i]);
+        }
     }
     if (!seqnum_.empty())
-        for (size_t i = 0; i < delta.count; ++i) seqnum_[static_cast<size_t>(first) + row[i]] = delta.seqnum[i];
+        for (size_t i = 0; i < delta.count; ++i) seqnum_[first + row[i]] = delta.seqnum[i];
+}
+
+template <typename Row, typename Used>
+void ClusterView::apply_rows(const Delta& delta) {
+    const bool overlaid = overlaid_[static_cast<size_t>(delta.partition)] > 0;
+    if (dimensions_ == 1) return overlaid ? apply_rows_sized<1, true, Row, Used>(delta) : apply_rows_sized<1, false, Row, Used>(delta);
+    overlaid ? apply_rows_sized<0, true, Row, Used>(delta) : apply_rows_sized<0, false, Row, Used>(delta);
 }
 
 void ClusterView::apply(const Delta& delta) {

@@ -120,6 +120,8 @@ class ClusterView {
     void check_used(const Delta& delta) const;
     template <typename Row, typename Used>
     void apply_rows(const Delta& delta);
+    template <size_t R, bool kOverlaid, typename Row, typename Used>
+    void apply_rows_sized(const Delta& delta);
     void check(std::span<const int32_t> machine, const int64_t* request) const;
     void end_overlays(size_t partition, int64_t version);
     void forget_endings();
@@ -129,15 +131,20 @@ class ClusterView {
     void reindex_unsummed(int32_t row);
     std::map<int64_t, Ticket>::iterator find(int64_t ticket);
     bool shows(size_t partition, int64_t version) const { return synced_us_[partition] != kNeverSynced && version <= versions_[partition]; }
-    bool has_room(int32_t row) const {
-        const int64_t* room = free(row);
-        if (dimensions_ == 1) return room[0] > 0;
+    bool has_room(int32_t row) const { return has_room(free(row), dimensions_); }
+    static bool has_room(const int64_t* room, size_t dimensions) {
+        if (dimensions == 1) return room[0] > 0;
         int64_t lowest = room[0], highest = room[0];
-        for (size_t r = 1; r < dimensions_; ++r) {
+        for (size_t r = 1; r < dimensions; ++r) {
             lowest = room[r] < lowest ? room[r] : lowest;
             highest = room[r] > highest ? room[r] : highest;
         }
         return lowest >= 0 && highest > 0;
+    }
+    bool is_overlaid(size_t at) const {
+        for (size_t r = 0; r < dimensions_; ++r)
+            if (overlay_[at + r] != 0) return true;
+        return false;
     }
 
     std::shared_ptr<const Terrain> terrain_;
@@ -149,7 +156,9 @@ class ClusterView {
     std::vector<int64_t> synced_us_;
     std::vector<int64_t> versions_;
     std::vector<Ending> endings_;  // [P]
-    std::vector<int32_t> dirty_;   // rows whose overlay ended in this apply
+    std::vector<int64_t> overlaid_;  // [P]: rows with something laid over them
+    std::vector<int32_t> dirty_;     // rows whose overlay ended in this apply
+    std::vector<int32_t> turned_;    // rows that this apply opens or closes
     std::map<int64_t, Ticket> tickets_;
     int64_t next_ticket_ = 1;
     WeightedIndex index_;

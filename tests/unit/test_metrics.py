@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from parsync.core import metrics_histogram as histogram
 from parsync.core.metrics import Group, RunMetrics
+from parsync.core.metrics_live import DELAY_BOUNDS_US, LiveLine
 from parsync.core.metrics_summary import series, summarise
 from schedulers.interface import ChangeKind
 from shared_state.transaction import Reason
@@ -332,6 +333,18 @@ def test_the_snapshot_covers_the_time_since_the_last_one() -> None:
     joined = first.join([metrics.snapshot(2_000_000, [1]), metrics.snapshot(2_000_000, [0])])
     assert [line.agent for line in joined.schedulers] == [0, 1]
     assert summarise(metrics)["overall"]["committed"] == 3  # showing the line takes nothing from the summary
+
+
+@given(st.lists(st.integers(0, 1 << 30), min_size=1, max_size=100))
+def test_the_live_line_counts_delays_below_its_bounds_exactly(delays: list[int]) -> None:
+    line = LiveLine(agents=2)
+    n = len(delays)
+    rows = {"agent": np.ones(n, np.int64), "prefers": np.zeros(n, np.int8), "preferred": np.zeros(n, np.int8)}
+    line.add_tasks(rows, np.ones(n, bool), histogram.bucket_of(np.array(delays)))
+    quiet, busy = line.take(1_000_000, (0, 1)).schedulers
+    assert busy.delays_below == (*(sum(delay < bound for delay in delays) for bound in DELAY_BOUNDS_US), n)
+    assert busy.delay_sum_us == pytest.approx(sum(delays), rel=0.004, abs=1)
+    assert set(quiet.delays_below) == {0} and quiet.delay_sum_us == 0
 
 
 @given(st.lists(st.integers(0, 1 << 39), min_size=1, max_size=200), st.floats(0.0, 1.0), st.integers(0, 50))

@@ -11,12 +11,14 @@ from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
 from ray.util.metrics import Counter, Gauge
 
 from parsync.core.metrics import Snapshot
+from parsync.core.metrics_live import DELAY_BOUNDS_US, SchedulerLine
 from parsync.runtime.live.courier import Acknowledgement
 from parsync.runtime.live.monitor import Report
 from parsync.runtime.live.steps import ActorFailed, Unavailable
 from shared_state.errors import AgoraError
 
 CALL_TIMEOUT_S = 10.0
+DELAY_LABELS = (*map(str, DELAY_BOUNDS_US), "+Inf")
 
 
 def answer(ref: Any, timeout_s: float = CALL_TIMEOUT_S) -> Any:
@@ -87,7 +89,12 @@ class Reporter:
 
 
 class SchedulerGauges:
-    """What Ray exports of each scheduler, from its snapshots: a handful of observations per second."""
+    """What Ray exports of each scheduler, from its snapshots: a handful of observations per second.
+
+    Scheduling delays are a histogram in Prometheus' form: agora_scheduling_delay_us_bucket counts, per `le`, the delays up to it (to the microsecond below it),
+    _sum and _count all of them. Ray's own Histogram takes one value per call; these counters take a half second's commits in 20 calls per scheduler, 3 us each.
+    histogram_quantile(0.99, sum by (scheduler, le) (rate(ray_agora_scheduling_delay_us_bucket_total[1m]))) reads them.
+    """
 
     def __init__(self, agent_names: dict[int, str]) -> None:
         self._names = agent_names
@@ -97,6 +104,10 @@ class SchedulerGauges:
         self._conflict_rate = Gauge("agora_conflict_rate", "Rejected as conflicts / claims, last second", tags)
         self._delay_p50 = Gauge("agora_delay_p50_us", "Median scheduling delay of the last second's commits", tags)
         self._delay_p99 = Gauge("agora_delay_p99_us", "99th percentile of the same", tags)
+        name = "agora_scheduling_delay_us"
+        self._delays_below = Counter(f"{name}_bucket", "First commits with a delay up to le", (*tags, "le"))
+        self._delay_sum = Counter(f"{name}_sum", "Sum of the delays of first commits", tags)
+        self._delay_count = Counter(f"{name}_count", "First commits", tags)
 
     def show(self, snapshot: Snapshot) -> None:
         for line in snapshot.schedulers:
@@ -112,3 +123,12 @@ class SchedulerGauges:
             ):
                 if value is not None:
                     gauge.set(value, tags)
+            self._add_delays(line, tags)
+
+    def _add_delays(self, line: SchedulerLine, tags: dict[str, str]) -> None:
+        for bound, below in zip(DELAY_LABELS, line.delays_below, strict=True):
+            if below:
+                self._delays_below.inc(below, {**tags, "le": bound})
+        for counter, value in ((self._delay_sum, line.delay_sum_us), (self._delay_count, line.delays_below[-1])):
+            if value:
+                counter.inc(value, tags)

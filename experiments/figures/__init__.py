@@ -126,8 +126,8 @@ FIGURES: tuple[FigureSpec, ...] = (
         "system_regret",
         "System regret",
         quality.system_regret,
-        "Cost of all running and waiting tasks minus the least possible, at the same random instants for every arm. Thick: running tasks stay and "
-        f"waiting ones are placed; thin: all may move, at no price. {_BOUND}",
+        "Cost of all running and waiting tasks minus the least possible, at the same random instants for every arm. Above, running tasks stay and "
+        f"waiting ones are placed; below, all may move, at no price. {_BOUND}",
     ),
 )
 

@@ -121,24 +121,23 @@ def _stretches(run: Run) -> list[tuple[float, float]]:
 
 
 def system_regret(run: Run) -> Figure | None:
-    """Thick: running tasks stay. Thin: they may move."""
+    """Above: running tasks stay. Below: they may move, which is often worth so much more that one scale would not do."""
     drawn, exact = False, True
-    with style.drawing() as (figure, axes):
+    with style.drawing(rows=2, height_in=1.6 * style.HEIGHT_IN) as (figure, panels):
         for arm in data.arms(run):
             rows = arm.figures["regret"].get("system", [])
-            if not rows:
-                continue
-            drawn, exact = True, exact and all(row["exact"] for row in rows)
-            time = np.array([row["at_us"] for row in rows]) / 1e6
-            moving = {**style.line_style(arm.index), "linewidth": 0.7}
-            axes.plot(time, [row["without_migration"] for row in rows], label=arm.name, **style.line_style(arm.index))
-            axes.plot(time, [row["with_migration"] for row in rows], **moving)
-        axes.set_ylim(bottom=0)
-        axes.yaxis.set_major_formatter(lambda value, _: _compact(value))
-        style.shade_phases(axes, run.summary["workload"]["phases"], run.summary["settle_us"])
-        style.time_axis(axes, data.end_us(run))
-        axes.set_ylabel(f"Cost above {'the optimum' if exact else 'a lower bound'}, whole cell")
-        style.legend(figure, axes)
+            drawn, exact = drawn or bool(rows), exact and all(row["exact"] for row in rows)
+            for axes, part in zip(panels, ("without_migration", "with_migration"), strict=True):
+                time_s = [row["at_us"] / 1e6 for row in rows]
+                axes.plot(time_s, [row[part] for row in rows], label=arm.name, **style.line_style(arm.index))
+        for axes, title in zip(panels, ("running tasks stay", "all may move"), strict=True):
+            axes.set_ylim(bottom=0)
+            axes.yaxis.set_major_formatter(lambda value, _: _compact(value))
+            style.shade_phases(axes, run.summary["workload"]["phases"], run.summary["settle_us"])
+            style.time_axis(axes, data.end_us(run))
+            axes.set_ylabel(f"Above {'the optimum' if exact else 'a lower bound'},\n{title}")
+        panels[0].set_xlabel("")
+        style.legend(figure, panels[0])
     return figure if drawn else None
 
 

@@ -136,7 +136,6 @@ def system_regret(run: Run) -> Figure | None:
             style.shade_phases(axes, run.summary["workload"]["phases"], run.summary["settle_us"])
             style.time_axis(axes, data.end_us(run))
             axes.set_ylabel(f"Above {'the optimum' if exact else 'a lower bound'},\n{title}")
-        panels[0].set_xlabel("")
         style.legend(figure, panels[0])
     return figure if drawn else None
 

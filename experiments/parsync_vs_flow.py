@@ -196,7 +196,12 @@ def _hold(console: Console) -> None:
 
     console.print(dashboard_note())
     with contextlib.suppress(KeyboardInterrupt):
-        console.input("Ray stays up for inspection; press Enter to end ")
+        try:
+            console.input("Ray stays up for inspection; press Enter to end ")
+        except EOFError:  # nobody can press Enter
+            console.print("Ctrl-C ends it.")
+            while True:
+                time.sleep(3600)
 
 
 def run(config: RunConfig, workload: Workload, directory: Path, console: Console, run_arm: ArmRunner) -> int:

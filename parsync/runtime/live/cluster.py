@@ -16,6 +16,7 @@ from shared_state.errors import AgoraError
 
 _LOCAL_ADDRESSES = ("auto", "local", "localhost", "127.0.0.1")
 PROBE_S = 5.0
+_SETTINGS = 4  # frame type
 
 
 def connect(address: str | None, object_store_mb: int, dashboard: bool) -> None:
@@ -37,7 +38,7 @@ def connect(address: str | None, object_store_mb: int, dashboard: bool) -> None:
                 **common,
             )
         except (RayError, RuntimeError, ValueError, OSError) as error:
-            raise AgoraError(f"Ray does not start: {_first_line(error)}") from error
+            raise AgoraError(f"Ray does not start: {_in_one_line(error)}") from error
         return
     _probe(address)
     if not _is_local(address):
@@ -45,7 +46,7 @@ def connect(address: str | None, object_store_mb: int, dashboard: bool) -> None:
     try:
         ray.init(address=address, **common)
     except (RayError, RuntimeError, ValueError, OSError) as error:  # ConnectionError is an OSError
-        raise AgoraError(f"--address {address}: cannot attach: {_first_line(error)}") from error
+        raise AgoraError(f"--address {address}: cannot attach: {_in_one_line(error)}") from error
 
 
 def disconnect() -> None:
@@ -54,16 +55,29 @@ def disconnect() -> None:
 
 
 def _probe(address: str) -> None:
-    """Ray takes a minute to find out that nobody listens; a connection tells at once."""
+    """Ray takes minutes to find out that nobody listens, or somebody else; a connection tells at once."""
     host, separator, port = address.removeprefix("ray://").rpartition(":")
     if not separator or not port.isdecimal():
         if address in _LOCAL_ADDRESSES:
             return
         raise AgoraError(f"--address {address}: expected host:port or auto")
     try:
-        socket.create_connection((host, int(port)), timeout=PROBE_S).close()
+        with socket.create_connection((host, int(port)), timeout=PROBE_S) as probe:
+            speaks = os.environ.get("RAY_USE_TLS", "0") != "0" or _speaks_http2(probe)
     except (OSError, OverflowError) as error:
         raise AgoraError(f"--address {address}: nobody answers: {error}") from error
+    if not speaks:
+        raise AgoraError(f"--address {address}: whoever answers there is not Ray")
+
+
+def _speaks_http2(probe: socket.socket) -> bool:
+    """Ray's servers are gRPC: on a connection's opening (RFC 9113, section 3.4) they answer with a SETTINGS frame, or with an end."""
+    probe.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, _SETTINGS, 0, 0, 0, 0, 0)))
+    try:
+        header = probe.recv(9, socket.MSG_WAITALL)
+    except TimeoutError:
+        return False
+    return len(header) == 9 and header[3] == _SETTINGS
 
 
 def _is_local(address: str) -> bool:
@@ -71,9 +85,12 @@ def _is_local(address: str) -> bool:
     return host in _LOCAL_ADDRESSES or host == ray.util.get_node_ip_address()
 
 
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
+def _in_one_line(error: BaseException) -> str:
+    """The first line of Ray's message; all of them where that one only announces the others (a mismatch of versions)."""
+    lines = [line.strip() for line in str(error).strip().splitlines()]
+    if not lines:
+        return type(error).__name__
+    return " ".join(lines) if lines[0].endswith(":") else lines[0]
 
 
 class Troupe:

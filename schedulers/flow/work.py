@@ -50,7 +50,8 @@ class RoundWork:
 
 
 # Fitted on an x86-64 server core. Predicted over true time of the rounds: median 1.00, 10 % below 0.78, 10 % above 1.20, 0.8 % off by more than two. Worst
-# are bursts in the demo's oversubscribed cell, whose solver scans long lists of preferred machines: 0.5.
+# are bursts in the demo's oversubscribed cell, whose solver scans long lists of preferred machines: 0.5. On runs that were no part of the fit: the demo's flow
+# arm 1.11 (0.96 to 1.23), its mix 1.08 (0.82 to 1.22), the Google trace's first seconds 0.87 (0.73 to 1.08).
 WEIGHTS_PS = RoundWork(
     rounds=240_000_000,
     joining=220_000_000,

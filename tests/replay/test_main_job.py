@@ -77,6 +77,7 @@ def test_a_run_repeats_from_its_own_configuration(finished: Path, tmp_path: Path
     assert done.returncode == 0, done.stderr
     first, again = (json.loads((run / "summary.json").read_text()) for run in (finished, tmp_path / "again"))
     assert first["digest"] == again["digest"]
+    assert [arm["regret"] for arm in first["arms"]] == [arm["regret"] for arm in again["arms"]]
     assert (finished / "config.toml").read_text() == (tmp_path / "again" / "config.toml").read_text()
 
 
@@ -86,6 +87,9 @@ def test_the_measured_run_and_its_seed_agree(finished: Path) -> None:
     seed = json.loads((finished / "seeds" / f"{summary['seed']}.json").read_text())
     for arm in summary["arms"]:
         assert arm["digest"] in json.dumps(seed)
+        for key in ("decision_regret", "system_regret", "system_regret_moving"):
+            assert arm["overall"][key] == seed["arms"][arm["slug"]]["overall"][key]
+            assert summary["paired"]["arms"][arm["slug"]][key]["n"] == 2
 
 
 @pytest.mark.parametrize(

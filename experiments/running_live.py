@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -70,7 +70,7 @@ def run_arm_live(
     spec = arm.spec(seed, config.heartbeat_us, round(config.sample_s * 1e6), live=True)
     metrics_maker = partial(make_metrics, config, arm, workload)
     outcome = run_live(spec, workload, options, round(config.drain_s * 1e6), metrics_maker, show)
-    stopped = "; ".join(outcome.notes) or "stopped early" if outcome.partial else ""
+    stopped = _brief(outcome.notes) if outcome.partial else ""
     log = directory / "log" / CELL_LOG
     regret: Regret = {}
     with ctrl_c_deferred() as interruption:
@@ -100,6 +100,12 @@ def run_arm_live(
     if interrupted:
         stopped = stopped or "interrupted"
     return ArmRun(arm, outcome.metrics, _log_digest(log), notes, stopped, wall_s, regret, interrupted)
+
+
+def _brief(notes: Sequence[str]) -> str:
+    """The first is the cause, mostly; all are in the arm's notes."""
+    more = f" (and {len(notes) - 1} more)" if len(notes) > 1 else ""
+    return notes[0] + more if notes else "stopped early"
 
 
 def _log_digest(log: Path) -> str:

@@ -7,7 +7,6 @@ checks the cell's invariants on its own account (shared_state.invariants). Exit 
 
 from __future__ import annotations
 
-import pickle
 import sys
 from collections import defaultdict, deque
 from dataclasses import dataclass
@@ -20,16 +19,14 @@ from parsync.core.events import DecisionDone, Event, StartDecision, SyncReply
 from parsync.core.master import MasterCore
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.audit import AuditedMaster
-from parsync.runtime.live.cell import ASSEMBLY_FILE, CELL_LOG, CellStage, Frame, hosts_of, read_cell_log, replay_frame
+from parsync.runtime.live.assembly_file import read_assembly
+from parsync.runtime.live.cell import CELL_LOG, CellStage, Frame, hosts_of, read_cell_log, replay_frame
 from parsync.runtime.live.handled_log import effects_digest
 from parsync.runtime.live.stage import ignore_record
 from parsync.runtime.live.steps import Step
 from shared_state.errors import AgoraError
 from shared_state.invariants import AuditCounts, CellAudit, InvariantViolation
 from shared_state.journal import read_journal
-
-_TRUSTED_PACKAGES = ("parsync", "schedulers", "shared_state", "experiments")
-_TRUSTED_NAMES = ("ndarray", "dtype", "_reconstruct", "_frombuffer", "scalar")  # of numpy
 
 SyncQueues = dict[tuple[int, int], dict[int, deque[SyncReply]]]  # (host, its epoch) -> agent -> replies in order
 
@@ -45,38 +42,11 @@ class Replayed:
     counts: AuditCounts
 
 
-class _AssemblyReader(pickle.Unpickler):
-    """Builds nothing but the classes an assembly is made of."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        package = module.partition(".")[0]
-        if package == "numpy" and name in _TRUSTED_NAMES:
-            return super().find_class(module, name)
-        if package in _TRUSTED_PACKAGES and "." not in name:
-            found = super().find_class(module, name)
-            if isinstance(found, type) and found.__module__ == module:
-                return found
-        raise pickle.UnpicklingError(f"{module}.{name} has no place in it")
-
-
-def read_assembly(directory: Path) -> Assembly:
-    """The arm and workload of a run. AgoraError naming the file if it is missing or damaged."""
-    path = directory / ASSEMBLY_FILE
-    try:
-        with path.open("rb") as file:
-            assembly = _AssemblyReader(file).load()
-    except (OSError, pickle.UnpicklingError, EOFError, AttributeError, ImportError, ValueError) as error:
-        raise AgoraError(f"{path}: cannot read what the run was made of: {error}") from error
-    if not isinstance(assembly, Assembly):
-        raise AgoraError(f"{path}: not what a run was made of")
-    return assembly
-
-
 def replay(directory: Path) -> Replayed:
     """Replay the logs in `directory`. AgoraError for missing or corrupt logs, InvariantViolation if the run broke one."""
     assembly = read_assembly(directory)
     frames = read_cell_log(directory / CELL_LOG)
-    _, _, hosts = next(frames)
+    _, _, hosts = next(frames)  # there is one: read_cell_log sees to it
     agents_of: dict[int, tuple[int, ...]] = {host: agents for host, _, agents in hosts}
     logs = [
         (host, int(path.stem.removeprefix(f"{name}-")), path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import pickle
 from pathlib import Path
 
@@ -11,7 +12,8 @@ from parsync.core.codec import decode, encode
 from parsync.core.events import ARRIVALS, MASTER, WORKERS
 from parsync.runtime import replay
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.live.cell import ASSEMBLY_FILE, CELL_LOG, CellService, CellStage, Frame, hosts_of
+from parsync.runtime.live.assembly_file import ASSEMBLY_FILE, read_assembly, write_assembly
+from parsync.runtime.live.cell import CELL_LOG, CellService, CellStage, Frame, hosts_of
 from parsync.runtime.live.handled_log import HandledLog
 from parsync.runtime.live.loop import to_master
 from parsync.runtime.live.stage import Stage, ignore_record
@@ -35,8 +37,7 @@ class HandClock:
 def directory(tmp_path: Path) -> Path:
     """The logs of one run: two hosts, one of them a flow scheduler's, stepping in turn; the cell is killed once."""
     assembly = Assembly.of(mixed_arm(), small_workload(phase_s=0.4, machines=60))
-    with (tmp_path / ASSEMBLY_FILE).open("wb") as file:
-        pickle.dump(assembly, file, protocol=5)
+    write_assembly(tmp_path, assembly)
     clock = HandClock()
 
     def cell() -> CellService:
@@ -80,7 +81,7 @@ def test_the_logs_of_cell_and_agents_replay(directory: Path, capsys: pytest.Capt
     replayed = replay.replay(directory)
     assert replayed.divergence is None
     assert replayed.lives == 2 and replayed.agent_events > 100
-    assert replayed.counts.accepted == replayed.counts.submitted == len(replay.read_assembly(directory).workload.tasks)
+    assert replayed.counts.accepted == replayed.counts.submitted == len(read_assembly(directory).workload.tasks)
     assert replay.main([str(directory)]) == 0
     assert capsys.readouterr().out.startswith("ok: ")
 
@@ -121,10 +122,53 @@ def test_a_corrupt_log_is_refused_with_its_place(directory: Path, capsys: pytest
     assert "corrupt at byte" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("payload", [b"", b"not a pickle", pickle.dumps(pytest.fail), pickle.dumps({})])
-def test_what_is_not_an_assembly_is_refused(directory: Path, payload: bytes) -> None:
-    (directory / ASSEMBLY_FILE).write_bytes(payload)
+@pytest.mark.parametrize(
+    ("payload", "says"),
+    [
+        (b"", "Ran out of input"),
+        (b"not a pickle", "cannot read"),
+        (pickle.dumps(pytest.fail), "has no place in it"),
+        (pickle.dumps({}), "not what a run was made of"),
+    ],
+)
+def test_what_is_not_an_assembly_is_refused(
+    directory: Path, payload: bytes, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (directory / ASSEMBLY_FILE).write_bytes(hashlib.blake2b(payload, digest_size=16).digest() + payload)
     assert replay.main([str(directory)]) == 2
+    assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("place", [0, 5, 500, -1])
+def test_a_damaged_assembly_is_refused(directory: Path, place: int, capsys: pytest.CaptureFixture[str]) -> None:
+    data = bytearray((directory / ASSEMBLY_FILE).read_bytes())
+    data[place] ^= 0x55
+    (directory / ASSEMBLY_FILE).write_bytes(data)
+    assert replay.main([str(directory)]) == 2
+    assert f"{ASSEMBLY_FILE}: damaged" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("frames", "says"),
+    [
+        ([], "holds nothing"),
+        ([b"no codec"], "frame 0 is not a cell's"),
+        ([encode(())], "frame 0: not a cell's log"),
+        ([encode((int(Frame.HEADER), 1))], "frame 0: not a cell's log"),
+        ([encode((int(Frame.HEADER), 1, ())), encode((int(Frame.STEP), 1))], "frame 1: not a cell's log"),
+        ([encode((int(Frame.HEADER), 1, ())), encode((99, 1, 2, 3))], "frame 1: not a cell's log"),
+    ],
+)
+def test_what_is_not_a_cells_log_is_refused(
+    directory: Path, frames: list[bytes], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (directory / CELL_LOG).unlink()
+    with JournalWriter(directory / CELL_LOG, sync=False) as writer:
+        for frame in frames:
+            writer.append(frame)
+    assert replay.main([str(directory)]) == 2
+    said = capsys.readouterr().err
+    assert f"{CELL_LOG}: {says}" in said and len(said.splitlines()) == 1
 
 
 def test_an_empty_directory_is_refused(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ CLAIMS = 7
 
 
 def plan_of(directory: Path) -> RunPlan:
-    return plan_run("test", ASSEMBLY, LiveOptions(directory), metrics_of(WORKLOAD, ARM))
+    return plan_run("test", ASSEMBLY, LiveOptions(directory))
 
 
 class Life:
@@ -41,7 +41,9 @@ class Life:
         plan = plan_of(directory)
         log = directory / CELL_LOG
         self.checkpoints = Checkpoints(log, records_log(plan, CELL), every_bytes, sync=False)
-        self.recorder = Recorder(plan, CELL, survives=True, until=self.checkpoints.records_end)
+        self.recorder = Recorder(
+            plan, CELL, metrics_of(WORKLOAD, ARM)(), survives=True, until=self.checkpoints.records_end
+        )
         stage = CellStage(ASSEMBLY.master(), hosts_of(HOSTS), len(WORKLOAD.tasks), self.recorder)
         self.service = CellService(stage, log, False, self.checkpoints, self.recorder.mark)
         if self.service.origin_ns is None:

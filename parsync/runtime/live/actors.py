@@ -1,6 +1,6 @@
 """The actors around the cell: scheduler hosts, worker pool, workload source. Plain classes around the loops, turned into Ray actors by cluster.py.
 
-cell_host.py and coordinator_host.py have the two others. The coordinator keeps the handle of the run's Assembly (see cluster.share), from which actors are
+cell_host.py and coordinator_host.py have the two others. The coordinator keeps the handle of the run's Substance (see cluster.share), from which actors are
 built, killed ones again. Actors find each other by name.
 """
 
@@ -19,14 +19,22 @@ import numpy as np
 
 from parsync.core.events import ARRIVALS, WORKERS, Participant, TasksSubmitted
 from parsync.core.metrics import RunMetrics
-from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.clock import LiveClock
 from parsync.runtime.live.cluster import member, shared_by
 from parsync.runtime.live.courier import Courier, Mailbox
 from parsync.runtime.live.handled_log import HandledLog
 from parsync.runtime.live.loop import HostLoop, LoopThread, SourceLoop, Ticks, last_step, run_turns
 from parsync.runtime.live.monitor import Report
-from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, SOURCE, WORKER_POOL, HostPlan, Recorder, RunPlan
+from parsync.runtime.live.plan import (
+    CELL,
+    COORDINATOR_NAME,
+    SOURCE,
+    WORKER_POOL,
+    HostPlan,
+    Recorder,
+    RunPlan,
+    Substance,
+)
 from parsync.runtime.live.ports import CellPort, HostLine, Reporter
 from parsync.runtime.live.stage import Stage, ignore_handled
 from parsync.runtime.live.steps import ActorFailed, ActorLost, StepClient, Unavailable
@@ -151,12 +159,13 @@ class SchedulerHost(Stepper):
     """Hosts several scheduler agents: one step to the cell per tick for all of them."""
 
     def __init__(self, plan: RunPlan, host: HostPlan) -> None:
-        assembly: Assembly = shared_by(member(plan.namespace, COORDINATOR_NAME))
+        substance: Substance = shared_by(member(plan.namespace, COORDINATOR_NAME))
+        assembly = substance.assembly
         names = {agent: assembly.arm.agent_name(agent) for agent in host.agents}
         super().__init__(host.name, plan, names)
         self._names = tuple(names.values())
         self._host = host
-        self._recorder = Recorder(plan, host.name, survives=True)
+        self._recorder = Recorder(plan, host.name, substance.make_metrics(), survives=True)
         self._log = (
             HandledLog(Path(plan.journal_dir) / f"{host.name}-{self.epoch}.journal", plan.fsync)
             if plan.log_agents
@@ -220,9 +229,10 @@ class WorkerHost(Stepper):
     """Hosts the worker pool; its timers are looked at once per tick."""
 
     def __init__(self, plan: RunPlan) -> None:
-        assembly: Assembly = shared_by(member(plan.namespace, COORDINATOR_NAME))
+        substance: Substance = shared_by(member(plan.namespace, COORDINATOR_NAME))
+        assembly = substance.assembly
         super().__init__(WORKER_POOL, plan, {})
-        self._recorder = Recorder(plan, self.name)
+        self._recorder = Recorder(plan, self.name, substance.make_metrics())
         self._workers = assembly.workers()
         self._stage = Stage({WORKERS: self._workers}, self._clock, self._recorder)
         self._steps = StepClient(WORKERS, self.epoch, self._cell.step)
@@ -253,10 +263,11 @@ class WorkloadSource(Actor):
     """Hosts the arrivals: pushes submissions to the scheduler hosts once per tick."""
 
     def __init__(self, plan: RunPlan) -> None:
-        assembly: Assembly = shared_by(member(plan.namespace, COORDINATOR_NAME))
+        substance: Substance = shared_by(member(plan.namespace, COORDINATOR_NAME))
+        assembly = substance.assembly
         super().__init__(SOURCE, plan, {})
         self._plan = plan
-        self._recorder = Recorder(plan, self.name)
+        self._recorder = Recorder(plan, self.name, substance.make_metrics())
         self._arrivals = assembly.arrivals()
         self._stage = Stage({ARRIVALS: self._arrivals}, self._clock, self._recorder)
         self._steps = StepClient(ARRIVALS, self.epoch, self._cell.step)

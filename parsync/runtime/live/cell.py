@@ -45,7 +45,6 @@ from shared_state.errors import AgoraError
 from shared_state.journal import JournalWriter, read_journal
 
 CELL_LOG = "cell.journal"
-ASSEMBLY_FILE = "assembly.pickle"  # beside it: what the run is made of
 DIGEST_BYTES = 16
 
 
@@ -55,6 +54,9 @@ class Frame(IntEnum):
     HEADER = 0
     LIFE = 1
     STEP = 2
+
+
+_FIELDS = {Frame.HEADER: 3, Frame.LIFE: 4, Frame.STEP: 4}
 
 
 class Whereabouts(IntEnum):
@@ -187,14 +189,19 @@ class CellStage:
 
 
 def read_cell_log(path: Path) -> Iterator[tuple[Any, ...]]:
-    """The frames of a cell's log. AgoraError naming the file if its first frame is not a cell log's header."""
-    first = True
-    for payload in read_journal(path):
-        frame = decode(payload)
-        if first and (type(frame) is not tuple or frame[0] != Frame.HEADER):
-            raise AgoraError(f"{path}: not a cell's log")
-        first = False
+    """The frames of a cell's log, its header first. AgoraError naming the file and the frame if it is not one, or holds nothing."""
+    number = -1
+    for number, payload in enumerate(read_journal(path)):
+        try:
+            frame = decode(payload)
+        except (ValueError, TypeError) as error:
+            raise AgoraError(f"{path}: frame {number} is not a cell's: {error}") from error
+        fields = _FIELDS.get(frame[0]) if type(frame) is tuple and frame and type(frame[0]) is int else None
+        if fields is None or len(frame) != fields or (frame[0] == Frame.HEADER) != (number == 0):
+            raise AgoraError(f"{path}: frame {number}: not a cell's log, or another version's")
         yield frame
+    if number < 0:
+        raise AgoraError(f"{path}: holds nothing")
 
 
 def no_records() -> int:
@@ -290,10 +297,8 @@ def replay_frame(stage: CellStage, frame: tuple[Any, ...]) -> bool:
     if frame[0] == Frame.LIFE:
         _, epoch, at_us, logged = frame
         return stage.begin_life(epoch, at_us) == logged
-    if frame[0] == Frame.STEP:
-        _, at_us, request, logged = frame
-        return stage.handle(Step.of(request), at_us)[1] == bytes(logged)
-    raise AgoraError(f"cell log: unknown frame kind {frame[0]}: written by a newer version?")
+    _, at_us, request, logged = frame
+    return stage.handle(Step.of(request), at_us)[1] == bytes(logged)
 
 
 def hosts_of(hosts: Mapping[int, tuple[int, ...]]) -> dict[int, int]:

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.actors import REPORT_US, DueEnds, Finished
 from parsync.runtime.live.cell import CELL_LOG, CellService, CellStage, hosts_of
 from parsync.runtime.live.checkpoint import Checkpoints
 from parsync.runtime.live.clock import LiveClock
 from parsync.runtime.live.cluster import member, shared_by
 from parsync.runtime.live.monitor import Report
-from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, Recorder, RunPlan, records_log
+from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, Recorder, RunPlan, Substance, records_log
 from parsync.runtime.live.ports import Reporter
 
 
@@ -22,11 +21,14 @@ class CellHost:
     """Hosts the master. Killed, it comes back with everything it had acknowledged, from its newest checkpoint and its log."""
 
     def __init__(self, plan: RunPlan) -> None:
-        assembly: Assembly = shared_by(member(plan.namespace, COORDINATOR_NAME))
+        substance: Substance = shared_by(member(plan.namespace, COORDINATOR_NAME))
+        assembly = substance.assembly
         self._clock = LiveClock()
         journal = Path(plan.journal_dir) / CELL_LOG
         self._checkpoints = Checkpoints(journal, records_log(plan, CELL), plan.checkpoint_bytes, plan.fsync)
-        self._recorder = Recorder(plan, CELL, survives=True, until=self._checkpoints.records_end)
+        self._recorder = Recorder(
+            plan, CELL, substance.make_metrics(), survives=True, until=self._checkpoints.records_end
+        )
         self._reporter = Reporter(member(plan.namespace, COORDINATOR_NAME), CELL, {})
         self._last_report_us = LiveClock.BEFORE_US
         agents_of = {host.host: host.agents for host in plan.hosts}

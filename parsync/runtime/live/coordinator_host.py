@@ -8,13 +8,12 @@ import time
 from typing import Any
 
 from parsync.core.events import COORDINATOR, MASTER
-from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.actors import JOIN_S
 from parsync.runtime.live.clock import LiveClock
 from parsync.runtime.live.cluster import shared
 from parsync.runtime.live.loop import LoopThread, run_turns
 from parsync.runtime.live.monitor import Monitor, Overview, Report
-from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, SOURCE, WORKER_POOL, RunPlan
+from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, SOURCE, WORKER_POOL, RunPlan, Substance
 from parsync.runtime.live.ports import CellPort
 from parsync.runtime.live.stage import Stage, ignore_record
 from parsync.runtime.live.steps import StepClient
@@ -27,10 +26,10 @@ class CoordinatorHost:
 
     def __init__(self, plan: RunPlan, handle: Any) -> None:
         self._handle = handle
-        assembly: Assembly = shared(handle)
+        substance: Substance = shared(handle)
         self.epoch = time.time_ns() // 1000
         self._clock = LiveClock()
-        self._coordinator = assembly.coordinator()
+        self._coordinator = substance.assembly.coordinator()
         self._monitor = Monitor({host.host: host.name for host in plan.hosts}, SOURCE, (CELL, WORKER_POOL))
         self._stage = Stage({COORDINATOR: self._coordinator}, self._clock, ignore_record)
         self._hosts: list[Any] = []
@@ -45,7 +44,7 @@ class CoordinatorHost:
         return os.getpid()
 
     def kept(self) -> Any:
-        """The handle of the run's Assembly."""
+        """The handle of the run's Substance."""
         return self._handle
 
     def attach(self, cell: Any, hosts: list[Any], origin_ns: int) -> None:

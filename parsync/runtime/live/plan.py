@@ -73,7 +73,6 @@ class RunPlan:
     fsync: bool
     log_agents: bool
     checkpoint_bytes: int
-    make_metrics: Callable[[], RunMetrics]
 
     @property
     def host_of(self) -> dict[int, int]:
@@ -93,9 +92,15 @@ def plan_hosts(arm: ArmSpec, hosts: int, tick_us: int) -> tuple[HostPlan, ...]:
     return tuple(HostPlan(host, name, agents, (host + 1) * share) for host, (name, agents) in enumerate(crews))
 
 
-def plan_run(
-    namespace: str, assembly: Assembly, options: LiveOptions, make_metrics: Callable[[], RunMetrics]
-) -> RunPlan:
+@dataclass(frozen=True, slots=True)
+class Substance:
+    """What actors are built from, shared once: both hold the workload. make_metrics: an actor's accumulators."""
+
+    assembly: Assembly
+    make_metrics: Callable[[], RunMetrics]
+
+
+def plan_run(namespace: str, assembly: Assembly, options: LiveOptions) -> RunPlan:
     """Submissions lie at the start of the tick, the hosts' steps after them, the worker pool's at its end."""
     hosts = plan_hosts(assembly.arm, options.hosts, options.tick_us)
     return RunPlan(
@@ -110,7 +115,6 @@ def plan_run(
         fsync=options.fsync,
         log_agents=options.log_agents,
         checkpoint_bytes=options.checkpoint_bytes,
-        make_metrics=make_metrics,
     )
 
 
@@ -126,8 +130,10 @@ class Recorder:
     killed actor loses no more than what its participants had not handed out. until: bytes of that log to take up, None for all; the rest is cut.
     """
 
-    def __init__(self, plan: RunPlan, part: str, survives: bool = False, until: int | None = None) -> None:
-        self.metrics = plan.make_metrics()
+    def __init__(
+        self, plan: RunPlan, part: str, metrics: RunMetrics, survives: bool = False, until: int | None = None
+    ) -> None:
+        self.metrics = metrics
         self._sink = None if plan.records_dir is None else RecordSink(Path(plan.records_dir), part)
         self._log: JournalWriter | None = None
         self._log_path = records_log(plan, part)

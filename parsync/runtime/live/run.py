@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import time
 import uuid
 from collections.abc import Callable
@@ -16,12 +15,13 @@ from parsync.core.metrics import RunMetrics
 from parsync.core.workload import Workload
 from parsync.runtime.assembly import ArmSpec, Assembly
 from parsync.runtime.live.actors import DueEnds, Finished, SchedulerHost, WorkerHost, WorkloadSource
-from parsync.runtime.live.cell import ASSEMBLY_FILE, CELL_LOG
+from parsync.runtime.live.assembly_file import write_assembly
+from parsync.runtime.live.cell import CELL_LOG
 from parsync.runtime.live.cell_host import CellHost
 from parsync.runtime.live.cluster import Troupe, connect, share
 from parsync.runtime.live.coordinator_host import CoordinatorHost
 from parsync.runtime.live.monitor import Overview
-from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, SOURCE, WORKER_POOL, LiveOptions, plan_run
+from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, SOURCE, WORKER_POOL, LiveOptions, Substance, plan_run
 from parsync.runtime.live.ports import answer
 from parsync.runtime.live.steps import ActorFailed, ActorLost, Unavailable
 from shared_state.errors import AgoraError
@@ -80,8 +80,7 @@ def run_live(
         options.records_dir.mkdir(parents=True, exist_ok=True)
     connect(options.address, options.object_store_mb, options.hold)
     assembly = Assembly.of(arm, workload)
-    with (options.journal_dir / ASSEMBLY_FILE).open("wb") as file:
-        pickle.dump(assembly, file, protocol=5)
+    write_assembly(options.journal_dir, assembly)
     troupe = Troupe(f"agora-{uuid.uuid4().hex[:12]}")
     try:
         return _Performance(troupe, assembly, options, make_metrics).run(drain_us, on_overview)
@@ -95,11 +94,11 @@ class _Performance:
     def __init__(
         self, troupe: Troupe, assembly: Assembly, options: LiveOptions, make_metrics: Callable[[], RunMetrics]
     ) -> None:
-        plan = plan_run(troupe.namespace, assembly, options, make_metrics)
+        plan = plan_run(troupe.namespace, assembly, options)
         self._options = options
         self._end_us = assembly.workload.end_us
         self._make_metrics = make_metrics
-        self._shared = share(assembly)  # restarted actors are built from it
+        self._shared = share(Substance(assembly, make_metrics))  # restarted actors are built from it
         create = troupe.create
         self._coordinator = create(COORDINATOR_NAME, CoordinatorHost, False, False, plan, self._shared)
         self._cell = create(CELL, CellHost, True, False, plan)

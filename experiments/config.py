@@ -23,17 +23,20 @@ from shared_state.transaction import CommitMode, ConflictCheck
 ENTIRE = 1000  # shares are kept in permille
 
 
+LONGEST_S = 1e6  # of any time: far beyond use, far within int64 microseconds
+
+
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class ModelledTime(_Strict):
     """t_job + t_task * tasks + t_partition * partitions looked at (ParSync section 6.2: quality-first checks them all)."""
 
     clock: Literal["modelled"] = "modelled"
-    job_us: int = Field(0, ge=0)
-    task_us: float = Field(gt=0)
-    partition_us: float = Field(0, ge=0)
+    job_us: int = Field(0, ge=0, le=LONGEST_S * 1e6)
+    task_us: float = Field(gt=0, le=LONGEST_S * 1e6)
+    partition_us: float = Field(0, ge=0, le=LONGEST_S * 1e6)
 
     def make(self) -> DecisionClock:
         return Modelled(self.job_us, round(self.task_us * 1000), round(self.partition_us * 1000))
@@ -69,7 +72,7 @@ class GroupConfig(_Strict):
     count: int = Field(ge=1)
     options: dict[str, Any] = Field(default_factory=dict)
     strategy: Literal["optimistic", "quality_first", "latency_first", "adaptive"] = "optimistic"
-    tau_s: float = Field(0.8, gt=0)
+    tau_s: float = Field(0.8, ge=1e-6, le=LONGEST_S)
     share: float | None = Field(None, gt=0, le=1)
     task_class: Literal["batch", "service"] | None = None
     decision: DecisionTime | None = Field(
@@ -81,7 +84,7 @@ class GroupConfig(_Strict):
         False, description="wait for a transaction's outcome before the next round, as ParSync's slot simulation does"
     )
     losers: Literal["block", "requeue"] = "block"
-    requeue_s: float = Field(1.0, gt=0)
+    requeue_s: float = Field(1.0, ge=1e-6, le=LONGEST_S)
     check: Literal["resource_fit", "sequence_number"] = "resource_fit"
     commit: Literal["incremental", "all_or_nothing"] = "incremental"
 
@@ -100,7 +103,7 @@ class ArmConfig(_Strict):
     name: str = Field(min_length=1)
     sync: Literal["state_aligned", "state_staggered", "diff_block", "diff_single", "same_block", "every_attempt"]
     partitions: int = Field(ge=1)
-    gap_s: float = Field(gt=0)
+    gap_s: float = Field(gt=0, le=LONGEST_S)
     groups: tuple[GroupConfig, ...] = Field(min_length=1)
 
     @field_validator("groups")
@@ -128,8 +131,11 @@ class ArmConfig(_Strict):
             members = [i for i, group in enumerate(self.groups) if (group.task_class or "") == scope]
             open_ended = [i for i in members if self.groups[i].share is None]
             left = ENTIRE - sum(shares[i] for i in members)
-            if left < 0 or (left > 0 and not open_ended) or (left == 0 and open_ended):
-                raise ValueError(f"groups: shares sum to {(ENTIRE - left) / ENTIRE:g}, not to 1")
+            if left < 0 or (left > 0 and not open_ended):
+                of_class = f" of {scope} jobs" if scope else ""
+                raise ValueError(f"groups: shares{of_class} sum to {(ENTIRE - left) / ENTIRE:g}, not to 1")
+            if left == 0 and open_ended:
+                raise ValueError(f"groups: the shares leave nothing for group '{self.groups[open_ended[0]].name}'")
             counts = [self.groups[i].count for i in open_ended]
             for position, i in enumerate(open_ended):
                 before = left * sum(counts[:position]) // sum(counts)
@@ -209,10 +215,10 @@ class RunConfig(_Strict):
     virtual: VirtualConfig = VirtualConfig()
     seed: int = Field(1, ge=0, lt=1 << 63)
     seeds: int = Field(10, ge=1, le=1000)
-    drain_s: float = Field(10.0, ge=0)
-    settle_s: float = Field(2.0, ge=0, description="left out at the start of each phase")
-    heartbeat_us: int = Field(1000, ge=1)
-    sample_s: float = Field(0.1, gt=0)
+    drain_s: float = Field(10.0, ge=0, le=LONGEST_S)
+    settle_s: float = Field(2.0, ge=0, le=LONGEST_S, description="left out at the start of each phase")
+    heartbeat_us: int = Field(1000, ge=1, le=LONGEST_S * 1e6)
+    sample_s: float = Field(0.1, ge=0.001, le=LONGEST_S)
     synthetic: SyntheticOptions | None = None
     google2011: Google2011Options | None = None
     arms: tuple[ArmConfig, ...] = Field(min_length=1)

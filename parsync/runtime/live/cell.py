@@ -56,7 +56,7 @@ class Frame(IntEnum):
     STEP = 2
 
 
-_FIELDS = {Frame.HEADER: 3, Frame.LIFE: 4, Frame.STEP: 4}
+_FIELDS: dict[int, int] = {Frame.HEADER: 3, Frame.LIFE: 4, Frame.STEP: 4}
 
 
 class Whereabouts(IntEnum):

@@ -8,8 +8,10 @@ A new kind is one file with a SPEC and one line: in BUILT_IN below, or in anothe
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from types import MappingProxyType
@@ -92,9 +94,13 @@ def get(kind: str) -> SchedulerSpec:
 def _locations() -> dict[str, str]:
     """Kind -> "module:attribute". AgoraError if two packages claim one name."""
     locations = dict(BUILT_IN)
-    for point in entry_points(group=ENTRY_POINTS):
-        if locations.setdefault(point.name, point.value) != point.value:
-            raise AgoraError(
-                f"scheduler kind {point.name!r} is registered twice: {locations[point.name]} and {point.value}"
-            )
+    for name, value in _installed(tuple(sys.path)):
+        if locations.setdefault(name, value) != value:
+            raise AgoraError(f"scheduler kind {name!r} is registered twice: {locations[name]} and {value}")
     return locations
+
+
+@lru_cache(maxsize=8)
+def _installed(path: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """(name, value) of the entry points of the packages on sys.path, which is `path`: reading all their metadata takes milliseconds."""
+    return tuple((point.name, point.value) for point in entry_points(group=ENTRY_POINTS))

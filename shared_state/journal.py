@@ -194,6 +194,11 @@ class EventDigest:
         if self._pending_bytes >= _BUFFER_BYTES:
             self._hash_pending()
 
+    def update_framed(self, frames: bytes) -> None:
+        """Take in any number of whole payloads, each preceded by its length (u32, little-endian)."""
+        self._hash_pending()
+        self._hash.update(frames)
+
     def digest(self) -> bytes:
         """16 bytes; more frames may follow."""
         self._hash_pending()

@@ -35,6 +35,10 @@ class Partitioning:
         """int32[n]: the partition of each machine row."""
         return (np.searchsorted(self.offsets, machine, side="right") - 1).astype(np.int32)
 
+    def of_each(self) -> Int32:
+        """int32[M]: the partition of every machine row."""
+        return np.repeat(np.arange(self.count, dtype=np.int32), np.diff(self.offsets))
+
     def rows(self, partition: int) -> slice:
         """The machine rows of one partition."""
         return slice(int(self.offsets[partition]), int(self.offsets[partition + 1]))

@@ -86,7 +86,7 @@ class SchedulerAgent:
         self._seed = seed
         self._scheduler = scheduler
         self._retains_pending = retains_pending
-        self._partition_of = partitioning.of(np.arange(cell.machines, dtype=np.int32))
+        self._partition_of = partitioning.of_each()
         self._table = table
         self._sync = sync
         self._strategy = strategy
@@ -292,8 +292,7 @@ class SchedulerAgent:
             within = self._clock.tasks_within(max(0, self._next_sync_us - now_us), scanned)
             if within is not None:
                 count = min(count, max(1, within))
-        offered = self._current.take(slice(0, count))
-        self._current = self._current.take(slice(count, None))
+        offered, self._current = self._current.split(count)
         self._rounds += 1
         self._round = Round(self._rounds, now_us, self._ranking, offered, self._batch_size)
         self._activity = Activity.DECIDING

@@ -10,7 +10,7 @@ from parsync.core.measurements import Measurements
 from parsync.core.tables import TABLES
 from parsync.core.work import Round, Work
 from schedulers.interface import Plan
-from schedulers.objective import native_catalog
+from schedulers.objective import native_columns
 from shared_state.tasks import CellSpec, Int64, PreferenceCatalog, TaskBatch
 from shared_state.transaction import CommitResult
 
@@ -28,7 +28,7 @@ class AgentLog:
             np.ascontiguousarray(table.job, np.int64),
             np.ascontiguousarray(table.submit_us, np.int64),
             np.ascontiguousarray(table.preference, np.int32),
-            native_catalog(catalog, cell),
+            native_columns(catalog, cell),
             self._records.buffer("tasks"),
             self._records.buffer("rejections"),
         )

@@ -12,13 +12,15 @@ import msgpack
 import numpy as np
 
 from parsync.core import events
-from parsync.core._native import Encoder
+from parsync.core._native import Encoder, Frames
 from shared_state.errors import AgoraError
+from shared_state.journal import EventDigest
 from shared_state.packing import unpack_columns
 from shared_state.transaction import CommitResult, PartitionDelta, Transaction, decode_transaction, encode_transaction
 
 _ARRAY = 0
 _ALIGNMENT = 8  # of an array's data within its extension: native code takes no misaligned arrays
+_HASHED_BYTES = 1 << 16  # at once, or a few more
 # Codes are part of the log's format: append, never reorder.
 _CLASSES: tuple[type, ...] = (
     events.TimerFired,
@@ -53,7 +55,8 @@ def _make_encoder() -> Encoder:
     return encoder
 
 
-_encode = _make_encoder().encode
+_ENCODER = _make_encoder()
+_encode = _ENCODER.encode
 
 
 def _decode_extension(code: int, data: bytes) -> Any:
@@ -90,7 +93,28 @@ def decode(data: bytes) -> Any:
 
 def log_frame(address: int, at_us: int, event: Any) -> bytes:
     """One entry of an event log: (address, time, log form of the event)."""
+    return _encode((address, at_us, _log_form(event)))
+
+
+def _log_form(event: Any) -> Any:
     if type(event) is events.SyncReply:
-        moved = tuple((delta.partition, delta.from_version, delta.to_version) for delta in event.deltas)
-        return encode((address, at_us, (event.epoch, moved)))
-    return _encode((address, at_us, event))
+        return (event.epoch, tuple((delta.partition, delta.from_version, delta.to_version) for delta in event.deltas))
+    return event
+
+
+class LogDigest:
+    """The EventDigest of a log's frames, for a log that nobody keeps: entries are hashed many at a time, without a bytes object each."""
+
+    def __init__(self) -> None:
+        self._digest = EventDigest()
+        self._frames = Frames(_ENCODER)
+
+    def update(self, address: int, at_us: int, event: Any) -> None:
+        """Take in the entry log_frame would make."""
+        if self._frames.append((address, at_us, _log_form(event))) >= _HASHED_BYTES:
+            self._digest.update_framed(self._frames.take())
+
+    def hexdigest(self) -> str:
+        """Of all entries so far; more may follow."""
+        self._digest.update_framed(self._frames.take())
+        return self._digest.hexdigest()

@@ -224,15 +224,16 @@ TIMER_PRIORITY: dict[Timer, Priority] = {
 
 
 # --- effects ----------------------------------------------------------------------------------------------------------------
+# Not frozen, as a frozen one takes more than twice as long to make: an effect goes from a core to its runtime and no further.
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Send:
     to: int
     event: Event
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SetTimer:
     """Deliver TimerFired(timer, key) to the sender at at_us (at once if that is past)."""
 
@@ -241,14 +242,14 @@ class SetTimer:
     key: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class StartDecision:
     """Run the sender's `decide(decision, now_us)` on its view as of now; deliver DecisionDone no earlier than now + its `decision_us(elapsed_ns)`."""
 
     decision: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Record:
     """One batch of measurements for the accumulators and the Parquet files: equal-length columns by name (see metrics.py)."""
 

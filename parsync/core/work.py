@@ -58,6 +58,12 @@ class Work:
     def take(self, rows: np.ndarray | slice) -> Work:
         return Work(self.task[rows], self.attempts[rows], self.first[rows])
 
+    def split(self, count: int) -> tuple[Work, Work]:
+        """The first `count` tasks and the rest."""
+        if count >= len(self.task):
+            return self, NO_WORK
+        return self.take(slice(0, count)), self.take(slice(count, None))
+
     @staticmethod
     def fresh(task: Int64, first: int) -> Work:
         return Work(task, np.zeros(len(task), np.int32), np.full(len(task), first, np.int8))

@@ -18,7 +18,7 @@ from parsync.core.events import (
     Timer,
     TimerFired,
 )
-from schedulers.objective import native_catalog
+from schedulers.objective import native_columns
 from shared_state.tasks import CellSpec, Int32, Int64, PreferenceCatalog
 
 FOREVER_US = 1 << 62
@@ -43,7 +43,7 @@ class WorkerPool:
             heartbeat_us,
             np.ascontiguousarray(duration_us, np.int64),
             np.ascontiguousarray(preference, np.int32),
-            native_catalog(catalog, cell),
+            native_columns(catalog, cell),
             preferred_permille,
         )
         self._armed_us: set[int] = set()  # when heartbeat timers that are set will fire

@@ -100,7 +100,7 @@ class RecordSink:
         with _explained(path):
             if table not in self._writers:
                 self._writers[table] = _open_writer(path.with_name(path.name + PARTIAL), table)
-            self._writers[table].write_table(pa.table(rows, schema=schema_of(table)), row_group_size=_ROW_GROUP)
+            self._writers[table].write_table(_arrow_table(table, rows), row_group_size=_ROW_GROUP)
 
 
 def merge_parts(directory: Path) -> list[str]:
@@ -127,6 +127,16 @@ def merge_parts(directory: Path) -> list[str]:
             for part in parts:
                 part.unlink()
     return sorted(path.name for path in directory.glob(f"*{PARTIAL}"))
+
+
+def _arrow_table(table: str, rows: Table) -> Any:
+    """On the arrays' own memory: pa.table would look whether they are pandas', and import it for that."""
+    schema = schema_of(table)
+    columns = [
+        pa.Array.from_buffers(field.type, len(rows[field.name]), [None, pa.py_buffer(rows[field.name])])
+        for field in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def _open_writer(path: Path, table: str) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from shared_state.tasks import Int32, Int64
@@ -14,8 +16,13 @@ def freshness_order(synced_us: Int64, latest: int) -> Int32:
     different places, so that equally fresh partitions are not tried in the same order by everybody.
     """
     count = len(synced_us)
-    backwards = (latest - np.arange(count)) % count
-    return np.lexsort((backwards, -synced_us)).astype(np.int32)
+    return np.argsort(_backwards(latest, count) - synced_us * count).astype(np.int32)
+
+
+@lru_cache(maxsize=4096)
+def _backwards(latest: int, count: int) -> Int64:
+    """int64[count]: how far each partition is from `latest`, going backwards."""
+    return (latest - np.arange(count)) % count
 
 
 def average_staleness_us(synced_us: Int64, now_us: int) -> int:

@@ -72,12 +72,12 @@ nb::tuple place(ClusterView& view, const BoundCatalog& catalog, InRows<int64_t> 
 }  // namespace
 
 void bind_place(nb::module_& module) {
-    nb::class_<BoundCatalog>(module, "Catalog")
-        .def("__init__", [](BoundCatalog* self, In<int64_t> machine_offsets, In<int32_t> machine, In<int64_t> machine_cost, In<int64_t> rack_offsets,
+    nb::class_<CatalogColumns>(module, "CatalogColumns")
+        .def("__init__", [](CatalogColumns* self, In<int64_t> machine_offsets, In<int32_t> machine, In<int64_t> machine_cost, In<int64_t> rack_offsets,
                             In<int32_t> rack, In<int64_t> rack_cost, In<int64_t> elsewhere_cost, In<int64_t> unscheduled_cost, In<int32_t> rack_of) {
-            new (self) BoundCatalog(
-                CatalogColumns{machine_offsets, machine, machine_cost, rack_offsets, rack, rack_cost, elsewhere_cost, unscheduled_cost, rack_of});
+            new (self) CatalogColumns{machine_offsets, machine, machine_cost, rack_offsets, rack, rack_cost, elsewhere_cost, unscheduled_cost, rack_of};
         });
+    nb::class_<BoundCatalog>(module, "Catalog").def(nb::init<CatalogColumns>(), nb::arg("columns"));
     module.def("placement_cost", &placement_cost);
     module.def("place", &place);
 }

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parsync.core import events
-from parsync.core.codec import decode, encode, log_frame
+from parsync.core.codec import LogDigest, decode, encode, log_frame
 from shared_state.errors import AgoraError
+from shared_state.journal import EventDigest
 from shared_state.transaction import CommitMode, CommitResult, ConflictCheck, PartitionDelta, Transaction
 
 I64 = np.array([3, -1, 2**62], np.int64)
@@ -110,6 +111,18 @@ def test_arrays_are_aligned_for_native_code() -> None:
     for values in (np.arange(3), np.arange(7, dtype=np.int8), np.arange(6.0).reshape(2, 3)):
         back = decode(encode((1, values)))[1]
         assert back.flags.aligned and same(back, values)
+
+
+def test_the_log_digest_is_that_of_the_frames() -> None:
+    log, digest = LogDigest(), EventDigest()
+    for round_number in range(3):
+        for address, event in enumerate([*EVENTS, events.TasksSubmitted(np.arange(50_000))]):
+            log.update(address, round_number, event)
+            digest.update(log_frame(address, round_number, event))
+        assert log.hexdigest() == digest.hexdigest()
+    with pytest.raises(TypeError, match="cannot encode"):
+        log.update(0, 9, events.CommitReply(0, object()))  # type: ignore[arg-type]
+    assert log.hexdigest() == digest.hexdigest(), "what cannot be encoded leaves no trace"
 
 
 def test_unknown_codes_and_objects_are_refused() -> None:

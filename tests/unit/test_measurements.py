@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from parsync.core._native import CommitLog
 from parsync.core.measurements import Measurements
 from parsync.core.tables import TABLES
-from schedulers.objective import native_catalog, placement_cost
+from schedulers.objective import native_columns, placement_cost
 from shared_state.tasks import CellSpec, PreferenceCatalog
 from shared_state.transaction import Reason
 
@@ -106,7 +106,7 @@ def test_a_commit_is_logged_claim_by_claim(claims: list[tuple[int, int, Reason]]
         JOB,
         SUBMIT_US,
         PREFERENCE,
-        native_catalog(CATALOG, CELL),
+        native_columns(CATALOG, CELL),
         records.buffer("tasks"),
         records.buffer("rejections"),
     )
@@ -139,7 +139,7 @@ def test_a_commit_is_logged_claim_by_claim(claims: list[tuple[int, int, Reason]]
 
 def test_the_commit_log_refuses_what_does_not_exist_and_other_tables() -> None:
     records = Measurements()
-    catalog = native_catalog(CATALOG, CELL)
+    catalog = native_columns(CATALOG, CELL)
     tasks, rejections = records.buffer("tasks"), records.buffer("rejections")
     log = CommitLog(7, JOB, SUBMIT_US, PREFERENCE, catalog, tasks, rejections)
     one32, one64, one8 = np.zeros(1, np.int32), np.zeros(1, np.int64), np.zeros(1, np.int8)

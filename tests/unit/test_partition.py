@@ -51,7 +51,7 @@ def test_every_partitioning_covers_the_cell(rack_sizes: list[int], data: st.Data
     sizes = np.diff(made.offsets)
     assert made.count == partitions and made.machines == spec.machines and (sizes > 0).all()
     rows = np.arange(spec.machines, dtype=np.int32)
-    assert made.of(rows).tolist() == np.repeat(np.arange(partitions), sizes).tolist()
+    assert made.of(rows).tolist() == np.repeat(np.arange(partitions), sizes).tolist() == made.of_each().tolist()
     assert [rows[made.rows(p)].tolist() for p in range(partitions)] == [
         x.tolist() for x in np.split(rows, made.offsets[1:-1])
     ]

@@ -7,7 +7,7 @@
 #include "shared_state/native/column.hpp"
 
 namespace nb = nanobind;
-using agora::BoundCatalog;
+using agora::CatalogColumns;
 using agora::Column;
 using agora::CommitLog;
 using agora::length_of;
@@ -85,13 +85,13 @@ void copy_rows(const RowBuffer& rows, const nb::tuple& columns) {
 
 // A commit log with what it borrows: the task table's arrays, the catalog, the buffers (kept alive by nanobind).
 struct BoundCommitLog {
-    BoundCommitLog(int32_t agent, nb::handle job, nb::handle submit_us, nb::handle preference, const BoundCatalog& catalog, RowBuffer& tasks,
+    BoundCommitLog(int32_t agent, nb::handle job, nb::handle submit_us, nb::handle preference, const CatalogColumns& catalog, RowBuffer& tasks,
                    RowBuffer& rejections)
         : tasks_(length_of(job, "job")),
           job_(job, "job", tasks_),
           submit_us_(submit_us, "submit_us", tasks_),
           preference_(preference, "preference", tasks_),
-          log(agent, {job_.span(), submit_us_.span(), preference_.span()}, catalog.columns.spans(), tasks, rejections) {}
+          log(agent, {job_.span(), submit_us_.span(), preference_.span()}, catalog.spans(), tasks, rejections) {}
 
     nb::tuple add(int64_t now_us, nb::handle task, nb::handle machine, nb::handle attempts, nb::handle first, nb::handle reason, nb::handle rival,
                   nb::handle age_us) {
@@ -123,7 +123,7 @@ void bind_measurements(nb::module_& module) {
         .def("read", &copy_rows, nb::arg("columns"))
         .def("clear", &RowBuffer::clear);
     nb::class_<BoundCommitLog>(module, "CommitLog", "Rows of a transaction's outcome; see commit_log.hpp.")
-        .def(nb::init<int32_t, nb::handle, nb::handle, nb::handle, const BoundCatalog&, RowBuffer&, RowBuffer&>(), nb::arg("agent"), nb::arg("job"),
+        .def(nb::init<int32_t, nb::handle, nb::handle, nb::handle, const CatalogColumns&, RowBuffer&, RowBuffer&>(), nb::arg("agent"), nb::arg("job"),
              nb::arg("submit_us"), nb::arg("preference"), nb::arg("catalog"), nb::arg("tasks"), nb::arg("rejections"), nb::keep_alive<1, 6>(),
              nb::keep_alive<1, 7>(), nb::keep_alive<1, 8>())
         .def("add", &BoundCommitLog::add, nb::arg("now_us"), nb::arg("task"), nb::arg("machine"), nb::arg("attempts"), nb::arg("first"),

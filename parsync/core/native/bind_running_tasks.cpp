@@ -7,7 +7,7 @@
 #include "shared_state/native/column.hpp"
 
 namespace nb = nanobind;
-using agora::BoundCatalog;
+using agora::CatalogColumns;
 using agora::Column;
 using agora::length_of;
 using agora::TimerWheel;
@@ -24,10 +24,10 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> column_of(const std::vector<TimerWheel::E
 
 // With the arrays it borrows; the catalog is kept alive by nanobind.
 struct RunningTasks {
-    RunningTasks(int64_t tick_us, nb::handle duration_us, nb::handle preference, const BoundCatalog& catalog, int64_t preferred_permille)
+    RunningTasks(int64_t tick_us, nb::handle duration_us, nb::handle preference, const CatalogColumns& catalog, int64_t preferred_permille)
         : duration(duration_us, "duration_us", length_of(duration_us, "duration_us")),
           set(preference, "preference", length_of(preference, "preference")),
-          tasks(tick_us, duration.span(), set.span(), catalog.columns.spans(), preferred_permille) {}
+          tasks(tick_us, duration.span(), set.span(), catalog.spans(), preferred_permille) {}
 
     void start(int64_t start_us, nb::handle task, nb::handle allocation, nb::handle machine, nb::handle owner) {
         const size_t n = length_of(task, "task");
@@ -56,7 +56,7 @@ struct RunningTasks {
 
 void bind_running_tasks(nb::module_& module) {
     nb::class_<RunningTasks>(module, "RunningTasks", "What the worker pool runs; see running_tasks.hpp.")
-        .def(nb::init<int64_t, nb::handle, nb::handle, const BoundCatalog&, int64_t>(), nb::arg("tick_us"), nb::arg("duration_us"),
+        .def(nb::init<int64_t, nb::handle, nb::handle, const CatalogColumns&, int64_t>(), nb::arg("tick_us"), nb::arg("duration_us"),
              nb::arg("preference"), nb::arg("catalog"), nb::arg("preferred_permille"), nb::keep_alive<1, 5>())
         .def("__len__", [](const RunningTasks& self) { return self.tasks.wheel.size(); })
         .def("start", &RunningTasks::start, nb::arg("start_us"), nb::arg("task"), nb::arg("allocation"), nb::arg("machine"), nb::arg("owner"))

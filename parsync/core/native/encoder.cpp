@@ -135,6 +135,20 @@ nb::bytes Encoder::encode(nb::handle value) const {
     return nb::bytes(out.data(), out.size());
 }
 
+void Encoder::append_frame(nb::handle value, std::string& frames) const {
+    const size_t start = frames.size();
+    try {
+        frames.append(sizeof(uint32_t), '\0');
+        pack(value, frames);
+        const size_t size = frames.size() - start - sizeof(uint32_t);
+        if (size > UINT32_MAX) throw std::invalid_argument("cannot encode: a frame of 2^32 bytes or more");
+        for (size_t i = 0; i < sizeof(uint32_t); ++i) frames[start + i] = static_cast<char>(size >> (8 * i));
+    } catch (...) {
+        frames.resize(start);
+        throw;
+    }
+}
+
 bool Encoder::is_array(nb::handle value) const { return Py_TYPE(value.ptr()) == reinterpret_cast<PyTypeObject*>(array_type_.ptr()); }
 
 void Encoder::pack(nb::handle value, std::string& out) const {

@@ -28,6 +28,9 @@ class Encoder {
 
     // Throws TypeError for what has no encoding, OverflowError for an int beyond 64 bits.
     nanobind::bytes encode(nanobind::handle value) const;
+    // Appends a frame (shared_state/journal.py): the length of the encoded value, u32 little-endian, then its bytes. As encode() if it throws, with
+    // `frames` as it was.
+    void append_frame(nanobind::handle value, std::string& frames) const;
 
   private:
     struct Class {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 
-from parsync.core.codec import log_frame
+from parsync.core.codec import LogDigest
 from parsync.core.events import (
     PRIORITY,
     TIMER_PRIORITY,
@@ -21,7 +21,6 @@ from parsync.core.events import (
     TimerFired,
 )
 from parsync.runtime.deciding import run_decision
-from shared_state.journal import EventDigest
 
 RecordListener = Callable[[Record], None]
 
@@ -38,7 +37,7 @@ class VirtualRuntime:
         self._on_record = on_record
         self._heap: list[tuple[int, int, int, int, Event]] = []
         self._sequence = 0
-        self._digest = EventDigest()
+        self._digest = LogDigest()
         self.now_us = 0
         self.events = 0
         for address in sorted(participants):
@@ -52,11 +51,12 @@ class VirtualRuntime:
     def run_until(self, until_us: int) -> None:
         """Handle every event up to and including until_us."""
         heap, participants, message_us = self._heap, self._participants, self._message_us
+        digest = self._digest.update
         while heap and heap[0][0] <= until_us:
             at_us, _, _, address, event = heapq.heappop(heap)
             self.now_us = at_us
             self.events += 1
-            self._digest.update(log_frame(address, at_us, event))
+            digest(address, at_us, event)
             for effect in participants[address].handle(at_us, event):
                 if isinstance(effect, Send):
                     self._push(at_us + message_us, PRIORITY[type(effect.event)], effect.to, effect.event)

@@ -43,10 +43,10 @@ class ModelledTime(_Strict):
 
 
 class CountedTime(_Strict):
-    """Elementary operations the scheduler counts, at a calibrated cost: deterministic."""
+    """Work the scheduler counts, weighted so that an operation takes about 100 ns on the machine it was calibrated on: deterministic."""
 
     clock: Literal["counted"] = "counted"
-    ns_per_operation: int = Field(10, gt=0)
+    ns_per_operation: int = Field(100, gt=0)
 
     def make(self) -> DecisionClock:
         return Counted(self.ns_per_operation)

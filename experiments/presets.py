@@ -8,10 +8,10 @@ from experiments.config import ArmConfig, GroupConfig, ModelledTime
 from experiments.workloads.synthetic import SyntheticOptions, demo_options, paper_options
 from shared_state.errors import AgoraError
 
-# A decision that looks at every partition costs 1.8 times one that looks at none. Section 6.2 of ParSync: quality-first's delay grows "because of a higher
+# A decision that looks at every partition costs 1.75 times one that looks at none. Section 6.2 of ParSync: quality-first's delay grows "because of a higher
 # scheduling overhead as it checks all partitions", beyond what it can decide in the 95 % phase (its throughput falls below 1.9K tasks/s and 5,800 tasks wait per
-# scheduler). From 1.4, which would fit Table 2, no such growth follows and adaptive never leaves quality-first; from 1.75 on Figs. 5, 7b and 8 follow.
-PARTITIONS_COST = 0.8
+# scheduler). From 1.4, which would fit Table 2, no such growth follows and adaptive never leaves quality-first; from 1.75 Figs. 5, 7b and 8 follow.
+PARTITIONS_COST = 0.75
 GREEDY = ("optimistic", "quality_first", "latency_first", "adaptive")
 FLOW = {"firmament": "quincy", "quincy": "quincy", "flow_load_spreading": "flow_load_spreading"}
 FLOW_SHARE = 0.25

@@ -48,7 +48,7 @@ class LastFit:
         pass
 
 
-SPEC = SchedulerSpec("last_fit", Options, LastFit, retains_pending=False, default_decision=Counted(10))
+SPEC = SchedulerSpec("last_fit", Options, LastFit, retains_pending=False, default_decision=Counted(100))
 '''
 
 

@@ -7,11 +7,10 @@ LoserPolicy.BLOCK losers are decided again before anything else (ParSync section
 
 from __future__ import annotations
 
-from collections import deque
-
 import numpy as np
 
 from parsync.core.agent_log import AgentLog
+from parsync.core.backlog import Aside, Backlog, OfferedBacklog, RetainedBacklog
 from parsync.core.events import (
     MASTER,
     CommitReply,
@@ -34,7 +33,7 @@ from parsync.core.events import (
     TimerFired,
 )
 from parsync.core.work import NO_WORK, Activity, AgentPolicy, Round, Work
-from parsync.sync.choices import Cut, FreedVisibility, LoserPolicy, WhileCommitting
+from parsync.sync.choices import Cut, FreedVisibility, WhileCommitting
 from parsync.sync.policies import SyncPolicy
 from parsync.sync.staleness import average_staleness_us, freshness_order
 from parsync.sync.strategies import DelayAverage, Strategy
@@ -42,8 +41,6 @@ from schedulers.decision_time import DecisionClock
 from schedulers.interface import (
     ChangeKind,
     PartitionRanking,
-    PendingReason,
-    Plan,
     PlanContext,
     Scheduler,
     TaskChanges,
@@ -85,7 +82,6 @@ class SchedulerAgent:
         self._synced_us, self._versions = self.view.synced_us, self.view.versions  # windows on the view's memory
         self._seed = seed
         self._scheduler = scheduler
-        self._retains_pending = retains_pending
         self._partition_of = partitioning.of_each()
         self._table = table
         self._sync = sync
@@ -95,18 +91,16 @@ class SchedulerAgent:
         self._log = AgentLog(index, cell, table, catalog)
         self._epoch = -1  # the master's life this view is of; -1: never synced
         self._activity = Activity.STARVED
-        self._queue: deque[Work] = deque()
-        self._current = NO_WORK
+        self._backlog: Backlog = (
+            RetainedBacklog() if retains_pending else OfferedBacklog(policy.losers, policy.attempts_max)
+        )
         self._batch_size = 1  # size of the current batch when it was begun, the unit of the delay average
         self._ranking = strategy.ranking(0)
         self._round: Round | None = None  # being decided
         self._committing: dict[int, Round] = {}  # by transaction: those whose outcome is not known yet
         self._rounds = 0
         self._transactions = 0
-        self._retained: dict[int, tuple[int, int]] = {}  # tasks left with the scheduler: attempts, first
         self._view_changed = False
-        self._requeued: dict[int, Work] = {}
-        self._requeues = 0
         self._order = np.zeros(partitioning.count, np.int32)
         self._next_sync_us: int | None = None
         self._average = DelayAverage(policy.average_permille)
@@ -177,9 +171,8 @@ class SchedulerAgent:
     # --- start, synchronisation ---------------------------------------------------------------------------------------------
 
     def _start(self, now_us: int) -> list[Effect]:
-        effects = self._request_sync(
-            self._sync.partitions(0) if self._sync.at_every_attempt else self._every_partition()
-        )
+        first = self._sync.partitions(0) if self._sync.at_every_attempt else self._every_partition()
+        effects = self._request_sync(first)
         effects.append(SetTimer(now_us + self._policy.sample_us, Timer.SAMPLE, now_us // self._policy.sample_us + 1))
         return effects + self._arm_sync(now_us, 1)
 
@@ -244,10 +237,10 @@ class SchedulerAgent:
     # --- the queue -----------------------------------------------------------------------------------------------------------
 
     def _submitted(self, now_us: int, work: Work) -> list[Effect]:
-        self._queue.append(work)
+        self._backlog.add(work)
         self.queued += len(work)
         if self._activity is Activity.IDLE or (
-            self._activity is Activity.STARVED and self._retains_pending and self._epoch >= 0
+            self._activity is Activity.STARVED and self._backlog.retained and self._epoch >= 0
         ):
             return self._next(now_us)
         return []
@@ -257,26 +250,13 @@ class SchedulerAgent:
         if self._epoch < 0:
             self._activity = Activity.STARVED
             return []
-        if self._retains_pending:
-            return self._next_retained(now_us)
-        if not len(self._current):
-            if not self._queue:
-                self._activity = Activity.IDLE
-                return []
-            self._current = self._queue.popleft()
-            self._batch_size = len(self._current)
-            self._ranking = self._strategy.ranking(self._average.us)
-        return self._begin_round(now_us)
-
-    def _next_retained(self, now_us: int) -> list[Effect]:
-        """A scheduler that remembers what waits gets everything new, and a chance whenever its view has changed."""
-        self._current = Work.join([self._current, *self._queue])
-        self._queue.clear()
-        if not len(self._current) and not (self._retained and self._view_changed):
-            self._activity = Activity.STARVED if self._retained else Activity.IDLE
+        begun = self._backlog.begin(self._view_changed)
+        if begun is None:
+            self._activity = Activity.STARVED if self._backlog.waiting else Activity.IDLE
             return []
-        self._batch_size = max(1, len(self._current))
-        self._ranking = self._strategy.ranking(self._average.us)
+        if begun:
+            self._batch_size = begun
+            self._ranking = self._strategy.ranking(self._average.us)
         return self._begin_round(now_us)
 
     def _begin_round(self, now_us: int) -> list[Effect]:
@@ -286,13 +266,11 @@ class SchedulerAgent:
         return self._open_round(now_us)
 
     def _open_round(self, now_us: int) -> list[Effect]:
-        count = len(self._current)
-        if self._policy.cut is Cut.AT_SYNC and self._next_sync_us is not None and not self._retains_pending:
+        limit: int | None = None
+        if self._policy.cut is Cut.AT_SYNC and self._next_sync_us is not None and not self._backlog.retained:
             scanned = len(self._order) if self._ranking is PartitionRanking.QUALITY_FIRST else 1
-            within = self._clock.tasks_within(max(0, self._next_sync_us - now_us), scanned)
-            if within is not None:
-                count = min(count, max(1, within))
-        offered, self._current = self._current.split(count)
+            limit = self._clock.tasks_within(max(0, self._next_sync_us - now_us), scanned)
+        offered = self._backlog.offer(limit)
         self._rounds += 1
         self._round = Round(self._rounds, now_us, self._ranking, offered, self._batch_size)
         self._activity = Activity.DECIDING
@@ -310,7 +288,7 @@ class SchedulerAgent:
         self._busy_us += this.decision_us
         self._log.round(now_us, plan)
         self._round = None
-        effects = [] if self._retains_pending else self._set_aside(now_us, this, plan)
+        effects = self._set_aside(now_us, self._backlog.planned(this))
         if len(plan.task) == 0 and len(plan.evict) == 0:
             return effects + self._round_over(now_us, this, NO_WORK)
         self._transactions += 1
@@ -329,7 +307,7 @@ class SchedulerAgent:
         )
         self._committing[self._transactions] = this
         effects.append(Send(MASTER, CommitRequest(self.index, transaction)))
-        if self._policy.while_committing is WhileCommitting.GO_ON and not self._retains_pending:
+        if self._policy.while_committing is WhileCommitting.GO_ON and not self._backlog.retained:
             return effects + self._go_on(now_us, this)
         self._activity = Activity.COMMITTING
         return effects
@@ -340,8 +318,8 @@ class SchedulerAgent:
             return []  # an answer repeated after a restart
         result, plan = event.result, this.plan
         self.view.settle(this.ticket, result.reason, result.version)
-        claimed = self._claimed_work(this)
-        claimed.attempts = claimed.attempts + 1
+        work = self._backlog.claimed(this)
+        claimed = Work(work.task, work.attempts + 1, work.first)
         claims, delay_sum_us = self._log.commit(now_us, this, result, claimed)
         count = claims[Reason.ACCEPTED]
         self._average.add(delay_sum_us, count, this.batch_size)
@@ -361,51 +339,17 @@ class SchedulerAgent:
             )
         return self._round_over(now_us, this, claimed.take(rejected))
 
-    def _claimed_work(self, this: Round) -> Work:
-        """Attempts and firstness of the claimed tasks, in the plan's order."""
-        assert this.plan is not None
-        claimed, offered = this.plan.task, this.offered
-        if this.in_full or (len(claimed) == len(offered) and np.array_equal(claimed, offered.task)):
-            return offered
-        if self._retains_pending:
-            known = self._retained | dict(
-                zip(
-                    offered.task.tolist(),
-                    zip(offered.attempts.tolist(), offered.first.tolist(), strict=True),
-                    strict=True,
-                )
-            )
-            pairs = np.array([known[task] for task in claimed.tolist()], np.int64).reshape(-1, 2)
-            return Work(claimed, pairs[:, 0].astype(np.int32), pairs[:, 1].astype(np.int8))
-        by_task = np.argsort(offered.task, kind="stable")
-        rows = by_task[np.searchsorted(offered.task[by_task], claimed)]
-        return Work(claimed, offered.attempts[rows], offered.first[rows])
-
-    def _set_aside(self, now_us: int, this: Round, plan: Plan) -> list[Effect]:
-        """Put what the plan left waiting where it belongs."""
-        if not len(plan.pending):
-            return []
-        hopeless = plan.pending_reason == PendingReason.TOO_LARGE
-        if hopeless.any():
-            self._give_up(now_us, plan.pending[hopeless], abandoned=0)
-        left = this.offered.take(np.isin(this.offered.task, plan.pending[~hopeless]))
-        if self._policy.losers is LoserPolicy.REQUEUE:
-            return self._requeue(now_us, left)
-        self._current = Work.join([left, self._current])
-        this.starved = len(left) > 0
-        return []
+    def _set_aside(self, now_us: int, aside: Aside) -> list[Effect]:
+        """Tell of the tasks that have left the backlog."""
+        for task, abandoned in ((aside.hopeless, 0), (aside.spent, 1)):
+            if len(task):
+                self.queued -= len(task)
+                self._log.unplaceable(now_us, task, abandoned)
+        return [SetTimer(now_us + self._policy.requeue_us, Timer.RETRY, aside.retry)] if aside.retry else []
 
     def _round_over(self, now_us: int, this: Round, losers: Work) -> list[Effect]:
         """Put the losers where they belong, and go on unless the agent has done so already."""
-        if self._retains_pending:
-            self._keep_retained(this, losers)
-            self._current = losers
-            return self._next(now_us)
-        effects: list[Effect] = []
-        if self._policy.losers is LoserPolicy.REQUEUE:
-            effects = self._requeue(now_us, losers)
-        else:
-            self._current = Work.join([losers, self._current])
+        effects = self._set_aside(now_us, self._backlog.over(this, losers))
         if self._activity in (Activity.DECIDING, Activity.COMMITTING) and self._round is None:
             return effects + self._go_on(now_us, this)
         return effects + (self._next(now_us) if self._activity is Activity.IDLE else [])
@@ -417,40 +361,8 @@ class SchedulerAgent:
             return self._next(now_us) if self._view_changed else []
         return self._next(now_us)
 
-    def _give_up(self, now_us: int, task: Int64, abandoned: int) -> None:
-        self.queued -= len(task)
-        self._log.unplaceable(now_us, task, abandoned)
-
-    def _keep_retained(self, this: Round, losers: Work) -> None:
-        """Book-keeping of the tasks that wait inside the scheduler."""
-        plan = this.plan
-        assert plan is not None
-        offered = this.offered
-        for task, attempts, first in zip(
-            offered.task.tolist(), offered.attempts.tolist(), offered.first.tolist(), strict=True
-        ):
-            self._retained[task] = (attempts, first)
-        for task in plan.task.tolist():
-            self._retained.pop(task, None)
-        hopeless = plan.pending[plan.pending_reason == PendingReason.TOO_LARGE]
-        for task in hopeless.tolist():
-            self._retained.pop(task, None)
-        if len(hopeless):
-            self._give_up(this.start_us, hopeless, abandoned=0)
-
-    def _requeue(self, now_us: int, work: Work) -> list[Effect]:
-        if not len(work):
-            return []
-        spent = work.attempts >= self._policy.attempts_max
-        if spent.any():
-            self._give_up(now_us, work.task[spent], abandoned=1)
-            work = work.take(~spent)
-        self._requeues += 1
-        self._requeued[self._requeues] = work
-        return [SetTimer(now_us + self._policy.requeue_us, Timer.RETRY, self._requeues)]
-
     def _rejoin(self, now_us: int, key: int) -> list[Effect]:
-        self._queue.append(self._requeued.pop(key))
+        self._backlog.rejoin(key)
         return self._next(now_us) if self._activity is Activity.IDLE else []
 
     # --- running tasks -------------------------------------------------------------------------------------------------------

@@ -1,0 +1,202 @@
+"""The tasks an agent was given and has not placed: what its next round is about, and what becomes of tasks that a round did not place.
+
+Two kinds, by who remembers the tasks that a plan leaves waiting: the agent, which offers them again, or the scheduler (flow schedulers), which is then
+told about new tasks only.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from parsync.core.work import NO_WORK, Round, Work
+from parsync.sync.choices import LoserPolicy
+from schedulers.interface import PendingReason
+from shared_state.tasks import Int64
+
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """What leaves the backlog. hopeless, spent: tasks larger than every machine, and given up after too many attempts. retry: if not 0, the key by which
+    tasks rejoin after a pause."""
+
+    hopeless: Int64 = field(default_factory=lambda: NO_WORK.task)
+    spent: Int64 = field(default_factory=lambda: NO_WORK.task)
+    retry: int = 0
+
+
+NOTHING = Aside()
+
+
+class Backlog(Protocol):
+    """retained: the scheduler remembers what waits. Its next round needs the outcome of the last, and new tasks are a reason to begin one."""
+
+    retained: bool
+
+    @property
+    def waiting(self) -> bool:
+        """Are there tasks that only a change of the view can help?"""
+        ...
+
+    def add(self, work: Work) -> None:
+        """Tasks that were submitted, or have to run again."""
+        ...
+
+    def begin(self, view_changed: bool) -> int | None:
+        """Put the tasks of the next round at hand: the size of a batch begun now, 0 if that at hand goes on, None if there is nothing to decide."""
+        ...
+
+    def offer(self, limit: int | None) -> Work:
+        """Take at most `limit` of the tasks at hand."""
+        ...
+
+    def claimed(self, this: Round) -> Work:
+        """Attempts so far and firstness of the tasks that the round claimed, in the plan's order."""
+        ...
+
+    def planned(self, this: Round) -> Aside:
+        """The round is decided: put what its plan left waiting where it belongs, and mark the round if that was for lack of room."""
+        ...
+
+    def over(self, this: Round, losers: Work) -> Aside:
+        """The round is over: put the losers where they belong."""
+        ...
+
+    def rejoin(self, key: int) -> None:
+        """The pause of Aside.retry is over."""
+        ...
+
+
+class OfferedBacklog:
+    """The agent offers again what waits. Batches in order of submission; losers first (BLOCK), or after a pause at the tail (REQUEUE)."""
+
+    retained = False
+    waiting = False
+
+    def __init__(self, losers: LoserPolicy, attempts_max: int) -> None:
+        self._requeues = losers is LoserPolicy.REQUEUE
+        self._attempts_max = attempts_max
+        self._queue: deque[Work] = deque()
+        self._current = NO_WORK
+        self._paused: dict[int, Work] = {}
+        self._pauses = 0
+
+    def add(self, work: Work) -> None:
+        self._queue.append(work)
+
+    def begin(self, view_changed: bool) -> int | None:
+        if len(self._current):
+            return 0
+        if not self._queue:
+            return None
+        self._current = self._queue.popleft()
+        return len(self._current)
+
+    def offer(self, limit: int | None) -> Work:
+        if limit is None:
+            limit = len(self._current)
+        offered, self._current = self._current.split(limit)
+        return offered
+
+    def claimed(self, this: Round) -> Work:
+        assert this.plan is not None
+        claimed, offered = this.plan.task, this.offered
+        if this.in_full or (len(claimed) == len(offered) and np.array_equal(claimed, offered.task)):
+            return offered
+        by_task = np.argsort(offered.task, kind="stable")
+        return offered.take(by_task[np.searchsorted(offered.task[by_task], claimed)])
+
+    def planned(self, this: Round) -> Aside:
+        plan = this.plan
+        assert plan is not None
+        if not len(plan.pending):
+            return NOTHING
+        hopeless = plan.pending_reason == PendingReason.TOO_LARGE
+        left = this.offered.take(np.isin(this.offered.task, plan.pending[~hopeless]))
+        if self._requeues:
+            spent, retry = self._pause(left)
+            return Aside(plan.pending[hopeless], spent, retry)
+        self._current = Work.join([left, self._current])
+        this.starved = len(left) > 0
+        return Aside(plan.pending[hopeless])
+
+    def over(self, this: Round, losers: Work) -> Aside:
+        if not len(losers):
+            return NOTHING
+        if self._requeues:
+            spent, retry = self._pause(losers)
+            return Aside(spent=spent, retry=retry)
+        self._current = Work.join([losers, self._current])
+        return NOTHING
+
+    def rejoin(self, key: int) -> None:
+        self._queue.append(self._paused.pop(key))
+
+    def _pause(self, work: Work) -> tuple[Int64, int]:
+        """(tasks given up, key of the others: 0 if there are none)."""
+        spent = work.attempts >= self._attempts_max
+        paused = work.take(~spent)
+        if not len(paused):
+            return work.task[spent], 0
+        self._pauses += 1
+        self._paused[self._pauses] = paused
+        return work.task[spent], self._pauses
+
+
+class RetainedBacklog:
+    """The scheduler remembers what waits: it gets everything new at once, and a chance whenever its view has changed."""
+
+    retained = True
+
+    def __init__(self) -> None:
+        self._fresh: list[Work] = []
+        self._current = NO_WORK
+        self._kept: dict[int, tuple[int, int]] = {}  # tasks left with the scheduler: attempts, first
+
+    @property
+    def waiting(self) -> bool:
+        return len(self._kept) > 0
+
+    def add(self, work: Work) -> None:
+        self._fresh.append(work)
+
+    def begin(self, view_changed: bool) -> int | None:
+        self._current = Work.join([self._current, *self._fresh])
+        self._fresh.clear()
+        if not len(self._current) and not (self._kept and view_changed):
+            return None
+        return max(1, len(self._current))
+
+    def offer(self, limit: int | None) -> Work:
+        offered, self._current = self._current, NO_WORK
+        return offered
+
+    def claimed(self, this: Round) -> Work:
+        assert this.plan is not None
+        known = self._kept | _by_task(this.offered)
+        claimed = this.plan.task
+        pairs = np.array([known[task] for task in claimed.tolist()], np.int64).reshape(-1, 2)
+        return Work(claimed, pairs[:, 0].astype(np.int32), pairs[:, 1].astype(np.int8))
+
+    def planned(self, this: Round) -> Aside:
+        return NOTHING
+
+    def over(self, this: Round, losers: Work) -> Aside:
+        plan = this.plan
+        assert plan is not None
+        hopeless = plan.pending[plan.pending_reason == PendingReason.TOO_LARGE]
+        self._kept |= _by_task(this.offered)
+        for task in [*plan.task.tolist(), *hopeless.tolist()]:
+            self._kept.pop(task, None)
+        self._current = losers
+        return Aside(hopeless)
+
+    def rejoin(self, key: int) -> None:
+        raise AssertionError("losers of a scheduler that remembers what waits are offered again at once")
+
+
+def _by_task(work: Work) -> dict[int, tuple[int, int]]:
+    return dict(zip(work.task.tolist(), zip(work.attempts.tolist(), work.first.tolist(), strict=True), strict=True))

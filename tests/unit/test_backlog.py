@@ -1,0 +1,136 @@
+"""What an agent was given and has not placed: nothing is lost, nothing is offered twice, the order holds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parsync.core.backlog import Aside, Backlog, OfferedBacklog, RetainedBacklog
+from parsync.core.work import NO_WORK, Round, Work
+from parsync.sync.choices import LoserPolicy
+from schedulers.interface import PartitionRanking, PendingReason, Plan
+
+NONE = np.zeros(0, np.int64)
+ATTEMPTS_MAX = 3
+
+
+def plan_of(task: list[int], pending: list[int], reason: list[PendingReason]) -> Plan:
+    k = len(task)
+    return Plan(
+        np.array(task, np.int64),
+        np.zeros(k, np.int32),
+        np.ones((k, 1), np.int64),
+        np.full(k, -1),
+        NONE,
+        np.array(pending, np.int64),
+        np.array(reason, np.int8),
+        0,
+        0,
+    )
+
+
+def batch(*task: int) -> Work:
+    return Work.fresh(np.array(task, np.int64), 1)
+
+
+def round_of(offered: Work, task: list[int], pending: list[int], reason: list[PendingReason]) -> Round:
+    return Round(1, 0, PartitionRanking.OPTIMISTIC, offered, len(offered), plan_of(task, pending, reason))
+
+
+def lose(backlog: Backlog, this: Round, lost: list[int]) -> Aside:
+    """The round is over, its losers with one more attempt."""
+    claimed = backlog.claimed(this)
+    losers = Work(claimed.task, claimed.attempts + 1, claimed.first).take(np.isin(claimed.task, lost))
+    return backlog.over(this, losers)
+
+
+def test_the_work_at_hand_goes_on_before_the_next_batch() -> None:
+    backlog = OfferedBacklog(LoserPolicy.BLOCK, ATTEMPTS_MAX)
+    backlog.add(batch(1, 2, 3))
+    backlog.add(batch(7))
+    assert backlog.begin(False) == 3
+    this = round_of(backlog.offer(2), [2, 1], [], [])
+    assert backlog.planned(this).retry == 0 and not this.starved
+    assert lose(backlog, this, [1]).retry == 0
+    assert backlog.begin(False) == 0, "the batch at hand goes on"
+    again = backlog.offer(None)
+    assert (again.task.tolist(), again.attempts.tolist()) == ([1, 3], [1, 0]), "the loser first"
+    assert backlog.begin(False) == 1 and backlog.offer(None).task.tolist() == [7]
+    assert backlog.begin(True) is None and not backlog.waiting
+
+
+def test_requeued_tasks_rejoin_at_the_tail_until_they_are_spent() -> None:
+    backlog = OfferedBacklog(LoserPolicy.REQUEUE, ATTEMPTS_MAX)
+    backlog.add(batch(1, 2))
+    for attempt in range(1, ATTEMPTS_MAX + 1):
+        assert backlog.begin(False) == 2
+        this = round_of(backlog.offer(None), [1, 2], [], [])
+        backlog.planned(this)
+        aside = lose(backlog, this, [1, 2])
+        assert backlog.begin(False) is None, "paused"
+        if attempt < ATTEMPTS_MAX:
+            backlog.rejoin(aside.retry)
+    assert aside.spent.tolist() == [1, 2] and aside.retry == 0
+
+
+@pytest.mark.parametrize("backlog", [OfferedBacklog(LoserPolicy.BLOCK, ATTEMPTS_MAX), RetainedBacklog()])
+def test_tasks_that_can_never_run_leave_the_backlog(backlog: Backlog) -> None:
+    backlog.add(batch(4, 5))
+    assert backlog.begin(False) == 2
+    this = round_of(backlog.offer(None), [], [5, 4], [PendingReason.TOO_LARGE, PendingReason.NO_ROOM])
+    hopeless = [*backlog.planned(this).hopeless.tolist(), *backlog.over(this, NO_WORK).hopeless.tolist()]
+    assert hopeless == [5]
+    assert this.starved != backlog.retained
+    assert backlog.begin(True) is not None
+    assert backlog.offer(None).task.tolist() == ([] if backlog.retained else [4])
+
+
+def test_a_scheduler_that_remembers_is_offered_new_tasks_and_losers_only() -> None:
+    backlog = RetainedBacklog()
+    backlog.add(batch(1, 2))
+    backlog.add(batch(3))
+    assert backlog.begin(False) == 3
+    this = round_of(backlog.offer(1), [2], [1, 3], [PendingReason.NO_ROOM, PendingReason.PRICED_OUT])
+    assert this.offered.task.tolist() == [1, 2, 3], "rounds are not cut"
+    backlog.planned(this)
+    lose(backlog, this, [2])
+    assert backlog.begin(False) == 1
+    this = round_of(backlog.offer(None), [3, 2], [], [])  # 3 was offered in the round before
+    claimed = backlog.claimed(this)
+    assert (claimed.task.tolist(), claimed.attempts.tolist()) == ([3, 2], [0, 1])
+    backlog.planned(this)
+    lose(backlog, this, [])
+    assert backlog.waiting and backlog.begin(False) is None, "1 waits with the scheduler"
+    assert backlog.begin(True) == 1 and not len(backlog.offer(None))
+
+
+@given(st.data(), st.sampled_from(LoserPolicy))
+def test_every_task_is_somewhere(data: st.DataObject, losers: LoserPolicy) -> None:
+    backlog = OfferedBacklog(losers, ATTEMPTS_MAX)
+    given_tasks, gone, paused = 0, set[int](), list[int]()
+    for _ in range(data.draw(st.integers(1, 12))):
+        size = data.draw(st.integers(0, 5))
+        if size:
+            backlog.add(batch(*range(given_tasks, given_tasks + size)))
+            given_tasks += size
+        if backlog.begin(False) is None:
+            continue
+        offered = backlog.offer(data.draw(st.none() | st.integers(1, 4)))
+        fate = data.draw(st.lists(st.sampled_from("plwh"), min_size=len(offered), max_size=len(offered)))
+        tasks = dict(zip(offered.task.tolist(), fate, strict=True))
+        assert gone.isdisjoint(tasks), "what has been placed is never offered again"
+        waiting = [task for task, its in tasks.items() if its in "wh"]
+        reason = [PendingReason.TOO_LARGE if tasks[task] == "h" else PendingReason.NO_ROOM for task in waiting]
+        this = round_of(offered, [task for task, its in tasks.items() if its in "pl"], waiting, reason)
+        for aside in (backlog.planned(this), lose(backlog, this, [task for task, its in tasks.items() if its == "l"])):
+            gone |= {*aside.hopeless.tolist(), *aside.spent.tolist()}
+            paused += [aside.retry] * (aside.retry != 0)
+        gone |= {task for task, its in tasks.items() if its == "p"}
+    for key in paused:
+        backlog.rejoin(key)
+    left: list[int] = []
+    while backlog.begin(True) is not None:
+        left += backlog.offer(None).task.tolist()
+    assert sorted([*gone, *left]) == list(range(given_tasks))

@@ -12,6 +12,7 @@ import typer
 from shared_state.errors import AgoraError
 
 BAD_INPUT = 2
+UNREAD = 1  # as typer has it
 INTERRUPTED = 130
 
 _USAGE_ERRORS: tuple[Any, ...] = typer.BadParameter.__bases__  # typer brings UsageError along, but under no public name
@@ -38,7 +39,7 @@ def run_command(app: typer.Typer, arguments: Sequence[str] | None = None) -> NoR
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still held goes nowhere
         if isinstance(error, BrokenPipeError):  # whoever read the output has seen enough
-            status = 0
+            status = UNREAD
         else:
             status = _refused(f"{error.filename or 'standard output'}: {error.strerror}")
     if status == INTERRUPTED:

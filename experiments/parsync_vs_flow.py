@@ -22,7 +22,7 @@ from rich.live import Live
 from experiments.command_line import BAD_INPUT, INTERRUPTED, run_command
 from experiments.config import ArmConfig, RunConfig, first_error, load_config, validated
 from experiments.finishing import finish_run
-from experiments.interruption import ctrl_c_deferred, ctrl_c_ignored
+from experiments.interruption import Interruption, ctrl_c_deferred, ctrl_c_ignored
 from experiments.live_table import live_table
 from experiments.preconditions import check_arms, check_memory, check_new, make_run_directory
 from experiments.presets import Scale, default_arms, demo_scale, mix_arm, paper_scale
@@ -165,6 +165,9 @@ def main(
     workload = make_workload(resolved, resolved.seed)
     check_memory(resolved, workload)
     check_arms(resolved, workload)
+    too_large = workload.facts["tasks_larger_than_every_machine"]
+    if too_large:
+        console.print(f"{too_large:,} tasks are larger than every machine: each is given up once, none will be placed.")
     with _runner(resolved, hold) as runner:
         make_run_directory(directory, resolved)
         status = run(resolved, workload, directory, console, runner)
@@ -215,13 +218,17 @@ def run(config: RunConfig, workload: Workload, directory: Path, console: Console
     reason, status = "", 0
     try:
         for arm, slug in zip(config.arms, slugs([arm.name for arm in config.arms]), strict=True):
-            reason = f"interrupted as '{arm.name}' was to begin"
-            result = _run_arm(config, arm, workload, directory / "arms" / slug, len(results) + 1, console, run_arm)
-            results.append(result)
-            reason = f"'{arm.name}': {result.stopped}" if result.stopped else ""
-            if reason:
-                status = INTERRUPTED if result.interrupted else BAD_INPUT
+            folder = directory / "arms" / slug
+            reason = f"'{arm.name}': stopped at once"
+            with ctrl_c_deferred() as interruption:
+                result = _run_arm(config, arm, workload, folder, len(results) + 1, console, run_arm, interruption)
+                results.append(result)
+            if result.stopped:
+                reason, status = f"'{arm.name}': {result.stopped}", INTERRUPTED if result.interrupted else BAD_INPUT
                 break
+            reason = "interrupted"
+            interruption.check()
+            reason = ""
         if not reason and config.seeds > 1:
             reason = "interrupted during the paired seeds"
             _paired_seeds(config, console, seeds)
@@ -255,6 +262,7 @@ def _run_arm(
     number: int,
     console: Console,
     run_arm: ArmRunner,
+    interruption: Interruption,
 ) -> ArmRun:
     """One arm with its live table."""
     try:
@@ -271,7 +279,7 @@ def _run_arm(
             left_s = elapsed_s * (workload.end_us - snapshot.at_us) / max(1, snapshot.at_us)
             live.update(live_table(title, names, snapshot, workload.end_us, left_s))
 
-        result = run_arm(config, arm, workload, config.seed, folder, show)
+        result = run_arm(config, arm, workload, config.seed, folder, show, interruption)
     end = "interrupted after" if result.interrupted else "stopped after" if result.stopped else "done in"
     console.print(f"{title}: {end} {result.wall_s:.1f} s", highlight=False, markup=False, soft_wrap=True)
     return result
@@ -292,9 +300,8 @@ def _finish(
         finish_run(config, workload, results, seeds, directory, reason, console)
     except KeyboardInterrupt:
         if (directory / SUMMARY).exists():
-            console.print(
-                f"The results are in {directory}; `python -m experiments.report {directory}` makes the report."
-            )
+            said = f"The results are in {directory}; `python -m experiments.report {directory}` makes the report."
+            console.print(said, highlight=False, markup=False, soft_wrap=True)
         raise
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from experiments.config import ArmConfig, RunConfig
-from experiments.interruption import ctrl_c_deferred, ctrl_c_ignored
+from experiments.interruption import Interruption, ctrl_c_ignored
 from experiments.regret import Regret, regret_means, regret_watch, settle_us
 from experiments.workloads import google2011, synthetic
 from experiments.workloads.inspection import validate
@@ -80,7 +80,7 @@ def make_metrics(config: RunConfig, arm: ArmConfig, workload: Workload) -> RunMe
 
 
 class ArmRunner(Protocol):
-    """Runs one arm under one of the runtimes. directory: where its Parquet files and logs go."""
+    """Runs one arm under one of the runtimes. directory: where its Parquet files and logs go. interruption: looked at between events."""
 
     def __call__(
         self,
@@ -90,6 +90,7 @@ class ArmRunner(Protocol):
         seed: int,
         directory: Path,
         on_snapshot: Callable[[Snapshot], None],
+        interruption: Interruption,
     ) -> ArmRun: ...
 
 
@@ -100,6 +101,7 @@ def run_arm_virtual(
     seed: int,
     directory: Path | None,
     on_snapshot: Callable[[Snapshot], None],
+    interruption: Interruption,
 ) -> ArmRun:
     """One arm in virtual time; directory None keeps the figures only. Ctrl-C and a full disk yield a partial result."""
     metrics = make_metrics(config, arm, workload)
@@ -127,14 +129,12 @@ def run_arm_virtual(
     spec = arm.spec(seed, config.heartbeat_us, round(config.sample_s * 1e6), live=False)
     drain_us = round(config.drain_s * 1e6)
     try:
-        with ctrl_c_deferred() as interruption:
-            outcome = run_virtual(spec, workload, drain_us, take, progress, config.virtual.message_us, watch.attach)
-            if sink is not None and directory is not None:
-                sink.close()
-                merge_parts(directory)
-            wall_s = time.monotonic() - begun_s
-            regret = watch.regret(outcome.ended_us)
-            interruption.check()
+        outcome = run_virtual(spec, workload, drain_us, take, progress, config.virtual.message_us, watch.attach)
+        if sink is not None and directory is not None:
+            sink.close()
+            merge_parts(directory)
+        wall_s = time.monotonic() - begun_s
+        regret = watch.regret(outcome.ended_us)
     except KeyboardInterrupt:
         stopped, interrupted = "interrupted", True
     except AgoraError as error:  # the records cannot be written: the figures so far are kept
@@ -157,7 +157,7 @@ def run_arm_virtual(
 
 def seed_figures(config: RunConfig, arm: ArmConfig, seed: int) -> Figures:
     """The figures of one arm on one seed's workload; runs in a process of its own."""
-    result = run_arm_virtual(config, arm, make_workload(config, seed), seed, None, lambda _: None)
+    result = run_arm_virtual(config, arm, make_workload(config, seed), seed, None, lambda _: None, Interruption())
     if result.stopped:
         raise KeyboardInterrupt
     figures = summarise(result.metrics)

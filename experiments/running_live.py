@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from experiments.config import ArmConfig, RunConfig
-from experiments.interruption import ctrl_c_deferred
+from experiments.interruption import Interruption
 from experiments.regret import Regret, regret_of_log, regret_watch
 from experiments.running import ArmRun, make_metrics
 from parsync.core.metrics_live import Snapshot
@@ -47,6 +47,7 @@ def run_arm_live(
     seed: int,
     directory: Path,
     on_snapshot: Callable[[Snapshot], None],
+    interruption: Interruption,
     hold: bool,
 ) -> ArmRun:
     """One arm in real time. The cell's log goes to directory/log, from which `python -m parsync.runtime.replay` repeats it."""
@@ -63,6 +64,7 @@ def run_arm_live(
     )
 
     def show(overview: Overview) -> None:
+        interruption.check()
         if overview.snapshot is not None:
             on_snapshot(overview.snapshot)
 
@@ -73,14 +75,13 @@ def run_arm_live(
     stopped = _brief(outcome.notes) if outcome.partial else ""
     log = directory / "log" / CELL_LOG
     regret: Regret = {}
-    with ctrl_c_deferred() as interruption:
-        try:
-            merge_parts(directory)
-            if not stopped:
-                master = Assembly.of(spec, workload).master()
-                regret = regret_of_log(log, regret_watch(config, workload, seed), master, outcome.ended_us)
-        except AgoraError as error:  # the figures are kept
-            stopped = stopped or str(error)
+    try:
+        merge_parts(directory)
+        if not stopped:
+            master = Assembly.of(spec, workload).master()
+            regret = regret_of_log(log, regret_watch(config, workload, seed), master, outcome.ended_us)
+    except AgoraError as error:  # the figures are kept
+        stopped = stopped or str(error)
     trips = outcome.round_trip_us
     outcome.metrics.flush()
     delay_mean_us = summarise(outcome.metrics)["overall"].get("delay_mean_us")
@@ -96,10 +97,7 @@ def run_arm_live(
         "notes": list(outcome.notes),
     }
     wall_s = time.monotonic() - begun_s
-    interrupted = outcome.interrupted or interruption.asked
-    if interrupted:
-        stopped = stopped or "interrupted"
-    return ArmRun(arm, outcome.metrics, _log_digest(log), notes, stopped, wall_s, regret, interrupted)
+    return ArmRun(arm, outcome.metrics, _log_digest(log), notes, stopped, wall_s, regret, outcome.interrupted)
 
 
 def _brief(notes: Sequence[str]) -> str:

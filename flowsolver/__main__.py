@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -18,6 +19,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 _BAD_INPUT = 2
 _SELF_CHECK_FAILED = 1
+_UNREAD = 1  # as typer has it
 _INTERRUPTED = 130
 _USAGE_ERRORS: tuple[Any, ...] = typer.BadParameter.__bases__  # typer brings UsageError along, but under no public name
 
@@ -93,10 +95,10 @@ def _certificate_text(certificate: Certificate) -> str:
     )
 
 
-def run() -> int:
-    """The command, told in one line on standard error what is wrong. Returns its exit status."""
+def run(arguments: Sequence[str] | None = None) -> int:
+    """The command on these arguments (unset: the process's). One line on standard error tells what is wrong. Returns its exit status."""
     try:
-        status: int = app(standalone_mode=False) or 0
+        status: int = app(args=arguments, standalone_mode=False) or 0
         sys.stdout.flush()
     except _USAGE_ERRORS as error:
         print(f"{error.format_message().rstrip('.')} (--help tells the options)", file=sys.stderr)
@@ -107,7 +109,7 @@ def run() -> int:
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still held goes nowhere
         if isinstance(error, BrokenPipeError):  # whoever read the answer has seen enough
-            return 0
+            return _UNREAD
         print(f"standard output: {error.strerror}", file=sys.stderr)
         return _BAD_INPUT
     except (typer.Abort, KeyboardInterrupt):

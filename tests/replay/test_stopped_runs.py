@@ -1,0 +1,101 @@
+"""The main job stopped from outside, as it happens: Ctrl-C to the whole process group, and a limit on what may be written."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from experiments.summary import read_summary
+from tests.fixtures.stopping import ROOT, stop_when
+
+CONFIG = """
+seeds = 40
+settle_s = 0.1
+runtime = "virtual"
+
+[synthetic]
+machines = 400
+mean_duration_s = 0.5
+batch_tasks = 20
+load_percent = [50, 80]
+phase_s = {phase_s}
+
+[[arms]]
+name = "ParSync"
+sync = "diff_block"
+partitions = 6
+gap_s = 0.2
+groups = [{{ name = "greedy", kind = "random", count = 4 }}]
+
+[[arms]]
+name = "StateSync"
+sync = "state_aligned"
+partitions = 6
+gap_s = 0.2
+groups = [{{ name = "greedy", kind = "random", count = 4 }}]
+"""
+MAIN = "experiments.parsync_vs_flow"
+
+
+def configuration(folder: Path, phase_s: float) -> list[str | Path]:
+    (folder / "run.toml").write_text(CONFIG.format(phase_s=phase_s))
+    return ["--config", folder / "run.toml", "--out", folder / "run"]
+
+
+def test_ctrl_c_during_the_first_arm(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    stopped = stop_when(
+        lambda: any(run.glob("arms/parsync/tasks*.partial")), MAIN, configuration(tmp_path, phase_s=20.0)
+    )
+    assert stopped.status == 130 and stopped.left == []
+    assert stopped.err.splitlines()[-1] == "interrupted" and "Traceback" not in stopped.err
+    assert "PARTIAL: 'ParSync': interrupted; 1 of 2 arms did not run" in stopped.out
+    summary = read_summary(run)
+    assert summary["partial"] and [arm["name"] for arm in summary["arms"]] == ["ParSync"]
+    assert 0 < summary["arms"][0]["totals"]["committed"] < summary["workload"]["arrivals"]
+    parts = list(run.glob("arms/parsync/*.parquet*"))
+    assert parts and all(part.name.endswith(".partial") and pq.read_table(part).num_rows for part in parts)
+    assert (run / "report.html").exists()
+
+
+def test_ctrl_c_during_the_paired_seeds(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    stopped = stop_when(
+        lambda: (run / "arms" / "statesync" / "tasks.parquet").exists(), MAIN, configuration(tmp_path, phase_s=0.5)
+    )
+    assert stopped.status == 130 and stopped.left == []
+    assert "Traceback" not in stopped.err
+    summary = read_summary(run)
+    assert summary["partial"] and [arm["partial"] for arm in summary["arms"]] == [False, False]
+    assert len(summary["paired"]["seeds"]) < 40
+    assert not list(run.rglob("*.partial"))
+
+
+def test_a_disk_that_takes_no_more(tmp_path: Path) -> None:
+    limit = 60_000  # bytes per file: enough for the summary, not for the tasks of an arm
+    done = subprocess.run(
+        [sys.executable, "-m", MAIN, *map(str, configuration(tmp_path, phase_s=1.0))],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
+    )
+    assert done.returncode == 2
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("error: 'ParSync': ") and ".parquet: cannot write the records: File too large" in last
+    assert "Traceback" not in done.stderr
+    assert read_summary(tmp_path / "run")["partial"]
+    assert not list((tmp_path / "run").glob("arms/*/*.parquet"))
+
+
+@pytest.mark.parametrize("module", ["experiments.compare", "experiments.report", "parsync.runtime.replay"])
+def test_commands_without_their_argument(module: str) -> None:
+    done = subprocess.run([sys.executable, "-m", module], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1

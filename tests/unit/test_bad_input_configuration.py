@@ -1,0 +1,207 @@
+"""Whatever can be refused before a run is: one line naming flag, file, field or line, exit status 2, and no run directory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from experiments import preconditions
+from experiments.command_line import run_command
+from experiments.parsync_vs_flow import app
+from tests.fixtures.google2011_files import ADD, SCHEDULE, SUBMIT, WINDOW, machine_row, task_row, write_trace
+
+CONFIG = """
+seeds = 1
+drain_s = 5.0
+settle_s = 0.1
+runtime = "virtual"
+
+[synthetic]
+machines = 60
+slots_per_machine = 4
+mean_duration_s = 0.2
+batch_tasks = 10
+phase_s = 0.5
+
+[[arms]]
+name = "ParSync"
+sync = "diff_block"
+partitions = 6
+gap_s = 0.05
+groups = [{ name = "greedy", kind = "random", count = 4 }]
+
+[[arms]]
+name = "Flow"
+sync = "state_aligned"
+partitions = 7
+gap_s = 0.05
+groups = [{ name = "flow", kind = "quincy", count = 1 }]
+"""
+FLOW = 'groups = [{ name = "flow", kind = "quincy", count = 1 }]'
+Refusal = Callable[..., str]
+
+
+@pytest.fixture
+def refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Refusal:
+    """The one line that the command says before it leaves with status 2, having made nothing."""
+
+    def run(*arguments: str | Path) -> str:
+        with pytest.raises(SystemExit) as left:
+            run_command(app, [*map(str, arguments), "--out", str(tmp_path / "run")])
+        said = capsys.readouterr()
+        assert left.value.code == 2 and said.out == ""
+        assert not (tmp_path / "run").exists()
+        (line,) = said.err.splitlines()
+        assert line.startswith("error: ")
+        return line
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("seeds = 1", "sedes = 1", "sedes: unknown option"),
+        ("machines = 60", "mashines = 60", "synthetic.mashines: unknown option"),
+        ("count = 4", "count = 4, cuont = 4", "arms.0.groups.0.cuont: unknown option"),
+        ("seeds = 1", "seeds = = 1", "at line 2, column 9"),
+        ("seeds = 1", 'seeds = "two"', "seeds: "),
+        ("seeds = 1", "seeds = 0", "seeds: "),
+        ('kind = "random"', 'kind = "oracle"', "unknown scheduler kind 'oracle'"),
+        ("count = 4", "count = 4, options = { depth = 1 }", "scheduler kind 'random' has no option 'depth'"),
+        ("diff_block", "diff_blok", "arms.0.sync: "),
+        ("count = 4", "count = 4, share = 0.5", "arms.0: groups: shares sum to 0.5, not to 1"),
+        (FLOW, FLOW[:-1] + ', { name = "b", kind = "random", count = 1, share = 1.0 }]', "leave nothing for group 'flow'"),
+        ('"quincy"', '"quincy", task_class = "service"', "arm 'Flow': mix: the shares of batch jobs sum to 0"),
+        ("count = 4", "count = 0", "arms.0.groups.0.count: "),
+        ("count = 4", "count = 8", "6 partitions for 8 schedulers, but diff_block needs P >= N"),
+        ("partitions = 7", "partitions = 61", "arm 'Flow': partitions: expected 1 to 60"),
+        ("phase_s = 0.5", "phase_s = 0.04", "phase_s: phases of 0.04 s are shorter than the gap G of 0.05 s"),
+        ("phase_s = 0.5", "phase_s = inf", "synthetic.phase_s: "),
+        ("gap_s = 0.05", "gap_s = inf", "arms.0.gap_s: "),
+        ("gap_s = 0.05", "gap_s = 1e300", "arms.0.gap_s: "),
+        ("gap_s = 0.05", "gap_s = 1e-9", "gap_us: "),
+        ("gap_s = 0.05", "gap_s = nan", "arms.0.gap_s: "),
+        ("settle_s = 0.1", "sample_s = 1e-9", "sample_s: "),
+        ("settle_s = 0.1", "settle_s = 0.5", "settle_s: 0.5 s leaves nothing of phases of 0.5 s"),
+        ("machines = 60", "machines = -60", "synthetic.machines: "),
+        ("[synthetic]", '[google2011]\ndirectory = "x"\n[synthetic]', "exactly one of [synthetic] and [google2011]"),
+        ('"Flow"', '"ParSync"', "two arms have the same name"),
+    ],
+)  # fmt: skip
+def test_a_file_that_makes_no_sense(tmp_path: Path, refused: Refusal, old: str, new: str, says: str) -> None:
+    assert old in CONFIG
+    file = tmp_path / "bad.toml"
+    file.write_text(CONFIG.replace(old, new, 1))
+    line = refused("--config", file)
+    assert says in line
+    assert "bad.toml" in line or "arm 'Flow'" in line  # what only the workload shows names the arm
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--seeds", "0"], "'--seeds'"),
+        (["--seed", "-1"], "'--seed'"),
+        (["--seed", "9" * 30], "seed: "),
+        (["--duration", "0"], "'--duration'"),
+        (["--duration", "nan"], "'--duration'"),
+        (["--duration", "inf"], "phase_s"),
+        (["--duration", "0.01"], "shorter than the gap G"),
+        (["--mix", ""], "--mix: '' is not of the form name=count"),
+        (["--mix", "latency_first"], "--mix: 'latency_first' is not of the form"),
+        (["--mix", "a=b"], "--mix: 'a=b' is not of the form"),
+        (["--mix", "oracle=3"], "--mix: unknown 'oracle'"),
+        (["--mix", "latency_first=0"], "at least one scheduler"),
+        (["--mix", "latency_first=-3"], "is not of the form"),
+        (["--mix", "latency_first=1,latency_first=2"], "--mix: a name stands twice"),
+        (["--mix", "latency_first=99999999999"], "--mix latency_first=99999999999: "),
+        (["--mix", "latency_first=3000", "--runtime", "virtual"], "expected 1 to 2000 (the number of machines)"),
+        (["--scale", "huge"], "'--scale'"),
+        (["--runtime", "warp"], "'--runtime'"),
+        (["--trace", "foo:bar"], "--trace foo:bar: expected google2011:DIR"),
+        (["--trace", "google2011:/nowhere"], "/nowhere: no such trace directory"),
+        (["--trace", "google2011:x", "--speedup", "0"], "'--speedup'"),
+        (["--trace", "google2011:x", "--resources", "slots=0"], "google2011.resources: "),
+        (["--trace", "google2011:x", "--overcommit", "2"], "overcommit: only with resources 'requests'"),
+        (["--speedup", "5"], "--speedup: is for traces"),
+        (["--runtime", "virtual", "--hold"], "--hold: has no use in virtual time"),
+        (["--runtime", "virtual", "--address", "10.0.0.1:6379"], "--address: has no use in virtual time"),
+        (["--frobnicate"], "--frobnicate"),
+        (["stray"], "stray"),
+    ],
+)
+def test_flags_that_make_no_sense(refused: Refusal, arguments: list[str], says: str) -> None:
+    assert says in refused(*arguments)
+
+
+def test_a_configuration_that_cannot_be_read(tmp_path: Path, refused: Refusal) -> None:
+    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")
+    (tmp_path / "empty.toml").touch()
+    for name, says in (
+        ("gone.toml", "No such file"),
+        (".", "Is a directory"),
+        ("binary.toml", "UTF-8"),
+        ("empty.toml", "arms: "),
+    ):
+        assert says in refused("--config", tmp_path / name)
+
+
+def test_flags_that_a_file_would_silently_override(tmp_path: Path, refused: Refusal) -> None:
+    (tmp_path / "good.toml").write_text(CONFIG)
+    assert "--scale: has no use with --config" in refused("--config", tmp_path / "good.toml", "--scale", "paper")
+    assert "--quick: has no use with --config" in refused("--config", tmp_path / "good.toml", "--quick")
+
+
+@pytest.mark.parametrize("runtime", ["virtual", "ray"])
+def test_too_little_memory_is_said_before_anything_is_made(refused: Refusal, runtime: str) -> None:
+    line = refused("--duration", "500000", "--runtime", runtime)  # 3.55 billion tasks
+    assert "memory: 3,550,000,000 tasks on 2,000 machines need about" in line
+
+
+def test_paper_scale_on_a_small_machine(refused: Refusal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preconditions, "available_bytes", lambda: 1 << 30)
+    assert "memory: 8,520,000 tasks on 200,000 machines" in refused("--scale", "paper")
+
+
+def test_a_container_s_limit_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    free = preconditions.available_bytes()
+    for name, text in (("max", "1000000000"), ("current", "900000000"), ("stat", "anon 1\nfile 300000000\n")):
+        (tmp_path / f"memory.{name}").write_text(text)
+    monkeypatch.setattr(preconditions, "_CONTAINER", tmp_path)
+    assert preconditions.available_bytes() == 400_000_000
+    (tmp_path / "memory.max").write_text("max\n")
+    unlimited = preconditions.available_bytes()
+    assert free is None or (unlimited is not None and unlimited > 400_000_000)
+
+
+def test_an_out_that_is_taken_or_impossible(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "good.toml").write_text(CONFIG)
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    for out, says in (("file", "exists already"), ("dangling", "exists already"), ("file/run", "Not a directory")):
+        before = sorted(tmp_path.rglob("*"))
+        with pytest.raises(SystemExit) as left:
+            run_command(app, ["--config", str(tmp_path / "good.toml"), "--out", str(tmp_path / out)])
+        assert left.value.code == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert f"--out {tmp_path / out}: {says}" in line
+        assert sorted(tmp_path.rglob("*")) == before and (tmp_path / "file").read_text() == "mine"
+
+
+MACHINES = [machine_row(0, machine, ADD) for machine in range(3)]
+TASKS = [task_row(0, 1, index, event, 1) for index in range(4) for event in (SUBMIT, SCHEDULE)]
+LATER = [task_row(WINDOW + 1_000_000 + index, 2, index, SUBMIT) for index in range(4)]
+
+
+def test_traces_that_cannot_be_read(tmp_path: Path, refused: Refusal) -> None:
+    trace = write_trace(tmp_path / "trace", MACHINES, [*TASKS, "1,2,3", *LATER])
+    assert "line 9: 3 fields, expected 13" in refused("--trace", f"google2011:{trace}")
+    trace = write_trace(tmp_path / "trace", MACHINES, [*TASKS, *LATER])
+    (table,) = trace.glob("task_events/*")
+    table.write_bytes(table.read_bytes()[:-9])
+    assert "truncated or damaged gzip data" in refused("--trace", f"google2011:{trace}")
+    table.unlink()
+    assert "the trace lacks task_events" in refused("--trace", f"google2011:{trace}")

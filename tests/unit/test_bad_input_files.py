@@ -1,0 +1,143 @@
+"""Files the other commands cannot use: one line naming file, line or field, and exit status 2."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.command_line import run_command
+from experiments.compare import app as compare
+from experiments.report.__main__ import app as report
+from flowsolver.__main__ import run as flowsolver
+from tests.unit.run_factory import write_synthetic_run
+
+ROOT = Path(__file__).parents[2]
+SOLVABLE = "p min 2 1\nn 1 3\nn 2 -3\na 1 2 0 5 1\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "bad.min:1: no problem line"),
+        ("n 1 3\n", "bad.min:1: a node before the problem line"),
+        ("p max 2 1\n", 'bad.min:1: the problem is not "min"'),
+        ("p min 2 1\np min 2 1\n", "bad.min:2: a second problem line"),
+        ("p min 2 1\nn 7 3\n", "bad.min:2: node 7 is not within 1..2"),
+        ("p min 2 1\nn 1 3 4\n", "bad.min:2: more on the line than expected"),
+        ("p min 2 1\nq 1 2\n", "bad.min:2: a line starts with c, p, n or a"),
+        ("p min 2 1\na 1 x 0 5 1\n", "bad.min:2: head is missing or not an integer"),
+        ("p min 2 1\na 1 2 6 5 1\n", "bad.min:2: capacity 5 is below the lower bound 6"),
+        ("p min 2 1\na 1 2 0 99999999999999999999 1\n", "bad.min:2: capacity does not fit 64 bits"),
+        ("p min 99999999999 1\n", "bad.min:1: number of nodes 99999999999 is not within"),
+        ("p min 2 2\na 1 2 0 5 1\n", "bad.min:2: the file ends after 1 of 2 arcs"),
+        ("p min 2 1\na 1 2 0 5 1\na 1 2 0 5 1\n", "bad.min:3: more than the 1 arcs announced"),
+        ("p min 2 1\nn 1 3\nn 2 -2\na 1 2 0 5 1\n", "bad.min: unbalanced: the supplies do not sum to zero"),
+        ("p min 2 1\nn 1 3\nn 2 -3\na 1 2 0 1 1\n", "bad.min: infeasible: no flow meets the supplies"),
+        (f"p min 2 1\nn 1 {9 * 10**18}\nn 2 {-9 * 10**18}\na 1 2 0 {9 * 10**18} {9 * 10**18}\n", "bad.min: cost out of range"),
+    ],
+)  # fmt: skip
+def test_networks_without_an_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, says: str) -> None:
+    (tmp_path / "bad.min").write_text(text)
+    assert flowsolver(["solve", str(tmp_path / "bad.min")]) == 2
+    said = capsys.readouterr()
+    (line,) = said.err.splitlines()
+    assert says in line and said.out == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["solve", "gone.min"], "gone.min: No such file"),
+        (["solve", "."], ".: Is a directory"),
+        (["solve"], "'file'"),
+        (["solve", "x", "--algorithm", "guess"], 'no algorithm "guess"; known: '),
+        (["solve", "x", "--guess"], "--guess"),
+        (["guess"], "guess"),
+        ([], "command"),
+    ],
+)
+def test_solver_arguments(arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert flowsolver(arguments) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert says in line
+
+
+def solving_into(output: int | str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
+    (tmp_path / "good.min").write_text(SOLVABLE)
+    command = [sys.executable, "-m", "flowsolver", "solve", str(tmp_path / "good.min")]
+    target = os.open(output, os.O_WRONLY) if isinstance(output, str) else output
+    try:
+        return subprocess.run(command, cwd=ROOT, stdout=target, stderr=subprocess.PIPE, text=True, check=False)
+    finally:
+        os.close(target)
+
+
+def test_an_answer_that_does_not_fit_on_the_disk(tmp_path: Path) -> None:
+    done = solving_into("/dev/full", tmp_path)
+    assert done.returncode == 2 and done.stderr == "standard output: No space left on device\n"
+
+
+def test_an_answer_nobody_reads(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = solving_into(writer, tmp_path)
+    assert done.returncode == 1 and done.stderr == ""
+
+
+def without(summary: dict[str, Any], path: str, replacement: Any = None) -> dict[str, Any]:
+    """A copy with one field gone, or replaced."""
+    copy: dict[str, Any] = json.loads(json.dumps(summary))
+    place: Any = copy
+    *above, last = path.split(".")
+    for name in above:
+        place = place[int(name) if name.isdecimal() else name]
+    if replacement is None:
+        del place[last]
+    else:
+        place[last] = replacement
+    return copy
+
+
+@pytest.fixture(scope="module")
+def summary(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    run = write_synthetic_run(tmp_path_factory.mktemp("runs") / "run", names=("ParSync adaptive",), step_us=2_000_000)
+    loaded: dict[str, Any] = json.loads((run / "summary.json").read_text())
+    return loaded
+
+
+Change = Callable[[dict[str, Any]], str]
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda _: "", "not readable as JSON"),
+        (lambda _: "half a", "not readable as JSON"),
+        (lambda _: "[1, 2]", "field format: expected 1"),
+        (lambda _: '{"format": 99}', "field format: expected 1"),
+        (lambda good: json.dumps(without(good, "workload")), "field workload is missing"),
+        (lambda good: json.dumps(without(good, "workload", 5)), "field workload: expected an object"),
+        (lambda good: json.dumps(without(good, "workload.phases")), "field workload.phases is missing"),
+        (lambda good: json.dumps(without(good, "paired.seeds", "1, 2")), "field paired.seeds: expected a list"),
+        (lambda good: json.dumps(without(good, "arms.0.overall")), "field arms[0].overall is missing"),
+        (lambda good: json.dumps(without(good, "partial", "no")), "field partial: expected true or false"),
+    ],
+)
+def test_a_summary_that_is_not_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], summary: dict[str, Any], change: Change, says: str
+) -> None:
+    (tmp_path / "summary.json").write_text(change(summary))
+    for command in (compare, report):
+        with pytest.raises(SystemExit) as left:
+            run_command(command, [str(tmp_path)])
+        assert left.value.code == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert f"{tmp_path / 'summary.json'}: {says}" in line
+    assert [path.name for path in tmp_path.iterdir()] == ["summary.json"]

@@ -1,0 +1,240 @@
+"""Runs that cannot get to their end: what there is is kept and marked, nothing is left half written, and a part never wins."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from experiments import parsync_vs_flow, running
+from experiments.command_line import run_command
+from experiments.compare import app as compare
+from experiments.config import RunConfig
+from experiments.interruption import ctrl_c_deferred
+from experiments.parsync_vs_flow import app
+from experiments.quantities import HEADLINE
+from experiments.report.page import write_report
+from experiments.report.terminal import comparison_table
+from experiments.report.verdict import verdict
+from experiments.summary import read_summary
+from experiments.whole_files import whole_file
+from parsync.core.record_buffer import Columns
+from parsync.runtime.records import RecordSink
+from shared_state.errors import AgoraError
+from tests.unit.run_factory import write_synthetic_run
+from tests.unit.test_bad_input_configuration import CONFIG
+
+NAMES = ("StateSync aligned quality-first", "ParSync adaptive", "Flow")
+Command = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
+    """The main job on a small configuration, in this process: (exit status, stdout, stderr)."""
+    (tmp_path / "small.toml").write_text(CONFIG)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as left:
+            run_command(app, ["--config", str(tmp_path / "small.toml"), "--out", str(tmp_path / "run"), *arguments])
+        said = capsys.readouterr()
+        assert isinstance(left.value.code, int)
+        return left.value.code, said.out, said.err
+
+    return run
+
+
+def full_disk(*_: object, **__: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+class FullAfter:
+    """RecordSink.add on a disk that takes so many batches."""
+
+    def __init__(self, batches: int, sink_add: Callable[[RecordSink, str, Columns], None]) -> None:
+        self.left = batches
+        self.add = sink_add
+
+    def __call__(self, sink: RecordSink, table: str, columns: Columns) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise AgoraError(f"{table}.parquet: cannot write the records: No space left on device")
+        self.add(sink, table, columns)
+
+
+def fill_after(monkeypatch: pytest.MonkeyPatch, batches: int) -> None:
+    full = FullAfter(batches, RecordSink.add)
+    monkeypatch.setattr(RecordSink, "add", lambda sink, table, columns: full(sink, table, columns))
+
+
+def test_a_disk_that_fills_during_an_arm(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill_after(monkeypatch, 300)
+    status, _, said = command()
+    assert status == 2
+    assert said.splitlines()[-1].startswith("error: 'ParSync': ") and "No space left on device" in said
+    summary = read_summary(tmp_path / "run")
+    assert summary["partial"] and "No space left on device; 1 of 2 arms did not run" in summary["partial_reason"]
+    assert [arm["partial"] for arm in summary["arms"]] == [True]
+    assert "No space left on device" in (tmp_path / "run" / "report.html").read_text()
+    assert not list((tmp_path / "run").glob("arms/*/*.parquet"))  # those of the arm say .partial
+
+
+def test_a_disk_without_room_for_anything_keeps_nothing(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill_after(monkeypatch, 0)
+    monkeypatch.setattr("experiments.summary._write", full_disk)
+    status, out, said = command()
+    assert status == 2 and out == ""
+    assert said.splitlines()[-1].count("No space left on device") == 1
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("place", ["experiments.report.page.render", "experiments.figures.style.FigureCanvasSVG"])
+def test_a_disk_that_fills_during_the_report(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.setattr(place, full_disk)
+    status, out, said = command()
+    assert status == 2 and "ParSync" in out  # the table was shown before
+    assert said.splitlines()[-1].endswith("No space left on device")
+    assert not read_summary(tmp_path / "run")["partial"]
+    left = {path.name for path in (tmp_path / "run").rglob("*")}
+    assert "report.html" not in left and not [name for name in left if name.endswith(".partial")]
+
+
+def test_a_configuration_that_does_not_fit_on_the_disk(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("experiments.preconditions.toml_text", full_disk)
+    status, _, said = command()
+    assert status == 2 and said == f"error: --out {tmp_path / 'run'}: No space left on device\n"
+    assert not (tmp_path / "run").exists()
+
+
+def test_no_file_is_half_written(tmp_path: Path) -> None:
+    with pytest.raises(OSError), whole_file(tmp_path / "a") as unfinished:
+        unfinished.write_text("half")
+        full_disk()
+    assert not list(tmp_path.iterdir())
+    with whole_file(tmp_path / "a") as unfinished:
+        unfinished.write_text("whole")
+        assert not (tmp_path / "a").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_ctrl_c_waits_and_a_second_one_does_not() -> None:
+    with ctrl_c_deferred() as interruption:
+        interruption.check()
+        signal.raise_signal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            interruption.check()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):  # as it was before
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_ctrl_c_in_the_second_arm(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+    run_virtual = running.run_virtual
+
+    def interrupted(spec: Any, *arguments: Any) -> Any:
+        seen.append(spec.name)
+        if len(seen) == 2:
+            signal.raise_signal(signal.SIGINT)
+        return run_virtual(spec, *arguments)
+
+    monkeypatch.setattr(running, "run_virtual", interrupted)
+    status, out, said = command()
+    assert status == 130 and said.splitlines()[-1] == "interrupted"
+    assert "PARTIAL: 'Flow': interrupted" in out and "★ best" in out and out.count("★") == 1  # the legend's
+    summary = read_summary(tmp_path / "run")
+    assert [arm["partial"] for arm in summary["arms"]] == [False, True]
+    assert "cut short: Flow" in (tmp_path / "run" / "report.html").read_text()
+
+
+@pytest.mark.parametrize("where", ["_run_arm", "make_run_directory"])
+def test_ctrl_c_before_there_is_anything(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(parsync_vs_flow, where, interrupt)
+    assert command() == (130, "", "interrupted\n")
+    assert not (tmp_path / "run").exists()
+
+
+def test_ctrl_c_during_the_report_leaves_the_results(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("experiments.finishing.write_report", interrupt)
+    status, out, said = command()
+    assert status == 130 and "ParSync" in out
+    assert f"`python -m experiments.report {tmp_path / 'run'}` makes the report" in said
+    monkeypatch.undo()
+    assert not read_summary(tmp_path / "run")["partial"]
+    assert write_report(tmp_path / "run").exists()
+
+
+def cut_short(directory: Path, name: str) -> Path:
+    """A run whose arm `name` did little, well, and was then stopped."""
+    write_synthetic_run(directory, names=NAMES, partial=f"'{name}': interrupted", step_us=2_000_000)
+    summary = json.loads((directory / "summary.json").read_text())
+    (arm,) = (arm for arm in summary["arms"] if arm["name"] == name)
+    arm["partial"] = True
+    for quantity in HEADLINE:
+        arm["overall"][quantity.key] = 0.0 if quantity.better.value == "lower" else 1e9
+    (directory / "summary.json").write_text(json.dumps(summary))
+    return directory
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_arm_that_was_cut_short_wins_nothing(tmp_path: Path, name: str) -> None:
+    summary = read_summary(cut_short(tmp_path / "run", name))
+    rows = verdict(summary, HEADLINE)
+    place = NAMES.index(name)
+    assert not any(row.cells[place].best or row.cells[place].tied or name in row.sentence for row in rows)
+    assert any(cell.best for row in rows for cell in row.cells)  # the two others can be compared
+    text = Console(width=120, record=True)
+    text.print(comparison_table(summary))
+    shown = " ".join(text.export_text().split())
+    assert "PARTIAL" in shown and "cut short" in shown and "Arms cut short win nothing." in shown
+
+
+def test_a_partial_run_beside_a_whole_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    partial = cut_short(tmp_path / "partial", "Flow")
+    whole = write_synthetic_run(tmp_path / "whole", names=NAMES, seeds=(1, 2), step_us=2_000_000)
+    out = tmp_path / "table.md"
+    with pytest.raises(SystemExit) as left:
+        run_command(compare, [str(partial), str(whole), "--out", str(out)])
+    assert left.value.code == 0
+    said = capsys.readouterr().out
+    assert "PARTIAL: partial" in said and "Arms that were cut short win nothing." in said
+    (row,) = (line for line in out.read_text().splitlines() if line.startswith("| partial: Flow"))
+    assert "**" not in row
+    assert "**" in out.read_text()
+
+
+def test_a_lost_process_of_the_paired_seeds_costs_no_results(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(config: RunConfig) -> Iterator[Any]:
+        raise AgoraError("paired seeds: one of their processes was killed")
+        yield
+
+    monkeypatch.setattr(parsync_vs_flow, "run_seeds", killed)
+    status, out, said = command("--seeds", "3")
+    assert status == 2 and "PARTIAL: paired seeds: one of their processes was killed" in out
+    assert said.splitlines()[-1] == "error: paired seeds: one of their processes was killed"
+    assert [arm["partial"] for arm in read_summary(tmp_path / "run")["arms"]] == [False, False]

@@ -226,8 +226,9 @@ def run(config: RunConfig, workload: Workload, directory: Path, console: Console
             if result.stopped:
                 reason, status = f"'{arm.name}': {result.stopped}", INTERRUPTED if result.interrupted else BAD_INPUT
                 break
-            reason = "interrupted"
-            interruption.check()
+            if interruption.asked and (len(results) < len(config.arms) or config.seeds > 1):
+                reason, status = "interrupted", INTERRUPTED
+                break
             reason = ""
         if not reason and config.seeds > 1:
             reason = "interrupted during the paired seeds"

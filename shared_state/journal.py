@@ -45,7 +45,7 @@ class JournalWriter:
         self._sync = sync
         self._pending: list[bytes] = []
         self._pending_bytes = 0
-        self._failed = False
+        self._failure = ""  # why the writer takes no more
         end = _whole_frames_end(self._path, whole) if self._path.exists() else 0
         try:
             self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -78,17 +78,15 @@ class JournalWriter:
             try:
                 os.fdatasync(self._file)
             except OSError as error:
-                self._failed = True
-                raise JournalError(
-                    f"{self._path}: cannot sync the log at byte {self._end}: {error.strerror}"
-                ) from error
+                self._failure = f"cannot sync the log at byte {self._end}: {error.strerror}"
+                raise JournalError(f"{self._path}: {self._failure}") from error
 
     def close(self) -> None:
         """Flush and close. Idempotent."""
         if self._file < 0:
             return
         try:
-            if not self._failed:
+            if not self._failure:
                 self.flush()
         finally:
             os.close(self._file)
@@ -103,8 +101,8 @@ class JournalWriter:
         self.close()
 
     def _write(self) -> None:
-        if self._failed:
-            raise JournalError(f"{self._path}: an earlier write failed; the log ends at byte {self._end}")
+        if self._failure:
+            raise JournalError(f"{self._path}: {self._failure}; it ends at byte {self._end} since")
         if not self._pending:
             return
         data = memoryview(b"".join(self._pending))
@@ -115,12 +113,10 @@ class JournalWriter:
             while written < len(data):
                 written += os.write(self._file, data[written:])
         except OSError as error:
-            self._failed = True
+            self._failure = f"cannot write the log at byte {self._end + written}: {error.strerror}"
             with contextlib.suppress(OSError):  # what is left otherwise is a torn tail
                 os.ftruncate(self._file, self._end)
-            raise JournalError(
-                f"{self._path}: cannot write the log at byte {self._end + written}: {error.strerror}"
-            ) from error
+            raise JournalError(f"{self._path}: {self._failure}") from error
         self._end += written
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
@@ -28,6 +29,7 @@ from experiments.whole_files import whole_file
 from parsync.core.record_buffer import Columns
 from parsync.runtime.records import RecordSink
 from shared_state.errors import AgoraError
+from tests.fixtures.google2011_files import ADD, SCHEDULE, SECOND, SUBMIT, WINDOW, machine_row, task_row, write_trace
 from tests.unit.run_factory import write_synthetic_run
 from tests.unit.test_bad_input_configuration import CONFIG
 
@@ -238,3 +240,39 @@ def test_a_lost_process_of_the_paired_seeds_costs_no_results(
     assert status == 2 and "PARTIAL: paired seeds: one of their processes was killed" in out
     assert said.splitlines()[-1] == "error: paired seeds: one of their processes was killed"
     assert [arm["partial"] for arm in read_summary(tmp_path / "run")["arms"]] == [False, False]
+
+
+def test_tasks_larger_than_every_machine_are_told_once_and_given_up_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machines = [machine_row(0, machine, ADD) for machine in range(12)]
+    rows = [task_row(0, 1, index, event, index % 4) for index in range(4) for event in (SUBMIT, SCHEDULE)]
+    rows += [task_row(WINDOW + SECOND, 2, index, SUBMIT, cpu=0.05, mem=0.01) for index in range(8)]
+    rows += [task_row(WINDOW + 2 * SECOND, 3, index, SUBMIT, cpu=0.9, mem=0.9) for index in range(7)]
+    trace = write_trace(tmp_path / "trace", machines, rows)
+    with pytest.raises(SystemExit) as left:
+        options = [
+            "--resources",
+            "requests",
+            "--overcommit",
+            "1.0",
+            "--speedup",
+            "1",
+            "--duration",
+            "20",
+            "--runtime",
+            "virtual",
+            "--seeds",
+            "1",
+        ]
+        run_command(app, ["--trace", f"google2011:{trace}", *options, "--out", str(tmp_path / "run")])
+    said = capsys.readouterr().err
+    assert left.value.code == 0, said
+    assert said.count("7 tasks are larger than every machine") == 1
+    arms = read_summary(tmp_path / "run")["arms"]
+    assert {arm["name"] for arm in arms} >= {"ParSync adaptive", "Flow"}
+    for arm in arms:
+        totals = arm["totals"]
+        assert (totals["submitted"], totals["committed"], totals["unplaceable"]) == (15, 8, 7)
+        given_up = pq.read_table(tmp_path / "run" / "arms" / arm["slug"] / "unplaceable.parquet")
+        assert sorted(given_up["task"].to_pylist()) == sorted(set(given_up["task"].to_pylist()))

@@ -37,6 +37,7 @@ def arms_table(summary: Mapping[str, Any], rows: Sequence[Row]) -> Table:
         caption_justify="left",
         box=box.SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
+        min_width=60,  # of title and legend, where there are no figures
     )
     table.add_column("Arm", min_width=14)
     for row in rows:

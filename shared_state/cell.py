@@ -74,6 +74,12 @@ class Cell:
         self.up: NDArray[np.bool_] = self._native.up
         self.versions: Int64 = self._native.versions
 
+    @property
+    def machines_up(self) -> int:
+        """How many machines are up."""
+        count: int = self._native.machines_up
+        return count
+
     def commit(self, transaction: Transaction, now_us: int) -> CommitResult:
         """Decide a transaction (native/commit.cpp states the order and what becomes of groups and victims).
 

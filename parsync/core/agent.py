@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from parsync.core.agent_log import AgentLog
-from parsync.core.backlog import Aside, Backlog, OfferedBacklog, RetainedBacklog
+from parsync.core.backlog import NOTHING, Aside, Backlog, OfferedBacklog, RetainedBacklog
 from parsync.core.events import (
     MASTER,
     CommitReply,
@@ -48,8 +48,13 @@ from schedulers.interface import (
 from shared_state.partition import Partitioning
 from shared_state.random import stream_key
 from shared_state.tasks import CellSpec, Int32, Int64, PreferenceCatalog, TaskBatch
-from shared_state.transaction import CommitMode, ConflictCheck, Reason, Transaction
+from shared_state.transaction import ConflictCheck, Reason
 from shared_state.view import ClusterView, Terrain
+
+_ACCEPTED, _DUPLICATE = (
+    int(Reason.ACCEPTED),
+    int(Reason.DUPLICATE),
+)  # numpy compares with plain numbers three times as fast
 
 
 class SchedulerAgent:
@@ -88,6 +93,9 @@ class SchedulerAgent:
         self._strategy = strategy
         self._clock = clock
         self._policy = policy
+        self._checks_seqnum = policy.check is ConflictCheck.SEQUENCE_NUMBER
+        self._goes_on = policy.while_committing is WhileCommitting.GO_ON and not retains_pending
+        self._cuts = policy.cut is Cut.AT_SYNC and not retains_pending
         self._log = AgentLog(index, cell, table, catalog)
         self._epoch = -1  # the master's life this view is of; -1: never synced
         self._activity = Activity.STARVED
@@ -150,7 +158,7 @@ class SchedulerAgent:
         this.plan = plan
         this.in_full = plan.task is tasks.task
         this.synced_us = self._synced_us[self._partition_of[plan.machine]]
-        if self._policy.check is ConflictCheck.SEQUENCE_NUMBER:
+        if self._checks_seqnum:
             this.seqnum = self.view.seqnum[plan.machine]
         this.ticket = self.view.claim(plan.machine, plan.request)
 
@@ -202,8 +210,7 @@ class SchedulerAgent:
 
     def _request_sync(self, partitions: Int32) -> list[Effect]:
         version = self._versions[partitions]
-        with_seqnum = self._policy.check is ConflictCheck.SEQUENCE_NUMBER
-        return [Send(MASTER, SyncRequest(self.index, partitions, version, with_seqnum))]
+        return [Send(MASTER, SyncRequest(self.index, partitions, version, self._checks_seqnum))]
 
     def _synced(self, now_us: int, event: SyncReply) -> list[Effect]:
         if event.epoch != self._epoch:
@@ -267,7 +274,7 @@ class SchedulerAgent:
 
     def _open_round(self, now_us: int) -> list[Effect]:
         limit: int | None = None
-        if self._policy.cut is Cut.AT_SYNC and self._next_sync_us is not None and not self._backlog.retained:
+        if self._cuts and self._next_sync_us is not None:
             scanned = len(self._order) if self._ranking is PartitionRanking.QUALITY_FIRST else 1
             limit = self._clock.tasks_within(max(0, self._next_sync_us - now_us), scanned)
         offered = self._backlog.offer(limit)
@@ -281,9 +288,7 @@ class SchedulerAgent:
 
     def _decided(self, now_us: int) -> list[Effect]:
         this = self._round
-        assert this is not None and this.plan is not None and this.synced_us is not None, (
-            "DecisionDone follows decide()"
-        )
+        assert this is not None and this.plan is not None, "DecisionDone follows decide()"
         plan = this.plan
         self._busy_us += this.decision_us
         self._log.round(now_us, plan)
@@ -292,22 +297,10 @@ class SchedulerAgent:
         if len(plan.task) == 0 and len(plan.evict) == 0:
             return effects + self._round_over(now_us, this, NO_WORK)
         self._transactions += 1
-        transaction = Transaction(
-            scheduler=self.index,
-            sequence=self._transactions,
-            task=plan.task,
-            machine=plan.machine,
-            request=plan.request,
-            synced_us=this.synced_us,
-            mode=self._policy.mode,
-            check=self._policy.check,
-            gang=plan.gang if self._policy.mode is CommitMode.ALL_OR_NOTHING else None,
-            seqnum=this.seqnum,
-            evict=plan.evict if len(plan.evict) else None,
-        )
+        transaction = this.transaction(self.index, self._transactions, self._policy)
         self._committing[self._transactions] = this
         effects.append(Send(MASTER, CommitRequest(self.index, transaction)))
-        if self._policy.while_committing is WhileCommitting.GO_ON and not self._backlog.retained:
+        if self._goes_on:
             return effects + self._go_on(now_us, this)
         self._activity = Activity.COMMITTING
         return effects
@@ -321,14 +314,14 @@ class SchedulerAgent:
         work = self._backlog.claimed(this)
         claimed = Work(work.task, work.attempts + 1, work.first)
         claims, delay_sum_us = self._log.commit(now_us, this, result, claimed)
-        count = claims[Reason.ACCEPTED]
+        count = claims[_ACCEPTED]
         self._average.add(delay_sum_us, count, this.batch_size)
-        self.queued -= count + claims[Reason.DUPLICATE]
+        self.queued -= count + claims[_DUPLICATE]
         if count == len(plan.task):
             self._observe(ChangeKind.COMMITTED, now_us, plan.task, plan.machine, result.allocation)
             return self._round_over(now_us, this, NO_WORK)
         self._wasted_us += this.decision_us
-        rejected = (result.reason != Reason.ACCEPTED) & (result.reason != Reason.DUPLICATE)
+        rejected = (result.reason != _ACCEPTED) & (result.reason != _DUPLICATE)
         self._observe(
             ChangeKind.REJECTED, now_us, plan.task[rejected], plan.machine[rejected], result.allocation[rejected]
         )
@@ -341,6 +334,8 @@ class SchedulerAgent:
 
     def _set_aside(self, now_us: int, aside: Aside) -> list[Effect]:
         """Tell of the tasks that have left the backlog."""
+        if aside is NOTHING:
+            return []
         for task, abandoned in ((aside.hopeless, 0), (aside.spent, 1)):
             if len(task):
                 self.queued -= len(task)

@@ -93,13 +93,12 @@ def decode(data: bytes) -> Any:
 
 def log_frame(address: int, at_us: int, event: Any) -> bytes:
     """One entry of an event log: (address, time, log form of the event)."""
-    return _encode((address, at_us, _log_form(event)))
+    form = _log_form(event) if type(event) is events.SyncReply else event
+    return _encode((address, at_us, form))
 
 
-def _log_form(event: Any) -> Any:
-    if type(event) is events.SyncReply:
-        return (event.epoch, tuple((delta.partition, delta.from_version, delta.to_version) for delta in event.deltas))
-    return event
+def _log_form(reply: events.SyncReply) -> Any:
+    return (reply.epoch, tuple((delta.partition, delta.from_version, delta.to_version) for delta in reply.deltas))
 
 
 class LogDigest:
@@ -111,7 +110,8 @@ class LogDigest:
 
     def update(self, address: int, at_us: int, event: Any) -> None:
         """Take in the entry log_frame would make."""
-        if self._frames.append((address, at_us, _log_form(event))) >= _HASHED_BYTES:
+        form = _log_form(event) if type(event) is events.SyncReply else event
+        if self._frames.append((address, at_us, form)) >= _HASHED_BYTES:
             self._digest.update_framed(self._frames.take())
 
     def hexdigest(self) -> str:

@@ -179,7 +179,7 @@ class MasterCore:
 
     def _sample(self, now_us: int, key: int) -> list[Effect]:
         used_permille = int(self.cell.used[:, 0].sum()) * 1000 // max(1, self._capacity)
-        self._records.add("cell", 1, now_us, self._running, int(np.count_nonzero(self.cell.up)), used_permille)
+        self._records.add("cell", 1, now_us, self._running, self.cell.machines_up, used_permille)
         effects: list[Effect] = [*self._records.flush()]
         following = max(key + 1, now_us // self._sample_us + 1)
         effects.append(SetTimer(following * self._sample_us, Timer.SAMPLE, following))

@@ -10,7 +10,7 @@ import numpy as np
 from parsync.sync.choices import Cut, FreedVisibility, LoserPolicy, WhileCommitting
 from schedulers.interface import PartitionRanking, Plan
 from shared_state.tasks import Int32, Int64
-from shared_state.transaction import CommitMode, ConflictCheck
+from shared_state.transaction import CommitMode, ConflictCheck, Transaction
 
 
 class Activity(IntEnum):
@@ -105,3 +105,21 @@ class Round:
     decision_us: int = 0
     starved: bool = False
     in_full: bool = False
+
+    def transaction(self, scheduler: int, sequence: int, policy: AgentPolicy) -> Transaction:
+        """What the agent `scheduler` asks of the cell, once the round is planned."""
+        plan = self.plan
+        assert plan is not None and self.synced_us is not None, "plans come before transactions"
+        return Transaction(
+            scheduler=scheduler,
+            sequence=sequence,
+            task=plan.task,
+            machine=plan.machine,
+            request=plan.request,
+            synced_us=self.synced_us,
+            mode=policy.mode,
+            check=policy.check,
+            gang=plan.gang if policy.mode is CommitMode.ALL_OR_NOTHING else None,
+            seqnum=self.seqnum,
+            evict=plan.evict if len(plan.evict) else None,
+        )

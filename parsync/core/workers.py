@@ -85,7 +85,7 @@ class WorkerPool:
     def _arm(self, now_us: int) -> list[Effect]:
         """A timer at the earliest end's heartbeat, unless one fires no later."""
         next_us = self._tasks.next_us()
-        if next_us < 0 or any(at_us <= next_us for at_us in self._armed_us):
+        if next_us < 0 or (self._armed_us and min(self._armed_us) <= next_us):
             return []
         at_us = max(next_us, now_us)
         self._armed_us.add(at_us)

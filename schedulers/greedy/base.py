@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import IntEnum
+from operator import mul
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,9 +73,9 @@ class GreedyScheduler:
             context.stream,
         )
         self.work = (1, len(tasks), looked_at, ranked)
-        counted = sum(w * c for w, c in zip(WEIGHTS_PS, self.work, strict=True)) // PS_PER_OPERATION
-        placed = machine >= 0
-        if placed.all():
+        counted = sum(map(mul, WEIGHTS_PS, self.work)) // PS_PER_OPERATION
+        waiting = machine < 0
+        if not np.count_nonzero(waiting):
             return Plan(
                 tasks.task,
                 machine,
@@ -86,7 +87,7 @@ class GreedyScheduler:
                 counted,
                 partitions_scanned,
             )
-        waiting = ~placed
+        placed = ~waiting
         return Plan(
             task=tasks.task[placed],
             machine=machine[placed],

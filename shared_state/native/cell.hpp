@@ -91,6 +91,7 @@ class Cell {
     size_t dimensions() const { return dimensions_; }
     size_t partitions() const { return versions_.size(); }
     size_t live() const { return slab_.live(); }
+    size_t machines_up() const { return machines() - down_; }
 
     // Decides the claims; returns how many allocations it evicted. Throws std::invalid_argument (a row, task or request out of range).
     size_t commit(const Claims& claims, const Answer& answer);

@@ -216,6 +216,7 @@ class Pair:
         answer = self.cell.set_machines(np.array(machines, np.int32), np.array(ups, np.bool_), self.now_us)
         self.audit.machines(np.array(machines, np.int32), np.array(ups, np.bool_), answer, self.now_us)
         assert answer.allocation.tolist() == lost
+        assert self.cell.machines_up == int(self.cell.up.sum())
 
     def load(self, tasks: list[int], machines: list[int], requests: list[list[int]], owner: int) -> None:
         kept = [
@@ -316,6 +317,7 @@ def test_cell_agrees_with_the_model(data: st.DataObject) -> None:
             case "restore":
                 digest = pair.cell.state_digest()
                 pair.cell = Cell.restore(pair.spec, pair.partitioning, pair.cell.checkpoint())
+                assert pair.cell.machines_up == int(pair.cell.up.sum())
                 assert pair.cell.state_digest() == digest
         pair.check()
     for partition in range(pair.partitioning.count):

@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "timer_wheel.hpp"
+#include "parsync/core/native/timer_wheel.hpp"
 
 static uint64_t state = 12345;
 static uint64_t draw(uint64_t bound) {

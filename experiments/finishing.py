@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from rich.console import Console
@@ -15,6 +14,7 @@ from experiments.report import write_report
 from experiments.report.terminal import comparison_table
 from experiments.running import ArmRun
 from experiments.summary import ArmResult, RunFacts, SeedResult, build_summary, write_run
+from experiments.version import version_text
 from parsync.core.metrics_summary import Figures, series, summarise
 from parsync.core.workload import Workload
 
@@ -31,7 +31,7 @@ def finish_run(
     """Write everything into the run directory and show the comparison. partial: why the run did not get to its end, "" if it did."""
     facts = RunFacts(
         seed=config.seed,
-        version=_version(),
+        version=version_text(),
         runtime=config.runtime,
         settle_us=settle_us(config),
         config=config.model_dump(mode="json"),
@@ -67,10 +67,3 @@ def _arm_result(run: ArmRun, seeds: Mapping[int, Mapping[str, Figures]], live: b
         regret=run.regret,
         partial=bool(run.stopped),
     )
-
-
-def _version() -> str:
-    try:
-        return version("agora")
-    except PackageNotFoundError:
-        return "unknown"

@@ -48,6 +48,8 @@ def replay(directory: Path) -> Replayed:
     frames = read_cell_log(directory / CELL_LOG)
     _, _, hosts = next(frames)  # there is one: read_cell_log sees to it
     agents_of: dict[int, tuple[int, ...]] = {host: agents for host, _, agents in hosts}
+    if sorted(agent for agents in agents_of.values() for agent in agents) != list(range(assembly.arm.agents)):
+        raise AgoraError(f"{directory / CELL_LOG}: frame 0: the hosts of another run")
     logs = [
         (host, int(path.stem.removeprefix(f"{name}-")), path)
         for host, name, _ in hosts
@@ -64,7 +66,11 @@ def replay(directory: Path) -> Replayed:
     lives = 0
     for number, frame in enumerate(frames, start=1):
         lives += frame[0] == Frame.LIFE
-        if not replay_frame(stage, frame):
+        try:
+            equal = replay_frame(stage, frame)
+        except AgoraError as error:
+            raise AgoraError(f"{directory / CELL_LOG}: frame {number}: {error}") from error
+        if not equal:
             divergence = f"{directory / CELL_LOG}: frame {number}, at {stage.now_us} us: other effects than logged"
             return Replayed(stage.steps, lives, 0, divergence, audit.finish())
         if frame[0] == Frame.STEP and logs:

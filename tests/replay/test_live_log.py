@@ -24,6 +24,7 @@ from tests.fixtures.live_runs import mixed_arm, small_workload
 HOSTS = {0: (0, 1), 1: (2,)}
 NAMES = {0: "schedulers-0", 1: "flow"}
 TICK_US = 25_000
+HEADER = encode((int(Frame.HEADER), 1, tuple((host, NAMES[host], agents) for host, agents in HOSTS.items())))
 
 
 class HandClock:
@@ -155,8 +156,16 @@ def test_a_damaged_assembly_is_refused(directory: Path, place: int, capsys: pyte
         ([b"no codec"], "frame 0 is not a cell's"),
         ([encode(())], "frame 0: not a cell's log"),
         ([encode((int(Frame.HEADER), 1))], "frame 0: not a cell's log"),
-        ([encode((int(Frame.HEADER), 1, ())), encode((int(Frame.STEP), 1))], "frame 1: not a cell's log"),
-        ([encode((int(Frame.HEADER), 1, ())), encode((99, 1, 2, 3))], "frame 1: not a cell's log"),
+        ([encode((int(Frame.HEADER), 1, 7))], "frame 0: not a cell's log"),
+        ([encode((int(Frame.HEADER), 1, (7,)))], "frame 0: not the hosts"),
+        ([encode((int(Frame.HEADER), 1, ((0, "flow", 2),)))], "frame 0: not the hosts"),
+        ([encode((int(Frame.HEADER), 1, ((0, "/", (0, 1, 2)),)))], "frame 0: not the hosts"),
+        ([encode((int(Frame.HEADER), 1, ((0, "schedulers-0", (0, 1, 9)),)))], "frame 0: the hosts of another run"),
+        ([HEADER, encode((int(Frame.STEP), 1))], "frame 1: not a cell's log"),
+        ([HEADER, encode((int(Frame.STEP), 1, (), b""))], "frame 1: not a cell's log"),
+        ([HEADER, encode((int(Frame.STEP), 1, encode(7), b""))], "frame 1: not a step"),
+        ([HEADER, encode((int(Frame.STEP), 1, encode((0, "1", 2, ())), b""))], "frame 1: not a step"),
+        ([HEADER, encode((99, 1, 2, 3))], "frame 1: not a cell's log"),
     ],
 )
 def test_what_is_not_a_cells_log_is_refused(

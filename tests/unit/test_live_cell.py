@@ -28,7 +28,7 @@ from parsync.runtime.live.cell import CELL_LOG, CellService, CellStage, Frame, h
 from parsync.runtime.live.steps import STALE, Step
 from schedulers.interface import ChangeKind
 from shared_state.errors import AgoraError
-from shared_state.journal import JournalWriter
+from shared_state.journal import JournalError, JournalWriter
 from shared_state.transaction import Reason, Transaction
 from tests.fixtures.live_runs import small_arm, small_workload
 
@@ -154,6 +154,23 @@ def test_a_steps_late_twin_from_an_earlier_life_is_not_logged(run: Run) -> None:
     assert run.service.step(run.bytes_of(0, 1, 1, claim(0, 1, [5], [1])), 10) == STALE
     frames = [frame[0] for frame in read_cell_log(run.path)]
     assert frames == [Frame.HEADER, Frame.LIFE, Frame.STEP]
+
+
+def test_a_step_that_the_log_does_not_hold_is_never_acknowledged(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    run.mail(0, 1, 1, claim(0, 1, [5], [1]))
+
+    def full(file: int, data: memoryview) -> int:
+        raise OSError(28, "No space left on device")
+
+    request = run.bytes_of(0, 1, 2, claim(0, 2, [6], [2]))
+    with monkeypatch.context() as disk:
+        disk.setattr("os.write", full)
+        with pytest.raises(JournalError, match="No space left"):
+            run.service.step(request, 20)
+    for _ in range(2):
+        with pytest.raises(JournalError, match="No space left"):
+            run.service.step(request, 30)
+    assert [frame[0] for frame in read_cell_log(run.path)] == [Frame.HEADER, Frame.LIFE, Frame.STEP]
 
 
 def test_another_log_is_refused(tmp_path: Path) -> None:

@@ -56,7 +56,11 @@ class Frame(IntEnum):
     STEP = 2
 
 
-_FIELDS: dict[int, int] = {Frame.HEADER: 3, Frame.LIFE: 4, Frame.STEP: 4}
+_FIELDS: dict[int, tuple[type, ...]] = {
+    Frame.HEADER: (int, int, tuple),
+    Frame.LIFE: (int, int, int, bytes),
+    Frame.STEP: (int, int, bytes, bytes),
+}
 
 
 class Whereabouts(IntEnum):
@@ -102,7 +106,7 @@ class CellStage:
         return self._ledger.known(step)
 
     def handle(self, step: Step, at_us: int) -> tuple[bytes, bytes]:
-        """Handle a new step at at_us: (reply, digest of the effects)."""
+        """Handle a new step at at_us: (reply, digest of the effects). It is known once answered() was called, too."""
         self._digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
         self.now_us = max(self.now_us, at_us)
         self.steps += 1
@@ -113,8 +117,11 @@ class CellStage:
         for event in step.events:
             self._handle(event)
         reply = encode(tuple(self._outbox.pop(step.host, ())))
-        self._ledger.answered(step, reply)
         return reply, self._digest.digest()
+
+    def answered(self, step: Step, reply: bytes) -> None:
+        """The step just handled is on record: from now on its reply is repeated."""
+        self._ledger.answered(step, reply)
 
     def checkpoint(self) -> tuple[bytes, ...]:
         """The whole state, for restore()."""
@@ -197,11 +204,21 @@ def read_cell_log(path: Path) -> Iterator[tuple[Any, ...]]:
         except (ValueError, TypeError) as error:
             raise AgoraError(f"{path}: frame {number} is not a cell's: {error}") from error
         fields = _FIELDS.get(frame[0]) if type(frame) is tuple and frame and type(frame[0]) is int else None
-        if fields is None or len(frame) != fields or (frame[0] == Frame.HEADER) != (number == 0):
+        if fields is None or tuple(map(type, frame)) != fields or (frame[0] == Frame.HEADER) != (number == 0):
             raise AgoraError(f"{path}: frame {number}: not a cell's log, or another version's")
+        if number == 0 and not all(map(_is_host, frame[2])):
+            raise AgoraError(f"{path}: frame {number}: not the hosts of a cell's log")
         yield frame
     if number < 0:
         raise AgoraError(f"{path}: holds nothing")
+
+
+def _is_host(entry: Any) -> bool:
+    """(id, name, agents) of a scheduler host; the name is part of its own log's."""
+    if type(entry) is not tuple or tuple(map(type, entry)) != (int, str, tuple):
+        return False
+    _, name, agents = entry
+    return name.replace("-", "").isalnum() and all(type(agent) is int for agent in agents)
 
 
 def no_records() -> int:
@@ -276,6 +293,7 @@ class CellService:
             reply, digest = self.stage.handle(step, at_us)
             self._writer.append(encode((int(Frame.STEP), self.stage.now_us, request, digest)))
             self._writer.flush()
+            self.stage.answered(step, reply)  # not before: what the log does not hold is never acknowledged
             if self._checkpoints is not None and self._checkpoints.due(self._writer.end):
                 self._checkpoint(self._checkpoints)
         return reply
@@ -298,7 +316,10 @@ def replay_frame(stage: CellStage, frame: tuple[Any, ...]) -> bool:
         _, epoch, at_us, logged = frame
         return stage.begin_life(epoch, at_us) == logged
     _, at_us, request, logged = frame
-    return stage.handle(Step.of(request), at_us)[1] == bytes(logged)
+    step = Step.of(request)
+    reply, digest = stage.handle(step, at_us)
+    stage.answered(step, reply)
+    return digest == logged
 
 
 def hosts_of(hosts: Mapping[int, tuple[int, ...]]) -> dict[int, int]:

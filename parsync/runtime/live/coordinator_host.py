@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import threading
 import time
+from dataclasses import replace
 from typing import Any
 
 from parsync.core.events import COORDINATOR, MASTER
-from parsync.runtime.live.actors import JOIN_S
+from parsync.runtime.live.actors import JOIN_S, explained
 from parsync.runtime.live.clock import LiveClock
 from parsync.runtime.live.cluster import shared
 from parsync.runtime.live.loop import LoopThread, run_turns
@@ -60,13 +61,20 @@ class CoordinatorHost:
         self._monitor.report(name, report)
 
     def overview(self) -> Overview:
-        """The run at a glance."""
-        return self._monitor.overview(self._clock.now_us(), self._coordinator.phase)
+        """The run at a glance; phases that no longer come are an error like any actor's."""
+        overview = self._monitor.overview(self._clock.now_us(), self._coordinator.phase)
+        error = self._error()
+        return overview if error is None else replace(overview, errors=(*overview.errors, error))
 
-    def finish(self) -> None:
-        """End the loop."""
+    def finish(self) -> str | None:
+        """End the loop; why it had ended early, if it had. What is known of everyone can still be asked for."""
         if self._thread is not None:
             self._thread.stop(JOIN_S)
+        return self._error()
+
+    def _error(self) -> str | None:
+        error = None if self._thread is None else self._thread.error
+        return None if error is None else f"{COORDINATOR_NAME}: {explained(error)}"
 
     def _live(self, stopping: threading.Event, wake: threading.Event) -> None:
         run_turns(self._turn, stopping, wake)

@@ -29,6 +29,7 @@ from shared_state.errors import AgoraError
 START_S = 120.0
 LEAD_NS = 300_000_000  # between the decision to begin and time 0
 POLL_S = 0.25
+FINISH_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,14 +158,20 @@ class _Performance:
         answer(self._coordinator.attach.remote(self._cell, list(self._hosts.values()), origin_ns))
 
     def _finish(self, overview: Overview, partial: bool) -> LiveOutcome:
-        """Source first, cell last: whoever still speaks has somebody to speak to."""
+        """Coordinator and source first, cell last: whoever still speaks has somebody to speak to."""
         metrics = self._make_metrics()
         round_trip_us: list[np.ndarray] = []
         repeats = recovered = replayed = resubmitted = 0
         last = (self._source, *self._hosts.values(), self._workers, self._cell)
         due_ends: DueEnds | None = None
+        phases_ended: str | None = self._finish_one(self._coordinator)
+        if phases_ended is not None:
+            partial = True
+            self._notes.append(phases_ended)
         for actor in last:
-            finished = self._finish_one(actor, due_ends) if actor is self._cell else self._finish_one(actor)
+            finished: Finished | None = (
+                self._finish_one(actor, due_ends) if actor is self._cell else self._finish_one(actor)
+            )
             if finished is None:
                 partial = True
                 continue
@@ -180,7 +187,6 @@ class _Performance:
             if finished.error is not None:
                 partial = True
                 self._notes.append(finished.error)
-        self._finish_one(self._coordinator)
         return LiveOutcome(
             ended_us=overview.at_us,
             drained=overview.quiet,
@@ -200,10 +206,10 @@ class _Performance:
             lives=dict(overview.lives),
         )
 
-    def _finish_one(self, actor: Any, *arguments: Any) -> Finished | None:
+    def _finish_one(self, actor: Any, *arguments: Any) -> Any:
+        """What the actor hands over; None if it cannot."""
         try:
-            finished: Finished | None = answer(actor.finish.remote(*arguments), 60.0)
+            return answer(actor.finish.remote(*arguments), FINISH_S)
         except (Unavailable, ActorFailed) as error:
             self._notes.append(str(error))
             return None
-        return finished

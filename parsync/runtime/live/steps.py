@@ -43,7 +43,14 @@ class Step:
 
     @staticmethod
     def of(data: bytes) -> Step:
-        return Step(*decode(data))
+        """Inverse of to_bytes. AgoraError if the bytes are none of its."""
+        try:
+            host, epoch, number, events = decode(data)
+        except (ValueError, TypeError) as error:
+            raise AgoraError(f"not a step: {error}") from error
+        if not (type(host) is type(epoch) is type(number) is int and type(events) is tuple):
+            raise AgoraError("not a step: it does not say whose and which it is")
+        return Step(host, epoch, number, events)
 
 
 class StepClient:

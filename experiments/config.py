@@ -103,7 +103,11 @@ class ArmConfig(_Strict):
     name: str = Field(min_length=1)
     sync: Literal["state_aligned", "state_staggered", "diff_block", "diff_single", "same_block", "every_attempt"]
     partitions: int = Field(ge=1)
-    gap_s: float = Field(gt=0, le=LONGEST_S)
+    gap_s: float = Field(
+        gt=0,
+        le=LONGEST_S,
+        description="G; under every_attempt, after what time a scheduler that found no room looks again",
+    )
     groups: tuple[GroupConfig, ...] = Field(min_length=1)
 
     @field_validator("groups")

@@ -94,7 +94,9 @@ class SchedulerAgent:
         self._clock = clock
         self._policy = policy
         self._checks_seqnum = policy.check is ConflictCheck.SEQUENCE_NUMBER
-        self._goes_on = policy.while_committing is WhileCommitting.GO_ON and not retains_pending
+        # A sync at every attempt has to show the last attempt's outcome, so it waits for that.
+        waits = retains_pending or sync.at_every_attempt
+        self._goes_on = policy.while_committing is WhileCommitting.GO_ON and not waits
         self._cuts = policy.cut is Cut.AT_SYNC and not retains_pending
         self._log = AgentLog(index, cell, table, catalog)
         self._epoch = -1  # the master's life this view is of; -1: never synced
@@ -135,6 +137,8 @@ class SchedulerAgent:
                 return self._sample(now_us, key)
             case TimerFired(timer=Timer.RETRY, key=key):
                 return self._rejoin(now_us, key)
+            case TimerFired(timer=Timer.ATTEMPT, key=key):
+                return self._next(now_us, True) if self._activity is Activity.STARVED and key == self._rounds else []
             case TasksEnded():
                 return self._ended(now_us, event)
             case TasksAdopted():
@@ -179,8 +183,7 @@ class SchedulerAgent:
     # --- start, synchronisation ---------------------------------------------------------------------------------------------
 
     def _start(self, now_us: int) -> list[Effect]:
-        first = self._sync.partitions(0) if self._sync.at_every_attempt else self._every_partition()
-        effects = self._request_sync(first)
+        effects = self._request_sync(self._every_partition())
         effects.append(SetTimer(now_us + self._policy.sample_us, Timer.SAMPLE, now_us // self._policy.sample_us + 1))
         return effects + self._arm_sync(now_us, 1)
 
@@ -246,20 +249,22 @@ class SchedulerAgent:
     def _submitted(self, now_us: int, work: Work) -> list[Effect]:
         self._backlog.add(work)
         self.queued += len(work)
-        if self._activity is Activity.IDLE or (
-            self._activity is Activity.STARVED and self._backlog.retained and self._epoch >= 0
-        ):
-            return self._next(now_us)
+        # What is new is a reason to look again only for those to whom that may show more than the last look did.
+        looks = self._backlog.retained or self._sync.at_every_attempt
+        if self._activity is Activity.IDLE or (self._activity is Activity.STARVED and looks and self._epoch >= 0):
+            return self._next(now_us, self._sync.at_every_attempt)
         return []
 
-    def _next(self, now_us: int) -> list[Effect]:
-        """Begin the next round, if there is anything to decide."""
+    def _next(self, now_us: int, may_have_changed: bool = False) -> list[Effect]:
+        """Begin the next round, if there is anything to decide. may_have_changed: the sync before it may show a change of the view."""
         if self._epoch < 0:
             self._activity = Activity.STARVED
             return []
-        begun = self._backlog.begin(self._view_changed)
+        begun = self._backlog.begin(self._view_changed or may_have_changed)
         if begun is None:
-            self._activity = Activity.STARVED if self._backlog.waiting else Activity.IDLE
+            if self._backlog.waiting:
+                return self._starve(now_us)
+            self._activity = Activity.IDLE
             return []
         if begun:
             self._batch_size = begun
@@ -351,10 +356,15 @@ class SchedulerAgent:
 
     def _go_on(self, now_us: int, this: Round) -> list[Effect]:
         """After a round: where the view had no room left, only a change of it helps."""
-        if this.starved:
-            self._activity = Activity.STARVED
-            return self._next(now_us) if self._view_changed else []
+        if this.starved and not self._view_changed:
+            return self._starve(now_us)
         return self._next(now_us)
+
+    def _starve(self, now_us: int) -> list[Effect]:
+        """Wait for the view to change; where nothing would tell of that, for a while."""
+        self._activity = Activity.STARVED
+        retry_us = self._sync.retry_us
+        return [] if retry_us is None else [SetTimer(now_us + retry_us, Timer.ATTEMPT, self._rounds)]
 
     def _rejoin(self, now_us: int, key: int) -> list[Effect]:
         self._backlog.rejoin(key)

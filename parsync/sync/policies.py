@@ -23,6 +23,11 @@ class SyncPolicy(Protocol):
         """True if the agent also refreshes everything before each decision round (Omega section 3.4)."""
         ...
 
+    @property
+    def retry_us(self) -> int | None:
+        """How long an agent that found no room waits before it looks again; None if its periodic synchronisations wake it."""
+        ...
+
     def due_us(self, k: int) -> int | None:
         """When the k-th synchronisation is due; None if there are no periodic ones."""
         ...
@@ -46,6 +51,10 @@ class StateSync:
     def at_every_attempt(self) -> bool:
         return False
 
+    @property
+    def retry_us(self) -> None:
+        return None
+
     def due_us(self, k: int) -> int:
         offset_us = self.index * self.gap_us // self.agents if self.staggered else 0
         return k * self.gap_us + offset_us
@@ -67,6 +76,10 @@ class BlockSync:
     @property
     def at_every_attempt(self) -> bool:
         return False
+
+    @property
+    def retry_us(self) -> None:
+        return None
 
     def due_us(self, k: int) -> int:
         return k * self.gap_us // self.agents
@@ -91,6 +104,10 @@ class SinglePartitionSync:
     def at_every_attempt(self) -> bool:
         return False
 
+    @property
+    def retry_us(self) -> None:
+        return None
+
     def due_us(self, k: int) -> int:
         return k * self.gap_us // self.partition_count
 
@@ -101,13 +118,21 @@ class SinglePartitionSync:
 
 @dataclass(frozen=True, slots=True)
 class EveryAttemptSync:
-    """Omega's: the whole state before every decision round, and never otherwise."""
+    """Omega's: the whole state before every decision round, and never otherwise.
 
+    Nobody tells of what changes meanwhile: an agent that found no room tries again after gap_us, or when it gets something new to do.
+    """
+
+    gap_us: int
     partition_count: int
 
     @property
     def at_every_attempt(self) -> bool:
         return True
+
+    @property
+    def retry_us(self) -> int:
+        return self.gap_us
 
     def due_us(self, k: int) -> None:
         return None
@@ -122,13 +147,15 @@ SYNC_POLICIES = ("state_aligned", "state_staggered", "diff_block", "diff_single"
 def make_sync_policy(name: str, gap_us: int, partition_count: int, index: int, agents: int) -> SyncPolicy:
     """The policy a configuration names, for agent `index` of `agents`.
 
-    Raises AgoraError for an unknown name, a gap that leaves no time between rounds, or fewer partitions than agents where agents are to refresh
-    different partitions (P >= N, section 5.1).
+    gap_us: G; under every_attempt, which has no periodic ones, after what time an agent that found no room tries again. Raises AgoraError for an unknown
+    name, a gap that leaves no time between rounds, or fewer partitions than agents where agents are to refresh different partitions (P >= N, section 5.1).
     """
     if name not in SYNC_POLICIES:
         raise AgoraError(f"sync: unknown policy '{name}', expected one of {', '.join(SYNC_POLICIES)}")
     if name == "every_attempt":
-        return EveryAttemptSync(partition_count)
+        if gap_us < 1:
+            raise AgoraError(f"gap_us: {gap_us} us is no time to wait before the next attempt")
+        return EveryAttemptSync(gap_us, partition_count)
     if gap_us < max(agents, partition_count):
         raise AgoraError(
             f"gap_us: {gap_us} us leaves no whole microsecond between two rounds of {agents} agents and {partition_count} partitions"

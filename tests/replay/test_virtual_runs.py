@@ -29,7 +29,7 @@ OPTIONS = SyntheticOptions(
     mean_duration_s=0.2,
     batch_tasks=10,
     phase_s=0.4,
-    load_percent=(60, 110, 40),
+    load_percent=(60, 160, 40),
     preference_groups=6,
     preferred_fraction=0.1,
 )
@@ -54,6 +54,8 @@ ARMS = {
         "every_attempt",
         group("randomized_first_fit", losers="requeue", requeue_s=0.05, check="sequence_number"),
     ),
+    "every attempt, losers at once": arm("every_attempt", group(strategy="quality_first")),
+    "every attempt, flow": arm("every_attempt", group("quincy", 1)),
     "all or nothing": arm("diff_block", group(commit="all_or_nothing", losers="requeue", requeue_s=0.02)),
     "best fit and spreading": arm("diff_block", group("best_fit", 2), group("load_spreading", 2)),
     "parsync, waiting for commits": arm("diff_block", group(strategy="quality_first", waits_for_commit=True)),
@@ -85,6 +87,14 @@ def test_the_same_seed_gives_the_same_event_log(name: str) -> None:
     assert first == again
     other, _ = run(ARMS[name], make(seed=4))
     assert first != other
+
+
+@pytest.mark.parametrize("name", ["every attempt, losers at once", "every attempt, flow"])
+def test_schedulers_that_sync_at_every_attempt_find_the_room_that_comes_free_when_nothing_else_happens(
+    name: str,
+) -> None:
+    """More work than the cell holds when the last task arrives: no submission, no sync and no end tells those that wait."""
+    run(ARMS[name], generate(OPTIONS.model_copy(update={"load_percent": (60, 180)}), 3))
 
 
 class Witness:

@@ -390,6 +390,44 @@ def test_omega_syncs_before_every_round() -> None:
     assert bench.cell.used[:, 0].tolist() == [1, 1, 0, 0]
 
 
+def test_omegas_agents_wait_for_the_outcome_before_they_sync_again() -> None:
+    """A sync sent beside the commit may be answered first, and the round be planned on a state without it."""
+    bench = Bench(sync="every_attempt", policy=replace(POLICY, while_committing=WhileCommitting.GO_ON))
+    bench.submit(100, 1)
+    bench.sync(150)
+    bench.submit(160, 2)
+    bench.decide(150)
+    assert bench.sent(CommitRequest) and not bench.sent(SyncRequest)
+    bench.commit(250)
+    assert bench.sent(SyncRequest)
+
+
+def test_without_periodic_syncs_an_agent_that_found_no_room_looks_again_after_a_gap_or_when_there_is_more_to_do() -> (
+    None
+):
+    bench = Bench(machines=2, sync="every_attempt")
+    taken = bench.rival_takes(0, 1)
+    bench.submit(100, 1)
+    bench.sync(100)
+    bench.decide(100)
+    [timer] = [effect for effect in bench.effects if isinstance(effect, SetTimer)]
+    assert (timer.timer, timer.at_us) == (Timer.ATTEMPT, 200 + 10_000)
+    bench.submit(300, 2)
+    bench.sync(300)
+    assert bench.decide(300) > 0, "something new"
+    assert bench.tell(timer.at_us, events.TimerFired(Timer.ATTEMPT, timer.key)) == [], "it has looked since"
+    bench.submit(10_500, 3)
+    bench.sync(10_500)
+    bench.decide(10_500)
+    [timer] = [effect for effect in bench.effects if isinstance(effect, SetTimer)]
+    bench.cell.release(taken, None, 15_000)
+    bench.tell(timer.at_us, events.TimerFired(Timer.ATTEMPT, timer.key))
+    bench.sync(timer.at_us)
+    bench.decide(timer.at_us)
+    bench.commit(timer.at_us + 200)
+    assert bench.scheduler.offered == [[1], [1], [1], [1]] and bench.agent.queued == 2
+
+
 def test_adaptive_turns_to_latency_first_when_delays_reach_tau() -> None:
     bench = Bench(machines=40, strategy="adaptive", policy=replace(POLICY, average_permille=1000))
     bench.submit(0, 1)

@@ -58,6 +58,8 @@ def test_every_attempt_has_no_periodic_syncs() -> None:
     policy = make_sync_policy("every_attempt", 500_000, 7, 0, 1)
     assert policy.at_every_attempt and policy.due_us(1) is None
     assert policy.partitions(0).tolist() == list(range(7))
+    assert policy.retry_us == 500_000
+    assert all(make_sync_policy(name, 500_000, 7, 0, 1).retry_us is None for name in PERIODIC)
 
 
 @pytest.mark.parametrize("name", ["diff_block", "diff_single", "same_block"])
@@ -71,6 +73,8 @@ def test_unknown_policy_and_vanishing_gap_are_refused() -> None:
         make_sync_policy("gossip", 500_000, 8, 0, 8)
     with pytest.raises(AgoraError, match="gap_us"):
         make_sync_policy("diff_block", 7, 8, 0, 8)
+    with pytest.raises(AgoraError, match="gap_us"):
+        make_sync_policy("every_attempt", 0, 8, 0, 8)
 
 
 @pytest.mark.parametrize("agents", [2, 10, 20])

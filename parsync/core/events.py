@@ -33,9 +33,7 @@ class Timer(IntEnum):
     MACHINES = 5  # arrivals: machine additions or removals are due
     SAMPLE = 6  # master: a point of the utilisation time series is due
     LIVENESS = 7  # coordinator: check who is alive
-    ATTEMPT = (
-        8  # agent: time to look again for the room it did not find in round `key` (where no periodic sync wakes it)
-    )
+    ATTEMPT = 8  # agent: look again for the room not found in round `key` (where no periodic sync wakes it)
 
 
 # --- events -----------------------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from parsync.core.master import MasterCore
 from parsync.core.routing import Route, route_jobs
 from parsync.core.workers import WorkerPool
 from parsync.core.workload import Workload
+from parsync.sync.choices import FreedVisibility
 from parsync.sync.policies import make_sync_policy
 from parsync.sync.strategies import make_strategy
 from schedulers import registry
@@ -118,7 +119,7 @@ class Assembly:
 
     def master(self) -> MasterCore:
         workload = self.workload
-        tells_ends = np.array([registry.get(self.arm.group_of(i).kind).retains_pending for i in range(self.arm.agents)])
+        tells_ends = np.array([self._is_told_of_ends(self.arm.group_of(i)) for i in range(self.arm.agents)])
         _, initial_owner = self.owners()
         return MasterCore(
             cell=Cell(workload.cell, self.partitioning),
@@ -129,6 +130,11 @@ class Assembly:
             tells_ends=tells_ends,
             sample_us=self.arm.sample_us,
         )
+
+    @staticmethod
+    def _is_told_of_ends(group: GroupSpec) -> bool:
+        """Those who remember their tasks need it, and those who see the room of theirs as soon as they end."""
+        return registry.get(group.kind).retains_pending or group.policy.freed is FreedVisibility.AT_ONCE
 
     def workers(self) -> WorkerPool:
         workload = self.workload

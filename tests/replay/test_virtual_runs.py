@@ -97,6 +97,18 @@ def test_schedulers_that_sync_at_every_attempt_find_the_room_that_comes_free_whe
     run(ARMS[name], generate(OPTIONS.model_copy(update={"load_percent": (60, 180)}), 3))
 
 
+def test_schedulers_that_see_their_freed_room_at_once_use_it_sooner() -> None:
+    """In a full cell, where the only room is that of tasks that end, those that hear of it at the next sync wait for that."""
+    full = generate(OPTIONS.model_copy(update={"load_percent": (100, 140)}), 3)
+    delays: dict[bool, float] = {}
+    for freed_at_once in (False, True):
+        config = arm("state_aligned", group(count=2, strategy="quality_first", freed_at_once=freed_at_once))
+        _, records = run(config, full)
+        tasks = [r.columns for r in records if r.table == "tasks"]
+        delays[freed_at_once] = float(np.concatenate([c["commit_us"] - c["submit_us"] for c in tasks]).mean())
+    assert delays[True] < delays[False] / 2
+
+
 class Witness:
     """Stands before the master and keeps its own books of what every message means for the cell."""
 

@@ -46,6 +46,9 @@ class Reason(IntEnum):
     DUPLICATE = 6  # the task is placed already, or has run to its end
 
 
+CONFLICTS = (int(Reason.STALE), int(Reason.FULL), int(Reason.EVICTED))
+
+
 @dataclass(frozen=True, slots=True)
 class Transaction:
     """k claims of one scheduler.

@@ -48,7 +48,7 @@ from schedulers.interface import (
 from shared_state.partition import Partitioning
 from shared_state.random import stream_key
 from shared_state.tasks import CellSpec, Int32, Int64, PreferenceCatalog, TaskBatch
-from shared_state.transaction import ConflictCheck, Reason
+from shared_state.transaction import CONFLICTS, ConflictCheck, Reason
 from shared_state.view import ClusterView, Terrain
 
 _ACCEPTED, _DUPLICATE = (
@@ -325,7 +325,8 @@ class SchedulerAgent:
         if count == len(plan.task):
             self._observe(ChangeKind.COMMITTED, now_us, plan.task, plan.machine, result.allocation)
             return self._round_over(now_us, this, NO_WORK)
-        self._wasted_us += this.decision_us
+        if any(claims[reason] for reason in CONFLICTS):
+            self._wasted_us += this.decision_us
         rejected = (result.reason != _ACCEPTED) & (result.reason != _DUPLICATE)
         self._observe(
             ChangeKind.REJECTED, now_us, plan.task[rejected], plan.machine[rejected], result.allocation[rejected]

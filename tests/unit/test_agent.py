@@ -348,6 +348,23 @@ def test_an_owner_sees_its_freed_room_at_once_only_if_so_chosen() -> None:
         assert bench.agent.view.free[0, 0] == expected
 
 
+def test_decision_time_is_wasted_by_conflicts_and_by_no_other_rejection() -> None:
+    bench = Bench()
+    bench.submit(100, 1, 2)
+    bench.cell.set_machines(np.array([0], np.int32), np.array([False]), 100)
+    bench.decide(100)
+    bench.commit(300)
+    bench.rival_takes(2)
+    bench.decide(300)
+    bench.commit(400)
+    bench.decide(400)
+    bench.commit(500)
+    records = {record.table: record.columns for record in bench.agent.finish(500)}
+    outcomes = zip(records["commits"]["machine_down"].tolist(), records["commits"]["full"].tolist(), strict=True)
+    assert list(outcomes) == [(1, 0), (0, 1), (0, 0)]
+    assert (records["agents"]["busy_us"][-1], records["agents"]["wasted_us"][-1]) == (400, 100)
+
+
 def test_a_lost_task_is_offered_again_and_no_first_commit_any_more() -> None:
     bench = Bench()
     bench.submit(100, 1)

@@ -58,7 +58,7 @@ _ACCEPTED, _DUPLICATE = (
 
 
 class SchedulerAgent:
-    """Sans-I/O agent `index`. table: every task (row = id); no true durations in it.
+    """Sans-I/O agent `index` of `agents`. table: every task (row = id); no true durations in it.
 
     retains_pending: the scheduler remembers tasks it left waiting (flow schedulers); otherwise the agent offers them again. terrain: the constant part of
     views, shared by agents in one process.
@@ -67,6 +67,7 @@ class SchedulerAgent:
     def __init__(
         self,
         index: int,
+        agents: int,
         name: str,
         seed: int,
         scheduler: Scheduler,
@@ -112,6 +113,7 @@ class SchedulerAgent:
         self._transactions = 0
         self._view_changed = False
         self._order = np.zeros(partitioning.count, np.int32)
+        self._first_partition = index * partitioning.count // agents  # where its order of equally fresh ones begins
         self._next_sync_us: int | None = None
         self._average = DelayAverage(policy.average_permille)
         self._busy_us = 0
@@ -236,7 +238,7 @@ class SchedulerAgent:
         if latest >= 0:
             if len(event.deltas) == len(self._order):
                 # Everything is equally fresh: agents turn to the partitions from different places.
-                latest = (self.index * len(self._order) + self._rounds) % len(self._order)
+                latest = (self._first_partition + self._rounds) % len(self._order)
             self._order = freshness_order(self._synced_us, latest)
         if self._activity is Activity.SYNCING:
             return self._open_round(now_us)

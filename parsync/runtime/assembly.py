@@ -102,6 +102,7 @@ class Assembly:
         environment = SchedulerEnvironment(name, workload.cell, self.partitioning.offsets, workload.catalog)
         return SchedulerAgent(
             index=index,
+            agents=arm.agents,
             name=name,
             seed=arm.seed,
             scheduler=spec.build(spec.parse_options(group.options), environment),

@@ -84,7 +84,14 @@ class Bench:
     """One agent, one cell, no time but what a test says."""
 
     def __init__(
-        self, machines: int = 4, policy: AgentPolicy = POLICY, sync: str = "state_aligned", strategy: str = "optimistic"
+        self,
+        machines: int = 4,
+        policy: AgentPolicy = POLICY,
+        sync: str = "state_aligned",
+        strategy: str = "optimistic",
+        index: int = 0,
+        agents: int = 2,
+        partitions: int = 2,
     ) -> None:
         spec = CellSpec(
             ("slots",),
@@ -93,13 +100,14 @@ class Bench:
             np.zeros(machines, np.int64),
             np.array([1000]),
         )
-        partitioning = Partitioning.by_topology(spec, 2)
+        partitioning = Partitioning.by_topology(spec, partitions)
         self.cell = Cell(spec, partitioning)
         self.scheduler = LowestFree()
         self.table = make_table(100)
         self.agent = SchedulerAgent(
-            0,
-            "agent-0",
+            index,
+            agents,
+            f"agent-{index}",
             1,
             self.scheduler,
             False,
@@ -107,7 +115,7 @@ class Bench:
             partitioning,
             self.table,
             PreferenceCatalog.empty(),
-            make_sync_policy(sync, 10_000, 2, 0, 2),
+            make_sync_policy(sync, 10_000, partitions, index, agents),
             make_strategy(strategy, 5_000),
             Modelled(0, TASK_NS, 0),
             policy,
@@ -443,6 +451,26 @@ def test_without_periodic_syncs_an_agent_that_found_no_room_looks_again_after_a_
     bench.decide(timer.at_us)
     bench.commit(timer.at_us + 200)
     assert bench.scheduler.offered == [[1], [1], [1], [1]] and bench.agent.queued == 2
+
+
+@pytest.mark.parametrize("partitions", [4, 8, 10])
+def test_equally_fresh_partitions_are_tried_from_another_place_by_each_agent_and_in_each_round(partitions: int) -> None:
+    """Aligned full syncs make all equally fresh for everybody: in one order, all agents would be sent to the same machines."""
+    first: list[list[int]] = []
+    for index in range(4):
+        bench = Bench(partitions, index=index, agents=4, partitions=partitions)
+        for sync in (1, 2):
+            bench.submit(sync * 10_000 - 500, sync)
+            bench.decide(sync * 10_000 - 500)
+            bench.commit(sync * 10_000 - 400)
+            bench.tell(sync * 10_000, events.TimerFired(Timer.SYNC, sync))
+            bench.sync(sync * 10_000)
+        orders = [context.partition_order for context in bench.scheduler.contexts]
+        assert all(sorted(order.tolist()) == list(range(partitions)) for order in orders)
+        first.append([int(order[0]) for order in orders])
+    for places in zip(*first, strict=True):
+        assert len(set(places)) == 4, "four agents, four places"
+    assert all(earlier != later for earlier, later in first)
 
 
 def test_adaptive_turns_to_latency_first_when_delays_reach_tau() -> None:

@@ -59,7 +59,6 @@ def run_arm_live(
         tick_us=config.live.tick_ms * 1000,
         hold=hold,
         fsync=config.live.fsync,
-        log_agents=config.live.log_agents,
         object_store_mb=OBJECT_STORE_MB,
     )
 

@@ -1,27 +1,40 @@
 """Replay of a live run's logs on bare cores: equal effects, or the first divergence.
 
-`python -m parsync.runtime.replay DIR` reads the directory that run_live wrote. The cell's log is fed to a fresh master; with agents' logs there, every agent
-is fed what it handled, the payloads of its sync replies made anew by the replayed master. Effects are compared by digest. Meanwhile an audit
-checks the cell's invariants on its own account (shared_state.invariants). Exit status: 0 equal, 1 diverged or an invariant broken, 2 bad input.
+`python -m parsync.runtime.replay DIR` reads the directory that run_live wrote. The cell's log is fed to a fresh master, then every other log there to the
+cores of its actor, made anew: agents, worker pool, workload source, coordinator. The payloads of sync replies are the replayed master's. Effects are compared
+by digest. Meanwhile an audit checks the cell's invariants on its own account (shared_state.invariants). Exit status: 0 equal, 1 diverged or an invariant
+broken, 2 bad input.
 """
 
 from __future__ import annotations
 
 import sys
 from collections import defaultdict, deque
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 from parsync.core.agent import SchedulerAgent
 from parsync.core.codec import decode
-from parsync.core.events import DecisionDone, Event, StartDecision, SyncReply
+from parsync.core.events import (
+    ARRIVALS,
+    COORDINATOR,
+    WORKERS,
+    DecisionDone,
+    Event,
+    Participant,
+    StartDecision,
+    SyncReply,
+)
 from parsync.core.master import MasterCore
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.audit import AuditedMaster
 from parsync.runtime.live.assembly_file import read_assembly
 from parsync.runtime.live.cell import CELL_LOG, CellStage, Frame, hosts_of, read_cell_log, replay_frame
-from parsync.runtime.live.handled_log import effects_digest
+from parsync.runtime.live.handled_log import effects_digest, handled_logs
+from parsync.runtime.live.plan import COORDINATOR_NAME, SOURCE, WORKER_POOL
 from parsync.runtime.live.stage import ignore_record
 from parsync.runtime.live.steps import Step
 from shared_state.errors import AgoraError
@@ -33,11 +46,12 @@ SyncQueues = dict[tuple[int, int], dict[int, deque[SyncReply]]]  # (host, its ep
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What a replay found. divergence: the first difference, None if all effects are equal. counts: the audit's."""
+    """What a replay found. lives: of the cell. events: that the other cores handled, by the name of their actor. divergence: the first difference, None if
+    all effects are equal. counts: the audit's."""
 
     steps: int
     lives: int
-    agent_events: int
+    events: Mapping[str, int]
     divergence: str | None
     counts: AuditCounts
 
@@ -50,12 +64,6 @@ def replay(directory: Path) -> Replayed:
     agents_of: dict[int, tuple[int, ...]] = {host: agents for host, _, agents in hosts}
     if sorted(agent for agents in agents_of.values() for agent in agents) != list(range(assembly.arm.agents)):
         raise AgoraError(f"{directory / CELL_LOG}: frame 0: the hosts of another run")
-    logs = [
-        (host, int(path.stem.removeprefix(f"{name}-")), path)
-        for host, name, _ in hosts
-        for path in sorted(directory.glob(f"{name}-*.journal"))
-        if path.stem.removeprefix(f"{name}-").isdecimal()
-    ]
     audit = CellAudit(assembly.workload.cell, assembly.partitioning)
     audit.submitted(assembly.workload.arrival_rows)
     bare = assembly.master()
@@ -72,18 +80,35 @@ def replay(directory: Path) -> Replayed:
             raise AgoraError(f"{directory / CELL_LOG}: frame {number}: {error}") from error
         if not equal:
             divergence = f"{directory / CELL_LOG}: frame {number}, at {stage.now_us} us: other effects than logged"
-            return Replayed(stage.steps, lives, 0, divergence, audit.finish())
-        if frame[0] == Frame.STEP and logs:
+            return Replayed(stage.steps, lives, {}, divergence, audit.finish())
+        if frame[0] == Frame.STEP:
             _keep_syncs(stage, Step.of(frame[2]), queues)
     audit.matches(cell)
     counts = audit.finish()
-    events = 0
-    for host, epoch, path in logs:
-        handled, difference = _replay_agents(assembly, agents_of[host], path, queues[host, epoch])
-        events += handled
-        if difference is not None:
-            return Replayed(stage.steps, lives, events, difference, counts)
+    events: dict[str, int] = {}
+    for name, host, make_cores in _actors(assembly, hosts):
+        for epoch, path in handled_logs(directory, name):
+            handled, difference = _replay_cores(make_cores(), path, queues[host, epoch])
+            events[name] = events.get(name, 0) + handled
+            if difference is not None:
+                return Replayed(stage.steps, lives, events, difference, counts)
     return Replayed(stage.steps, lives, events, None, counts)
+
+
+def _actors(
+    assembly: Assembly, hosts: tuple[tuple[int, str, tuple[int, ...]], ...]
+) -> list[tuple[str, int, Callable[[], dict[int, Participant]]]]:
+    """(name, id among the cell's hosts, its cores made anew) of every actor but the cell's."""
+
+    def agents(indexes: tuple[int, ...]) -> dict[int, Participant]:
+        return {index: assembly.agent(index) for index in indexes}
+
+    return [
+        (COORDINATOR_NAME, COORDINATOR, lambda: {COORDINATOR: assembly.coordinator()}),
+        (SOURCE, ARRIVALS, lambda: {ARRIVALS: assembly.arrivals()}),
+        *((name, host, partial(agents, indexes)) for host, name, indexes in hosts),
+        (WORKER_POOL, WORKERS, lambda: {WORKERS: assembly.workers()}),
+    ]
 
 
 def _keep_syncs(stage: CellStage, step: Step, queues: SyncQueues) -> None:
@@ -94,24 +119,40 @@ def _keep_syncs(stage: CellStage, step: Step, queues: SyncQueues) -> None:
             queues[step.host, step.epoch][address].append(event)
 
 
-def _replay_agents(
-    assembly: Assembly, indexes: tuple[int, ...], path: Path, replies: dict[int, deque[SyncReply]]
+def _replay_cores(
+    cores: dict[int, Participant], path: Path, replies: dict[int, deque[SyncReply]]
 ) -> tuple[int, str | None]:
-    """Feed a host's log to fresh agents: (events, the first difference)."""
-    agents: dict[int, SchedulerAgent] = {index: assembly.agent(index) for index in indexes}
+    """Feed an actor's log to fresh cores: (events, the first difference)."""
     handled = 0
     for payload in read_journal(path):
-        entry, logged = decode(payload)
-        address, at_us, event = decode(entry)
         handled += 1
-        where = f"{path}: event {handled}, {agents[address].name} at {at_us} us"
+        address, at_us, event, logged = _entry(payload, cores, f"{path}: event {handled}")
+        core = cores[address]
+        name = f"{core.name} " if isinstance(core, SchedulerAgent) else ""
+        where = f"{path}: event {handled}, {name}at {at_us} us"
         if isinstance(event, tuple):
             event = _reply(event, replies[address])
             if event is None:
                 return handled, f"{where}: a sync that the replayed cell did not answer so"
-        if effects_of(agents[address], at_us, event) != bytes(logged):
+        try:
+            equal = effects_of(core, at_us, event) == logged
+        except Exception as error:  # the live core had none, or its log would end before
+            return handled, f"{where}: {type(error).__name__}: {error}"
+        if not equal:
             return handled, f"{where}: {type(event).__name__} has other effects than logged"
     return handled, None
+
+
+def _entry(payload: bytes, cores: dict[int, Participant], where: str) -> tuple[int, int, Any, bytes]:
+    """(address, time, event, digest). AgoraError if the frame is none of an actor with these cores."""
+    try:
+        entry, logged = decode(payload)
+        address, at_us, event = decode(entry)
+    except (ValueError, TypeError) as error:
+        raise AgoraError(f"{where}: not one of an actor's log: {error}") from error
+    if not (type(address) is int and address in cores and type(at_us) is int and type(logged) is bytes):
+        raise AgoraError(f"{where}: of another actor's log")
+    return address, at_us, event, logged
 
 
 def _reply(logged: tuple[Any, ...], replies: deque[SyncReply]) -> SyncReply | None:
@@ -123,15 +164,17 @@ def _reply(logged: tuple[Any, ...], replies: deque[SyncReply]) -> SyncReply | No
     return reply if (reply.epoch, moved) == logged else None
 
 
-def effects_of(agent: SchedulerAgent, at_us: int, event: Event) -> bytes:
+def effects_of(core: Participant, at_us: int, event: Event) -> bytes:
     """The digest of what an event leads to. Decisions run as they did: at once, with the decision time that was measured then."""
+    if not isinstance(core, SchedulerAgent):
+        return effects_digest(core.handle(at_us, event))
     if isinstance(event, DecisionDone):
-        agent.decision_us(event.elapsed_ns)
-    effects = agent.handle(at_us, event)
+        core.decision_us(event.elapsed_ns)
+    effects = core.handle(at_us, event)
     digest = effects_digest(effects)
     for effect in effects:
         if isinstance(effect, StartDecision):
-            agent.decide(effect.decision, at_us)
+            core.decide(effect.decision, at_us)
     return digest
 
 
@@ -152,7 +195,7 @@ def main(arguments: list[str]) -> int:
         print(replayed.divergence)
         return 1
     print(
-        f"ok: {replayed.steps} steps, {replayed.lives} lives of the cell, {replayed.agent_events} agent events, "
+        f"ok: {replayed.steps} steps, {replayed.lives} lives of the cell, {sum(replayed.events.values())} events of {len(replayed.events)} other actors, "
         f"{replayed.counts.accepted} of {replayed.counts.claims} claims accepted"
     )
     return 0

@@ -35,7 +35,7 @@ def note_nodes(overview):
     nodes.update(actor["Address"]["NodeID"] for actor in actors().values() if actor["State"] == "ALIVE")
 
 directory = Path(sys.argv[1])
-options = LiveOptions(directory / "journal", directory / "records", address=cluster.address, fsync=True, log_agents=True)
+options = LiveOptions(directory / "journal", directory / "records", address=cluster.address, fsync=True)
 outcome = run_live(arm, workload, options, 20_000_000, metrics_of(workload, arm), note_nodes)
 replayed = replay(outcome.journal_dir)
 assert outcome.drained and not outcome.partial, outcome.notes

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from parsync.core.codec import decode, encode
-from parsync.core.events import ARRIVALS, MASTER, WORKERS
+from parsync.core.events import ARRIVALS, COORDINATOR, MASTER, WORKERS, Participant
 from parsync.runtime import replay
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.assembly_file import ASSEMBLY_FILE, read_assembly, write_assembly
 from parsync.runtime.live.cell import CELL_LOG, CellService, CellStage, Frame, hosts_of
-from parsync.runtime.live.handled_log import HandledLog
+from parsync.runtime.live.handled_log import HandledLog, handled_log
 from parsync.runtime.live.loop import to_master
 from parsync.runtime.live.stage import Stage, ignore_record
 from parsync.runtime.live.steps import StepClient
@@ -22,7 +22,8 @@ from shared_state.journal import JournalWriter, read_journal
 from tests.fixtures.live_runs import mixed_arm, small_workload
 
 HOSTS = {0: (0, 1), 1: (2,)}
-NAMES = {0: "schedulers-0", 1: "flow"}
+NAMES = {0: "schedulers-0", 1: "flow", WORKERS: "workers", ARRIVALS: "source", COORDINATOR: "coordinator"}
+LIFE = 7
 TICK_US = 25_000
 HEADER = encode((int(Frame.HEADER), 1, tuple((host, NAMES[host], agents) for host, agents in HOSTS.items())))
 
@@ -36,7 +37,7 @@ class HandClock:
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """The logs of one run: two hosts, one of them a flow scheduler's, stepping in turn; the cell is killed once."""
+    """The logs of one run: two hosts, one of them a flow scheduler's, worker pool, source and coordinator step in turn; the cell is killed once."""
     assembly = Assembly.of(mixed_arm(), small_workload(phase_s=0.4, machines=60))
     write_assembly(tmp_path, assembly)
     clock = HandClock()
@@ -47,16 +48,18 @@ def directory(tmp_path: Path) -> Path:
 
     service = cell()
     service.start(0, tuple((host, NAMES[host], agents) for host, agents in HOSTS.items()))
-    logs = {host: HandledLog(tmp_path / f"{NAMES[host]}-7.journal", fsync=False) for host in HOSTS}
-    stages = {
-        host: Stage({agent: assembly.agent(agent) for agent in agents}, clock, ignore_record, logs[host].handled)
-        for host, agents in HOSTS.items()
+    cores: dict[int, dict[int, Participant]] = {
+        host: {agent: assembly.agent(agent) for agent in agents} for host, agents in HOSTS.items()
     }
-    stages[WORKERS] = Stage({WORKERS: assembly.workers()}, clock, ignore_record)
-    source = Stage({ARRIVALS: assembly.arrivals()}, clock, ignore_record)
-    clients = {host: StepClient(host, 7, lambda request: service.step(request, clock.us)) for host in stages}
-    for stage in (*stages.values(), source):
+    cores[WORKERS] = {WORKERS: assembly.workers()}
+    cores[ARRIVALS] = {ARRIVALS: assembly.arrivals()}
+    cores[COORDINATOR] = {COORDINATOR: assembly.coordinator()}
+    logs = {host: HandledLog(handled_log(tmp_path, NAMES[host], LIFE)) for host in cores}
+    stages = {host: Stage(cores[host], clock, ignore_record, logs[host].handled) for host in cores}
+    clients = {host: StepClient(host, LIFE, lambda request: service.step(request, clock.us)) for host in cores}
+    for stage in stages.values():
         stage.start()
+    source, coordinator = stages.pop(ARRIVALS), stages.pop(COORDINATOR)
     host_of = {agent: host for host, agents in HOSTS.items() for agent in agents}
     for tick in range(60):
         clock.us = tick * TICK_US
@@ -67,6 +70,12 @@ def directory(tmp_path: Path) -> Path:
         for send in source.take_outgoing(0):
             assert send.to != MASTER
             stages[host_of[send.to]].deliver(send.to, send.event)
+        coordinator.advance()
+        announced = coordinator.take_outgoing(0)
+        clients[COORDINATOR].step([send.event for send in announced if send.to == MASTER])
+        for send in announced:
+            if send.to != MASTER:
+                stages[host_of[send.to]].deliver(send.to, send.event)
         for host, stage in stages.items():
             stage.advance()
             for address, event in clients[host].step(to_master(stage.take_outgoing(tick))):
@@ -78,10 +87,12 @@ def directory(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_logs_of_cell_and_agents_replay(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_log_replays(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
     replayed = replay.replay(directory)
     assert replayed.divergence is None
-    assert replayed.lives == 2 and replayed.agent_events > 100
+    assert replayed.lives == 2 and set(replayed.events) == set(NAMES.values())
+    assert replayed.events["coordinator"] == 3 and min(replayed.events.values()) == 3, replayed.events
+    assert sum(replayed.events.values()) > 300
     assert replayed.counts.accepted == replayed.counts.submitted == len(read_assembly(directory).workload.tasks)
     assert replay.main([str(directory)]) == 0
     assert capsys.readouterr().out.startswith("ok: ")
@@ -107,12 +118,47 @@ def test_a_changed_step_is_the_first_divergence(directory: Path, capsys: pytest.
     assert f"frame {busy}, at {at_us + 1} us" in capsys.readouterr().out
 
 
-def test_a_changed_agent_event_is_found(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = directory / "schedulers-0-7.journal"
-    entry, _ = decode(list(read_journal(path))[40])
-    rewrite(path, 40, (entry, b"another!"))
+@pytest.mark.parametrize("name", sorted(NAMES.values()))
+def test_other_effects_of_any_core_are_found(directory: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = handled_log(directory, name, LIFE)
+    frames = list(read_journal(path))
+    place = min(40, len(frames) - 1)
+    entry, _ = decode(frames[place])
+    rewrite(path, place, (entry, b"another!"))
     assert replay.main([str(directory)]) == 1
-    assert "schedulers-0-7.journal: event 41" in capsys.readouterr().out
+    assert f"{path.name}: event {place + 1}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES.values()) - {"coordinator"}))
+def test_events_left_out_of_any_log_are_found(directory: Path, name: str) -> None:
+    """A core that missed them is in another state, which shows sooner or later."""
+    path = handled_log(directory, name, LIFE)
+    frames = list(read_journal(path))
+    path.unlink()
+    with JournalWriter(path, sync=False) as writer:
+        for frame in frames[:2] + frames[len(frames) // 2 :]:
+            writer.append(frame)
+    assert replay.main([str(directory)]) == 1
+
+
+@pytest.mark.parametrize(
+    ("frame", "says"),
+    [
+        (b"", "event 1: not one of an actor's log"),
+        (encode(7), "event 1: not one of an actor's log"),
+        (encode((encode((99, 0, 1)), b"")), "event 1: of another actor's log"),
+        (encode((encode((WORKERS, "0", 1)), b"")), "event 1: of another actor's log"),
+    ],
+)
+def test_what_is_not_an_actors_log_is_refused(
+    directory: Path, frame: bytes, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = handled_log(directory, "workers", LIFE)
+    path.unlink()
+    with JournalWriter(path, sync=False) as writer:
+        writer.append(frame)
+    assert replay.main([str(directory)]) == 2
+    assert f"{path.name}: {says}" in capsys.readouterr().err
 
 
 def test_a_corrupt_log_is_refused_with_its_place(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:

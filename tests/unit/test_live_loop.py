@@ -29,6 +29,10 @@ from parsync.runtime.live.steps import Step, StepClient
 from tests.fixtures.live_runs import mixed_arm, small_arm, small_workload
 
 
+def not_logged(address: int, at_us: int, event: Event, effects: list[Effect]) -> None:
+    """These stages keep no log."""
+
+
 class HandClock:
     def __init__(self) -> None:
         self.us = 0
@@ -54,7 +58,7 @@ class Talker:
 def test_one_step_per_tick_carries_everything_in_turn() -> None:
     clock = HandClock()
     talkers = {name: Talker(name) for name in range(3)}
-    stage = Stage(talkers, clock, ignore_record)
+    stage = Stage(talkers, clock, ignore_record, not_logged)
     steps: list[list[int]] = []
 
     def call(request: bytes) -> bytes:
@@ -74,7 +78,7 @@ def test_one_step_per_tick_carries_everything_in_turn() -> None:
 
 def test_what_there_is_to_say_need_not_wait_for_its_tick() -> None:
     clock = HandClock()
-    stage = Stage({0: Talker(0)}, clock, ignore_record)
+    stage = Stage({0: Talker(0)}, clock, ignore_record, not_logged)
     said: list[tuple[int, int]] = []
     ticked: list[int] = []
 
@@ -94,7 +98,7 @@ def test_what_there_is_to_say_need_not_wait_for_its_tick() -> None:
 def test_the_last_step_leaves_nothing_unsaid() -> None:
     clock = HandClock()
     talker = Talker(0)
-    stage = Stage({0: talker}, clock, ignore_record)
+    stage = Stage({0: talker}, clock, ignore_record, not_logged)
     said: list[int] = []
 
     def call(request: bytes) -> bytes:
@@ -122,7 +126,7 @@ def test_a_decision_is_delivered_no_earlier_than_its_time() -> None:
     assembly = Assembly.of(small_arm(), small_workload())
     agent, master = assembly.agent(0), assembly.master()
     master.handle(0, Started(0))
-    stage = Stage({0: agent}, clock, ignore_record)
+    stage = Stage({0: agent}, clock, ignore_record, not_logged)
     stage.start()
     stage.advance()
     for request in stage.take_outgoing(0):

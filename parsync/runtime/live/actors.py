@@ -22,7 +22,7 @@ from parsync.core.metrics import RunMetrics
 from parsync.runtime.live.clock import LiveClock
 from parsync.runtime.live.cluster import member, shared_by
 from parsync.runtime.live.courier import Courier, Mailbox
-from parsync.runtime.live.handled_log import HandledLog
+from parsync.runtime.live.handled_log import HandledLog, handled_log
 from parsync.runtime.live.loop import HostLoop, LoopThread, SourceLoop, Ticks, last_step, run_turns
 from parsync.runtime.live.monitor import Report
 from parsync.runtime.live.plan import (
@@ -36,7 +36,7 @@ from parsync.runtime.live.plan import (
     Substance,
 )
 from parsync.runtime.live.ports import CellPort, HostLine, Reporter
-from parsync.runtime.live.stage import Stage, ignore_handled
+from parsync.runtime.live.stage import Stage
 from parsync.runtime.live.steps import ActorFailed, ActorLost, StepClient, Unavailable
 from shared_state.errors import AgoraError
 
@@ -75,7 +75,7 @@ def explained(error: BaseException) -> str:
 
 
 class Actor(ABC):
-    """What all actors have in common: a name, a clock that the cell sets, a loop in a thread and reports once in a while.
+    """What all actors have in common: a name, a clock that the cell sets, a log, a loop in a thread and reports once in a while.
 
     An actor's own thread runs the loop; Ray's thread takes mail and questions.
     """
@@ -84,6 +84,7 @@ class Actor(ABC):
         self.name = name
         self.epoch = time.time_ns() // 1000  # grows from life to life
         self._clock = LiveClock()
+        self._log = HandledLog(handled_log(Path(plan.journal_dir), name, self.epoch))
         self._cell = CellPort(member(plan.namespace, CELL))
         self._reporter = Reporter(member(plan.namespace, COORDINATOR_NAME), name, agent_names)
         self._last_report_us = LiveClock.BEFORE_US
@@ -128,6 +129,7 @@ class Actor(ABC):
         """What the coordinator is told once a second."""
 
     def _tick(self, now_us: int) -> None:
+        self._log.flush()
         if now_us - self._last_report_us >= REPORT_US:
             self._last_report_us = now_us
             self._reporter(self._report())
@@ -166,15 +168,9 @@ class SchedulerHost(Stepper):
         self._names = tuple(names.values())
         self._host = host
         self._recorder = Recorder(plan, host.name, substance.make_metrics(), survives=True)
-        self._log = (
-            HandledLog(Path(plan.journal_dir) / f"{host.name}-{self.epoch}.journal", plan.fsync)
-            if plan.log_agents
-            else None
-        )
         self._agents = {agent: assembly.agent(agent) for agent in host.agents}
         participants: dict[int, Participant] = dict(self._agents)
-        handled = ignore_handled if self._log is None else self._log.handled
-        self._stage = Stage(participants, self._clock, self._recorder, handled)
+        self._stage = Stage(participants, self._clock, self._recorder, self._log.handled)
         self._mailbox = Mailbox(self.epoch)
         self._steps = StepClient(host.host, self.epoch, self._cell.step)
         self._ticks = Ticks(plan.tick_us, host.phase_us)
@@ -203,8 +199,7 @@ class SchedulerHost(Stepper):
         error = self._stop() or self._last_step()
         self._stage.finish()
         self._recorder.close()
-        if self._log is not None:
-            self._log.close()
+        self._log.close()
         round_trip_us = np.array(self._steps.round_trip_us, np.int64)
         return Finished(self._recorder.metrics, round_trip_us, self._steps.repeats, 0, error)
 
@@ -214,8 +209,6 @@ class SchedulerHost(Stepper):
 
     def _tick(self, now_us: int) -> None:
         self._recorder.flush()
-        if self._log is not None:
-            self._log.flush()
         super()._tick(now_us)
 
     def _report(self, error: str | None = None) -> Report:
@@ -234,7 +227,7 @@ class WorkerHost(Stepper):
         super().__init__(WORKER_POOL, plan, {})
         self._recorder = Recorder(plan, self.name, substance.make_metrics())
         self._workers = assembly.workers()
-        self._stage = Stage({WORKERS: self._workers}, self._clock, self._recorder)
+        self._stage = Stage({WORKERS: self._workers}, self._clock, self._recorder, self._log.handled)
         self._steps = StepClient(WORKERS, self.epoch, self._cell.step)
         self._ticks = Ticks(plan.tick_us, plan.workers_phase_us)
         self._tick_us = plan.tick_us
@@ -244,6 +237,7 @@ class WorkerHost(Stepper):
         """End the loop and hand over."""
         error = self._stop() or self._last_step()
         self._recorder.close()
+        self._log.close()
         end_us, allocation, _ = self._workers.due_ends()
         round_trip_us = np.array(self._steps.round_trip_us, np.int64)
         due_ends = DueEnds(allocation, end_us) if error is None else None
@@ -269,7 +263,7 @@ class WorkloadSource(Actor):
         self._plan = plan
         self._recorder = Recorder(plan, self.name, substance.make_metrics())
         self._arrivals = assembly.arrivals()
-        self._stage = Stage({ARRIVALS: self._arrivals}, self._clock, self._recorder)
+        self._stage = Stage({ARRIVALS: self._arrivals}, self._clock, self._recorder, self._log.handled)
         self._steps = StepClient(ARRIVALS, self.epoch, self._cell.step)
         self._couriers = {
             host.host: Courier(HostLine(member(plan.namespace, host.name)), self._cell.never_placed)
@@ -282,6 +276,7 @@ class WorkloadSource(Actor):
         error = self._stop()
         self._stage.finish()
         self._recorder.close()
+        self._log.close()
         resubmitted = sum(courier.resubmitted for courier in self._couriers.values())
         round_trip_us = np.array(self._steps.round_trip_us, np.int64)
         return Finished(self._recorder.metrics, round_trip_us, self._steps.repeats, resubmitted, error)

@@ -6,12 +6,14 @@ import os
 import threading
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from parsync.core.events import COORDINATOR, MASTER
 from parsync.runtime.live.actors import JOIN_S, explained
 from parsync.runtime.live.clock import LiveClock
 from parsync.runtime.live.cluster import shared
+from parsync.runtime.live.handled_log import HandledLog, handled_log
 from parsync.runtime.live.loop import LoopThread, run_turns
 from parsync.runtime.live.monitor import Monitor, Overview, Report
 from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, SOURCE, WORKER_POOL, RunPlan, Substance
@@ -32,7 +34,8 @@ class CoordinatorHost:
         self._clock = LiveClock()
         self._coordinator = substance.assembly.coordinator()
         self._monitor = Monitor({host.host: host.name for host in plan.hosts}, SOURCE, (CELL, WORKER_POOL))
-        self._stage = Stage({COORDINATOR: self._coordinator}, self._clock, ignore_record)
+        self._log = HandledLog(handled_log(Path(plan.journal_dir), COORDINATOR_NAME, self.epoch))
+        self._stage = Stage({COORDINATOR: self._coordinator}, self._clock, ignore_record, self._log.handled)
         self._hosts: list[Any] = []
         self._steps: StepClient | None = None
         self._thread: LoopThread | None = None
@@ -70,6 +73,7 @@ class CoordinatorHost:
         """End the loop; why it had ended early, if it had. What is known of everyone can still be asked for."""
         if self._thread is not None:
             self._thread.stop(JOIN_S)
+        self._log.close()
         return self._error()
 
     def _error(self) -> str | None:
@@ -82,6 +86,7 @@ class CoordinatorHost:
     def _turn(self) -> int:
         assert self._steps is not None
         self._stage.advance()
+        self._log.flush()
         sends = self._stage.take_outgoing(0)
         for_master = [send.event for send in sends if send.to == MASTER]
         if for_master:

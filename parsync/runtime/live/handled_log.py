@@ -1,7 +1,8 @@
-"""The log of a scheduler host's agents: every event handled, in order, and a digest of what it led to.
+"""The log of an actor's cores but for the cell's: every event handled, in order, and a digest of what it led to.
 
 A frame is (address, at_us, event, digest) with the event in its log form: a sync reply is kept as (epoch, ((partition, from, to), ...)) only, because a
-replay of the cell's log makes the payload anew. The digest leaves out the measurements of solver rounds, which are wall time.
+replay of the cell's log makes the payload anew. The digest leaves out the measurements of solver rounds, which are wall time. Nobody restarts from these
+logs, so nobody waits for the disk: they survive the process, up to its last flush.
 """
 
 from __future__ import annotations
@@ -33,11 +34,22 @@ def effects_digest(effects: list[Effect]) -> bytes:
     return digest.digest()
 
 
+def handled_log(directory: Path, name: str, epoch: int) -> Path:
+    """Where the actor `name` logs in its life `epoch`."""
+    return directory / f"{name}-{epoch}.journal"
+
+
+def handled_logs(directory: Path, name: str) -> list[tuple[int, Path]]:
+    """(epoch, log) of each life of the actor `name`, in order."""
+    found = ((path.stem.removeprefix(f"{name}-"), path) for path in directory.glob(f"{name}-*.journal"))
+    return sorted((int(epoch), path) for epoch, path in found if epoch.isdecimal())
+
+
 class HandledLog:
     """Appends frames; flush() once per tick."""
 
-    def __init__(self, path: Path, fsync: bool) -> None:
-        self._writer = JournalWriter(path, sync=fsync)
+    def __init__(self, path: Path) -> None:
+        self._writer = JournalWriter(path, sync=False)
 
     def handled(self, address: int, at_us: int, event: Event, effects: list[Effect]) -> None:
         """Log one event."""

@@ -31,8 +31,7 @@ class LiveOptions:
     journal_dir: where the logs go; it must not hold those of another run, and every machine that may host the cell must see it. records_dir: where the
     actors' Parquet parts go, None for none. address: of a running cluster, None for an embedded one. hosts: scheduler processes (flow schedulers have
     one more). tick_us: between a host's regular steps. spacing_us: at least between its
-    steps when it has something to say. fsync: logs survive the machine. log_agents: log what every agent handles, too. checkpoint_bytes: by how much the
-    cell's log grows, at least, between checkpoints.
+    steps when it has something to say. fsync: the cell's log survives the machine. checkpoint_bytes: by how much it grows, at least, between checkpoints.
     """
 
     journal_dir: Path
@@ -43,7 +42,6 @@ class LiveOptions:
     spacing_us: int = 2_000
     hold: bool = False
     fsync: bool = False
-    log_agents: bool = False
     checkpoint_bytes: int = 4 << 20
     object_store_mb: int = 150
 
@@ -71,7 +69,6 @@ class RunPlan:
     journal_dir: str
     records_dir: str | None
     fsync: bool
-    log_agents: bool
     checkpoint_bytes: int
 
     @property
@@ -113,7 +110,6 @@ def plan_run(namespace: str, assembly: Assembly, options: LiveOptions) -> RunPla
         journal_dir=str(options.journal_dir.resolve()),
         records_dir=None if options.records_dir is None else str(options.records_dir.resolve()),
         fsync=options.fsync,
-        log_agents=options.log_agents,
         checkpoint_bytes=options.checkpoint_bytes,
     )
 

@@ -27,10 +27,6 @@ RecordListener = Callable[[Record], None]
 HandledListener = Callable[[int, int, Event, list[Effect]], None]
 
 
-def ignore_handled(address: int, at_us: int, event: Event, effects: list[Effect]) -> None:
-    """The listener of a stage that keeps no log."""
-
-
 def ignore_record(record: Record) -> None:
     """The listener of a stage whose participants measure nothing."""
 
@@ -47,7 +43,7 @@ class Stage:
         participants: Mapping[int, Participant],
         clock: Clock,
         on_record: RecordListener,
-        on_handled: HandledListener = ignore_handled,
+        on_handled: HandledListener,
     ) -> None:
         self.participants = dict(participants)
         self._clock = clock

@@ -15,11 +15,12 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from experiments.bounds import is_bound, value_of
 from experiments.command_line import run_command
 from experiments.quantities import HEADLINE, QUANTITIES, Quantity
 from experiments.report.page import verdict_page
 from experiments.report.terminal import arms_table
-from experiments.report.verdict import Row, verdict
+from experiments.report.verdict import Row, left_waiting, verdict
 from experiments.summary import BASELINE, FORMAT, paired, read_summary
 from experiments.whole_files import whole_file
 from shared_state.errors import AgoraError
@@ -81,19 +82,32 @@ def combine(directories: Sequence[Path]) -> Figures:
 
 
 def csv_text(summary: Figures, rows: Sequence[Row]) -> str:
-    """One line per arm and figure, in the units of summary.json: the run's own value, the mean over seeds, the difference to the baseline."""
+    """One line per arm and figure, in the units of summary.json: the run's own value, the mean over seeds, the difference to the baseline.
+
+    at_least: value and mean may be lower bounds (bounds.py); difference_at_least, difference_at_most: the difference rests on one.
+    """
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     names = ("mean", "low", "high", "n")
-    writer.writerow(["arm", "metric", "value", *names, *(f"difference_{name}" for name in names)])
+    sides = ("at_least", "at_most")
+    columns = ["value", "value_at_least", *names, "at_least", *(f"difference_{name}" for name in (*names, *sides))]
+    writer.writerow(["arm", "metric", *columns])
     for arm in summary["arms"]:
         for row in rows:
             key = row.quantity.key
             interval = summary["paired"]["arms"].get(arm["slug"], {}).get(key, {})
             difference = summary["paired"]["differences"].get(arm["slug"], {}).get(key, {})
-            values = [arm["overall"].get(key), *(interval.get(n) for n in names), *(difference.get(n) for n in names)]
-            writer.writerow([arm["name"], key, *("" if value is None else value for value in values)])
+            own = [value_of(arm["overall"], key), is_bound(arm["overall"], key)]
+            values = [*own, *(interval.get(n) for n in (*names, "at_least"))]
+            values += [difference.get(n) for n in (*names, *sides)]
+            writer.writerow([arm["name"], key, *map(_csv_value, values)])
     return buffer.getvalue()
+
+
+def _csv_value(value: float | bool | None) -> str:
+    if value is None:
+        return ""
+    return str(int(value)) if isinstance(value, bool) else str(value)
 
 
 def markdown_text(summary: Figures, rows: Sequence[Row]) -> str:
@@ -123,13 +137,19 @@ _FORMATS = {".html": _html_text, ".csv": csv_text, ".md": markdown_text}
 def _basis(summary: Mapping[str, Any]) -> str:
     """What the figures rest on, in a sentence."""
     seeds = summary["paired"]["seeds"]
+    waiting = [arm["name"] for arm in summary["arms"] if left_waiting(summary, arm)]
+    unplaced = (
+        f" Left tasks unplaced: {', '.join(waiting)}; ≥: those tasks are charged up to the end, and who left many wins nothing."
+        if waiting
+        else ""
+    )
     if not seeds:
         cut = " Arms that were cut short win nothing." if any(arm["partial"] for arm in summary["arms"]) else ""
-        return f"The runs share no seeds: each figure is its run's own, and differences may be chance.{cut}"
+        return f"The runs share no seeds: each figure is its run's own, and differences may be chance.{cut}{unplaced}"
     baseline = next(arm["name"] for arm in summary["arms"] if arm["slug"] == summary["paired"]["baseline"])
     return (
         f"Means over the {len(seeds)} seeds that all arms ran, ± half the 95 % interval; differences to {baseline}, taken seed by "
-        "seed, with their 95 % interval."
+        f"seed, with their 95 % interval.{unplaced}"
     )
 
 

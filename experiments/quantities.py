@@ -40,11 +40,11 @@ class Quantity:
     never: bool = False
     short: str = ""
 
-    def text(self, value: float | int | None) -> str:
+    def text(self, value: float | int | None, at_least: bool = False) -> str:
         """The value as people read it, three significant digits."""
         if value is None:
             return NEVER if self.never else MISSING
-        return _TEXT[self.unit](float(value))
+        return ("≥ " if at_least else "") + _TEXT[self.unit](float(value))
 
     def difference_text(self, value: float | None) -> str:
         """A difference of two values, with its sign, two significant digits: shares in percentage points."""
@@ -118,7 +118,7 @@ HEADLINE: tuple[Quantity, ...] = (
         "Mean delay",
         _TIME,
         _LOWER,
-        "From submission to first commit, over committed tasks.",
+        "From submission to first commit; “≥”: tasks never committed are charged until the run was last seen.",
         short="Delay",
     ),
     Quantity(
@@ -126,7 +126,7 @@ HEADLINE: tuple[Quantity, ...] = (
         "99th percentile of the delay",
         _TIME,
         _LOWER,
-        "Over all submitted tasks; “never” if it falls among those not committed by the end.",
+        "Over all submitted tasks; “≥”: those never committed are charged until the run was last seen.",
         never=True,
         short="p99",
     ),
@@ -160,7 +160,7 @@ HEADLINE: tuple[Quantity, ...] = (
         "Job completion time",
         _TIME,
         _LOWER,
-        "Submission of a job to the end of its last task.",
+        "Submission of a job to the end of its last task; “≥”: jobs that did not get there are charged until the run was last seen.",
         short="JCT",
     ),
     Quantity(

@@ -76,6 +76,7 @@ def make_metrics(config: RunConfig, arm: ArmConfig, workload: Workload) -> RunMe
         settle_us=settle_us(config),
         groups=groups,
         job_of=job_of,
+        endless=workload.duration_us < 0,
     )
 
 

@@ -41,8 +41,9 @@ class Difference:
 
     mean, low, high: in the figure's unit. relative, relative_low, relative_high: the arm over the baseline, less 1: geometric mean of the
     seeds' ratios, with the interval of their logarithms, so that a delay can fall by at most 100 % (None unless all values are positive).
-    lower_in, higher_in: in how many seeds the arm's figure was lower, higher. sign_p: two-sided sign test. certain: no interval given
-    here includes "no difference".
+    lower_in, higher_in: in how many seeds the arm's figure was lower, higher. sign_p: two-sided sign test. at_least, at_most: in some seed the
+    arm's or the baseline's figure is a lower bound, so the difference is at least or at most what stands here (both: it may be anything).
+    certain: no interval given here includes "no difference", and what a bound hides could only make the difference larger.
     """
 
     mean: float | None
@@ -57,6 +58,8 @@ class Difference:
     higher_in: int
     sign_p: float | None
     certain: bool
+    at_least: bool = False
+    at_most: bool = False
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -76,8 +79,14 @@ def mean_interval(values: Sequence[Value], confidence: float = CONFIDENCE) -> In
     return Interval(mean, mean - half, mean + half, len(known), 0)
 
 
-def paired_difference(arm: Sequence[Value], baseline: Sequence[Value], confidence: float = CONFIDENCE) -> Difference:
-    """Compare two arms whose i-th values are of the same seed. Raises ValueError if they are not equally many."""
+def paired_difference(
+    arm: Sequence[Value],
+    baseline: Sequence[Value],
+    confidence: float = CONFIDENCE,
+    at_least: bool = False,
+    at_most: bool = False,
+) -> Difference:
+    """Compare two arms whose i-th values are of the same seed. at_least, at_most: see Difference. Raises ValueError if they are not equally many."""
     pairs = list(zip(arm, baseline, strict=True))
     known = [(float(a), float(b)) for a, b in pairs if a is not None and b is not None]
     differences = [a - b for a, b in known]
@@ -86,7 +95,9 @@ def paired_difference(arm: Sequence[Value], baseline: Sequence[Value], confidenc
     lower, higher = sum(d < 0 for d in differences), sum(d > 0 for d in differences)
     sign_p = float(stats.binomtest(lower, lower + higher).pvalue) if lower + higher else None
     if missing:
-        return Difference(None, None, None, None, None, None, len(known), missing, lower, higher, sign_p, False)
+        return Difference(
+            None, None, None, None, None, None, len(known), missing, lower, higher, sign_p, False, at_least, at_most
+        )
     ratios = Interval(None, None, None, 0, 0)
     if known and all(a > 0 and b > 0 for a, b in known):
         ratios = mean_interval([math.log(a / b) for a, b in known], confidence)
@@ -102,7 +113,12 @@ def paired_difference(arm: Sequence[Value], baseline: Sequence[Value], confidenc
         lower_in=lower,
         higher_in=higher,
         sign_p=sign_p,
-        certain=_excludes_zero(interval) and (ratios.n == 0 or _excludes_zero(ratios)),
+        certain=_excludes_zero(interval)
+        and (ratios.n == 0 or _excludes_zero(ratios))
+        and not (at_least and lower > 0)
+        and not (at_most and higher > 0),
+        at_least=at_least,
+        at_most=at_most,
     )
 
 

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.bounds import is_bound, value_of
 from experiments.quantities import QUANTITIES
 from experiments.regret import regret_means
 from experiments.statistics import CONFIDENCE, mean_interval, paired_difference
@@ -175,6 +176,7 @@ def workload_facts(workload: Workload) -> Figures:
 def paired(arms: Sequence[Mapping[str, Any]], baseline_name: str = BASELINE) -> Figures:
     """Intervals and differences over the seeds that every arm ran; `seeds` is empty if there are none.
 
+    Figures that leave out too much are taken by their lower bounds (bounds.py), and say so: at_least of an arm, at_least and at_most of a difference.
     arms: as in the summary, each with `seeds`, a list of {"seed", "overall"}. The baseline is the arm of that name, else the first.
     """
     common = set.intersection(*({row["seed"] for row in arm["seeds"]} for arm in arms)) if arms else set()
@@ -186,7 +188,10 @@ def paired(arms: Sequence[Mapping[str, Any]], baseline_name: str = BASELINE) -> 
     }
 
     def column(slug: str, key: str) -> list[float | None]:
-        return [overall.get(key) for overall in values[slug]]
+        return [value_of(overall, key) for overall in values[slug]]
+
+    def bounded(slug: str, key: str) -> bool:
+        return any(is_bound(overall, key) for overall in values[slug])
 
     def told(slug: str) -> list[str]:
         return [key for key in QUANTITIES if any(key in overall for overall in values[slug])]
@@ -195,10 +200,21 @@ def paired(arms: Sequence[Mapping[str, Any]], baseline_name: str = BASELINE) -> 
         "seeds": seeds,
         "confidence": CONFIDENCE,
         "baseline": baseline,
-        "arms": {slug: {key: mean_interval(column(slug, key)).to_json() for key in told(slug)} for slug in values},
+        "arms": {
+            slug: {
+                key: {**mean_interval(column(slug, key)).to_json(), "at_least": bounded(slug, key)}
+                for key in told(slug)
+            }
+            for slug in values
+        },
         "differences": {
             slug: {
-                key: paired_difference(column(slug, key), column(baseline, key)).to_json()
+                key: paired_difference(
+                    column(slug, key),
+                    column(baseline, key),
+                    at_least=bounded(slug, key),
+                    at_most=bounded(baseline, key),
+                ).to_json()
                 for key in told(slug)
                 if baseline is not None and key in told(baseline)
             }

@@ -5,8 +5,11 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
+from experiments.bounds import is_bound, value_of
 from experiments.figures import data, style
 from experiments.summary import Run
+
+AT_LEAST = " (delay at least)"  # tasks never placed are charged until the run was last seen
 
 
 def over_time(run: Run) -> Figure | None:
@@ -39,7 +42,7 @@ def trade_off(run: Run) -> Figure | None:
             overall = arm.figures["overall"]
             marker = {"marker": style.MARKERS[arm.index % len(style.MARKERS)], "color": style.colour(arm.index)}
             for seed in arm.figures["seeds"]:
-                x, y = seed["overall"].get("delay_mean_us"), seed["overall"].get("preferred_share")
+                x, y = value_of(seed["overall"], "delay_mean_us"), seed["overall"].get("preferred_share")
                 if x and y is not None:
                     axes.plot(x, y, linestyle="none", markersize=3, alpha=0.4, markeredgewidth=0, **marker)
             paired = run.summary["paired"]["arms"].get(arm.figures["slug"], {})
@@ -55,17 +58,17 @@ def trade_off(run: Run) -> Figure | None:
                     linestyle="none",
                     capsize=2,
                     markersize=7,
-                    label=arm.name,
+                    label=arm.name + (AT_LEAST if delay["at_least"] else ""),
                     **marker,
                 )
                 drawn = True
             elif overall["delay_mean_us"] and overall["preferred_share"] is not None:
                 axes.plot(
-                    overall["delay_mean_us"],
+                    value_of(overall, "delay_mean_us"),
                     overall["preferred_share"],
                     linestyle="none",
                     markersize=8,
-                    label=arm.name,
+                    label=arm.name + (AT_LEAST if is_bound(overall, "delay_mean_us") else ""),
                     **marker,
                 )
                 drawn = True

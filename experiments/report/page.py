@@ -8,9 +8,10 @@ from typing import Any
 
 import jinja2
 
+from experiments.bounds import is_bound, value_of
 from experiments.figures import Drawn, draw_all, style
-from experiments.quantities import DETAIL, HEADLINE, QUANTITIES, duration
-from experiments.report.verdict import SAME, Row, verdict
+from experiments.quantities import DETAIL, HEADLINE, QUANTITIES, duration, share
+from experiments.report.verdict import SAME, Row, left_waiting, verdict
 from experiments.summary import Run, read_run
 from experiments.toml_text import toml_text
 from experiments.whole_files import whole_file
@@ -63,7 +64,9 @@ def render(run: Run, drawn: Sequence[Drawn]) -> str:
     phases = summary["workload"]["phases"]
 
     def text(key: str, figures: Mapping[str, Any]) -> str:
-        return QUANTITIES[key].text(figures.get(key)) if key in QUANTITIES else _count(figures.get(key))
+        if key not in QUANTITIES:
+            return _count(figures.get(key))
+        return QUANTITIES[key].text(value_of(figures, key), is_bound(figures, key))
 
     def phase_name(index: int) -> str:
         phase = phases[index]
@@ -110,7 +113,9 @@ def _fill(template: str, **values: Any) -> str:
         loader=jinja2.FileSystemLoader(_TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
     )
     css = (_TEMPLATES / "style.css").read_text("utf-8")
-    return environment.get_template(template).render(css=css, colour=style.colour, same=SAME, **values)
+    return environment.get_template(template).render(
+        css=css, colour=style.colour, same=SAME, left_waiting=left_waiting, share=share, **values
+    )
 
 
 class _Column:

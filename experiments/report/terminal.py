@@ -9,8 +9,8 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from experiments.quantities import HEADLINE
-from experiments.report.verdict import Cell, Row, verdict
+from experiments.quantities import HEADLINE, share
+from experiments.report.verdict import Cell, Row, left_waiting, verdict
 
 
 def comparison_table(summary: Mapping[str, Any]) -> Table:
@@ -30,29 +30,37 @@ def arms_table(summary: Mapping[str, Any], rows: Sequence[Row]) -> Table:
         title.append(f"\nPARTIAL: {summary['partial_reason']}")
     waiting = " Waiting: tasks not committed by the end." if any(row.quantity.key == "censored" for row in rows) else ""
     cut = " Arms cut short win nothing." if any(arm["partial"] for arm in summary["arms"]) and not seeds else ""
+    shares = {arm["slug"]: left_waiting(summary, arm) for arm in summary["arms"]}
+    bounds = (
+        " ≥: tasks never placed are charged up to the end; arms that left many win nothing."
+        if any(shares.values())
+        else ""
+    )
     table = Table(
         title=title,
         title_justify="left",
-        caption="★ best, green: not told apart from the best." + waiting + cut,
+        caption="★ best, green: not told apart from the best." + waiting + cut + bounds,
         caption_justify="left",
         box=box.SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
         min_width=60,  # of title and legend, where there are no figures
     )
-    table.add_column("Arm", min_width=14)
+    table.add_column("Arm", min_width=12)
     for row in rows:
         table.add_column(row.quantity.short or row.quantity.label, justify="right")
     for index, arm in enumerate(summary["arms"]):
         name = Text(arm["name"])
         if arm["partial"]:
             name.append("\ncut short", style="dim")
+        if shares[arm["slug"]]:
+            name.append(f"\n{share(shares[arm['slug']], 2)} unplaced", style="dim")
         table.add_row(name, *(_text(row.cells[index]) for row in rows))
     return table
 
 
 def _text(cell: Cell) -> Text:
     style = "bold green" if cell.best else "green" if cell.tied else ""
-    text = Text(cell.value + (" ★" if cell.best else ""), style=style, no_wrap=True)
+    text = Text(cell.value.replace("≥ ", "≥") + (" ★" if cell.best else ""), style=style, no_wrap=True)
     if cell.spread:
         text.append(f"\n{cell.spread}", style="dim")
     return text

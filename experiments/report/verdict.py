@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from experiments.bounds import competing, is_bound, missing_share, value_of
 from experiments.quantities import Better, Quantity, Unit, is_better, percent_change
 from experiments.statistics import CONFIDENCE, Difference, paired_difference
 
@@ -20,6 +21,9 @@ class Cell:
     value: mean over seeds, or this run's figure where there are no seeds. spread: half the width of its interval. run: this run's
     figure where it is shown beside the seeds' mean. change: difference to the baseline; certain: its interval excludes 0, good: it is to
     the better. best: of all arms; tied: not told apart from the best.
+
+    A figure that leaves out too much stands here with its lower bound, "≥" before it (bounds.py), and so do changes that rest on one ("≤" where it
+    is the baseline's). Neither it nor any other figure of an arm that left tasks unplaced is best or tied beside arms that did their work.
     """
 
     arm: str
@@ -56,12 +60,13 @@ def _row(summary: Figures, quantity: Quantity) -> Row:
     key, seeds = quantity.key, paired["seeds"]
     by_seed = {arm["slug"]: _by_seed(arm, key, seeds) for arm in arms}
     values = {arm["slug"]: _value(summary, arm, key) for arm in arms}
-    # An arm that was cut short did less work than the others: its own figures win nothing.
-    comparable = {arm["slug"]: values[arm["slug"]] for arm in arms if seeds or not arm["partial"]}
-    best = _best(quantity, comparable)
+    bounded = {arm["slug"]: any(is_bound(figures, key) for figures in _compared(arm, seeds)) for arm in arms}
+    in_competition = _in_competition(summary, key)
+    comparable = {slug: values[slug] for slug in in_competition}
+    best = _best(quantity, comparable, len(_out_of_competition(summary, quantity, comparable)))
     against_best = {
-        slug: paired_difference(column, by_seed[best])
-        for slug, column in by_seed.items()
+        slug: paired_difference(by_seed[slug], by_seed[best], at_least=bounded[slug], at_most=bounded[best])
+        for slug in in_competition
         if best is not None and slug != best and seeds
     }
     cells = []
@@ -74,9 +79,9 @@ def _row(summary: Figures, quantity: Quantity) -> Row:
             Cell(
                 arm=arm["name"],
                 slug=slug,
-                value=quantity.text(values[slug]),
+                value=quantity.text(values[slug], bounded[slug]),
                 spread=_spread(quantity, interval) if not missing else f"in {missing} of {len(seeds)} seeds",
-                run=quantity.text(arm["overall"].get(key)) if seeds else "",
+                run=quantity.text(value_of(arm["overall"], key), is_bound(arm["overall"], key)) if seeds else "",
                 change=_change(quantity, change),
                 change_interval=_change_interval(quantity, change),
                 certain=bool(change and change["certain"]),
@@ -88,12 +93,29 @@ def _row(summary: Figures, quantity: Quantity) -> Row:
                 and not against_best[slug].missing,
             )
         )
-    sentence = _sentence(summary, quantity, comparable, best, against_best)
+    sentence = _sentence(summary, quantity, comparable, best, against_best, bounded)
     return Row(quantity, tuple(cells), sentence + _other_clock(summary, quantity, best))
 
 
+def left_waiting(summary: Figures, arm: Figures) -> float:
+    """The share of its tasks that an arm did not place; 0 where negligible."""
+    return missing_share(_compared(arm, summary["paired"]["seeds"]))
+
+
+def _compared(arm: Figures, seeds: Sequence[int]) -> list[Figures]:
+    """The figures that an arm is compared by: those of the paired seeds, or its own."""
+    return [row["overall"] for row in arm["seeds"] if row["seed"] in seeds] if seeds else [arm["overall"]]
+
+
+def _in_competition(summary: Figures, key: str) -> list[str]:
+    """The arms that may be best. One that was cut short did less than the others."""
+    seeds = summary["paired"]["seeds"]
+    whole = [arm for arm in summary["arms"] if seeds or not arm["partial"]]
+    return competing({arm["slug"]: _compared(arm, seeds) for arm in whole}, key)
+
+
 def _by_seed(arm: Figures, key: str, seeds: Sequence[int]) -> list[float | None]:
-    of = {row["seed"]: row["overall"].get(key) for row in arm["seeds"]}
+    of = {row["seed"]: value_of(row["overall"], key) for row in arm["seeds"]}
     return [of[seed] for seed in seeds]
 
 
@@ -101,21 +123,23 @@ def _value(summary: Figures, arm: Figures, key: str) -> float | None:
     if summary["paired"]["seeds"]:
         interval = summary["paired"]["arms"][arm["slug"]].get(key) or {}
         value: float | None = interval.get("mean")
-    else:
-        value = arm["overall"].get(key)
-    return value
+        return value
+    return value_of(arm["overall"], key)
 
 
-def _best(quantity: Quantity, values: Mapping[str, float | None]) -> str | None:
+def _best(quantity: Quantity, values: Mapping[str, float | None], rivals: int = 0) -> str | None:
+    """The best of these; none if they are alike, or if there is but one and no rivals out of competition."""
     known = {slug: value for slug, value in values.items() if value is not None}
-    if quantity.better is Better.NEITHER or len(known) < 2 or len(set(known.values())) == 1:
+    if quantity.better is Better.NEITHER or len(known) + rivals < 2 or not known:
+        return None
+    if len(known) > 1 and len(set(known.values())) == 1:
         return None
     pick = min if quantity.better is Better.LOWER else max
     return pick(known, key=lambda slug: known[slug])
 
 
 def _spread(quantity: Quantity, interval: Figures) -> str:
-    if interval.get("low") is None:
+    if interval.get("low") is None or interval.get("at_least"):
         return ""
     half = interval["high"] - interval["mean"]
     return f"± {quantity.spread_text(half)}" if half else ""
@@ -126,9 +150,17 @@ def _change(quantity: Quantity, change: Figures | None) -> str:
         return ""
     if change["lower_in"] == change["higher_in"] == 0:
         return SAME
+    sign = _side(change)
     if quantity.unit is Unit.SHARE or change["relative"] is None:
-        return quantity.difference_text(change["mean"])
-    return percent_change(change["relative"])
+        return sign + quantity.difference_text(change["mean"])
+    return sign + percent_change(change["relative"])
+
+
+def _side(change: Figures) -> str:
+    """On which side of what is stated the difference lies, if bounds are all there is."""
+    if change["at_least"] and change["at_most"]:
+        return "? "
+    return "≥ " if change["at_least"] else "≤ " if change["at_most"] else ""
 
 
 def _change_interval(quantity: Quantity, change: Figures | None) -> str:
@@ -151,41 +183,77 @@ def _sentence(
     values: Mapping[str, float | None],
     best: str | None,
     against_best: Mapping[str, Difference],
+    bounded: Mapping[str, bool],
 ) -> str:
     if quantity.better is Better.NEITHER:
         return ""
     names = {arm["slug"]: arm["name"] for arm in summary["arms"]}
     known = [slug for slug, value in values.items() if value is not None]
+    out = _why_out(summary, _out_of_competition(summary, quantity, values))
     if best is None:
-        return "All arms alike." if len(known) > 1 else ""
+        alike = len(known) > 1
+        return (("All arms alike." if not out else "All other arms alike.") if alike else "") + (
+            out if alike else out.lstrip()
+        )
     adjective = "lowest" if quantity.better is Better.LOWER else "highest"
-    lead = f"{names[best]} is {adjective} at {quantity.text(values[best])}"
+    lead = f"{names[best]} is {adjective} at {quantity.text(values[best], bounded[best])}"
     others = sorted(
         (slug for slug in known if slug != best),
         key=lambda slug: float(values[slug] or 0),
         reverse=quantity.better is Better.HIGHER,
     )
+    if not others:
+        return f"{lead}.{out}"
     second = others[0]
     if not against_best:
-        return f"{lead}, before {names[second]} at {quantity.text(values[second])}; one run cannot say how surely."
+        return f"{lead}, before {names[second]} at {quantity.text(values[second], bounded[second])}; one run cannot say how surely.{out}"
     tied = [slug for slug in others if not against_best[slug].certain]
     if len(tied) == len(others):
-        return f"{lead}, but the seeds tell no two apart from it." if len(others) > 1 else f"{lead}, not surely."
+        return (
+            f"{lead}, but the seeds tell no two apart from it." if len(others) > 1 else f"{lead}, not surely."
+        ) + out
     if tied:
         rest = [slug for slug in others if slug not in tied]
         return (
             f"{lead}; {_and([names[slug] for slug in tied])} cannot be told from it. "
-            f"{_ahead(quantity, names[rest[0]], against_best[rest[0]])}"
+            f"{_ahead(quantity, names[rest[0]], against_best[rest[0]])}{out}"
         )
-    return f"{lead}. {_ahead(quantity, names[second], against_best[second])}"
+    return f"{lead}. {_ahead(quantity, names[second], against_best[second])}{out}"
+
+
+def _out_of_competition(summary: Figures, quantity: Quantity, comparable: Mapping[str, Any]) -> list[Figures]:
+    """The arms that win nothing here because they did not do all their work; those that were cut short are told of elsewhere."""
+    seeds = summary["paired"]["seeds"]
+    return [
+        arm
+        for arm in summary["arms"]
+        if arm["slug"] not in comparable
+        and (seeds or not arm["partial"])
+        and _value(summary, arm, quantity.key) is not None
+    ]
+
+
+def _why_out(summary: Figures, out: Sequence[Figures]) -> str:
+    waiting = [arm["name"] for arm in out if left_waiting(summary, arm)]
+    unfinished = [arm["name"] for arm in out if arm["name"] not in waiting]
+    said = f" {_and(waiting)} left tasks unplaced and {_wins(waiting)} nothing." if waiting else ""
+    if unfinished:
+        said += f" {_and(unfinished)} left jobs unfinished and {_wins(unfinished)} nothing here."
+    return said
+
+
+def _wins(names: Sequence[str]) -> str:
+    return "wins" if len(names) == 1 else "win"
 
 
 def _other_clock(summary: Figures, quantity: Quantity, best: str | None) -> str:
     """Whether the one run in real time agrees with the seeds in virtual time about the best arm. Empty for a run of one clock."""
     if best is None or not summary["paired"]["seeds"] or summary["runtime"] != "ray":
         return ""
-    whole = {arm["slug"]: arm["overall"].get(quantity.key) for arm in summary["arms"] if not arm["partial"]}
-    best_live = _best(quantity, whole)
+    own = {arm["slug"]: arm["overall"] for arm in summary["arms"] if not arm["partial"]}
+    whole = {slug: value_of(figures, quantity.key) for slug, figures in own.items()}
+    in_competition = competing({slug: [figures] for slug, figures in own.items()}, quantity.key)
+    best_live = _best(quantity, {slug: whole[slug] for slug in in_competition}, len(own) - len(in_competition))
     if best_live is None or whole.get(best) is None:
         return ""
     if best_live == best:

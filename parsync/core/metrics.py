@@ -125,7 +125,8 @@ class RunMetrics:
 
     phases: ascending, not overlapping. agents: ids 0..agents-1. partitions: of the cell. settle_us: left out at the start of each phase.
     bucket_us: width of the time series' buckets. groups: default one group of all agents. job_of: int64[tasks], the job of each task id, NOT_IN_JOB
-    for those running before the run began; without it there are no job metrics. Parts recorded by several actors with equal arguments are
+    for those running before the run began; without it there are no job metrics. endless: bool[tasks], tasks that never end, whose jobs therefore
+    never finish (default: none). Parts recorded by several actors with equal arguments are
     combined with merge(). Raises ValueError for a phase that settle_us leaves empty, overlapping phases, or an agent in two groups.
     """
 
@@ -139,6 +140,7 @@ class RunMetrics:
         bucket_us: int = 250_000,
         groups: Sequence[Group] | None = None,
         job_of: Int64 | None = None,
+        endless: NDArray[np.bool_] | None = None,
     ) -> None:
         if agents < 1 or partitions < 1 or settle_us < 0 or bucket_us < 1:
             raise ValueError("metrics: agents, partitions and bucket_us must be positive, settle_us not negative")
@@ -165,9 +167,11 @@ class RunMetrics:
         self.sync_age_us = np.zeros((agents, partitions), np.int64)
         self.sync_age_squared = np.zeros((agents, partitions), np.float64)  # us^2 overflows int64 within minutes
         self.series = Series(SERIES, agents, bucket_us)
-        self.jobs = JobMetrics(job_of, agents, self.slots) if job_of is not None else None
+        self._waiting = Series(("tasks", "since_us"), agents * self.slots, bucket_us)  # by agent and slot
+        self.jobs = JobMetrics(job_of, agents, self.slots, endless) if job_of is not None else None
         self.last_commit_us = 0
         self.last_us = 0
+        self.seen_us = 0  # how far the run was watched: what had not happened by then took longer (last_us: ends that are due may lie beyond)
         self._samples: dict[str, list[Table]] = {"cell": [], "agents": [], "rounds": []}
         self._live = LiveLine(agents)
         self._held = RecordBuffer(_HELD_ROWS, _HELD_BATCHES)
@@ -218,10 +222,12 @@ class RunMetrics:
             mine += getattr(other, name)
         np.maximum(self.sync_age_max_us, other.sync_age_max_us, out=self.sync_age_max_us)
         self.series.merge(other.series)
+        self._waiting.merge(other._waiting)
         if self.jobs is not None and other.jobs is not None:
             self.jobs.merge(other.jobs)
         self.last_commit_us = max(self.last_commit_us, other.last_commit_us)
         self.last_us = max(self.last_us, other.last_us)
+        self.seen_us = max(self.seen_us, other.seen_us)
         for name, tables in self._samples.items():
             tables.extend(other._samples[name])
 
@@ -245,6 +251,15 @@ class RunMetrics:
         """How long the windows of some phases are, together."""
         return sum(self.phases[slot][1] - self.phases[slot][0] - self.settle_us for slot in slots)
 
+    def waiting(self, agents: Iterable[int], slots: Iterable[int]) -> tuple[Int64, Int64]:
+        """Tasks of these agents and slots (of submission) that were submitted and never committed, gathered by bucket of their submission: how many,
+        and how long those waited, on average, until the run was last seen. int64[k] each."""
+        counts = self._waiting.counts.reshape(2, self.agents, self.slots, -1)
+        tasks, since_us = counts[:, list(agents)][:, :, list(slots)].sum(axis=(1, 2))
+        left = tasks > 0
+        waited_us: Int64 = self.seen_us - since_us[left] // tasks[left]
+        return tasks[left], np.maximum(waited_us, 0)
+
     def _window_edges(self) -> Int64:
         edges: list[int] = []
         for start_us, end_us, load_percent in self.phases:
@@ -261,8 +276,16 @@ class RunMetrics:
     def _count(self, name: str, agent: NDArray[Any], slot: NDArray[np.intp], weight: Int64 | int = 1) -> None:
         np.add.at(self.count[name].reshape(-1), agent * np.int64(self.slots) + slot, weight)
 
+    def _wait(self, agent: NDArray[Any], slot: NDArray[np.intp], submit_us: Int64, tasks: Int64) -> None:
+        """More of these tasks wait (fewer, if negative)."""
+        place = agent * np.int64(self.slots) + slot
+        self._waiting.add("tasks", place, submit_us, tasks)
+        self._waiting.add("since_us", place, submit_us, tasks * submit_us)
+
     def _submissions(self, rows: Table) -> None:
         slot = self.slot_of(rows["submit_us"])
+        self._see(rows["submit_us"])
+        self._wait(rows["agent"], slot, rows["submit_us"], rows["tasks"])
         for name, column in (("submitted", "tasks"), ("submitted_prefers", "prefers")):
             self._count(name, rows["agent"], slot, rows[column])
             self.series.add(name, rows["agent"], rows["submit_us"], rows[column])
@@ -272,7 +295,7 @@ class RunMetrics:
     def _tasks(self, rows: Table) -> None:
         agent, commit_us = rows["agent"], rows["commit_us"]
         self.last_commit_us = max(self.last_commit_us, int(commit_us.max()))
-        self.last_us = max(self.last_us, self.last_commit_us)
+        self._see(commit_us)
         slot = self.slot_of(rows["submit_us"])
         answer = self.slot_of(commit_us)
         if self.jobs is not None:
@@ -294,6 +317,7 @@ class RunMetrics:
         for name, weight in (("committed", 1), ("attempts", rows["attempts"][first]), ("cost", rows["cost"][first])):
             self._count(name, agent, slot, weight)
         self._count("delay_us", agent, slot, delay_us)
+        self._wait(agent, slot, submit_us, np.full(len(agent), -1, np.int64))
         self.series.add("committed", agent, submit_us)
         self.series.add("delay_us", agent, submit_us, delay_us)
         hit = rows["preferred"][first] == 1
@@ -312,7 +336,7 @@ class RunMetrics:
             self._count(name, agent, slot, rows[name])
         self.series.add("claims", agent, rows["commit_us"], rows["claims"])
         self.series.add("conflicts", agent, rows["commit_us"], conflicts)
-        self.last_us = max(self.last_us, int(rows["commit_us"].max()))
+        self._see(rows["commit_us"])
 
     def _rejections(self, rows: Table) -> None:
         slot = self.slot_of(rows["at_us"])
@@ -369,4 +393,8 @@ class RunMetrics:
 
     def _keep(self, table: str, rows: Table) -> None:
         self._samples[table].append(rows)
-        self.last_us = max(self.last_us, int(rows["at_us"].max()))
+        self._see(rows["at_us"])
+
+    def _see(self, at_us: Int64) -> None:
+        self.seen_us = max(self.seen_us, int(at_us.max()))
+        self.last_us = max(self.last_us, self.seen_us)

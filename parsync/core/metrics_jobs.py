@@ -26,8 +26,10 @@ class JobTotals:
     """Sums over the jobs (and, for time, the tasks with preferences) of one slot and agent: each int64[agents, slots].
 
     jobs: submitted; committed: all tasks committed, jsd_us their summed delays (submission of the job to its last first commit); finished: all
-    tasks ended, jct_us and stet_us alike (ParSync section 6.4). prefers_us, preferred_us: time tasks with preferences ran, and ran on a
-    preferred machine, up to the end of the run. lost_us: time of allocations that were evicted or whose machine failed.
+    tasks ended, jct_us and stet_us alike (ParSync section 6.4). ending: jobs that can end, all their tasks being such as end. uncommitted_us,
+    unfinished_us: of the jobs that were not all committed, and of those that can end and have not, the time from submission until the run was
+    last seen. prefers_us, preferred_us: time tasks with preferences ran, and ran on a preferred machine, up to the end of the run. lost_us: time of
+    allocations that were evicted or whose machine failed.
     """
 
     jobs: Int64
@@ -36,21 +38,28 @@ class JobTotals:
     finished: Int64
     jct_us: Int64
     stet_us: Int64
+    ending: Int64
+    uncommitted_us: Int64
+    unfinished_us: Int64
     prefers_us: Int64
     preferred_us: Int64
     lost_us: Int64
 
 
 class JobMetrics:
-    """Follows tasks by id. job_of: int64[tasks], NOT_IN_JOB for tasks to leave out (those running before the run began)."""
+    """Follows tasks by id. job_of: int64[tasks], NOT_IN_JOB for tasks to leave out (those running before the run began). endless: bool[tasks], those that never
+    end (default: none)."""
 
-    def __init__(self, job_of: Int64, agents: int, slots: int) -> None:
+    def __init__(self, job_of: Int64, agents: int, slots: int, endless: NDArray[np.bool_] | None = None) -> None:
         self._agents = agents
         self._slots = slots
         self._ids = np.unique(job_of[job_of >= 0])
         self._dense = len(self._ids) == 0 or int(self._ids[-1]) == len(self._ids) - 1
         self._job_of = job_of
         jobs = len(self._ids)
+        self._ending = np.ones(jobs, np.bool_)
+        if endless is not None:
+            self._ending[self._index(job_of[endless & (job_of >= 0)])] = False
         self._agent = np.full(jobs, _UNKNOWN, np.int32)
         self._slot = np.zeros(jobs, np.int32)
         self._submit_us = np.full(jobs, np.iinfo(np.int64).max, np.int64)
@@ -106,8 +115,8 @@ class JobMetrics:
         for task, ends in other._cut.items():
             self._cut.setdefault(task, []).extend(ends)
 
-    def totals(self, end_us: int) -> JobTotals:
-        """Add up. end_us: the end of the run, until which what has not ended is taken to run."""
+    def totals(self, end_us: int, seen_us: int) -> JobTotals:
+        """Add up. end_us: the end of the run, until which what has not ended is taken to run. seen_us: until when it was watched, not after end_us."""
         cells = self._agents * self._slots
         shape = (self._agents, self._slots)
         task = np.flatnonzero(self._job_of >= 0)
@@ -136,6 +145,9 @@ class JobMetrics:
         np.maximum.at(last_finish, job, finish)
         stet = per_job(np.where(finish >= 0, finish - start, 0))
         one = np.ones(jobs, np.int64)
+        waited_us = np.maximum(seen_us - self._submit_us, 0)
+        late, unfinished = known & ~committed, known & self._ending & ~finished
+        ending = known & self._ending
 
         tag = self._tag[task].astype(np.int64)
         of_task = np.where(
@@ -149,6 +161,9 @@ class JobMetrics:
             finished=per_cell(cell_of_job[finished], one[finished]),
             jct_us=per_cell(cell_of_job[finished], (last_finish - self._submit_us)[finished]),
             stet_us=per_cell(cell_of_job[finished], stet[finished]),
+            ending=per_cell(cell_of_job[ending], one[ending]),
+            uncommitted_us=per_cell(cell_of_job[late], waited_us[late]),
+            unfinished_us=per_cell(cell_of_job[unfinished], waited_us[unfinished]),
             prefers_us=per_cell(of_task, prefers_us),
             preferred_us=per_cell(of_task, preferred_us),
             lost_us=per_cell(of_task, lost_us),

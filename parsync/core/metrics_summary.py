@@ -4,6 +4,9 @@ Every figure is JSON-ready: an int, a float, or None where there is nothing to r
 
 - delay: commit minus submission of a task's first commit. `censored` tasks were submitted and not committed by the end of the run; quantiles
   are over all submitted tasks with the censored ones beyond every value (None if the quantile is one of them), the mean over committed ones.
+- at_least: figures that leave out what did not get there, with it charged until the run was last seen: lower bounds, by the figure's name. The mean and
+  quantiles of the delay where more than NEGLIGIBLE of the tasks are censored (then the scope is also `incomplete`); jsd_mean_us and jct_mean_us where more
+  than NEGLIGIBLE of the jobs were not all committed, or could have ended and did not. A figure with a bound is no match for one without.
 - conflict_rate: claims rejected as stale, full or evicted / claims submitted; gang_rate and machine_down_rate apart. conflict_fraction: Omega's
   failed / successful transactions, a transaction with any conflict counting as failed.
 - preferred_share: first commits on a preferred machine / submitted tasks with preferences, censored ones included; preferred_time_share: of the time
@@ -17,6 +20,7 @@ Every figure is JSON-ready: an int, a float, or None where there is nothing to r
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,8 +30,12 @@ from numpy.typing import NDArray
 from parsync.core import metrics_histogram as histogram
 from parsync.core.metrics import BY_END, COUNTERS, SERIES, RunMetrics
 from parsync.core.metrics_jobs import JobTotals
+from shared_state.tasks import Int64
 
 Figures = dict[str, Any]
+
+NEGLIGIBLE = 0.001  # of the tasks or jobs: so few may be missing from a mean
+DELAY_PERCENTILES = (50, 90, 99)
 
 
 def summarise(metrics: RunMetrics) -> Figures:
@@ -36,7 +44,7 @@ def summarise(metrics: RunMetrics) -> Figures:
     Phases carry start_us, end_us and load_percent beside their figures; groups and agents their `name` or `agent`.
     """
     metrics.flush()
-    jobs = metrics.jobs.totals(metrics.last_us) if metrics.jobs is not None else None
+    jobs = metrics.jobs.totals(metrics.last_us, metrics.seen_us) if metrics.jobs is not None else None
     scopes = _Scopes(metrics, jobs)
     everyone = list(range(metrics.agents))
     windows = list(range(len(metrics.phases)))
@@ -90,6 +98,10 @@ def _ratio(part: float, whole: float) -> float | None:
     return part / whole if whole else None
 
 
+def _is_much(missing: int, of: int) -> bool:
+    return missing > NEGLIGIBLE * of
+
+
 def _sum(counts: NDArray[Any], agents: Sequence[int], slots: Sequence[int]) -> int:
     return int(counts[np.ix_(list(agents), list(slots))].sum())
 
@@ -129,13 +141,16 @@ class _Scopes:
 
     def figures(self, agents: Sequence[int], slots: Sequence[int]) -> Figures:
         count = {name: _sum(counts, agents, slots) for name, counts in self._metrics.count.items()}
+        jobs = self._job_figures(agents, slots)
+        delays = self._delays(count, agents, slots)
         return {
-            **self._delays(count, agents, slots),
+            **delays,
             **self._conflicts(count),
             **self._quality(count),
             **self._load(count, agents, slots),
-            **self._job_figures(agents, slots),
+            **jobs,
             **self._solver(agents, slots),
+            "at_least": delays["at_least"] | jobs.get("at_least", {}),
         }
 
     def _delays(self, count: dict[str, int], agents: Sequence[int], slots: Sequence[int]) -> Figures:
@@ -150,9 +165,24 @@ class _Scopes:
             "delay_max_us": float(histogram.MIDDLE[filled[-1]]) if len(filled) and not censored else None,
             "attempts_mean": _ratio(count["attempts"], count["committed"]),
         }
-        for percent in (50, 90, 99):
+        for percent in DELAY_PERCENTILES:
             figures[f"delay_p{percent}_us"] = histogram.quantile(delays, percent / 100, censored or 0)
+        figures["incomplete"] = _is_much(censored or 0, count["submitted"])
+        figures["at_least"] = self._delays_at_least(count, delays, agents, slots) if figures["incomplete"] else {}
         return figures
+
+    def _delays_at_least(
+        self, count: dict[str, int], delays: Int64, agents: Sequence[int], slots: Sequence[int]
+    ) -> Figures:
+        """With the censored tasks charged until the run was last seen."""
+        tasks, waited_us = self._metrics.waiting(agents, slots)
+        charged = delays.copy()
+        np.add.at(charged, histogram.bucket_of(waited_us), tasks)
+        mean_us = _ratio(count["delay_us"] + int(tasks @ waited_us), count["committed"] + int(tasks.sum()))
+        quantiles = {
+            f"delay_p{percent}_us": histogram.quantile(charged, percent / 100) for percent in DELAY_PERCENTILES
+        }
+        return {"delay_mean_us": mean_us, **quantiles}
 
     def _conflicts(self, count: dict[str, int]) -> Figures:
         claims = count["claims"]
@@ -225,29 +255,26 @@ class _Scopes:
     def _job_figures(self, agents: Sequence[int], slots: Sequence[int]) -> Figures:
         if self._jobs is None:
             return {}
-        jobs, finished, committed, prefers_us, preferred_us, lost_us, jsd_us, jct_us, stet_us = (
-            _sum(getattr(self._jobs, name), agents, slots)
-            for name in (
-                "jobs",
-                "finished",
-                "committed",
-                "prefers_us",
-                "preferred_us",
-                "lost_us",
-                "jsd_us",
-                "jct_us",
-                "stet_us",
-            )
-        )
+        sums = {
+            field.name: _sum(getattr(self._jobs, field.name), agents, slots) for field in dataclasses.fields(self._jobs)
+        }
+        jobs, ending, committed, finished = (sums[name] for name in ("jobs", "ending", "committed", "finished"))
+        at_least = {}
+        if _is_much(jobs - committed, jobs):
+            at_least["jsd_mean_us"] = _ratio(sums["jsd_us"] + sums["uncommitted_us"], jobs)
+        if _is_much(ending - finished, ending):
+            at_least["jct_mean_us"] = _ratio(sums["jct_us"] + sums["unfinished_us"], ending)
         return {
             "jobs": jobs,
+            "jobs_ending": ending,
             "jobs_committed": committed,
             "jobs_finished": finished,
-            "jsd_mean_us": _ratio(jsd_us, committed),
-            "jct_mean_us": _ratio(jct_us, finished),
-            "stet_mean_us": _ratio(stet_us, finished),
-            "preferred_time_share": _ratio(preferred_us, prefers_us),
-            "lost_us": lost_us,
+            "jsd_mean_us": _ratio(sums["jsd_us"], committed),
+            "jct_mean_us": _ratio(sums["jct_us"], finished),
+            "stet_mean_us": _ratio(sums["stet_us"], finished),
+            "preferred_time_share": _ratio(sums["preferred_us"], sums["prefers_us"]),
+            "lost_us": sums["lost_us"],
+            "at_least": at_least,
         }
 
     def _solver(self, agents: Sequence[int], slots: Sequence[int]) -> Figures:

@@ -193,15 +193,13 @@ def _group_spec(group: GroupConfig, share_permille: int, sample_us: int, live: b
 class LiveConfig(_Strict):
     """How arms run on Ray. address: of a running cluster; unset: an embedded one. hosts: scheduler processes.
 
-    fsync: the cell waits for the disk at each step, so that its log survives the machine and not only the process. log_agents: write what every agent
-    handles to a log of its own, too.
+    fsync: the cell waits for the disk at each step, so that its log survives the machine and not only the process.
     """
 
     address: str | None = None
     hosts: int = Field(2, ge=1, le=64)
     tick_ms: int = Field(25, ge=1, le=10_000)
     fsync: bool = False
-    log_agents: bool = False
 
 
 class VirtualConfig(_Strict):

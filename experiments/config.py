@@ -78,13 +78,32 @@ class GroupConfig(_Strict):
     decision: DecisionTime | None = Field(
         None, description="unset: the kind's own; a kind that remembers what waits (flow) is Measured when live"
     )
-    cut_at_sync: bool = True
-    freed_at_once: bool = False
+    cut_at_sync: bool = Field(
+        True,
+        description="a round ends at the next sync; without effect under counted and measured decision times, which do not tell beforehand how many"
+        " tasks fit, under every_attempt, and for kinds that remember what waits (flow)",
+    )
+    freed_at_once: bool = Field(False, description="see the room of own tasks when they end, not at the next sync")
     waits_for_commit: bool = Field(
         False, description="wait for a transaction's outcome before the next round, as ParSync's slot simulation does"
     )
     losers: Literal["block", "requeue"] = "block"
     requeue_s: float = Field(1.0, ge=1e-6, le=LONGEST_S)
+    attempts_max: int = Field(
+        1000,
+        ge=1,
+        le=1_000_000,
+        description="requeue: rounds without a place after which tasks are given up (Omega's 1000)",
+    )
+    attempts_max_unplaced: int = Field(
+        100,
+        ge=1,
+        le=1_000_000,
+        description="the same where no task submitted with them got a place either (Omega's 100)",
+    )
+    average_permille: int = Field(
+        100, ge=1, le=1000, description="adaptive: weight of one batch in the moving average of the delay"
+    )
     check: Literal["resource_fit", "sequence_number"] = "resource_fit"
     commit: Literal["incremental", "all_or_nothing"] = "incremental"
 
@@ -173,7 +192,10 @@ def _group_spec(group: GroupConfig, share_permille: int, sample_us: int, live: b
         mode=CommitMode[group.commit.upper()],
         check=ConflictCheck[group.check.upper()],
         while_committing=WhileCommitting.WAIT if group.waits_for_commit else WhileCommitting.GO_ON,
+        average_permille=group.average_permille,
         requeue_us=round(group.requeue_s * 1e6),
+        attempts_max=group.attempts_max,
+        attempts_max_unplaced=group.attempts_max_unplaced,
         sample_us=sample_us,
     )
     return GroupSpec(

@@ -103,7 +103,9 @@ class SchedulerAgent:
         self._epoch = -1  # the master's life this view is of; -1: never synced
         self._activity = Activity.STARVED
         self._backlog: Backlog = (
-            RetainedBacklog() if retains_pending else OfferedBacklog(policy.losers, policy.attempts_max)
+            RetainedBacklog()
+            if retains_pending
+            else OfferedBacklog(policy.losers, policy.attempts_max, policy.attempts_max_unplaced)
         )
         self._batch_size = 1  # size of the current batch when it was begun, the unit of the delay average
         self._ranking = strategy.ranking(0)

@@ -71,14 +71,19 @@ class Backlog(Protocol):
 
 
 class OfferedBacklog:
-    """The agent offers again what waits. Batches in order of submission; losers first (BLOCK), or after a pause at the tail (REQUEUE)."""
+    """The agent offers again what waits. Batches in order of submission; losers first (BLOCK), or after a pause at the tail (REQUEUE).
+
+    Under REQUEUE, as in Omega's simulator, all that a round left without a place pauses together, until attempts_max rounds have done so, or
+    attempts_max_unplaced if none placed a task of the batch.
+    """
 
     retained = False
     waiting = False
 
-    def __init__(self, losers: LoserPolicy, attempts_max: int) -> None:
+    def __init__(self, losers: LoserPolicy, attempts_max: int, attempts_max_unplaced: int) -> None:
         self._requeues = losers is LoserPolicy.REQUEUE
         self._attempts_max = attempts_max
+        self._attempts_max_unplaced = min(attempts_max, attempts_max_unplaced)
         self._queue: deque[Work] = deque()
         self._current = NO_WORK
         self._paused: dict[int, Work] = {}
@@ -117,33 +122,36 @@ class OfferedBacklog:
         hopeless = plan.pending_reason == PendingReason.TOO_LARGE
         left = this.offered.take(np.isin(this.offered.task, plan.pending[~hopeless]))
         if self._requeues:
-            spent, retry = self._pause(left)
-            return Aside(plan.pending[hopeless], spent, retry)
+            this.left = left
+            return Aside(plan.pending[hopeless])
         self._current = Work.join([left, self._current])
         this.starved = len(left) > 0
         return Aside(plan.pending[hopeless])
 
     def over(self, this: Round, losers: Work) -> Aside:
-        if not len(losers):
-            return NOTHING
         if self._requeues:
-            spent, retry = self._pause(losers)
-            return Aside(spent=spent, retry=retry)
-        self._current = Work.join([losers, self._current])
+            return self._requeue(this, Work.join([losers, this.left]))
+        if len(losers):
+            self._current = Work.join([losers, self._current])
         return NOTHING
 
     def rejoin(self, key: int) -> None:
         self._queue.append(self._paused.pop(key))
 
-    def _pause(self, work: Work) -> tuple[Int64, int]:
-        """(tasks given up, key of the others: 0 if there are none)."""
-        spent = work.attempts >= self._attempts_max
-        paused = work.take(~spent)
-        if not len(paused):
-            return work.task[spent], 0
+    def _requeue(self, this: Round, unplaced: Work) -> Aside:
+        """The tasks that the round left without a place pause together, unless they have had their chances."""
+        if not len(unplaced):
+            return NOTHING
+        plan = this.plan
+        assert plan is not None
+        rounds = this.offered.rounds + 1
+        hopeless = int(np.count_nonzero(plan.pending_reason == PendingReason.TOO_LARGE))
+        some_placed = this.offered.some_placed or len(unplaced) + hopeless < len(this.offered)
+        if rounds >= (self._attempts_max if some_placed else self._attempts_max_unplaced):
+            return Aside(spent=unplaced.task)
         self._pauses += 1
-        self._paused[self._pauses] = paused
-        return work.task[spent], self._pauses
+        self._paused[self._pauses] = Work(unplaced.task, unplaced.attempts, unplaced.first, rounds, some_placed)
+        return Aside(retry=self._pauses)
 
 
 class RetainedBacklog:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 import numpy as np
@@ -28,8 +28,9 @@ class AgentPolicy:
     """How an agent behaves, whatever its scheduler. requeue_us: Omega's pause before a rejected task rejoins the queue.
 
     while_committing: GO_ON does not apply to schedulers that remember what waits: their next round needs the outcome of the last.
-    attempts_max: claims after which a task is given up, under REQUEUE only (Omega's simulator abandons a job after 1000). average_permille: weight of
-    one batch in the delay average that adaptive switches on.
+    Under REQUEUE tasks are given up after attempts_max rounds that left them without a place (for lack of room in the view, too), and after
+    attempts_max_unplaced if none of those that were submitted with them got one (Omega's simulator abandons jobs so). average_permille: weight of one
+    batch in the delay average that adaptive switches on.
     """
 
     cut: Cut
@@ -41,22 +42,28 @@ class AgentPolicy:
     average_permille: int = 100
     requeue_us: int = 1_000_000
     attempts_max: int = 1000
+    attempts_max_unplaced: int = 100
     sample_us: int = 100_000
 
 
 @dataclass(slots=True)
 class Work:
-    """Tasks to decide on: task int64[n]; attempts int32[n], claims made so far; first int8[n], 1 unless it ran before."""
+    """Tasks to decide on: task int64[n]; attempts int32[n], claims made so far; first int8[n], 1 unless it ran before.
+
+    Of tasks that are requeued, together: rounds that left them without a place, and whether any round placed tasks that were submitted with them.
+    """
 
     task: Int64
     attempts: Int32
     first: np.ndarray
+    rounds: int = 0
+    some_placed: bool = False
 
     def __len__(self) -> int:
         return len(self.task)
 
     def take(self, rows: np.ndarray | slice) -> Work:
-        return Work(self.task[rows], self.attempts[rows], self.first[rows])
+        return Work(self.task[rows], self.attempts[rows], self.first[rows], self.rounds, self.some_placed)
 
     def split(self, count: int) -> tuple[Work, Work]:
         """The first `count` tasks and the rest."""
@@ -90,7 +97,7 @@ class Round:
     """One decision round. synced_us int64[k] and seqnum are as of the plan; they go into the transaction.
 
     batch_size: of the batch it is part of, when that was begun: the unit of the delay average. starved: the view had no room for some of its tasks.
-    in_full: known to claim all offered tasks in their order.
+    in_full: known to claim all offered tasks in their order. left: what its plan left waiting, if that is to be requeued with the losers.
     """
 
     number: int
@@ -104,6 +111,7 @@ class Round:
     seqnum: np.ndarray | None = None
     decision_us: int = 0
     starved: bool = False
+    left: Work = field(default_factory=lambda: NO_WORK)
     in_full: bool = False
 
     def transaction(self, scheduler: int, sequence: int, policy: AgentPolicy) -> Transaction:

@@ -47,7 +47,7 @@ def lose(backlog: Backlog, this: Round, lost: list[int]) -> Aside:
 
 
 def test_the_work_at_hand_goes_on_before_the_next_batch() -> None:
-    backlog = OfferedBacklog(LoserPolicy.BLOCK, ATTEMPTS_MAX)
+    backlog = OfferedBacklog(LoserPolicy.BLOCK, ATTEMPTS_MAX, ATTEMPTS_MAX)
     backlog.add(batch(1, 2, 3))
     backlog.add(batch(7))
     assert backlog.begin(False) == 3
@@ -62,7 +62,7 @@ def test_the_work_at_hand_goes_on_before_the_next_batch() -> None:
 
 
 def test_requeued_tasks_rejoin_at_the_tail_until_they_are_spent() -> None:
-    backlog = OfferedBacklog(LoserPolicy.REQUEUE, ATTEMPTS_MAX)
+    backlog = OfferedBacklog(LoserPolicy.REQUEUE, ATTEMPTS_MAX, ATTEMPTS_MAX)
     backlog.add(batch(1, 2))
     for attempt in range(1, ATTEMPTS_MAX + 1):
         assert backlog.begin(False) == 2
@@ -75,7 +75,35 @@ def test_requeued_tasks_rejoin_at_the_tail_until_they_are_spent() -> None:
     assert aside.spent.tolist() == [1, 2] and aside.retry == 0
 
 
-@pytest.mark.parametrize("backlog", [OfferedBacklog(LoserPolicy.BLOCK, ATTEMPTS_MAX), RetainedBacklog()])
+def rounds_until_given_up(backlog: OfferedBacklog, claimed: list[int], lost: list[int], left: list[int]) -> int:
+    """How often a batch of tasks 1 to 3 is tried, if the first round goes as said and all later ones place nothing."""
+    backlog.add(batch(1, 2, 3))
+    for attempt in range(1, 50):
+        assert backlog.begin(False), "rejoined in one piece"
+        offered = backlog.offer(None)
+        this = round_of(offered, claimed, left, [PendingReason.NO_ROOM] * len(left))
+        aside = backlog.planned(this)
+        assert aside.retry == 0, "those without room pause with the losers"
+        aside = lose(backlog, this, lost)
+        if not aside.retry:
+            assert sorted(aside.spent.tolist()) == sorted(lost + left)
+            return attempt
+        backlog.rejoin(aside.retry)
+        claimed, lost, left = [], [], sorted(lost + left)
+    raise AssertionError("tried for ever")
+
+
+def test_requeued_tasks_are_given_up_sooner_if_nothing_of_their_batch_was_ever_placed() -> None:
+    """Omega's two limits. Rounds that found no room count as attempts, too."""
+    backlog = OfferedBacklog(LoserPolicy.REQUEUE, 7, 4)
+    assert rounds_until_given_up(backlog, [1, 2, 3], [1, 2, 3], []) == 4
+    assert rounds_until_given_up(backlog, [], [], [1, 2, 3]) == 4
+    assert rounds_until_given_up(backlog, [2], [2], [1, 3]) == 4
+    assert rounds_until_given_up(backlog, [1, 2], [1], [3]) == 7, "task 2 got a place"
+    assert rounds_until_given_up(OfferedBacklog(LoserPolicy.REQUEUE, 3, 100), [], [], [1, 2, 3]) == 3
+
+
+@pytest.mark.parametrize("backlog", [OfferedBacklog(LoserPolicy.BLOCK, ATTEMPTS_MAX, ATTEMPTS_MAX), RetainedBacklog()])
 def test_tasks_that_can_never_run_leave_the_backlog(backlog: Backlog) -> None:
     backlog.add(batch(4, 5))
     assert backlog.begin(False) == 2
@@ -108,7 +136,7 @@ def test_a_scheduler_that_remembers_is_offered_new_tasks_and_losers_only() -> No
 
 @given(st.data(), st.sampled_from(LoserPolicy))
 def test_every_task_is_somewhere(data: st.DataObject, losers: LoserPolicy) -> None:
-    backlog = OfferedBacklog(losers, ATTEMPTS_MAX)
+    backlog = OfferedBacklog(losers, ATTEMPTS_MAX, ATTEMPTS_MAX)
     given_tasks, gone, paused = 0, set[int](), list[int]()
     for _ in range(data.draw(st.integers(1, 12))):
         size = data.draw(st.integers(0, 5))

@@ -138,3 +138,15 @@ def test_toml_text_reads_back_equal(tree: dict[str, Any]) -> None:
 def test_run_config_defaults_are_the_demo() -> None:
     config = RunConfig.model_validate(demo_tree())
     assert config.seeds == 10 and len(config.arms) == 6
+
+
+def test_limits_of_attempts_and_the_weight_of_the_average_reach_the_agents() -> None:
+    chosen = {"losers": "requeue", "attempts_max": 7, "attempts_max_unplaced": 3, "average_permille": 250}
+    tree = demo_tree()
+    tree["arms"][0]["groups"][0] |= chosen
+    [group] = validated(tree, "test").arms[0].spec(1, 1000, 100_000, live=False).groups
+    assert {name: getattr(group.policy, name) for name in chosen if name != "losers"} | {"losers": "requeue"} == chosen
+    for name, wrong in (("attempts_max", 0), ("attempts_max_unplaced", 0), ("average_permille", 1001)):
+        tree["arms"][0]["groups"][0] |= chosen | {name: wrong}
+        with pytest.raises(AgoraError, match=name):
+            validated(tree, "test")

@@ -1,7 +1,8 @@
 """python -m experiments.compare RUN...: the arms of several runs in one table, paired by seed.
 
-Runs can be compared if they gave their arms the same work: equal workload name, cell, phases and length. Arms are compared seed by seed
-over the seeds all of them ran; without common seeds the runs' own figures are shown and nothing is said about certainty.
+Runs can be compared if they gave their arms the same work and counted it alike: equal workload options, equal workloads under equal seeds (by their
+digests), equal settling and draining times. What else differs between them, such as the time messages take, is said below the table. Arms are compared
+seed by seed over the seeds all of them ran; without common seeds the runs' own figures are shown and nothing is said about certainty.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ from experiments.whole_files import whole_file
 from shared_state.errors import AgoraError
 
 _SAME = ("name", "machines", "dimensions", "capacity", "preferred_permille", "end_us", "phases")
+_SAME_SETTINGS = ("settle_s", "drain_s", "synthetic", "google2011")
+_ELSEWHERE = ("google2011.directory",)  # the trace may lie anywhere: its digest counts
+_NOTED = ("runtime", "virtual", "live", "heartbeat_us", "sample_s")
 
 Figures = dict[str, Any]
 
@@ -59,13 +63,11 @@ def combine(directories: Sequence[Path]) -> Figures:
     names = _run_names(directories)
     arms = []
     for directory, summary, name in zip(directories, summaries, names, strict=True):
-        for field in _SAME:
-            mine, theirs = first["workload"].get(field), summary["workload"].get(field)
-            if mine != theirs:
-                raise AgoraError(
-                    f"{directory}: another workload than {directories[0]}: {field} is {_brief(theirs)}, not {_brief(mine)}; "
-                    "only runs of one workload can be compared"
-                )
+        different = _difference(first, summary)
+        if different:
+            raise AgoraError(
+                f"{directory}: another workload than {directories[0]}: {different}; only runs of one workload, settled and drained alike, can be compared"
+            )
         for arm in summary["arms"]:
             label = f"{name}: {arm['name']}" if len(names) > 1 else arm["name"]
             arms.append({**arm, "name": label, "slug": f"{name}/{arm['slug']}"})
@@ -76,9 +78,55 @@ def combine(directories: Sequence[Path]) -> Figures:
         "partial": any(summary["partial"] for summary in summaries),
         "partial_reason": ", ".join(name for name, summary in zip(names, summaries, strict=True) if summary["partial"]),
         "workload": first["workload"],
+        "notes": _notes(dict(zip(names, summaries, strict=True))),
         "arms": arms,
         "paired": paired(arms, f"{names[0]}: {BASELINE}" if len(names) > 1 else BASELINE),
     }
+
+
+def _difference(one: Figures, other: Figures) -> str:
+    """The first thing that keeps two runs from being compared, "" if there is none."""
+    for field in _SAME:
+        mine, theirs = one["workload"].get(field), other["workload"].get(field)
+        if mine != theirs:
+            return f"{field} is {_brief(theirs)}, not {_brief(mine)}"
+    ours, others = _settings(one, _SAME_SETTINGS), _settings(other, _SAME_SETTINGS)
+    for field in sorted(ours | others):
+        if ours.get(field) != others.get(field) and field not in _ELSEWHERE:
+            return f"{field} is {others.get(field)}, not {ours.get(field)}"
+    known, these = _workload_digests(one), _workload_digests(other)
+    for seed in sorted(known.keys() & these.keys()):
+        if known[seed] != these[seed]:
+            return f"with seed {seed} its tasks, machines or arrivals are others"
+    return ""
+
+
+def _settings(summary: Figures, names: Sequence[str]) -> Figures:
+    """Some of a run's configuration, as {path: value}."""
+
+    def flat(path: str, value: Any) -> Figures:
+        if isinstance(value, Mapping):
+            return {inner: v for name, part in value.items() for inner, v in flat(f"{path}.{name}", part).items()}
+        return {path: value}
+
+    return {path: v for name in names for path, v in flat(name, summary["config"].get(name)).items()}
+
+
+def _workload_digests(summary: Figures) -> dict[int, str]:
+    """Of the workload of each seed that the run used."""
+    digests = {row["seed"]: row.get("workload", "") for arm in summary["arms"] for row in arm["seeds"]}
+    return {**digests, summary["seed"]: summary["workload"]["digest"]}
+
+
+def _notes(summaries: Mapping[str, Figures]) -> list[str]:
+    """What else differs between the runs, a note for each setting."""
+    settings = {name: _settings(summary, _NOTED) for name, summary in summaries.items()}
+    notes = []
+    for path in sorted(set().union(*settings.values())):
+        values = {name: of.get(path) for name, of in settings.items()}
+        if len(set(map(str, values.values()))) > 1:
+            notes.append(f"{path}: " + ", ".join(f"{value} in {name}" for name, value in values.items()))
+    return notes
 
 
 def csv_text(summary: Figures, rows: Sequence[Row]) -> str:
@@ -143,13 +191,14 @@ def _basis(summary: Mapping[str, Any]) -> str:
         if waiting
         else ""
     )
+    differing = f" The runs differ in {'; '.join(summary['notes'])}." if summary.get("notes") else ""
     if not seeds:
         cut = " Arms that were cut short win nothing." if any(arm["partial"] for arm in summary["arms"]) else ""
-        return f"The runs share no seeds: each figure is its run's own, and differences may be chance.{cut}{unplaced}"
+        return f"The runs share no seeds: each figure is its run's own, and differences may be chance.{cut}{unplaced}{differing}"
     baseline = next(arm["name"] for arm in summary["arms"] if arm["slug"] == summary["paired"]["baseline"])
     return (
         f"Means over the {len(seeds)} seeds that all arms ran, ± half the 95 % interval; differences to {baseline}, taken seed by "
-        f"seed, with their 95 % interval.{unplaced}"
+        f"seed, with their 95 % interval.{unplaced}{differing}"
     )
 
 

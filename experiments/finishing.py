@@ -48,11 +48,7 @@ def finish_run(
 
 def _arm_result(run: ArmRun, seeds: Mapping[int, Mapping[str, Figures]], live: bool) -> ArmResult:
     arm = run.arm
-    results = [
-        SeedResult(seed, figures[arm.name]["digest"], {k: v for k, v in figures[arm.name].items() if k != "digest"})
-        for seed, figures in sorted(seeds.items())
-        if arm.name in figures
-    ]
+    results = [_seed_result(seed, figures[arm.name]) for seed, figures in sorted(seeds.items()) if arm.name in figures]
     return ArmResult(
         name=arm.name,
         mix=[group.model_dump(mode="json", exclude_none=True) for group in arm.groups],
@@ -66,4 +62,11 @@ def _arm_result(run: ArmRun, seeds: Mapping[int, Mapping[str, Figures]], live: b
         seeds=results,
         regret=run.regret,
         partial=bool(run.stopped),
+    )
+
+
+def _seed_result(seed: int, figures: Figures) -> SeedResult:
+    named = ("digest", "workload")
+    return SeedResult(
+        seed, figures["digest"], {k: v for k, v in figures.items() if k not in named}, figures["workload"]
     )

@@ -17,7 +17,7 @@ from experiments.config import ArmConfig, RunConfig
 from experiments.interruption import Interruption, ctrl_c_ignored
 from experiments.regret import Regret, regret_means, regret_watch, settle_us
 from experiments.workloads import google2011, synthetic
-from experiments.workloads.inspection import validate
+from experiments.workloads.inspection import digest, validate
 from parsync.core.events import Record
 from parsync.core.metrics import NOT_IN_JOB, Group, RunMetrics, Snapshot
 from parsync.core.metrics_summary import Figures, summarise
@@ -158,12 +158,13 @@ def run_arm_virtual(
 
 def seed_figures(config: RunConfig, arm: ArmConfig, seed: int) -> Figures:
     """The figures of one arm on one seed's workload; runs in a process of its own."""
-    result = run_arm_virtual(config, arm, make_workload(config, seed), seed, None, lambda _: None, Interruption())
+    workload = make_workload(config, seed)
+    result = run_arm_virtual(config, arm, workload, seed, None, lambda _: None, Interruption())
     if result.stopped:
         raise KeyboardInterrupt
     figures = summarise(result.metrics)
     figures["overall"] |= regret_means(result.regret)
-    return {"digest": result.digest, **figures}
+    return {"digest": result.digest, "workload": digest(workload), **figures}
 
 
 def run_seeds(config: RunConfig, processes: int | None = None) -> Generator[tuple[int, str, Figures], None, None]:

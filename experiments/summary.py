@@ -31,6 +31,7 @@ from experiments.quantities import QUANTITIES
 from experiments.regret import regret_means
 from experiments.statistics import CONFIDENCE, mean_interval, paired_difference
 from experiments.whole_files import whole_file
+from experiments.workloads.inspection import digest
 from parsync.core.workload import Workload
 from shared_state.errors import AgoraError
 
@@ -54,18 +55,27 @@ _SUMMARY_FIELDS = {
     "partial_reason": str,
     "config": dict,
 }
-_WORKLOAD_FIELDS = {"name": str, "machines": int, "capacity": list, "end_us": int, "phases": list, "facts": dict}
+_WORKLOAD_FIELDS = {
+    "name": str,
+    "digest": str,
+    "machines": int,
+    "capacity": list,
+    "end_us": int,
+    "phases": list,
+    "facts": dict,
+}
 _PAIRED_FIELDS = {"seeds": list, "arms": dict, "differences": dict}
 _ARM_FIELDS = {"name": str, "slug": str, "mix": list, "overall": dict, "agents": list, "seeds": list, "partial": bool}
 
 
 @dataclass(frozen=True, slots=True)
 class SeedResult:
-    """One arm under one seed of the paired runs. figures: parsync.core.metrics_summary.summarise."""
+    """One arm under one seed of the paired runs. figures: parsync.core.metrics_summary.summarise. workload: the digest of the seed's workload."""
 
     seed: int
     digest: str
     figures: Figures
+    workload: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,14 +140,14 @@ def build_summary(facts: RunFacts, workload: Workload, arms: Sequence[ArmResult]
     staleness). paired: by arm and quantity the mean over seeds with its interval, and the difference to the baseline, which is the arm
     named BASELINE or else the first. The digest is that of the arms' digests in order.
     """
-    digest = hashlib.blake2b(digest_size=16)
+    of_run = hashlib.blake2b(digest_size=16)
     for arm in arms:
         for part in (arm.digest, *(seed.digest for seed in arm.seeds)):
-            digest.update(part.encode())
+            of_run.update(part.encode())
     described = [_arm(arm, slug) for arm, slug in zip(arms, slugs([arm.name for arm in arms]), strict=True)]
     summary = {
         "format": FORMAT,
-        "digest": digest.hexdigest(),
+        "digest": of_run.hexdigest(),
         "seed": facts.seed,
         "version": facts.version,
         "runtime": facts.runtime,
@@ -157,6 +167,7 @@ def workload_facts(workload: Workload) -> Figures:
     """What the arms had to do, for the report and to tell whether two runs can be compared."""
     return {
         "name": workload.name,
+        "digest": digest(workload),
         "machines": workload.cell.machines,
         "dimensions": list(workload.cell.dimensions),
         "capacity": workload.cell.capacity.sum(axis=0).tolist(),
@@ -315,7 +326,13 @@ def _arm(arm: ArmResult, slug: str) -> Figures:
         **figures,
         "regret": dict(arm.regret),
         "seeds": [
-            {"seed": result.seed, "digest": result.digest, "overall": result.figures["overall"]} for result in arm.seeds
+            {
+                "seed": result.seed,
+                "digest": result.digest,
+                "workload": result.workload,
+                "overall": result.figures["overall"],
+            }
+            for result in arm.seeds
         ],
     }
 

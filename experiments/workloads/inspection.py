@@ -1,7 +1,9 @@
-"""What a workload holds (`describe`) and whether it keeps its contract (`validate`)."""
+"""What a workload holds (`describe`), whether it keeps its contract (`validate`) and whether it is another one's equal (`digest`)."""
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 from itertools import pairwise
 from typing import Any
 
@@ -91,6 +93,23 @@ def _phases(workload: Workload) -> list[dict[str, object]]:
             }
         )
     return described
+
+
+def digest(workload: Workload) -> str:
+    """Of every column: cell, costs, tasks with their true durations, arrivals, machine events, phases. Equal for equal workloads on any machine; name and
+    facts are no part of it."""
+    state = hashlib.blake2b(digest_size=16)
+    for part in (workload.cell, workload.catalog, workload.tasks, workload.initial, workload.machine_events, workload):
+        for field in dataclasses.fields(part):
+            value = getattr(part, field.name)
+            if isinstance(value, np.ndarray):
+                # A broadcast column is one row and a length.
+                whole = value[:1] if len(value) and value.strides[0] == 0 else value
+                state.update(f"{field.name} {value.dtype.str} {value.shape} ".encode())
+                state.update(np.ascontiguousarray(whole).data)
+    state.update(repr((workload.cell.dimensions, workload.preferred_permille, workload.end_us)).encode())
+    state.update(repr([dataclasses.astuple(phase) for phase in workload.phases]).encode())
+    return state.hexdigest()
 
 
 def validate(workload: Workload) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import csv
+import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,10 +22,12 @@ from tests.unit.test_summary import FACTS, bare_arm
 Compare = Callable[..., tuple[int, str]]
 
 
-def write(directory: Path, delays: dict[str, dict[int, float]], machines: int = 2000) -> Path:
+def write(
+    directory: Path, delays: dict[str, dict[int, float]], machines: int = 2000, config: dict[str, Any] | None = None
+) -> Path:
     directory.mkdir(parents=True)
     arms = [bare_arm(name, seeds=seeds) for name, seeds in delays.items()]
-    summary = build_summary(FACTS, workload(machines), arms)
+    summary = build_summary(replace(FACTS, config=config or FACTS.config), workload(machines), arms)
     for arm in summary["arms"]:
         arm["overall"]["delay_mean_us"] = 1000.0
     write_run(directory, summary, arms)
@@ -132,3 +137,51 @@ def test_combining_tells_which_run_is_partial(runs: list[str], tmp_path: Path) -
     assert combine([Path(run) for run in runs])["partial_reason"] == "two"
     with pytest.raises(AgoraError):
         combine([Path(runs[0]), tmp_path])
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "says"),
+    [
+        ({"settle_s": 1.0}, {"settle_s": 2.0}, "settle_s is 2.0, not 1.0"),
+        ({"drain_s": 1.0}, {"drain_s": 2.0}, "drain_s is 2.0, not 1.0"),
+        (
+            {"synthetic": {"duration_sigma": 1.18}},
+            {"synthetic": {"duration_sigma": 0}},
+            "synthetic.duration_sigma is 0, not",
+        ),
+        ({"synthetic": {"preference_groups": 4}}, {"google2011": {"speedup": 4}}, "google2011.speedup is 4, not None"),
+    ],
+)
+def test_runs_of_other_work_are_refused_by_the_setting_that_differs(
+    tmp_path: Path, one: dict[str, Any], two: dict[str, Any], says: str
+) -> None:
+    first = write(tmp_path / "one", {"A": {1: 10.0}}, config=one)
+    second = write(tmp_path / "two", {"A": {1: 10.0}}, config=two)
+    with pytest.raises(AgoraError, match=says):
+        combine([first, second])
+
+
+def test_equal_settings_with_other_tasks_under_one_seed_are_refused(runs: list[str]) -> None:
+    """As of another version of a generator, or a trace that was changed."""
+    path = Path(runs[1]) / "summary.json"
+    summary = json.loads(path.read_text())
+    for row in summary["arms"][0]["seeds"]:
+        row["workload"] = f"of seed {row['seed']}" if row["seed"] == 4 else row["workload"]
+    path.write_text(json.dumps(summary))
+    combine([Path(run) for run in runs])  # the first run has no seed 4
+    summary["arms"][0]["seeds"][0]["workload"] = "another"
+    path.write_text(json.dumps(summary))
+    with pytest.raises(AgoraError, match="with seed 2 its tasks, machines or arrivals are others"):
+        combine([Path(run) for run in runs])
+
+
+def test_settings_that_may_differ_are_told(tmp_path: Path, invoke: Compare) -> None:
+    first = write(
+        tmp_path / "one", {"A": {1: 10.0}}, config={"virtual": {"message_us": 0}, "google2011": {"directory": "a"}}
+    )
+    second = write(
+        tmp_path / "two", {"A": {1: 10.0}}, config={"virtual": {"message_us": 2000}, "google2011": {"directory": "b"}}
+    )
+    code, text = invoke(str(first), str(second), "--metric", "delay_mean_us")
+    assert code == 0
+    assert "The runs differ in virtual.message_us: 0 in one, 2000 in two." in " ".join(text.split())

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from experiments.workloads.inspection import describe, larger_than_every_machine, validate
+from experiments.workloads.inspection import describe, digest, larger_than_every_machine, validate
 from experiments.workloads.synthetic import SyntheticOptions, generate
 from parsync.core.workload import InitialPlacement, MachineEvents, Phase, Workload
 from shared_state.tasks import CellSpec
@@ -141,3 +141,13 @@ def test_describe_counts_endless_tasks_until_the_end() -> None:
     phases = described["phases"]
     assert isinstance(phases, list)
     assert phases[0]["offered_percent"]["slots"] == pytest.approx(100 * held / (500 * SOUND.end_us), abs=1e-3)
+
+
+def test_the_digest_tells_every_change_of_a_workload_and_nothing_else() -> None:
+    again = generate(SyntheticOptions(machines=50, batch_tasks=10, phase_s=0.5, rack_cost=5), seed=1, name="other")
+    assert digest(again) == digest(BASE)
+    others = [digest(breach()) for name, breach in BREACHES.items() if not name.startswith("facts")]
+    others.append(digest(generate(SyntheticOptions(machines=50, batch_tasks=10, phase_s=0.5, rack_cost=5), seed=2)))
+    others.append(digest(replace(SOUND, duration_us=SOUND.duration_us + 1)))
+    others.append(digest(replace(SOUND, preferred_permille=701)))
+    assert len({digest(SOUND), *others}) == 1 + len(others)

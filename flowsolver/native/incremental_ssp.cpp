@@ -4,6 +4,8 @@
 #include <limits>
 #include <stdexcept>
 
+#include "source_placement.hpp"
+
 namespace flowsolver {
 
 namespace {
@@ -343,8 +345,19 @@ Solution solve_incremental_ssp(const Network& network, const std::atomic<bool>& 
   solution.flow.assign(network.num_arcs(), 0);
   solution.potential.assign(network.num_nodes(), 0);
   if (solution.status != Status::kOptimal || network.num_nodes() == 0) return solution;
-  const auto engine =
-      make_engine({network, largest_sink(network, {}), {}, {}, {}, false}, fits_narrow(network));
+  const NodeId root = largest_sink(network, {});
+  const bool narrow = fits_narrow(network);
+  Placement placed = place_sources(network, root, narrow, cancel, solution.stats);
+  solution.status = placed.status;
+  if (placed.status != Status::kOptimal) return solution;
+  if (placed.complete) {
+    if (!as_int64(placed.cost, solution.cost)) solution.status = Status::kBadCostRange;
+    solution.flow = std::move(placed.flow);
+    solution.potential = std::move(placed.price);
+    return solution;
+  }
+  const auto engine = make_engine({network, root, {}, placed.flow, placed.price, false}, narrow);
+  solution.flow = std::move(placed.flow);
   ++solution.stats.rebuilds;
   solution.status = engine->run(cancel, solution.stats);
   if (solution.status != Status::kOptimal) return solution;

@@ -55,20 +55,36 @@ struct Target {
   bool found() const { return node != kNone; }
 };
 
-template <class Value, bool kForward>
+// A node a search begins with, other than a source at distance 0.
+struct Seed {
+  NodeId node;
+  std::uint32_t parent;
+  std::int64_t distance;
+};
+
+template <class Graph, bool kForward>
 class PathSearch {
  public:
-  using Graph = ResidualGraph<Value>;
+  using Value = typename Graph::Value;
 
   // The nearest target of any source within `limit`. Moves prices when one is found (also records the nodes whose price
   // moved for the first time in `repriced`). Leaves parents for walking back from the target.
   Target run(Graph& graph, std::span<const NodeId> sources, std::int64_t limit, std::vector<NodeId>& repriced,
              Stats& stats);
 
+  // Forward, from several nodes at their distances, without limit. The seeds' parents stand for where they come from.
+  Target run_from(Graph& graph, std::span<const Seed> seeds, std::vector<NodeId>& repriced, Stats& stats);
+
   // Makes the hops of all nodes exact, by a breadth-first search from the targets over arcs with rc = 0. O(n + m).
   void relabel(Graph& graph, Stats& stats);
   // After `relabel`: whether a target can be reached at distance 0.
   static bool within_reach(const Node<Value>& node) { return at_hand(node) || node.hops[kForward] < kUnreached; }
+
+  // Whether a target is no zero-rc step away.
+  static bool at_hand(const Node<Value>& node) {
+    if (kForward ? node.imbalance < 0 : node.imbalance > 0) return true;
+    return (kForward ? node.root_residual > 0 : node.root_flow > 0) && node.root_cost == node.price;
+  }
 
   // Marks what the last, failed, search settled as dead until `revive`.
   void bury_settled(Graph& graph);
@@ -85,11 +101,6 @@ class PathSearch {
     bool operator<(const Waiting& other) const { return distance > other.distance; }  // a min-heap
   };
 
-  // Whether a target is no zero-rc step away.
-  static bool at_hand(const Node<Value>& node) {
-    if (kForward ? node.imbalance < 0 : node.imbalance > 0) return true;
-    return (kForward ? node.root_residual > 0 : node.root_flow > 0) && node.root_cost == node.price;
-  }
   void restart(Graph& graph);
   bool one_step(Graph& graph, NodeId source, Stats& stats);
   bool label(Graph& graph, NodeId v, std::int64_t distance, std::uint32_t parent);
@@ -98,6 +109,11 @@ class PathSearch {
   void enqueue(const Node<Value>& node, NodeId v);
   void scan(Graph& graph, NodeId u, Stats& stats);
   void scan_edge(Graph& graph, std::uint32_t index, std::int64_t base, unsigned& hops);
+  void reach(Graph& graph, NodeId v, std::int64_t distance, std::uint32_t parent, unsigned& hops);
+  void scan_carried(Graph& graph, NodeId u, std::int64_t base, unsigned& hops, Stats& stats);
+  void enqueue_passed(const Graph& graph);
+  void begin_at(Graph& graph, NodeId v, std::int64_t distance, std::uint32_t parent);
+  void settle_all(Graph& graph, Stats& stats);
   void move_prices(Graph& graph, std::vector<NodeId>& repriced);
 
   std::uint32_t stamp_ = 0;
@@ -109,8 +125,8 @@ class PathSearch {
   std::vector<NodeId> settled_, passed_, dead_, reached_;
 };
 
-template <class Value, bool kForward>
-void PathSearch<Value, kForward>::restart(Graph& graph) {
+template <class Graph, bool kForward>
+void PathSearch<Graph, kForward>::restart(Graph& graph) {
   if (stamp_ >= kNone - 4) {  // both directions share the nodes' stamps: one uses odd ones, the other even ones
     for (Node<Value>& node : graph.nodes) node.stamp = 0;
     stamp_ = 0;
@@ -124,8 +140,8 @@ void PathSearch<Value, kForward>::restart(Graph& graph) {
 }
 
 // Whether v is a target itself. If its arc to the root leads to one, that is noted too.
-template <class Value, bool kForward>
-inline bool PathSearch<Value, kForward>::test_target(const Graph& graph, const Node<Value>& node, NodeId v,
+template <class Graph, bool kForward>
+inline bool PathSearch<Graph, kForward>::test_target(const Graph& graph, const Node<Value>& node, NodeId v,
                                                      std::int64_t distance) {
   if (v == graph.root() || (kForward ? node.imbalance < 0 : node.imbalance > 0)) {
     bound_ = distance;
@@ -143,8 +159,8 @@ inline bool PathSearch<Value, kForward>::test_target(const Graph& graph, const N
 }
 
 // Returns whether v must be looked at later.
-template <class Value, bool kForward>
-inline bool PathSearch<Value, kForward>::label(Graph& graph, NodeId v, std::int64_t distance, std::uint32_t parent) {
+template <class Graph, bool kForward>
+inline bool PathSearch<Graph, kForward>::label(Graph& graph, NodeId v, std::int64_t distance, std::uint32_t parent) {
   Node<Value>& node = graph.nodes[v];
   if ((node.stamp == stamp_ && node.distance <= distance) || (node.flags & kDead) != 0) return false;
   node.stamp = stamp_;
@@ -158,8 +174,8 @@ inline bool PathSearch<Value, kForward>::label(Graph& graph, NodeId v, std::int6
   return distance < bound_;
 }
 
-template <class Value, bool kForward>
-void PathSearch<Value, kForward>::run_down_chain(Graph& graph, NodeId v, std::int64_t distance) {
+template <class Graph, bool kForward>
+void PathSearch<Graph, kForward>::run_down_chain(Graph& graph, NodeId v, std::int64_t distance) {
   for (int step = 0; step < kChainLimit; ++step) {
     const Node<Value>& from = graph.nodes[v];
     if (from.current < from.begin || from.current >= from.begin + from.residual_degree) return;
@@ -178,8 +194,8 @@ void PathSearch<Value, kForward>::run_down_chain(Graph& graph, NodeId v, std::in
   }
 }
 
-template <class Value, bool kForward>
-inline void PathSearch<Value, kForward>::enqueue(const Node<Value>& node, NodeId v) {
+template <class Graph, bool kForward>
+inline void PathSearch<Graph, kForward>::enqueue(const Node<Value>& node, NodeId v) {
   if (node.distance == current_) {
     ties_.push(v, node.hops[kForward]);
   } else {
@@ -188,28 +204,71 @@ inline void PathSearch<Value, kForward>::enqueue(const Node<Value>& node, NodeId
   }
 }
 
-template <class Value, bool kForward>
-inline void PathSearch<Value, kForward>::scan_edge(Graph& graph, std::uint32_t index, std::int64_t base, unsigned& hops) {
+// A path of length `distance` to v.
+template <class Graph, bool kForward>
+inline void PathSearch<Graph, kForward>::reach(Graph& graph, NodeId v, std::int64_t distance, std::uint32_t parent,
+                                               unsigned& hops) {
+  const Node<Value>& node = graph.nodes[v];
+  if (distance == current_) hops = std::min<unsigned>(hops, at_hand(node) ? 0 : node.hops[kForward]);
+  if (distance >= bound_) return;
+  if (label(graph, v, distance, parent)) enqueue(node, v);
+  if constexpr (kForward) enqueue_passed(graph);
+}
+
+template <class Graph, bool kForward>
+inline void PathSearch<Graph, kForward>::enqueue_passed(const Graph& graph) {
+  for (NodeId v : passed_) {
+    if (graph.nodes[v].distance < bound_) enqueue(graph.nodes[v], v);
+  }
+  passed_.clear();
+}
+
+template <class Graph, bool kForward>
+inline void PathSearch<Graph, kForward>::scan_edge(Graph& graph, std::uint32_t index, std::int64_t base, unsigned& hops) {
   const auto& edge = graph.edges[index];
   if constexpr (!kForward) {
     if (edge.reverse_residual <= 0) return;
   }
-  const Node<Value>& head = graph.nodes[edge.to];
-  const std::int64_t step = edge.cost + head.price;
-  const std::int64_t distance = kForward ? base + step : base - step;
-  if (distance == current_) hops = std::min<unsigned>(hops, at_hand(head) ? 0 : head.hops[kForward]);
-  if (distance >= bound_) return;
-  if (label(graph, edge.to, distance, index)) enqueue(head, edge.to);
+  const std::int64_t step = edge.cost + graph.nodes[edge.to].price;
+  reach(graph, edge.to, kForward ? base + step : base - step, index, hops);
+}
+
+// Forward: the sources that u carries could leave for where else they lead. Backward: those that lead to u could come.
+template <class Graph, bool kForward>
+void PathSearch<Graph, kForward>::scan_carried(Graph& graph, NodeId u, std::int64_t base, unsigned& hops, Stats& stats) {
+  const auto limit = [this, base] {
+    if (bound_ <= current_) return -kInfinity;
+    return bound_ == kInfinity ? kInfinity : bound_ - base;
+  };
   if constexpr (kForward) {
-    for (NodeId v : passed_) {
-      if (graph.nodes[v].distance < bound_) enqueue(graph.nodes[v], v);
-    }
-    passed_.clear();
+    graph.carried.visit(u, limit, [&](std::uint32_t source) {
+      const auto [begin, end] = graph.arcs_of(source);
+      const std::uint32_t now = graph.current_arc(source);
+      const std::int64_t before = base - graph.source_arcs[now].cost;
+      std::int64_t nearest = kInfinity;
+      for (std::uint32_t i = begin; i < end; ++i) {
+        if (i == now) continue;
+        const auto& arc = graph.source_arcs[i];
+        const std::int64_t distance = before + arc.cost + graph.nodes[arc.head].price;
+        nearest = std::min(nearest, distance);
+        reach(graph, arc.head, distance, Graph::as_parent(source), hops);
+      }
+      stats.scanned += end - begin;
+      return nearest == kInfinity ? kInfinity : nearest - base;
+    });
+  } else {
+    graph.arrivals_at(u).visit(u, limit, [&](std::uint32_t arc) {
+      const auto& present = graph.source_arcs[graph.current_arc(graph.source_of(arc))];
+      const std::int64_t key = graph.source_arcs[arc].cost - present.cost - graph.nodes[present.head].price;
+      reach(graph, present.head, base + key, Graph::as_parent(arc), hops);
+      ++stats.scanned;
+      return key;
+    });
   }
 }
 
-template <class Value, bool kForward>
-void PathSearch<Value, kForward>::scan(Graph& graph, NodeId u, Stats& stats) {
+template <class Graph, bool kForward>
+void PathSearch<Graph, kForward>::scan(Graph& graph, NodeId u, Stats& stats) {
   Node<Value>& node = graph.nodes[u];
   const std::uint32_t begin = node.begin;
   const std::uint32_t end = begin + (kForward ? node.residual_degree : node.degree);
@@ -227,11 +286,14 @@ void PathSearch<Value, kForward>::scan(Graph& graph, NodeId u, Stats& stats) {
     for (index = begin; index < start && bound_ > current_; ++index) scan_edge(graph, index, base, hops);
     stats.scanned += index - begin;
   }
+  if constexpr (Graph::kCarries) {
+    if (bound_ > current_) scan_carried(graph, u, base, hops, stats);
+  }
   node.hops[kForward] = static_cast<std::uint8_t>(hops + 1);
 }
 
-template <class Value, bool kForward>
-void PathSearch<Value, kForward>::move_prices(Graph& graph, std::vector<NodeId>& repriced) {
+template <class Graph, bool kForward>
+void PathSearch<Graph, kForward>::move_prices(Graph& graph, std::vector<NodeId>& repriced) {
   const std::int64_t reach = target_.distance;
   for (NodeId v : settled_) {
     Node<Value>& node = graph.nodes[v];
@@ -246,8 +308,8 @@ void PathSearch<Value, kForward>::move_prices(Graph& graph, std::vector<NodeId>&
 }
 
 // Most sources are one step from a target: no search is needed to see that.
-template <class Value, bool kForward>
-bool PathSearch<Value, kForward>::one_step(Graph& graph, NodeId source, Stats& stats) {
+template <class Graph, bool kForward>
+bool PathSearch<Graph, kForward>::one_step(Graph& graph, NodeId source, Stats& stats) {
   Node<Value>& from = graph.nodes[source];
   from.parent = kNone;
   for (std::uint32_t index = from.begin; index < from.begin + from.residual_degree; ++index) {
@@ -262,8 +324,8 @@ bool PathSearch<Value, kForward>::one_step(Graph& graph, NodeId source, Stats& s
   return false;
 }
 
-template <class Value, bool kForward>
-Target PathSearch<Value, kForward>::run(Graph& graph, std::span<const NodeId> sources, std::int64_t limit,
+template <class Graph, bool kForward>
+Target PathSearch<Graph, kForward>::run(Graph& graph, std::span<const NodeId> sources, std::int64_t limit,
                                         std::vector<NodeId>& repriced, Stats& stats) {
   restart(graph);
   ++stats.searches;
@@ -274,13 +336,37 @@ Target PathSearch<Value, kForward>::run(Graph& graph, std::span<const NodeId> so
   }
   bound_ = limit == kInfinity ? kInfinity : limit + 1;
   for (NodeId source : sources) {
-    if (label(graph, source, 0, kNone)) enqueue(graph.nodes[source], source);
-    for (NodeId v : passed_) {
-      if (graph.nodes[v].distance < bound_) enqueue(graph.nodes[v], v);
-    }
-    passed_.clear();
+    begin_at(graph, source, 0, kNone);
     if (bound_ == 0) break;
   }
+  settle_all(graph, stats);
+  if (target_.found() && target_.distance > 0) move_prices(graph, repriced);
+  return target_;
+}
+
+template <class Graph, bool kForward>
+Target PathSearch<Graph, kForward>::run_from(Graph& graph, std::span<const Seed> seeds, std::vector<NodeId>& repriced,
+                                             Stats& stats) {
+  static_assert(kForward);
+  restart(graph);
+  ++stats.searches;
+  bound_ = kInfinity;
+  for (const Seed& seed : seeds) {
+    if (seed.distance < bound_) begin_at(graph, seed.node, seed.distance, seed.parent);
+  }
+  settle_all(graph, stats);
+  if (target_.found() && target_.distance > 0) move_prices(graph, repriced);
+  return target_;
+}
+
+template <class Graph, bool kForward>
+void PathSearch<Graph, kForward>::begin_at(Graph& graph, NodeId v, std::int64_t distance, std::uint32_t parent) {
+  if (label(graph, v, distance, parent)) enqueue(graph.nodes[v], v);
+  enqueue_passed(graph);
+}
+
+template <class Graph, bool kForward>
+void PathSearch<Graph, kForward>::settle_all(Graph& graph, Stats& stats) {
   while (bound_ > current_) {
     NodeId u;
     if (!ties_.empty()) {
@@ -302,12 +388,10 @@ Target PathSearch<Value, kForward>::run(Graph& graph, std::span<const NodeId> so
     ++stats.settled;
     scan(graph, u, stats);
   }
-  if (target_.found() && target_.distance > 0) move_prices(graph, repriced);
-  return target_;
 }
 
-template <class Value, bool kForward>
-void PathSearch<Value, kForward>::relabel(Graph& graph, Stats& stats) {
+template <class Graph, bool kForward>
+void PathSearch<Graph, kForward>::relabel(Graph& graph, Stats& stats) {
   reached_.clear();
   for (NodeId v = 0; v < graph.num_nodes(); ++v) {
     Node<Value>& node = graph.nodes[v];
@@ -331,16 +415,16 @@ void PathSearch<Value, kForward>::relabel(Graph& graph, Stats& stats) {
   }
 }
 
-template <class Value, bool kForward>
-void PathSearch<Value, kForward>::bury_settled(Graph& graph) {
+template <class Graph, bool kForward>
+void PathSearch<Graph, kForward>::bury_settled(Graph& graph) {
   for (NodeId v : settled_) {
     graph.nodes[v].flags |= kDead;
     dead_.push_back(v);
   }
 }
 
-template <class Value, bool kForward>
-void PathSearch<Value, kForward>::revive(Graph& graph) {
+template <class Graph, bool kForward>
+void PathSearch<Graph, kForward>::revive(Graph& graph) {
   for (NodeId v : dead_) graph.nodes[v].flags &= static_cast<std::uint8_t>(~kDead);
   dead_.clear();
 }

@@ -56,10 +56,12 @@ enum NodeFlag : std::uint8_t {
   kInterior = 16,  // has arcs in and arcs out: a place where paths fan out
 };
 
-template <class Value>
+template <class V>
 class ResidualGraph {
  public:
+  using Value = V;
   using Edge = HalfEdge<Value>;
+  static constexpr bool kCarries = false;  // every node is one of its own (see carrier_graph.hpp)
 
   // From arrays, in O(n + m). `flow` is empty for none. `spare` leaves room in the blocks of nodes that have arcs in.
   // Arcs with alive[a] == 0 are left out (`alive` empty: all live). Sets neither prices nor imbalances.

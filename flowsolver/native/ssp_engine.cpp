@@ -63,7 +63,7 @@ class Engine final : public SspEngine, private FlowMover<Value> {
     return v != graph_.root() && (kForward ? graph_.nodes[v].imbalance > 0 : graph_.nodes[v].imbalance < 0);
   }
   template <bool kForward>
-  PathSearch<Value, kForward>& search() {
+  PathSearch<ResidualGraph<Value>, kForward>& search() {
     if constexpr (kForward) {
       return forward_;
     } else {
@@ -77,8 +77,8 @@ class Engine final : public SspEngine, private FlowMover<Value> {
   void advertise_deficits();
   bool point_at(NodeId v, NodeId& from);
 
-  PathSearch<Value, true> forward_;
-  PathSearch<Value, false> backward_;
+  PathSearch<ResidualGraph<Value>, true> forward_;
+  PathSearch<ResidualGraph<Value>, false> backward_;
   std::vector<NodeId> fresh_;
   std::vector<ArcId> dirty_;
   std::vector<NodeId> tail_of_dirty_;

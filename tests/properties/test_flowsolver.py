@@ -62,6 +62,44 @@ def test_from_scratch(network):
         assert certify(network, solution).ok
 
 
+@st.composite
+def unit_source_networks(draw):
+    """Sources of one unit without arcs in, over a nasty core: what placing sources has to cope with.
+
+    Costs are few and close, so that there are ties; the core has arcs of negative cost, cycles, supplies of its own and, in
+    half of the cases, room for all.
+    """
+    sources, inner = draw(st.integers(1, 12)), draw(st.integers(1, 6))
+    scale = draw(st.sampled_from([1, 1, 1, 2**33]))
+    least_cost = draw(st.sampled_from([0, 0, -3]))
+    node = st.integers(0, inner)  # 0 is where most flow ends
+    core = draw(st.lists(st.tuples(node, node, st.integers(0, 4), st.integers(least_cost, 4)), min_size=0, max_size=14))
+    room = draw(st.sampled_from([0, sources]))
+    core += [(v, 0, draw(st.integers(room // 2, room + 2)), draw(st.integers(0, 9))) for v in range(1, inner + 1)]
+    source = st.integers(inner + 1, inner + sources)
+    arcs = draw(
+        st.lists(st.tuples(source, node, st.integers(0, 2), st.integers(least_cost, 9)), min_size=sources, max_size=50)
+    )
+    supply = np.zeros(1 + inner + sources, dtype=np.int64)
+    supply[inner + 1 :] = 1
+    supply[1 : inner + 1] = draw(st.lists(st.sampled_from([0, 0, 0, -1, 1]), min_size=inner, max_size=inner))
+    supply[0] = -supply[1:].sum()
+    rows = np.array(draw(st.permutations(core + arcs)), dtype=np.int64).reshape(-1, 4)
+    network = FlowNetwork()
+    network.add_nodes(supply)
+    network.add_arcs(rows[:, 0], rows[:, 1], rows[:, 2], rows[:, 3] * scale)
+    return network
+
+
+@settings(max_examples=300, deadline=None)
+@given(unit_source_networks())
+def test_unit_sources(network):
+    solution = solve(network)
+    assert agrees_with_oracle(network, solution.status, solution.cost)
+    if solution.status is Status.OPTIMAL:
+        assert certify(network, solution).ok
+
+
 @settings(max_examples=50, deadline=None)
 @given(networks())
 def test_dimacs_round_trip(network):

@@ -23,16 +23,20 @@ def test_same_seed_same_graph():
 def test_draws_are_splitmix64():
     """First outputs of SplitMix64 from the state the seed gives, by the definition of the generator."""
     mask = 2**64 - 1
-    state = (5 * 0x9E3779B97F4A7C15 + 0xD1B54A32D192ED03) & mask
-    expected = []
-    for _ in range(3):
-        state = (state + 0x9E3779B97F4A7C15) & mask
-        z = state
+
+    def output(z):
         z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
         z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
-        expected.append(z ^ (z >> 31))
+        return z ^ (z >> 31)
+
+    state = output((5 * 0x9E3779B97F4A7C15 + 0xD1B54A32D192ED03) & mask)
+    expected = [output((state + k * 0x9E3779B97F4A7C15) & mask) for k in (1, 2, 3)]
     draws = Draws(5)
     assert [*draws.bits(2).tolist(), *draws.bits(1).tolist()] == expected
+
+
+def test_streams_of_neighbouring_seeds_share_nothing():
+    assert np.intersect1d(Draws(5).bits(1000), Draws(6).bits(1000)).size == 0
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from ortools.graph.python import min_cost_flow
 
 from flowsolver import FlowNetwork, Solution, Status, algorithms, certify, solve
+from flowsolver.generate import GraphOptions, contended_options, quincy_graph
 
 LARGE = 2**62
 
@@ -15,6 +17,14 @@ def network(supply, arcs):
     rows = np.array(arcs, dtype=np.int64).reshape(-1, 4)
     net.add_arcs(rows[:, 0], rows[:, 1], rows[:, 2], rows[:, 3])
     return net
+
+
+def cost_by_peer(net):
+    peer = min_cost_flow.SimpleMinCostFlow()
+    peer.add_arcs_with_capacity_and_unit_cost(net.tail, net.head, net.capacity, net.cost)
+    peer.set_nodes_supplies(np.arange(net.num_nodes), net.supply)
+    assert peer.solve() == peer.OPTIMAL
+    return peer.optimal_cost()
 
 
 # name, supply, arcs, optimal cost
@@ -75,6 +85,63 @@ UNSOLVABLE = [
 @pytest.mark.parametrize(("supply", "arcs", "status"), [c[1:] for c in UNSOLVABLE], ids=[c[0] for c in UNSOLVABLE])
 def test_status_of_bad_networks(algorithm, supply, arcs, status):
     assert solve(network(supply, arcs), algorithm).status is status
+
+
+CELLS = {
+    "half full": GraphOptions(40, 50),
+    "nearly full": GraphOptions(40, 99),
+    "full": GraphOptions(40, 100, 6),
+    "slightly oversubscribed": GraphOptions(40, 102, 6),
+    "oversubscribed": GraphOptions(40, 120, 6),
+    "cold": GraphOptions(40, 90, 100),
+    "cold and oversubscribed": GraphOptions(40, 140, 100),
+    "contended": contended_options(40),
+    "contended and cold": contended_options(40, 90, 100),
+    "contended and oversubscribed": contended_options(40, 105, 6),
+}
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("algorithm", algorithms())
+@pytest.mark.parametrize("cell", CELLS)
+def test_scheduling_graphs(cell, algorithm, seed):
+    net = quincy_graph(CELLS[cell], seed).network
+    solution = solve(net, algorithm)
+    assert solution.status is Status.OPTIMAL
+    assert solution.cost == cost_by_peer(net)
+    assert certify(net, solution).ok
+
+
+@pytest.mark.parametrize("algorithm", algorithms())
+def test_arcs_in_any_order(algorithm):
+    """Sources whose arcs are strewn over the network, and renumbered nodes."""
+    net = quincy_graph(GraphOptions(40, 105, 6), 1).network
+    rng = np.random.default_rng(3)
+    arc, node = rng.permutation(net.num_arcs), rng.permutation(net.num_nodes)
+    supply = np.empty_like(net.supply)
+    supply[node] = net.supply
+    strewn = FlowNetwork()
+    strewn.add_nodes(supply)
+    strewn.add_arcs(node[net.tail[arc]], node[net.head[arc]], net.capacity[arc], net.cost[arc])
+    solution = solve(strewn, algorithm)
+    assert solution.status is Status.OPTIMAL
+    assert solution.cost == solve(net, algorithm).cost
+    assert certify(strewn, solution).ok
+
+
+def test_where_no_price_can_be_told_searches_end_in_phases():
+    """Waiting has a limit too, so that all prices climb from zero; in the end by one search for all sources at once."""
+    graph = quincy_graph(contended_options(800, 140, 100), 1)
+    net = graph.network
+    capacity = net.capacity
+    waiting = (net.tail >= graph.first_unscheduled) & (net.tail < graph.first_task)
+    capacity[waiting] = np.maximum(1, capacity[waiting] - 1)
+    limited = FlowNetwork()
+    limited.add_nodes(net.supply)
+    limited.add_arcs(net.tail, net.head, capacity, net.cost)
+    solution = solve(limited)
+    assert solution.stats.phases > 0
+    assert certify(limited, solution).ok
 
 
 def test_unknown_algorithm():

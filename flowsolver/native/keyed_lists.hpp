@@ -1,0 +1,126 @@
+// A list of items per node, each with a key, of which only those with small keys are looked at.
+//
+// A key is a lower bound on what looking at the item can bring, and is refreshed when it has been looked at. Lists of up to
+// kFlat items are unordered; longer ones (thousands of tasks at an aggregator) are binary heaps by key, of which a visit sees
+// only what is below its limit, and the fringe of that. An item is in one list at most.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "large_array.hpp"
+#include "network.hpp"
+
+namespace flowsolver {
+
+class KeyedLists {
+ public:
+  KeyedLists() = default;
+  KeyedLists(std::size_t nodes, std::size_t items) : lists_(nodes), place_(items) {}
+
+  void add(NodeId v, std::uint32_t item, std::int64_t key) {
+    List& list = lists_[v];
+    if (list.size == list.room) grow(list);
+    put(list, list.size++, {key, item});
+    if (list.size > kFlat) {
+      if (list.size == kFlat + 1) order(list);
+      rise(list, list.size - 1);
+    }
+  }
+
+  void remove(NodeId v, std::uint32_t item) {
+    List& list = lists_[v];
+    const std::uint32_t at = place_[item];
+    const Entry last = entries_[list.begin + --list.size];
+    if (at == list.size) return;
+    put(list, at, last);
+    if (list.size > kFlat) {
+      sink(list, at);
+      rise(list, at);
+    }
+  }
+
+  // Calls look(item) for every item of v with key < limit(), which may fall on the way; `look` returns the new key.
+  template <class Limit, class Look>
+  void visit(NodeId v, Limit limit, Look look) {
+    const List list = lists_[v];
+    Entry* const entries = entries_.data() + list.begin;
+    if (list.size <= kFlat) {
+      for (std::uint32_t i = 0; i < list.size; ++i) {
+        if (entries[i].key < limit()) entries[i].key = look(entries[i].item);
+      }
+      return;
+    }
+    todo_.assign(1, 0);
+    seen_.clear();
+    while (!todo_.empty()) {
+      const std::uint32_t at = todo_.back();
+      todo_.pop_back();
+      if (entries[at].key >= limit()) continue;
+      seen_.push_back({look(entries[at].item), entries[at].item});
+      for (std::uint32_t child = 2 * at + 1; child <= 2 * at + 2 && child < list.size; ++child) {
+        if (entries[child].key < limit()) todo_.push_back(child);
+      }
+    }
+    for (const Entry& seen : seen_) {
+      entries[place_[seen.item]].key = seen.key;
+      sink(list, place_[seen.item]);
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t kFlat = 32;
+
+  struct Entry {
+    std::int64_t key;
+    std::uint32_t item;
+  };
+  struct List {
+    std::uint32_t begin = 0, size = 0, room = 0;
+  };
+
+  void put(const List& list, std::uint32_t at, const Entry& entry) {
+    entries_[list.begin + at] = entry;
+    place_[entry.item] = at;
+  }
+  void grow(List& list) {
+    const std::size_t begin = entries_.size();
+    const std::uint32_t room = std::max<std::uint32_t>(4, 2 * list.room);
+    entries_.resize(begin + room);
+    std::copy_n(entries_.begin() + list.begin, list.size, entries_.begin() + static_cast<std::ptrdiff_t>(begin));
+    list.begin = static_cast<std::uint32_t>(begin);
+    list.room = room;
+  }
+  void order(const List& list) {
+    for (std::uint32_t at = list.size / 2; at-- > 0;) sink(list, at);
+  }
+  void rise(const List& list, std::uint32_t at) {
+    const Entry entry = entries_[list.begin + at];
+    while (at > 0 && entries_[list.begin + (at - 1) / 2].key > entry.key) {
+      put(list, at, entries_[list.begin + (at - 1) / 2]);
+      at = (at - 1) / 2;
+    }
+    put(list, at, entry);
+  }
+  void sink(const List& list, std::uint32_t at) {
+    const Entry entry = entries_[list.begin + at];
+    while (true) {
+      std::uint32_t child = 2 * at + 1;
+      if (child >= list.size) break;
+      if (child + 1 < list.size && entries_[list.begin + child + 1].key < entries_[list.begin + child].key) ++child;
+      if (entries_[list.begin + child].key >= entry.key) break;
+      put(list, at, entries_[list.begin + child]);
+      at = child;
+    }
+    put(list, at, entry);
+  }
+
+  std::vector<List> lists_;
+  LargeArray<std::uint32_t> place_;  // of an item in its node's list
+  LargeArray<Entry> entries_;
+  std::vector<std::uint32_t> todo_;
+  std::vector<Entry> seen_;
+};
+
+}  // namespace flowsolver

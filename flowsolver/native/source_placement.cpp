@@ -1,0 +1,271 @@
+#include "source_placement.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "carrier_graph.hpp"
+#include "path_search.hpp"
+#include "price_estimate.hpp"
+
+namespace flowsolver {
+
+namespace {
+
+template <class Value>
+class SourcePlacement {
+ public:
+  SourcePlacement(const Network& network, SplitNetwork<Value> split, std::vector<std::int64_t> price)
+      : network_(network),
+        core_(split.core),
+        core_node_(split.core_node),
+        core_arc_(split.core_arc),
+        source_node_(split.source_node),
+        arc_id_(std::move(split.arc_id)),
+        graph_(std::move(split), full_where_cheap(core_, price)) {
+    for (NodeId v = 0; v < core_.num_nodes(); ++v) {
+      graph_.nodes[v].price = price[v];
+      graph_.nodes[v].imbalance = core_.supply[v];
+    }
+    for (std::size_t a = 0; a < core_.num_arcs(); ++a) {
+      if (cheap(core_, price, a)) {
+        graph_.nodes[core_.tail[a]].imbalance -= core_.capacity[a];
+        graph_.nodes[core_.head[a]].imbalance += core_.capacity[a];
+      }
+    }
+    graph_.nodes[graph_.root()].imbalance = 0;
+  }
+
+  Placement run(const std::atomic<bool>& cancel, Stats& stats) {
+    Placement result;
+    result.status = place_all(cancel, stats);
+    if (result.status == Status::kOptimal) result.status = fill_deficits(cancel, stats);
+    if (result.status == Status::kOptimal) extract(result);
+    return result;
+  }
+
+ private:
+  static constexpr std::uint32_t kCancelCheckInterval = 64;
+  // A search that looks at more than this share of the sources' arcs is far from local. When such searches have looked at
+  // all arcs so many times over, the rest is left to the method that serves all imbalances at once.
+  static constexpr std::int64_t kFarShare = 64, kFarBudget = 128;
+
+  static bool cheap(const Network& core, const std::vector<std::int64_t>& price, std::size_t a) {
+    return core.cost[a] - price[core.tail[a]] + price[core.head[a]] < 0;
+  }
+  static std::vector<std::int64_t> full_where_cheap(const Network& core, const std::vector<std::int64_t>& price) {
+    std::vector<std::int64_t> flow(core.num_arcs(), 0);
+    for (std::size_t a = 0; a < flow.size(); ++a) {
+      if (cheap(core, price, a)) flow[a] = core.capacity[a];
+    }
+    return flow;
+  }
+
+  Status place_all(const std::atomic<bool>& cancel, Stats& stats) {
+    const auto sources = static_cast<std::uint32_t>(graph_.num_sources());
+    for (std::uint32_t source = 0; source < sources && far_budget_ >= 0; ++source) {
+      if (source % kCancelCheckInterval == 0 && cancel.load(std::memory_order_relaxed)) return Status::kCancelled;
+      const std::int64_t scanned_before = stats.scanned;
+      if (!place(source, stats)) return Status::kInfeasible;
+      charge(stats.scanned - scanned_before);
+    }
+    return Status::kOptimal;
+  }
+
+  Status fill_deficits(const std::atomic<bool>& cancel, Stats& stats) {
+    bool prepared = false;
+    for (NodeId v = 0; v < graph_.num_nodes(); ++v) {
+      while (graph_.nodes[v].imbalance < 0 && far_budget_ >= 0) {
+        if (cancel.load(std::memory_order_relaxed)) return Status::kCancelled;
+        if (!prepared) graph_.prepare_backward();
+        prepared = true;
+        const std::int64_t scanned_before = stats.scanned;
+        const Target target = back_search_.run(graph_, std::array{v}, kInfinity, repriced_, stats);
+        if (!target.found()) return Status::kInfeasible;
+        ++stats.augmentations;
+        augment_backward(target);
+        charge(stats.scanned - scanned_before);
+      }
+    }
+    return Status::kOptimal;
+  }
+
+  void charge(std::int64_t scanned) {
+    if (scanned > static_cast<std::int64_t>(graph_.source_arcs.size()) / kFarShare) far_budget_ -= scanned;
+  }
+
+  bool place(std::uint32_t source, Stats& stats) {
+    const auto [begin, end] = graph_.arcs_of(source);
+    std::int64_t best = kInfinity, second = kInfinity;
+    std::uint32_t at_hand = kNone;
+    for (std::uint32_t i = begin; i < end; ++i) {
+      const auto& arc = graph_.source_arcs[i];
+      const Node<Value>& node = graph_.nodes[arc.head];
+      const std::int64_t through = arc.cost + node.price;
+      if (through > best) {
+        second = std::min(second, through);
+      } else {
+        if (through < best) at_hand = kNone;
+        second = best;
+        best = through;
+        if (at_hand == kNone && arc.head != graph_.root() && Search::at_hand(node)) at_hand = i;
+      }
+    }
+    stats.scanned += end - begin;
+    if (at_hand != kNone) {
+      ++stats.searches;
+      ++stats.augmentations;
+      const std::int64_t cost = graph_.source_arcs[at_hand].cost;
+      graph_.carry(source, at_hand, second == kInfinity ? kInfinity : second - cost);
+      arrive(graph_.source_arcs[at_hand].head, graph_.nodes[graph_.source_arcs[at_hand].head].imbalance >= 0);
+      return true;
+    }
+    seeds_.clear();
+    for (std::uint32_t i = begin; i < end; ++i) {
+      const auto& arc = graph_.source_arcs[i];
+      seeds_.push_back({arc.head, Graph::as_parent(source), arc.cost + graph_.nodes[arc.head].price - best});
+    }
+    const Target target = search_.run_from(graph_, seeds_, repriced_, stats);
+    if (!target.found()) return false;
+    ++stats.augmentations;
+    augment(target);
+    return true;
+  }
+
+  // A unit ends at v.
+  void arrive(NodeId v, bool through_root_arc) {
+    Node<Value>& node = graph_.nodes[v];
+    if (through_root_arc) {
+      --node.root_residual;
+      ++node.root_flow;
+    } else if (v != graph_.root()) {
+      ++node.imbalance;
+    }
+  }
+
+  void augment(const Target& target) {
+    arrive(target.node, target.through_root_arc);
+    NodeId v = target.node;
+    while (true) {
+      const std::uint32_t parent = graph_.nodes[v].parent;
+      if (Graph::is_source(parent)) {
+        const std::uint32_t source = Graph::from_parent(parent);
+        const std::uint32_t before = graph_.current_arc(source);
+        graph_.carry(source, v);
+        if (before == kNone) return;  // the one being placed
+        v = graph_.source_arcs[before].head;
+      } else {
+        const NodeId u = graph_.owner(parent);
+        graph_.push(u, parent, 1);
+        if ((graph_.nodes[u].flags & kInterior) != 0) graph_.nodes[u].current = parent;
+        v = u;
+      }
+    }
+  }
+
+  // From the target back to the deficit: one unit if a source moves on the way, else as much as fits.
+  void augment_backward(const Target& target) {
+    Node<Value>& last = graph_.nodes[target.node];
+    std::int64_t amount = kInfinity;
+    if (target.through_root_arc) {
+      amount = last.root_flow;
+    } else if (target.node != graph_.root()) {
+      amount = last.imbalance;
+    }
+    NodeId deficit = target.node;
+    for (std::uint32_t parent; (parent = graph_.nodes[deficit].parent) != kNone; deficit = next_after(parent)) {
+      amount = std::min<std::int64_t>(amount, Graph::is_source(parent) ? 1 : graph_.edges[parent].reverse_residual);
+    }
+    amount = std::min(amount, -graph_.nodes[deficit].imbalance);
+    for (NodeId v = target.node; v != deficit;) {
+      const std::uint32_t parent = graph_.nodes[v].parent;
+      const NodeId next = next_after(parent);
+      if (Graph::is_source(parent)) {
+        graph_.move_backward(Graph::from_parent(parent));
+      } else {
+        graph_.push(v, graph_.position[graph_.edges[parent].id ^ 1], static_cast<Value>(amount));
+      }
+      v = next;
+    }
+    graph_.nodes[deficit].imbalance += amount;
+    if (target.through_root_arc) {
+      last.root_residual += static_cast<Value>(amount);
+      last.root_flow -= static_cast<Value>(amount);
+    } else if (target.node != graph_.root()) {
+      last.imbalance -= amount;
+    }
+  }
+  // The node to which a backward label's parent leads on.
+  NodeId next_after(std::uint32_t parent) const {
+    return Graph::is_source(parent) ? graph_.source_arcs[Graph::from_parent(parent)].head : graph_.owner(parent);
+  }
+
+  void extract(Placement& result) const {
+    result.flow.assign(network_.num_arcs(), 0);
+    result.price.assign(network_.num_nodes(), 0);
+    result.complete = true;
+    for (NodeId v = 0; v < core_.num_nodes(); ++v) {
+      result.price[core_node_[v]] = graph_.nodes[v].price;
+      result.complete &= graph_.nodes[v].imbalance == 0;
+    }
+    for (ArcId a = 0; a < core_.num_arcs(); ++a) {
+      const std::int64_t flow = graph_.flow_at(a, core_.tail[a]);
+      result.flow[core_arc_[a]] = flow;
+      result.cost += static_cast<__int128>(core_.cost[a]) * flow;
+    }
+    for (std::uint32_t source = 0; source < graph_.num_sources(); ++source) {
+      const std::uint32_t now = graph_.current_arc(source);
+      std::int64_t price = kInfinity;
+      if (now != kNone) {
+        const auto& arc = graph_.source_arcs[now];
+        result.flow[arc_id_[now]] = 1;
+        result.cost += arc.cost;
+        price = arc.cost + graph_.nodes[arc.head].price;
+      } else {
+        result.complete = false;
+        const auto [begin, end] = graph_.arcs_of(source);
+        for (std::uint32_t i = begin; i < end; ++i) {
+          price = std::min(price, graph_.source_arcs[i].cost + graph_.nodes[graph_.source_arcs[i].head].price);
+        }
+        if (price == kInfinity) price = 0;
+      }
+      result.price[source_node_[source]] = price;
+    }
+  }
+
+  using Graph = CarrierGraph<Value>;
+  using Search = PathSearch<Graph, true>;
+  using BackSearch = PathSearch<Graph, false>;
+
+  const Network& network_;
+  Network core_;
+  std::vector<NodeId> core_node_;
+  std::vector<ArcId> core_arc_;
+  std::vector<NodeId> source_node_;
+  LargeArray<ArcId> arc_id_;
+  Graph graph_;
+  Search search_;
+  BackSearch back_search_;
+  std::int64_t far_budget_ = kFarBudget * static_cast<std::int64_t>(graph_.source_arcs.size());
+  std::vector<Seed> seeds_;
+  std::vector<NodeId> repriced_;
+};
+
+template <class Value>
+Placement place(const Network& network, NodeId root, const std::atomic<bool>& cancel, Stats& stats) {
+  SplitNetwork<Value> split(network, root);
+  if (2 * split.arcs.size() < network.num_arcs()) return {};  // little to gain
+  std::vector<std::int64_t> price(network.num_nodes(), 0);
+  const PriceEstimate estimate = estimate_price(network, root);
+  for (NodeId v : estimate.nodes) price[v] = estimate.price;
+  std::vector<std::int64_t> core_price(split.core_node.size());
+  for (std::size_t v = 0; v < core_price.size(); ++v) core_price[v] = price[split.core_node[v]];
+  return SourcePlacement<Value>(network, std::move(split), std::move(core_price)).run(cancel, stats);
+}
+
+}  // namespace
+
+Placement place_sources(const Network& network, NodeId root, bool narrow, const std::atomic<bool>& cancel, Stats& stats) {
+  return narrow ? place<std::int32_t>(network, root, cancel, stats) : place<std::int64_t>(network, root, cancel, stats);
+}
+
+}  // namespace flowsolver

@@ -23,7 +23,7 @@ MAX_OVERCOMMIT_PERMILLE = 1_000_000  # limits stay within the 2^50 of native/cel
 NO_EVICTIONS: Int64 = np.zeros(0, np.int64)
 NO_EVICTIONS.flags.writeable = False
 
-_CHECKPOINT_MAGIC = b"agora cell 2\n"
+_CHECKPOINT_MAGIC = b"agora cell 3\n"
 _CHECKSUM_BYTES = 4
 _DIGEST_BYTES = 16
 _SEQUENCE_NUMBER = ConflictCheck.SEQUENCE_NUMBER  # members looked up once: commit() is the hot path

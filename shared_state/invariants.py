@@ -76,7 +76,8 @@ class CellAudit:
         self._used = np.zeros_like(spec.capacity)
         self._up = np.ones(spec.machines, np.bool_)
         self._seqnum = np.zeros(spec.machines, np.uint32)
-        self._rival = np.full(spec.machines, NO_RIVAL, np.int32)
+        self._claimant = np.full(spec.machines, NO_RIVAL, np.int32)  # who claimed a machine last
+        self._earlier = np.full(spec.machines, NO_RIVAL, np.int32)  # and who of all others
         self._changed = np.zeros(spec.machines, np.int64)
         self._versions = np.zeros(partitioning.count, np.int64)
         self._synced: dict[tuple[int, int], int] = {}  # (agent, partition) -> the version it holds
@@ -133,10 +134,11 @@ class CellAudit:
         self._must(result.age_us == now_us - t.synced_us, "claim {} has a wrong age", np.arange(k))
         self._check_groups(t, accepted)
         seen_before = self._seqnum[t.machine]
-        rival_before = self._rival[t.machine]
+        claimant = self._claimant[t.machine]
+        rival = np.where(claimant != t.scheduler, claimant, self._earlier[t.machine])
         waiting_before = self._state.upto(t.task)[t.task] == WAITING
         self._end_victims(t, result.evicted)
-        self._check_reasons(t, result, seen_before, rival_before, waiting_before)
+        self._check_reasons(t, result, seen_before, rival, waiting_before)
 
         machine = t.machine[accepted]
         self._must(self._up[machine], "machine {} is down and took a claim", machine)
@@ -280,7 +282,7 @@ class CellAudit:
         t: Transaction,
         result: CommitResult,
         seen_before: NDArray[np.uint32],
-        rival_before: Int32,
+        rival: Int32,
         waiting_before: NDArray[np.bool_],
     ) -> None:
         claim = np.arange(len(t.task))
@@ -311,8 +313,7 @@ class CellAudit:
         if t.evict is None:
             self._must(reason != Reason.EVICTED, "claim {} was rejected for a victim, and there is none", claim)
         explained = (reason == Reason.STALE) | (reason == Reason.FULL)
-        known = (result.rival == rival_before) | (result.rival == t.scheduler)
-        self._must(np.where(explained, known, result.rival == NO_RIVAL), "claim {} names a wrong rival", claim)
+        self._must(result.rival == np.where(explained, rival, NO_RIVAL), "claim {} names a wrong rival", claim)
 
     def _end_victims(self, t: Transaction, evicted: Int64) -> None:
         """Victims of a commit: named by it, running, its scheduler's own. Their versions move with those of the claims."""
@@ -370,7 +371,17 @@ class CellAudit:
             column.upto(task)[task] = values
         np.add.at(self._used, machine, request)
         np.add.at(self._seqnum, machine, 1)
-        self._rival[machine] = owner
+        self._claimed(machine, owner)
+
+    def _claimed(self, machine: Int32, owner: Int32) -> None:
+        if (owner[1:] != owner[:-1]).any():
+            for row in range(len(machine)):
+                self._claimed(machine[row : row + 1], owner[row : row + 1])
+            return
+        before = self._claimant[machine]
+        other = before != owner
+        self._earlier[machine[other]] = before[other]
+        self._claimant[machine] = owner
 
     def _move_versions(self, machine: Int32) -> None:
         self._versions[np.unique(self._partition[machine])] += 1

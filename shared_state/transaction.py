@@ -80,10 +80,10 @@ class Transaction:
 class CommitResult:
     """The answer to a Transaction of k claims; accepted + rejected == k, and a rejected transaction changed nothing.
 
-    reason: int8[k] (Reason; 0 = accepted). allocation: int64[k], NO_ALLOCATION where rejected. rival: int32[k], the scheduler that
-    last claimed the machine where rejected as stale or full, else NO_RIVAL. age_us: int64[k], cell time minus the time of the state the
-    claim was planned on. version: int64[k], the claim's partition version after this commit: a view synced to at least it has seen
-    the outcome. evicted: int64[j], allocation ids ended by this commit.
+    reason: int8[k] (Reason; 0 = accepted). allocation: int64[k], NO_ALLOCATION where rejected. rival: int32[k], the other scheduler that last
+    claimed the machine where rejected as stale or full; NO_RIVAL where nobody else did, and for other outcomes. age_us: int64[k], cell time minus
+    the time of the state the claim was planned on. version: int64[k], the claim's partition version after this commit: a view synced to at
+    least it has seen the outcome. evicted: int64[j], allocation ids ended by this commit.
     """
 
     sequence: int

@@ -23,13 +23,12 @@ from parsync.core.metrics_live import LiveLine, SchedulerLine, Snapshot
 from parsync.core.record_buffer import Columns, RecordBuffer, Table
 from schedulers.interface import ChangeKind
 from shared_state.tasks import Int64
-from shared_state.transaction import Reason
+from shared_state.transaction import CONFLICTS, Reason
 
 __all__ = ["NOT_IN_JOB", "Group", "Outcome", "PhaseLike", "RunMetrics", "SchedulerLine", "Snapshot"]
 
 _HELD_ROWS = 1 << 14
 _HELD_BATCHES = 1 << 10
-CONFLICTS = (int(Reason.STALE), int(Reason.FULL), int(Reason.EVICTED))
 
 BY_SUBMISSION = ("submitted", "submitted_prefers", "committed", "delay_us", "attempts", "cost", "preferred")
 PER_TRANSACTION = (
@@ -162,7 +161,7 @@ class RunMetrics:
         self.ages = np.zeros((len(self.groups), Outcome.COUNT, histogram.BUCKETS), np.int64)
         self.rivals = np.zeros(
             (agents, agents + 1), np.int64
-        )  # conflicts of row with column; the last column: rival unknown
+        )  # conflicts of row with column (itself: nobody else claimed the machine); the last column: rival unknown
         self.sync_count, self.sync_rows, self.sync_age_max_us = np.zeros((3, agents, partitions), np.int64)
         self.sync_age_us = np.zeros((agents, partitions), np.int64)
         self.sync_age_squared = np.zeros((agents, partitions), np.float64)  # us^2 overflows int64 within minutes
@@ -345,8 +344,10 @@ class RunMetrics:
             self._aged(rows["agent"][mask], slot[mask], rows["age_us"][mask], outcome)
         counted = conflict & (slot != self._outside)
         rival = rows["rival"][counted]
-        rival = np.where((rival < 0) | (rival >= self.agents), self.agents, rival)
-        np.add.at(self.rivals, (rows["agent"][counted], rival), 1)
+        agent = rows["agent"][counted]
+        itself = (rival < 0) & (rows["reason"][counted] != Reason.EVICTED)  # nobody else claimed the machine
+        rival = np.where(itself, agent, np.where((rival < 0) | (rival >= self.agents), self.agents, rival))
+        np.add.at(self.rivals, (agent, rival), 1)
 
     def _aged(self, agent: NDArray[Any], slot: NDArray[np.intp], age_us: Int64, outcome: int) -> None:
         self._count("aged_claims", agent, slot)

@@ -43,7 +43,8 @@ TABLES: dict[str, dict[str, str]] = {
         "gang": "int32",
         "duplicate": "int32",
     },
-    # One row per rejected claim. reason: shared_state.transaction.Reason; rival: agent that last claimed the machine, -1 unknown.
+    # One row per rejected claim. reason: shared_state.transaction.Reason; rival: the other agent that last claimed the machine; -1:
+    # nobody else did (STALE, FULL: the agent itself filled it), or not known (other reasons).
     "rejections": {
         "task": "int64",
         "agent": "int32",

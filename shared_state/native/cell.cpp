@@ -49,10 +49,11 @@ Cell::Cell(size_t machines, size_t dimensions, std::span<const int64_t> limit, s
     if (offsets.size() < 2 || offsets.front() != 0 || offsets.back() != static_cast<int64_t>(machines)) {
         throw std::invalid_argument("offsets: expected bounds from 0 to the number of machines");
     }
+    if (offsets.size() - 1 > kMaxPartitions) throw std::invalid_argument("offsets: expected at most 2^24 partitions");
     rows_.resize(machines);
     for (size_t p = 0; p + 1 < offsets.size(); ++p) {
         if (offsets[p] >= offsets[p + 1]) refuse("offsets", p + 1, "ascending bounds");
-        for (int64_t row = offsets[p]; row < offsets[p + 1]; ++row) rows_[static_cast<size_t>(row)].partition = static_cast<uint32_t>(p);
+        for (int64_t row = offsets[p]; row < offsets[p + 1]; ++row) rows_[static_cast<size_t>(row)].home = static_cast<uint32_t>(p) << 8 | 1;
     }
     used_.assign(machines * dimensions, 0);
     changed_.assign(machines, 0);
@@ -62,7 +63,7 @@ Cell::Cell(size_t machines, size_t dimensions, std::span<const int64_t> limit, s
 }
 
 void Cell::touch(size_t row) {
-    const uint32_t partition = rows_[row].partition;
+    const uint32_t partition = rows_[row].partition();
     if (touched_[partition] != stamp_) {
         touched_[partition] = stamp_;
         ++versions_[partition];
@@ -90,7 +91,7 @@ void Cell::write_record(uint32_t slot, size_t at, const AllocationColumns& out) 
     out.allocation[at] = slab_.id_of(slot);
     out.owner[at] = record.owner;
     std::copy_n(slab_.request(slot), dimensions_, out.request + at * dimensions_);
-    if (out.version) out.version[at] = versions_[rows_[static_cast<size_t>(record.machine)].partition];
+    if (out.version) out.version[at] = versions_[rows_[static_cast<size_t>(record.machine)].partition()];
 }
 
 size_t Cell::release(std::span<const int64_t> ids, const int32_t* owner, const AllocationColumns& out) {
@@ -118,7 +119,7 @@ void Cell::load(size_t count, const int64_t* task, const int32_t* machine, const
     int64_t total = 0;
     for (size_t i = 0; i < count; ++i) {
         if (machine[i] < 0 || static_cast<size_t>(machine[i]) >= machines()) refuse("machine", i, "a machine of the cell");
-        if (!rows_[static_cast<size_t>(machine[i])].up) refuse("machine", i, "a machine that is up");
+        if (!rows_[static_cast<size_t>(machine[i])].up()) refuse("machine", i, "a machine that is up");
         if (owner[i] < 0) refuse("owner", i, "a number from 0");
         if (placed(task[i])) refuse("task", i, "a task that is not placed and has not run");
         for (size_t r = 0; r < dimensions_; ++r) {
@@ -136,7 +137,7 @@ void Cell::load(size_t count, const int64_t* task, const int32_t* machine, const
         const auto row = static_cast<size_t>(machine[i]);
         for (size_t r = 0; r < dimensions_; ++r) used_[row * dimensions_ + r] += request[i * dimensions_ + r];
         set_placed(task[i]);
-        rows_[row].rival = owner[i];
+        rows_[row].claimed_by(owner[i]);
         ++rows_[row].seqnum;
         touch(row);
         ids[i] = slab_.begin(task[i], machine[i], owner[i], request + i * dimensions_);
@@ -152,8 +153,8 @@ size_t Cell::set_machines(size_t count, const int32_t* machine, const bool* up, 
     bool any_downed = false;
     for (size_t i = 0; i < count; ++i) {
         const auto row = static_cast<size_t>(machine[i]);
-        if (static_cast<bool>(rows_[row].up) == up[i]) continue;
-        rows_[row].up = up[i];
+        if (rows_[row].up() == up[i]) continue;
+        rows_[row].set_up(up[i]);
         up[i] ? --down_ : ++down_;
         touch(row);
         if (!up[i]) any_downed = downed[row] = true;

@@ -27,17 +27,28 @@ namespace agora {
 constexpr int64_t kMaxAmount = int64_t{1} << 50;  // of a limit or a request
 constexpr int64_t kMaxTasks = int64_t{1} << 32;
 constexpr size_t kMaxDimensions = 8;
+constexpr size_t kMaxPartitions = size_t{1} << 24;
 
 enum class Reason : int8_t { Accepted = 0, Stale = 1, Full = 2, MachineDown = 3, Evicted = 4, Gang = 5, Duplicate = 6 };
 
-// What a claim looks at and moves together: one cache line instead of four.
+// What a claim looks at and moves together: 16 bytes of one cache line.
 struct RowState {
     uint32_t seqnum = 0;
-    int32_t rival = -1;  // the scheduler that last claimed the row
-    uint32_t partition = 0;
-    uint8_t up = 1;
-    uint8_t unused[3] = {};
+    int32_t claimant = -1;  // the scheduler that last claimed the row
+    int32_t earlier = -1;   // the last one before that is another
+    uint32_t home = 1;      // partition << 8 | up, so that the first byte is a bool
+
+    uint32_t partition() const { return home >> 8; }
+    bool up() const { return (home & 1) != 0; }
+    void set_up(bool up) { home = (home & ~uint32_t{1}) | static_cast<uint32_t>(up); }
+    void claimed_by(int32_t scheduler) {
+        earlier = claimant != scheduler ? claimant : earlier;
+        claimant = scheduler;
+    }
+    // Who else claimed the row last: -1 if nobody else did.
+    int32_t rival_of(int32_t scheduler) const { return claimant != scheduler ? claimant : earlier; }
 };
+static_assert(sizeof(RowState) == 16);
 
 // k claims of one scheduler; request is [k, R]. gang null: no gangs. seqnum null: resource fit alone is checked.
 struct Claims {
@@ -137,7 +148,7 @@ class Cell {
     };
     struct Taken {
         uint32_t claim;
-        int32_t rival;  // of the row, before
+        int32_t claimant, earlier;  // of the row, before
     };
 
     // R = 0 stands for any number of dimensions.

@@ -74,11 +74,11 @@ void Cell::restore(std::span<const char> bytes) {
     archive(reader);
     const bool sized = used_.size() == limit_.size() && rows_.size() == fresh.size() && changed_.size() == fresh.size() &&
                        versions_.size() == touched_.size() && loaded_.size() == 1;
-    const auto same_partition = [](const RowState& a, const RowState& b) { return a.partition == b.partition; };
-    if (!sized || !std::equal(rows_.begin(), rows_.end(), fresh.begin(), same_partition) || !slab_.settle() || !reader.bytes.empty()) {
+    const auto same_home = [](const RowState& a, const RowState& b) { return (a.home | 1) == (b.home | 1); };  // up or down
+    if (!sized || !std::equal(rows_.begin(), rows_.end(), fresh.begin(), same_home) || !slab_.settle() || !reader.bytes.empty()) {
         throw std::invalid_argument("checkpoint: columns do not fit together");
     }
-    down_ = static_cast<size_t>(std::count_if(rows_.begin(), rows_.end(), [](const RowState& row) { return row.up == 0; }));
+    down_ = static_cast<size_t>(std::count_if(rows_.begin(), rows_.end(), [](const RowState& row) { return !row.up(); }));
     const auto known = static_cast<int64_t>(placed_.size() * 64);
     for (uint32_t slot = 0; slot < slab_.slots(); ++slot) {
         const Allocation& record = slab_[slot];

@@ -66,7 +66,7 @@ template <size_t R> size_t Cell::commit_sized(const Claims& claims, const Answer
         evicted = commit_grouped<R>(claims, answer);
     }
     for (size_t i = 0; i < claims.count; ++i) {
-        answer.version[i] = versions_[rows_[static_cast<size_t>(claims.machine[i])].partition];
+        answer.version[i] = versions_[rows_[static_cast<size_t>(claims.machine[i])].partition()];
     }
     return evicted;
 }
@@ -106,13 +106,13 @@ template <size_t R> void Cell::validate(const Claims& claims, const Answer& answ
 }
 
 template <size_t R> Reason Cell::judge(size_t row, int64_t task, const int64_t* request, bool stale) const {
-    if (!rows_[row].up) return Reason::MachineDown;
+    if (!rows_[row].up()) return Reason::MachineDown;
     if (placed(task)) return Reason::Duplicate;
     if (stale) return Reason::Stale;
     return fits<R>(row, request) ? Reason::Accepted : Reason::Full;
 }
 
-// What an accepted claim leaves behind besides the row's use, its task's bit and the rival; returns the allocation's id.
+// What an accepted claim leaves behind besides the row's use, its task's bit and the claimant; returns the allocation's id.
 int64_t Cell::record(const Claims& claims, size_t i) {
     const auto row = static_cast<size_t>(claims.machine[i]);
     ++rows_[row].seqnum;
@@ -132,10 +132,10 @@ template <size_t R> void Cell::commit_each(const Claims& claims, const Answer& a
         if (reason == Reason::Accepted) {
             take<R>(row, request);
             set_placed(task);
-            rows_[row].rival = claims.scheduler;
+            rows_[row].claimed_by(claims.scheduler);
             answer.allocation[i] = record(claims, i);
         } else if (reason == Reason::Stale || reason == Reason::Full) {
-            answer.rival[i] = rows_[row].rival;
+            answer.rival[i] = rows_[row].rival_of(claims.scheduler);
         }
     }
 }
@@ -194,7 +194,7 @@ template <size_t R> void Cell::decide_groups(const Claims& claims, const Answer&
             const auto row = static_cast<size_t>(claims.machine[i]);
             const bool stale = claims.seqnum && claims.seqnum[i] != rows_[row].seqnum;
             Reason reason = judge<R>(row, claims.task[i], claims.request + i * n, stale);
-            answer.rival[i] = reason == Reason::Stale || reason == Reason::Full ? rows_[row].rival : -1;
+            answer.rival[i] = reason == Reason::Stale || reason == Reason::Full ? rows_[row].rival_of(claims.scheduler) : -1;
             if (reason == Reason::Full && std::binary_search(lost_rows_.begin(), lost_rows_.end(), claims.machine[i])) {
                 reason = Reason::Evicted;
                 answer.rival[i] = -1;
@@ -203,8 +203,8 @@ template <size_t R> void Cell::decide_groups(const Claims& claims, const Answer&
             if (reason != Reason::Accepted) continue;
             take<R>(row, claims.request + i * n);
             set_placed(claims.task[i]);
-            taken.push_back({i, rows_[row].rival});
-            rows_[row].rival = claims.scheduler;
+            taken.push_back({i, rows_[row].claimant, rows_[row].earlier});
+            rows_[row].claimed_by(claims.scheduler);
         }
         if (taken.size() - kept == members.size()) continue;
         for (size_t t = kept; t < taken.size(); ++t) answer.reason[taken[t].claim] = static_cast<int8_t>(Reason::Gang);
@@ -214,12 +214,13 @@ template <size_t R> void Cell::decide_groups(const Claims& claims, const Answer&
 
 template <size_t R> void Cell::undo(const Claims& claims, std::vector<Taken>& taken, size_t keep) {
     while (taken.size() > keep) {
-        const auto [i, rival] = taken.back();
+        const auto [i, claimant, earlier] = taken.back();
         taken.pop_back();
         const auto row = static_cast<size_t>(claims.machine[i]);
         give<R>(row, claims.request + i * (R ? R : dimensions_));
         clear_placed(claims.task[i]);
-        rows_[row].rival = rival;
+        rows_[row].claimant = claimant;
+        rows_[row].earlier = earlier;
     }
 }
 

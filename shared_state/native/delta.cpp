@@ -45,7 +45,7 @@ template <class Used> void Cell::write_used(const DeltaScan& scan, Used* used) c
 
 void Cell::write_state(const DeltaScan& scan, bool* up, uint32_t* seqnum) const {
     if (down_ == 0) std::fill_n(up, scan.count, true);
-    for (size_t i = 0; down_ > 0 && i < scan.count; ++i) up[i] = rows_[static_cast<size_t>(scan.first_row + scanned_[i])].up != 0;
+    for (size_t i = 0; down_ > 0 && i < scan.count; ++i) up[i] = rows_[static_cast<size_t>(scan.first_row + scanned_[i])].up();
     if (!seqnum) return;
     for (size_t i = 0; i < scan.count; ++i) seqnum[i] = rows_[static_cast<size_t>(scan.first_row + scanned_[i])].seqnum;
 }

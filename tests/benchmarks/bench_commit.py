@@ -71,7 +71,7 @@ class NumpyCell:
         self.used = np.zeros_like(self.limit)
         self.up = np.ones(rows, bool)
         self.seqnum = np.zeros(rows, np.uint32)
-        self.rival = np.full(rows, -1, np.int32)
+        self.claimant, self.earlier = np.full((2, rows), -1, np.int32)
         self.changed = np.zeros(rows, np.int64)
         self.versions = np.zeros(int(self.partition.max()) + 1, np.int64)
         self.placed = np.zeros(CLAIMS, bool)
@@ -99,10 +99,13 @@ class NumpyCell:
                 reason[i] = Reason.FULL
         accepted = reason == 0
         taken = machine[accepted]
-        rival = np.where(reason == Reason.FULL, self.rival[machine], -1).astype(np.int32)
+        claimant = self.claimant[machine]
+        other = claimant != t.scheduler
+        rival = np.where(reason == Reason.FULL, np.where(other, claimant, self.earlier[machine]), -1).astype(np.int32)
         np.add.at(self.used, taken, request[accepted])
         np.add.at(self.seqnum, taken, 1)
-        self.rival[taken] = t.scheduler
+        self.earlier[machine[accepted & other]] = claimant[accepted & other]
+        self.claimant[taken] = t.scheduler
         self.placed[task[accepted]] = True
         self.versions[np.unique(self.partition[taken])] += 1
         self.changed[taken] = self.versions[self.partition[taken]]

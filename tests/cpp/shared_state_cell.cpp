@@ -116,7 +116,7 @@ class Harness {
         const int32_t owner = 1;
         std::vector<int64_t> request(dimensions_, 9);
         int64_t id = -1;
-        if (!cell_->rows()[static_cast<size_t>(machine)].up) {
+        if (!cell_->rows()[static_cast<size_t>(machine)].up()) {
             expect_refused([&] { cell_->load(1, &task, &machine, request.data(), &owner, &id); });
             return;
         }
@@ -147,7 +147,7 @@ class Harness {
         for (size_t i = 0; i < scan.count; ++i) {
             const auto machine = static_cast<size_t>(scan.first_row) + row[i];
             for (size_t r = 0; r < dimensions_; ++r) CHECK(used[i * dimensions_ + r] == cell_->used()[machine * dimensions_ + r]);
-            CHECK(seqnum[i] == cell_->rows()[machine].seqnum && up[i] == static_cast<bool>(cell_->rows()[machine].up));
+            CHECK(seqnum[i] == cell_->rows()[machine].seqnum && up[i] == static_cast<bool>(cell_->rows()[machine].up()));
         }
     }
 
@@ -165,7 +165,7 @@ class Harness {
         CHECK(cell_->allocations(-1, all.out()) == cell_->live());
         std::vector<int64_t> used(cell_->machines() * dimensions_);
         for (size_t i = 0; i < all.task.size(); ++i) {
-            CHECK(cell_->rows()[static_cast<size_t>(all.machine[i])].up);
+            CHECK(cell_->rows()[static_cast<size_t>(all.machine[i])].up());
             for (size_t r = 0; r < dimensions_; ++r) used[static_cast<size_t>(all.machine[i]) * dimensions_ + r] += all.request[i * dimensions_ + r];
         }
         CHECK(used == cell_->used());

@@ -29,7 +29,7 @@ class Model:
     used: dict[int, tuple[int, ...]] = field(default_factory=dict)
     up: dict[int, bool] = field(default_factory=dict)
     seqnum: dict[int, int] = field(default_factory=dict)
-    rival: dict[int, int] = field(default_factory=dict)
+    claimants: dict[int, list[int]] = field(default_factory=dict)  # of each machine, in order
     versions: dict[int, int] = field(default_factory=dict)
     live: dict[int, tuple[int, int, int, tuple[int, ...]]] = field(
         default_factory=dict
@@ -43,7 +43,7 @@ class Model:
             self.used[machine] = (0,) * len(limit)
             self.up[machine] = True
             self.seqnum[machine] = 0
-            self.rival[machine] = -1
+            self.claimants[machine] = []
             self.versions[self.partition[machine]] = 0
 
     def add(self, machine: int, request: tuple[int, ...], sign: int) -> None:
@@ -68,7 +68,11 @@ class Model:
         self.add(machine, request, +1)
         self.taken.add(task)
         self.seqnum[machine] += 1
-        self.rival[machine] = owner
+        self.claimants[machine].append(owner)
+
+    def rival(self, machine: int, loser: int) -> int:
+        others = [scheduler for scheduler in self.claimants[machine] if scheduler != loser]
+        return others[-1] if others else -1
 
     def commit(self, t: Transaction) -> tuple[list[int], list[int], list[int]]:
         """Reasons, rivals, victims that end. Accepted claims are not begun yet: the caller knows their ids."""
@@ -103,15 +107,15 @@ class Model:
                     elif task in trial.taken:
                         reasons[i] = Reason.DUPLICATE
                     elif stale:
-                        reasons[i], rivals[i] = Reason.STALE, trial.rival[machine]
+                        reasons[i], rivals[i] = Reason.STALE, trial.rival(machine, t.scheduler)
                     elif not fits and machine in lost:
                         reasons[i] = Reason.EVICTED
                     elif not fits:
-                        reasons[i], rivals[i] = Reason.FULL, trial.rival[machine]
+                        reasons[i], rivals[i] = Reason.FULL, trial.rival(machine, t.scheduler)
                     else:
                         trial.add(machine, request, +1)
                         trial.taken.add(task)
-                        trial.rival[machine] = t.scheduler
+                        trial.claimants[machine].append(t.scheduler)
                 if any(reasons[i] for i in group):
                     trial = before
                     for i in group:

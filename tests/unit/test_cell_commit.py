@@ -81,9 +81,27 @@ def test_full_names_the_rival_and_the_claims_before_count() -> None:
     commit(cell, claims([0], [0], scheduler=3))
     result = commit(cell, claims([1, 2, 3], [0, 0, 0], scheduler=4))
     assert result.reason.tolist() == [Reason.ACCEPTED, Reason.FULL, Reason.FULL]
-    assert result.rival.tolist() == [-1, 4, 4]
+    assert result.rival.tolist() == [-1, 3, 3], "who else: 4 filled the machine itself, but 3 had begun"
     assert commit(cell, claims([9], [0], scheduler=5)).rival.tolist() == [4]
     assert cell.used.tolist() == [[2]]
+
+
+def test_nobody_is_named_where_only_the_loser_itself_claimed() -> None:
+    cell = make_cell([[3]])
+    assert commit(cell, claims([1, 2, 3, 4], [0, 0, 0, 0], scheduler=4)).rival.tolist() == [-1] * 4
+    stale = claims([5], [0], scheduler=4, seqnum=[0])
+    assert commit(cell, stale).reason.tolist() == [Reason.STALE] and commit(cell, stale).rival.tolist() == [-1]
+
+
+@pytest.mark.parametrize("restored", [False, True])
+def test_the_rival_is_the_last_of_the_others_however_often_the_loser_claimed_since(restored: bool) -> None:
+    cell = make_cell([[6]])
+    for task, scheduler in enumerate((1, 2, 3, 3, 2, 3)):
+        commit(cell, claims([task], [0], scheduler=scheduler))
+    if restored:
+        cell = Cell.restore(cell.spec, cell.partitioning, cell.checkpoint())
+    named = {loser: commit(cell, claims([9], [0], scheduler=loser)).rival.tolist() for loser in (1, 2, 3)}
+    assert named == {1: [3], 2: [3], 3: [2]}
 
 
 def test_a_claim_that_does_not_fit_leaves_room_for_a_later_smaller_one() -> None:
@@ -239,7 +257,7 @@ def test_a_chain_of_moves_breaks_where_its_head_is_rejected() -> None:
     # Task 1 would move to machine 2, which is full: so it stays, so task 0 cannot move to machine 1, and stays, too.
     result = commit(cell, claims([0, 1], [1, 2], evict=mine))
     assert result.reason.tolist() == [Reason.FULL, Reason.FULL] and len(result.evicted) == 0
-    assert result.rival.tolist() == [0, 9]
+    assert result.rival.tolist() == [-1, 9], "machine 1 is held by nobody but the loser"
     assert cell.allocations(0).allocation.tolist() == mine
 
 

@@ -265,7 +265,8 @@ def test_rivals_ages_and_staleness_are_counted_within_the_windows() -> None:
     conflicts = [0, 0]
     for row in recorded.rows("rejections"):
         if window(row["at_us"]) is not None and row["reason"] in CONFLICT:
-            rivals[row["agent"]][row["rival"] if row["rival"] >= 0 else AGENTS] += 1
+            nobody = AGENTS if row["reason"] == Reason.EVICTED else row["agent"]  # or: nobody but itself
+            rivals[row["agent"]][row["rival"] if row["rival"] >= 0 else nobody] += 1
             conflicts[int(row["agent"] == 1)] += 1
     assert summary["rivals"] == rivals
     assert metrics.ages[:, 1].sum(axis=1).tolist() == conflicts

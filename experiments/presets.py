@@ -37,8 +37,10 @@ class Scale:
 
 
 def demo_scale(quick: bool) -> Scale:
-    """ParSync's ratios at a tenth of its size."""
-    return Scale(demo_options(quick), 8, 8, 0.2, 0.8, drain_s=10.0, settle_s=1.0 if quick else 2.0)
+    """ParSync's ratios at a tenth of its size; quick: of half the demo's cell, its times halved with the tasks' length. A task length of each phase settles."""
+    options = demo_options(quick)
+    task_s = options.mean_duration_s
+    return Scale(options, 8, 8, gap_s=task_s / 10, tau_s=task_s * 0.4, drain_s=10.0, settle_s=task_s)
 
 
 def paper_scale() -> Scale:

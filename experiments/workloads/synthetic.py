@@ -105,8 +105,13 @@ class SyntheticOptions(BaseModel):
 
 
 def demo_options(quick: bool = False) -> SyntheticOptions:
-    """A tenth of ParSync's cell at its ratios: 2,000 machines x 10 slots in racks of 40, tasks of mean 2 s; phases of 6 s (quick: 3 s)."""
-    return SyntheticOptions(phase_s=3.0 if quick else 6.0)
+    """A tenth of ParSync's cell at its ratios: 2,000 machines x 10 slots in racks of 40, tasks of mean 2 s; phases of 6 s.
+
+    quick: half of that cell and tasks of half the length, so as many tasks per second; a phase can be two task lengths then, of which one settles, in 2 s.
+    """
+    if not quick:
+        return SyntheticOptions()
+    return SyntheticOptions(machines=1_000, mean_duration_s=1.0, load_percent=(50, 95, 50), phase_s=2.0)
 
 
 def paper_options() -> SyntheticOptions:

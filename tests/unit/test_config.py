@@ -44,6 +44,15 @@ def test_decisions_have_twice_the_needed_capacity() -> None:
     assert paper_scale().task_us == 250
 
 
+def test_quick_keeps_the_ratios_of_times_and_settles_for_a_task_length() -> None:
+    full, quick = demo_scale(quick=False), demo_scale(quick=True)
+    for scale in (full, quick):
+        task_s = scale.synthetic.mean_duration_s
+        assert scale.settle_s == task_s < scale.synthetic.phase_s
+        assert (scale.gap_s / task_s, scale.tau_s / task_s) == (0.1, 0.4)
+    assert quick.task_us == full.task_us and quick.schedulers == full.schedulers
+
+
 def test_the_flow_scheduler_counts_in_n_and_owns_a_quarter() -> None:
     mix = default_arms(demo_scale(quick=False))[-1]
     assert mix.shares_permille() == (750, 250)

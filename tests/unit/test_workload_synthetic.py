@@ -182,8 +182,8 @@ def test_another_seed_is_another_workload() -> None:
 
 
 def test_duration_scales_the_phases() -> None:
-    options = demo_options(quick=True).lasting(10.0)
-    assert options.phase_s == 2.0 and options.load_percent == demo_options().load_percent
+    options = demo_options(quick=True).lasting(10.5)
+    assert options.phase_s == 3.5 and options.load_percent == demo_options(quick=True).load_percent
 
 
 @pytest.mark.parametrize(

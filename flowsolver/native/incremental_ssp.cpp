@@ -357,7 +357,7 @@ Solution solve_incremental_ssp(const Network& network, const std::atomic<bool>& 
     return solution;
   }
   const auto engine = make_engine({network, root, {}, placed.flow, placed.price, false}, narrow);
-  solution.flow = std::move(placed.flow);
+  if (!placed.flow.empty()) solution.flow = std::move(placed.flow);
   ++solution.stats.rebuilds;
   solution.status = engine->run(cancel, solution.stats);
   if (solution.status != Status::kOptimal) return solution;

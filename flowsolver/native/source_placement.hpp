@@ -16,8 +16,8 @@
 // Deficits that are left (an estimated price was too high) are then filled by searches against the arcs, from the root.
 //
 // Result. All flow, all prices (a source's is cost + p[head] of its arc). When no imbalance is left, this is the optimum.
-// Otherwise (excess in the core itself, searches that stopped being local) it is a start with rc >= 0 from which incremental_ssp.hpp goes on. Networks most of whose arcs are not unit
-// sources' are left to it from the beginning.
+// Otherwise (excess in the core itself, searches that stopped being local) it is a start with rc >= 0 from which
+// incremental_ssp.hpp goes on. Networks most of whose arcs are not unit sources' are left to it from the beginning.
 //
 // Termination and complexity. One search and one augmentation by 1 per source, O(n) searches of O(m + n log n) each, in
 // practice a handful of nodes each. No path from a source: INFEASIBLE, as in incremental_ssp.hpp.

@@ -322,9 +322,9 @@ class SchedulerAgent:
         self.view.settle(this.ticket, result.reason, result.version)
         work = self._backlog.claimed(this)
         claimed = Work(work.task, work.attempts + 1, work.first)
-        claims, delay_sum_us = self._log.commit(now_us, this, result, claimed)
+        claims, first_commits, delay_sum_us = self._log.commit(now_us, this, result, claimed)
         count = claims[_ACCEPTED]
-        self._average.add(delay_sum_us, count, this.batch_size)
+        self._average.add(delay_sum_us, first_commits, this.batch_size)
         self.queued -= count + claims[_DUPLICATE]
         if count == len(plan.task):
             self._observe(ChangeKind.COMMITTED, now_us, plan.task, plan.machine, result.allocation)

@@ -63,14 +63,14 @@ class AgentLog:
             "agents", 1, now_us, self._agent, queued, average_us, int(latency_first), busy_us, wasted_us, staleness_us
         )
 
-    def commit(self, now_us: int, this: Round, result: CommitResult, claimed: Work) -> tuple[tuple[int, ...], int]:
+    def commit(self, now_us: int, this: Round, result: CommitResult, claimed: Work) -> tuple[tuple[int, ...], int, int]:
         """One transaction, its committed tasks and its rejected claims. claimed: the claims' tasks.
 
-        Returns how many claims had each Reason, and the sum of the committed tasks' delays in us.
+        Returns how many claims had each Reason, how many tasks were committed for the first time, and the sum of these tasks' delays in us.
         """
         plan = this.plan
         assert plan is not None
-        claims, delay_us = self._outcomes.add(
+        claims, first_commits, delay_us = self._outcomes.add(
             now_us,
             plan.task,
             plan.machine,
@@ -92,4 +92,4 @@ class AgentLog:
             len(plan.task),
             *claims,
         )
-        return claims, delay_us
+        return claims, first_commits, delay_us

@@ -93,7 +93,7 @@ int main() {
         std::vector<int64_t> task(count), age_us(count);
         std::vector<int32_t> machine(count), attempts(count), rival(count);
         std::vector<int8_t> first(count), reason(count);
-        int64_t delay_us = 0, accepted = 0;
+        int64_t delay_us = 0, accepted = 0, first_commits = 0;
         for (size_t i = 0; i < count; ++i) {
             task[i] = static_cast<int64_t>(draw(kTasks));
             machine[i] = static_cast<int32_t>(draw(kMachines));
@@ -106,7 +106,8 @@ int main() {
             const int32_t set = world.preference[t];
             if (reason[i] == 0) {
                 ++accepted;
-                delay_us += now_us - world.submit_us[t];
+                first_commits += first[i];
+                delay_us += first[i] ? now_us - world.submit_us[t] : 0;
                 won.push_back({task[i], world.job[t], 3, machine[i], world.submit_us[t], now_us, attempts[i], first[i], set > 0,
                                world.preferred(set, machine[i]), world.cost(set, machine[i]), age_us[i]});
             } else {
@@ -115,7 +116,7 @@ int main() {
         }
         const agora::OutcomeSums sums =
             log.add(now_us, {task, machine.data(), attempts.data(), first.data(), reason.data(), rival.data(), age_us.data()});
-        CHECK(sums.delay_us == delay_us && sums.claims[0] == accepted);
+        CHECK(sums.delay_us == delay_us && sums.first_commits == first_commits && sums.claims[0] == accepted);
 
         if (count > 0) {
             const auto broken = [&](auto& column, auto bad) {

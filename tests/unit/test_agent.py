@@ -390,6 +390,21 @@ def test_a_lost_task_is_offered_again_and_no_first_commit_any_more() -> None:
     assert tasks.columns["first"].tolist() == [1, 0]
 
 
+def test_a_task_that_runs_again_has_no_part_in_the_delay_average() -> None:
+    """Its delay would be counted from its submission, and so hold all the time that it ran."""
+    bench = Bench(policy=replace(POLICY, average_permille=1000))
+    bench.submit(100, 1)
+    bench.decide(100)
+    bench.commit(200)
+    released = bench.cell.set_machines(np.array([0], np.int32), np.array([False]), 900_000)
+    columns = (released.task, released.allocation, released.machine, released.request, released.version)
+    bench.tell(900_000, events.TasksEnded(ChangeKind.LOST, *columns))
+    bench.decide(900_000)
+    bench.commit(900_100)
+    [samples] = [record for record in bench.agent.finish(900_100) if record.table == "agents"]
+    assert bench.agent.queued == 0 and samples.columns["ema_us"].tolist() == [200]
+
+
 def test_a_master_in_a_new_life_makes_the_view_start_over() -> None:
     bench = Bench()
     bench.submit(100, 1)

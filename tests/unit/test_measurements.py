@@ -120,10 +120,11 @@ def test_a_commit_is_logged_claim_by_claim(claims: list[tuple[int, int, Reason]]
         np.arange(n, dtype=np.int32),
     )
     first = (np.arange(n) % 2).astype(np.int8)
-    by_reason, delay_us = log.add(NOW_US, task, machine, attempts, first, reason, rival, age_us)
+    by_reason, first_commits, delay_us = log.add(NOW_US, task, machine, attempts, first, reason, rival, age_us)
     won, lost = reason == Reason.ACCEPTED, reason != Reason.ACCEPTED
     assert by_reason == tuple(int((reason == kind).sum()) for kind in Reason)
-    assert delay_us == int((NOW_US - SUBMIT_US[task[won]]).sum())
+    counted = won & (first == 1)
+    assert first_commits == counted.sum() and delay_us == int((NOW_US - SUBMIT_US[task[counted]]).sum())
     cost, preferred = placement_cost(CATALOG, CELL.rack, PREFERENCE[task], machine)
     constant = np.full(n, 7), np.full(n, NOW_US)
     expected = {

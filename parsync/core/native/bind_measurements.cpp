@@ -104,7 +104,7 @@ struct BoundCommitLog {
         nb::object claims = nb::steal(PyTuple_New(agora::kReasons));
         for (size_t reason_number = 0; reason_number < agora::kReasons; ++reason_number)
             PyTuple_SET_ITEM(claims.ptr(), static_cast<Py_ssize_t>(reason_number), PyLong_FromLongLong(sums.claims[reason_number]));
-        return nb::make_tuple(claims, sums.delay_us);
+        return nb::make_tuple(claims, sums.first_commits, sums.delay_us);
     }
 
     size_t tasks_;

@@ -67,7 +67,10 @@ OutcomeSums CommitLog::add(int64_t now_us, const Outcome& outcome) {
         }
         const auto task = static_cast<size_t>(outcome.task[i]);
         const int64_t submit_us = table_.submit_us[task];
-        sums.delay_us += now_us - submit_us;
+        if (outcome.first[i] != 0) {
+            ++sums.first_commits;
+            sums.delay_us += now_us - submit_us;
+        }
         tasks_.write(kTask, row, outcome.task[i]);
         tasks_.write(kJob, row, table_.job[task]);
         tasks_.write(kMachine, row, outcome.machine[i]);

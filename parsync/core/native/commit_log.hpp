@@ -34,7 +34,8 @@ struct Outcome {
 
 struct OutcomeSums {
     std::array<int64_t, kReasons> claims{};  // by reason
-    int64_t delay_us = 0;                    // from submission to now_us, of those accepted
+    int64_t first_commits = 0;
+    int64_t delay_us = 0;  // from submission to now_us, of those; a task that runs again waited less than that
 };
 
 class CommitLog {

@@ -240,7 +240,9 @@ class RunConfig(_Strict):
     seed: int = Field(1, ge=0, lt=1 << 63)
     seeds: int = Field(10, ge=1, le=1000)
     drain_s: float = Field(10.0, ge=0, le=LONGEST_S)
-    settle_s: float = Field(2.0, ge=0, le=LONGEST_S, description="left out at the start of each phase")
+    settle_s: float = Field(
+        2.0, ge=0, le=LONGEST_S, description="left out at the start of each phase (of a trace: at its start)"
+    )
     heartbeat_us: int = Field(1000, ge=1, le=LONGEST_S * 1e6)
     sample_s: float = Field(0.1, ge=0.001, le=LONGEST_S)
     synthetic: SyntheticOptions | None = None

@@ -34,6 +34,9 @@ from parsync.core.metrics_summary import Figures
 from parsync.core.workload import Workload
 from shared_state.errors import AgoraError
 
+TRACE_SETTLE_S = 2.0  # until the tasks that wait as the trace begins are placed, mostly; their figures stand apart
+SETTLE_PART = 3  # --duration settles for at most this part of a phase
+
 
 class ScaleName(StrEnum):
     """Which cell: a tenth of ParSync's, or ParSync's."""
@@ -91,6 +94,10 @@ def resolve(
     if tree.get("google2011") is not None:
         given = {**trace_options, "duration_s": duration}
         tree["google2011"].update({name: value for name, value in given.items() if value is not None})
+        if config is None:
+            tree["settle_s"] = TRACE_SETTLE_S
+        if duration is not None:
+            tree["settle_s"] = min(tree["settle_s"], duration / SETTLE_PART)
     else:
         _refuse("is for traces, and there is no --trace", **trace_options)
         if duration is not None:
@@ -123,7 +130,7 @@ def _refuse(why: str, **options: object) -> None:
 def _scale_phases(tree: dict[str, Any], duration_s: float) -> None:
     synthetic = tree["synthetic"]
     phase_s = duration_s / len(synthetic["load_percent"])
-    tree["settle_s"] = min(tree["settle_s"], phase_s / 3)
+    tree["settle_s"] = min(tree["settle_s"], phase_s / SETTLE_PART)
     synthetic["phase_s"] = phase_s
 
 

@@ -17,8 +17,8 @@ _EVENTS_PER_FLUSH = 1 << 12
 
 
 def settle_us(config: RunConfig) -> int:
-    """What the figures leave out at the start of each phase; a trace has one phase, whose start is its initial state."""
-    return round(config.settle_s * 1e6) if config.google2011 is None else 0
+    """What the figures leave out at the start of each phase; a trace has one, which begins with the tasks that wait as its window opens."""
+    return round(config.settle_s * 1e6)
 
 
 def regret_watch(config: RunConfig, workload: Workload, seed: int) -> RegretWatch:

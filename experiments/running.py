@@ -47,9 +47,13 @@ class ArmRun:
 
 
 def make_workload(config: RunConfig, seed: int) -> Workload:
-    """The workload of this configuration and seed. Raises AgoraError for a trace that cannot be read."""
+    """The workload of this configuration and seed. Raises AgoraError for a trace that cannot be read, or is not longer than settle_s."""
     if config.google2011 is not None:
         workload = google2011.load(config.google2011, seed)
+        if settle_us(config) >= workload.end_us:
+            raise AgoraError(
+                f"settle_s: {config.settle_s:g} s leaves nothing of a trace of {workload.end_us / 1e6:g} s"
+            )
     else:
         assert config.synthetic is not None, "RunConfig holds one of the two"
         try:

@@ -164,7 +164,9 @@ def build_summary(facts: RunFacts, workload: Workload, arms: Sequence[ArmResult]
 
 
 def workload_facts(workload: Workload) -> Figures:
-    """What the arms had to do, for the report and to tell whether two runs can be compared."""
+    """What the arms had to do, for the report and to tell whether two runs can be compared. mean_duration_us: of the arriving tasks that end."""
+    lasting = workload.duration_us[workload.arrival_rows]
+    lasting = lasting[lasting >= 0]
     return {
         "name": workload.name,
         "digest": digest(workload),
@@ -176,6 +178,7 @@ def workload_facts(workload: Workload) -> Figures:
         "initial_tasks": len(workload.initial.task),
         "preferred_permille": workload.preferred_permille,
         "end_us": workload.end_us,
+        "mean_duration_us": round(float(lasting.mean())) if len(lasting) else None,
         "phases": [
             {"start_us": phase.start_us, "end_us": phase.end_us, "load_percent": phase.load_percent}
             for phase in workload.phases

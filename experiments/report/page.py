@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,9 @@ def render(run: Run, drawn: Sequence[Drawn]) -> str:
         ],
         per_scheduler=[_Column(key) for key in _PER_SCHEDULER if _anywhere(summary, key)],
         workload_facts=_workload_facts(summary),
+        settled=_settled(summary),
+        short_settling=_short_settling(summary),
+        start=_start(summary),
         attribution=_GOOGLE_ATTRIBUTION if summary["workload"]["name"].startswith("google") else "",
         config=toml_text(summary["config"]),
         duration=duration,
@@ -124,6 +128,45 @@ class _Column:
     def __init__(self, key: str) -> None:
         self.key = key
         self.label = QUANTITIES[key].label if key in QUANTITIES else key.capitalize()
+
+
+def _settled(summary: Mapping[str, Any]) -> str:
+    """What is left out at the start of each phase, in time and task lengths."""
+    settle_us, length_us = summary["settle_us"], summary["workload"].get("mean_duration_us")
+    stretch = "of each phase" if len(summary["workload"]["phases"]) > 1 else "of the run"
+    lengths = f" ({settle_us / length_us:.2g} mean task lengths)" if length_us else ""
+    return f"the first {duration(settle_us)} {stretch}{lengths}"
+
+
+def _short_settling(summary: Mapping[str, Any]) -> str:
+    """A warning, if a cell that began empty, or with another load, was still filling when counting began."""
+    settle_us, workload = summary["settle_us"], summary["workload"]
+    length_us = workload.get("mean_duration_us") or 0
+    if workload["initial_tasks"] or settle_us >= length_us:
+        return ""
+    return (
+        f"Short warm-up: only {duration(settle_us)} of each phase are left out, {settle_us / length_us:.2g} of a mean task length "
+        f"({duration(length_us)}), so the cell was still filling when counting began: delays and conflicts are lower than they will stay."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """The tasks that wait as a trace begins. arms: (name, place, figures) of each arm; left_out: tasks submitted before counting begins, them included."""
+
+    tasks: int
+    left_out: int
+    arms: list[tuple[str, int, Mapping[str, Any]]]
+
+
+def _start(summary: Mapping[str, Any]) -> _Start | None:
+    tasks = summary["workload"]["facts"].get("tasks_pending_at_start", 0)
+    if not tasks or not summary["arms"]:
+        return None
+    first = summary["arms"][0]
+    left_out = (first["totals"]["submitted"] or 0) - (first["overall"]["submitted"] or 0) if summary["settle_us"] else 0
+    arms = [(arm["name"], index, arm["start"]) for index, arm in enumerate(summary["arms"]) if arm.get("start")]
+    return _Start(tasks, left_out, arms)
 
 
 def _wins(summary: Mapping[str, Any], rows: Sequence[Row]) -> list[tuple[str, int, str]]:

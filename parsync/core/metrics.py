@@ -1,7 +1,8 @@
 """One definition of every figure: accumulators over Record batches, for the live line, the summary and the report.
 
 Counting windows. A load phase counts from `settle_us` after its start to its end; what falls outside every window (warm-up, the first task
-length of each phase, the drain) goes to one extra slot that only `totals` includes. Submissions, delays and quality belong to the window of the
+length of each phase, the drain) goes to an extra slot that only `totals` includes; what was submitted at time 0 outside every window (the tasks that wait
+as a trace begins) to another, for figures of its own. Submissions, delays and quality belong to the window of the
 task's *submission*, so that a task that waits into the next phase is charged to the phase that made it wait; transactions, claims, conflicts
 and throughput to the window in which the answer came. See metrics_summary.py for the figures made of these counts.
 
@@ -150,8 +151,9 @@ class RunMetrics:
         if sorted(grouped) != list(range(agents)):
             raise ValueError("metrics: groups must hold every agent exactly once")
         self._edges = self._window_edges()
-        self.slots = len(self.phases) + 1  # the last: outside every window
-        self._outside = len(self.phases)
+        self._outside = len(self.phases)  # slot of what is outside every window
+        self.start = self._outside + 1  # slot of time 0, if that is outside every window
+        self.slots = self.start + 1
         self._group_of = np.zeros(agents, np.int64)
         for number, group in enumerate(self.groups):
             self._group_of[list(group.agents)] = number
@@ -242,9 +244,9 @@ class RunMetrics:
         return {name: column[order] for name, column in joined.items()}
 
     def slot_of(self, at_us: Int64) -> NDArray[np.intp]:
-        """The phase whose window holds each time, or the number of phases where none does."""
+        """The phase whose window holds each time, or a number from that of the phases on where none does."""
         place = np.searchsorted(self._edges, at_us, side="right")
-        return np.where(place & 1, place >> 1, self._outside)
+        return np.where(place & 1, place >> 1, np.where(at_us <= 0, self.start, self._outside))
 
     def window_us(self, slots: Iterable[int]) -> int:
         """How long the windows of some phases are, together."""
@@ -342,7 +344,7 @@ class RunMetrics:
         conflict = np.isin(rows["reason"], CONFLICTS)
         for outcome, mask in ((Outcome.CONFLICT, conflict), (Outcome.OTHER, ~conflict)):
             self._aged(rows["agent"][mask], slot[mask], rows["age_us"][mask], outcome)
-        counted = conflict & (slot != self._outside)
+        counted = conflict & (slot < self._outside)
         rival = rows["rival"][counted]
         agent = rows["agent"][counted]
         itself = (rival < 0) & (rows["reason"][counted] != Reason.EVICTED)  # nobody else claimed the machine
@@ -352,12 +354,12 @@ class RunMetrics:
     def _aged(self, agent: NDArray[Any], slot: NDArray[np.intp], age_us: Int64, outcome: int) -> None:
         self._count("aged_claims", agent, slot)
         self._count("age_us", agent, slot, age_us)
-        counted = slot != self._outside
+        counted = slot < self._outside
         place = self._group_of[agent[counted]] * Outcome.COUNT + outcome
         np.add.at(self.ages.reshape(-1), place * np.int64(histogram.BUCKETS) + histogram.bucket_of(age_us[counted]), 1)
 
     def _syncs(self, rows: Table) -> None:
-        counted = self.slot_of(rows["at_us"]) != self._outside
+        counted = self.slot_of(rows["at_us"]) < self._outside
         cell = (rows["agent"][counted], rows["partition"][counted])
         age_us = rows["age_us"][counted]
         np.add.at(self.sync_count, cell, 1)

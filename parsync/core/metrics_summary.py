@@ -39,7 +39,9 @@ DELAY_PERCENTILES = (50, 90, 99)
 
 
 def summarise(metrics: RunMetrics) -> Figures:
-    """All figures: `overall` and `phases` (counting windows only), `groups`, `agents`, `totals` (the whole run) and matrices.
+    """All figures: `overall` and `phases` (counting windows only), `groups`, `agents`, `totals` (the whole run), `start` and matrices.
+
+    start: delay and quality of the tasks submitted at time 0, if no window holds that; None if there are none.
 
     Phases carry start_us, end_us and load_percent beside their figures; groups and agents their `name` or `agent`.
     """
@@ -62,6 +64,7 @@ def summarise(metrics: RunMetrics) -> Figures:
         ],
         "agents": [{"agent": agent, **scopes.figures([agent], windows)} for agent in everyone],
         "totals": _totals(metrics),
+        "start": scopes.start(everyone),
         "rivals": metrics.rivals.tolist(),
         "staleness": _staleness(metrics),
     }
@@ -138,6 +141,13 @@ class _Scopes:
             }
             for number, (start_us, end_us, load_percent) in enumerate(self._metrics.phases)
         ]
+
+    def start(self, agents: Sequence[int]) -> Figures | None:
+        slots = [self._metrics.start]
+        count = {name: _sum(counts, agents, slots) for name, counts in self._metrics.count.items()}
+        if not count["submitted"]:
+            return None
+        return {**self._delays(count, agents, slots), **self._quality(count)}
 
     def figures(self, agents: Sequence[int], slots: Sequence[int]) -> Figures:
         count = {name: _sum(counts, agents, slots) for name, counts in self._metrics.count.items()}

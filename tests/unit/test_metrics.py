@@ -356,6 +356,23 @@ def test_services_do_not_keep_an_arm_from_finishing_its_jobs() -> None:
     assert figures["at_least"] == {}
 
 
+def test_what_is_submitted_at_the_start_has_figures_of_its_own_if_no_window_holds_it() -> None:
+    for settle_us, apart in ((100, True), (0, False)):
+        metrics = RunMetrics([Phase(0, 10_000, 90)], 1, partitions=1, settle_us=settle_us)
+        one_task(metrics, 0, 0, 5_000)
+        one_task(metrics, 1, 0, None)
+        one_task(metrics, 2, 50, 60)
+        one_task(metrics, 3, 500, 520)
+        summary = summarise(metrics)
+        assert summary["totals"]["submitted"] == 4
+        if apart:
+            assert summary["overall"]["submitted"] == 1 and summary["overall"]["delay_mean_us"] == 20
+            assert summary["start"]["submitted"] == 2 and summary["start"]["censored"] == 1
+            assert summary["start"]["delay_mean_us"] == 5_000
+        else:
+            assert summary["overall"]["submitted"] == 4 and summary["start"] is None
+
+
 def test_without_submissions_nothing_is_called_censored() -> None:
     metrics = RunMetrics([Phase(0, 10, 90)], 1, partitions=1)
     metrics.add("cell", {"at_us": [1], "running": [1], "machines_up": [1], "used_permille": [500]})

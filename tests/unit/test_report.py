@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -238,3 +239,17 @@ def test_every_character_of_the_factory_is_drawn_in_its_own_colour() -> None:
     from experiments.figures.style import COLOURS
 
     assert len(set(COLOURS)) >= len(CHARACTERS)
+
+
+def test_a_warm_up_shorter_than_a_task_is_warned_of_unless_the_cell_began_loaded(tmp_path: Path) -> None:
+    for settle_us, initial, warned in ((1_000_000, 0, True), (2_000_000, 0, False), (1_000_000, 5, False)):
+        directory = tmp_path / f"{settle_us}-{initial}"
+        directory.mkdir()
+        arms = [bare_arm("A")]
+        summary = build_summary(replace(FACTS, settle_us=settle_us), workload(), arms)
+        summary["workload"] |= {"mean_duration_us": 2_000_000, "initial_tasks": initial}
+        write_run(directory, summary, arms)
+        page = write_report(directory).read_text("utf-8")
+        assert f"({settle_us / 2e6:g} mean task lengths), and the drain" in page
+        assert ("Short warm-up" in page) == warned
+        assert not warned or "0.5 of a mean task length (2 s)" in page

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
 
 from experiments.config import RunConfig, decision_clock
+from experiments.decision_capacity import decision_capacity
 from experiments.interruption import ctrl_c_deferred
 from experiments.regret import settle_us
 from experiments.report import write_report
@@ -37,7 +39,7 @@ def finish_run(
         config=config.model_dump(mode="json"),
         partial=partial,
     )
-    arms = [_arm_result(run, seeds, config.runtime == "ray") for run in runs]
+    arms = [_arm_result(config, run, seeds) for run in runs]
     summary = build_summary(facts, workload, arms)
     with ctrl_c_deferred() as interruption:
         write_run(directory, summary, arms)
@@ -46,8 +48,9 @@ def finish_run(
     console.print(f"report: {write_report(directory)}", highlight=False, soft_wrap=True)
 
 
-def _arm_result(run: ArmRun, seeds: Mapping[int, Mapping[str, Figures]], live: bool) -> ArmResult:
-    arm = run.arm
+def _arm_result(config: RunConfig, run: ArmRun, seeds: Mapping[int, Mapping[str, Figures]]) -> ArmResult:
+    arm, live = run.arm, config.runtime == "ray"
+    capacity = [] if config.synthetic is None else decision_capacity(arm, config.synthetic)
     results = [_seed_result(seed, figures[arm.name]) for seed, figures in sorted(seeds.items()) if arm.name in figures]
     return ArmResult(
         name=arm.name,
@@ -62,6 +65,7 @@ def _arm_result(run: ArmRun, seeds: Mapping[int, Mapping[str, Figures]], live: b
         seeds=results,
         regret=run.regret,
         partial=bool(run.stopped),
+        decision_capacity=[asdict(of_group) for of_group in capacity],
     )
 
 

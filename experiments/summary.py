@@ -83,7 +83,8 @@ class ArmResult:
     """One arm as it ran under the run's own runtime and seed, and its paired seeds.
 
     mix: one mapping per scheduler group, e.g. name, kind, count, strategy. clock_notes: what its times include, e.g. tick_us, tick_share.
-    series: parsync.core.metrics_summary.series. regret: parsync.core.regret, either part optional.
+    series: parsync.core.metrics_summary.series. regret: parsync.core.regret, either part optional. decision_capacity: a mapping per group whose decision
+    times are modelled (decision_capacity.Capacity).
     """
 
     name: str
@@ -98,6 +99,7 @@ class ArmResult:
     seeds: Sequence[SeedResult] = ()
     regret: Mapping[str, Any] = field(default_factory=dict)
     partial: bool = False
+    decision_capacity: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,6 +325,7 @@ def _arm(arm: ArmResult, slug: str) -> Figures:
         "sync": arm.sync,
         "strategy": arm.strategy,
         "decision_clock": arm.decision_clock,
+        "decision_capacity": [dict(capacity) for capacity in arm.decision_capacity],
         "clock_notes": dict(arm.clock_notes),
         "partial": arm.partial,
         "digest": arm.digest,

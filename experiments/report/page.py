@@ -104,6 +104,7 @@ def render(run: Run, drawn: Sequence[Drawn]) -> str:
         describe=_describe,
         settings=_settings,
         clock=_clock,
+        capacity=_capacity,
     )
 
 
@@ -201,6 +202,18 @@ def _describe(group: Mapping[str, Any]) -> str:
     words = [str(group[name]) for name in ("count", "kind") if group.get(name) not in ("", None)]
     strategy = group.get("strategy")
     return " ".join(words or [str(group.get("name", ""))]).replace("_", " ") + (f", {strategy}" if strategy else "")
+
+
+def _capacity(arm: Mapping[str, Any]) -> str:
+    """How much the arm's groups decide, over what comes at 100 % load; "" where nothing is modelled."""
+    capacities = arm.get("decision_capacity", [])
+    parts = []
+    for of in capacities:
+        low, high = f"{of['low']:.3g}", f"{of['high']:.3g}"
+        name = f"{of['group'].replace('_', ' ')}: " if len(arm["mix"]) > 1 else ""
+        its = "its share of the arrivals" if len(arm["mix"]) > 1 else "the arrival rate"
+        parts.append(f"{name}decides {low if low == high else f'{low} to {high}'} × {its} at 100 % load")
+    return "; ".join(parts)
 
 
 def _settings(group: Mapping[str, Any]) -> list[tuple[str, str]]:

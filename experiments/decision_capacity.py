@@ -1,0 +1,54 @@
+"""How much a group of schedulers can decide, over what it is asked to at 100 % load: the A of ParSync's section 4.3, as it is for the configured costs.
+
+ParSync's A = 2 is twice the needed capacity for a scheduler whose decisions cost the same whatever it looks at. One that looks at every partition decides
+less, and its arm is compared at that A.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from experiments.config import ArmConfig, GroupConfig, ModelledTime
+from experiments.workloads.synthetic import SyntheticOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """Of one group. low, high: decisions per arrival at 100 % load, looking at every partition or at as few as may be; equal where the strategy settles it."""
+
+    group: str
+    low: float
+    high: float
+
+
+def decision_capacity(arm: ArmConfig, synthetic: SyntheticOptions) -> list[Capacity]:
+    """Of the groups whose decision times are modelled; the others' depend on the cell."""
+    per_s = synthetic.machines * synthetic.slots_per_machine / synthetic.mean_duration_s
+    partitions = min(arm.partitions, synthetic.machines)
+    capacities = []
+    for group, permille in zip(arm.groups, arm.shares_permille(), strict=True):
+        needed_per_s = per_s * _part_of_jobs(group, synthetic) * permille / 1000
+        if not isinstance(group.decision, ModelledTime) or not needed_per_s:
+            continue
+        fewest, most = _partitions_scanned(group.strategy, partitions)
+        low, high = (
+            group.count / (_task_us(group.decision, scanned, synthetic.batch_tasks) / 1e6 * needed_per_s)
+            for scanned in (most, fewest)
+        )
+        capacities.append(Capacity(group.name, low, high))
+    return capacities
+
+
+def _partitions_scanned(strategy: str, partitions: int) -> tuple[int, int]:
+    """By a task, at the fewest and at the most. Latency-first turns to the next partition only where the freshest has no room."""
+    every = {"quality_first": (partitions, partitions), "latency_first": (1, 1), "adaptive": (1, partitions)}
+    return every.get(strategy, (1, 1))
+
+
+def _task_us(decision: ModelledTime, scanned: int, batch_tasks: int) -> float:
+    return decision.job_us / batch_tasks + decision.task_us + decision.partition_us * scanned
+
+
+def _part_of_jobs(group: GroupConfig, synthetic: SyntheticOptions) -> float:
+    services = synthetic.service_permille / 1000
+    return {None: 1.0, "service": services, "batch": 1 - services}[group.task_class]

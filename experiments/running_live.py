@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import time
 from collections.abc import Callable, Sequence
@@ -69,7 +70,8 @@ def run_arm_live(
 
     begun_s = time.monotonic()
     spec = arm.spec(seed, config.heartbeat_us, round(config.sample_s * 1e6), live=True)
-    metrics_maker = partial(make_metrics, config, arm, workload)
+    # A copy each of the same empty accumulators: with make_metrics itself, every actor would import this package to start.
+    metrics_maker = partial(copy.deepcopy, make_metrics(config, arm, workload))
     outcome = run_live(spec, workload, options, round(config.drain_s * 1e6), metrics_maker, show)
     stopped = _brief(outcome.notes) if outcome.partial else ""
     log = directory / "log" / CELL_LOG

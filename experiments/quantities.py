@@ -154,6 +154,27 @@ HEADLINE: tuple[Quantity, ...] = (
         "First commits on a preferred machine of all submitted tasks that prefer some.",
         short="Preferred",
     ),
+    Quantity(
+        "slot_score_mean",
+        "Mean slot score",
+        _PLAIN,
+        _HIGHER,
+        "Of the machines that tasks were placed on, over that of the cell's slots: 1 is what chance would choose.",
+    ),
+    Quantity(
+        "input_local_share",
+        "Input on the machine",
+        _SHARE,
+        _HIGHER,
+        "Of the input data of placed tasks, by size; machines that hold less than a tenth of a task's input count as holding none.",
+    ),
+    Quantity(
+        "input_rack_share",
+        "Input in the rack",
+        _SHARE,
+        _HIGHER,
+        "Of the input data of placed tasks, on the machine or elsewhere in its rack; racks that hold less than a tenth count as holding none.",
+    ),
     Quantity("cost_mean", "Mean placement cost", _PLAIN, _LOWER, "The workload's own cost of where a task was placed."),
     Quantity(
         "jct_mean_us",

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from experiments.config import ArmConfig, RunConfig
 from experiments.interruption import Interruption, ctrl_c_ignored
+from experiments.placement_values import placement_values
 from experiments.regret import Regret, regret_means, regret_watch, settle_us
 from experiments.workloads import google2011, synthetic
 from experiments.workloads.inspection import digest, validate
@@ -81,6 +82,7 @@ def make_metrics(config: RunConfig, arm: ArmConfig, workload: Workload) -> RunMe
         groups=groups,
         job_of=job_of,
         endless=workload.duration_us < 0,
+        values=placement_values(config, workload),
     )
 
 

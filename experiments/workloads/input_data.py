@@ -113,6 +113,37 @@ def input_catalog(blocks: Int64, rack: Int32, unscheduled_margin: int, stream: S
     )
 
 
+class InputPlaces:
+    """Where input lies, as a catalog of input_catalog tells: machines and racks that hold less than a tenth of it count as holding nothing."""
+
+    def __init__(self, catalog: PreferenceCatalog, rack: Int32) -> None:
+        self._rack = rack.astype(np.int64)
+        self._machines, self._racks = len(rack), int(rack[-1]) + 1
+        self._blocks = catalog.elsewhere_cost // (2 * COST_PER_GB)
+        rack_set = np.repeat(np.arange(catalog.sets, dtype=np.int64), np.diff(catalog.rack_offsets))
+        self._rack_key = rack_set * self._racks + catalog.rack
+        self._rack_gb = 2 * self._blocks[rack_set] - catalog.rack_cost // COST_PER_GB
+        machine_set = np.repeat(np.arange(catalog.sets, dtype=np.int64), np.diff(catalog.machine_offsets))
+        self._machine_key = machine_set * self._machines + catalog.machine
+        in_rack = _looked_up(self._rack_key, self._rack_gb, machine_set * self._racks + self._rack[catalog.machine])
+        self._machine_gb = 2 * self._blocks[machine_set] - in_rack - catalog.machine_cost // COST_PER_GB
+
+    def near(self, preference: Int32, machine: Int32) -> tuple[Int64, Int64, Int64]:
+        """GB of input of tasks of these sets on machine int32[n], in its rack (the machine included), and all: int64[n] each."""
+        of_set = preference.astype(np.int64)
+        on_machine = _looked_up(self._machine_key, self._machine_gb, of_set * self._machines + machine)
+        in_rack = _looked_up(self._rack_key, self._rack_gb, of_set * self._racks + self._rack[machine])
+        return on_machine, in_rack, self._blocks[of_set]
+
+
+def _looked_up(keys: Int64, values: Int64, wanted: Int64) -> Int64:
+    """int64[n]: the value of each wanted key, 0 where it is none of the (ascending) keys."""
+    if not len(keys):
+        return np.zeros(len(wanted), np.int64)
+    at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return np.where(keys[at] == wanted, values[at], 0)
+
+
 def _offsets(of_input: Int64, sets: int) -> Int64:
     """int64[sets + 2]: CSR offsets with the empty set 0 in front."""
     return np.concatenate([np.zeros(2, np.int64), np.cumsum(np.bincount(of_input, minlength=sets))]).astype(np.int64)

@@ -85,6 +85,17 @@ class Group:
     agents: tuple[int, ...]
 
 
+class PlacementValue(Protocol):
+    """Another figure of placements, by its name: what they got of something over what there was to get, e.g. the input that lies near."""
+
+    @property
+    def name(self) -> str: ...
+
+    def of(self, task: Int64, machine: NDArray[np.int32]) -> tuple[Int64, Int64]:
+        """Of each task on its machine: (what it got, what there was), int64[n] each. Figures are their sums' ratios."""
+        ...
+
+
 class Outcome:
     """First axis of the counts by age of state."""
 
@@ -126,7 +137,7 @@ class RunMetrics:
     phases: ascending, not overlapping. agents: ids 0..agents-1. partitions: of the cell. settle_us: left out at the start of each phase.
     bucket_us: width of the time series' buckets. groups: default one group of all agents. job_of: int64[tasks], the job of each task id, NOT_IN_JOB
     for those running before the run began; without it there are no job metrics. endless: bool[tasks], tasks that never end, whose jobs therefore
-    never finish (default: none). Parts recorded by several actors with equal arguments are
+    never finish (default: none). values: further figures of first commits. Parts recorded by several actors with equal arguments are
     combined with merge(). Raises ValueError for a phase that settle_us leaves empty, overlapping phases, or an agent in two groups.
     """
 
@@ -141,6 +152,7 @@ class RunMetrics:
         groups: Sequence[Group] | None = None,
         job_of: Int64 | None = None,
         endless: NDArray[np.bool_] | None = None,
+        values: Sequence[PlacementValue] = (),
     ) -> None:
         if agents < 1 or partitions < 1 or settle_us < 0 or bucket_us < 1:
             raise ValueError("metrics: agents, partitions and bucket_us must be positive, settle_us not negative")
@@ -159,6 +171,8 @@ class RunMetrics:
             self._group_of[list(group.agents)] = number
 
         self.count = {name: np.zeros((agents, self.slots), np.int64) for name in COUNTERS}
+        self._values = tuple(values)
+        self.value = {value.name: np.zeros((2, agents, self.slots), np.int64) for value in values}
         self.delays = np.zeros((agents, self.slots, histogram.BUCKETS), np.int64)
         self.ages = np.zeros((len(self.groups), Outcome.COUNT, histogram.BUCKETS), np.int64)
         self.rivals = np.zeros(
@@ -189,6 +203,11 @@ class RunMetrics:
             "rounds": self._rounds,
         }
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What another process is told: sums to merge, without the tables that values rest on."""
+        self.flush()
+        return {**self.__dict__, "_values": ()}
+
     def add(self, table: str, columns: Columns) -> None:
         """One Record batch: equal-length columns of a table of TABLES. The arrays are kept for a while and must not change."""
         rows = self._held.add(table, columns)
@@ -218,6 +237,8 @@ class RunMetrics:
         other.flush()
         for name, counts in self.count.items():
             counts += other.count[name]
+        for name, sums in self.value.items():
+            sums += other.value[name]
         for name in ("delays", "ages", "rivals", "sync_count", "sync_rows", "sync_age_us", "sync_age_squared"):
             mine: NDArray[Any] = getattr(self, name)
             mine += getattr(other, name)
@@ -317,6 +338,11 @@ class RunMetrics:
         submit_us = rows["submit_us"][first]
         for name, weight in (("committed", 1), ("attempts", rows["attempts"][first]), ("cost", rows["cost"][first])):
             self._count(name, agent, slot, weight)
+        for value in self._values:
+            for sums, part in zip(
+                self.value[value.name], value.of(rows["task"][first], rows["machine"][first]), strict=True
+            ):
+                np.add.at(sums, (agent, slot), part)
         self._count("delay_us", agent, slot, delay_us)
         self._wait(agent, slot, submit_us, np.full(len(agent), -1, np.int64))
         self.series.add("committed", agent, submit_us)

@@ -11,6 +11,7 @@ Every figure is JSON-ready: an int, a float, or None where there is nothing to r
   failed / successful transactions, a transaction with any conflict counting as failed.
 - preferred_share: first commits on a preferred machine / submitted tasks with preferences, censored ones included; preferred_time_share: of the time
   such tasks ran, the share on a preferred machine.
+- the values that RunMetrics was given: what first commits got over what there was to get.
 - unplaceable, abandoned: tasks larger than every machine, and those given up; they are among the censored.
 - jsd, jct, stet (ParSync section 6.4): submission of a job to its last first commit; to its last end; summed execution times of its tasks. Means
   over the jobs that got there, counted in jobs_committed and jobs_finished beside jobs.
@@ -157,6 +158,7 @@ class _Scopes:
             **delays,
             **self._conflicts(count),
             **self._quality(count),
+            **self._values(agents, slots),
             **self._load(count, agents, slots),
             **jobs,
             **self._solver(agents, slots),
@@ -217,6 +219,12 @@ class _Scopes:
             "preferred": count["preferred"],
             "preferred_share": _ratio(count["preferred"], count["submitted_prefers"]),
             "cost_mean": _ratio(count["cost"], count["committed"]),
+        }
+
+    def _values(self, agents: Sequence[int], slots: Sequence[int]) -> Figures:
+        return {
+            name: _ratio(_sum(got, agents, slots), _sum(whole, agents, slots))
+            for name, (got, whole) in self._metrics.value.items()
         }
 
     def _load(self, count: dict[str, int], agents: Sequence[int], slots: Sequence[int]) -> Figures:

@@ -32,8 +32,9 @@ class ClusterView(_native.ClusterView):
     The arrays are read-only windows on the view's own memory, not copies: they change with it.
 
     free: int64[M, R] = limit - used as synced - own claims not yet in the synced state + own slots freed since; -1 in every dimension
-    where the machine is down or its partition was never synced. up: bool[M]. seqnum: uint32[M], only `with_seqnum`. synced_us: int64[P], cell
-    time of the state held, -1 = never. versions: int64[P]. open_rows: machines that are up, overdrawn in no dimension and have some room.
+    where the machine is down or its partition was never synced; 2^55 less, so that nothing fits, where the machine's sequence number is not known
+    (settle). up: bool[M]. seqnum: uint32[M], only `with_seqnum`. synced_us: int64[P], cell time of the state held, -1 = never. versions: int64[P].
+    open_rows: machines that are up, overdrawn in no dimension and have some room.
     A view serves one thread at a time. Calls that raise ValueError have changed nothing.
     """
 
@@ -77,6 +78,9 @@ class ClusterView(_native.ClusterView):
 
         A claim stays overlaid until its partition is synced to `version`: the synced state then shows its allocation or whoever won.
         Claims rejected as GANG or DUPLICATE lost to nobody and return to the view at once. ValueError for a ticket not in flight.
+
+        With sequence numbers, a machine takes no other claim from claim() on until this call, which moves its number by the accepted claims (they
+        were accepted, so it was the one seen). If the claim was STALE somebody else has moved it, and it stays closed until synced.
         """
         super().settle(ticket, reason, version)
 

@@ -320,6 +320,8 @@ class SchedulerAgent:
             return []  # an answer repeated after a restart
         result, plan = event.result, this.plan
         self.view.settle(this.ticket, result.reason, result.version)
+        # While they were under way, claims with sequence numbers kept their machines closed to the rounds that went on.
+        self._view_changed = self._view_changed or (self._checks_seqnum and self._goes_on)
         work = self._backlog.claimed(this)
         claimed = Work(work.task, work.attempts + 1, work.first)
         claims, first_commits, delay_sum_us = self._log.commit(now_us, this, result, claimed)
@@ -357,7 +359,8 @@ class SchedulerAgent:
         effects = self._set_aside(now_us, self._backlog.over(this, losers))
         if self._activity in (Activity.DECIDING, Activity.COMMITTING) and self._round is None:
             return effects + self._go_on(now_us, this)
-        return effects + (self._next(now_us) if self._activity is Activity.IDLE else [])
+        reopened = self._activity is Activity.STARVED and self._view_changed
+        return effects + (self._next(now_us) if reopened or self._activity is Activity.IDLE else [])
 
     def _go_on(self, now_us: int, this: Round) -> list[Effect]:
         """After a round: where the view had no room left, only a change of it helps."""

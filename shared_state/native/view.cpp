@@ -75,6 +75,8 @@ ClusterView::ClusterView(std::shared_ptr<const Terrain> terrain, bool with_seqnu
       overlay_(terrain_->machines() * dimensions_),
       up_(terrain_->machines()),
       seqnum_(with_seqnum ? terrain_->machines() : 0),
+      closed_(seqnum_.size()),
+      closing_(dimensions_, kClosed),
       synced_us_(terrain_->partitions(), kNeverSynced),
       versions_(terrain_->partitions()),
       endings_(terrain_->partitions()),
@@ -109,6 +111,14 @@ void ClusterView::overlay(int32_t row, const int64_t* amount, int64_t sign) {
     overlaid_[static_cast<size_t>(terrain_->index.partition[static_cast<size_t>(row)])] += static_cast<int64_t>(is_overlaid(at)) - static_cast<int64_t>(before);
     if (!up_[static_cast<size_t>(row)]) return;
     for (size_t r = 0; r < dimensions_; ++r) free_[at + r] -= sign * amount[r];
+}
+
+void ClusterView::close(int32_t row) {
+    if (closed_[static_cast<size_t>(row)]++ == 0) overlay(row, closing_.data(), +1);
+}
+
+void ClusterView::reopen(int32_t row) {
+    if (--closed_[static_cast<size_t>(row)] == 0) overlay(row, closing_.data(), -1);
 }
 
 // --- synchronisation ---
@@ -231,16 +241,19 @@ void ClusterView::end_overlays(size_t partition, int64_t version) {
     for (size_t i = 0; i < ending.row.size(); ++i) {
         if (ending.version[i] <= version) {
             overlay(ending.row[i], ending.amount.data() + i * dimensions_, -1);
+            if (ending.closed[i]) reopen(ending.row[i]);
             dirty_.push_back(ending.row[i]);
             continue;
         }
         ending.version[kept] = ending.version[i];
         ending.row[kept] = ending.row[i];
+        ending.closed[kept] = ending.closed[i];
         std::copy_n(ending.amount.data() + i * dimensions_, dimensions_, ending.amount.data() + kept * dimensions_);
         ++kept;
     }
     ending.version.resize(kept);
     ending.row.resize(kept);
+    ending.closed.resize(kept);
     ending.amount.resize(kept * dimensions_);
 }
 
@@ -268,6 +281,7 @@ int64_t ClusterView::claim(std::span<const int32_t> machine, const int64_t* requ
     at->second.request.assign(request, request + machine.size() * dimensions_);
     for (size_t i = 0; i < machine.size(); ++i) {
         overlay(machine[i], request + i * dimensions_, +1);
+        if (!closed_.empty()) close(machine[i]);
         reindex(machine[i]);
     }
     return next_ticket_++;
@@ -279,10 +293,11 @@ std::map<int64_t, ClusterView::Ticket>::iterator ClusterView::find(int64_t ticke
     return at;
 }
 
-void ClusterView::keep_until(int32_t row, const int64_t* amount, int64_t sign, int64_t version) {
+void ClusterView::keep_until(int32_t row, const int64_t* amount, int64_t sign, int64_t version, bool closed) {
     Ending& ending = endings_[static_cast<size_t>(terrain_->index.partition[static_cast<size_t>(row)])];
     ending.version.push_back(version);
     ending.row.push_back(row);
+    ending.closed.push_back(closed);
     for (size_t r = 0; r < dimensions_; ++r) ending.amount.push_back(sign * amount[r]);
 }
 
@@ -298,12 +313,19 @@ void ClusterView::settle(int64_t ticket, std::span<const int8_t> reason, std::sp
         const int64_t* request = claims.request.data() + i * dimensions_;
         const bool lost_to_nobody = reason[i] == static_cast<int8_t>(Reason::Gang) || reason[i] == static_cast<int8_t>(Reason::Duplicate);
         const size_t p = static_cast<size_t>(terrain_->index.partition[static_cast<size_t>(row)]);
-        if (lost_to_nobody || shows(p, version[i])) {
+        const bool shown = shows(p, version[i]);
+        const bool unknown = !shown && reason[i] == static_cast<int8_t>(Reason::Stale);
+        if (lost_to_nobody || shown) {
             overlay(row, request, -1);
             reindex(row);
         } else {
-            keep_until(row, request, +1, version[i]);
+            keep_until(row, request, +1, version[i], unknown && !closed_.empty());
         }
+        if (closed_.empty() || unknown) continue;
+        // Accepted: the number was the one seen, and has moved by this claim.
+        if (!shown && reason[i] == static_cast<int8_t>(Reason::Accepted)) ++seqnum_[static_cast<size_t>(row)];
+        reopen(row);
+        reindex(row);
     }
     tickets_.erase(at);
 }
@@ -313,6 +335,7 @@ void ClusterView::withdraw(int64_t ticket) {
     const Ticket& claims = at->second;
     for (size_t i = 0; i < claims.machine.size(); ++i) {
         overlay(claims.machine[i], claims.request.data() + i * dimensions_, -1);
+        if (!closed_.empty()) reopen(claims.machine[i]);
         reindex(claims.machine[i]);
     }
     tickets_.erase(at);
@@ -325,7 +348,7 @@ void ClusterView::released(std::span<const int32_t> machine, const int64_t* requ
         const size_t p = static_cast<size_t>(terrain_->index.partition[static_cast<size_t>(machine[i])]);
         if (shows(p, version[i])) continue;
         overlay(machine[i], request + i * dimensions_, -1);
-        keep_until(machine[i], request + i * dimensions_, -1, version[i]);
+        keep_until(machine[i], request + i * dimensions_, -1, version[i], false);
         reindex(machine[i]);
     }
 }
@@ -333,7 +356,10 @@ void ClusterView::released(std::span<const int32_t> machine, const int64_t* requ
 // Endings name versions that the next snapshot holds in any case.
 void ClusterView::forget_endings() {
     for (Ending& ending : endings_) {
-        for (size_t i = 0; i < ending.row.size(); ++i) overlay(ending.row[i], ending.amount.data() + i * dimensions_, -1);
+        for (size_t i = 0; i < ending.row.size(); ++i) {
+            overlay(ending.row[i], ending.amount.data() + i * dimensions_, -1);
+            if (ending.closed[i]) reopen(ending.row[i]);
+        }
         ending = Ending{};
     }
 }

@@ -9,6 +9,9 @@
 //   slots of the scheduler's own that were freed (released), until their partition is synced to the version that holds the release.
 // A row is open, and in the index, if its machine is up, no dimension is overdrawn and some dimension has room.
 //
+// A view that keeps sequence numbers knows that its own accepted claims move them, and keeps rows closed, 2^55 below what would be free, whose number it
+// does not know: from a claim until it is settled, and where that was rejected as STALE until the partition is synced to the version that holds the outcome.
+//
 // Calls that throw std::invalid_argument have changed nothing. Not thread-safe.
 #pragma once
 
@@ -71,6 +74,7 @@ struct Delta {
 class ClusterView {
   public:
     static constexpr int64_t kNeverSynced = -1;
+    static constexpr int64_t kClosed = int64_t{1} << 55;
 
     ClusterView(std::shared_ptr<const Terrain> terrain, bool with_seqnum);
 
@@ -107,11 +111,12 @@ class ClusterView {
         std::vector<int32_t> machine;
         std::vector<int64_t> request;
     };
-    // Overlays that end when the partition reaches a version: amount [k, R] is what they take (negative: give).
+    // Overlays that end when the partition reaches a version: amount [k, R] is what they take (negative: give). closed: until then the row is.
     struct Ending {
         std::vector<int64_t> version;
         std::vector<int32_t> row;
         std::vector<int64_t> amount;
+        std::vector<uint8_t> closed;
     };
 
     template <typename Row>
@@ -126,7 +131,10 @@ class ClusterView {
     void end_overlays(size_t partition, int64_t version);
     void forget_endings();
     void overlay(int32_t row, const int64_t* amount, int64_t sign);
-    void keep_until(int32_t row, const int64_t* amount, int64_t sign, int64_t version);
+    void keep_until(int32_t row, const int64_t* amount, int64_t sign, int64_t version, bool closed);
+    // As often as it was closed. reindex(row) follows.
+    void close(int32_t row);
+    void reopen(int32_t row);
     void reindex(int32_t row);
     void reindex_unsummed(int32_t row);
     std::map<int64_t, Ticket>::iterator find(int64_t ticket);
@@ -153,6 +161,8 @@ class ClusterView {
     std::vector<int64_t> overlay_;  // [M, R]
     std::vector<uint8_t> up_;       // [M], bool
     std::vector<uint32_t> seqnum_;  // [M] or empty
+    std::vector<uint32_t> closed_;  // [M] or empty: for how many reasons
+    const std::vector<int64_t> closing_;  // [R]: kClosed
     std::vector<int64_t> synced_us_;
     std::vector<int64_t> versions_;
     std::vector<Ending> endings_;  // [P]

@@ -23,6 +23,7 @@ class Overlay:
     machine: int
     amount: np.ndarray
     until: int | None  # version that ends it; None: in flight
+    closes: bool  # nobody knows the machine's sequence number while it lasts
 
 
 @dataclass
@@ -48,6 +49,8 @@ class Model:
         free = self.limit - self.seen_used
         for overlay in self.overlays:
             free[overlay.machine] -= overlay.amount
+        for machine in {overlay.machine for overlay in self.overlays if overlay.closes}:
+            free[machine] -= 1 << 55
         free[~self.seen_up] = -1
         return free
 
@@ -149,7 +152,7 @@ class ViewMachine(RuleBasedStateMachine):
         )
         model.seen_used[start:end] = model.used[start:end]
         model.seen_up[start:end] = model.up[start:end]
-        model.seen_seqnum[start:end] = model.seqnum[start:end]
+        model.seen_seqnum[rows] = model.seqnum[rows]
         model.held[p] = model.versions[p]
         model.synced_us[p] = self.now_us
         model.overlays = [
@@ -161,7 +164,7 @@ class ViewMachine(RuleBasedStateMachine):
         machine, request = self.columns(claims)
         ticket = self.view.claim(machine, request)
         assert ticket not in self.model.tickets
-        mine = [Overlay(int(m), r, None) for m, r in zip(machine, request, strict=True)]
+        mine = [Overlay(int(m), r, None, self.with_seqnum) for m, r in zip(machine, request, strict=True)]
         self.model.tickets[ticket] = mine
         self.model.overlays += mine
 
@@ -176,8 +179,11 @@ class ViewMachine(RuleBasedStateMachine):
         self.view.settle(ticket, np.array(reasons, np.int8), np.array(versions, np.int64))
         for overlay, reason, version in zip(mine, reasons, versions, strict=True):
             overlay.until = version
+            overlay.closes = self.with_seqnum and reason == Reason.STALE
             if reason in RETURNS_AT_ONCE or model.shows(overlay.machine, version):
                 model.overlays = [o for o in model.overlays if o is not overlay]
+            if reason == Reason.ACCEPTED and not model.shows(overlay.machine, version):
+                model.seen_seqnum[overlay.machine] += 1
 
     @precondition(lambda self: self.model.tickets)
     @rule(data=st.data())
@@ -195,7 +201,7 @@ class ViewMachine(RuleBasedStateMachine):
         self.view.released(machine, request, version)
         for m, r, v in zip(machine, request, version, strict=True):
             if not model.shows(int(m), int(v)):
-                model.overlays.append(Overlay(int(m), -r, int(v)))
+                model.overlays.append(Overlay(int(m), -r, int(v), False))
 
     @rule()
     def reset(self):

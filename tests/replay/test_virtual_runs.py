@@ -20,6 +20,7 @@ from parsync.core.workload import MachineEvents, Workload
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.virtual.run import run_virtual
 from parsync.runtime.virtual.runtime import VirtualRuntime
+from parsync.sync.policies import SYNC_POLICIES
 from schedulers.interface import ChangeKind
 
 OPTIONS = SyntheticOptions(
@@ -107,6 +108,22 @@ def test_schedulers_that_see_their_freed_room_at_once_use_it_sooner() -> None:
         tasks = [r.columns for r in records if r.table == "tasks"]
         delays[freed_at_once] = float(np.concatenate([c["commit_us"] - c["submit_us"] for c in tasks]).mean())
     assert delays[True] < delays[False] / 2
+
+
+@pytest.mark.parametrize("message_us", [0, 1500])
+@pytest.mark.parametrize("waits_for_commit", [False, True])
+@pytest.mark.parametrize("sync", SYNC_POLICIES)
+def test_one_scheduler_alone_has_no_conflicts_with_itself(sync: str, waits_for_commit: bool, message_us: int) -> None:
+    """Whatever it knows late of its own claims, it knows that it made them."""
+    alone = group(count=1, strategy="quality_first", check="sequence_number", waits_for_commit=waits_for_commit)
+    crowded = OPTIONS.model_copy(update={"machines": 24, "slots_per_machine": 10, "load_percent": (60, 130)})
+    records: list[Record] = []
+    spec = arm(sync, alone).spec(3, 1000, 50_000, live=False)
+    outcome = run_virtual(spec, generate(crowded, 3), 5_000_000, records.append, lambda _: None, message_us)
+    assert outcome.drained
+    commits = [r.columns for r in records if r.table == "commits"]
+    claims, *conflicts = (int(sum(c[name].sum() for c in commits)) for name in ("claims", "stale", "full", "evicted"))
+    assert claims > 200 and conflicts == [0, 0, 0]
 
 
 class Witness:

@@ -77,6 +77,50 @@ def test_an_answer_the_view_has_seen_already_ends_the_overlay(view):
     assert free(view)[0] == 1
 
 
+@pytest.fixture
+def numbered():
+    """Four machines of two slots, their sequence numbers 7, 8, 9, 10 seen in version 1."""
+    view = ClusterView(cell(), Partitioning(np.array([0, 4])), with_seqnum=True)
+    view.apply(delta([0, 0, 0, 0], seqnum=np.arange(7, 11, dtype=np.uint32)))
+    return view
+
+
+def test_accepted_claims_move_the_sequence_numbers_that_the_view_holds(numbered):
+    ticket = numbered.claim(machines(0, 0, 1), slots(1, 1, 2))
+    numbered.settle(ticket, np.array([Reason.ACCEPTED] * 3, np.int8), np.array([2, 2, 2]))
+    assert numbered.seqnum.tolist() == [9, 9, 9, 10] and free(numbered) == [0, 0, 2, 2]
+    numbered.apply(delta([2, 2], 1, 2, 2, rows=[0, 1], seqnum=np.array([9, 9], np.uint32)))
+    assert numbered.seqnum.tolist() == [9, 9, 9, 10]
+
+
+def test_an_answer_that_a_sync_has_shown_already_moves_no_number_twice(numbered):
+    ticket = numbered.claim(machines(0), slots(1))
+    numbered.apply(delta([1], 1, 2, 2, rows=[0], seqnum=np.array([8], np.uint32)))
+    numbered.settle(ticket, np.array([Reason.ACCEPTED], np.int8), np.array([2]))
+    assert numbered.seqnum.tolist() == [8, 8, 9, 10] and free(numbered) == [1, 2, 2, 2]
+
+
+def test_a_machine_is_closed_while_its_number_is_not_known(numbered):
+    ticket = numbered.claim(machines(0, 1, 2), slots(1, 1, 1))
+    assert numbered.open_rows == 1 and (numbered.free[:3] < 0).all()
+    numbered.settle(ticket, np.array([Reason.STALE, Reason.FULL, Reason.ACCEPTED], np.int8), np.array([3, 3, 3]))
+    assert numbered.open_rows == 3 and free(numbered)[1:] == [1, 1, 2] and free(numbered)[0] < 0
+    assert numbered.seqnum.tolist()[1:] == [8, 10, 10]
+    numbered.apply(delta([1], 1, 2, 2, rows=[3], seqnum=np.array([11], np.uint32)))
+    assert free(numbered)[0] < 0, "not the version in which the claim was stale"
+    numbered.apply(delta([1, 1], 2, 3, 3, rows=[0, 2], seqnum=np.array([8, 10], np.uint32)))
+    assert free(numbered) == [1, 2, 1, 1] and numbered.seqnum.tolist() == [8, 8, 10, 11]
+
+
+def test_claims_taken_back_and_a_view_that_starts_over_reopen_machines(numbered):
+    numbered.withdraw(numbered.claim(machines(0), slots(1)))
+    assert numbered.open_rows == 4
+    numbered.settle(numbered.claim(machines(1), slots(1)), np.array([Reason.STALE], np.int8), np.array([5]))
+    numbered.reset()
+    numbered.apply(delta([0, 0, 0, 0], seqnum=np.zeros(4, np.uint32), at_us=2))
+    assert free(numbered) == [2, 2, 2, 2]
+
+
 @pytest.mark.parametrize("reason", [Reason.GANG, Reason.DUPLICATE])
 def test_claims_that_lost_to_nobody_return_at_once(view, reason):
     ticket = view.claim(machines(0), slots(2))

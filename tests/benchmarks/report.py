@@ -4,7 +4,8 @@
     python -m tests.benchmarks.report --compare OLD.json NEW.json             two runs side by side
 
 Each benchmark group is one figure. Its members are Agora's (id "agora") and its peers. extra_info of Agora's: unit; amount, what one round does, for a rate
-(without it the figure is the time of a round in the unit, s or ms); target, in the unit; ratio_target, against the peer.
+(without it the figure is the time of a round in the unit, s or ms); target, in the unit; ratio_target, against the peer. A benchmark whose figure is not a
+round's time or rate gives it as figure, in the unit, and larger_is_better; note is what stands beside the figure.
 """
 
 from __future__ import annotations
@@ -22,14 +23,16 @@ HERE = Path(__file__).parent
 
 
 def figure(benchmark: dict[str, Any], unit: str) -> float:
-    """The median round as a rate or a time in `unit`."""
+    """The benchmark's own figure, or the median round as a rate or a time in `unit`."""
+    if "figure" in benchmark["extra_info"]:
+        return float(benchmark["extra_info"]["figure"])
     median_s = float(benchmark["stats"]["median"])
     amount = benchmark["extra_info"].get("amount")
     return float(amount) / median_s if amount is not None else median_s / SECONDS_PER[unit]
 
 
 def rows_of(report: dict[str, Any]) -> list[dict[str, Any]]:
-    """One row per group and peer: group, unit, ours, peer, theirs, ratio (above 1: ours is better), target, ratio_target, met."""
+    """One row per group and peer: group, unit, ours, larger_is_better, peer, theirs, ratio (above 1: ours is better), target, ratio_target, met, note."""
     groups: dict[str, list[dict[str, Any]]] = {}
     for benchmark in report["benchmarks"]:
         groups.setdefault(benchmark["group"] or benchmark["name"], []).append(benchmark)
@@ -44,7 +47,7 @@ def rows_of(report: dict[str, Any]) -> list[dict[str, Any]]:
         info = ours["extra_info"]
         unit = info.get("unit", "s")
         value = figure(ours, unit)
-        rate = "amount" in info
+        larger = bool(info.get("larger_is_better", "amount" in info))
         peers = [member for member in members if member is not ours] or [None]
         for peer in peers:
             theirs = (
@@ -52,21 +55,23 @@ def rows_of(report: dict[str, Any]) -> list[dict[str, Any]]:
                 if peer is None
                 else figure({**peer, "extra_info": {**peer["extra_info"], "amount": info.get("amount")}}, unit)
             )
-            ratio = None if theirs is None else (value / theirs if rate else theirs / value)
+            ratio = None if theirs is None else (value / theirs if larger else theirs / value)
             target, ratio_target = info.get("target"), info.get("ratio_target")
-            met = [value >= target if rate else value <= target] if target is not None else []
+            met = [value >= target if larger else value <= target] if target is not None else []
             met += [ratio >= ratio_target] if ratio_target is not None and ratio is not None else []
             rows.append(
                 {
                     "group": group,
                     "unit": unit,
                     "ours": value,
+                    "larger_is_better": larger,
                     "peer": "" if peer is None else str(peer.get("param") or peer["name"]),
                     "theirs": theirs,
                     "ratio": ratio,
                     "target": target,
                     "ratio_target": ratio_target,
                     "met": all(met) if met else None,
+                    "note": info.get("note", ""),
                 }
             )
     return rows
@@ -88,10 +93,19 @@ def cells(row: dict[str, Any]) -> list[str]:
     verdict = {None: "", True: "met", False: "missed"}[row["met"]]
     theirs = f"{number(row['theirs'])} {row['unit']}" if row["theirs"] is not None else ""
     ratio = f"{number(row['ratio'])}" if row["ratio"] is not None else ""
-    return [row["group"], f"{number(row['ours'])} {row['unit']}", row["peer"], theirs, ratio, target, verdict]
+    return [
+        row["group"],
+        f"{number(row['ours'])} {row['unit']}",
+        row["peer"],
+        theirs,
+        ratio,
+        target,
+        verdict,
+        row["note"],
+    ]
 
 
-HEADER = ["figure", "Agora", "peer", "peer's figure", "ratio", "target", ""]
+HEADER = ["figure", "Agora", "peer", "peer's figure", "ratio", "target", "", "beside it"]
 
 
 def machine_line(report: dict[str, Any]) -> str:
@@ -133,8 +147,7 @@ def comparison(old: dict[str, Any], new: dict[str, Any]) -> list[list[str]]:
         if was is None:
             rows.append([row["group"], "", f"{number(row['ours'])} {row['unit']}", "new"])
             continue
-        rate = row["unit"] not in SECONDS_PER
-        ratio = row["ours"] / was["ours"] if rate else was["ours"] / row["ours"]
+        ratio = row["ours"] / was["ours"] if row["larger_is_better"] else was["ours"] / row["ours"]
         rows.append(
             [
                 row["group"],

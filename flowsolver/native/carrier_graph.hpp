@@ -70,6 +70,14 @@ class CarrierGraph : public ResidualGraph<V> {
     carried.add(source_arcs[arc].head, source, key);
   }
 
+  // Takes the source off its arc. Returns the node that carried it.
+  NodeId drop(std::uint32_t source) {
+    const NodeId v = source_arcs[current_[source]].head;
+    carried.remove(v, source);
+    current_[source] = kNone;
+    return v;
+  }
+
   // Backward. The arcs into v whose source is elsewhere, keyed by a lower bound on (cost of the arc - cost of the source's
   // present arc - price of where that leads).
   void prepare_backward();
@@ -139,6 +147,7 @@ template <class V>
 KeyedLists& CarrierGraph<V>::arrivals_at(NodeId v) {
   if (has_arrivals_[v] == 0) {
     has_arrivals_[v] = 1;
+    arrivals_.make_room(v, in_begin_[v + 1] - in_begin_[v]);
     for (std::uint32_t k = in_begin_[v]; k < in_begin_[v + 1]; ++k) {
       const std::uint32_t arc = in_arcs_[k];
       if (current_[arc_source_[arc]] != arc) arrivals_.add(v, arc, arrival_key(arc));

@@ -19,6 +19,12 @@ class KeyedLists {
   KeyedLists() = default;
   KeyedLists(std::size_t nodes, std::size_t items) : lists_(nodes), place_(items) {}
 
+  // Room for `items` more in v's list, which is empty.
+  void make_room(NodeId v, std::uint32_t items) {
+    lists_[v] = {static_cast<std::uint32_t>(entries_.size()), 0, items};
+    entries_.resize(entries_.size() + items);
+  }
+
   void add(NodeId v, std::uint32_t item, std::int64_t key) {
     List& list = lists_[v];
     if (list.size == list.room) grow(list);
@@ -41,6 +47,22 @@ class KeyedLists {
     }
   }
 
+  std::uint32_t size(NodeId v) const { return lists_[v].size; }
+
+  template <class Look>
+  void for_each(NodeId v, Look look) const {
+    for (std::uint32_t i = 0; i < lists_[v].size; ++i) look(entries_[lists_[v].begin + i].item);
+  }
+
+  // All keys by the same amount (infinite ones stay).
+  void shift_keys(std::int64_t amount) {
+    for (const List& list : lists_) {
+      for (std::uint32_t i = list.begin; i < list.begin + list.size; ++i) {
+        if (entries_[i].key != kInfinity) entries_[i].key += amount;
+      }
+    }
+  }
+
   // Calls look(item) for every item of v with key < limit(), which may fall on the way; `look` returns the new key.
   template <class Limit, class Look>
   void visit(NodeId v, Limit limit, Look look) {
@@ -52,16 +74,19 @@ class KeyedLists {
       }
       return;
     }
-    todo_.assign(1, 0);
+    // Smallest key first: what is found early lowers the limit.
+    todo_.assign(1, {entries[0].key, 0});
     seen_.clear();
-    while (!todo_.empty()) {
-      const std::uint32_t at = todo_.back();
+    while (!todo_.empty() && todo_.front().key < limit()) {
+      const std::uint32_t at = todo_.front().item;
+      std::pop_heap(todo_.begin(), todo_.end(), larger);
       todo_.pop_back();
-      if (entries[at].key >= limit()) continue;
-      seen_.push_back({look(entries[at].item), entries[at].item});
       for (std::uint32_t child = 2 * at + 1; child <= 2 * at + 2 && child < list.size; ++child) {
-        if (entries[child].key < limit()) todo_.push_back(child);
+        if (entries[child].key >= limit()) continue;
+        todo_.push_back({entries[child].key, child});
+        std::push_heap(todo_.begin(), todo_.end(), larger);
       }
+      seen_.push_back({look(entries[at].item), entries[at].item});
     }
     for (const Entry& seen : seen_) {
       entries[place_[seen.item]].key = seen.key;
@@ -80,6 +105,7 @@ class KeyedLists {
     std::uint32_t begin = 0, size = 0, room = 0;
   };
 
+  static bool larger(const Entry& a, const Entry& b) { return a.key > b.key; }
   void put(const List& list, std::uint32_t at, const Entry& entry) {
     entries_[list.begin + at] = entry;
     place_[entry.item] = at;
@@ -119,8 +145,7 @@ class KeyedLists {
   std::vector<List> lists_;
   LargeArray<std::uint32_t> place_;  // of an item in its node's list
   LargeArray<Entry> entries_;
-  std::vector<std::uint32_t> todo_;
-  std::vector<Entry> seen_;
+  std::vector<Entry> todo_, seen_;  // of a visit; `todo_` has places in the list for items
 };
 
 }  // namespace flowsolver

@@ -50,7 +50,7 @@ struct Stats {
   std::int64_t scanned = 0;        // half-edges looked at
   std::int64_t augmentations = 0;  // paths along which flow was sent
   std::int64_t phases = 0;         // searches from all unbalanced nodes at once
-  std::int64_t repaired = 0;       // prices and arcs put right after changes
+  std::int64_t repaired = 0;       // prices, arcs and placed sources put right after changes
   std::int64_t rebuilds = 0;       // times the residual graph was built anew
 };
 

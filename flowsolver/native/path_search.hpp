@@ -72,8 +72,9 @@ class PathSearch {
   Target run(Graph& graph, std::span<const NodeId> sources, std::int64_t limit, std::vector<NodeId>& repriced,
              Stats& stats);
 
-  // Forward, from several nodes at their distances, without limit. The seeds' parents stand for where they come from.
-  Target run_from(Graph& graph, std::span<const Seed> seeds, std::vector<NodeId>& repriced, Stats& stats);
+  // Forward, from several nodes at their distances. The seeds' parents stand for where they come from.
+  Target run_from(Graph& graph, std::span<const Seed> seeds, std::int64_t limit, std::vector<NodeId>& repriced,
+                  Stats& stats);
 
   // Makes the hops of all nodes exact, by a breadth-first search from the targets over arcs with rc = 0. O(n + m).
   void relabel(Graph& graph, Stats& stats);
@@ -345,12 +346,12 @@ Target PathSearch<Graph, kForward>::run(Graph& graph, std::span<const NodeId> so
 }
 
 template <class Graph, bool kForward>
-Target PathSearch<Graph, kForward>::run_from(Graph& graph, std::span<const Seed> seeds, std::vector<NodeId>& repriced,
-                                             Stats& stats) {
+Target PathSearch<Graph, kForward>::run_from(Graph& graph, std::span<const Seed> seeds, std::int64_t limit,
+                                             std::vector<NodeId>& repriced, Stats& stats) {
   static_assert(kForward);
   restart(graph);
   ++stats.searches;
-  bound_ = kInfinity;
+  bound_ = limit == kInfinity ? kInfinity : limit + 1;
   for (const Seed& seed : seeds) {
     if (seed.distance < bound_) begin_at(graph, seed.node, seed.distance, seed.parent);
   }

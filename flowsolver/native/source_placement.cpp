@@ -5,6 +5,7 @@
 
 #include "carrier_graph.hpp"
 #include "path_search.hpp"
+#include "price_descent.hpp"
 #include "price_estimate.hpp"
 
 namespace flowsolver {
@@ -14,14 +15,16 @@ namespace {
 template <class Value>
 class SourcePlacement {
  public:
-  SourcePlacement(const Network& network, SplitNetwork<Value> split, std::vector<std::int64_t> price)
+  SourcePlacement(const Network& network, SplitNetwork<Value> split, const std::vector<std::int64_t>& price,
+                  std::vector<std::uint8_t> priced)
       : network_(network),
         core_(split.core),
         core_node_(split.core_node),
         core_arc_(split.core_arc),
         source_node_(split.source_node),
         arc_id_(std::move(split.arc_id)),
-        graph_(std::move(split), full_where_cheap(core_, price)) {
+        graph_(std::move(split), full_where_cheap(core_, price)),
+        descent_(graph_, std::move(priced)) {
     for (NodeId v = 0; v < core_.num_nodes(); ++v) {
       graph_.nodes[v].price = price[v];
       graph_.nodes[v].imbalance = core_.supply[v];
@@ -38,6 +41,7 @@ class SourcePlacement {
   Placement run(const std::atomic<bool>& cancel, Stats& stats) {
     Placement result;
     result.status = place_all(cancel, stats);
+    if (result.status == Status::kOptimal) result.status = lower_prices(cancel, stats);
     if (result.status == Status::kOptimal) result.status = fill_deficits(cancel, stats);
     if (result.status == Status::kOptimal) extract(result);
     return result;
@@ -69,6 +73,26 @@ class SourcePlacement {
       charge(stats.scanned - scanned_before);
     }
     return Status::kOptimal;
+  }
+
+  // While that lessens the deficits.
+  Status lower_prices(const std::atomic<bool>& cancel, Stats& stats) {
+    std::int64_t before = kInfinity;
+    for (std::int64_t left = deficits(); left > 0 && left < before && far_budget_ >= 0; left = deficits()) {
+      if (cancel.load(std::memory_order_relaxed)) return Status::kCancelled;
+      before = left;
+      for (std::uint32_t source : descent_.lower(left)) {
+        ++stats.repaired;
+        if (!place_inside(source, stats) && !place(source, stats)) return Status::kInfeasible;
+      }
+    }
+    return Status::kOptimal;
+  }
+
+  std::int64_t deficits() const {
+    std::int64_t sum = 0;
+    for (const Node<Value>& node : graph_.nodes) sum += std::max<std::int64_t>(0, -node.imbalance);
+    return sum;
   }
 
   Status fill_deficits(const std::atomic<bool>& cancel, Stats& stats) {
@@ -124,7 +148,28 @@ class SourcePlacement {
       const auto& arc = graph_.source_arcs[i];
       seeds_.push_back({arc.head, Graph::as_parent(source), arc.cost + graph_.nodes[arc.head].price - best});
     }
-    const Target target = search_.run_from(graph_, seeds_, repriced_, stats);
+    return search_from_seeds(kInfinity, stats);
+  }
+
+  // The same, but not around priced nodes, and only if that takes no change of prices.
+  bool place_inside(std::uint32_t source, Stats& stats) {
+    const auto [begin, end] = graph_.arcs_of(source);
+    std::int64_t best = kInfinity;
+    seeds_.clear();
+    for (std::uint32_t i = begin; i < end; ++i) {
+      const auto& arc = graph_.source_arcs[i];
+      const std::int64_t through = arc.cost + graph_.nodes[arc.head].price;
+      if (through > best) continue;
+      if (through < best) seeds_.clear();
+      best = through;
+      if (descent_.priced(arc.head)) seeds_.push_back({arc.head, Graph::as_parent(source), 0});
+    }
+    stats.scanned += end - begin;
+    return search_from_seeds(0, stats);
+  }
+
+  bool search_from_seeds(std::int64_t limit, Stats& stats) {
+    const Target target = search_.run_from(graph_, seeds_, limit, repriced_, stats);
     if (!target.found()) return false;
     ++stats.augmentations;
     augment(target);
@@ -243,6 +288,7 @@ class SourcePlacement {
   std::vector<NodeId> source_node_;
   LargeArray<ArcId> arc_id_;
   Graph graph_;
+  PriceDescent<Value> descent_;
   Search search_;
   BackSearch back_search_;
   std::int64_t far_budget_ = kFarBudget * static_cast<std::int64_t>(graph_.source_arcs.size());
@@ -254,12 +300,15 @@ template <class Value>
 Placement place(const Network& network, NodeId root, const std::atomic<bool>& cancel, Stats& stats) {
   SplitNetwork<Value> split(network, root);
   if (2 * split.arcs.size() < network.num_arcs()) return {};  // little to gain
-  std::vector<std::int64_t> price(network.num_nodes(), 0);
   const PriceEstimate estimate = estimate_price(network, root);
-  for (NodeId v : estimate.nodes) price[v] = estimate.price;
-  std::vector<std::int64_t> core_price(split.core_node.size());
-  for (std::size_t v = 0; v < core_price.size(); ++v) core_price[v] = price[split.core_node[v]];
-  return SourcePlacement<Value>(network, std::move(split), std::move(core_price)).run(cancel, stats);
+  std::vector<std::int64_t> price(split.core_node.size(), 0);
+  std::vector<std::uint8_t> priced(split.core_node.size(), 0);
+  for (NodeId v : estimate.nodes) {
+    const auto number = std::lower_bound(split.core_node.begin(), split.core_node.end(), v) - split.core_node.begin();
+    price[static_cast<std::size_t>(number)] = estimate.price;
+    priced[static_cast<std::size_t>(number)] = 1;
+  }
+  return SourcePlacement<Value>(network, std::move(split), price, std::move(priced)).run(cancel, stats);
 }
 
 }  // namespace

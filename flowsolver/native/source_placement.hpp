@@ -13,7 +13,8 @@
 // (path_search.hpp) over the core in which a carried source is a bundle of arcs: it is displaced, not visited. Most sources
 // find room right where their cheapest arc leads.
 //
-// Deficits that are left (an estimated price was too high) are then filled by searches against the arcs, from the root.
+// Deficits that are left (the estimated price was too high) are lessened by lowering all prices at once, as long as that helps
+// (price_descent.hpp), and then filled by searches against the arcs, from the root.
 //
 // Result. All flow, all prices (a source's is cost + p[head] of its arc). When no imbalance is left, this is the optimum.
 // Otherwise (excess in the core itself, searches that stopped being local) it is a start with rc >= 0 from which

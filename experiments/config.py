@@ -105,7 +105,11 @@ class GroupConfig(_Strict):
         100, ge=1, le=1000, description="adaptive: weight of one batch in the moving average of the delay"
     )
     check: Literal["resource_fit", "sequence_number"] = "resource_fit"
-    commit: Literal["incremental", "all_or_nothing"] = "incremental"
+    commit: Literal["incremental", "all_or_nothing"] = Field(
+        "incremental",
+        description="all_or_nothing: the claims of a gang are accepted together or not at all, a task without a gang by itself; incremental: every claim by "
+        "itself, so that a gang may be torn",
+    )
 
     @model_validator(mode="after")
     def _known(self) -> Self:

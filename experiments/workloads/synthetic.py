@@ -66,6 +66,12 @@ class SyntheticOptions(BaseModel):
     service_permille: int = Field(
         0, ge=0, le=1000, description="share of jobs that are services: they never end, and so add to the load for good"
     )
+    gang_permille: int = Field(
+        0,
+        ge=0,
+        le=1000,
+        description="share of jobs whose batches are gangs: planned whole, and placed whole where commits are all_or_nothing",
+    )
     preference_groups: int = Field(
         16, ge=0, le=100_000, description="groups of preferred machines; 0 = nobody prefers anything"
     )
@@ -89,6 +95,9 @@ class SyntheticOptions(BaseModel):
     def _consistent(self) -> Self:
         if self.rack_cost is not None and self.rack_cost > self.elsewhere_cost:
             raise ValueError("rack_cost: a place near preferred machines cannot cost more than elsewhere_cost")
+        slots = self.machines * self.slots_per_machine
+        if self.gang_permille and self.batch_tasks > slots:
+            raise ValueError(f"batch_tasks: gangs of {self.batch_tasks:,} tasks do not fit the cell's {slots:,} slots")
         if not any(self.load_percent):
             raise ValueError("load_percent: at least one phase must offer load")
         return self
@@ -147,7 +156,7 @@ def generate(options: SyntheticOptions, seed: int, name: str = "synthetic") -> W
 
     Offered load counts run times away from preferred machines: with preferred_permille = 700 and every task on a preferred machine, a load
     of 100 % occupies 70 % of the slots. Jobs arrive one after the other; a job's batches are consecutive. Batches are full, so the last
-    job is cut short by the end of the last phase. Constant columns (request, priority, gang, class without services) are read-only
+    job is cut short by the end of the last phase. Constant columns (request, priority, gang without gangs, class without services) are read-only
     broadcasts that take no memory; `tasks.task` and `arrival_rows` are one array.
     """
     slots = options.machines * options.slots_per_machine
@@ -165,7 +174,7 @@ def generate(options: SyntheticOptions, seed: int, name: str = "synthetic") -> W
 
     cell = _cell(options, seed)
     catalog = _catalog(options, cell, seed)
-    job, preference, service = _jobs(options, batches, catalog.sets - 1, seed)
+    job, preference, service, in_gangs = _jobs(options, batches, catalog.sets - 1, seed)
     rows = np.arange(batches * options.batch_tasks, dtype=np.int64)
     duration_us = _durations(options, mean_us, len(rows), seed)
     task_class = np.broadcast_to(np.int8(TaskClass.BATCH), len(rows))
@@ -175,6 +184,10 @@ def generate(options: SyntheticOptions, seed: int, name: str = "synthetic") -> W
         duration_us[is_service] = -1
         task_class = np.where(is_service, np.int8(TaskClass.SERVICE), np.int8(TaskClass.BATCH))
         priority = np.where(is_service, np.int32(SERVICE_PRIORITY), np.int32(0))
+    gang = np.broadcast_to(np.int64(NO_GANG), len(rows))
+    if options.gang_permille > 0:
+        gang_of_batch = np.where(in_gangs[job], np.arange(batches, dtype=np.int64), np.int64(NO_GANG))
+        gang = np.repeat(gang_of_batch, options.batch_tasks)
     tasks = TaskBatch(
         task=rows,
         job=np.repeat(job, options.batch_tasks),
@@ -182,7 +195,7 @@ def generate(options: SyntheticOptions, seed: int, name: str = "synthetic") -> W
         priority=priority,
         submit_us=np.repeat(arrival_us, options.batch_tasks),
         preference=np.repeat(preference[job], options.batch_tasks),
-        gang=np.broadcast_to(np.int64(NO_GANG), len(rows)),
+        gang=gang,
         task_class=task_class,
     )
     none64, none32 = np.zeros(0, np.int64), np.zeros(0, np.int32)
@@ -200,7 +213,11 @@ def generate(options: SyntheticOptions, seed: int, name: str = "synthetic") -> W
         machine_events=MachineEvents(none64, none32, np.zeros(0, np.bool_)),
         phases=phases,
         end_us=phases[-1].end_us,
-        facts={"jobs": int(job[-1]) + 1, "tasks_larger_than_every_machine": 0},
+        facts={
+            "jobs": int(job[-1]) + 1,
+            "tasks_in_gangs": int(np.count_nonzero(gang != NO_GANG)),
+            "tasks_larger_than_every_machine": 0,
+        },
     )
 
 
@@ -237,8 +254,10 @@ def _catalog(options: SyntheticOptions, cell: CellSpec, seed: int) -> Preference
     return group_catalog(groups, cell.rack, options.rack_cost, options.elsewhere_cost, options.unscheduled_cost)
 
 
-def _jobs(options: SyntheticOptions, batches: int, groups: int, seed: int) -> tuple[Int64, Int32, NDArray[np.bool_]]:
-    """Job of each batch int64[batches]; preference set int32[jobs] and whether it is a service bool[jobs]."""
+def _jobs(
+    options: SyntheticOptions, batches: int, groups: int, seed: int
+) -> tuple[Int64, Int32, NDArray[np.bool_], NDArray[np.bool_]]:
+    """Job of each batch int64[batches]; preference set int32[jobs], whether it is a service and whether its batches are gangs bool[jobs]."""
     table = bounded_pareto_table(options.job_batches_max, options.job_size_alpha)
     size = 1 + draw(Stream(stream_key(seed, "workload/job_size")), table, batches)
     jobs = int(np.searchsorted(np.cumsum(size), batches)) + 1
@@ -254,7 +273,8 @@ def _jobs(options: SyntheticOptions, batches: int, groups: int, seed: int) -> tu
         )
         preference[indifferent] = 0
     service = Stream(stream_key(seed, "workload/service")).integers(jobs, 1000) < options.service_permille
-    return job, preference, service
+    in_gangs = Stream(stream_key(seed, "workload/gang")).integers(jobs, 1000) < options.gang_permille
+    return job, preference, service, in_gangs
 
 
 def _durations(options: SyntheticOptions, mean_us: int, n: int, seed: int) -> Int64:

@@ -47,7 +47,7 @@ from schedulers.interface import (
 )
 from shared_state.partition import Partitioning
 from shared_state.random import stream_key
-from shared_state.tasks import CellSpec, Int32, Int64, PreferenceCatalog, TaskBatch
+from shared_state.tasks import NO_GANG, CellSpec, Int32, Int64, PreferenceCatalog, TaskBatch
 from shared_state.transaction import CONFLICTS, ConflictCheck, Reason
 from shared_state.view import ClusterView, Terrain
 
@@ -105,7 +105,12 @@ class SchedulerAgent:
         self._backlog: Backlog = (
             RetainedBacklog()
             if retains_pending
-            else OfferedBacklog(policy.losers, policy.attempts_max, policy.attempts_max_unplaced)
+            else OfferedBacklog(
+                policy.losers,
+                policy.attempts_max,
+                policy.attempts_max_unplaced,
+                table.gang if (table.gang != NO_GANG).any() else None,
+            )
         )
         self._batch_size = 1  # size of the current batch when it was begun, the unit of the delay average
         self._ranking = strategy.ranking(0)

@@ -15,7 +15,7 @@ import numpy as np
 from parsync.core.work import NO_WORK, Round, Work
 from parsync.sync.choices import LoserPolicy
 from schedulers.interface import PendingReason
-from shared_state.tasks import Int64
+from shared_state.tasks import NO_GANG, Int64
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +74,16 @@ class OfferedBacklog:
     """The agent offers again what waits. Batches in order of submission; losers first (BLOCK), or after a pause at the tail (REQUEUE).
 
     Under REQUEUE, as in Omega's simulator, all that a round left without a place pauses together, until attempts_max rounds have done so, or
-    attempts_max_unplaced if none placed a task of the batch.
+    attempts_max_unplaced if none placed a task of the batch. gang: of each task id, if any has one: no round parts a gang.
     """
 
     retained = False
     waiting = False
 
-    def __init__(self, losers: LoserPolicy, attempts_max: int, attempts_max_unplaced: int) -> None:
+    def __init__(
+        self, losers: LoserPolicy, attempts_max: int, attempts_max_unplaced: int, gang: Int64 | None = None
+    ) -> None:
+        self._gang = gang
         self._requeues = losers is LoserPolicy.REQUEUE
         self._attempts_max = attempts_max
         self._attempts_max_unplaced = min(attempts_max, attempts_max_unplaced)
@@ -103,8 +106,19 @@ class OfferedBacklog:
     def offer(self, limit: int | None) -> Work:
         if limit is None:
             limit = len(self._current)
-        offered, self._current = self._current.split(limit)
+        offered, self._current = self._current.split(self._between_gangs(limit))
         return offered
+
+    def _between_gangs(self, limit: int) -> int:
+        """The last place up to `limit` at which no gang is cut, or else the first after it."""
+        if self._gang is None or limit >= len(self._current):
+            return limit
+        gang = self._gang[self._current.task]
+        places = 1 + np.flatnonzero((gang[1:] != gang[:-1]) | (gang[1:] == NO_GANG))
+        after = int(np.searchsorted(places, limit, side="right"))
+        if after:
+            return int(places[after - 1])
+        return int(places[0]) if len(places) else len(gang)
 
     def claimed(self, this: Round) -> Work:
         assert this.plan is not None

@@ -9,7 +9,7 @@ import numpy as np
 
 from parsync.sync.choices import Cut, FreedVisibility, LoserPolicy, WhileCommitting
 from schedulers.interface import PartitionRanking, Plan
-from shared_state.tasks import Int32, Int64
+from shared_state.tasks import NO_GANG, Int32, Int64
 from shared_state.transaction import CommitMode, ConflictCheck, Transaction
 
 
@@ -127,7 +127,13 @@ class Round:
             synced_us=self.synced_us,
             mode=policy.mode,
             check=policy.check,
-            gang=plan.gang if policy.mode is CommitMode.ALL_OR_NOTHING else None,
+            gang=_groups(plan.gang) if policy.mode is CommitMode.ALL_OR_NOTHING else None,
             seqnum=self.seqnum,
             evict=plan.evict if len(plan.evict) else None,
         )
+
+
+def _groups(gang: Int64) -> Int64:
+    """What stands or falls together: gangs, and every task without one by itself. (To the cell, claims without a gang are one group.)"""
+    alone = NO_GANG - 1 - np.arange(len(gang), dtype=np.int64)
+    return np.where(gang == NO_GANG, alone, gang)

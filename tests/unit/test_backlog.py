@@ -162,3 +162,22 @@ def test_every_task_is_somewhere(data: st.DataObject, losers: LoserPolicy) -> No
     while backlog.begin(True) is not None:
         left += backlog.offer(None).task.tolist()
     assert sorted([*gone, *left]) == list(range(given_tasks))
+
+
+@pytest.mark.parametrize(
+    ("limit", "offered"),
+    [(1, [0]), (2, [0]), (3, [0]), (4, [0, 1, 2, 3]), (5, [0, 1, 2, 3, 4]), (6, [0, 1, 2, 3, 4]), (99, [*range(7)])],
+)
+def test_no_round_parts_a_gang(limit: int, offered: list[int]) -> None:
+    gang = np.array([-1, 7, 7, 7, -1, 8, 8])
+    backlog = OfferedBacklog(LoserPolicy.BLOCK, ATTEMPTS_MAX, ATTEMPTS_MAX, gang)
+    backlog.add(batch(*range(7)))
+    backlog.begin(False)
+    assert backlog.offer(limit).task.tolist() == offered
+
+
+def test_a_gang_that_a_round_has_no_time_for_is_offered_whole() -> None:
+    backlog = OfferedBacklog(LoserPolicy.BLOCK, ATTEMPTS_MAX, ATTEMPTS_MAX, np.array([7, 7, 7, -1]))
+    backlog.add(batch(0, 1, 2, 3))
+    backlog.begin(False)
+    assert backlog.offer(1).task.tolist() == [0, 1, 2]

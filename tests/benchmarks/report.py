@@ -5,7 +5,8 @@
 
 Each benchmark group is one figure. Its members are Agora's (id "agora") and its peers. extra_info of Agora's: unit; amount, what one round does, for a rate
 (without it the figure is the time of a round in the unit, s or ms); target, in the unit; ratio_target, against the peer. A benchmark whose figure is not a
-round's time or rate gives it as figure, in the unit, and larger_is_better; note is what stands beside the figure.
+round's time or rate gives it as figure, in the unit, and larger_is_better; note is what stands beside the figure. label: what a
+peer is called, its id otherwise.
 """
 
 from __future__ import annotations
@@ -65,7 +66,9 @@ def rows_of(report: dict[str, Any]) -> list[dict[str, Any]]:
                     "unit": unit,
                     "ours": value,
                     "larger_is_better": larger,
-                    "peer": "" if peer is None else str(peer.get("param") or peer["name"]),
+                    "peer": ""
+                    if peer is None
+                    else str(peer["extra_info"].get("label") or peer.get("param") or peer["name"]),
                     "theirs": theirs,
                     "ratio": ratio,
                     "target": target,

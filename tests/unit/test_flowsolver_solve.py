@@ -131,7 +131,7 @@ def test_arcs_in_any_order(algorithm):
 
 def test_where_no_price_can_be_told_searches_end_in_phases():
     """Waiting has a limit too, so that all prices climb from zero; in the end by one search for all sources at once."""
-    graph = quincy_graph(contended_options(800, 140, 100), 1)
+    graph = quincy_graph(contended_options(1000, 140, 100), 1)
     net = graph.network
     capacity = net.capacity
     waiting = (net.tail >= graph.first_unscheduled) & (net.tail < graph.first_task)

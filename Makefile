@@ -1,5 +1,9 @@
-# make run    set everything up and run the main job    make test   set everything up and pass every test
-# make check  lint, types, unit tests (under 3 minutes) make bench  the benchmark report
+# make run       set everything up and run the main job
+# make check     lint, types, unit tests (under 3 minutes)
+# make test      check, the C++ tests under sanitizers, every other test
+# make bench     the benchmarks and their report in bench/ (AGORA_LIVE_BENCH_S=60: the live ones at full length)
+# make setup     .venv and the native build; every target begins with it
+# make clean     remove what was built
 PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -9,9 +13,12 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export RAY_USAGE_STATS_ENABLED := 0
 export RAY_worker_niceness := 0
 
-.PHONY: setup native run test check lint types unit cpp-test ray-test bench clean
+.PHONY: setup help native run test check lint types unit cpp-test bench clean
 
 setup: $(VENV)/.ready native
+
+help:
+	@sed -n 's/^# \(make .*\)/\1/p' Makefile
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -41,7 +48,7 @@ types:
 unit:
 	$(PY) -m pytest -q tests/unit
 
-# ASan+UBSan in one build, TSan in another for what uses threads.
+# ASan and UBSan. No native code starts a thread, so there is nothing for TSan to find; -DAGORA_SANITIZE=thread builds with it.
 cpp-test: setup
 	$(CMAKE) -S . -B build/asan -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DAGORA_SANITIZE=address
 	$(CMAKE) --build build/asan

@@ -4,9 +4,8 @@
     python -m tests.benchmarks.report --compare OLD.json NEW.json             two runs side by side
 
 Each benchmark group is one figure. Its members are Agora's (id "agora") and its peers. extra_info of Agora's: unit; amount, what one round does, for a rate
-(without it the figure is the time of a round in the unit, s or ms); target, in the unit; ratio_target, against the peer. A benchmark whose figure is not a
-round's time or rate gives it as figure, in the unit, and larger_is_better; note is what stands beside the figure. label: what a
-peer is called, its id otherwise.
+(without it the figure is the time of a round in the unit, s or ms); target, in the unit; ratio_target, against the peer; note, shown beside the figure. A
+benchmark that measures something else than a round gives its figure itself, in the unit, and larger_is_better. A peer's label is its name, its id otherwise.
 """
 
 from __future__ import annotations

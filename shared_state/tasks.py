@@ -54,7 +54,8 @@ class PreferenceCatalog:
 
     K sets; set 0 is "no preference": empty, all costs 0. A task of set k placed on machine m costs the machine's cost if m is
     listed for k, else its rack's cost if the rack is listed, else elsewhere_cost[k]; left waiting it costs unscheduled_cost[k]
-    plus its waiting time. Machines and racks are ascending within a set. The machines listed are the *preferred* machines.
+    plus wait_cost for each wait_quantum_us of run time that it has waited. Machines and racks are ascending within a set. The machines listed are the
+    *preferred* machines.
 
     machine_offsets: int64[K+1]; machine: int32[...]; machine_cost: int64[...]; rack_offsets, rack, rack_cost: alike;
     elsewhere_cost, unscheduled_cost: int64[K].
@@ -68,6 +69,8 @@ class PreferenceCatalog:
     rack_cost: Int64
     elsewhere_cost: Int64
     unscheduled_cost: Int64
+    wait_cost: int = 1
+    wait_quantum_us: int = 1_000_000
 
     @property
     def sets(self) -> int:

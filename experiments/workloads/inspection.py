@@ -107,7 +107,9 @@ def digest(workload: Workload) -> str:
                 whole = value[:1] if len(value) and value.strides[0] == 0 else value
                 state.update(f"{field.name} {value.dtype.str} {value.shape} ".encode())
                 state.update(np.ascontiguousarray(whole).data)
-    state.update(repr((workload.cell.dimensions, workload.preferred_permille, workload.end_us)).encode())
+    catalog = workload.catalog
+    prices = (workload.preferred_permille, catalog.wait_cost, catalog.wait_quantum_us)
+    state.update(repr((workload.cell.dimensions, workload.end_us, *prices)).encode())
     state.update(repr([dataclasses.astuple(phase) for phase in workload.phases]).encode())
     return state.hexdigest()
 
@@ -178,6 +180,7 @@ def _validate_catalog(catalog: PreferenceCatalog, cell: CellSpec) -> None:
         _require((key[1:] > key[:-1]).all(), f"catalog.{name}: not strictly ascending within a set")
     _require(len(catalog.unscheduled_cost) == sets, "catalog.unscheduled_cost: int64[K]")
     _require(catalog.elsewhere_cost[0] == catalog.unscheduled_cost[0] == 0, "catalog: set 0 has a cost")
+    _require(catalog.wait_cost >= 0 and catalog.wait_quantum_us > 0, "catalog.wait_cost: not a price")
     _require((catalog.elsewhere_cost >= 0).all() and (catalog.unscheduled_cost >= 0).all(), "catalog: negative cost")
 
 

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from schedulers.decision_time import Counted
 from schedulers.flow.policies.load_spreading import LoadSpreading
-from schedulers.flow.policies.policy import TimePrice
+from schedulers.flow.policies.policy import Policy, TimePrice
 from schedulers.flow.policies.quincy import Quincy
 from schedulers.flow.scheduler import FlowOptions, FlowScheduler
 from schedulers.interface import SchedulerEnvironment
@@ -31,14 +31,21 @@ class LoadSpreadingOptions(FlowOptions):
     levels: int = Field(32, ge=1)
 
 
+def _wait_price(options: FlowOptions, otherwise: TimePrice) -> TimePrice:
+    cost = otherwise.cost if options.wait_cost is None else options.wait_cost
+    quantum_us = otherwise.quantum_us if options.wait_quantum_us is None else options.wait_quantum_us
+    return TimePrice(cost, quantum_us)
+
+
 def build_quincy(options: QuincyOptions, environment: SchedulerEnvironment) -> FlowScheduler:
-    price = TimePrice(options.wait_cost, options.wait_quantum_us)
-    policy = Quincy(environment.cell, environment.catalog, options.max_task_arcs, price)
+    catalog = environment.catalog
+    price = _wait_price(options, TimePrice(catalog.wait_cost, catalog.wait_quantum_us))
+    policy = Quincy(environment.cell, catalog, options.max_task_arcs, price)
     return FlowScheduler(policy, options, environment)
 
 
 def build_load_spreading(options: LoadSpreadingOptions, environment: SchedulerEnvironment) -> FlowScheduler:
-    price = TimePrice(options.wait_cost, options.wait_quantum_us)
+    price = _wait_price(options, Policy.wait_price)
     policy = LoadSpreading(options.step_cost, options.unscheduled_cost, options.levels, price)
     return FlowScheduler(policy, options, environment)
 

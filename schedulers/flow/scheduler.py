@@ -28,16 +28,16 @@ from shared_state.view import ClusterView
 class FlowOptions(BaseModel):
     """What all policies share.
 
-    wait_cost per wait_quantum_us: how the price of leaving a task waiting rises. preemption: running tasks stay in the graph, and may be
-    evicted for others or to be placed better; an evicted task starts over. certify_every: rounds between checks of the whole optimality certificate
-    (what a round touched is checked in that round). repairs: tasks per round, at most, that are placed one at a time
-    because the flow cannot express what they ask for (only when requests differ).
+    wait_cost per wait_quantum_us: how the price of leaving a task waiting rises (unset: by the workload's price, of policies that place by the
+    workload's costs). preemption: running tasks stay in the graph, and may be evicted for others or to be placed better; an evicted task starts over.
+    certify_every: rounds between checks of the whole optimality certificate (what a round touched is checked in that round). repairs: tasks per round,
+    at most, that are placed one at a time because the flow cannot express what they ask for (only when requests differ).
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    wait_cost: int = Field(1, ge=0, le=1_000_000)
-    wait_quantum_us: int = Field(1_000_000, ge=1)
+    wait_cost: int | None = Field(None, ge=0, le=1_000_000)
+    wait_quantum_us: int | None = Field(None, ge=1)
     preemption: bool = False
     certify_every: int = Field(64, ge=1)
     repairs: int = Field(64, ge=0)

@@ -360,6 +360,22 @@ def test_waiting_price_steps_are_the_only_cost_changes_of_a_quiet_round() -> Non
     assert [b - a for a, b in pairwise(costs)] == [4 * 3] * 3
 
 
+def test_waiting_grows_dearer_by_the_workloads_price_unless_the_options_state_another() -> None:
+    spec = slot_cell(machines=1, slots=1, rack_size=1)
+    priced = replace(catalog_of([LOCAL]), wait_cost=500, wait_quantum_us=20_000)
+    tasks = tasks_of(np.arange(1), preference=1)
+    for options, by_then in (
+        ({}, 50 * 500),
+        ({"wait_cost": 3}, 50 * 3),
+        ({"wait_cost": 3, "wait_quantum_us": 1_000_000}, 3),
+    ):
+        graph = quincy(spec, priced, **options).graph
+        assert (graph.wait_cost(tasks, 1_000_000) - graph.wait_cost(tasks, 0)).tolist() == [by_then]
+    assert quincy(spec, priced)._policy.progress_price.cost == 25_000  # per second
+    graph = build_load_spreading(LoadSpreadingOptions(), environment(spec, priced)).graph  # whose costs are its own
+    assert (graph.wait_cost(tasks, 1_000_000) - graph.wait_cost(tasks, 0)).tolist() == [1]
+
+
 def test_counted_work_follows_what_a_round_does() -> None:
     spec = slot_cell(machines=40, slots=2, rack_size=8)
     world = FlowWorld(spec, quincy(spec, catalog_of([LOCAL])))

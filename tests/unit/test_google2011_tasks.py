@@ -219,6 +219,13 @@ def test_a_task_larger_than_every_machine_is_counted(tmp_path: Path) -> None:
     assert workload.facts["tasks_larger_than_every_machine"] == 1
 
 
+def test_waiting_is_priced_by_the_second_of_the_trace_however_fast_it_runs(tmp_path: Path) -> None:
+    for speedup in (1, 50):
+        catalog = replay(trace(tmp_path / str(speedup), []), speedup=speedup).catalog
+        per_run_second = catalog.wait_cost * 1_000_000 // catalog.wait_quantum_us
+        assert per_run_second == 500 * speedup
+
+
 def test_times_after_the_trace_are_dropped(tmp_path: Path) -> None:
     sentinels = [str((1 << 63) - 1), str(1 << 63), str((1 << 64) - 1)]
     workload = replay(

@@ -67,6 +67,7 @@ def variety() -> Workload:
         slot_score_variance=2.0,
         poisson_arrivals=True,
         service_permille=50,
+        gang_permille=100,
         no_preference_permille=100,
         preference_zipf=1.3,
         rack_cost=300,

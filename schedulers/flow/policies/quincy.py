@@ -29,6 +29,8 @@ class Quincy(Policy):
 
     def __init__(self, cell: CellSpec, catalog: PreferenceCatalog, max_task_arcs: int, wait_price: TimePrice) -> None:
         self.wait_price = wait_price
+        # In whole seconds: a finer quantum would change the arcs of all running tasks every round.
+        self.progress_price = TimePrice(catalog.wait_cost * 1_000_000 // catalog.wait_quantum_us, 1_000_000)
         self._catalog = catalog
         self._rack = cell.rack
         self._racks = int(self._rack[-1]) + 1 if cell.machines else 0

@@ -95,11 +95,14 @@ class MasterCore:
         self._records.take_up(held)
 
     def record_due_ends(self, allocation: Int64, end_us: Int64) -> None:
-        """Tasks still running when the run ends, with the time they are due to end: so that job completion times are not cut off at the last commit."""
-        running = self.cell.describe(allocation)
-        self._records.add(
-            "ends", len(end_us), running.task, running.machine, running.owner, end_us, int(ChangeKind.FINISHED)
-        )
+        """Tasks still running when the run ends, with the time they are due to end: so that job completion times are not cut off at the last commit.
+
+        Allocations that have ended otherwise, which whoever knew their times was not told yet, are left out.
+        """
+        runs = np.isin(allocation, self.cell.allocations().allocation)
+        running = self.cell.describe(allocation[runs])
+        columns = (running.task, running.machine, running.owner, end_us[runs], int(ChangeKind.FINISHED), 1)
+        self._records.add("ends", len(running), *columns)
 
     def _start(self, now_us: int, event: Started) -> list[Effect]:
         self._epoch = event.epoch
@@ -156,7 +159,7 @@ class MasterCore:
         if count == 0:
             return []
         self._running -= count
-        self._records.add("ends", count, released.task, released.machine, released.owner, now_us, int(change))
+        self._records.add("ends", count, released.task, released.machine, released.owner, now_us, int(change), 0)
         effects: list[Effect] = []
         if change is not ChangeKind.FINISHED:
             effects.append(Send(WORKERS, TasksCancelled(released.allocation)))

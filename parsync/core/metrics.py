@@ -51,7 +51,7 @@ BY_ANSWER = (
     "age_us",
     "aged_claims",
 )
-BY_END = ("ended_finished", "ended_evicted", "ended_lost", "unplaceable", "abandoned")
+BY_END = ("ended_finished", "ended_evicted", "ended_lost", "still_running", "unplaceable", "abandoned")
 COUNTERS = BY_SUBMISSION + BY_ANSWER + BY_END
 SERIES = (
     "submitted",
@@ -185,8 +185,7 @@ class RunMetrics:
         self._waiting = Series(("tasks", "since_us"), agents * self.slots, bucket_us)  # by agent and slot
         self.jobs = JobMetrics(job_of, agents, self.slots, endless) if job_of is not None else None
         self.last_commit_us = 0
-        self.last_us = 0
-        self.seen_us = 0  # how far the run was watched: what had not happened by then took longer (last_us: ends that are due may lie beyond)
+        self.last_us = 0  # how far the run was watched: what had not happened by then took longer
         self._samples: dict[str, list[Table]] = {"cell": [], "agents": [], "rounds": []}
         self._live = LiveLine(agents)
         self._held = RecordBuffer(_HELD_ROWS, _HELD_BATCHES)
@@ -249,7 +248,6 @@ class RunMetrics:
             self.jobs.merge(other.jobs)
         self.last_commit_us = max(self.last_commit_us, other.last_commit_us)
         self.last_us = max(self.last_us, other.last_us)
-        self.seen_us = max(self.seen_us, other.seen_us)
         for name, tables in self._samples.items():
             tables.extend(other._samples[name])
 
@@ -279,7 +277,7 @@ class RunMetrics:
         counts = self._waiting.counts.reshape(2, self.agents, self.slots, -1)
         tasks, since_us = counts[:, list(agents)][:, :, list(slots)].sum(axis=(1, 2))
         left = tasks > 0
-        waited_us: Int64 = self.seen_us - since_us[left] // tasks[left]
+        waited_us: Int64 = self.last_us - since_us[left] // tasks[left]
         return tasks[left], np.maximum(waited_us, 0)
 
     def _window_edges(self) -> Int64:
@@ -396,10 +394,14 @@ class RunMetrics:
 
     def _ends(self, rows: Table) -> None:
         slot = self.slot_of(rows["end_us"])
+        known = rows["agent"] >= 0  # -1: running before any agent existed
+        due = rows["due"] == 1
         for change, name in _ENDED.items():
-            of_kind = (rows["change"] == change) & (rows["agent"] >= 0)  # -1: running before any agent existed
+            of_kind = known & ~due & (rows["change"] == change)
             self._count(name, rows["agent"][of_kind], slot[of_kind])
-        self.last_us = max(self.last_us, int(rows["end_us"].max()))
+        self._count("still_running", rows["agent"][known & due], slot[known & due])
+        if not due.all():
+            self._see(rows["end_us"][~due])
         if self.jobs is not None:
             self.jobs.add_ends(rows)
 
@@ -425,5 +427,4 @@ class RunMetrics:
         self._see(rows["at_us"])
 
     def _see(self, at_us: Int64) -> None:
-        self.seen_us = max(self.seen_us, int(at_us.max()))
-        self.last_us = max(self.last_us, self.seen_us)
+        self.last_us = max(self.last_us, int(at_us.max()))

@@ -115,8 +115,8 @@ class JobMetrics:
         for task, ends in other._cut.items():
             self._cut.setdefault(task, []).extend(ends)
 
-    def totals(self, end_us: int, seen_us: int) -> JobTotals:
-        """Add up. end_us: the end of the run, until which what has not ended is taken to run. seen_us: until when it was watched, not after end_us."""
+    def totals(self, end_us: int) -> JobTotals:
+        """Add up. end_us: the end of the run, until which what has not ended is taken to run or to wait."""
         cells = self._agents * self._slots
         shape = (self._agents, self._slots)
         task = np.flatnonzero(self._job_of >= 0)
@@ -145,7 +145,7 @@ class JobMetrics:
         np.maximum.at(last_finish, job, finish)
         stet = per_job(np.where(finish >= 0, finish - start, 0))
         one = np.ones(jobs, np.int64)
-        waited_us = np.maximum(seen_us - self._submit_us, 0)
+        waited_us = np.maximum(end_us - self._submit_us, 0)
         late, unfinished = known & ~committed, known & self._ending & ~finished
         ending = known & self._ending
 
@@ -175,7 +175,7 @@ class JobMetrics:
         """Per task: start of its last allocation; time run with a preference and on a preferred machine; time lost."""
         tag = self._tag[task].astype(np.int64)
         start = commit.copy()
-        until = np.where(finish >= 0, finish, end_us)
+        until = np.where((finish >= 0) & (finish < end_us), finish, end_us)  # what is due later has not run longer
         ran = np.where(commit >= 0, np.maximum(until - commit, 0), 0)
         prefers_us = np.where(tag & _PREFERS, ran, 0)
         preferred_us = np.where(tag & _PREFERRED, ran, 0)

@@ -47,7 +47,7 @@ def summarise(metrics: RunMetrics) -> Figures:
     Phases carry start_us, end_us and load_percent beside their figures; groups and agents their `name` or `agent`.
     """
     metrics.flush()
-    jobs = metrics.jobs.totals(metrics.last_us, metrics.seen_us) if metrics.jobs is not None else None
+    jobs = metrics.jobs.totals(metrics.last_us) if metrics.jobs is not None else None
     scopes = _Scopes(metrics, jobs)
     everyone = list(range(metrics.agents))
     windows = list(range(len(metrics.phases)))

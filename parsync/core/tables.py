@@ -56,9 +56,9 @@ TABLES: dict[str, dict[str, str]] = {
     },
     # One row per partition synchronised. age_us: its staleness just before; rows: machine rows the delta carried.
     "syncs": {"agent": "int32", "partition": "int32", "at_us": "int64", "age_us": "int64", "rows": "int32"},
-    # One row per ended allocation, from the master. change: schedulers.interface.ChangeKind (FINISHED, EVICTED, LOST). Tasks still running when
-    # the run ends have the time they are due to end, later than the run's end.
-    "ends": {"task": "int64", "machine": "int32", "agent": "int32", "end_us": "int64", "change": "int8"},
+    # One row per ended allocation, from the master. change: schedulers.interface.ChangeKind (FINISHED, EVICTED, LOST). due: 1 for tasks still running
+    # when the run ends: they are due to finish then, later than the run's end.
+    "ends": {"task": "int64", "machine": "int32", "agent": "int32", "end_us": "int64", "change": "int8", "due": "int8"},
     # The cell every sample interval: running allocations, machines up, used and capacity of the first (dominant) dimension, permille of each.
     "cell": {"at_us": "int64", "running": "int64", "machines_up": "int64", "used_permille": "int64"},
     # Every agent every sample interval. queued: tasks submitted and not yet committed; ema_us: the delay average adaptive switches on;

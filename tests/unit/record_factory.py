@@ -94,15 +94,17 @@ def random_records(seed: int, agents: int, partitions: int, tasks: int, end_us: 
             )
             at_us += int(rng.integers(1, end_us))
             change = ChangeKind.FINISHED if rng.random() < 0.6 else rng.choice([ChangeKind.EVICTED, ChangeKind.LOST])
-            if change == ChangeKind.FINISHED and rng.random() < 0.3:
-                break  # still running
+            due = int(change == ChangeKind.FINISHED and rng.random() < 0.4)
+            if due and rng.random() < 0.5:
+                break  # runs for ever
             made.add(
                 "ends",
                 task=[task],
                 machine=[0],
                 agent=[int(agent_of_job[job])],
-                end_us=[at_us],
+                end_us=[at_us + due * 10 * end_us],  # beyond all that happened
                 change=[int(change)],
+                due=[due],
             )
             if change == ChangeKind.FINISHED:
                 break
@@ -245,6 +247,7 @@ def arm_records(
                 agent=np.full(int(ended.sum()), agent),
                 end_us=(commit + run_us)[ended],
                 change=np.full(int(ended.sum()), ChangeKind.FINISHED),
+                due=np.zeros(int(ended.sum()), np.int8),
             )
             lost_age = rng.integers(0, character.gap_us, rng.poisson(count * pressure))
             lost_age = lost_age[rng.random(len(lost_age)) < lost_age / character.gap_us]

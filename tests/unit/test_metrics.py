@@ -111,22 +111,18 @@ def oracle(recorded: Recorded, agents: set[int], windows: set[int]) -> dict[str,
     return figures | job_oracle(recorded, submissions, agents, windows) | busy_oracle(recorded, agents, windows)
 
 
-def last_time(recorded: Recorded) -> int:
-    stamps = {"tasks": "commit_us", "commits": "commit_us", "ends": "end_us", "cell": "at_us", "agents": "at_us"}
-    return max(row[stamp] for table, stamp in stamps.items() for row in recorded.rows(table))
-
-
 def seen(recorded: Recorded) -> int:
-    """How far the run was watched: ends that are due may lie beyond."""
+    """How far the run was watched: ends that are due lie beyond."""
     stamps = {
         "tasks": "commit_us",
         "commits": "commit_us",
+        "ends": "end_us",
         "cell": "at_us",
         "agents": "at_us",
         "submissions": "submit_us",
     }
     stamps["rounds"] = "at_us"
-    return max(row[stamp] for table, stamp in stamps.items() for row in recorded.rows(table))
+    return max(row[stamp] for table, stamp in stamps.items() for row in recorded.rows(table) if not row.get("due"))
 
 
 def job_oracle(
@@ -156,7 +152,6 @@ def job_oracle(
         for row in submissions
         if not all(lives[t] and ends[t] and ends[t][-1]["change"] == ChangeKind.FINISHED for t in members[row["job"]])
     ]
-    stop = last_time(recorded)
     prefers = preferred = lost = 0
     for task, rows in lives.items():
         if not rows:
@@ -165,7 +160,7 @@ def job_oracle(
             continue
         for number, row in enumerate(rows):
             over = number < len(ends[task])
-            ran = (ends[task][number]["end_us"] if over else stop) - row["commit_us"]
+            ran = (min(ends[task][number]["end_us"], seen_us) if over else seen_us) - row["commit_us"]
             prefers += ran * row["prefers"]
             preferred += ran * row["preferred"]
             lost += ran * (over and ends[task][number]["change"] != ChangeKind.FINISHED)
@@ -294,12 +289,19 @@ def test_series_add_up_to_the_totals() -> None:
         assert arrays["submitted"][row["agent"], row["submit_us"] // bucket] >= row["tasks"]
 
 
-def one_task(metrics: RunMetrics, task: int, submit_us: int, commit_us: int | None) -> None:
-    metrics.add("submissions", {"agent": [0], "job": [task], "submit_us": [submit_us], "tasks": [1], "prefers": [0]})
+def one_task(metrics: RunMetrics, task: int, submit_us: int, commit_us: int | None, **columns: int) -> None:
+    prefers = columns.get("prefers", 0)
+    row = {"agent": [0], "job": [task], "submit_us": [submit_us]}
+    metrics.add("submissions", {**row, "tasks": [1], "prefers": [prefers]})
     if commit_us is not None:
         names = ("machine", "attempts", "prefers", "preferred", "cost", "age_us")
-        row = {"task": [task], "job": [task], "agent": [0], "submit_us": [submit_us], "commit_us": [commit_us]}
-        metrics.add("tasks", {**row, "first": [1], **{name: [0] for name in names}})
+        rest = {name: [columns.get(name, 0)] for name in names}
+        metrics.add("tasks", {"task": [task], **row, "commit_us": [commit_us], "first": [1], **rest})
+
+
+def one_end(task: int, end_us: int, due: int = 0) -> dict[str, list[int]]:
+    finished = int(ChangeKind.FINISHED)
+    return {"task": [task], "machine": [0], "agent": [0], "end_us": [end_us], "change": [finished], "due": [due]}
 
 
 def test_a_censored_task_is_larger_than_every_quantile_below_it() -> None:
@@ -323,9 +325,7 @@ def test_what_never_got_there_is_charged_until_the_run_was_last_seen() -> None:
     for task in range(90, 100):
         one_task(metrics, task, 2_000_000, None)
     metrics.add("cell", {"at_us": [12_000_000], "running": [1], "machines_up": [1], "used_permille": [500]})
-    metrics.add(
-        "ends", {"task": [0], "machine": [0], "agent": [0], "end_us": [90_000_000], "change": [3]}
-    )  # due, not seen
+    metrics.add("ends", one_end(0, 90_000_000, due=1))
     figures = summarise(metrics)["overall"]
     assert figures["incomplete"]
     assert figures["at_least"]["delay_mean_us"] == (90 * 200 + 10 * 10_000_000) / 100
@@ -350,10 +350,25 @@ def test_services_do_not_keep_an_arm_from_finishing_its_jobs() -> None:
     )
     one_task(metrics, 0, 1_000_000, 1_000_200)
     one_task(metrics, 1, 1_000_000, 1_000_200)
-    metrics.add("ends", {"task": [0], "machine": [0], "agent": [0], "end_us": [3_000_000], "change": [3]})
+    metrics.add("ends", one_end(0, 3_000_000))
     figures = summarise(metrics)["overall"]
     assert (figures["jobs"], figures["jobs_ending"], figures["jobs_finished"]) == (2, 1, 1)
     assert figures["at_least"] == {}
+
+
+def test_what_is_due_to_end_has_not_ended_and_lengthens_no_run() -> None:
+    """Two tasks end, one of them after the run; one service runs for ever. All run for what the run lasted, at most."""
+    metrics = RunMetrics([Phase(0, 10_000_000, 90)], 1, partitions=1, job_of=np.arange(3))
+    for task, preferred in ((0, 1), (1, 0), (2, 0)):
+        one_task(metrics, task, 1_000_000, 2_000_000, prefers=1, preferred=preferred)
+    metrics.add("ends", one_end(0, 3_000_000))
+    metrics.add("ends", one_end(1, 90_000_000, due=1))
+    metrics.add("cell", {"at_us": [12_000_000], "running": [1], "machines_up": [1], "used_permille": [500]})
+    summary = summarise(metrics)
+    assert (summary["totals"]["ended_finished"], summary["totals"]["still_running"]) == (1, 1)
+    assert summary["totals"]["last_us"] == 12_000_000
+    assert summary["overall"]["preferred_time_share"] == 1 / (1 + 10 + 10)
+    assert summary["overall"]["jct_mean_us"] == (2_000_000 + 89_000_000) / 2, "but its job time is known"
 
 
 def test_what_is_submitted_at_the_start_has_figures_of_its_own_if_no_window_holds_it() -> None:

@@ -126,6 +126,26 @@ def test_one_scheduler_alone_has_no_conflicts_with_itself(sync: str, waits_for_c
     assert claims > 200 and conflicts == [0, 0, 0]
 
 
+@pytest.mark.parametrize("message_us", [0, 2000])
+@pytest.mark.parametrize("stop_us", [303_000, 700_000])
+def test_every_allocation_has_one_end_even_if_the_run_stops_before_or_while_that_is_told(
+    message_us: int, stop_us: int
+) -> None:
+    """Stopped in the middle of things, just after machines failed: starts, ends and losses are under way to those who keep the books."""
+    workload = replace(make(), end_us=stop_us)
+    records: list[Record] = []
+    spec = ARMS["staggered latency-first"].spec(3, 1000, 1000, live=False)
+    outcome = run_virtual(spec, workload, 0, records.append, lambda _: None, message_us)
+    assert outcome.ended_us == stop_us
+    started: Counter[int] = Counter(t for r in records if r.table == "tasks" for t in r.columns["task"].tolist())
+    ends = [r.columns for r in records if r.table == "ends"]
+    ended = Counter(task for columns in ends for task in columns["task"].tolist())
+    due = [at for columns in ends for at in columns["end_us"][columns["due"] == 1].tolist()]
+    assert len(started) > 200 and len(due) > 20 and min(due) > outcome.ended_us - 1000
+    # Granted tasks whose agent has not heard of it yet have an end and no start.
+    assert not started - ended and sum((ended - started).values()) <= (0 if message_us == 0 else 20)
+
+
 class Witness:
     """Stands before the master and keeps its own books of what every message means for the cell."""
 

@@ -5,8 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from parsync.core.events import ARRIVALS, COORDINATOR, MASTER, WORKERS, Participant
+import numpy as np
+
+from parsync.core.events import (
+    ARRIVALS,
+    COORDINATOR,
+    MASTER,
+    WORKERS,
+    Participant,
+    TasksCancelled,
+    TasksFinished,
+    TasksStarted,
+)
 from parsync.core.master import MasterCore
+from parsync.core.workers import WorkerPool
 from parsync.core.workload import Workload
 from parsync.runtime.assembly import ArmSpec, Assembly
 from parsync.runtime.virtual.runtime import RecordListener, VirtualRuntime
@@ -61,7 +73,18 @@ def run_virtual(
             runtime.run_until(runtime.now_us + arm.sample_us)
             on_progress(runtime.now_us)
     finally:
-        end_us, allocation, _ = workers.due_ends()
-        master.record_due_ends(allocation, end_us)
+        _record_due_ends(runtime, master, workers)
         runtime.finish()
     return VirtualOutcome(runtime.digest, runtime.now_us, runtime.events, waiting == 0, waiting)
+
+
+def _record_due_ends(runtime: VirtualRuntime, master: MasterCore, workers: WorkerPool) -> None:
+    """When what still runs is due to end; what the workers have not heard of yet, and what they have told of and the master has not heard, too."""
+    for at_us, event in runtime.under_way(TasksStarted, TasksCancelled):
+        workers.handle(at_us, event)
+    due_us, allocation, _ = workers.due_ends()
+    for at_us, event in runtime.under_way(TasksFinished):
+        assert isinstance(event, TasksFinished)
+        allocation = np.concatenate([allocation, event.allocation])
+        due_us = np.concatenate([due_us, np.full(len(event.allocation), at_us)])
+    master.record_due_ends(allocation, due_us)

@@ -73,6 +73,10 @@ class VirtualRuntime:
                     self._decide(at_us, address, effect)
         self.now_us = until_us
 
+    def under_way(self, *kinds: type) -> list[tuple[int, Event]]:
+        """The messages of these kinds that are sent and not delivered, with the times they would be, in that order."""
+        return [(at_us, event) for at_us, _, _, _, event in sorted(self._heap) if isinstance(event, kinds)]
+
     def finish(self) -> None:
         """Hand out the measurements that participants still hold."""
         for address in sorted(self._participants):

@@ -51,8 +51,9 @@ BY_ANSWER = (
     "age_us",
     "aged_claims",
 )
-BY_END = ("ended_finished", "ended_evicted", "ended_lost", "still_running", "unplaceable", "abandoned")
-COUNTERS = BY_SUBMISSION + BY_ANSWER + BY_END
+BY_END = ("ended_finished", "ended_evicted", "ended_lost", "unplaceable", "abandoned")
+AT_THE_END = ("still_running",)  # in no window
+COUNTERS = BY_SUBMISSION + BY_ANSWER + BY_END + AT_THE_END
 SERIES = (
     "submitted",
     "committed",

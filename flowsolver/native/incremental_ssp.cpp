@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <stdexcept>
 
 #include "source_placement.hpp"
@@ -236,6 +237,13 @@ void IncrementalSsp::ensure_engine() {
   if (engine_ != nullptr) return;
   root_ = largest_sink(network_, node_alive_);
   narrow_ = fits_narrow(network_);
+  if (warm_flow_.empty() && warm_price_.empty()) {
+    Placement placed = place_sources(network_, root_, narrow_, cancel_, stats_);
+    if (placed.status == Status::kOptimal) {
+      warm_flow_ = std::move(placed.flow);
+      warm_price_ = std::move(placed.price);
+    }
+  }
   warm_flow_.resize(warm_flow_.empty() ? 0 : network_.num_arcs(), 0);
   warm_price_.resize(warm_price_.empty() ? 0 : network_.num_nodes(), 0);
   for (std::size_t a = 0; a < warm_flow_.size(); ++a) warm_flow_[a] = std::min(warm_flow_[a], network_.capacity[a]);
@@ -268,6 +276,22 @@ void IncrementalSsp::adopt_flow() {
   for (ArcId a : changed_.arcs) changed_.flow.push_back(flow_[a]);
 }
 
+void IncrementalSsp::note_touched() {
+  if (compare_all_) {
+    touched_.resize(network_.num_nodes());
+    std::iota(touched_.begin(), touched_.end(), NodeId{0});
+    return;
+  }
+  touched_ = engine_->repriced_nodes();
+  for (const FlowBefore& before : engine_->touched_arcs()) {
+    if (arc_alive_[before.arc] == 0) continue;
+    touched_.push_back(network_.tail[before.arc]);
+    touched_.push_back(network_.head[before.arc]);
+  }
+  std::sort(touched_.begin(), touched_.end());
+  touched_.erase(std::unique(touched_.begin(), touched_.end()), touched_.end());
+}
+
 Status IncrementalSsp::resolve() {
   stats_ = {};
   changed_ = {};
@@ -286,14 +310,7 @@ Status IncrementalSsp::resolve() {
   if (status != Status::kOptimal) return status;
   if (!as_int64(engine_->cost(), cost_)) return Status::kBadCostRange;
   adopt_flow();
-  touched_ = engine_->repriced_nodes();
-  for (const FlowBefore& before : engine_->touched_arcs()) {
-    if (arc_alive_[before.arc] == 0) continue;
-    touched_.push_back(network_.tail[before.arc]);
-    touched_.push_back(network_.head[before.arc]);
-  }
-  std::sort(touched_.begin(), touched_.end());
-  touched_.erase(std::unique(touched_.begin(), touched_.end()), touched_.end());
+  note_touched();
   prices_drifted_ = engine_->prices_drifted();
   engine_->begin_round();
   compare_all_ = false;

@@ -96,6 +96,7 @@ class IncrementalSsp {
   void ensure_engine();
   Status check_numbers();
   void adopt_flow();
+  void note_touched();
   void drop_arc(ArcId arc);
 
   Network network_;

@@ -41,6 +41,7 @@ from parsync.runtime.live.steps import ActorFailed, ActorLost, StepClient, Unava
 from shared_state.errors import AgoraError
 
 REPORT_US = 500_000
+DRAIN_REPORT_US = 100_000  # when there is nothing left to do, everyone waits for the reports that say so
 WAKE_US = 1_000
 JOIN_S = 15.0
 
@@ -87,6 +88,7 @@ class Actor(ABC):
         self._log = HandledLog(handled_log(Path(plan.journal_dir), name, self.epoch))
         self._cell = CellPort(member(plan.namespace, CELL))
         self._reporter = Reporter(member(plan.namespace, COORDINATOR_NAME), name, agent_names)
+        self._end_us = plan.end_us
         self._last_report_us = LiveClock.BEFORE_US
         self._thread: LoopThread | None = None
 
@@ -126,11 +128,11 @@ class Actor(ABC):
 
     @abstractmethod
     def _report(self, error: str | None = None) -> Report:
-        """What the coordinator is told once a second."""
+        """What the coordinator is told now and then."""
 
     def _tick(self, now_us: int) -> None:
         self._log.flush()
-        if now_us - self._last_report_us >= REPORT_US:
+        if now_us - self._last_report_us >= (REPORT_US if now_us < self._end_us else DRAIN_REPORT_US):
             self._last_report_us = now_us
             self._reporter(self._report())
 

@@ -12,7 +12,7 @@ SILENT_US = 3_000_000
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Once a second from each actor. epoch: its life. queued: tasks its agents hold undecided (source: not yet taken by a host).
+    """Now and then from each actor. epoch: its life. queued: tasks its agents hold undecided (source: not yet taken by a host).
 
     settled: the actor, as far as it can tell, has nothing left to do. host_epochs: the source's belief about the hosts' lives.
     """

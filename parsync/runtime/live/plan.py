@@ -58,9 +58,10 @@ class HostPlan:
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """What every actor of a run is given."""
+    """What every actor of a run is given. end_us: of the workload; what follows is the drain."""
 
     namespace: str
+    end_us: int
     hosts: tuple[HostPlan, ...]
     tick_us: int
     spacing_us: int
@@ -102,6 +103,7 @@ def plan_run(namespace: str, assembly: Assembly, options: LiveOptions) -> RunPla
     hosts = plan_hosts(assembly.arm, options.hosts, options.tick_us)
     return RunPlan(
         namespace=namespace,
+        end_us=assembly.workload.end_us,
         hosts=hosts,
         tick_us=options.tick_us,
         spacing_us=options.spacing_us,

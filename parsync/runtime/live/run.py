@@ -29,6 +29,7 @@ from shared_state.errors import AgoraError
 START_S = 120.0
 LEAD_NS = 300_000_000  # between the decision to begin and time 0
 POLL_S = 0.25
+DRAIN_POLL_S = 0.05
 FINISH_S = 60.0
 
 
@@ -115,7 +116,7 @@ class _Performance:
         partial = False
         try:
             while True:
-                time.sleep(POLL_S)
+                time.sleep(POLL_S if overview.at_us < self._end_us else DRAIN_POLL_S)
                 overview = answer(self._coordinator.overview.remote())
                 on_overview(overview)
                 if overview.errors:

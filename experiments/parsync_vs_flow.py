@@ -150,7 +150,9 @@ def main(
     duration: Annotated[float | None, typer.Option(min=0.001, help="seconds of load in all")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="root of all random streams")] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="paired seeds for the confidence intervals")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="half the time, two seeds: about two minutes")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="half the cell, short tasks and phases, two seeds: about a minute")
+    ] = False,
     runtime: Annotated[
         RuntimeName | None,
         typer.Option(help="Ray actors in real time, or virtual time; paired seeds are always virtual"),

@@ -16,14 +16,13 @@ from experiments.interruption import Interruption
 from experiments.regret import Regret, regret_of_log, regret_watch
 from experiments.running import ArmRun, make_metrics
 from parsync.core.metrics_live import Snapshot
-from parsync.core.metrics_summary import summarise
 from parsync.core.workload import Workload
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.cell import CELL_LOG
 from parsync.runtime.live.cluster import connect, disconnect
 from parsync.runtime.live.monitor import Overview
 from parsync.runtime.live.plan import LiveOptions
-from parsync.runtime.live.run import run_live
+from parsync.runtime.live.run import LiveOutcome, run_live
 from parsync.runtime.records import merge_parts
 from shared_state.errors import AgoraError
 from shared_state.journal import EventDigest, read_journal
@@ -85,9 +84,8 @@ def run_arm_live(
         stopped = stopped or str(error)
     trips = outcome.round_trip_us
     outcome.metrics.flush()
-    delay_mean_us = summarise(outcome.metrics)["overall"].get("delay_mean_us")
     notes = {
-        "tick_share": None if not delay_mean_us else round(outcome.tick_us / delay_mean_us, 4),
+        **_step_waits(outcome),
         "ended_us": outcome.ended_us,
         "drained": outcome.drained,
         "waiting": outcome.waiting,
@@ -99,6 +97,18 @@ def run_arm_live(
     }
     wall_s = time.monotonic() - begun_s
     return ArmRun(arm, outcome.metrics, _log_digest(log), notes, stopped, wall_s, regret, outcome.interrupted)
+
+
+def _step_waits(outcome: LiveOutcome) -> dict[str, float | None]:
+    """What the runtime adds to the delay: per task, the time its submission and its claims waited for a tick or step; and its part of the mean delay of all
+    tasks, those never committed charged until the run was last seen."""
+    metrics, mean_us = outcome.metrics, outcome.waited.mean_us
+    censored, waiting_us = metrics.waiting(range(metrics.agents), range(metrics.slots))
+    delay_us = int(metrics.count["delay_us"].sum()) + int(censored @ waiting_us)
+    tasks = int(metrics.count["committed"].sum()) + int(censored.sum())
+    if mean_us is None or not delay_us:
+        return {"step_wait_mean_us": mean_us, "step_wait_share": None}
+    return {"step_wait_mean_us": round(mean_us, 1), "step_wait_share": round(min(1.0, mean_us * tasks / delay_us), 4)}
 
 
 def _brief(notes: Sequence[str]) -> str:

@@ -82,7 +82,7 @@ class SeedResult:
 class ArmResult:
     """One arm as it ran under the run's own runtime and seed, and its paired seeds.
 
-    mix: one mapping per scheduler group, e.g. name, kind, count, strategy. clock_notes: what its times include, e.g. tick_us, tick_share.
+    mix: one mapping per scheduler group, e.g. name, kind, count, strategy. clock_notes: what its times include, e.g. tick_us, step_wait_share.
     series: parsync.core.metrics_summary.series. regret: parsync.core.regret, either part optional. decision_capacity: a mapping per group whose decision
     times are modelled (decision_capacity.Capacity).
     """

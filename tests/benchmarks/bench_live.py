@@ -108,8 +108,8 @@ def beside(run: ArmRun, backlogs: list[Backlog]) -> str:
     first, last = (round(sum(some) / len(some)) for some in (loaded[:part], loaded[-part:]))
     figures = overall(run)
     return (
-        f"{SECONDS:g} s of load; p99 {figures['delay_p99_us'] / 1000:.0f} ms; tick {run.notes['tick_us'] / 1000:g} ms, "
-        f"{run.notes['tick_share'] * 100:.0f} % of the mean delay; backlog of the first and last quarter {first:,} and {last:,} tasks; "
+        f"{SECONDS:g} s of load; p99 {figures['delay_p99_us'] / 1000:.0f} ms; waiting for ticks and steps {run.notes['step_wait_mean_us'] / 1000:.1f} ms, "
+        f"{run.notes['step_wait_share'] * 100:.0f} % of the mean delay; backlog of the first and last quarter {first:,} and {last:,} tasks; "
         f"drained {run.notes['ended_us'] / 1e6 - SECONDS:.1f} s after the load; steps p50 {run.notes['step_round_trip_p50_us'] / 1000:.1f} ms"
     )
 

@@ -87,6 +87,8 @@ def test_a_run_places_everything_and_replays(tmp_path: Path) -> None:
     assert {overview.phase for overview in seen} >= {0, 1}
     assert any(overview.snapshot is not None and len(overview.snapshot.schedulers) == arm.agents for overview in seen)
     assert outcome.round_trip_us.min() > 0 and outcome.tick_us == 25_000
+    assert outcome.waited.tasks == len(workload.arrival_rows)
+    assert 0 < outcome.waited.mean_us < metrics.count["delay_us"].sum() / metrics.count["committed"].sum()
     parts = sorted((tmp_path / "records").glob("tasks.*.parquet"))
     tasks = np.concatenate([pq.read_table(part)["task"].to_numpy() for part in parts])
     assert np.array_equal(np.sort(tasks), np.sort(workload.arrival_rows))

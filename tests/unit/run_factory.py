@@ -75,7 +75,7 @@ def arm_result(name: str, seed: int, seeds: Sequence[int], step_us: int) -> ArmR
         sync="statesync aligned" if "StateSync" in name else "diffsyn block",
         strategy="adaptive" if "adaptive" in name or name == "Mix" else "quality_first",
         decision_clock="measured" if flow == AGENTS else "modelled",
-        clock_notes={"tick_us": 5000, "tick_share": 0.08},
+        clock_notes={"tick_us": 5000, "step_wait_mean_us": 900.0, "step_wait_share": 0.08},
         figures=summarise(metrics),
         series=series(metrics),
         digest=f"{abs(hash(name)):032x}",

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from parsync.core.codec import encode
 from parsync.core.events import (
     MASTER,
+    CommitRequest,
+    DecisionDone,
     Effect,
     Event,
     PhaseBegan,
@@ -26,6 +29,8 @@ from parsync.runtime.live.monitor import Monitor, Report
 from parsync.runtime.live.plan import plan_hosts
 from parsync.runtime.live.stage import Stage, ignore_record
 from parsync.runtime.live.steps import Step, StepClient
+from parsync.runtime.live.waits import Waited, WaitMeter
+from shared_state.transaction import Transaction
 from tests.fixtures.live_runs import mixed_arm, small_arm, small_workload
 
 
@@ -160,6 +165,38 @@ def test_flow_schedulers_have_a_host_of_their_own() -> None:
         ("schedulers-1", (1,)),
         ("flow", (2,)),
     ]
+
+
+def test_waits_are_from_submission_to_the_agent_and_from_the_decision_to_the_step_that_carries_the_claims() -> None:
+    meter = WaitMeter(np.array([1_000, 2_000, 2_000]))
+    meter.handled(5_000, TasksSubmitted(np.array([0, 1, 2])), [])
+    assert meter.waited == Waited(3, submission_us=4_000 + 3_000 + 3_000)
+    none = np.zeros(0, np.int64)
+    claims = Transaction(0, 1, np.arange(2), np.zeros(2, np.int32), np.ones((2, 1), np.int64), np.zeros(2, np.int64))
+    empty = Transaction(0, 2, none, none.astype(np.int32), none.reshape(0, 1), none)
+    meter.handled(6_000, DecisionDone(1, 0), [Send(MASTER, CommitRequest(0, claims))])
+    meter.handled(6_100, DecisionDone(2, 0), [Send(MASTER, CommitRequest(0, empty))])
+    meter.stepped(6_700)
+    meter.stepped(9_000)  # nothing waits
+    assert meter.waited.claim_us == 2 * 700
+    assert meter.waited.mean_us == (10_000 + 1_400) / 3
+    assert WaitMeter(none).waited.mean_us is None
+
+
+def test_a_loop_tells_of_each_step_before_it_takes_the_mail() -> None:
+    clock = HandClock()
+    stage = Stage({0: Talker(0)}, clock, ignore_record, not_logged)
+    told: list[tuple[int, bool]] = []
+
+    def stepped(now_us: int) -> None:
+        told.append((now_us, stage.has_outgoing))
+
+    steps = StepClient(0, 1, lambda request: encode(()))
+    loop = HostLoop(stage, steps, clock, Ticks(25_000, 5_000), 1_000, 25_000, lambda now_us: None, stepped)
+    stage.start()
+    while clock.us <= 30_000:
+        clock.us += max(1, loop.turn())
+    assert told == [(5_000, True), (30_000, True)]
 
 
 def settled_reports() -> tuple[Monitor, Report, Report]:

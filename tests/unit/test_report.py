@@ -253,3 +253,8 @@ def test_a_warm_up_shorter_than_a_task_is_warned_of_unless_the_cell_began_loaded
         assert f"({settle_us / 2e6:g} mean task lengths), and the drain" in page
         assert ("Short warm-up" in page) == warned
         assert not warned or "0.5 of a mean task length (2 s)" in page
+
+
+def test_the_report_says_how_long_tasks_waited_for_steps_and_never_more_than_they_waited_in_all(run: Path) -> None:
+    shown = " ".join((run / "report.html").read_text("utf-8").split())
+    assert "step wait mean 900 µs; step wait 8.0 % of the delay" in shown

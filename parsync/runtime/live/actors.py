@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from parsync.core.events import ARRIVALS, WORKERS, Participant, TasksSubmitted
+from parsync.core.events import ARRIVALS, WORKERS, Effect, Event, Participant, TasksSubmitted
 from parsync.core.metrics import RunMetrics
 from parsync.runtime.live.clock import LiveClock
 from parsync.runtime.live.cluster import member, shared_by
@@ -38,6 +38,7 @@ from parsync.runtime.live.plan import (
 from parsync.runtime.live.ports import CellPort, HostLine, Reporter
 from parsync.runtime.live.stage import Stage
 from parsync.runtime.live.steps import ActorFailed, ActorLost, StepClient, Unavailable
+from parsync.runtime.live.waits import NOT_WAITED, Waited, WaitMeter
 from shared_state.errors import AgoraError
 
 REPORT_US = 500_000
@@ -58,7 +59,7 @@ class DueEnds:
 class Finished:
     """What an actor hands over at the end. round_trip_us: int64[steps]. repeats: steps that had to be repeated. recovered: what it took over
     from an earlier life (the cell: steps, replayed of them from its log; the source: tasks submitted again). error: why its loop ended early. notes:
-    what else is worth telling."""
+    what else is worth telling. waited: of a scheduler host, in its last life."""
 
     metrics: RunMetrics
     round_trip_us: np.ndarray
@@ -68,6 +69,7 @@ class Finished:
     due_ends: DueEnds | None = None
     replayed: int = 0
     notes: tuple[str, ...] = ()
+    waited: Waited = NOT_WAITED
 
 
 def explained(error: BaseException) -> str:
@@ -172,7 +174,8 @@ class SchedulerHost(Stepper):
         self._recorder = Recorder(plan, host.name, substance.make_metrics(), survives=True)
         self._agents = {agent: assembly.agent(agent) for agent in host.agents}
         participants: dict[int, Participant] = dict(self._agents)
-        self._stage = Stage(participants, self._clock, self._recorder, self._log.handled)
+        self._waits = WaitMeter(assembly.workload.tasks.submit_us)
+        self._stage = Stage(participants, self._clock, self._recorder, self._handled)
         self._mailbox = Mailbox(self.epoch)
         self._steps = StepClient(host.host, self.epoch, self._cell.step)
         self._ticks = Ticks(plan.tick_us, host.phase_us)
@@ -203,11 +206,18 @@ class SchedulerHost(Stepper):
         self._recorder.close()
         self._log.close()
         round_trip_us = np.array(self._steps.round_trip_us, np.int64)
-        return Finished(self._recorder.metrics, round_trip_us, self._steps.repeats, 0, error)
+        return Finished(self._recorder.metrics, round_trip_us, self._steps.repeats, 0, error, waited=self._waits.waited)
 
     def _first_turn(self) -> Callable[[], int]:
         self._stage.start()
-        return HostLoop(self._stage, self._steps, self._clock, self._ticks, WAKE_US, self._spacing_us, self._tick).turn
+        steps, spacing_us = self._steps, self._spacing_us
+        return HostLoop(
+            self._stage, steps, self._clock, self._ticks, WAKE_US, spacing_us, self._tick, self._waits.stepped
+        ).turn
+
+    def _handled(self, address: int, at_us: int, event: Event, effects: list[Effect]) -> None:
+        self._log.handled(address, at_us, event, effects)
+        self._waits.handled(at_us, event, effects)
 
     def _tick(self, now_us: int) -> None:
         self._recorder.flush()

@@ -29,12 +29,17 @@ class Ticks:
         return True
 
 
+def ignore_step(now_us: int) -> None:
+    """Of a loop whose steps nobody counts."""
+
+
 class HostLoop:
     """Scheduler hosts and the worker pool. wake_us: timers between ticks are looked at no more often than this.
 
     spacing_us: with something to say, a step does not wait for its tick but leaves this long after the last one (a tick or more: never early). A wait
     for the tick would come on top of every decision, and a commit cycle is as short as a decision: at G/N = 25 ms it halves an agent's capacity.
-    on_tick(now_us): after each tick's step. A host steps at each tick even if it has nothing to say: its mail comes with the reply.
+    on_step(now_us): just before each step. on_tick(now_us): after each tick's step. A host steps at each tick even if it has nothing to say: its mail comes
+    with the reply.
     """
 
     def __init__(
@@ -46,11 +51,13 @@ class HostLoop:
         wake_us: int,
         spacing_us: int,
         on_tick: Callable[[int], None],
+        on_step: Callable[[int], None] = ignore_step,
     ) -> None:
         self._stage = stage
         self._steps = steps
         self._clock = clock
         self._ticks = ticks
+        self._on_step = on_step
         self._wake_us = wake_us
         self._spacing_us = spacing_us
         self._early_us = ticks.next_us  # the earliest time of a step that does not wait for its tick
@@ -63,6 +70,7 @@ class HostLoop:
         tick = self._ticks.due(now_us)
         if tick or (self._stage.has_outgoing and now_us >= self._early_us):
             self._early_us = now_us + self._spacing_us
+            self._on_step(now_us)
             for address, event in self._steps.step(to_master(self._stage.take_outgoing(self._steps.number))):
                 self._stage.deliver(address, event)
             self._stage.advance()

@@ -24,6 +24,7 @@ from parsync.runtime.live.monitor import Overview
 from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, SOURCE, WORKER_POOL, LiveOptions, Substance, plan_run
 from parsync.runtime.live.ports import answer
 from parsync.runtime.live.steps import ActorFailed, ActorLost, Unavailable
+from parsync.runtime.live.waits import NOT_WAITED, Waited
 from shared_state.errors import AgoraError
 
 START_S = 120.0
@@ -37,10 +38,9 @@ FINISH_S = 60.0
 class LiveOutcome:
     """ended_us: run time of the end. drained: every task was committed or given up by then; waiting: tasks that were not (-1 unknown).
 
-    partial: interrupted (by Ctrl-C), or an actor was lost for good; `notes` say what happened. metrics: all actors' merged. tick_us: a host's step interval: a
-    scheduling delay holds about one tick (half of one until the submission is seen and half until the claim leaves, at an even load).
-    round_trip_us: int64[steps], measured step round trips. repeats: steps sent again. recovered_steps: steps a restarted cell came back
-    with; replayed_steps: those of them that no checkpoint held.
+    partial: interrupted (by Ctrl-C), or an actor was lost for good; `notes` say what happened. metrics: all actors' merged. tick_us: a host's step
+    interval. waited: how long tasks waited for ticks and steps. round_trip_us: int64[steps], measured step round trips. repeats: steps sent again.
+    recovered_steps: steps a restarted cell came back with; replayed_steps: those of them that no checkpoint held.
     resubmitted: tasks submitted again to restarted hosts. lives: of each actor.
     """
 
@@ -54,6 +54,7 @@ class LiveOutcome:
     journal_dir: Path
     records_dir: Path | None
     tick_us: int
+    waited: Waited
     round_trip_us: np.ndarray
     repeats: int
     recovered_steps: int
@@ -163,6 +164,7 @@ class _Performance:
         metrics = self._make_metrics()
         round_trip_us: list[np.ndarray] = []
         repeats = recovered = replayed = resubmitted = 0
+        waited = NOT_WAITED
         last = (self._source, *self._hosts.values(), self._workers, self._cell)
         due_ends: DueEnds | None = None
         phases_ended: str | None = self._finish_one(self._coordinator)
@@ -180,6 +182,7 @@ class _Performance:
             metrics.merge(finished.metrics)
             round_trip_us.append(finished.round_trip_us)
             repeats += finished.repeats
+            waited += finished.waited
             if actor is self._source:
                 resubmitted = finished.recovered
             if actor is self._cell:
@@ -199,6 +202,7 @@ class _Performance:
             journal_dir=self._options.journal_dir,
             records_dir=self._options.records_dir,
             tick_us=self._options.tick_us,
+            waited=waited,
             round_trip_us=np.concatenate(round_trip_us) if round_trip_us else np.zeros(0, np.int64),
             repeats=repeats,
             recovered_steps=recovered,

@@ -23,8 +23,9 @@
 // primal-dual variant takes over: one search from all of them, then all zero-length paths; the number of searches is then
 // bounded by the number of distinct distances as well.
 //
-// An oversubscribed start from zero prices would raise the price of all room once per source too many; it starts from an
-// estimate of the clearing price instead (price_estimate.hpp).
+// Start. From scratch, and at the first resolve, sources of one unit are placed first by a method that needs no labels for them
+// (source_placement.hpp); what it leaves undone is done here. An oversubscribed start from zero prices would raise the price of
+// all room once per source too many; it starts from an estimate of the clearing price instead (price_estimate.hpp).
 //
 // References. Ahuja, Magnanti, Orlin, Network Flows (1993), sections 9.7 (successive shortest paths), 9.8 (primal-dual) and
 // 9.11 (sensitivity analysis: the changes above). Gog et al., Firmament, OSDI 2016, section 5.2: incremental solving.

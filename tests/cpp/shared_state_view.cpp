@@ -1,11 +1,14 @@
-// The index against sorted sets, its draws against their distribution, and trials that leave no trace.
+// The index against sorted sets, its draws against their distribution, trials that leave no trace, and sequence numbers against a cell's.
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <memory>
 #include <set>
 #include <vector>
 
+#include "shared_state/native/cell.hpp"
 #include "shared_state/native/trial.hpp"
 #include "shared_state/native/view.hpp"
 #include "shared_state/native/weighted_index.hpp"
@@ -165,11 +168,86 @@ void trials_leave_no_trace() {
     }
 }
 
+// Of one scheduler that is alone, several of whose transactions are under way and who syncs now and then: the cell never finds a claim stale or too large,
+// however late the answers come, as long as the scheduler only claims what its view shows open.
+void own_claims_are_never_stale() {
+    Stream stream(4);
+    constexpr size_t kRows = 20, kMost = 6;
+    const std::vector<int64_t> limit(kRows, 9), offsets{0, 7, 20}, score(kRows, 1);
+    Cell cell(kRows, 1, limit, offsets);
+    ClusterView view(std::make_shared<const Terrain>(1, limit, score, offsets), true);
+    struct UnderWay {
+        int64_t ticket;
+        std::vector<int8_t> reason;
+        std::vector<int64_t> version;
+    };
+    std::deque<UnderWay> under_way;
+    std::vector<int64_t> running;
+    int64_t now_us = 0, task = 0, accepted = 0;
+    const auto sync = [&](size_t p) {
+        const int64_t from = view.versions()[p];
+        const DeltaScan scan = cell.scan(p, from);
+        std::vector<uint16_t> row(scan.count + 1);
+        std::vector<int64_t> used(scan.count + 1);
+        std::vector<uint32_t> seqnum(scan.count + 1);
+        const auto up = std::make_unique<bool[]>(scan.count + 1);
+        cell.write_rows(scan, row.data());
+        cell.write_used(scan, used.data());
+        cell.write_state(scan, up.get(), seqnum.data());
+        view.apply({static_cast<int32_t>(p), from, cell.versions()[p], now_us, scan.count, row.data(), 2, used.data(), 8, up.get(), seqnum.data()});
+    };
+    const auto hear = [&] {
+        view.settle(under_way.front().ticket, under_way.front().reason, under_way.front().version);
+        under_way.pop_front();
+    };
+    for (size_t p = 0; p < 2; ++p) sync(p);
+    for (int step = 0; step < 20000; ++step) {
+        ++now_us;
+        const uint64_t what = stream.below(10);
+        if (what == 0) {
+            while (!under_way.empty()) hear();  // answers come in order, before that of a later sync
+            sync(stream.below(2));
+        } else if (what < 5 && !under_way.empty()) {
+            hear();
+        } else if (what < 7 && !running.empty()) {
+            const size_t at = stream.below(running.size());
+            std::swap(running[at], running.back());
+            int64_t t, allocation, request, version;
+            int32_t machine, owner;
+            require(cell.release(std::span(&running.back(), 1), nullptr, {&t, &machine, &allocation, &owner, &request, &version}) == 1, "released");
+            running.pop_back();
+        } else if (view.index().count() > 0) {
+            std::vector<int32_t> machine;
+            std::vector<uint32_t> seqnum;
+            for (size_t wanted = 1 + stream.below(kMost); machine.size() < wanted;) {
+                const int32_t row = view.index().draw_uniform(stream);
+                const auto taken = std::count(machine.begin(), machine.end(), row);
+                if (view.free(row)[0] <= taken) break;
+                machine.push_back(row);
+                seqnum.push_back(view.seqnum()[static_cast<size_t>(row)]);
+            }
+            const size_t k = machine.size();
+            std::vector<int64_t> tasks(k), request(k, 1), synced_us(k), allocation(k), age_us(k);
+            for (int64_t& t : tasks) t = task++;
+            UnderWay sent{view.claim(machine, request.data()), std::vector<int8_t>(k), std::vector<int64_t>(k)};
+            std::vector<int32_t> rival(k);
+            cell.commit({0, false, now_us, k, tasks.data(), machine.data(), request.data(), synced_us.data(), nullptr, seqnum.data(), {}},
+                        {sent.reason.data(), allocation.data(), rival.data(), age_us.data(), sent.version.data(), nullptr});
+            for (const int8_t reason : sent.reason) require(reason == 0, "an own claim is neither stale nor too large");
+            running.insert(running.end(), allocation.begin(), allocation.end());
+            accepted += static_cast<int64_t>(k);
+            under_way.push_back(std::move(sent));
+        }
+    }
+    require(accepted > 5000, "there was something to claim");
+}
+
 }  // namespace
 
 int main() {
     index_agrees_with_sets();
     draws_are_proportional();
     trials_leave_no_trace();
+    own_claims_are_never_stale();
     return 0;
 }

@@ -16,9 +16,9 @@ std::uint64_t magnitude(std::int64_t value) {
 }
 
 bool fits_narrow(const Network& network) {
-  const auto small = [](std::int64_t value) { return magnitude(value) <= static_cast<std::uint64_t>(kNarrowLimit); };
-  return std::all_of(network.cost.begin(), network.cost.end(), small) &&
-         std::all_of(network.capacity.begin(), network.capacity.end(), small);
+  static_assert((kNarrowLimit & (kNarrowLimit + 1)) == 0, "the bits decide");
+  const std::uint64_t bits = magnitude_bits(network.cost) | magnitude_bits(network.capacity);
+  return bits <= static_cast<std::uint64_t>(kNarrowLimit);
 }
 
 // The largest sink, or any node. Ties: the first.

@@ -22,16 +22,32 @@ bool node_sums_fit(const Network& network) {
 
 }  // namespace
 
+std::uint64_t magnitude_bits(std::span<const std::int64_t> values) {
+  std::uint64_t bits = 0;
+  for (std::int64_t value : values) {
+    const auto sign = static_cast<std::uint64_t>(value >> 63);
+    bits |= (static_cast<std::uint64_t>(value) ^ sign) - sign;
+  }
+  return bits;
+}
+
 Status check_ranges(const Network& network) {
-  Wide largest_cost = 0;
-  for (std::int64_t cost : network.cost) largest_cost = std::max(largest_cost, magnitude(cost));
+  // An upper bound, found in one quick pass, is nearly always enough; like the sum of capacities below.
+  Wide largest_cost = magnitude_bits(network.cost);
+  if (largest_cost * static_cast<Wide>(network.num_nodes() + 1) > kMaxPathCost) {
+    largest_cost = 0;
+    for (std::int64_t cost : network.cost) largest_cost = std::max(largest_cost, magnitude(cost));
+  }
   if (largest_cost * static_cast<Wide>(network.num_nodes() + 1) > kMaxPathCost) return Status::kBadCostRange;
   Wide supplies = 0, balance = 0, capacities = 0;
   for (std::int64_t supply : network.supply) {
     supplies += magnitude(supply);
     balance += supply;
   }
-  for (std::int64_t capacity : network.capacity) capacities += capacity;
+  const Wide most = static_cast<Wide>(magnitude_bits(network.capacity)) * static_cast<Wide>(network.num_arcs());
+  if (2 * most + supplies > kMaxNodeSum) {
+    for (std::int64_t capacity : network.capacity) capacities += capacity;
+  }
   if (supplies > kMaxNodeSum) return Status::kBadCapacityRange;
   // The sum over all arcs bounds the sum around every node and is nearly always enough.
   if (2 * capacities + supplies > kMaxNodeSum && !node_sums_fit(network)) return Status::kBadCapacityRange;

@@ -67,6 +67,9 @@ inline constexpr std::int64_t kMaxPathCost = std::int64_t{1} << 59;
 // Supplies and capacities around one node must not exceed this in sum.
 inline constexpr std::int64_t kMaxNodeSum = std::int64_t{1} << 61;
 
+// All bits set in the magnitude of some value: at least the largest magnitude, less than twice it.
+std::uint64_t magnitude_bits(std::span<const std::int64_t> values);
+
 // kOptimal when the numbers are within range and the supplies balance (says nothing about feasibility).
 Status check_ranges(const Network& network);
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ from experiments.interruption import Interruption
 from experiments.presets import greedy_group, paper_scale
 from experiments.running import ArmRun, make_workload, run_arm_virtual
 from experiments.running_live import leave, prepare, run_arm_live
-from parsync.core.metrics_live import Snapshot
 from parsync.core.metrics_summary import summarise
 
 pytestmark = pytest.mark.ray
@@ -33,21 +31,12 @@ LIVE, VIRTUAL = "agora", "the same arm in virtual time"
 WAYS = pytest.mark.parametrize("way", [LIVE, VIRTUAL])
 
 
-@dataclass(frozen=True, slots=True)
-class Backlog:
-    """Tasks submitted and not committed at one moment, all schedulers together."""
-
-    at_us: int
-    tasks: int
-
-
 class Runs:
     """Every run is made once, whichever figure asks for it first."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._connected = False
-        self.backlogs: dict[str, list[Backlog]] = {}
         self.of = cache(self._of)
 
     def _of(self, clock: str, way: str) -> ArmRun:
@@ -58,14 +47,9 @@ class Runs:
         if not self._connected:
             prepare(config, hold=False)
             self._connected = True
-        backlogs = self.backlogs.setdefault(clock, [])
-
-        def note(snapshot: Snapshot) -> None:
-            backlogs.append(Backlog(snapshot.at_us, sum(line.queue for line in snapshot.schedulers)))
-
         directory = self._folder / clock
         directory.mkdir()
-        return run_arm_live(config, arm, workload, config.seed, directory, note, Interruption(), hold=False)
+        return run_arm_live(config, arm, workload, config.seed, directory, lambda _: None, Interruption(), hold=False)
 
     def close(self) -> None:
         """End Ray, if a run started it."""
@@ -101,15 +85,22 @@ def overall(run: ArmRun) -> dict[str, Any]:
     return figures
 
 
-def beside(run: ArmRun, backlogs: list[Backlog]) -> str:
+def backlog(run: ArmRun, begin_s: float, end_s: float) -> float:
+    """Tasks that schedulers held and had not committed, all together, mean of the samples in a stretch of the run."""
+    samples = run.metrics.samples("agents")
+    inside = (samples["at_us"] >= begin_s * 1e6) & (samples["at_us"] < end_s * 1e6)
+    return float(samples["queued"][inside].mean()) * run.metrics.agents
+
+
+def beside(run: ArmRun) -> str:
     """What a reader of the live figure should see with it."""
-    loaded = [b.tasks for b in backlogs if SETTLE_S * 1e6 <= b.at_us <= SECONDS * 1e6]
-    part = max(1, len(loaded) // 4)
-    first, last = (round(sum(some) / len(some)) for some in (loaded[:part], loaded[-part:]))
+    quarter_s = (SECONDS - SETTLE_S) / 4
+    first = backlog(run, SETTLE_S, SETTLE_S + quarter_s)
+    last = backlog(run, SECONDS - quarter_s, SECONDS)
     figures = overall(run)
     return (
         f"{SECONDS:g} s of load; p99 {figures['delay_p99_us'] / 1000:.0f} ms; waiting for ticks and steps {run.notes['step_wait_mean_us'] / 1000:.1f} ms, "
-        f"{run.notes['step_wait_share'] * 100:.0f} % of the mean delay; backlog of the first and last quarter {first:,} and {last:,} tasks; "
+        f"{run.notes['step_wait_share'] * 100:.0f} % of the mean delay; backlog of the first and last quarter {first:,.0f} and {last:,.0f} tasks; "
         f"drained {run.notes['ended_us'] / 1e6 - SECONDS:.1f} s after the load; steps p50 {run.notes['step_round_trip_p50_us'] / 1000:.1f} ms"
     )
 
@@ -122,7 +113,7 @@ def test_tasks_per_second(benchmark: Any, way: str, runs: Runs) -> None:
         unit="tasks/s", figure=overall(run)["throughput_per_s"], larger_is_better=True, offered_per_s=LOAD_PER_S
     )
     if way == LIVE:
-        benchmark.extra_info.update(note=beside(run, runs.backlogs["measured"]))
+        benchmark.extra_info.update(note=beside(run))
 
 
 @pytest.mark.benchmark(group="live runtime, paper scale: mean scheduling delay, Measured decisions")
@@ -131,7 +122,7 @@ def test_delay_with_measured_decisions(benchmark: Any, way: str, runs: Runs) -> 
     run = benchmark.pedantic(runs.of, args=("measured", way), rounds=1)
     benchmark.extra_info.update(unit="ms", figure=overall(run)["delay_mean_us"] / 1000)
     if way == LIVE:
-        benchmark.extra_info.update(target=DELAY_TARGET_MS, note=beside(run, runs.backlogs["measured"]))
+        benchmark.extra_info.update(target=DELAY_TARGET_MS, note=beside(run))
 
 
 @pytest.mark.benchmark(group="live runtime, paper scale: mean scheduling delay, Modelled decisions")
@@ -140,4 +131,4 @@ def test_delay_with_modelled_decisions(benchmark: Any, way: str, runs: Runs) -> 
     run = benchmark.pedantic(runs.of, args=("modelled", way), rounds=1)
     benchmark.extra_info.update(unit="ms", figure=overall(run)["delay_mean_us"] / 1000)
     if way == LIVE:
-        benchmark.extra_info.update(note=beside(run, runs.backlogs["modelled"]))
+        benchmark.extra_info.update(note=beside(run))

@@ -150,16 +150,18 @@ def _short_settling(summary: Mapping[str, Any]) -> str:
         return ""
     return (
         f"Short warm-up: only {duration(settle_us)} of each phase are left out, {settle_us / length_us:.2g} of a mean task length "
-        f"({duration(length_us)}), so the cell was still filling when counting began: delays and conflicts are lower than they will stay."
+        f"({duration(length_us)}), so the cell was still filling when counting began: delays and conflicts are lower than in a cell that is full."
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """The tasks that wait as a trace begins. arms: (name, place, figures) of each arm; left_out: tasks submitted before counting begins, them included."""
+    """The tasks that wait as a trace begins. arms: (name, place, figures) of each arm; left_out: tasks submitted before counting begins, them included;
+    counted: those submitted later."""
 
     tasks: int
     left_out: int
+    counted: int
     arms: list[tuple[str, int, Mapping[str, Any]]]
 
 
@@ -168,9 +170,9 @@ def _start(summary: Mapping[str, Any]) -> _Start | None:
     if not tasks or not summary["arms"]:
         return None
     first = summary["arms"][0]
-    left_out = (first["totals"]["submitted"] or 0) - (first["overall"]["submitted"] or 0) if summary["settle_us"] else 0
+    counted = first["overall"]["submitted"] or 0
     arms = [(arm["name"], index, arm["start"]) for index, arm in enumerate(summary["arms"]) if arm.get("start")]
-    return _Start(tasks, left_out, arms)
+    return _Start(tasks, (first["totals"]["submitted"] or 0) - counted, counted, arms)
 
 
 def _wins(summary: Mapping[str, Any], rows: Sequence[Row]) -> list[tuple[str, int, str]]:
@@ -234,14 +236,20 @@ def _clock(notes: Mapping[str, Any]) -> str:
     """The notes on an arm's clock: names ending in _us and _s are durations, in _share parts of the delay."""
     parts = []
     for name, value in notes.items():
-        if name.endswith("_us") and value is not None:
-            parts.append(f"{name.removesuffix('_us').replace('_', ' ')} {duration(value)}")
-        elif name.endswith("_share") and value is not None:
-            parts.append(f"{name.removesuffix('_share').replace('_', ' ')} {100 * value:.1f} % of the delay")
-        elif name.endswith("_s") and value is not None:
-            parts.append(f"{name.removesuffix('_s').replace('_', ' ')} {value:.3g} s")
-        elif value is not None:
-            parts.append(f"{name.replace('_', ' ')} {value}")
+        if value is None or value == []:
+            continue
+        stem, _, unit = name.rpartition("_")
+        if unit == "us":
+            parts.append(f"{stem.replace('_', ' ')} {duration(value)}")
+        elif unit == "share":
+            parts.append(f"{stem.replace('_', ' ')} {100 * value:.1f} % of the delay")
+        elif unit == "s" and stem:
+            parts.append(f"{stem.replace('_', ' ')} {value:.3g} s")
+        elif isinstance(value, bool):
+            parts.append(f"{'' if value else 'not '}{name.replace('_', ' ')}")
+        else:
+            text = ", ".join(map(str, value)) if isinstance(value, list) else f"{value}"
+            parts.append(f"{name.replace('_', ' ')} {text}")
     return "; ".join(parts) or "exact"
 
 

@@ -332,7 +332,8 @@ class RunMetrics:
         np.add.at(
             self.delays.reshape(-1), (agent * np.int64(self.slots) + slot) * np.int64(histogram.BUCKETS) + bucket, 1
         )
-        self._count("first_commits", agent, answer)
+        # Those of the start, committed late, are no part of what the arrivals after it get.
+        self._count("first_commits", agent, np.where(slot == self.start, self._outside, answer))
         self.series.add("first_commits", agent, commit_us)
         submit_us = rows["submit_us"][first]
         for name, weight in (("committed", 1), ("attempts", rows["attempts"][first]), ("cost", rows["cost"][first])):

@@ -7,6 +7,7 @@ Every figure is JSON-ready: an int, a float, or None where there is nothing to r
 - at_least: figures that leave out what did not get there, with it charged until the run was last seen: lower bounds, by the figure's name. The mean and
   quantiles of the delay where more than NEGLIGIBLE of the tasks are censored (then the scope is also `incomplete`); jsd_mean_us and jct_mean_us where more
   than NEGLIGIBLE of the jobs were not all committed, or could have ended and did not. A figure with a bound is no match for one without.
+- throughput_per_s: first commits in a window / its length, but for tasks that waited at the start (metrics.py).
 - conflict_rate: claims rejected as stale, full or evicted / claims submitted; gang_rate and machine_down_rate apart. conflict_fraction: Omega's
   failed / successful transactions, a transaction with any conflict counting as failed.
 - preferred_share: first commits on a preferred machine / submitted tasks with preferences, censored ones included; preferred_time_share: of the time

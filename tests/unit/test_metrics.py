@@ -384,6 +384,7 @@ def test_what_is_submitted_at_the_start_has_figures_of_its_own_if_no_window_hold
             assert summary["overall"]["submitted"] == 1 and summary["overall"]["delay_mean_us"] == 20
             assert summary["start"]["submitted"] == 2 and summary["start"]["censored"] == 1
             assert summary["start"]["delay_mean_us"] == 5_000
+            assert summary["overall"]["throughput_per_s"] == 1e6 / 9_900  # the start's commits are not among them
         else:
             assert summary["overall"]["submitted"] == 4 and summary["start"] is None
 

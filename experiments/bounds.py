@@ -33,10 +33,15 @@ def missing_share(compared: Sequence[Figures]) -> float:
     return float(censored / max(1, sum(figures["submitted"] or 0 for figures in compared)))
 
 
-def competing(compared: Mapping[str, Sequence[Figures]], key: str) -> list[str]:
-    """The arms, by name, whose figure may be the best, in order. compared: the figures of each, one or several runs."""
+def did_their_work(compared: Mapping[str, Sequence[Figures]]) -> list[str]:
+    """The arms, by name, that left no more than twice as many tasks as any, in order. compared: the figures of each, one or several runs."""
     missing = {arm: missing_share(figures) for arm, figures in compared.items()}
     least = min(missing.values(), default=0.0)
-    did_as_much = [arm for arm in compared if missing[arm] <= 2 * least]
-    exact = [arm for arm in did_as_much if not any(is_bound(figures, key) for figures in compared[arm])]
-    return exact or did_as_much
+    return [arm for arm in compared if missing[arm] <= 2 * least]
+
+
+def competing(compared: Mapping[str, Sequence[Figures]], key: str) -> list[str]:
+    """Those of them whose figure may be the best: without bounds, if there are any."""
+    arms = did_their_work(compared)
+    exact = [arm for arm in arms if not any(is_bound(figures, key) for figures in compared[arm])]
+    return exact or arms

@@ -12,7 +12,7 @@ import jinja2
 from experiments.bounds import is_bound, value_of
 from experiments.figures import Drawn, draw_all, style
 from experiments.quantities import DETAIL, HEADLINE, QUANTITIES, duration, share
-from experiments.report.verdict import SAME, Row, left_waiting, verdict
+from experiments.report.verdict import SAME, Row, left_waiting, verdict, wins_nothing
 from experiments.summary import Run, read_run
 from experiments.toml_text import toml_text
 from experiments.whole_files import whole_file
@@ -121,9 +121,8 @@ def _fill(template: str, **values: Any) -> str:
         loader=jinja2.FileSystemLoader(_TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
     )
     css = (_TEMPLATES / "style.css").read_text("utf-8")
-    return environment.get_template(template).render(
-        css=css, colour=style.colour, same=SAME, left_waiting=left_waiting, share=share, **values
-    )
+    told = {"left_waiting": left_waiting, "wins_nothing": wins_nothing, "share": share}
+    return environment.get_template(template).render(css=css, colour=style.colour, same=SAME, **told, **values)
 
 
 class _Column:

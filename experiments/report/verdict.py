@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.bounds import competing, is_bound, missing_share, value_of
+from experiments.bounds import competing, did_their_work, is_bound, missing_share, value_of
 from experiments.quantities import Better, Quantity, Unit, is_better, percent_change
 from experiments.statistics import CONFIDENCE, Difference, paired_difference
 
@@ -61,7 +61,7 @@ def _row(summary: Figures, quantity: Quantity) -> Row:
     by_seed = {arm["slug"]: _by_seed(arm, key, seeds) for arm in arms}
     values = {arm["slug"]: _value(summary, arm, key) for arm in arms}
     bounded = {arm["slug"]: any(is_bound(figures, key) for figures in _compared(arm, seeds)) for arm in arms}
-    in_competition = _in_competition(summary, key)
+    in_competition = competing(_whole(summary), key)
     comparable = {slug: values[slug] for slug in in_competition}
     best = _best(quantity, comparable, len(_out_of_competition(summary, quantity, comparable)))
     against_best = {
@@ -102,16 +102,20 @@ def left_waiting(summary: Figures, arm: Figures) -> float:
     return missing_share(_compared(arm, summary["paired"]["seeds"]))
 
 
+def wins_nothing(summary: Figures, arm: Figures) -> bool:
+    """Whether it left so many tasks, beside the others, that none of its figures can be best."""
+    return arm["slug"] not in did_their_work(_whole(summary))
+
+
+def _whole(summary: Figures) -> dict[str, list[Figures]]:
+    """What each arm is compared by; one that was cut short did less than the others."""
+    seeds = summary["paired"]["seeds"]
+    return {arm["slug"]: _compared(arm, seeds) for arm in summary["arms"] if seeds or not arm["partial"]}
+
+
 def _compared(arm: Figures, seeds: Sequence[int]) -> list[Figures]:
     """The figures that an arm is compared by: those of the paired seeds, or its own."""
     return [row["overall"] for row in arm["seeds"] if row["seed"] in seeds] if seeds else [arm["overall"]]
-
-
-def _in_competition(summary: Figures, key: str) -> list[str]:
-    """The arms that may be best. One that was cut short did less than the others."""
-    seeds = summary["paired"]["seeds"]
-    whole = [arm for arm in summary["arms"] if seeds or not arm["partial"]]
-    return competing({arm["slug"]: _compared(arm, seeds) for arm in whole}, key)
 
 
 def _by_seed(arm: Figures, key: str, seeds: Sequence[int]) -> list[float | None]:

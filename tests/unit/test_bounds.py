@@ -103,6 +103,14 @@ def test_a_difference_that_rests_on_a_bound_says_on_which_side_and_is_certain_on
     assert not paired_difference(higher, lower, at_least=True, at_most=True).certain
 
 
+def test_only_an_arm_that_left_many_more_than_another_is_said_to_win_nothing(tmp_path: Path) -> None:
+    arms = [arm("lazy", 100.0, 240), arm("less", 500.0, 50), arm("least", 500.0, 40)]
+    write_run(tmp_path, build_summary(FACTS, workload(), arms), arms)
+    page = write_report(tmp_path).read_text("utf-8")
+    assert "24 % of tasks never placed: wins nothing" in page
+    assert "5 % of tasks never placed</small>" in page and "4 % of tasks never placed</small>" in page
+
+
 def test_page_terminal_and_tables_tell_of_it(tmp_path: Path) -> None:
     arms = [arm("lazy", 100.0, 240), arm("whole", 500.0, 0)]
     summary = build_summary(FACTS, workload(), arms)

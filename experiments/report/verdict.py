@@ -200,7 +200,8 @@ def _sentence(
             out if alike else out.lstrip()
         )
     adjective = "lowest" if quantity.better is Better.LOWER else "highest"
-    lead = f"{names[best]} is {adjective} at {quantity.text(values[best], bounded[best])}"
+    among = " of those that compete," if out else ""
+    lead = f"{names[best]} is {adjective}{among} at {quantity.text(values[best], bounded[best])}"
     others = sorted(
         (slug for slug in known if slug != best),
         key=lambda slug: float(values[slug] or 0),

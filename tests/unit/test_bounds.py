@@ -62,7 +62,7 @@ def test_an_arm_that_left_tasks_unplaced_wins_nothing_with_seeds_or_without() ->
 def test_beside_one_whole_arm_alone_it_wins_nothing_either() -> None:
     row = row_of("conflict_rate", arm("lazy", 100.0, 240, conflicts=0.1), arm("whole", 500.0, 0))
     assert best(row) == "whole"
-    assert "whole is lowest at 51 %. lazy left" in row.sentence
+    assert "whole is lowest of those that compete, at 51 %. lazy left" in row.sentence
 
 
 def test_the_bound_is_shown_in_place_of_the_mean_over_survivors_and_quantiles_are_never_never() -> None:

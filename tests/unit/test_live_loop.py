@@ -30,6 +30,7 @@ from parsync.runtime.live.plan import plan_hosts
 from parsync.runtime.live.stage import Stage, ignore_record
 from parsync.runtime.live.steps import Step, StepClient
 from parsync.runtime.live.waits import Waited, WaitMeter
+from parsync.sync.choices import WhileCommitting
 from shared_state.transaction import Transaction
 from tests.fixtures.live_runs import mixed_arm, small_arm, small_workload
 
@@ -181,6 +182,43 @@ def test_waits_are_from_submission_to_the_agent_and_from_the_decision_to_the_ste
     assert meter.waited.claim_us == 2 * 700
     assert meter.waited.mean_us == (10_000 + 1_400) / 3
     assert WaitMeter(none).waited.mean_us is None
+
+
+def test_the_lateness_of_a_stage_is_not_added_to_decisions_that_follow_each_other() -> None:
+    arm = small_arm()
+    going_on = replace(arm.groups[0], policy=replace(arm.groups[0].policy, while_committing=WhileCommitting.GO_ON))
+    assembly = Assembly.of(replace(arm, groups=(going_on,)), small_workload())
+    clock, master = HandClock(), assembly.master()
+    handled: list[tuple[int, Event]] = []
+    stage = Stage(
+        {0: assembly.agent(0)}, clock, ignore_record, lambda _, at_us, event, __: handled.append((at_us, event))
+    )
+    master.handle(0, Started(0))
+    stage.start()
+    stage.advance()
+    for send in stage.take_outgoing(0):
+        for effect in master.handle(0, send.event):
+            if isinstance(effect, Send) and effect.to == 0:
+                stage.deliver(0, effect.event)
+    stage.advance()
+    clock.us = 1_000
+    for first in (0, 10, 20):
+        stage.deliver(0, TasksSubmitted(np.arange(first, first + 10)))
+    stage.advance()
+    assert stage.next_due_us is not None
+    taken_us = stage.next_due_us - 1_000
+    for late_us in (300, 700):  # each decision is delivered late, and the next one ends no later for it
+        due_us = stage.next_due_us
+        clock.us = due_us + late_us
+        stage.advance()
+        assert handled[-1] == (clock.us, DecisionDone(handled[-1][1].decision, handled[-1][1].elapsed_ns))  # type: ignore[union-attr]
+        assert stage.next_due_us == due_us + taken_us
+    clock.us = stage.next_due_us + 5_000
+    stage.advance()
+    clock.us += 2_000
+    stage.deliver(0, TasksSubmitted(np.arange(30, 40)))
+    stage.advance()
+    assert stage.next_due_us == clock.us + taken_us, "an agent that was idle starts when it is given something"
 
 
 def test_a_loop_tells_of_each_step_before_it_takes_the_mail() -> None:

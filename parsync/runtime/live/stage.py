@@ -34,6 +34,9 @@ def ignore_record(record: Record) -> None:
 class Stage:
     """Drives the participants of one actor. deliver() may be called from another thread than the rest.
 
+    A decision that follows another at once starts when that one was due, not when this stage came to deliver it: decision times are the scheduler's, and the
+    stage's lateness (about a millisecond) would add up round after round. It is never delivered before it is computed.
+
     Every message leaves the stage: take_outgoing() hands out what was sent since the last call. on_handled gets (address, time, event, effects) of
     every event in order, which is what a log needs.
     """
@@ -69,8 +72,8 @@ class Stage:
             self.read_mail()
             if not self._timers or self._timers[0][0] > self._clock.now_us():
                 return
-            _, _, _, address, event = heapq.heappop(self._timers)
-            self._handle(address, event)
+            due_us, _, _, address, event = heapq.heappop(self._timers)
+            self._handle(address, event, due_us if isinstance(event, DecisionDone) else None)
 
     def read_mail(self) -> None:
         """Handle all mail and no timer."""
@@ -106,7 +109,8 @@ class Stage:
             for record in finish(now_us) if finish else []:
                 self._on_record(record)
 
-    def _handle(self, address: int, event: Event) -> None:
+    def _handle(self, address: int, event: Event, decided_us: int | None = None) -> None:
+        """decided_us: when the decision that this event ends was due."""
         now_us = self._clock.now_us()
         effects = self.participants[address].handle(now_us, event)
         self._on_handled(address, now_us, event, effects)
@@ -119,14 +123,14 @@ class Stage:
             elif isinstance(effect, Record):
                 self._on_record(effect)
             else:
-                self._decide(now_us, address, effect)
+                self._decide(now_us, now_us if decided_us is None else decided_us, address, effect)
 
     def _push(self, at_us: int, priority: int, address: int, event: Event) -> None:
         self._sequence += 1
         heapq.heappush(self._timers, (at_us, priority, self._sequence, address, event))
 
-    def _decide(self, now_us: int, address: int, effect: StartDecision) -> None:
-        """Plan at once on the view as it stands; the answer waits until the decision time has passed."""
+    def _decide(self, now_us: int, start_us: int, address: int, effect: StartDecision) -> None:
+        """Plan at once on the view as it stands; the answer waits until the decision time has passed since start_us."""
         elapsed_ns, taken_us = run_decision(self.participants[address], effect.decision, now_us)
         done = DecisionDone(effect.decision, elapsed_ns)
-        self._push(now_us + taken_us, PRIORITY[DecisionDone], address, done)
+        self._push(start_us + taken_us, PRIORITY[DecisionDone], address, done)

@@ -27,7 +27,7 @@ from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.loop import HostLoop, Ticks, last_step
 from parsync.runtime.live.monitor import Monitor, Report
 from parsync.runtime.live.plan import plan_hosts
-from parsync.runtime.live.stage import Stage, ignore_record
+from parsync.runtime.live.stage import LATENESS_US, Stage, ignore_record
 from parsync.runtime.live.steps import Step, StepClient
 from parsync.runtime.live.waits import Waited, WaitMeter
 from parsync.sync.choices import WhileCommitting
@@ -202,21 +202,25 @@ def test_the_lateness_of_a_stage_is_not_added_to_decisions_that_follow_each_othe
                 stage.deliver(0, effect.event)
     stage.advance()
     clock.us = 1_000
-    for first in (0, 10, 20):
+    for first in (0, 10, 20, 30):
         stage.deliver(0, TasksSubmitted(np.arange(first, first + 10)))
     stage.advance()
     assert stage.next_due_us is not None
     taken_us = stage.next_due_us - 1_000
-    for late_us in (300, 700):  # each decision is delivered late, and the next one ends no later for it
+    for late_us in (
+        300,
+        LATENESS_US,
+        5_000,
+    ):  # each decision is delivered late; the next one ends no later for it, up to the limit
         due_us = stage.next_due_us
         clock.us = due_us + late_us
         stage.advance()
         assert handled[-1] == (clock.us, DecisionDone(handled[-1][1].decision, handled[-1][1].elapsed_ns))  # type: ignore[union-attr]
-        assert stage.next_due_us == due_us + taken_us
+        assert stage.next_due_us == max(due_us, clock.us - LATENESS_US) + taken_us
     clock.us = stage.next_due_us + 5_000
     stage.advance()
     clock.us += 2_000
-    stage.deliver(0, TasksSubmitted(np.arange(30, 40)))
+    stage.deliver(0, TasksSubmitted(np.arange(40, 50)))
     stage.advance()
     assert stage.next_due_us == clock.us + taken_us, "an agent that was idle starts when it is given something"
 

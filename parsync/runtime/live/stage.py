@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Callable, Mapping
 
 from parsync.core.events import (
-    PRIORITY,
     TIMER_PRIORITY,
     DecisionDone,
     Effect,
@@ -23,6 +22,8 @@ from parsync.core.events import (
 from parsync.runtime.deciding import run_decision
 from parsync.runtime.live.clock import Clock
 
+LATENESS_US = 2_000
+
 RecordListener = Callable[[Record], None]
 HandledListener = Callable[[int, int, Event, list[Effect]], None]
 
@@ -35,7 +36,8 @@ class Stage:
     """Drives the participants of one actor. deliver() may be called from another thread than the rest.
 
     A decision that follows another at once starts when that one was due, not when this stage came to deliver it: decision times are the scheduler's, and the
-    stage's lateness (about a millisecond) would add up round after round. It is never delivered before it is computed.
+    stage's lateness (about a millisecond) would add up round after round. It is never delivered before it is computed, and no more than LATENESS_US is made
+    good: a stage that has too much to do must not pile decisions upon each other.
 
     Every message leaves the stage: take_outgoing() hands out what was sent since the last call. on_handled gets (address, time, event, effects) of
     every event in order, which is what a log needs.
@@ -54,6 +56,7 @@ class Stage:
         self._on_handled = on_handled
         self._mail: deque[tuple[int, Event]] = deque()
         self._timers: list[tuple[int, int, int, int, Event]] = []
+        self._decisions: list[tuple[int, int, int, Event]] = []
         self._sequence = 0
         self._outgoing: dict[int, list[Send]] = {address: [] for address in sorted(participants)}
 
@@ -67,13 +70,21 @@ class Stage:
         self._mail.append((address, event))
 
     def advance(self) -> None:
-        """Handle all mail, then every timer that is due, until neither is left."""
+        """Handle all mail, then every timer that is due, then the decisions, until nothing is left.
+
+        Timers go before decisions: a sync that was due while its agent decided has been asked for when the next round is cut at the one after it.
+        """
         while True:
             self.read_mail()
-            if not self._timers or self._timers[0][0] > self._clock.now_us():
+            now_us = self._clock.now_us()
+            if self._timers and self._timers[0][0] <= now_us:
+                _, _, _, address, event = heapq.heappop(self._timers)
+                self._handle(address, event)
+            elif self._decisions and self._decisions[0][0] <= now_us:
+                due_us, _, address, event = heapq.heappop(self._decisions)
+                self._handle(address, event, max(due_us, now_us - LATENESS_US))
+            else:
                 return
-            due_us, _, _, address, event = heapq.heappop(self._timers)
-            self._handle(address, event, due_us if isinstance(event, DecisionDone) else None)
 
     def read_mail(self) -> None:
         """Handle all mail and no timer."""
@@ -83,8 +94,8 @@ class Stage:
 
     @property
     def next_due_us(self) -> int | None:
-        """When the earliest timer is due; None if there is none."""
-        return self._timers[0][0] if self._timers else None
+        """When the earliest timer or decision is due; None if there is none."""
+        return min((queue[0][0] for queue in (self._timers, self._decisions) if queue), default=None)
 
     @property
     def has_outgoing(self) -> bool:
@@ -110,7 +121,7 @@ class Stage:
                 self._on_record(record)
 
     def _handle(self, address: int, event: Event, decided_us: int | None = None) -> None:
-        """decided_us: when the decision that this event ends was due."""
+        """decided_us: when the next decision starts if it follows at once."""
         now_us = self._clock.now_us()
         effects = self.participants[address].handle(now_us, event)
         self._on_handled(address, now_us, event, effects)
@@ -119,18 +130,17 @@ class Stage:
                 self._outgoing[address].append(effect)
             elif isinstance(effect, SetTimer):
                 fired = TimerFired(effect.timer, effect.key)
-                self._push(effect.at_us, TIMER_PRIORITY[effect.timer], address, fired)
+                self._sequence += 1
+                timer = (effect.at_us, TIMER_PRIORITY[effect.timer], self._sequence, address, fired)
+                heapq.heappush(self._timers, timer)
             elif isinstance(effect, Record):
                 self._on_record(effect)
             else:
                 self._decide(now_us, now_us if decided_us is None else decided_us, address, effect)
 
-    def _push(self, at_us: int, priority: int, address: int, event: Event) -> None:
-        self._sequence += 1
-        heapq.heappush(self._timers, (at_us, priority, self._sequence, address, event))
-
     def _decide(self, now_us: int, start_us: int, address: int, effect: StartDecision) -> None:
         """Plan at once on the view as it stands; the answer waits until the decision time has passed since start_us."""
         elapsed_ns, taken_us = run_decision(self.participants[address], effect.decision, now_us)
         done = DecisionDone(effect.decision, elapsed_ns)
-        self._push(start_us + taken_us, PRIORITY[DecisionDone], address, done)
+        self._sequence += 1
+        heapq.heappush(self._decisions, (start_us + taken_us, self._sequence, address, done))

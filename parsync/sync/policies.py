@@ -37,15 +37,10 @@ class SyncPolicy(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class StateSync:
-    """The whole state every G (section 4.3): all agents at multiples of G, or agent i at k G + i G / N when staggered."""
+class _Periodic:
+    """Policies whose periodic synchronisations are all there is."""
 
-    gap_us: int
-    partition_count: int
-    index: int
-    agents: int
-    staggered: bool
+    __slots__ = ()
 
     @property
     def at_every_attempt(self) -> bool:
@@ -54,6 +49,17 @@ class StateSync:
     @property
     def retry_us(self) -> None:
         return None
+
+
+@dataclass(frozen=True, slots=True)
+class StateSync(_Periodic):
+    """The whole state every G (section 4.3): all agents at multiples of G, or agent i at k G + i G / N when staggered."""
+
+    gap_us: int
+    partition_count: int
+    index: int
+    agents: int
+    staggered: bool
 
     def due_us(self, k: int) -> int:
         offset_us = self.index * self.gap_us // self.agents if self.staggered else 0
@@ -64,7 +70,7 @@ class StateSync:
 
 
 @dataclass(frozen=True, slots=True)
-class BlockSync:
+class BlockSync(_Periodic):
     """P/N partitions every G/N: in round r agent i refreshes block (i + r) mod N (DiffSyn, section 5.1), or everybody block r mod N (SameSyn, section 5.2)."""
 
     gap_us: int
@@ -72,14 +78,6 @@ class BlockSync:
     index: int
     agents: int
     same_block: bool
-
-    @property
-    def at_every_attempt(self) -> bool:
-        return False
-
-    @property
-    def retry_us(self) -> None:
-        return None
 
     def due_us(self, k: int) -> int:
         return k * self.gap_us // self.agents
@@ -92,21 +90,13 @@ class BlockSync:
 
 
 @dataclass(frozen=True, slots=True)
-class SinglePartitionSync:
+class SinglePartitionSync(_Periodic):
     """DiffSyn one partition at a time, every G/P (supplement A.3); agents start evenly spread over the partitions."""
 
     gap_us: int
     partition_count: int
     index: int
     agents: int
-
-    @property
-    def at_every_attempt(self) -> bool:
-        return False
-
-    @property
-    def retry_us(self) -> None:
-        return None
 
     def due_us(self, k: int) -> int:
         return k * self.gap_us // self.partition_count

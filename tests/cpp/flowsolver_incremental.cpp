@@ -2,24 +2,15 @@
 // and on scheduling-like ones, every optimum certified and equal to the cost from scratch, and the extremes of the ranges.
 #include <atomic>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <limits>
 
 #include "incremental_ssp.hpp"
 #include "solve.hpp"
+#include "check.hpp"
 
 using namespace flowsolver;
 
 namespace {
-
-#define CHECK(condition)                                                          \
-  do {                                                                            \
-    if (!(condition)) {                                                           \
-      std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);        \
-      std::exit(1);                                                               \
-    }                                                                             \
-  } while (false)
 
 class Random {
  public:

@@ -1,25 +1,11 @@
 // Row buffers and the commit log against plain vectors, on random transactions; what is refused leaves nothing behind.
-#include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
 
 #include "parsync/core/native/commit_log.hpp"
+#include "check.hpp"
 
-static uint64_t state = 4711;
-static uint64_t draw(uint64_t bound) {
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return state % bound;
-}
-
-#define CHECK(condition)                                                         \
-    do {                                                                         \
-        if (!(condition)) {                                                      \
-            std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-            std::exit(EXIT_FAILURE);                                             \
-        }                                                                        \
-    } while (false)
+static Draws draw(4711);
 
 namespace {
 

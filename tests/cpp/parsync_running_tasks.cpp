@@ -1,19 +1,11 @@
 // Running tasks against a plain list: shortened on preferred machines, never ending ones left out, input out of range refused whole.
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <stdexcept>
 
 #include "parsync/core/native/running_tasks.hpp"
-
-#define CHECK(condition)                                                         \
-    do {                                                                         \
-        if (!(condition)) {                                                      \
-            std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-            std::exit(EXIT_FAILURE);                                             \
-        }                                                                        \
-    } while (false)
+#include "check.hpp"
 
 int main() {
     const std::vector<int64_t> machine_offsets{0, 0, 2}, machine_cost{3, 5}, rack_offsets{0, 0, 0}, rack_cost, elsewhere{0, 11}, unscheduled{0, 99};

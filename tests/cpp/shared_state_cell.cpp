@@ -1,8 +1,6 @@
 // The cell without Python, for the sanitizers: random operations, and after each the invariants of cell.hpp recomputed from the allocations.
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -11,20 +9,11 @@
 
 #include "shared_state/native/cell.hpp"
 #include "shared_state/native/pack.hpp"
+#include "check.hpp"
 
 namespace {
 
 using namespace agora;
-
-[[noreturn]] void fail(const char* what, int line) {
-    std::fprintf(stderr, "shared_state_cell.cpp:%d: %s\n", line, what);
-    std::exit(1);
-}
-
-#define CHECK(condition) \
-    do {                 \
-        if (!(condition)) fail(#condition, __LINE__); \
-    } while (false)
 
 struct Columns {
     explicit Columns(size_t n, size_t dimensions) : task(n), allocation(n), request(n * dimensions), version(n), machine(n), owner(n) {}
@@ -157,7 +146,7 @@ class Harness {
         } catch (const std::invalid_argument&) {
             return;
         }
-        fail("expected std::invalid_argument", __LINE__);
+        CHECK(!"expected std::invalid_argument");
     }
 
     void check() {

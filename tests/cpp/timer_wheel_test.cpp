@@ -1,26 +1,12 @@
 // The wheel against a sorted multimap on a long random run, with entries far beyond one lap and with cancellations.
-#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <set>
 
 #include "parsync/core/native/timer_wheel.hpp"
+#include "check.hpp"
 
-static uint64_t state = 12345;
-static uint64_t draw(uint64_t bound) {
-  state ^= state << 13;
-  state ^= state >> 7;
-  state ^= state << 17;
-  return state % bound;
-}
-
-#define CHECK(condition)                                                         \
-  do {                                                                           \
-    if (!(condition)) {                                                          \
-      std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);       \
-      return EXIT_FAILURE;                                                       \
-    }                                                                            \
-  } while (false)
+static Draws draw(12345);
 
 int main() {
   const int64_t tick_us = 1000;

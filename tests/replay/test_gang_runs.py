@@ -7,26 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.config import ArmConfig, CountedTime, GroupConfig, ModelledTime
+from experiments.config import CountedTime, GroupConfig, ModelledTime
 from experiments.workloads.inspection import validate
 from experiments.workloads.synthetic import SyntheticOptions, generate
 from parsync.core.events import Record
 from parsync.core.workload import Workload
 from parsync.runtime.virtual.run import run_virtual
 from shared_state.tasks import NO_GANG
+from tests.fixtures.overloaded_cell import OPTIONS, arm
 
-OPTIONS = SyntheticOptions(
-    machines=60,
-    slots_per_machine=4,
-    machines_per_rack=10,
-    mean_duration_s=0.2,
-    batch_tasks=10,
-    phase_s=0.4,
-    load_percent=(60, 130, 20),
-    preference_groups=6,
-    preferred_fraction=0.1,
-    gang_permille=500,
-)
+GANGS = OPTIONS.model_copy(update={"load_percent": (60, 130, 20), "gang_permille": 500})
 RANDOM = {
     "kind": "random",
     "count": 4,
@@ -39,9 +29,10 @@ FLOW = {"kind": "quincy", "count": 1, "decision": CountedTime()}
 def run(workload: Workload, kind: dict[str, Any], **changes: Any) -> tuple[str, dict[str, np.ndarray], dict[str, int]]:
     """(digest, columns of all first commits, sums over transactions)."""
     group = GroupConfig(name="g", **{**kind, **changes})
-    arm = ArmConfig(name="arm", sync="diff_block", partitions=6, gap_s=0.05, groups=(group,))
     records: list[Record] = []
-    outcome = run_virtual(arm.spec(3, 1000, 50_000, live=False), workload, 5_000_000, records.append, lambda _: None)
+    outcome = run_virtual(
+        arm("diff_block", group).spec(3, 1000, 50_000, live=False), workload, 5_000_000, records.append, lambda _: None
+    )
     assert outcome.drained
     tables = {table: [record.columns for record in records if record.table == table] for table in ("tasks", "commits")}
     tasks = {name: np.concatenate([c[name] for c in tables["tasks"]]) for name in ("task", "commit_us", "first")}
@@ -61,20 +52,20 @@ def torn(workload: Workload, tasks: dict[str, np.ndarray]) -> int:
 @pytest.mark.parametrize("losers", ["block", "requeue"])
 @pytest.mark.parametrize("kind", [RANDOM, FLOW, {**RANDOM, "kind": "best_fit", "cut_at_sync": False}])
 def test_no_gang_is_torn_where_commits_are_all_or_nothing(kind: dict[str, Any], losers: str) -> None:
-    workload = generate(OPTIONS, 3)
+    workload = generate(GANGS, 3)
     _, tasks, sums = run(workload, kind, commit="all_or_nothing", losers=losers, requeue_s=0.02)
     assert torn(workload, tasks) == 0
     assert kind is FLOW or sums["gang"] > 0  # claims that fitted fell with their gang: it was put to the test
 
 
 def test_incremental_commits_tear_gangs() -> None:
-    workload = generate(OPTIONS, 3)
+    workload = generate(GANGS, 3)
     _, tasks, sums = run(workload, RANDOM)
     assert torn(workload, tasks) > 0 and sums["gang"] == 0
 
 
 def test_without_gangs_all_or_nothing_is_incremental() -> None:
-    workload = generate(OPTIONS.model_copy(update={"gang_permille": 0}), 3)
+    workload = generate(GANGS.model_copy(update={"gang_permille": 0}), 3)
     _, tasks, sums = run(workload, RANDOM)
     _, same, alike = run(workload, RANDOM, commit="all_or_nothing")
     assert sums == alike and sums["full"] > 0
@@ -82,17 +73,17 @@ def test_without_gangs_all_or_nothing_is_incremental() -> None:
 
 
 def test_gangs_are_whole_batches_of_the_drawn_share_of_jobs() -> None:
-    workload = generate(OPTIONS, 3)
+    workload = generate(GANGS, 3)
     validate(workload)
     tasks = workload.tasks
     in_gang = tasks.gang != NO_GANG
     assert workload.facts["tasks_in_gangs"] == np.count_nonzero(in_gang)
-    batch = np.arange(len(tasks)) // OPTIONS.batch_tasks
+    batch = np.arange(len(tasks)) // GANGS.batch_tasks
     assert np.array_equal(tasks.gang[in_gang], batch[in_gang])
     jobs = {int(job): in_gang[tasks.job == job] for job in np.unique(tasks.job)}
     assert all(part.all() or not part.any() for part in jobs.values())
     assert 0.2 < np.mean([part.all() for part in jobs.values()]) < 0.8
-    plain = generate(OPTIONS.model_copy(update={"gang_permille": 0}), 3)
+    plain = generate(GANGS.model_copy(update={"gang_permille": 0}), 3)
     assert (plain.tasks.gang == NO_GANG).all() and np.array_equal(plain.duration_us, workload.duration_us)
 
 

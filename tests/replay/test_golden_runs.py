@@ -8,47 +8,22 @@ When events, their order or their encoding change on purpose, say so in CHANGELO
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 
-from experiments.config import ArmConfig, CountedTime, GroupConfig, ModelledTime
-from experiments.workloads.synthetic import SyntheticOptions, generate
-from parsync.core.workload import MachineEvents
 from parsync.runtime.virtual.run import run_virtual
+from tests.fixtures.overloaded_cell import OPTIONS, arm, failing_workload, group
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "runs.json"
-OPTIONS = SyntheticOptions(
-    machines=60,
-    slots_per_machine=4,
-    machines_per_rack=10,
-    mean_duration_s=0.2,
-    batch_tasks=10,
-    phase_s=0.4,
-    load_percent=(60, 160, 40),
-    preference_groups=6,
-    preferred_fraction=0.1,
-)
 SCORED = OPTIONS.model_copy(update={"slot_score_variance": 2.0, "preference_groups": 0})
 
 
-def arm(sync: str, *groups: GroupConfig) -> ArmConfig:
-    return ArmConfig(name="arm", sync=sync, partitions=6, gap_s=0.05, groups=groups)
-
-
-def greedy(kind: str, **changes: Any) -> GroupConfig:
-    decision = ModelledTime(task_us=300, partition_us=5)
-    return GroupConfig(**{"name": kind, "kind": kind, "count": 4, "decision": decision, **changes})
-
-
-ADAPTIVE = greedy("random", strategy="adaptive", tau_s=0.02)
-FLOW = GroupConfig(name="flow", kind="quincy", count=1, share=0.25, decision=CountedTime(), cut_at_sync=False)
+ADAPTIVE = group(strategy="adaptive", tau_s=0.02)
+FLOW = group("quincy", 1, name="flow", share=0.25, cut_at_sync=False)
 RUNS = {
     "ParSync adaptive": (OPTIONS, arm("diff_block", ADAPTIVE)),
-    "StateSync weighted sampling with slot scores": (SCORED, arm("state_aligned", greedy("weighted_sampling"))),
+    "StateSync weighted sampling with slot scores": (SCORED, arm("state_aligned", group("weighted_sampling"))),
     "mix with flow": (OPTIONS, arm("diff_block", ADAPTIVE.model_copy(update={"share": 0.75}), FLOW)),
 }
 
@@ -56,12 +31,8 @@ RUNS = {
 def summary_of(name: str) -> dict[str, str | int]:
     """What is pinned of a run: an overloaded cell in which three machines fail and come back."""
     options, config = RUNS[name]
-    machine = np.array([5, 6, 7, 5, 6, 7], np.int32)
-    at_us = np.array([300_000, 300_000, 450_000, 700_000, 700_000, 700_000])
-    up = np.array([False] * 3 + [True] * 3)
-    workload = replace(generate(options, seed=3), machine_events=MachineEvents(at_us, machine, up))
     spec = config.spec(3, 1000, 50_000, live=False)
-    outcome = run_virtual(spec, workload, 5_000_000, lambda _: None, lambda _: None)
+    outcome = run_virtual(spec, failing_workload(options), 5_000_000, lambda _: None, lambda _: None)
     return {"events": outcome.events, "digest": outcome.digest}
 
 

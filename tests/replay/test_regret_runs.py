@@ -20,7 +20,8 @@ from parsync.runtime.live.cell_events import cell_events
 from parsync.runtime.live.steps import Step
 from parsync.runtime.virtual.run import run_virtual
 from schedulers.objective import UNPLACED, placement_cost
-from tests.replay.test_virtual_runs import ARMS, Witness, arm, group, make
+from tests.fixtures.overloaded_cell import arm, failing_workload, group
+from tests.replay.test_virtual_runs import ARMS, Witness
 
 SETTLE_US, SEED = 50_000, 3
 PREEMPTING = arm(
@@ -90,7 +91,7 @@ def watched(config: ArmConfig, workload: Workload, instants: tuple[int, ...] = (
 
 @pytest.mark.parametrize("name", COMPARED)
 def test_regret_is_what_the_books_say(name: str) -> None:
-    workload = make()
+    workload = failing_workload()
     message_us = 700 if name == "omega" else 0
     first = watched(ARMS[name], workload, message_us=message_us).watch.regret(workload.end_us)
     books = watched(ARMS[name], workload, tuple(row["at_us"] for row in first["system"]), message_us)
@@ -123,7 +124,7 @@ def test_regret_is_what_the_books_say(name: str) -> None:
 
 @pytest.mark.parametrize("name", ARMS)
 def test_watching_changes_nothing(name: str) -> None:
-    workload = make()
+    workload = failing_workload()
     spec = ARMS[name].spec(3, 1000, 50_000, live=False)
     bare = run_virtual(spec, workload, 5_000_000, lambda _: None, lambda _: None)
     watch = RegretWatch(workload, SETTLE_US, SEED)
@@ -135,7 +136,7 @@ def test_watching_changes_nothing(name: str) -> None:
 
 
 def test_evictions_never_make_it_negative() -> None:
-    workload = make()
+    workload = failing_workload()
     watch = RegretWatch(workload, SETTLE_US, SEED)
     spec = PREEMPTING.spec(3, 1000, 50_000, live=False)
     evictions = []
@@ -158,7 +159,7 @@ def test_evictions_never_make_it_negative() -> None:
 
 def test_the_log_of_a_cell_tells_the_same(tmp_path: Path) -> None:
     """A cell that lived twice: its log holds both lives, and requests to sync, which the reader leaves out."""
-    workload, config = make(), ARMS["parsync adaptive"]
+    workload, config = failing_workload(), ARMS["parsync adaptive"]
     books = watched(config, workload)
     assembly = Assembly.of(config.spec(3, 1000, 50_000, live=False), workload)
     agents = tuple(range(assembly.arm.agents))

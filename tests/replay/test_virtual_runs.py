@@ -7,43 +7,21 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 
-from experiments.config import ArmConfig, CountedTime, GroupConfig, ModelledTime
-from experiments.workloads.synthetic import SyntheticOptions, generate
+from experiments.config import ArmConfig
+from experiments.workloads.synthetic import generate
 from parsync.core import events
 from parsync.core.events import ARRIVALS, COORDINATOR, MASTER, WORKERS, Event, Participant, Record
-from parsync.core.workload import MachineEvents, Workload
+from parsync.core.workload import Workload
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.virtual.run import run_virtual
 from parsync.runtime.virtual.runtime import VirtualRuntime
 from parsync.sync.policies import SYNC_POLICIES
 from schedulers.interface import ChangeKind
-
-OPTIONS = SyntheticOptions(
-    machines=60,
-    slots_per_machine=4,
-    machines_per_rack=10,
-    mean_duration_s=0.2,
-    batch_tasks=10,
-    phase_s=0.4,
-    load_percent=(60, 160, 40),
-    preference_groups=6,
-    preferred_fraction=0.1,
-)
-
-
-def group(kind: str = "random", count: int = 4, **changes: Any) -> GroupConfig:
-    decision = CountedTime() if kind in ("quincy", "flow_load_spreading") else ModelledTime(task_us=300, partition_us=5)
-    return GroupConfig(**{"name": kind, "kind": kind, "count": count, "decision": decision, **changes})
-
-
-def arm(sync: str, *groups: GroupConfig) -> ArmConfig:
-    return ArmConfig(name="arm", sync=sync, partitions=6, gap_s=0.05, groups=groups)
-
+from tests.fixtures.overloaded_cell import OPTIONS, arm, failing_workload, group
 
 ARMS = {
     "aligned quality-first": arm("state_aligned", group(strategy="quality_first")),
@@ -66,14 +44,6 @@ ARMS = {
 }
 
 
-def make(seed: int = 3) -> Workload:
-    """A short overloaded workload in which machines fail and come back."""
-    workload = generate(OPTIONS, seed)
-    failing = np.array([5, 6, 7, 5, 6, 7], np.int32)
-    at_us = np.array([300_000, 300_000, 450_000, 700_000, 700_000, 700_000])
-    return replace(workload, machine_events=MachineEvents(at_us, failing, np.array([False] * 3 + [True] * 3)))
-
-
 def run(config: ArmConfig, workload: Workload) -> tuple[str, list[Record]]:
     records: list[Record] = []
     outcome = run_virtual(config.spec(3, 1000, 50_000, live=False), workload, 5_000_000, records.append, lambda _: None)
@@ -83,10 +53,10 @@ def run(config: ArmConfig, workload: Workload) -> tuple[str, list[Record]]:
 
 @pytest.mark.parametrize("name", ARMS)
 def test_the_same_seed_gives_the_same_event_log(name: str) -> None:
-    first, _ = run(ARMS[name], make())
-    again, _ = run(ARMS[name], make())
+    first, _ = run(ARMS[name], failing_workload())
+    again, _ = run(ARMS[name], failing_workload())
     assert first == again
-    other, _ = run(ARMS[name], make(seed=4))
+    other, _ = run(ARMS[name], failing_workload(seed=4))
     assert first != other
 
 
@@ -132,7 +102,7 @@ def test_every_allocation_has_one_end_even_if_the_run_stops_before_or_while_that
     message_us: int, stop_us: int
 ) -> None:
     """Stopped in the middle of things, just after machines failed: starts, ends and losses are under way to those who keep the books."""
-    workload = replace(make(), end_us=stop_us)
+    workload = replace(failing_workload(), end_us=stop_us)
     records: list[Record] = []
     spec = ARMS["staggered latency-first"].spec(3, 1000, 1000, live=False)
     outcome = run_virtual(spec, workload, 0, records.append, lambda _: None, message_us)
@@ -225,7 +195,7 @@ class Witness:
 @pytest.mark.parametrize("message_us", [0, 1500])
 @pytest.mark.parametrize("name", ARMS)
 def test_no_task_is_lost_or_doubled_and_no_machine_overfilled(name: str, message_us: int) -> None:
-    workload = make(seed=4)
+    workload = failing_workload(seed=4)
     config = ARMS[name]
     assembly = Assembly.of(config.spec(3, 1000, 50_000, live=False), workload)
     agents = [assembly.agent(i) for i in range(assembly.arm.agents)]
@@ -257,7 +227,7 @@ def test_no_task_is_lost_or_doubled_and_no_machine_overfilled(name: str, message
 def test_messages_that_take_time_delay_every_commit_by_at_least_two() -> None:
     """Arrival to agent and agent to cell; the order of messages between two participants is kept (the invariants above)."""
     message_us = 1500
-    config, workload = ARMS["aligned quality-first"], make()
+    config, workload = ARMS["aligned quality-first"], failing_workload()
     delays: dict[int, np.ndarray] = {}
     for way_us in (0, message_us):
         records: list[Record] = []

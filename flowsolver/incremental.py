@@ -6,10 +6,11 @@ from numpy.typing import ArrayLike
 
 from flowsolver import _flowsolver as native
 from flowsolver.network import FlowNetwork, Int64Array, as_int64, broadcast
+from flowsolver.solution import as_budget
 
 
 class IncrementalSolver:
-    """A network, its optimal flow, and cheap re-optimisation after changes (native/incremental_ssp.hpp has the method).
+    """A network, its optimal flow, and cheap re-optimisation after changes (native/incremental_solver.hpp).
 
     Changes are bulk calls on int64 arrays and take effect at the next `resolve`. A call with a bad id, a bad length or a
     negative capacity raises ValueError naming field and index, and changes nothing. After any sequence of changes
@@ -23,9 +24,13 @@ class IncrementalSolver:
     changes release the GIL.
     """
 
-    def __init__(self, network: FlowNetwork) -> None:
-        """Copies `network`. Nothing is solved before `resolve`."""
-        self._core = native.IncrementalSolver(network.core)
+    def __init__(self, network: FlowNetwork, algorithm: str = "incremental_ssp") -> None:
+        """Copies `network`. Nothing is solved before `resolve`. ValueError for an unknown algorithm.
+
+        Every algorithm takes every change. Only the default's work is that of the changes; the others start from the last
+        answer and read the whole network at each resolve.
+        """
+        self._core = native.IncrementalSolver(network.core, algorithm)
 
     def add_nodes(self, supply: ArrayLike) -> Int64Array:
         """Adds k nodes. `supply`: int64[k]. Returns their ids, int64[k], in order (not always consecutive)."""
@@ -64,13 +69,14 @@ class IncrementalSolver:
         ids = as_int64("nodes", nodes)
         self._core.set_supply(ids, broadcast("supply", supply, ids.size))
 
-    def resolve(self) -> native.Status:
+    def resolve(self, *, max_operations: int | None = None, max_seconds: float | None = None) -> native.Status:
         """Re-optimises after the changes since the last call and returns the status.
 
         After any status but OPTIMAL the solver stays usable: the changes stand, `cost` and `flow` are still those of the
-        last OPTIMAL resolve, and further changes can make the network solvable again.
+        last OPTIMAL resolve, and further changes can make the network solvable again. With a budget of counted operations
+        (deterministic) or of time the status may be BUDGET: `flow_reached` has what there is, and the next resolve goes on.
         """
-        return self._core.resolve()
+        return self._core.resolve(*as_budget(max_operations, max_seconds))
 
     def cancel(self) -> None:
         """From any thread: the running resolve ends with CANCELLED; if none is running (or it is about to end), the next.
@@ -95,6 +101,13 @@ class IncrementalSolver:
         Arcs added since carry 0.
         """
         return self._core.flow() if arcs is None else self._core.flow_of(as_int64("arcs", arcs))
+
+    def flow_reached(self) -> Int64Array:
+        """Flow int64[m] by arc id as far as the last resolve came: the optimum, or after BUDGET or CANCELLED what there is.
+
+        It is within capacities, but need not balance.
+        """
+        return self._core.flow_reached()
 
     def changed_flow(self) -> tuple[Int64Array, Int64Array]:
         """(arcs, flow): live arcs whose flow differs between the last two OPTIMAL resolves, ascending, and their flow now.

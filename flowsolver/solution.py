@@ -18,6 +18,7 @@ STATUS_TEXT = {
     Status.BAD_COST_RANGE: "cost out of range: max|cost| * (nodes + 1) exceeds 2^59, or the optimal cost int64",
     Status.BAD_CAPACITY_RANGE: "capacity out of range: supplies and capacities at a node sum beyond 2^61",
     Status.CANCELLED: "cancelled",
+    Status.BUDGET: "stopped at its budget",
 }
 
 
@@ -27,7 +28,7 @@ class Solution:
 
     cost: exact total cost. flow: int64[m] by arc id. potential: int64[n]; reduced cost = cost - potential[tail] +
     potential[head] is >= 0 where flow < capacity and <= 0 where flow > 0. All three mean something only when status is
-    OPTIMAL. stats: counted work (searches, settled, scanned, ...), the same on every machine.
+    OPTIMAL (for BUDGET see `solve`). stats: counted work (searches, settled, scanned, ...), the same on every machine.
     """
 
     status: native.Status
@@ -37,13 +38,29 @@ class Solution:
     stats: native.Stats
 
 
-def solve(network: FlowNetwork, algorithm: str = "incremental_ssp") -> Solution:
+def solve(
+    network: FlowNetwork,
+    algorithm: str = "incremental_ssp",
+    *,
+    max_operations: int | None = None,
+    max_seconds: float | None = None,
+) -> Solution:
     """Solves `network` from scratch. Releases the GIL. ValueError for an unknown algorithm; see `algorithms`.
 
-    The network must not be changed by another thread meanwhile.
+    With a budget of counted operations (`Stats.operations`, deterministic) or of time, the status may be BUDGET: the flow is
+    then the best there was, within capacities but not necessarily balanced, and cost that flow's. The network must not be
+    changed by another thread meanwhile.
     """
-    result = native.solve(network.core, algorithm)
+    result = native.solve(network.core, algorithm, *as_budget(max_operations, max_seconds))
     return Solution(result.status, result.cost, result.take_flow(), result.take_potential(), result.stats)
+
+
+def as_budget(max_operations: int | None, max_seconds: float | None) -> tuple[int, float]:
+    """A budget as the native calls take it. ValueError for a negative one."""
+    for name, value in (("max_operations", max_operations), ("max_seconds", max_seconds)):
+        if value is not None and value < 0:
+            raise ValueError(f"{name} = {value}: negative")
+    return -1 if max_operations is None else max_operations, -1.0 if max_seconds is None else max_seconds
 
 
 def algorithms() -> dict[str, str]:

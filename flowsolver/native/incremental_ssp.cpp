@@ -1,392 +1,67 @@
 #include "incremental_ssp.hpp"
 
-#include <algorithm>
-#include <limits>
-#include <numeric>
-#include <stdexcept>
-
 #include "source_placement.hpp"
+#include "ssp_engine.hpp"
 
 namespace flowsolver {
 
 namespace {
 
-std::uint64_t magnitude(std::int64_t value) {
-  return value < 0 ? ~static_cast<std::uint64_t>(value) + 1 : static_cast<std::uint64_t>(value);
-}
+bool stopped(Status status) { return status == Status::kCancelled || status == Status::kBudget; }
 
-bool fits_narrow(const Network& network) {
-  static_assert((kNarrowLimit & (kNarrowLimit + 1)) == 0, "the bits decide");
-  const std::uint64_t bits = magnitude_bits(network.cost) | magnitude_bits(network.capacity);
-  return bits <= static_cast<std::uint64_t>(kNarrowLimit);
-}
-
-// The largest sink, or any node. Ties: the first.
-NodeId largest_sink(const Network& network, std::span<const std::uint8_t> alive) {
-  NodeId root = kNone;
-  for (NodeId v = 0; v < network.num_nodes(); ++v) {
-    if (!alive.empty() && alive[v] == 0) continue;
-    if (root == kNone || network.supply[v] < network.supply[root]) root = v;
-  }
-  return root;
-}
-
-bool as_int64(__int128 value, std::int64_t& out) {
-  if (value > std::numeric_limits<std::int64_t>::max() || value < std::numeric_limits<std::int64_t>::min()) return false;
-  out = static_cast<std::int64_t>(value);
-  return true;
+// Prices relative to the root's.
+std::vector<std::int64_t> grounded(std::span<const std::int64_t> price, NodeId root) {
+  std::vector<std::int64_t> grounded(price.begin(), price.end());
+  for (std::int64_t& p : grounded) p -= price[root];
+  return grounded;
 }
 
 }  // namespace
 
-IncrementalSsp::IncrementalSsp(Network network)
-    : network_(std::move(network)),
-      node_alive_(network_.num_nodes(), 1),
-      arc_alive_(network_.num_arcs(), 1),
-      flow_(network_.num_arcs(), 0) {
-  reserve_for_growth();
-  for (std::int64_t supply : network_.supply) {
-    supply_sum_ += supply;
-    supply_magnitudes_ += magnitude(supply);
-  }
-  for (std::int64_t capacity : network_.capacity) capacity_sum_ += capacity;
-  for (std::int64_t cost : network_.cost) cost_bound_ = std::max(cost_bound_, magnitude(cost));
-}
-
-// The first arcs added shall not copy everything.
-void IncrementalSsp::reserve_for_growth() {
-  const auto grow = [](auto& values) { values.reserve(values.size() + values.size() / 4); };
-  grow(network_.tail);
-  grow(network_.head);
-  grow(network_.capacity);
-  grow(network_.cost);
-  grow(network_.supply);
-  grow(node_alive_);
-  grow(arc_alive_);
-  grow(flow_);
-}
-
-bool IncrementalSsp::live_node(std::int64_t node) const {
-  return node >= 0 && static_cast<std::size_t>(node) < node_alive_.size() && node_alive_[static_cast<std::size_t>(node)] != 0;
-}
-
-bool IncrementalSsp::live_arc(std::int64_t arc) const {
-  return arc >= 0 && static_cast<std::size_t>(arc) < arc_alive_.size() && arc_alive_[static_cast<std::size_t>(arc)] != 0;
-}
-
-// Values beyond the engine's width, or so large that its arithmetic could overflow before the next range check, are
-// not given to it: it is dropped, and the next resolve builds another one that fits.
-bool IncrementalSsp::engine_takes(std::int64_t value) const {
-  constexpr std::uint64_t kWideLimit = std::uint64_t{1} << 56;
-  return engine_ != nullptr && magnitude(value) <= (narrow_ ? static_cast<std::uint64_t>(kNarrowLimit) : kWideLimit);
-}
-
-void IncrementalSsp::drop_engine() {
-  if (engine_ == nullptr) return;
-  warm_flow_.assign(network_.num_arcs(), 0);
-  warm_price_.assign(network_.num_nodes(), 0);
-  for (ArcId a = 0; a < network_.num_arcs(); ++a) {
-    if (arc_alive_[a] != 0) warm_flow_[a] = engine_->flow(a, network_.tail[a]);
-  }
-  for (NodeId v = 0; v < network_.num_nodes(); ++v) {
-    if (node_alive_[v] != 0) warm_price_[v] = engine_->price(v);
-  }
-  engine_.reset();
-  compare_all_ = true;
-}
-
-NodeId IncrementalSsp::add_node(std::int64_t supply) {
-  NodeId v;
-  if (free_nodes_.empty()) {
-    if (network_.num_nodes() >= kMaxNodes) throw std::length_error("flowsolver: too many nodes");
-    v = static_cast<NodeId>(network_.num_nodes());
-    network_.supply.push_back(supply);
-    node_alive_.push_back(1);
-  } else {
-    v = free_nodes_.back();
-    free_nodes_.pop_back();
-    network_.supply[v] = supply;
-    node_alive_[v] = 1;
-  }
-  supply_sum_ += supply;
-  supply_magnitudes_ += magnitude(supply);
-  solved_ = false;
-  if (!engine_takes(supply)) drop_engine();
-  if (engine_ != nullptr) engine_->add_node(v, supply);
-  return v;
-}
-
-ArcId IncrementalSsp::add_arc(NodeId tail, NodeId head, std::int64_t capacity, std::int64_t cost) {
-  if (!engine_takes(capacity) || !engine_takes(cost)) drop_engine();
-  solved_ = false;
-  capacity_sum_ += capacity;
-  cost_bound_ = std::max(cost_bound_, magnitude(cost));
-  ArcId a;
-  if (free_arcs_.empty()) {
-    if (network_.num_arcs() >= kMaxArcs) throw std::length_error("flowsolver: too many arcs");
-    a = static_cast<ArcId>(network_.num_arcs());
-    network_.tail.push_back(tail);
-    network_.head.push_back(head);
-    network_.capacity.push_back(capacity);
-    network_.cost.push_back(cost);
-    arc_alive_.push_back(1);
-    flow_.push_back(0);
-  } else {
-    a = free_arcs_.back();
-    free_arcs_.pop_back();
-    network_.tail[a] = tail;
-    network_.head[a] = head;
-    network_.capacity[a] = capacity;
-    network_.cost[a] = cost;
-    arc_alive_[a] = 1;
-    flow_[a] = 0;
-  }
-  if (engine_ != nullptr) engine_->add_arc(a, tail, head, capacity, cost);
-  return a;
-}
-
-void IncrementalSsp::drop_arc(ArcId arc) {
-  if (engine_ != nullptr) engine_->remove_arc(arc, network_.tail[arc], network_.head[arc]);
-  solved_ = false;
-  arc_alive_[arc] = 0;
-  capacity_sum_ -= network_.capacity[arc];
-  network_.capacity[arc] = 0;
-  network_.cost[arc] = 0;
-  flow_[arc] = 0;
-  if (arc < warm_flow_.size()) warm_flow_[arc] = 0;
-  parting_arcs_.push_back(arc);
-}
-
-void IncrementalSsp::remove_arc(ArcId arc) { drop_arc(arc); }
-
-void IncrementalSsp::remove_nodes(std::span<const NodeId> nodes) {
-  if (std::find(nodes.begin(), nodes.end(), root_) != nodes.end()) drop_engine();
-  solved_ = false;
-  std::vector<ArcId> arcs;
-  for (NodeId v : nodes) {
-    node_alive_[v] = 0;
-    supply_sum_ -= network_.supply[v];
-    supply_magnitudes_ -= magnitude(network_.supply[v]);
-    network_.supply[v] = 0;
-    if (v < warm_price_.size()) warm_price_[v] = 0;
-    parting_nodes_.push_back(v);
-    if (engine_ == nullptr) continue;
-    arcs.clear();
-    engine_->incident_arcs(v, arcs);
-    for (ArcId a : arcs) drop_arc(a);
-    engine_->remove_node(v);
-  }
-  if (engine_ != nullptr) return;
-  for (ArcId a = 0; a < network_.num_arcs(); ++a) {
-    if (arc_alive_[a] != 0 && (node_alive_[network_.tail[a]] == 0 || node_alive_[network_.head[a]] == 0)) drop_arc(a);
-  }
-}
-
-void IncrementalSsp::set_capacity(ArcId arc, std::int64_t capacity) {
-  if (network_.capacity[arc] == capacity) return;
-  if (!engine_takes(capacity)) drop_engine();
-  solved_ = false;
-  capacity_sum_ += static_cast<__int128>(capacity) - network_.capacity[arc];
-  network_.capacity[arc] = capacity;
-  if (engine_ != nullptr) engine_->set_capacity(arc, network_.tail[arc], network_.head[arc], capacity);
-}
-
-void IncrementalSsp::set_cost(ArcId arc, std::int64_t cost) {
-  if (network_.cost[arc] == cost) return;
-  if (!engine_takes(cost)) drop_engine();
-  solved_ = false;
-  cost_bound_ = std::max(cost_bound_, magnitude(cost));
-  network_.cost[arc] = cost;
-  if (engine_ != nullptr) engine_->set_cost(arc, network_.tail[arc], cost);
-}
-
-void IncrementalSsp::set_supply(NodeId node, std::int64_t supply) {
-  const std::int64_t before = network_.supply[node];
-  if (before == supply) return;
-  if (!engine_takes(supply)) drop_engine();
-  solved_ = false;
-  network_.supply[node] = supply;
-  supply_magnitudes_ += static_cast<__int128>(magnitude(supply)) - magnitude(before);
-  supply_sum_ += static_cast<__int128>(supply) - before;
-  if (engine_ != nullptr) engine_->change_supply(node, supply - before);
-}
-
-// The sums kept along the way decide nearly always; only when they look bad are the numbers gone through.
-Status IncrementalSsp::check_numbers() {
-  const __int128 longest = static_cast<__int128>(cost_bound_) * static_cast<__int128>(network_.num_nodes() + 1);
-  if (longest <= kMaxPathCost && 2 * capacity_sum_ + supply_magnitudes_ <= kMaxNodeSum) {
-    return supply_sum_ == 0 ? Status::kOptimal : Status::kUnbalanced;
-  }
-  cost_bound_ = 0;
-  for (std::int64_t cost : network_.cost) cost_bound_ = std::max(cost_bound_, magnitude(cost));
-  return check_ranges(network_);
-}
-
-// A new engine is made when there is none, or when the root is no longer a sink but another node is.
-void IncrementalSsp::ensure_engine() {
-  if (prices_drifted_ && engine_ != nullptr) {  // from scratch: flow and prices are forgotten
-    drop_engine();
-    warm_flow_.clear();
-    warm_price_.clear();
-    prices_drifted_ = false;
-  }
-  if (engine_ != nullptr && network_.supply[root_] >= 0) {
-    const NodeId root = largest_sink(network_, node_alive_);
-    if (network_.supply[root] < 0) drop_engine();
-  }
-  if (engine_ != nullptr) return;
-  root_ = largest_sink(network_, node_alive_);
-  narrow_ = fits_narrow(network_);
-  if (warm_flow_.empty() && warm_price_.empty()) {
-    Placement placed = place_sources(network_, root_, narrow_, cancel_, stats_);
-    if (placed.status == Status::kOptimal) {
-      warm_flow_ = std::move(placed.flow);
-      warm_price_ = std::move(placed.price);
-    }
-  }
-  warm_flow_.resize(warm_flow_.empty() ? 0 : network_.num_arcs(), 0);
-  warm_price_.resize(warm_price_.empty() ? 0 : network_.num_nodes(), 0);
-  for (std::size_t a = 0; a < warm_flow_.size(); ++a) warm_flow_[a] = std::min(warm_flow_[a], network_.capacity[a]);
-  if (!warm_price_.empty()) {
-    const std::int64_t shift = warm_price_[root_];
-    for (std::int64_t& price : warm_price_) price -= shift;
-  }
-  engine_ = make_engine({network_, root_, arc_alive_, warm_flow_, warm_price_, true}, narrow_);
-  warm_flow_ = {};
-  warm_price_ = {};
-  ++stats_.rebuilds;
-}
-
-void IncrementalSsp::adopt_flow() {
-  changed_ = {};
-  const auto adopt = [this](ArcId a) {
-    if (arc_alive_[a] == 0) return;
-    const std::int64_t now = engine_->flow(a, network_.tail[a]);
-    if (now == flow_[a]) return;
-    flow_[a] = now;
-    changed_.arcs.push_back(a);
-  };
-  if (compare_all_) {
-    for (ArcId a = 0; a < network_.num_arcs(); ++a) adopt(a);
-  } else {
-    for (const FlowBefore& before : engine_->touched_arcs()) adopt(before.arc);
-    std::sort(changed_.arcs.begin(), changed_.arcs.end());
-  }
-  changed_.flow.reserve(changed_.arcs.size());
-  for (ArcId a : changed_.arcs) changed_.flow.push_back(flow_[a]);
-}
-
-void IncrementalSsp::note_touched() {
-  if (compare_all_) {
-    touched_.resize(network_.num_nodes());
-    std::iota(touched_.begin(), touched_.end(), NodeId{0});
-    return;
-  }
-  touched_ = engine_->repriced_nodes();
-  for (const FlowBefore& before : engine_->touched_arcs()) {
-    if (arc_alive_[before.arc] == 0) continue;
-    touched_.push_back(network_.tail[before.arc]);
-    touched_.push_back(network_.head[before.arc]);
-  }
-  std::sort(touched_.begin(), touched_.end());
-  touched_.erase(std::unique(touched_.begin(), touched_.end()), touched_.end());
-}
-
-Status IncrementalSsp::resolve() {
-  stats_ = {};
-  changed_ = {};
-  touched_.clear();
-  solved_ = false;
-  const Status ranges = check_numbers();
-  if (ranges != Status::kOptimal) return ranges;
-  if (largest_sink(network_, node_alive_) == kNone) {  // no nodes
-    cost_ = 0;
-    solved_ = true;
-    return Status::kOptimal;
-  }
-  ensure_engine();
-  const Status status = engine_->run(cancel_, stats_);
-  if (status == Status::kCancelled) cancel_.store(false, std::memory_order_relaxed);
-  if (status != Status::kOptimal) return status;
-  if (!as_int64(engine_->cost(), cost_)) return Status::kBadCostRange;
-  adopt_flow();
-  note_touched();
-  prices_drifted_ = engine_->prices_drifted();
-  engine_->begin_round();
-  compare_all_ = false;
-  free_nodes_.insert(free_nodes_.end(), parting_nodes_.begin(), parting_nodes_.end());
-  free_arcs_.insert(free_arcs_.end(), parting_arcs_.begin(), parting_arcs_.end());
-  parting_nodes_.clear();
-  parting_arcs_.clear();
-  solved_ = true;
-  return status;
-}
-
-std::vector<std::int64_t> IncrementalSsp::potential() const {
-  std::vector<std::int64_t> potential(network_.num_nodes(), 0);
-  if (engine_ == nullptr) return potential;
-  for (NodeId v = 0; v < network_.num_nodes(); ++v) {
-    if (node_alive_[v] != 0) potential[v] = engine_->price(v);
-  }
-  return potential;
-}
-
-Certificate IncrementalSsp::certify() const {
-  return flowsolver::certify(network_, flow_, potential(), cost_, arc_alive_);
-}
-
-Certificate IncrementalSsp::certify_touched() const {
-  Certificate certificate;
-  certificate.costs_agree = true;
-  if (engine_ == nullptr) return certificate;
-  std::vector<ArcId> arcs;
-  for (NodeId v : touched_) {
-    if (node_alive_[v] == 0 || v == root_) continue;  // the root balances when all others do
-    arcs.clear();
-    engine_->incident_arcs(v, arcs);
-    __int128 outflow = 0;
-    for (ArcId a : arcs) {
-      const NodeId tail = network_.tail[a], head = network_.head[a];
-      check_arc(network_, a, flow_[a], engine_->price(tail), engine_->price(head), certificate);
-      if (tail != head) outflow += tail == v ? flow_[a] : -flow_[a];
-    }
-    ++certificate.nodes_checked;
-    certificate.balance_violations += outflow != network_.supply[v];
-  }
-  return certificate;
-}
-
-Solution solve_incremental_ssp(const Network& network, const std::atomic<bool>& cancel) {
+Solution solve_incremental_ssp(const Network& network, const Start& start, const Control& control) {
   Solution solution;
   solution.status = check_ranges(network);
   solution.flow.assign(network.num_arcs(), 0);
   solution.potential.assign(network.num_nodes(), 0);
   if (solution.status != Status::kOptimal || network.num_nodes() == 0) return solution;
-  const NodeId root = largest_sink(network, {});
-  const bool narrow = fits_narrow(network);
-  Placement placed = place_sources(network, root, narrow, cancel, solution.stats);
-  solution.status = placed.status;
-  if (placed.status != Status::kOptimal) return solution;
-  if (placed.complete) {
-    if (!as_int64(placed.cost, solution.cost)) solution.status = Status::kBadCostRange;
-    solution.flow = std::move(placed.flow);
-    solution.potential = std::move(placed.price);
-    return solution;
+  const NodeId root = largest_sink(network);
+  Placement placed;
+  if (start.flow.empty() && start.price.empty()) {
+    placed = place_sources(network, root, control, solution.stats);
+    solution.status = placed.status;
+    if (placed.status != Status::kOptimal || placed.complete) {
+      if (!as_int64(placed.cost, solution.cost) && placed.complete) solution.status = Status::kBadCostRange;
+      if (!placed.flow.empty()) {
+        solution.flow = std::move(placed.flow);
+        solution.potential = std::move(placed.price);
+      }
+      return solution;
+    }
+  } else {
+    placed.flow.assign(start.flow.begin(), start.flow.end());
+    if (!start.price.empty()) placed.price = grounded(start.price, root);
   }
-  const auto engine = make_engine({network, root, {}, placed.flow, placed.price, false}, narrow);
+  const auto engine = make_ssp_engine({network, {}, root, placed.flow, placed.price}, false);
   if (!placed.flow.empty()) solution.flow = std::move(placed.flow);
   ++solution.stats.rebuilds;
-  solution.status = engine->run(cancel, solution.stats);
-  if (solution.status != Status::kOptimal) return solution;
-  if (!as_int64(engine->cost(), solution.cost)) {
-    solution.status = Status::kBadCostRange;
-    return solution;
-  }
+  solution.status = engine->run(control, solution.stats);
+  if (solution.status != Status::kOptimal && !stopped(solution.status)) return solution;
   for (const FlowBefore& before : engine->touched_arcs()) {
     solution.flow[before.arc] = engine->flow(before.arc, network.tail[before.arc]);
   }
   for (NodeId v = 0; v < network.num_nodes(); ++v) solution.potential[v] = engine->price(v);
+  if (!as_int64(engine->cost(), solution.cost) && solution.status == Status::kOptimal) solution.status = Status::kBadCostRange;
   return solution;
+}
+
+std::unique_ptr<Engine> make_incremental_ssp(const EngineStart& start, const Control& control, Stats& stats) {
+  ++stats.rebuilds;
+  if (!start.flow.empty() || !start.price.empty()) return make_ssp_engine(start, true);
+  const Placement placed = place_sources(start.network, start.root, control, stats);
+  // Stopped or without a way for some source: the engine goes on from zero, and finds out itself.
+  if (placed.status != Status::kOptimal || placed.flow.empty()) return make_ssp_engine(start, true);
+  const std::vector<std::int64_t> price = grounded(placed.price, start.root);
+  return make_ssp_engine({start.network, start.alive, start.root, placed.flow, price}, true);
 }
 
 }  // namespace flowsolver

@@ -14,7 +14,7 @@
 
 #include "certificate.hpp"
 #include "dimacs.hpp"
-#include "incremental_ssp.hpp"
+#include "incremental_solver.hpp"
 #include "solve.hpp"
 
 namespace nb = nanobind;
@@ -123,12 +123,26 @@ std::int64_t add_arcs(Network& network, const Array& tail, const Array& head, co
   return static_cast<std::int64_t>(first);
 }
 
-Solution solve(const Network& network, const std::string& algorithm) {
-  const Algorithm* found = find_algorithm(algorithm);
-  if (found == nullptr) throw nb::value_error(("no algorithm \"" + algorithm + "\"").c_str());
-  const std::atomic<bool> cancel{false};
+const Algorithm& known_algorithm(const std::string& name) {
+  const Algorithm* found = find_algorithm(name);
+  if (found == nullptr) throw nb::value_error(("no algorithm \"" + name + "\"").c_str());
+  return *found;
+}
+
+// Budgets: negative means none.
+void set_budget(Control& control, std::int64_t operations, double seconds) {
+  control.limit_operations(operations < 0 ? kInfinity : operations);
+  using Clock = Control::Clock;
+  control.stop_at(seconds < 0 ? Clock::time_point::max()
+                              : Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)));
+}
+
+Solution solve(const Network& network, const std::string& algorithm, std::int64_t max_operations, double max_seconds) {
+  const Algorithm& chosen = known_algorithm(algorithm);
+  Control control;
+  set_budget(control, max_operations, max_seconds);
   nb::gil_scoped_release release;
-  return found->solve(network, cancel);
+  return chosen.solve(network, {}, control);
 }
 
 Certificate certify_arrays(const Network& network, const Array& flow, const Array& potential, std::int64_t cost) {
@@ -139,10 +153,10 @@ Certificate certify_arrays(const Network& network, const Array& flow, const Arra
   return certify(network, flows, potentials, cost);
 }
 
-// IncrementalSsp with checked ids.
+// IncrementalSolver with checked ids.
 class Solver {
  public:
-  explicit Solver(const Network& network) : core_(network) {}
+  Solver(const Network& network, const std::string& algorithm) : core_(network, known_algorithm(algorithm)) {}
 
   Result add_nodes(const Array& supply) {
     const Busy busy(busy_);
@@ -201,8 +215,9 @@ class Solver {
     need_length("supply", supply, nodes.size());
     for (std::size_t i = 0; i < nodes.size(); ++i) core_.set_supply(static_cast<NodeId>(nodes.data()[i]), supply.data()[i]);
   }
-  Status resolve() {
+  Status resolve(std::int64_t max_operations, double max_seconds) {
     const Busy busy(busy_);
+    set_budget(core_.control(), max_operations, max_seconds);
     nb::gil_scoped_release release;
     return core_.resolve();
   }
@@ -220,6 +235,7 @@ class Solver {
     for (std::int64_t a : view(arcs)) flow.push_back(core_.flow()[static_cast<std::size_t>(a)]);
     return to_array(std::move(flow));
   }
+  Result flow_reached() { return to_array(core().flow_reached()); }
   Result potential() { return to_array(core().potential()); }
   std::pair<Result, Result> changed_flow() {
     const ChangedFlow& changed = core().changed_flow();
@@ -235,7 +251,7 @@ class Solver {
   std::int64_t num_arcs() { return std::count(core().live_arcs().begin(), core().live_arcs().end(), 1); }
   // Live nodes and arcs, numbered anew; the ids they have here.
   std::tuple<Network, Result, Result> snapshot() {
-    const IncrementalSsp& ssp = core();
+    const IncrementalSolver& ssp = core();
     const Network& all = ssp.network();
     Network live;
     std::vector<std::int64_t> nodes, arcs;
@@ -258,7 +274,7 @@ class Solver {
   }
 
  private:
-  const IncrementalSsp& core() {
+  const IncrementalSolver& core() {
     const Busy busy(busy_);  // reading during a resolve would be a race
     return core_;
   }
@@ -269,7 +285,7 @@ class Solver {
     need_all("arcs", arcs, [this](std::int64_t a) { return core_.live_arc(a); }, "no such arc");
   }
 
-  IncrementalSsp core_;
+  IncrementalSolver core_;
   std::atomic<bool> busy_{false};
 };
 
@@ -280,7 +296,8 @@ void bind_results(nb::module_& m) {
       .value("UNBALANCED", Status::kUnbalanced)
       .value("BAD_COST_RANGE", Status::kBadCostRange)
       .value("BAD_CAPACITY_RANGE", Status::kBadCapacityRange)
-      .value("CANCELLED", Status::kCancelled);
+      .value("CANCELLED", Status::kCancelled)
+      .value("BUDGET", Status::kBudget);
   nb::class_<Stats>(m, "Stats")
       .def_ro("searches", &Stats::searches)
       .def_ro("settled", &Stats::settled)
@@ -288,7 +305,11 @@ void bind_results(nb::module_& m) {
       .def_ro("augmentations", &Stats::augmentations)
       .def_ro("phases", &Stats::phases)
       .def_ro("repaired", &Stats::repaired)
-      .def_ro("rebuilds", &Stats::rebuilds);
+      .def_ro("rebuilds", &Stats::rebuilds)
+      .def_ro("pushes", &Stats::pushes)
+      .def_ro("relabels", &Stats::relabels)
+      .def_ro("pivots", &Stats::pivots)
+      .def_prop_ro("operations", &Stats::operations);
   nb::class_<Certificate>(m, "Certificate")
       .def_ro("arcs_checked", &Certificate::arcs_checked)
       .def_ro("nodes_checked", &Certificate::nodes_checked)
@@ -307,7 +328,7 @@ void bind_results(nb::module_& m) {
 
 void bind_solver(nb::module_& m) {
   nb::class_<Solver>(m, "IncrementalSolver")
-      .def(nb::init<const Network&>())
+      .def(nb::init<const Network&, const std::string&>())
       .def("add_nodes", &Solver::add_nodes)
       .def("add_arcs", &Solver::add_arcs)
       .def("remove_nodes", &Solver::remove_nodes)
@@ -319,6 +340,7 @@ void bind_solver(nb::module_& m) {
       .def("cancel", &Solver::cancel)
       .def("flow", &Solver::flow)
       .def("flow_of", &Solver::flow_of)
+      .def("flow_reached", &Solver::flow_reached)
       .def("potential", &Solver::potential)
       .def("changed_flow", &Solver::changed_flow)
       .def("certify", &Solver::certify)

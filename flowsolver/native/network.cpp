@@ -31,6 +31,40 @@ std::uint64_t magnitude_bits(std::span<const std::int64_t> values) {
   return bits;
 }
 
+NodeId largest_sink(const Network& network, std::span<const std::uint8_t> alive) {
+  NodeId root = kNone;
+  for (NodeId v = 0; v < network.num_nodes(); ++v) {
+    if (!alive.empty() && alive[v] == 0) continue;
+    if (root == kNone || network.supply[v] < network.supply[root]) root = v;
+  }
+  return root;
+}
+
+void Stats::add(const Stats& other) {
+  searches += other.searches;
+  settled += other.settled;
+  scanned += other.scanned;
+  augmentations += other.augmentations;
+  phases += other.phases;
+  repaired += other.repaired;
+  rebuilds += other.rebuilds;
+  pushes += other.pushes;
+  relabels += other.relabels;
+  pivots += other.pivots;
+}
+
+bool fits_narrow(const Network& network) {
+  static_assert((kNarrowLimit & (kNarrowLimit + 1)) == 0, "the bits decide");
+  const std::uint64_t bits = magnitude_bits(network.cost) | magnitude_bits(network.capacity);
+  return bits <= static_cast<std::uint64_t>(kNarrowLimit);
+}
+
+bool as_int64(__int128 value, std::int64_t& out) {
+  constexpr __int128 kMost = std::numeric_limits<std::int64_t>::max(), kLeast = std::numeric_limits<std::int64_t>::min();
+  out = static_cast<std::int64_t>(std::clamp(value, kLeast, kMost));
+  return value == out;
+}
+
 Status check_ranges(const Network& network) {
   // An upper bound, found in one quick pass, is nearly always enough; like the sum of capacities below.
   Wide largest_cost = magnitude_bits(network.cost);

@@ -32,6 +32,7 @@ enum class Status : std::uint8_t {
   kBadCostRange,       // max|cost| * (n + 1), or the optimal cost itself, does not fit the arithmetic
   kBadCapacityRange,   // supplies and capacities around some node, or all supplies, sum beyond 2^61
   kCancelled,          // stopped by the caller; no answer
+  kBudget,             // stopped at its budget of operations or time; the flow is the best there was, and need not balance
 };
 
 struct Network {
@@ -52,6 +53,16 @@ struct Stats {
   std::int64_t phases = 0;         // searches from all unbalanced nodes at once
   std::int64_t repaired = 0;       // prices, arcs and placed sources put right after changes
   std::int64_t rebuilds = 0;       // times the residual graph was built anew
+  std::int64_t pushes = 0;         // single arcs along which flow was sent (cost scaling, relaxation)
+  std::int64_t relabels = 0;       // prices moved one at a time, or a set of them at once
+  std::int64_t pivots = 0;         // exchanges of tree arcs (network simplex), cycles cancelled
+
+  void add(const Stats& other);
+
+  // One figure to compare methods by: steps weighted by about how many looks at a half-edge they take.
+  std::int64_t operations() const {
+    return scanned + 4 * (settled + augmentations + repaired) + 2 * pushes + 8 * relabels + 32 * pivots;
+  }
 };
 
 struct Solution {
@@ -67,8 +78,20 @@ inline constexpr std::int64_t kMaxPathCost = std::int64_t{1} << 59;
 // Supplies and capacities around one node must not exceed this in sum.
 inline constexpr std::int64_t kMaxNodeSum = std::int64_t{1} << 61;
 
+// Costs and capacities up to this are kept in 32 bits.
+inline constexpr std::int64_t kNarrowLimit = (std::int64_t{1} << 31) - 1;
+
 // All bits set in the magnitude of some value: at least the largest magnitude, less than twice it.
 std::uint64_t magnitude_bits(std::span<const std::int64_t> values);
+
+// The largest sink, or the node of least supply; the first of equal ones. kNone without (live) nodes. `alive` empty: all live.
+NodeId largest_sink(const Network& network, std::span<const std::uint8_t> alive = {});
+
+// Whether costs and capacities all fit 32 bits.
+bool fits_narrow(const Network& network);
+
+// False when the value does not fit, `out` then being the nearest that does.
+bool as_int64(__int128 value, std::int64_t& out);
 
 // kOptimal when the numbers are within range and the supplies balance (says nothing about feasibility).
 Status check_ranges(const Network& network);

@@ -3,16 +3,23 @@
 #include <array>
 
 #include "incremental_ssp.hpp"
+#include "warm_engine.hpp"
 
 namespace flowsolver {
 
 namespace {
 
 constexpr std::array kAlgorithms{
-    Algorithm{"incremental_ssp", "successive shortest paths with persistent prices", solve_incremental_ssp},
+    Algorithm{"incremental_ssp", "successive shortest paths with persistent prices", solve_incremental_ssp,
+              make_incremental_ssp},
 };
 
 }  // namespace
+
+std::unique_ptr<Engine> Algorithm::make_engine(const EngineStart& start, const Control& control, Stats& stats) const {
+  if (make_own_engine != nullptr) return make_own_engine(start, control, stats);
+  return std::make_unique<WarmEngine>(solve, start);
+}
 
 std::span<const Algorithm> algorithms() { return kAlgorithms; }
 

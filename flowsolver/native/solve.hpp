@@ -1,23 +1,26 @@
-// The registry of algorithms. A new one is a header and a source that define
-//   Solution name(const Network&, const std::atomic<bool>& cancel)
-// and one row in solve.cpp.
+// The registry of algorithms. A new one is a header and a source that define a Method (method.hpp), and one row in solve.cpp.
 #pragma once
 
-#include <atomic>
+#include <memory>
 #include <span>
 #include <string_view>
 
-#include "network.hpp"
+#include "engine.hpp"
+#include "method.hpp"
 
 namespace flowsolver {
 
 struct Algorithm {
   std::string_view name;
   std::string_view summary;
-  Solution (*solve)(const Network& network, const std::atomic<bool>& cancel);
+  Method solve;
+  // What keeps its state under changes (incremental_solver.hpp). Null: the method's own start is the last answer (warm_engine.hpp).
+  std::unique_ptr<Engine> (*make_own_engine)(const EngineStart& start, const Control& control, Stats& stats) = nullptr;
+
+  std::unique_ptr<Engine> make_engine(const EngineStart& start, const Control& control, Stats& stats) const;
 };
 
-std::span<const Algorithm> algorithms();
+std::span<const Algorithm> algorithms();  // the first is the default
 const Algorithm* find_algorithm(std::string_view name);  // null if there is none of that name
 
 }  // namespace flowsolver

@@ -38,17 +38,17 @@ class SourcePlacement {
     graph_.nodes[graph_.root()].imbalance = 0;
   }
 
-  Placement run(const std::atomic<bool>& cancel, Stats& stats) {
+  Placement run(const Control& control, Stats& stats) {
     Placement result;
-    result.status = place_all(cancel, stats);
-    if (result.status == Status::kOptimal) result.status = lower_prices(cancel, stats);
-    if (result.status == Status::kOptimal) result.status = fill_deficits(cancel, stats);
+    result.status = place_all(control, stats);
+    if (result.status == Status::kOptimal) result.status = lower_prices(control, stats);
+    if (result.status == Status::kOptimal) result.status = fill_deficits(control, stats);
     if (result.status == Status::kOptimal) extract(result);
     return result;
   }
 
  private:
-  static constexpr std::uint32_t kCancelCheckInterval = 64;
+  static constexpr std::uint32_t kLookInterval = 64;
   // A search that looks at more than this share of the sources' arcs is far from local. When such searches have looked at
   // all arcs so many times over, the rest is left to the method that serves all imbalances at once.
   static constexpr std::int64_t kFarShare = 64, kFarBudget = 128;
@@ -64,10 +64,12 @@ class SourcePlacement {
     return flow;
   }
 
-  Status place_all(const std::atomic<bool>& cancel, Stats& stats) {
+  Status place_all(const Control& control, Stats& stats) {
     const auto sources = static_cast<std::uint32_t>(graph_.num_sources());
     for (std::uint32_t source = 0; source < sources && far_budget_ >= 0; ++source) {
-      if (source % kCancelCheckInterval == 0 && cancel.load(std::memory_order_relaxed)) return Status::kCancelled;
+      if (source % kLookInterval == 0) {
+        if (const Status status = control.look(stats); status != Status::kOptimal) return status;
+      }
       const std::int64_t scanned_before = stats.scanned;
       if (!place(source, stats)) return Status::kInfeasible;
       charge(stats.scanned - scanned_before);
@@ -76,10 +78,10 @@ class SourcePlacement {
   }
 
   // While that lessens the deficits.
-  Status lower_prices(const std::atomic<bool>& cancel, Stats& stats) {
+  Status lower_prices(const Control& control, Stats& stats) {
     std::int64_t before = kInfinity;
     for (std::int64_t left = deficits(); left > 0 && left < before && far_budget_ >= 0; left = deficits()) {
-      if (cancel.load(std::memory_order_relaxed)) return Status::kCancelled;
+      if (const Status status = control.look(stats); status != Status::kOptimal) return status;
       before = left;
       for (std::uint32_t source : descent_.lower(left)) {
         ++stats.repaired;
@@ -95,11 +97,11 @@ class SourcePlacement {
     return sum;
   }
 
-  Status fill_deficits(const std::atomic<bool>& cancel, Stats& stats) {
+  Status fill_deficits(const Control& control, Stats& stats) {
     bool prepared = false;
     for (NodeId v = 0; v < graph_.num_nodes(); ++v) {
       while (graph_.nodes[v].imbalance < 0 && far_budget_ >= 0) {
-        if (cancel.load(std::memory_order_relaxed)) return Status::kCancelled;
+        if (const Status status = control.look(stats); status != Status::kOptimal) return status;
         if (!prepared) graph_.prepare_backward();
         prepared = true;
         const std::int64_t scanned_before = stats.scanned;
@@ -297,7 +299,7 @@ class SourcePlacement {
 };
 
 template <class Value>
-Placement place(const Network& network, NodeId root, const std::atomic<bool>& cancel, Stats& stats) {
+Placement place(const Network& network, NodeId root, const Control& control, Stats& stats) {
   SplitNetwork<Value> split(network, root);
   if (2 * split.arcs.size() < network.num_arcs()) return {};  // little to gain
   const PriceEstimate estimate = estimate_price(network, root);
@@ -308,13 +310,14 @@ Placement place(const Network& network, NodeId root, const std::atomic<bool>& ca
     price[static_cast<std::size_t>(number)] = estimate.price;
     priced[static_cast<std::size_t>(number)] = 1;
   }
-  return SourcePlacement<Value>(network, std::move(split), price, std::move(priced)).run(cancel, stats);
+  return SourcePlacement<Value>(network, std::move(split), price, std::move(priced)).run(control, stats);
 }
 
 }  // namespace
 
-Placement place_sources(const Network& network, NodeId root, bool narrow, const std::atomic<bool>& cancel, Stats& stats) {
-  return narrow ? place<std::int32_t>(network, root, cancel, stats) : place<std::int64_t>(network, root, cancel, stats);
+Placement place_sources(const Network& network, NodeId root, const Control& control, Stats& stats) {
+  return fits_narrow(network) ? place<std::int32_t>(network, root, control, stats)
+                              : place<std::int64_t>(network, root, control, stats);
 }
 
 }  // namespace flowsolver

@@ -27,23 +27,23 @@
 // rows need no labels. Departures: heads have capacities and lead on through a network; prices of rows are implied.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <vector>
 
+#include "control.hpp"
 #include "network.hpp"
 
 namespace flowsolver {
 
 struct Placement {
-  Status status = Status::kOptimal;  // kOptimal: see `complete`; kInfeasible; kCancelled
+  Status status = Status::kOptimal;  // kOptimal: see `complete`; kInfeasible; kCancelled; kBudget: as far as it went
   bool complete = false;             // no imbalance is left
   __int128 cost = 0;                 // of `flow`
   std::vector<std::int64_t> flow;    // per arc; empty, like the price: nothing was done
   std::vector<std::int64_t> price;   // per node
 };
 
-// Numbers are in range and supplies balance. `narrow`: costs and capacities fit 32 bits.
-Placement place_sources(const Network& network, NodeId root, bool narrow, const std::atomic<bool>& cancel, Stats& stats);
+// Numbers are in range and supplies balance.
+Placement place_sources(const Network& network, NodeId root, const Control& control, Stats& stats);
 
 }  // namespace flowsolver

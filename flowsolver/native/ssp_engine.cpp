@@ -13,9 +13,9 @@ namespace flowsolver {
 namespace {
 
 template <class Value>
-class Engine final : public SspEngine, private FlowMover<Value> {
+class SspEngine final : public Engine, private FlowMover<Value> {
  public:
-  explicit Engine(const EngineStart& start);
+  SspEngine(const EngineStart& start, bool growing);
 
   void add_node(NodeId v, std::int64_t supply) override;
   void remove_node(NodeId v) override;
@@ -25,13 +25,18 @@ class Engine final : public SspEngine, private FlowMover<Value> {
   void set_cost(ArcId arc, NodeId tail, std::int64_t cost) override;
   void change_supply(NodeId v, std::int64_t delta) override { shift_imbalance(v, delta); }
   void incident_arcs(NodeId v, std::vector<ArcId>& arcs) const override;
-  Status run(const std::atomic<bool>& cancel, Stats& stats) override;
+  Status run(const Control& control, Stats& stats) override;
   std::int64_t flow(ArcId arc, NodeId tail) const override { return graph_.flow_at(arc, tail); }
   std::int64_t price(NodeId v) const override { return graph_.nodes[v].price; }
   __int128 cost() const override { return cost_; }
   const std::vector<FlowBefore>& touched_arcs() const override { return touched_; }
   const std::vector<NodeId>& repriced_nodes() const override { return repriced_; }
   void begin_round() override;
+  void adopt(const Engine&) override {}  // its own state is as good a start
+  std::uint64_t value_limit() const override {
+    return static_cast<std::uint64_t>(sizeof(Value) == 4 ? kNarrowLimit : std::int64_t{1} << 56);
+  }
+  bool local() const override { return true; }
   bool prices_drifted() const override {
     return std::any_of(repriced_.begin(), repriced_.end(), [this](NodeId v) {
       return graph_.nodes[v].price > 2 * kMaxPathCost || graph_.nodes[v].price < -2 * kMaxPathCost;
@@ -53,9 +58,9 @@ class Engine final : public SspEngine, private FlowMover<Value> {
 
   void start_from_estimate(const Network& network);
   template <bool kForward>
-  Status drain(std::vector<NodeId>& sources, const std::atomic<bool>& cancel, Stats& stats);
+  Status drain(std::vector<NodeId>& sources, const Control& control, Stats& stats);
   template <bool kForward>
-  Status drain_in_phases(std::vector<NodeId>& sources, const std::atomic<bool>& cancel, Stats& stats);
+  Status drain_in_phases(std::vector<NodeId>& sources, const Control& control, Stats& stats);
   template <bool kForward>
   void augment(const Target& target, Stats& stats);
   template <bool kForward>
@@ -86,9 +91,9 @@ class Engine final : public SspEngine, private FlowMover<Value> {
 };
 
 template <class Value>
-Engine<Value>::Engine(const EngineStart& start)
+SspEngine<Value>::SspEngine(const EngineStart& start, bool growing)
     : FlowMover<Value>(
-          ResidualGraph<Value>(start.network, start.flow, start.alive, start.root, start.incremental), start.network) {
+          ResidualGraph<Value>(start.network, start.flow, start.alive, start.root, growing), start.network) {
   const Network& network = start.network;
   const bool cold = start.flow.empty() && start.price.empty();
   for (NodeId v = 0; v < network.num_nodes(); ++v) {
@@ -121,13 +126,13 @@ Engine<Value>::Engine(const EngineStart& start)
 }
 
 template <class Value>
-void Engine<Value>::start_from_estimate(const Network& network) {
+void SspEngine<Value>::start_from_estimate(const Network& network) {
   const PriceEstimate estimate = estimate_price(network, graph_.root());
   for (NodeId v : estimate.nodes) graph_.nodes[v].price = estimate.price;
 }
 
 template <class Value>
-void Engine<Value>::add_node(NodeId v, std::int64_t supply) {
+void SspEngine<Value>::add_node(NodeId v, std::int64_t supply) {
   graph_.grow_to_node(v);
   graph_.nodes[v].flags |= kFresh;
   fresh_.push_back(v);
@@ -135,25 +140,25 @@ void Engine<Value>::add_node(NodeId v, std::int64_t supply) {
 }
 
 template <class Value>
-void Engine<Value>::remove_node(NodeId v) {
+void SspEngine<Value>::remove_node(NodeId v) {
   graph_.clear_node(v);
 }
 
 template <class Value>
-void Engine<Value>::add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity, std::int64_t cost) {
+void SspEngine<Value>::add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity, std::int64_t cost) {
   graph_.attach(arc, tail, head, static_cast<Value>(capacity), static_cast<Value>(cost));
   dirty_.push_back(arc);
   tail_of_dirty_.push_back(tail);
 }
 
 template <class Value>
-void Engine<Value>::remove_arc(ArcId arc, NodeId tail, NodeId head) {
+void SspEngine<Value>::remove_arc(ArcId arc, NodeId tail, NodeId head) {
   this->add_flow(arc, tail, head, -graph_.flow_at(arc, tail));
   graph_.detach(arc, tail);
 }
 
 template <class Value>
-void Engine<Value>::set_capacity(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity) {
+void SspEngine<Value>::set_capacity(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity) {
   const std::int64_t flow = graph_.flow_at(arc, tail);
   if (flow > capacity) this->add_flow(arc, tail, head, capacity - flow);
   graph_.set_capacity(arc, tail, static_cast<Value>(capacity));
@@ -162,7 +167,7 @@ void Engine<Value>::set_capacity(ArcId arc, NodeId tail, NodeId head, std::int64
 }
 
 template <class Value>
-void Engine<Value>::set_cost(ArcId arc, NodeId tail, std::int64_t cost) {
+void SspEngine<Value>::set_cost(ArcId arc, NodeId tail, std::int64_t cost) {
   const std::int64_t flow = graph_.flow_at(arc, tail);
   const std::int64_t before = graph_.at_root(arc) ? graph_.nodes[tail].root_cost : graph_.edges[graph_.position[2 * arc]].cost;
   cost_ += static_cast<__int128>(flow) * (static_cast<__int128>(cost) - before);
@@ -172,7 +177,7 @@ void Engine<Value>::set_cost(ArcId arc, NodeId tail, std::int64_t cost) {
 }
 
 template <class Value>
-void Engine<Value>::incident_arcs(NodeId v, std::vector<ArcId>& arcs) const {
+void SspEngine<Value>::incident_arcs(NodeId v, std::vector<ArcId>& arcs) const {
   const Node<Value>& node = graph_.nodes[v];
   if (graph_.root_arc(v) != kNone) arcs.push_back(graph_.root_arc(v));
   for (std::uint32_t i = node.begin; i < node.begin + node.degree; ++i) {
@@ -182,14 +187,14 @@ void Engine<Value>::incident_arcs(NodeId v, std::vector<ArcId>& arcs) const {
 }
 
 template <class Value>
-void Engine<Value>::begin_round() {
+void SspEngine<Value>::begin_round() {
   for (NodeId v : repriced_) graph_.nodes[v].flags &= static_cast<std::uint8_t>(~kTouched);
   repriced_.clear();
   this->forget_touched();
 }
 
 template <class Value>
-void Engine<Value>::forget_balanced() {
+void SspEngine<Value>::forget_balanced() {
   std::erase_if(unbalanced_, [this](NodeId v) {
     Node<Value>& node = graph_.nodes[v];
     const bool balanced = node.imbalance == 0 || v == graph_.root();
@@ -201,7 +206,7 @@ void Engine<Value>::forget_balanced() {
 // A deficit left at an aggregator by a removed task is moved over flow with rc = 0 to where room came free (X -> rack ->
 // machine), which a backward search would find only after looking at all the aggregator's arcs in.
 template <class Value>
-void Engine<Value>::trace_deficits() {
+void SspEngine<Value>::trace_deficits() {
   constexpr std::uint32_t kLook = 600;
   for (std::size_t k = 0; k < unbalanced_.size(); ++k) {  // grows while we go
     NodeId v = unbalanced_[k];
@@ -226,7 +231,7 @@ void Engine<Value>::trace_deficits() {
 
 // Lets the aggregators above v point down at it, so that chains of current half-edges lead to its deficit.
 template <class Value>
-bool Engine<Value>::point_at(NodeId v, NodeId& from) {
+bool SspEngine<Value>::point_at(NodeId v, NodeId& from) {
   const Node<Value>& node = graph_.nodes[v];
   for (std::uint32_t i = node.begin; i < node.begin + node.degree; ++i) {
     const auto& edge = graph_.edges[i];
@@ -242,7 +247,7 @@ bool Engine<Value>::point_at(NodeId v, NodeId& from) {
 }
 
 template <class Value>
-void Engine<Value>::advertise_deficits() {
+void SspEngine<Value>::advertise_deficits() {
   constexpr int kLevelsUp = 2;
   constexpr std::uint32_t kDegreeLimit = 4096;
   for (NodeId v : unbalanced_) {
@@ -256,7 +261,7 @@ void Engine<Value>::advertise_deficits() {
 
 template <class Value>
 template <bool kForward>
-std::vector<NodeId> Engine<Value>::pending_nodes() const {
+std::vector<NodeId> SspEngine<Value>::pending_nodes() const {
   std::vector<NodeId> nodes;
   for (NodeId v : unbalanced_) {
     if (pending<kForward>(v)) nodes.push_back(v);
@@ -266,7 +271,7 @@ std::vector<NodeId> Engine<Value>::pending_nodes() const {
 
 template <class Value>
 template <bool kForward>
-void Engine<Value>::augment(const Target& target, Stats& stats) {
+void SspEngine<Value>::augment(const Target& target, Stats& stats) {
   ++stats.augmentations;
   auto& nodes = graph_.nodes;
   Node<Value>& last = nodes[target.node];
@@ -305,12 +310,12 @@ void Engine<Value>::augment(const Target& target, Stats& stats) {
 
 template <class Value>
 template <bool kForward>
-Status Engine<Value>::drain_in_phases(std::vector<NodeId>& sources, const std::atomic<bool>& cancel, Stats& stats) {
+Status SspEngine<Value>::drain_in_phases(std::vector<NodeId>& sources, const Control& control, Stats& stats) {
   auto& paths = search<kForward>();
   while (true) {
     std::erase_if(sources, [this](NodeId v) { return !pending<kForward>(v); });
     if (sources.empty()) return Status::kOptimal;
-    if (cancel.load(std::memory_order_relaxed)) return Status::kCancelled;
+    if (const Status status = control.look(stats); status != Status::kOptimal) return status;
     ++stats.phases;
     const Target nearest = paths.run(graph_, sources, kInfinity, repriced_, stats);
     if (!nearest.found()) return Status::kInfeasible;
@@ -333,7 +338,7 @@ Status Engine<Value>::drain_in_phases(std::vector<NodeId>& sources, const std::a
 
 template <class Value>
 template <bool kForward>
-Status Engine<Value>::drain(std::vector<NodeId>& sources, const std::atomic<bool>& cancel, Stats& stats) {
+Status SspEngine<Value>::drain(std::vector<NodeId>& sources, const Control& control, Stats& stats) {
   auto& paths = search<kForward>();
   std::int64_t until_check = 0;
   const auto half_edges = static_cast<std::int64_t>(graph_.edges.size());
@@ -343,7 +348,7 @@ Status Engine<Value>::drain(std::vector<NodeId>& sources, const std::atomic<bool
     const NodeId source = sources[k];
     while (pending<kForward>(source)) {
       if (until_check-- == 0) {
-        if (cancel.load(std::memory_order_relaxed)) return Status::kCancelled;
+        if (const Status status = control.look(stats); status != Status::kOptimal) return status;
         until_check = kCancelCheckInterval;
       }
       const std::int64_t scanned_before = stats.scanned;
@@ -354,7 +359,7 @@ Status Engine<Value>::drain(std::vector<NodeId>& sources, const std::atomic<bool
       if (scanned > far_scan) far_budget -= scanned;
       if (far_budget < 0 && sources.size() - k > kFewLeft) {
         sources.erase(sources.begin(), sources.begin() + static_cast<std::ptrdiff_t>(k));
-        return drain_in_phases<kForward>(sources, cancel, stats);
+        return drain_in_phases<kForward>(sources, control, stats);
       }
     }
   }
@@ -362,16 +367,16 @@ Status Engine<Value>::drain(std::vector<NodeId>& sources, const std::atomic<bool
 }
 
 template <class Value>
-Status Engine<Value>::run(const std::atomic<bool>& cancel, Stats& stats) {
+Status SspEngine<Value>::run(const Control& control, Stats& stats) {
   PriceRepair<Value> repair(*this, repriced_, stats);
   repair.run(fresh_, dirty_, tail_of_dirty_);
   trace_deficits();
   advertise_deficits();
   std::vector<NodeId> sources = pending_nodes<true>();
-  Status status = drain<true>(sources, cancel, stats);
+  Status status = drain<true>(sources, control, stats);
   if (status == Status::kOptimal) {
     sources = pending_nodes<false>();
-    status = drain<false>(sources, cancel, stats);
+    status = drain<false>(sources, control, stats);
   }
   forget_balanced();
   return status;
@@ -379,9 +384,9 @@ Status Engine<Value>::run(const std::atomic<bool>& cancel, Stats& stats) {
 
 }  // namespace
 
-std::unique_ptr<SspEngine> make_engine(const EngineStart& start, bool narrow) {
-  if (narrow) return std::make_unique<Engine<std::int32_t>>(start);
-  return std::make_unique<Engine<std::int64_t>>(start);
+std::unique_ptr<Engine> make_ssp_engine(const EngineStart& start, bool growing) {
+  if (fits_narrow(start.network)) return std::make_unique<SspEngine<std::int32_t>>(start, growing);
+  return std::make_unique<SspEngine<std::int64_t>>(start, growing);
 }
 
 }  // namespace flowsolver

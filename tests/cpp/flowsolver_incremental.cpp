@@ -1,10 +1,9 @@
 // Incremental successive shortest paths in plain C++, for the sanitizers: long random histories on small general networks
 // and on scheduling-like ones, every optimum certified and equal to the cost from scratch, and the extremes of the ranges.
-#include <atomic>
 #include <cstdint>
 #include <limits>
 
-#include "incremental_ssp.hpp"
+#include "incremental_solver.hpp"
 #include "solve.hpp"
 #include "check.hpp"
 
@@ -34,7 +33,7 @@ void add_arc(Network& network, NodeId tail, NodeId head, std::int64_t capacity, 
 }
 
 // The live part of the solver's network, with removed nodes left in as isolated ones.
-Network live_part(const IncrementalSsp& solver) {
+Network live_part(const IncrementalSolver& solver) {
   Network live;
   live.supply = solver.network().supply;
   for (ArcId a = 0; a < solver.network().num_arcs(); ++a) {
@@ -47,11 +46,10 @@ Network live_part(const IncrementalSsp& solver) {
 }
 
 Solution from_scratch(const Network& network) {
-  const std::atomic<bool> cancel{false};
-  return algorithms()[0].solve(network, cancel);
+  return algorithms()[0].solve(network, {}, Control());
 }
 
-void check_against_scratch(IncrementalSsp& solver) {
+void check_against_scratch(IncrementalSolver& solver) {
   const Status status = solver.resolve();
   const Network live = live_part(solver);
   const Solution fresh = from_scratch(live);
@@ -72,7 +70,7 @@ std::int64_t pick(Random& random, std::size_t size, Test live) {
   return -1;
 }
 
-void change_something(IncrementalSsp& solver, Random& random) {
+void change_something(IncrementalSolver& solver, Random& random) {
   const Network& network = solver.network();
   const auto node = [&] { return pick(random, network.num_nodes(), [&](std::int64_t v) { return solver.live_node(v); }); };
   const std::int64_t arc = pick(random, network.num_arcs(), [&](std::int64_t a) { return solver.live_arc(a); });
@@ -110,7 +108,7 @@ void change_something(IncrementalSsp& solver, Random& random) {
   }
 }
 
-void balance(IncrementalSsp& solver) {
+void balance(IncrementalSolver& solver) {
   std::int64_t sum = 0, least = -1;
   for (NodeId v = 0; v < solver.network().num_nodes(); ++v) {
     sum += solver.network().supply[v];
@@ -136,7 +134,7 @@ void random_histories() {
       network.supply[tail] += sent;
       network.supply[head] -= sent;
     }
-    IncrementalSsp solver(network);
+    IncrementalSolver solver(network, algorithms()[0]);
     for (int round = 0; round < 20; ++round) {
       check_against_scratch(solver);
       for (std::int64_t changes = random.between(1, 8); changes > 0; --changes) change_something(solver, random);
@@ -158,7 +156,7 @@ void cell_histories() {
       add_arc(network, static_cast<NodeId>(first_machine + m), sink, slots, 0);
     }
     add_arc(network, waiting, sink, 10'000, 0);
-    IncrementalSsp solver(network);
+    IncrementalSolver solver(network, algorithms()[0]);
     std::vector<NodeId> tasks;
     const std::int64_t target = machines * slots + 5 * static_cast<std::int64_t>(seed) - 15;
     for (int round = 0; round < 60; ++round) {
@@ -190,7 +188,7 @@ void extremes() {
   Network network;
   network.supply = {1, -1};
   add_arc(network, 0, 1, 1, 1);
-  IncrementalSsp solver(network);
+  IncrementalSolver solver(network, algorithms()[0]);
   CHECK(solver.resolve() == Status::kOptimal);
   for (std::int64_t extreme : {least, most}) {
     solver.set_cost(0, extreme);

@@ -1,0 +1,75 @@
+#include "arc_graph.hpp"
+
+namespace flowsolver {
+
+template <class V>
+Status ArcGraph<V>::build(const Network& network, const Start& start, const Control& control, Stats& stats) {
+  const std::size_t n = network.num_nodes(), m = network.num_arcs();
+  Pace pace(control);
+  first.assign(n + 1, 0);
+  excess.assign(network.supply.begin(), network.supply.end());
+  position.resize(m);
+  full_loops.clear();
+  const auto stopped = [&](Status status) {
+    first.assign(n + 1, 0);
+    return status;
+  };
+  for (ArcId a = 0; a < m; ++a) {
+    if (const Status status = pace.step(stats); status != Status::kOptimal) return stopped(status);
+    position[a] = kNone;
+    if (network.capacity[a] == 0) continue;
+    if (network.tail[a] == network.head[a]) {
+      if (network.cost[a] < 0) full_loops.emplace_back(a, network.capacity[a]);
+      continue;
+    }
+    ++first[network.tail[a] + 1];
+    ++first[network.head[a] + 1];
+  }
+  for (std::size_t v = 0; v < n; ++v) first[v + 1] += first[v];
+  edges.resize(first[n]);
+  forward.resize(first[n]);
+  std::vector<std::uint32_t> next(first.begin(), first.end() - 1);
+  for (ArcId a = 0; a < m; ++a) {
+    if (const Status status = pace.step(stats); status != Status::kOptimal) return stopped(status);
+    const NodeId tail = network.tail[a], head = network.head[a];
+    if (network.capacity[a] == 0 || tail == head) continue;
+    const std::uint32_t there = next[tail]++, back = next[head]++;
+    const std::int64_t flow = start.flow_of(a);
+    edges[there] = {head, back, static_cast<V>(network.cost[a]), static_cast<V>(network.capacity[a] - flow)};
+    edges[back] = {tail, there, static_cast<V>(-network.cost[a]), static_cast<V>(flow)};
+    forward[there] = 1;
+    forward[back] = 0;
+    position[a] = there;
+    excess[tail] -= flow;
+    excess[head] += flow;
+  }
+  stats.repaired += static_cast<std::int64_t>(m / 4);
+  ++stats.rebuilds;
+  return Status::kOptimal;
+}
+
+template <class V>
+std::vector<std::int64_t> ArcGraph<V>::flow() const {
+  std::vector<std::int64_t> flow(position.size(), 0);
+  for (ArcId a = 0; a < position.size(); ++a) {
+    if (position[a] != kNone) flow[a] = edges[edges[position[a]].partner].residual;
+  }
+  for (const auto& [arc, amount] : full_loops) flow[arc] = amount;
+  return flow;
+}
+
+template <class V>
+__int128 ArcGraph<V>::cost(const Network& network) const {
+  __int128 cost = 0;
+  for (ArcId a = 0; a < position.size(); ++a) {
+    if (position[a] == kNone) continue;
+    cost += static_cast<__int128>(network.cost[a]) * edges[edges[position[a]].partner].residual;
+  }
+  for (const auto& [arc, amount] : full_loops) cost += static_cast<__int128>(network.cost[arc]) * amount;
+  return cost;
+}
+
+template class ArcGraph<std::int32_t>;
+template class ArcGraph<std::int64_t>;
+
+}  // namespace flowsolver

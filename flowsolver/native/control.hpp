@@ -1,0 +1,67 @@
+// How a running solve is stopped from outside: cancelled by another thread, or at a budget of counted operations or of time.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+#include "network.hpp"
+
+namespace flowsolver {
+
+// One for each running solve. Every method looks at it at least every kLookInterval counted operations, while it builds its
+// data structures as well: it is then over within a fraction of a millisecond. `cancel` and the limit of operations may be
+// set by any thread at any time; the deadline before the solve begins.
+class Control {
+ public:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::int64_t kLookInterval = 4096;
+
+  Control() = default;
+  explicit Control(const Control& outer) : outer_(&outer) {}  // stops when the outer one is cancelled, too
+  Control& operator=(const Control&) = delete;
+
+  void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
+  void clear() { cancelled_.store(false, std::memory_order_relaxed); }
+  void limit_operations(std::int64_t most) { most_operations_.store(most, std::memory_order_relaxed); }
+  void stop_at(Clock::time_point deadline) {
+    deadline_ = deadline;
+    has_deadline_ = deadline != Clock::time_point::max();
+  }
+
+  bool cancelled() const {
+    return cancelled_.load(std::memory_order_relaxed) || (outer_ != nullptr && outer_->cancelled());
+  }
+  // kOptimal: go on. kCancelled: stop. kBudget: stop with what there is.
+  Status look(const Stats& stats) const {
+    if (cancelled()) return Status::kCancelled;
+    if (stats.operations() > most_operations_.load(std::memory_order_relaxed)) return Status::kBudget;
+    if (has_deadline_ && Clock::now() >= deadline_) return Status::kBudget;
+    return Status::kOptimal;
+  }
+
+ private:
+  std::atomic<bool> cancelled_{false};
+  std::atomic<std::int64_t> most_operations_{kInfinity};
+  Clock::time_point deadline_{};
+  bool has_deadline_ = false;
+  const Control* outer_ = nullptr;
+};
+
+// Calls `look` once per kLookInterval steps of a loop whose work is not yet counted elsewhere.
+class Pace {
+ public:
+  explicit Pace(const Control& control) : control_(control) {}
+  // kOptimal nearly always. `steps`: done since the last call.
+  Status step(const Stats& stats, std::int64_t steps = 1) {
+    if ((left_ -= steps) > 0) return Status::kOptimal;
+    left_ = Control::kLookInterval;
+    return control_.look(stats);
+  }
+
+ private:
+  const Control& control_;
+  std::int64_t left_ = Control::kLookInterval;
+};
+
+}  // namespace flowsolver

@@ -1,0 +1,68 @@
+// What keeps the state of an incremental solve (a flow, prices, and whatever its method needs) under changes to the network.
+// incremental_solver.hpp owns the network, checks ranges and ids, tells an engine of every change, and runs it.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "control.hpp"
+#include "network.hpp"
+
+namespace flowsolver {
+
+struct FlowBefore {
+  ArcId arc;
+  std::int64_t flow;
+};
+
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  // Changes, each told after the network has it. Every one leaves a pseudoflow whose imbalances are known. `tail` and `head`
+  // are the arc's.
+  virtual void add_node(NodeId v, std::int64_t supply) = 0;
+  virtual void remove_node(NodeId v) = 0;  // its arcs are removed already
+  virtual void add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity, std::int64_t cost) = 0;
+  virtual void remove_arc(ArcId arc, NodeId tail, NodeId head) = 0;
+  virtual void set_capacity(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity) = 0;
+  virtual void set_cost(ArcId arc, NodeId tail, std::int64_t cost) = 0;
+  virtual void change_supply(NodeId v, std::int64_t delta) = 0;
+
+  // kOptimal, kInfeasible, kCancelled or kBudget; after the last two the next run goes on from what was reached. Supplies
+  // balance and numbers are in range. kBadCostRange: the prices do not fit this engine.
+  virtual Status run(const Control& control, Stats& stats) = 0;
+
+  // The state: optimal after kOptimal, else what was reached.
+  virtual std::int64_t flow(ArcId arc, NodeId tail) const = 0;
+  virtual std::int64_t price(NodeId v) const = 0;
+  virtual __int128 cost() const = 0;
+  // Another engine found the optimum of the same network: its flow and prices may be had as a start of the next run.
+  virtual void adopt(const Engine& winner) = 0;
+
+  // Values beyond this are not given to it: it is made anew.
+  virtual std::uint64_t value_limit() const = 0;
+  // Prices have wandered so far (over very many rounds) that the next solve should start from zero.
+  virtual bool prices_drifted() const = 0;
+
+  // Whether it knows the arcs at a node and what a round touched, so that a round's work is that of its changes. Only then
+  // may the following be called.
+  virtual bool local() const = 0;
+  virtual void incident_arcs(NodeId v, std::vector<ArcId>& arcs) const = 0;
+  // Arcs whose flow was touched, with their flow before, and nodes whose price moved, since `begin_round`.
+  virtual const std::vector<FlowBefore>& touched_arcs() const = 0;
+  virtual const std::vector<NodeId>& repriced_nodes() const = 0;
+  virtual void begin_round() = 0;
+};
+
+// Spans as in method.hpp's Start. `network` and `alive` stay valid as long as the engine lives and follow the changes.
+struct EngineStart {
+  const Network& network;
+  const std::vector<std::uint8_t>& alive;  // per arc
+  NodeId root;                             // the largest sink
+  std::span<const std::int64_t> flow;
+  std::span<const std::int64_t> price;     // 0 at the root
+};
+
+}  // namespace flowsolver

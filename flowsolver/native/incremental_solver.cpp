@@ -1,0 +1,340 @@
+#include "incremental_solver.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <stdexcept>
+
+namespace flowsolver {
+
+namespace {
+
+std::uint64_t magnitude(std::int64_t value) {
+  return value < 0 ? ~static_cast<std::uint64_t>(value) + 1 : static_cast<std::uint64_t>(value);
+}
+
+}  // namespace
+
+IncrementalSolver::IncrementalSolver(Network network, const Algorithm& algorithm)
+    : network_(std::move(network)),
+      node_alive_(network_.num_nodes(), 1),
+      arc_alive_(network_.num_arcs(), 1),
+      flow_(network_.num_arcs(), 0),
+      algorithm_(algorithm) {
+  reserve_for_growth();
+  for (std::int64_t supply : network_.supply) {
+    supply_sum_ += supply;
+    supply_magnitudes_ += magnitude(supply);
+  }
+  for (std::int64_t capacity : network_.capacity) capacity_sum_ += capacity;
+  for (std::int64_t cost : network_.cost) cost_bound_ = std::max(cost_bound_, magnitude(cost));
+}
+
+// The first arcs added shall not copy everything.
+void IncrementalSolver::reserve_for_growth() {
+  const auto grow = [](auto& values) { values.reserve(values.size() + values.size() / 4); };
+  grow(network_.tail);
+  grow(network_.head);
+  grow(network_.capacity);
+  grow(network_.cost);
+  grow(network_.supply);
+  grow(node_alive_);
+  grow(arc_alive_);
+  grow(flow_);
+}
+
+bool IncrementalSolver::live_node(std::int64_t node) const {
+  return node >= 0 && static_cast<std::size_t>(node) < node_alive_.size() && node_alive_[static_cast<std::size_t>(node)] != 0;
+}
+
+bool IncrementalSolver::live_arc(std::int64_t arc) const {
+  return arc >= 0 && static_cast<std::size_t>(arc) < arc_alive_.size() && arc_alive_[static_cast<std::size_t>(arc)] != 0;
+}
+
+// Values beyond the engine's width, or so large that its arithmetic could overflow before the next range check, are
+// not given to it: it is dropped, and the next resolve builds another one that fits.
+bool IncrementalSolver::engine_takes(std::int64_t value) const {
+  return engine_ != nullptr && magnitude(value) <= engine_->value_limit();
+}
+
+void IncrementalSolver::drop_engine() {
+  if (engine_ == nullptr) return;
+  warm_flow_.assign(network_.num_arcs(), 0);
+  warm_price_.assign(network_.num_nodes(), 0);
+  for (ArcId a = 0; a < network_.num_arcs(); ++a) {
+    if (arc_alive_[a] != 0) warm_flow_[a] = engine_->flow(a, network_.tail[a]);
+  }
+  for (NodeId v = 0; v < network_.num_nodes(); ++v) {
+    if (node_alive_[v] != 0) warm_price_[v] = engine_->price(v);
+  }
+  engine_.reset();
+  compare_all_ = true;
+}
+
+NodeId IncrementalSolver::add_node(std::int64_t supply) {
+  NodeId v;
+  if (free_nodes_.empty()) {
+    if (network_.num_nodes() >= kMaxNodes) throw std::length_error("flowsolver: too many nodes");
+    v = static_cast<NodeId>(network_.num_nodes());
+    network_.supply.push_back(supply);
+    node_alive_.push_back(1);
+  } else {
+    v = free_nodes_.back();
+    free_nodes_.pop_back();
+    network_.supply[v] = supply;
+    node_alive_[v] = 1;
+  }
+  supply_sum_ += supply;
+  supply_magnitudes_ += magnitude(supply);
+  solved_ = false;
+  if (!engine_takes(supply)) drop_engine();
+  if (engine_ != nullptr) engine_->add_node(v, supply);
+  return v;
+}
+
+ArcId IncrementalSolver::add_arc(NodeId tail, NodeId head, std::int64_t capacity, std::int64_t cost) {
+  if (!engine_takes(capacity) || !engine_takes(cost)) drop_engine();
+  solved_ = false;
+  capacity_sum_ += capacity;
+  cost_bound_ = std::max(cost_bound_, magnitude(cost));
+  ArcId a;
+  if (free_arcs_.empty()) {
+    if (network_.num_arcs() >= kMaxArcs) throw std::length_error("flowsolver: too many arcs");
+    a = static_cast<ArcId>(network_.num_arcs());
+    network_.tail.push_back(tail);
+    network_.head.push_back(head);
+    network_.capacity.push_back(capacity);
+    network_.cost.push_back(cost);
+    arc_alive_.push_back(1);
+    flow_.push_back(0);
+  } else {
+    a = free_arcs_.back();
+    free_arcs_.pop_back();
+    network_.tail[a] = tail;
+    network_.head[a] = head;
+    network_.capacity[a] = capacity;
+    network_.cost[a] = cost;
+    arc_alive_[a] = 1;
+    flow_[a] = 0;
+  }
+  if (engine_ != nullptr) engine_->add_arc(a, tail, head, capacity, cost);
+  return a;
+}
+
+void IncrementalSolver::drop_arc(ArcId arc) {
+  if (engine_ != nullptr) engine_->remove_arc(arc, network_.tail[arc], network_.head[arc]);
+  solved_ = false;
+  arc_alive_[arc] = 0;
+  capacity_sum_ -= network_.capacity[arc];
+  network_.capacity[arc] = 0;
+  network_.cost[arc] = 0;
+  flow_[arc] = 0;
+  if (arc < warm_flow_.size()) warm_flow_[arc] = 0;
+  parting_arcs_.push_back(arc);
+}
+
+void IncrementalSolver::remove_arc(ArcId arc) { drop_arc(arc); }
+
+void IncrementalSolver::remove_nodes(std::span<const NodeId> nodes) {
+  if (std::find(nodes.begin(), nodes.end(), root_) != nodes.end()) drop_engine();
+  solved_ = false;
+  const bool known = engine_ != nullptr && engine_->local();
+  std::vector<ArcId> arcs;
+  for (NodeId v : nodes) {
+    node_alive_[v] = 0;
+    supply_sum_ -= network_.supply[v];
+    supply_magnitudes_ -= magnitude(network_.supply[v]);
+    network_.supply[v] = 0;
+    if (v < warm_price_.size()) warm_price_[v] = 0;
+    parting_nodes_.push_back(v);
+    if (!known) continue;
+    arcs.clear();
+    engine_->incident_arcs(v, arcs);
+    for (ArcId a : arcs) drop_arc(a);
+    engine_->remove_node(v);
+  }
+  if (known) return;
+  for (ArcId a = 0; a < network_.num_arcs(); ++a) {
+    if (arc_alive_[a] != 0 && (node_alive_[network_.tail[a]] == 0 || node_alive_[network_.head[a]] == 0)) drop_arc(a);
+  }
+  if (engine_ == nullptr) return;
+  for (NodeId v : nodes) engine_->remove_node(v);
+}
+
+void IncrementalSolver::set_capacity(ArcId arc, std::int64_t capacity) {
+  if (network_.capacity[arc] == capacity) return;
+  if (!engine_takes(capacity)) drop_engine();
+  solved_ = false;
+  capacity_sum_ += static_cast<__int128>(capacity) - network_.capacity[arc];
+  network_.capacity[arc] = capacity;
+  if (engine_ != nullptr) engine_->set_capacity(arc, network_.tail[arc], network_.head[arc], capacity);
+}
+
+void IncrementalSolver::set_cost(ArcId arc, std::int64_t cost) {
+  if (network_.cost[arc] == cost) return;
+  if (!engine_takes(cost)) drop_engine();
+  solved_ = false;
+  cost_bound_ = std::max(cost_bound_, magnitude(cost));
+  network_.cost[arc] = cost;
+  if (engine_ != nullptr) engine_->set_cost(arc, network_.tail[arc], cost);
+}
+
+void IncrementalSolver::set_supply(NodeId node, std::int64_t supply) {
+  const std::int64_t before = network_.supply[node];
+  if (before == supply) return;
+  if (!engine_takes(supply)) drop_engine();
+  solved_ = false;
+  network_.supply[node] = supply;
+  supply_magnitudes_ += static_cast<__int128>(magnitude(supply)) - magnitude(before);
+  supply_sum_ += static_cast<__int128>(supply) - before;
+  if (engine_ != nullptr) engine_->change_supply(node, supply - before);
+}
+
+// The sums kept along the way decide nearly always; only when they look bad are the numbers gone through.
+Status IncrementalSolver::check_numbers() {
+  const __int128 longest = static_cast<__int128>(cost_bound_) * static_cast<__int128>(network_.num_nodes() + 1);
+  if (longest <= kMaxPathCost && 2 * capacity_sum_ + supply_magnitudes_ <= kMaxNodeSum) {
+    return supply_sum_ == 0 ? Status::kOptimal : Status::kUnbalanced;
+  }
+  cost_bound_ = 0;
+  for (std::int64_t cost : network_.cost) cost_bound_ = std::max(cost_bound_, magnitude(cost));
+  return check_ranges(network_);
+}
+
+// A new engine is made when there is none, or when the root is no longer a sink but another node is.
+void IncrementalSolver::ensure_engine() {
+  if (prices_drifted_ && engine_ != nullptr) {  // from scratch: flow and prices are forgotten
+    drop_engine();
+    warm_flow_.clear();
+    warm_price_.clear();
+    prices_drifted_ = false;
+  }
+  if (engine_ != nullptr && network_.supply[root_] >= 0) {
+    const NodeId root = largest_sink(network_, node_alive_);
+    if (network_.supply[root] < 0) drop_engine();
+  }
+  if (engine_ != nullptr) return;
+  root_ = largest_sink(network_, node_alive_);
+  warm_flow_.resize(warm_flow_.empty() ? 0 : network_.num_arcs(), 0);
+  warm_price_.resize(warm_price_.empty() ? 0 : network_.num_nodes(), 0);
+  for (std::size_t a = 0; a < warm_flow_.size(); ++a) warm_flow_[a] = std::min(warm_flow_[a], network_.capacity[a]);
+  if (!warm_price_.empty()) {
+    const std::int64_t shift = warm_price_[root_];
+    for (std::int64_t& price : warm_price_) price -= shift;
+  }
+  engine_ = algorithm_.make_engine({network_, arc_alive_, root_, warm_flow_, warm_price_}, control_, stats_);
+  warm_flow_ = {};
+  warm_price_ = {};
+  ++stats_.rebuilds;
+}
+
+void IncrementalSolver::adopt_flow() {
+  changed_ = {};
+  const auto adopt = [this](ArcId a) {
+    if (arc_alive_[a] == 0) return;
+    const std::int64_t now = engine_->flow(a, network_.tail[a]);
+    if (now == flow_[a]) return;
+    flow_[a] = now;
+    changed_.arcs.push_back(a);
+  };
+  if (compare_all_ || !engine_->local()) {
+    for (ArcId a = 0; a < network_.num_arcs(); ++a) adopt(a);
+  } else {
+    for (const FlowBefore& before : engine_->touched_arcs()) adopt(before.arc);
+    std::sort(changed_.arcs.begin(), changed_.arcs.end());
+  }
+  changed_.flow.reserve(changed_.arcs.size());
+  for (ArcId a : changed_.arcs) changed_.flow.push_back(flow_[a]);
+}
+
+void IncrementalSolver::note_touched() {
+  if (compare_all_ || !engine_->local()) {
+    touched_.resize(network_.num_nodes());
+    std::iota(touched_.begin(), touched_.end(), NodeId{0});
+    return;
+  }
+  touched_ = engine_->repriced_nodes();
+  for (const FlowBefore& before : engine_->touched_arcs()) {
+    if (arc_alive_[before.arc] == 0) continue;
+    touched_.push_back(network_.tail[before.arc]);
+    touched_.push_back(network_.head[before.arc]);
+  }
+  std::sort(touched_.begin(), touched_.end());
+  touched_.erase(std::unique(touched_.begin(), touched_.end()), touched_.end());
+}
+
+Status IncrementalSolver::resolve() {
+  stats_ = {};
+  changed_ = {};
+  touched_.clear();
+  solved_ = false;
+  const Status ranges = check_numbers();
+  if (ranges != Status::kOptimal) return ranges;
+  if (largest_sink(network_, node_alive_) == kNone) {  // no nodes
+    cost_ = 0;
+    solved_ = true;
+    return Status::kOptimal;
+  }
+  ensure_engine();
+  const Status status = engine_->run(control_, stats_);
+  if (status == Status::kCancelled) control_.clear();
+  if (status != Status::kOptimal) return status;
+  if (!as_int64(engine_->cost(), cost_)) return Status::kBadCostRange;
+  adopt_flow();
+  note_touched();
+  prices_drifted_ = engine_->prices_drifted();
+  if (engine_->local()) engine_->begin_round();
+  compare_all_ = false;
+  free_nodes_.insert(free_nodes_.end(), parting_nodes_.begin(), parting_nodes_.end());
+  free_arcs_.insert(free_arcs_.end(), parting_arcs_.begin(), parting_arcs_.end());
+  parting_nodes_.clear();
+  parting_arcs_.clear();
+  solved_ = true;
+  return status;
+}
+
+std::vector<std::int64_t> IncrementalSolver::flow_reached() const {
+  std::vector<std::int64_t> flow(network_.num_arcs(), 0);
+  if (engine_ == nullptr) return flow;
+  for (ArcId a = 0; a < network_.num_arcs(); ++a) {
+    if (arc_alive_[a] != 0) flow[a] = engine_->flow(a, network_.tail[a]);
+  }
+  return flow;
+}
+
+std::vector<std::int64_t> IncrementalSolver::potential() const {
+  std::vector<std::int64_t> potential(network_.num_nodes(), 0);
+  if (engine_ == nullptr) return potential;
+  for (NodeId v = 0; v < network_.num_nodes(); ++v) {
+    if (node_alive_[v] != 0) potential[v] = engine_->price(v);
+  }
+  return potential;
+}
+
+Certificate IncrementalSolver::certify() const {
+  return flowsolver::certify(network_, flow_, potential(), cost_, arc_alive_);
+}
+
+Certificate IncrementalSolver::certify_touched() const {
+  if (engine_ != nullptr && !engine_->local()) return certify();
+  Certificate certificate;
+  certificate.costs_agree = true;
+  if (engine_ == nullptr) return certificate;
+  std::vector<ArcId> arcs;
+  for (NodeId v : touched_) {
+    if (node_alive_[v] == 0 || v == root_) continue;  // the root balances when all others do
+    arcs.clear();
+    engine_->incident_arcs(v, arcs);
+    __int128 outflow = 0;
+    for (ArcId a : arcs) {
+      const NodeId tail = network_.tail[a], head = network_.head[a];
+      check_arc(network_, a, flow_[a], engine_->price(tail), engine_->price(head), certificate);
+      if (tail != head) outflow += tail == v ? flow_[a] : -flow_[a];
+    }
+    ++certificate.nodes_checked;
+    certificate.balance_violations += outflow != network_.supply[v];
+  }
+  return certificate;
+}
+
+}  // namespace flowsolver

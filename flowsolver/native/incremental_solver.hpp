@@ -1,0 +1,103 @@
+// Re-optimisation after changes, whatever the method: owns the network, hands out ids, checks ranges, tells the engine
+// (engine.hpp) of every change, and finds out what flow changed from one optimum to the next.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "certificate.hpp"
+#include "control.hpp"
+#include "engine.hpp"
+#include "network.hpp"
+#include "solve.hpp"
+
+namespace flowsolver {
+
+struct ChangedFlow {
+  std::vector<ArcId> arcs;  // ascending
+  std::vector<std::int64_t> flow;
+};
+
+// Ids. Nodes and arcs keep their id for life. Ids of removed ones are handed out again, last removed first, but only after
+// the next resolve that ends kOptimal: between two such resolves an id means one thing.
+//
+// Preconditions (checked by the caller, see `live_node`, `live_arc`): ids given are live, capacities are >= 0, a removed id
+// occurs once. Not thread-safe, except that `cancel` may be called from any thread.
+class IncrementalSolver {
+ public:
+  IncrementalSolver(Network network, const Algorithm& algorithm);
+
+  NodeId add_node(std::int64_t supply);
+  ArcId add_arc(NodeId tail, NodeId head, std::int64_t capacity, std::int64_t cost);
+  void remove_nodes(std::span<const NodeId> nodes);  // and the arcs at them
+  void remove_arc(ArcId arc);
+  void set_capacity(ArcId arc, std::int64_t capacity);
+  void set_cost(ArcId arc, std::int64_t cost);
+  void set_supply(NodeId node, std::int64_t supply);
+
+  // Re-optimises. The work is that of the changes since the last call. After any status but kOptimal the changes made so
+  // far remain, and flow and cost are still those of the last kOptimal.
+  Status resolve();
+  // For a budget: set before resolve, which then ends with kBudget; the next one goes on from there.
+  Control& control() { return control_; }
+  // The running resolve ends with kCancelled; if none is running, or it is past its last look at the flag, the next one does.
+  void cancel() { control_.cancel(); }
+
+  bool live_node(std::int64_t node) const;
+  bool live_arc(std::int64_t arc) const;
+  const Network& network() const { return network_; }  // with gaps at removed ids (capacity and supply 0)
+  std::span<const std::uint8_t> live_nodes() const { return node_alive_; }
+  std::span<const std::uint8_t> live_arcs() const { return arc_alive_; }
+
+  std::int64_t cost() const { return cost_; }
+  std::span<const std::int64_t> flow() const { return flow_; }
+  // Flow reached so far, per arc id: the optimum, or after kBudget and kCancelled whatever there is, balanced or not.
+  std::vector<std::int64_t> flow_reached() const;
+  bool solved() const { return solved_; }  // no change since the last resolve, which ended kOptimal
+  std::vector<std::int64_t> potential() const;  // prices; optimal duals when solved()
+  const Stats& stats() const { return stats_; }  // of the last resolve
+  // Live arcs whose flow differs between the last two kOptimal resolves (new arcs had none).
+  const ChangedFlow& changed_flow() const { return changed_; }
+  // Precondition: solved(). Checks the state: all of it, or all arcs and balances at nodes that
+  // the last resolve touched.
+  Certificate certify() const;
+  Certificate certify_touched() const;
+
+ private:
+  void reserve_for_growth();
+  bool engine_takes(std::int64_t magnitude) const;
+  void drop_engine();
+  void ensure_engine();
+  Status check_numbers();
+  void adopt_flow();
+  void note_touched();
+  void drop_arc(ArcId arc);
+
+  Network network_;
+  std::vector<std::uint8_t> node_alive_, arc_alive_;
+  std::vector<NodeId> free_nodes_, parting_nodes_;  // reusable, and those that become so
+  std::vector<ArcId> free_arcs_, parting_arcs_;
+  __int128 supply_sum_ = 0, supply_magnitudes_ = 0, capacity_sum_ = 0;
+  std::uint64_t cost_bound_ = 0;  // >= every |cost|
+
+  std::unique_ptr<Engine> engine_;  // null: to be built by the next resolve, from the two below
+  bool narrow_ = false;
+  NodeId root_ = kNone;
+  std::vector<std::int64_t> warm_flow_, warm_price_;
+  bool prices_drifted_ = false;
+  bool solved_ = false;  // the last call of interest was a resolve that ended kOptimal
+  bool compare_all_ = true;  // the engine's list of touched arcs does not cover the time since the last kOptimal
+
+  std::int64_t cost_ = 0;
+  std::vector<std::int64_t> flow_;
+  ChangedFlow changed_;
+  Stats stats_;
+  std::vector<NodeId> touched_;  // nodes at touched arcs and nodes repriced, of the last resolve
+  const Algorithm& algorithm_;
+  Control control_;
+};
+
+// From scratch.
+
+}  // namespace flowsolver

@@ -22,6 +22,7 @@ IncrementalSolver::IncrementalSolver(Network network, const Algorithm& algorithm
       flow_(network_.num_arcs(), 0),
       algorithm_(algorithm) {
   reserve_for_growth();
+  live_nodes_ = network_.num_nodes();
   for (std::int64_t supply : network_.supply) {
     supply_sum_ += supply;
     supply_magnitudes_ += magnitude(supply);
@@ -84,6 +85,7 @@ NodeId IncrementalSolver::add_node(std::int64_t supply) {
     network_.supply[v] = supply;
     node_alive_[v] = 1;
   }
+  ++live_nodes_;
   supply_sum_ += supply;
   supply_magnitudes_ += magnitude(supply);
   solved_ = false;
@@ -142,6 +144,7 @@ void IncrementalSolver::remove_nodes(std::span<const NodeId> nodes) {
   std::vector<ArcId> arcs;
   for (NodeId v : nodes) {
     node_alive_[v] = 0;
+    --live_nodes_;
     supply_sum_ -= network_.supply[v];
     supply_magnitudes_ -= magnitude(network_.supply[v]);
     network_.supply[v] = 0;
@@ -270,7 +273,7 @@ Status IncrementalSolver::resolve() {
   solved_ = false;
   const Status ranges = check_numbers();
   if (ranges != Status::kOptimal) return ranges;
-  if (largest_sink(network_, node_alive_) == kNone) {  // no nodes
+  if (live_nodes_ == 0) {
     cost_ = 0;
     solved_ = true;
     return Status::kOptimal;

@@ -76,6 +76,7 @@ class IncrementalSolver {
 
   Network network_;
   std::vector<std::uint8_t> node_alive_, arc_alive_;
+  std::size_t live_nodes_ = 0;
   std::vector<NodeId> free_nodes_, parting_nodes_;  // reusable, and those that become so
   std::vector<ArcId> free_arcs_, parting_arcs_;
   __int128 supply_sum_ = 0, supply_magnitudes_ = 0, capacity_sum_ = 0;
@@ -97,7 +98,5 @@ class IncrementalSolver {
   const Algorithm& algorithm_;
   Control control_;
 };
-
-// From scratch.
 
 }  // namespace flowsolver

@@ -1,0 +1,1 @@
+"""The graphs of flowsolver.generate, a module for each policy."""

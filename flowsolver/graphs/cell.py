@@ -1,0 +1,65 @@
+"""What the cells of all policies share: jobs, which tasks run, and where."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from flowsolver.graphs.draws import Draws
+from flowsolver.network import Int64Array
+
+_JOB_SIZE_MIN, _JOB_SIZE_MAX, _JOB_SIZE_ALPHA = 10, 20_000, 1.14
+
+
+def job_sizes(draws: Draws, tasks: int) -> Int64Array:
+    sizes: list[int] = []
+    left = tasks
+    while left > 0:
+        u = (int(draws.bits(1)[0]) >> 11) / 2.0**53
+        sizes.append(min(left, _JOB_SIZE_MAX, int(_JOB_SIZE_MIN / (1 - u) ** (1 / _JOB_SIZE_ALPHA))))
+        left -= sizes[-1]
+    return np.array(sizes, dtype=np.int64)
+
+
+def choose_running(draws: Draws, tasks: int, running_count: int) -> np.ndarray:
+    """bool[tasks]: half of the pending ones are the newest, the others anywhere."""
+    pending = tasks - running_count
+    newest = pending // 2
+    running = np.ones(tasks, dtype=bool)
+    running[tasks - newest :] = False
+    older = np.argsort(draws.bits(tasks - newest), kind="stable")[: pending - newest]
+    running[older] = False
+    return running
+
+
+def fill(wish: Int64Array, free: Int64Array, draws: Draws) -> Int64Array:
+    """Machine for each task: the wished one while it has a free slot (first come), else any free slot."""
+    order = np.argsort(wish, kind="stable")
+    arrival = np.empty(wish.size, dtype=np.int64)
+    arrival[order] = rank(wish[order])
+    place = np.where(arrival < free[wish], wish, -1)
+    left = np.flatnonzero(place < 0)
+    slots = np.repeat(np.arange(free.size), free - np.bincount(place[place >= 0], minlength=free.size))
+    place[left] = slots[np.argsort(draws.bits(slots.size), kind="stable")[: left.size]]
+    return place
+
+
+def rank(sorted_keys: Int64Array) -> Int64Array:
+    """Position of each entry within its run of equal keys."""
+    index = np.arange(sorted_keys.size, dtype=np.int64)
+    start = (
+        np.concatenate([[True], sorted_keys[1:] != sorted_keys[:-1]]) if sorted_keys.size else np.zeros(0, dtype=bool)
+    )
+    return index - np.maximum.accumulate(np.where(start, index, 0))
+
+
+def check_cell(machines: int, percent_used: int, percent_pending: int, slots_per_machine: int) -> None:
+    """ValueError naming the field that makes no cell."""
+    for name, value in (
+        ("machines", machines),
+        ("percent_used", percent_used),
+        ("slots_per_machine", slots_per_machine),
+    ):
+        if value < 1:
+            raise ValueError(f"{name} = {value}: must be at least 1")
+    if not 0 <= percent_pending <= 100:
+        raise ValueError(f"percent_pending = {percent_pending}: must be 0 to 100")

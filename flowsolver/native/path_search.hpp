@@ -11,7 +11,7 @@
 //  - nodes at equal distance wait in stacks by their learned number of zero-rc hops to a target, nearest first. Prices are
 //    nearly always exact already, and the cost of a search is the wandering along zero-rc ties: this ends it;
 //  - an interior node (aggregator) remembers the half-edge by which the last path left it. A label on it first tries to run
-//    down the chain of these while they have rc = 0.
+//    down the chain of these while they have rc = 0: forward to room, backward (over flow) to where there is some to take.
 #pragma once
 
 #include <algorithm>
@@ -169,9 +169,7 @@ inline bool PathSearch<Graph, kForward>::label(Graph& graph, NodeId v, std::int6
   node.parent = parent;
   node.settled = false;
   if (test_target(graph, node, v, distance)) return false;
-  if constexpr (kForward) {
-    if (distance < bound_ && (node.flags & kInterior) != 0) run_down_chain(graph, v, distance);
-  }
+  if (distance < bound_ && (node.flags & kInterior) != 0) run_down_chain(graph, v, distance);
   return distance < bound_;
 }
 
@@ -179,8 +177,9 @@ template <class Graph, bool kForward>
 void PathSearch<Graph, kForward>::run_down_chain(Graph& graph, NodeId v, std::int64_t distance) {
   for (int step = 0; step < kChainLimit; ++step) {
     const Node<Value>& from = graph.nodes[v];
-    if (from.current < from.begin || from.current >= from.begin + from.residual_degree) return;
+    if (from.current < from.begin || from.current >= from.begin + (kForward ? from.residual_degree : from.degree)) return;
     const auto& edge = graph.edges[from.current];
+    if (!kForward && edge.reverse_residual == 0) return;
     Node<Value>& node = graph.nodes[edge.to];
     if (edge.cost - from.price + node.price != 0) return;
     if ((node.stamp == stamp_ && node.distance <= distance) || (node.flags & kDead) != 0) return;
@@ -213,7 +212,7 @@ inline void PathSearch<Graph, kForward>::reach(Graph& graph, NodeId v, std::int6
   if (distance == current_) hops = std::min<unsigned>(hops, at_hand(node) ? 0 : node.hops[kForward]);
   if (distance >= bound_) return;
   if (label(graph, v, distance, parent)) enqueue(node, v);
-  if constexpr (kForward) enqueue_passed(graph);
+  enqueue_passed(graph);
 }
 
 template <class Graph, bool kForward>

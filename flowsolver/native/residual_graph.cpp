@@ -10,6 +10,11 @@ ResidualGraph<Value>::ResidualGraph(const Network& network, std::span<const std:
                                     std::span<const std::uint8_t> alive, NodeId root, bool spare)
     : root_(root) {
   const std::size_t n = network.num_nodes(), m = network.num_arcs();
+  if (spare) {  // address space only, as for edges below: a first change shall not copy everything
+    position.reserve(2 * m + m / 2);
+    nodes.reserve(n + n / 4);
+    for (auto* values : {&room_, &in_degree_, &out_degree_, &root_arc_}) values->reserve(n + n / 4);
+  }
   nodes.resize(n);
   root_arc_.assign(n, kNone);
   in_degree_.assign(n, 0);
@@ -37,7 +42,7 @@ ResidualGraph<Value>::ResidualGraph(const Network& network, std::span<const std:
     update_interior(v);
   }
   if (total >= kGone) throw std::length_error("flowsolver: too many arcs");
-  if (spare) edges.reserve(total + total / 4);  // address space only: a first change shall not copy everything
+  if (spare) edges.reserve(total + total / 4);
   edges.resize(total);
   // Residual half-edges fill a block from the front, saturated ones from the back (counted in `current` meanwhile).
   const auto place = [&](NodeId u, const Edge& edge) {

@@ -293,10 +293,10 @@ void SspEngine<Value>::augment(const Target& target, Stats& stats) {
     const NodeId u = graph_.owner(index);
     if constexpr (kForward) {
       this->move_flow(u, index, static_cast<Value>(amount));
-      if ((nodes[u].flags & kInterior) != 0) nodes[u].current = index;
     } else {
       this->move_flow(v, graph_.position[graph_.edges[index].id ^ 1], static_cast<Value>(amount));
     }
+    if ((nodes[u].flags & kInterior) != 0) nodes[u].current = index;
     v = u;
   }
   const std::int64_t sent = kForward ? amount : -amount;

@@ -1,12 +1,13 @@
-"""IncrementalSolver: ids, deltas, statuses that pass, cancel, and scheduling graphs under change."""
+"""IncrementalSolver: ids, deltas, statuses that pass, threads, and what takes it to its other ways of searching."""
 
 import threading
 
 import numpy as np
 import pytest
 
-from flowsolver import FlowNetwork, IncrementalSolver, Status, solve
-from flowsolver.generate import GraphOptions, contended_options, load_spreading_graph, quincy_graph
+from flowsolver import FlowNetwork, IncrementalSolver, Status
+from flowsolver.generate import GraphOptions, contended_options, quincy_graph
+from tests.fixtures.networks import check_resolved
 
 
 def small():
@@ -18,14 +19,6 @@ def small():
     assert solver.resolve() is Status.OPTIMAL
     assert solver.cost == 5
     return solver
-
-
-def check(solver):
-    """The last resolve was right: certified, and as dear as from scratch."""
-    assert solver.certify().ok
-    assert solver.certify_touched().ok
-    network, _, _ = solver.snapshot()
-    assert solver.cost == solve(network).cost
 
 
 def test_changed_flow_is_the_difference():
@@ -61,7 +54,7 @@ def test_ids_are_reused_only_after_an_optimal_resolve():
     assert set(solver.add_nodes([0, 0]).tolist()) == set(a.tolist())
     assert solver.add_arcs([0, 0], [3, 3], 1, 1).tolist() == arcs.tolist()[::-1]
     assert solver.resolve() is Status.OPTIMAL
-    check(solver)
+    check_resolved(solver)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +77,7 @@ def test_bad_changes_change_nothing(call, message):
     assert (solver.num_nodes, solver.num_arcs) == (4, 4)
     assert solver.resolve() is Status.OPTIMAL
     assert solver.cost == 5
-    check(solver)
+    check_resolved(solver)
 
 
 def test_bad_statuses_pass():
@@ -104,7 +97,7 @@ def test_bad_statuses_pass():
     solver.set_capacity([1], [10])
     assert solver.resolve() is Status.OPTIMAL
     assert solver.cost == 13
-    check(solver)
+    check_resolved(solver)
     for cost, status in ((2**62, Status.BAD_COST_RANGE), (2**40, Status.OPTIMAL), (4, Status.OPTIMAL)):
         solver.set_cost([1], [cost])
         assert solver.resolve() is status
@@ -116,46 +109,7 @@ def test_bad_statuses_pass():
     solver.set_capacity([2], [5])
     assert solver.resolve() is Status.OPTIMAL
     assert solver.cost == 13
-    check(solver)
-
-
-def test_sink_can_be_replaced():
-    """The largest sink plays a special part inside; it may go, and another may come."""
-    solver = small()
-    solver.remove_nodes([3])
-    assert solver.resolve() is Status.UNBALANCED
-    sink = solver.add_nodes([-2])
-    solver.add_arcs([1, 2, 2], np.repeat(sink, 3), [9, 1, 9], [7, 1, 0])
-    assert solver.resolve() is Status.OPTIMAL
-    assert solver.cost == 8
-    check(solver)
-    solver.set_supply([0, int(sink[0])], [-2, 2])
-    assert solver.resolve() is Status.INFEASIBLE
-    solver.add_arcs(sink, [0], 5, 1)
-    assert solver.resolve() is Status.OPTIMAL
-    assert solver.cost == 2
-    check(solver)
-
-
-def test_grown_from_nothing():
-    solver = IncrementalSolver(FlowNetwork())
-    assert solver.resolve() is Status.OPTIMAL
-    tasks, sink = solver.add_nodes([1, 1]), solver.add_nodes([-2])
-    solver.add_arcs(tasks, np.repeat(sink, 2), 1, [3, -4])
-    assert solver.resolve() is Status.OPTIMAL
-    assert solver.cost == -1
-    check(solver)
-    solver.remove_nodes(np.concatenate([tasks, sink]))
-    assert solver.resolve() is Status.OPTIMAL
-    assert (solver.cost, solver.num_nodes, solver.num_arcs) == (0, 0, 0)
-
-
-def test_cancel():
-    solver = IncrementalSolver(quincy_graph(GraphOptions(40), seed=1).network)
-    solver.cancel()
-    assert solver.resolve() is Status.CANCELLED
-    assert solver.resolve() is Status.OPTIMAL
-    check(solver)
+    check_resolved(solver)
 
 
 def test_second_thread_is_refused_or_waits_for_its_turn():
@@ -178,59 +132,7 @@ def test_second_thread_is_refused_or_waits_for_its_turn():
         thread.join()
     assert set(statuses) == {Status.OPTIMAL}
     assert len(statuses) + len(refused) == 40
-    check(solver)
-
-
-def graph_of(kind):
-    if kind == "load spreading":
-        return load_spreading_graph(50, 200, seed=2)
-    if kind == "contended":
-        return quincy_graph(contended_options(60), seed=2)
-    return quincy_graph(GraphOptions(60, int(kind), 20), seed=2)
-
-
-KINDS = ["50", "90", "100", "103", "120", "contended", "load spreading"]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_scheduling_rounds(kind):
-    """Arrivals, departures, ageing, machines lost and regained: every round certified and as dear as from scratch."""
-    graph = graph_of(kind)
-    solver = IncrementalSolver(graph.network)
-    assert solver.resolve() is Status.OPTIMAL
-    rng = np.random.default_rng(5)
-    tail, head, cost = graph.network.tail, graph.network.head, graph.network.cost
-    begin = graph.task_arc_begin
-    alive = np.arange(graph.first_task, graph.first_task + graph.tasks)
-    for round_number in range(8):
-        leaving = rng.choice(alive, 10, replace=False)
-        solver.remove_nodes(leaving)
-        coming = rng.integers(0, graph.tasks, rng.integers(0, 20))
-        ids = solver.add_nodes(np.ones(coming.size, dtype=np.int64))
-        for node, like in zip(ids.tolist(), coming.tolist(), strict=True):
-            rows = np.arange(begin[like], begin[like + 1])
-            solver.add_arcs(np.full(rows.size, node), head[rows], 1, cost[rows])
-        alive = np.concatenate([np.setdiff1d(alive, leaving), ids])
-        solver.set_supply([graph.sink], [-alive.size])
-        unscheduled = np.arange(graph.first_unscheduled, graph.first_task)
-        network, nodes, arcs = solver.snapshot()
-        to_sink = arcs[(nodes[network.head] == graph.sink) & np.isin(nodes[network.tail], unscheduled)]
-        solver.set_capacity(to_sink, alive.size)
-        waiting = arcs[np.isin(nodes[network.head], unscheduled) & (solver.flow(arcs) > 0)]
-        known = np.zeros(arcs.max() + 1, dtype=np.int64)
-        known[arcs] = network.cost
-        solver.set_cost(waiting, known[waiting] + 1)
-        if round_number == 3:
-            lost = np.arange(graph.first_machine, graph.first_machine + 2)
-            rack_arcs = np.flatnonzero(np.isin(head, lost) & (tail < graph.first_machine))
-            solver.remove_nodes(lost)
-            assert solver.resolve() is Status.OPTIMAL
-            check(solver)
-            back = solver.add_nodes([0, 0])
-            solver.add_arcs(tail[rack_arcs], back[head[rack_arcs] - lost[0]], 12, cost[rack_arcs])
-            solver.add_arcs(back, [graph.sink] * 2, 12, 0)
-        assert solver.resolve() is Status.OPTIMAL
-        check(solver)
+    check_resolved(solver)
 
 
 def test_crowded_cell_is_solved_in_phases():
@@ -243,24 +145,4 @@ def test_crowded_cell_is_solved_in_phases():
     solver.set_cost(to_unscheduled, network.cost[to_unscheduled] + 20 * (np.arange(to_unscheduled.size) % 7))
     assert solver.resolve() is Status.OPTIMAL
     assert solver.stats.phases > 0
-    check(solver)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_undo_restores_the_cost(kind):
-    graph = graph_of(kind)
-    network = graph.network
-    solver = IncrementalSolver(network)
-    assert solver.resolve() is Status.OPTIMAL
-    before = solver.cost
-    rng = np.random.default_rng(7)
-    some = rng.choice(network.num_arcs, 60, replace=False)
-    solver.set_cost(some, network.cost[some] + rng.integers(-50, 50, 60))
-    machine_arcs = np.flatnonzero(network.head == graph.sink)[:3]
-    solver.set_capacity(machine_arcs, 3)
-    assert solver.resolve() in (Status.OPTIMAL, Status.INFEASIBLE)
-    solver.set_cost(some, network.cost[some])
-    solver.set_capacity(machine_arcs, network.capacity[machine_arcs])
-    assert solver.resolve() is Status.OPTIMAL
-    assert solver.cost == before
-    check(solver)
+    check_resolved(solver)

@@ -2,29 +2,12 @@
 
 import numpy as np
 import pytest
-from ortools.graph.python import min_cost_flow
 
 from flowsolver import FlowNetwork, Solution, Status, algorithms, certify, solve
-from flowsolver.generate import GraphOptions, contended_options, quincy_graph
+from flowsolver.generate import contended_options, quincy_graph
+from tests.fixtures.networks import check_solution, network
 
 LARGE = 2**62
-
-
-def network(supply, arcs):
-    """arcs: rows (tail, head, capacity, cost)."""
-    net = FlowNetwork()
-    net.add_nodes(np.array(supply, dtype=np.int64))
-    rows = np.array(arcs, dtype=np.int64).reshape(-1, 4)
-    net.add_arcs(rows[:, 0], rows[:, 1], rows[:, 2], rows[:, 3])
-    return net
-
-
-def cost_by_peer(net):
-    peer = min_cost_flow.SimpleMinCostFlow()
-    peer.add_arcs_with_capacity_and_unit_cost(net.tail, net.head, net.capacity, net.cost)
-    peer.set_nodes_supplies(np.arange(net.num_nodes), net.supply)
-    assert peer.solve() == peer.OPTIMAL
-    return peer.optimal_cost()
 
 
 # name, supply, arcs, optimal cost
@@ -59,10 +42,7 @@ SOLVABLE = [
 @pytest.mark.parametrize(("supply", "arcs", "cost"), [c[1:] for c in SOLVABLE], ids=[c[0] for c in SOLVABLE])
 def test_known_optimum(algorithm, supply, arcs, cost):
     net = network(supply, arcs)
-    solution = solve(net, algorithm)
-    assert solution.status is Status.OPTIMAL
-    assert solution.cost == cost
-    assert certify(net, solution).ok
+    check_solution(net, solve(net, algorithm), cost)
 
 
 UNSOLVABLE = [
@@ -85,48 +65,6 @@ UNSOLVABLE = [
 @pytest.mark.parametrize(("supply", "arcs", "status"), [c[1:] for c in UNSOLVABLE], ids=[c[0] for c in UNSOLVABLE])
 def test_status_of_bad_networks(algorithm, supply, arcs, status):
     assert solve(network(supply, arcs), algorithm).status is status
-
-
-CELLS = {
-    "half full": GraphOptions(40, 50),
-    "nearly full": GraphOptions(40, 99),
-    "full": GraphOptions(40, 100, 6),
-    "slightly oversubscribed": GraphOptions(40, 102, 6),
-    "oversubscribed": GraphOptions(40, 120, 6),
-    "cold": GraphOptions(40, 90, 100),
-    "cold and oversubscribed": GraphOptions(40, 140, 100),
-    "contended": contended_options(40),
-    "contended and cold": contended_options(40, 90, 100),
-    "contended and oversubscribed": contended_options(40, 105, 6),
-}
-
-
-@pytest.mark.parametrize("seed", [1, 2])
-@pytest.mark.parametrize("algorithm", algorithms())
-@pytest.mark.parametrize("cell", CELLS)
-def test_scheduling_graphs(cell, algorithm, seed):
-    net = quincy_graph(CELLS[cell], seed).network
-    solution = solve(net, algorithm)
-    assert solution.status is Status.OPTIMAL
-    assert solution.cost == cost_by_peer(net)
-    assert certify(net, solution).ok
-
-
-@pytest.mark.parametrize("algorithm", algorithms())
-def test_arcs_in_any_order(algorithm):
-    """Sources whose arcs are strewn over the network, and renumbered nodes."""
-    net = quincy_graph(GraphOptions(40, 105, 6), 1).network
-    rng = np.random.default_rng(3)
-    arc, node = rng.permutation(net.num_arcs), rng.permutation(net.num_nodes)
-    supply = np.empty_like(net.supply)
-    supply[node] = net.supply
-    strewn = FlowNetwork()
-    strewn.add_nodes(supply)
-    strewn.add_arcs(node[net.tail[arc]], node[net.head[arc]], net.capacity[arc], net.cost[arc])
-    solution = solve(strewn, algorithm)
-    assert solution.status is Status.OPTIMAL
-    assert solution.cost == solve(net, algorithm).cost
-    assert certify(strewn, solution).ok
 
 
 def test_where_no_price_can_be_told_searches_end_in_phases():

@@ -1,0 +1,36 @@
+"""Every algorithm against OR-tools on thousands of small random networks."""
+
+import numpy as np
+from hypothesis import event, given, settings
+
+from flowsolver import algorithms, parse_dimacs, solve, write_dimacs
+from tests.fixtures.network_strategies import networks, unit_source_networks
+from tests.fixtures.networks import objections, peers_answer
+
+
+def check_all_algorithms(network):
+    """All of them on one network, so that the drawing and the peer are paid for once; each that fails is named."""
+    expected = peers_answer(network)
+    event(expected[0].name)
+    wrong = {algorithm: objections(network, solve(network, algorithm), expected) for algorithm in algorithms()}
+    assert {algorithm: what for algorithm, what in wrong.items() if what} == {}
+
+
+@settings(max_examples=1500, deadline=None)
+@given(networks())
+def test_general_networks(network):
+    check_all_algorithms(network)
+
+
+@settings(max_examples=600, deadline=None)
+@given(unit_source_networks())
+def test_unit_sources(network):
+    check_all_algorithms(network)
+
+
+@settings(max_examples=50, deadline=None)
+@given(networks())
+def test_dimacs_round_trip(network):
+    again = parse_dimacs(write_dimacs(network)).network
+    for name in ("tail", "head", "capacity", "cost", "supply"):
+        np.testing.assert_array_equal(getattr(network, name), getattr(again, name))

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "incremental_ssp.hpp"
+#include "successive_shortest_path.hpp"
 #include "warm_engine.hpp"
 
 namespace flowsolver {
@@ -12,6 +13,8 @@ namespace {
 constexpr std::array kAlgorithms{
     Algorithm{"incremental_ssp", "successive shortest paths with persistent prices", solve_incremental_ssp,
               make_incremental_ssp},
+    Algorithm{"successive_shortest_path", "textbook successive shortest paths, one excess after another",
+              solve_successive_shortest_path},
 };
 
 }  // namespace

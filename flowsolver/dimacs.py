@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+import numpy as np
 
 from flowsolver import _flowsolver as native
 from flowsolver.network import FlowNetwork, Int64Array
-from flowsolver.solution import Solution
+from flowsolver.solution import STATUS_TEXT, Solution, Status
 
 
 class DimacsError(ValueError):
@@ -27,6 +30,11 @@ class DimacsProblem:
     low: Int64Array
     base_cost: int
 
+    @classmethod
+    def without_bounds(cls, network: FlowNetwork, base_cost: int = 0) -> DimacsProblem:
+        """A problem whose lower bounds are all 0."""
+        return cls(network, np.zeros(network.num_arcs, dtype=np.int64), base_cost)
+
 
 def parse_dimacs(text: bytes, name: str = "<input>") -> DimacsProblem:
     """Parses a DIMACS min file. `name` is for messages. Raises DimacsError."""
@@ -36,17 +44,40 @@ def parse_dimacs(text: bytes, name: str = "<input>") -> DimacsProblem:
     return DimacsProblem(FlowNetwork(network), low, base_cost)
 
 
-def write_dimacs(network: FlowNetwork) -> bytes:
-    """The network as a DIMACS min file."""
-    return native.write_dimacs(network.core)
+def write_dimacs(network: FlowNetwork, comments: Iterable[str] = ()) -> bytes:
+    """The network as a DIMACS min file, after its comments, a line each."""
+    return _comment_lines(comments) + native.write_dimacs(network.core)
 
 
-def write_dimacs_solution(problem: DimacsProblem, solution: Solution) -> bytes:
+def write_dimacs_solution(problem: DimacsProblem, solution: Solution, *, potentials: bool = False) -> bytes:
     """`s <cost>` and a line `f <tail> <head> <flow>` per arc with flow, in the terms of the file's problem.
 
-    Raises ValueError when the solution is not OPTIMAL.
+    potentials: also a line `p <node> <price>` per node in cs2's form: the least price is 0, and cost + price[tail] -
+    price[head] is >= 0 where flow can grow and <= 0 where it can shrink. The flow of a solution that is BUDGET comes after a
+    comment that says so, without potentials. Raises ValueError for any other status.
     """
-    if solution.status is not native.Status.OPTIMAL:
+    if solution.status not in (Status.OPTIMAL, Status.BUDGET):
         raise ValueError(f"no flow to write: {solution.status.name}")
-    cost_line = b"s %d\n" % (solution.cost + problem.base_cost)
-    return cost_line + native.write_dimacs_flow(problem.network.core, solution.flow + problem.low)
+    comments = []
+    if solution.status is Status.BUDGET:
+        comments.append(
+            f"{STATUS_TEXT[Status.BUDGET]}: not optimal, {unsent(problem.network, solution.flow)} units of supply not sent"
+        )
+    text = _comment_lines(comments) + b"s %d\n" % (solution.cost + problem.base_cost)
+    text += native.write_dimacs_flow(problem.network.core, solution.flow + problem.low)
+    if potentials and solution.status is Status.OPTIMAL and solution.potential.size > 0:
+        price = solution.potential.max() - solution.potential
+        text += b"".join(b"p %d %d\n" % line for line in enumerate(price.tolist(), start=1))
+    return text
+
+
+def unsent(network: FlowNetwork, flow: Int64Array) -> int:
+    """How much of the supply the flow leaves where it starts, or at nodes between."""
+    excess = network.supply
+    np.subtract.at(excess, network.tail, flow)
+    np.add.at(excess, network.head, flow)
+    return int(excess[excess > 0].sum())
+
+
+def _comment_lines(comments: Iterable[str]) -> bytes:
+    return "".join(f"c {comment}\n" for comment in comments).encode()

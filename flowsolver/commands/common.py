@@ -1,0 +1,67 @@
+"""What the commands share: exit statuses, reading and writing problems, and one line for whatever is wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import typer
+
+from flowsolver.dimacs import DimacsProblem
+from flowsolver.problem_files import parse_problem
+
+SELF_CHECK_FAILED = 1
+UNREAD = 1  # as typer has it
+BAD_INPUT = 2  # or a network without an answer
+OVER_BUDGET = 3
+INTERRUPTED = 130
+
+
+def refuse(message: str) -> NoReturn:
+    print(message, file=sys.stderr)
+    raise typer.Exit(BAD_INPUT)
+
+
+def name_of(file: str) -> str:
+    return "<stdin>" if file == "-" else file
+
+
+def read_problem(file: str) -> DimacsProblem:
+    """From a DIMACS or .npz file, - for standard input."""
+    name = name_of(file)
+    try:
+        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        return parse_problem(data, name)
+    except OSError as error:
+        refuse(f"{name}: {error.strerror}")
+    except MemoryError:
+        refuse(f"{name}: not enough memory for a network of this size")
+    except ValueError as error:
+        refuse(str(error))
+
+
+def put(file: str, data: bytes) -> None:
+    """Writes it, - for standard output. A regular file is whole or as it was."""
+    if file == "-":
+        sys.stdout.buffer.write(data)
+        return
+    path = Path(file)
+    try:
+        if path.exists() and not path.is_file():  # a device, a pipe; a directory refuses
+            path.write_bytes(data)
+            return
+        unfinished = path.with_name(path.name + ".partial")
+        try:
+            unfinished.write_bytes(data)
+            os.replace(unfinished, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                unfinished.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        refuse(f"{file}: {error.strerror}")
+    except ValueError as error:  # no name of a file
+        refuse(f"{file!r}: {error}")

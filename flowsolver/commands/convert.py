@@ -1,0 +1,53 @@
+"""`python -m flowsolver convert IN OUT`: from one file format to another."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from flowsolver.commands.common import name_of, put, read_problem, refuse
+from flowsolver.dimacs import DimacsProblem
+from flowsolver.packing import packed
+from flowsolver.problem_files import write_problem
+
+
+class Format(StrEnum):
+    DIMACS = "dimacs"
+    NPZ = "npz"
+
+
+def is_npz(file: str, chosen: Format | None = None) -> bool:
+    """Whether to write .npz: as chosen, else as the file's name has it."""
+    return chosen is Format.NPZ if chosen is not None else file.endswith(".npz")
+
+
+def convert_command(
+    source: Annotated[str, typer.Argument(metavar="IN", help="DIMACS min file or .npz, or - for standard input")],
+    target: Annotated[str, typer.Argument(metavar="OUT", help="file to write, or - for standard output")] = "-",
+    to: Annotated[
+        Format | None, typer.Option(help="format to write; unset: npz for a name in .npz, else dimacs")
+    ] = None,
+    pack: Annotated[
+        bool,
+        typer.Option(
+            "--pack",
+            help="make parallel arcs of equal cost one; drop useless arcs and nodes, renumber the rest; the cost stays",
+        ),
+    ] = False,
+) -> None:
+    """Rewrite a problem: DIMACS without lower bounds, or .npz (arrays tail, head, capacity, cost, supply; ids from 0).
+
+    Lower bounds are taken out: DIMACS output says in a comment by how much its
+    costs are lower; .npz keeps them in two arrays more (low, base_cost), and
+    solve puts them back. Exit status 2 for bad input, with one line on standard
+    error.
+    """
+    problem = read_problem(source)
+    if pack:
+        try:
+            problem = DimacsProblem.without_bounds(packed(problem.network), problem.base_cost)
+        except ValueError as error:
+            refuse(f"{name_of(source)}: {error}")
+    put(target, write_problem(problem, is_npz(target, to)))

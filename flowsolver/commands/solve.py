@@ -1,0 +1,113 @@
+"""`python -m flowsolver solve FILE|-`: the optimal flow of a problem, as cs2 gives it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+
+from flowsolver.commands.common import OVER_BUDGET, SELF_CHECK_FAILED, name_of, put, read_problem, refuse
+from flowsolver.dimacs import DimacsProblem, unsent, write_dimacs_solution
+from flowsolver.solution import STATUS_TEXT, Certificate, Solution, Status, algorithms, certify, solve
+
+_INT64_MAX = 2**63 - 1
+
+
+def solve_command(
+    file: Annotated[str, typer.Argument(help="DIMACS min file or .npz (see convert), or - for standard input")],
+    algorithm: Annotated[str, typer.Option(metavar="NAME", help=f"one of {', '.join(algorithms())}")] = next(
+        iter(algorithms())
+    ),
+    max_seconds: Annotated[
+        float | None,
+        typer.Option(min=0, max=1e9, metavar="S", help="stop the solve after this time (see exit status 3)"),
+    ] = None,
+    max_operations: Annotated[
+        int | None,
+        typer.Option(min=0, metavar="N", help="the same in counted steps, which every machine counts alike"),
+    ] = None,
+    check: Annotated[bool, typer.Option("--certify", help="prove the answer optimal before printing it")] = False,
+    potentials: Annotated[
+        bool, typer.Option("--potentials", help="also p <node> <price> for every node, as cs2")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print status, cost, times and counts, and no flow")] = False,
+) -> None:
+    """Print the optimal flow in DIMACS form: s <cost>, then f <tail> <head> <flow> for every arc with flow.
+
+    Exit status: 0 for an optimal answer; 1 if it failed its certificate; 2 for
+    bad input or a network without an answer, with one line on standard error;
+    3 if the solve stopped at its budget: then the flow reached is printed after
+    a comment, within capacities but not optimal, and some supply may be unsent.
+    """
+    known = algorithms()
+    if algorithm not in known:
+        refuse(f'--algorithm: no algorithm "{algorithm}"; known: {", ".join(known)}')
+    start = time.perf_counter()
+    problem = read_problem(file)
+    read_s = time.perf_counter() - start
+    start = time.perf_counter()
+    with _ended_by_ctrl_c():
+        most = None if max_operations is None else min(max_operations, _INT64_MAX)
+        solution = solve(problem.network, algorithm, max_operations=most, max_seconds=max_seconds)
+    solve_s = time.perf_counter() - start
+    optimal = solution.status is Status.OPTIMAL
+    certificate = certify(problem.network, solution) if check and optimal else None
+    if as_json:
+        answer = _summary(problem, solution, certificate)
+        times = {"read_ms": round(read_s * 1e3, 3), "solve_ms": round(solve_s * 1e3, 3)}
+        print(json.dumps({"algorithm": algorithm, **answer, **times}))
+    if certificate is not None and not certificate.ok:
+        print(_failure(certificate), file=sys.stderr)
+        raise typer.Exit(SELF_CHECK_FAILED)
+    if not optimal and solution.status is not Status.BUDGET:
+        refuse(f"{name_of(file)}: {STATUS_TEXT[solution.status]}")
+    if not as_json:
+        put("-", write_dimacs_solution(problem, solution, potentials=potentials))
+    if not optimal:
+        raise typer.Exit(OVER_BUDGET)
+
+
+def _summary(problem: DimacsProblem, solution: Solution, certificate: Certificate | None) -> dict[str, object]:
+    optimal = solution.status is Status.OPTIMAL
+    answer: dict[str, object] = {
+        "status": solution.status.name,
+        "cost": solution.cost + problem.base_cost if optimal else None,
+        "nodes": problem.network.num_nodes,
+        "arcs": problem.network.num_arcs,
+        "operations": solution.stats.operations,
+    }
+    if solution.status is Status.BUDGET:
+        answer["cost_reached"] = solution.cost + problem.base_cost
+        answer["unsent"] = unsent(problem.network, solution.flow)
+    if certificate is not None:
+        answer["certified"] = certificate.ok
+    return answer
+
+
+@contextlib.contextmanager
+def _ended_by_ctrl_c() -> Iterator[None]:
+    """Ctrl-C ends the process at once: the solver would not let Python hear of it before it is done."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _failure(certificate: Certificate) -> str:
+    return (
+        f"the answer failed its certificate: {certificate.capacity_violations} capacity, "
+        f"{certificate.balance_violations} balance and {certificate.slackness_violations} slackness violations, "
+        f"costs {'agree' if certificate.costs_agree else 'differ'}"
+    )

@@ -1,0 +1,48 @@
+"""An equal problem with fewer nodes and arcs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from flowsolver.network import FlowNetwork, Int64Array
+
+
+def packed(network: FlowNetwork) -> FlowNetwork:
+    """The network with parallel arcs of equal cost made one (the first), and without arcs of capacity 0, self-loops that save
+    nothing, and nodes that have neither arcs nor supply; the others are renumbered in their order.
+
+    The optimal cost is the same. ValueError when the capacity of arcs made one does not fit 64 bits.
+    """
+    tail, head, capacity, cost = network.tail, network.head, network.capacity, network.cost
+    useful = np.flatnonzero((capacity > 0) & ((tail != head) | (cost < 0)))
+    order = useful[np.lexsort((cost[useful], head[useful], tail[useful]))]
+    same = np.zeros(order.size, dtype=bool)
+    same[1:] = True
+    for column in (tail, head, cost):
+        same[1:] &= column[order[1:]] == column[order[:-1]]
+    begin = np.flatnonzero(~same)
+    total = _sums(capacity[order], begin)
+    first = order[begin]
+    by_place = np.argsort(first)
+    arc, total = first[by_place], total[by_place]
+
+    supply = network.supply
+    needed = supply != 0
+    needed[tail[arc]] = True
+    needed[head[arc]] = True
+    number = np.cumsum(needed) - 1
+    result = FlowNetwork()
+    result.add_nodes(supply[needed])
+    result.add_arcs(number[tail[arc]], number[head[arc]], total, cost[arc])
+    return result
+
+
+def _sums(values: Int64Array, begin: Int64Array) -> Int64Array:
+    """Sum of the non-negative values from each place in `begin` to the next."""
+    if begin.size == 0:
+        return np.zeros(0, dtype=np.int64)
+    low = np.add.reduceat(values & (2**32 - 1), begin)
+    high = np.add.reduceat(values >> 32, begin) + (low >> 32)
+    if (high >= 2**31).any():
+        raise ValueError("the capacity of parallel arcs does not fit 64 bits")
+    return (high << 32) + (low & (2**32 - 1))

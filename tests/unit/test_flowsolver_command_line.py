@@ -1,0 +1,266 @@
+"""`python -m flowsolver solve|generate|convert`, as a user runs them."""
+
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from flowsolver import Status, algorithms, certify, parse_dimacs, solve, write_dimacs
+from flowsolver.__main__ import run
+from flowsolver.generate import GraphOptions, quincy_graph
+
+ROOT = Path(__file__).parents[2]
+BOUNDED = b"p min 3 3\nn 1 4\nn 3 -4\na 1 2 1 4 2\na 1 3 -1 2 5\na 2 3 0 9 1\n"
+FAMILIES = ("quincy", "contended", "cold", "oversubscribed", "load-spreading", "network-aware", "netgen")
+
+
+def command(*arguments, stdin=b""):
+    return subprocess.run(
+        [sys.executable, "-m", "flowsolver", *arguments], input=stdin, capture_output=True, check=False, cwd=ROOT
+    )
+
+
+def answer_of(text):
+    """Cost and flow by (tail, head) of a DIMACS solution."""
+    rows = [line.split() for line in text.decode().splitlines()]
+    (cost,) = [int(row[1]) for row in rows if row[0] == "s"]
+    return cost, {(int(row[1]), int(row[2])): int(row[3]) for row in rows if row[0] == "f"}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_generated_graphs_solve(family):
+    size = [] if family == "netgen" else ["--machines", "30"]
+    made = command("generate", family, *size, "--seed", "7")
+    assert made.returncode == 0 and made.stderr == b""
+    assert made.stdout.startswith(f"c flowsolver generate {family} --seed 7\n".encode())
+    solved = command("solve", "--json", "--certify", "-", stdin=made.stdout)
+    answer = json.loads(solved.stdout)
+    assert solved.returncode == 0 and answer["certified"]
+    problem = parse_dimacs(made.stdout)
+    assert (answer["nodes"], answer["arcs"]) == (problem.network.num_nodes, problem.network.num_arcs)
+    assert answer["cost"] == solve(problem.network).cost
+
+
+def test_generate_writes_the_graph_of_the_library(tmp_path):
+    out = tmp_path / "graph.npz"
+    options = [
+        "--machines",
+        "15",
+        "--percent-used",
+        "80",
+        "--percent-pending",
+        "5",
+        "--slots",
+        "4",
+        "--machines-per-rack",
+        "7",
+    ]
+    done = command("generate", "quincy", *options, "--seed", "3", "--out", str(out))
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    network = quincy_graph(GraphOptions(15, 80, 5, 4, 7), 3).network
+    with np.load(out) as arrays:
+        assert sorted(arrays.files) == ["capacity", "cost", "head", "supply", "tail"]
+        for field in arrays.files:
+            np.testing.assert_array_equal(arrays[field], getattr(network, field))
+    assert [path.name for path in tmp_path.iterdir()] == ["graph.npz"]
+
+
+def test_a_budget_is_said_and_the_flow_reached_printed():
+    network = quincy_graph(GraphOptions(200), 1).network
+    text = write_dimacs(network)
+    budget = str(solve(network).stats.operations // 2)
+    done = command("solve", "--max-operations", budget, "-", stdin=text)
+    assert done.returncode == 3
+    comment, *_ = done.stdout.decode().splitlines()
+    unsent = int(re.fullmatch(r"c stopped at its budget: not optimal, (\d+) units of supply not sent", comment)[1])
+    cost, flow = answer_of(done.stdout)
+    price = {(t + 1, h + 1): c for t, h, c in zip(network.tail, network.head, network.cost, strict=True)}
+    assert sum(price[arc] * x for arc, x in flow.items()) == cost
+    excess = np.concatenate([[0], network.supply])
+    for (tail, head), x in flow.items():
+        assert x > 0
+        excess[tail] -= x
+        excess[head] += x
+    assert excess[excess > 0].sum() == unsent
+    assert done.stderr == b""
+
+    done = command("solve", "--max-operations", budget, "--certify", "--json", "-", stdin=text)
+    answer = json.loads(done.stdout)
+    assert done.returncode == 3
+    assert (answer["status"], answer["cost"], answer["cost_reached"]) == ("BUDGET", None, cost)
+    assert answer["unsent"] == unsent and "certified" not in answer
+    assert command("solve", "--max-seconds", "0", "-", stdin=text).returncode == 3
+    assert command("solve", "--max-seconds", "600", "--max-operations", str(10**30), "-", stdin=text).returncode == 0
+
+
+def test_potentials_prove_the_printed_flow_optimal():
+    """In cs2's form: cost + p[tail] - p[head] >= 0 where there is room, <= 0 where there is flow, least price 0."""
+    network = quincy_graph(GraphOptions(20, 110, 20), 1).network
+    done = command("solve", "--potentials", "-", stdin=write_dimacs(network))
+    _, flow = answer_of(done.stdout)
+    price = {int(v): int(p) for kind, v, p in re.findall(r"^(p) (\d+) (-?\d+)$", done.stdout.decode(), re.M)}
+    assert sorted(price) == list(range(1, network.num_nodes + 1)) and min(price.values()) == 0
+    for t, h, capacity, cost in zip(network.tail, network.head, network.capacity, network.cost, strict=True):
+        reduced, x = cost + price[t + 1] - price[h + 1], flow.get((t + 1, h + 1), 0)
+        assert reduced >= 0 or x == capacity
+        assert reduced <= 0 or x == 0
+
+
+def test_convert_there_and_back(tmp_path):
+    """DIMACS with lower bounds, to .npz and to DIMACS without: the cost is the file's, or less by what the comment says."""
+    bounded = command("solve", "-", stdin=BOUNDED)
+    cost, flow = answer_of(bounded.stdout)
+    to_npz = command("convert", "-", str(tmp_path / "x.npz"), stdin=BOUNDED)
+    assert to_npz.returncode == 0
+    assert command("solve", str(tmp_path / "x.npz")).stdout == bounded.stdout
+    plain = command("convert", str(tmp_path / "x.npz"))
+    comment = plain.stdout.decode().splitlines()[0]
+    base = int(re.fullmatch(r"c lower bounds are taken out: costs here are lower by (-?\d+), .*", comment)[1])
+    assert base == 1 * 2 - 1 * 5
+    assert answer_of(command("solve", "-", stdin=plain.stdout).stdout)[0] == cost - base
+    piped = command("convert", "--to", "npz", "-", stdin=BOUNDED)
+    assert piped.stdout == (tmp_path / "x.npz").read_bytes()
+    assert command("convert", "-", stdin=plain.stdout).stdout == b"".join(plain.stdout.splitlines(keepends=True)[1:])
+    assert flow == {(1, 2): 4, (2, 3): 4}
+
+
+def test_pack_leaves_the_cost():
+    text = b"p min 6 7\nn 2 5\nn 5 -5\na 2 5 0 2 3\na 2 4 0 9 9\na 2 5 0 1 3\na 2 5 0 1 4\na 4 4 0 5 2\na 4 5 0 9 0\na 6 1 0 0 1\n"
+    packed = command("convert", "--pack", "-", stdin=text)
+    assert packed.stdout == b"p min 3 4\nn 1 5\nn 3 -5\na 1 3 0 3 3\na 1 2 0 9 9\na 1 3 0 1 4\na 2 3 0 9 0\n"
+    costs = [answer_of(command("solve", "-", stdin=form).stdout)[0] for form in (text, packed.stdout)]
+    assert costs == [22, 22]
+    both = b"p min 2 2\na 1 2 0 4611686018427387904 1\na 1 2 0 4611686018427387904 1\n"
+    refused = command("convert", "--pack", "-", stdin=both)
+    assert (refused.returncode, refused.stdout) == (2, b"")
+    assert refused.stderr == b"<stdin>: the capacity of parallel arcs does not fit 64 bits\n"
+
+
+def npz(**arrays):
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue()
+
+
+GOOD = {"tail": [0], "head": [1], "capacity": [3], "cost": [1], "supply": [1, -1]}
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (npz(**GOOD)[:100], "not a readable .npz file"),
+        (npz(**GOOD).replace(b"NUMPY", b"NUMPI"), "not a readable .npz file"),
+        (npz(**{k: v for k, v in GOOD.items() if k != "cost"}), "no array cost"),
+        (npz(**{**GOOD, "head": [2]}), "head[0] = 2"),
+        (npz(**{**GOOD, "head": [1, 1]}), "head has 2 entries, tail 1"),
+        (npz(**{**GOOD, "capacity": [-1]}), "capacity[0] = -1"),
+        (npz(**{**GOOD, "cost": [0.5]}), "cost holds float64"),
+        (npz(**{**GOOD, "cost": [[1]]}), "cost has 2 dimensions"),
+        (npz(**{**GOOD, "low": [1, 2]}), "low has 2 entries, tail 1"),
+        (npz(**{**GOOD, "base_cost": [1, 2]}), "base_cost has 2 entries"),
+        (npz(**{**GOOD, "cost": np.array([None])}), "not a readable .npz file"),
+        (b"PK\x03\x04", "not a readable .npz file"),
+    ],
+)
+def test_bad_arrays_name_the_file_and_the_field(tmp_path, capsys, data, says):
+    path = tmp_path / "bad.npz"
+    path.write_bytes(data)
+    assert run(["convert", str(path)]) == 2
+    said = capsys.readouterr()
+    (line,) = said.err.splitlines()
+    assert line.startswith(f"{path}: ") and says in line and said.out == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ([], "Missing command"),
+        (["generate"], "Missing command"),
+        (["generate", "torus"], "No such command 'torus'"),
+        (["generate", "cold", "--machines", "0"], "'--machines'"),
+        (["generate", "cold", "--machines", "many"], "'--machines'"),
+        (["generate", "cold", "--out", "nowhere/x.min"], "nowhere/x.min: No such file"),
+        (["generate", "cold", "--machines", "1", "--out", "."], ".: "),
+        (["generate", "load-spreading", "--percent-used", "7"], "No such option: --percent-used"),
+        (["generate", "netgen", "--arcs", "5"], "--arcs 5: must be 999 to 939960"),
+        (["generate", "netgen", "--max-cost", "0"], "--max-cost 0: must be 1 to"),
+        (["solve", "--max-seconds", "-1", "x"], "'--max-seconds'"),
+        (["solve", "--max-seconds", "nan", "x"], "'--max-seconds'"),
+        (["solve", "--max-operations", "1.5", "x"], "'--max-operations'"),
+        (["convert"], "'IN'"),
+        (["convert", "gone.min"], "gone.min: No such file"),
+        (["convert", "--to", "mps", "x"], "'--to'"),
+    ],
+)
+def test_bad_arguments_are_one_line(arguments, says, capsys):
+    assert run(arguments) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert says in line
+
+
+def test_what_was_there_stays_when_the_new_file_does_not_fit(tmp_path):
+    """A file-size limit strikes while the new file is written."""
+    out = tmp_path / "graph.min"
+    out.write_text("old")
+    limited = f"ulimit -f 8; exec {sys.executable} -m flowsolver generate cold --machines 100 --out {out}"
+    done = subprocess.run(
+        ["bash", "-c", limited], cwd=ROOT, capture_output=True, check=False, preexec_fn=_ignore_the_signal_of_the_limit
+    )
+    assert done.returncode == 2 and done.stderr.decode() == f"{out}: File too large\n"
+    assert out.read_text() == "old" and list(tmp_path.iterdir()) == [out]
+
+
+def _ignore_the_signal_of_the_limit():
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+
+def test_a_pipe_or_device_is_written_to_and_not_replaced(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = subprocess.Popen(
+        [sys.executable, "-m", "flowsolver", "generate", "cold", "--machines", "2", "--out", str(pipe)], cwd=ROOT
+    )
+    network = parse_dimacs(pipe.read_bytes()).network
+    assert writer.wait() == 0
+    assert certify(network, solve(network)).ok and pipe.is_fifo()
+
+
+def test_ctrl_c_ends_a_long_solve_at_once(tmp_path):
+    path = tmp_path / "long.npz"
+    network = ["--nodes", "100000", "--arcs", "1000000", "--sources", "300", "--sinks", "300", "--supply", "1000000"]
+    assert command("generate", "netgen", *network, "--out", str(path)).returncode == 0
+    slow = next(name for name in ("cycle_cancelling", "incremental_ssp") if name in algorithms())
+    solving = subprocess.Popen(
+        [sys.executable, "-m", "flowsolver", "solve", "--algorithm", slow, str(path)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    time.sleep(2)
+    assert solving.poll() is None
+    solving.send_signal(signal.SIGINT)
+    assert solving.wait(timeout=10) in (-signal.SIGINT, 130)
+    assert solving.stdout.read() == b""
+    solving.stdout.close()
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["solve"], ["convert"], ["generate"], *(["generate", family] for family in FAMILIES)]
+)
+def test_every_help_tells_its_options(arguments, capsys):
+    assert run([*arguments, "--help"]) == 0
+    said = capsys.readouterr().out
+    assert "Usage: " in said and "--help" in said
+
+
+def test_statuses_of_the_library_are_those_of_the_command():
+    done = command("solve", "--json", "-", stdin=b"p min 2 0\nn 1 1\nn 2 -1\n")
+    assert done.returncode == 2 and json.loads(done.stdout)["status"] == Status.INFEASIBLE.name

@@ -61,16 +61,13 @@ class FlowMover {
  protected:
   void touch(ArcId arc, std::int64_t flow_before) {
     if (arc >= marked_.size()) marked_.resize(arc + 1 + arc / 4, 0);
-    if (marked_[arc] == round_) return;
-    marked_[arc] = round_;
+    if (marked_[arc] != 0) return;
+    marked_[arc] = 1;
     touched_.push_back({arc, flow_before});
   }
   void forget_touched() {
+    for (const FlowBefore& before : touched_) marked_[before.arc] = 0;
     touched_.clear();
-    if (++round_ == 0) {
-      std::fill(marked_.begin(), marked_.end(), 0);
-      round_ = 1;
-    }
   }
 
   ResidualGraph<Value> graph_;
@@ -79,8 +76,7 @@ class FlowMover {
   std::vector<NodeId> unbalanced_;  // every node with an imbalance, and some without
 
  private:
-  std::vector<std::uint32_t> marked_;
-  std::uint32_t round_ = 1;
+  std::vector<std::uint8_t> marked_;  // arcs in touched_
 };
 
 }  // namespace flowsolver

@@ -15,33 +15,37 @@ std::uint64_t magnitude(std::int64_t value) {
 
 }  // namespace
 
-IncrementalSolver::IncrementalSolver(Network network, const Algorithm& algorithm)
-    : network_(std::move(network)),
-      node_alive_(network_.num_nodes(), 1),
-      arc_alive_(network_.num_arcs(), 1),
-      flow_(network_.num_arcs(), 0),
-      algorithm_(algorithm) {
-  reserve_for_growth();
+IncrementalSolver::IncrementalSolver(const Network& network, const Algorithm& algorithm)
+    : IncrementalSolver(network, [&algorithm](const EngineStart& start, const Control& control, Stats& stats) {
+        return algorithm.make_engine(start, control, stats);
+      }) {}
+
+IncrementalSolver::IncrementalSolver(const Network& network, MakeEngine make_engine) : make_engine_(std::move(make_engine)) {
+  // Copied into vectors with room (address space only): the first arcs added shall not copy everything, and what is copied
+  // twice leaves holes.
+  const auto fill = [](auto& values, const auto& from) {
+    values.reserve(from.size() + from.size() / 4);
+    values.assign(from.begin(), from.end());
+  };
+  const auto fill_with = [](auto& values, std::size_t size, auto value) {
+    values.reserve(size + size / 4);
+    values.assign(size, value);
+  };
+  fill(network_.tail, network.tail);
+  fill(network_.head, network.head);
+  fill(network_.capacity, network.capacity);
+  fill(network_.cost, network.cost);
+  fill(network_.supply, network.supply);
   live_nodes_ = network_.num_nodes();
+  fill_with(node_alive_, live_nodes_, std::uint8_t{1});
+  fill_with(arc_alive_, network_.num_arcs(), std::uint8_t{1});
+  fill_with(flow_, network_.num_arcs(), std::int64_t{0});
   for (std::int64_t supply : network_.supply) {
     supply_sum_ += supply;
     supply_magnitudes_ += magnitude(supply);
   }
   for (std::int64_t capacity : network_.capacity) capacity_sum_ += capacity;
   for (std::int64_t cost : network_.cost) cost_bound_ = std::max(cost_bound_, magnitude(cost));
-}
-
-// The first arcs added shall not copy everything.
-void IncrementalSolver::reserve_for_growth() {
-  const auto grow = [](auto& values) { values.reserve(values.size() + values.size() / 4); };
-  grow(network_.tail);
-  grow(network_.head);
-  grow(network_.capacity);
-  grow(network_.cost);
-  grow(network_.supply);
-  grow(node_alive_);
-  grow(arc_alive_);
-  grow(flow_);
 }
 
 bool IncrementalSolver::live_node(std::int64_t node) const {
@@ -225,7 +229,7 @@ void IncrementalSolver::ensure_engine() {
     const std::int64_t shift = warm_price_[root_];
     for (std::int64_t& price : warm_price_) price -= shift;
   }
-  engine_ = algorithm_.make_engine({network_, arc_alive_, root_, warm_flow_, warm_price_}, control_, stats_);
+  engine_ = make_engine_({network_, arc_alive_, root_, warm_flow_, warm_price_}, control_, stats_);
   warm_flow_ = {};
   warm_price_ = {};
   ++stats_.rebuilds;

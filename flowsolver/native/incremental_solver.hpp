@@ -2,6 +2,7 @@
 // (engine.hpp) of every change, and finds out what flow changed from one optimum to the next.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -26,7 +27,11 @@ struct ChangedFlow {
 // occurs once. Not thread-safe, except that `cancel` may be called from any thread.
 class IncrementalSolver {
  public:
-  IncrementalSolver(Network network, const Algorithm& algorithm);
+  using MakeEngine = std::function<std::unique_ptr<Engine>(const EngineStart& start, const Control& control, Stats& stats)>;
+
+  // Both copy the network.
+  IncrementalSolver(const Network& network, const Algorithm& algorithm);
+  IncrementalSolver(const Network& network, MakeEngine make_engine);  // such as a RaceEngine
 
   NodeId add_node(std::int64_t supply);
   ArcId add_arc(NodeId tail, NodeId head, std::int64_t capacity, std::int64_t cost);
@@ -65,7 +70,6 @@ class IncrementalSolver {
   Certificate certify_touched() const;
 
  private:
-  void reserve_for_growth();
   bool engine_takes(std::int64_t magnitude) const;
   void drop_engine();
   void ensure_engine();
@@ -83,7 +87,6 @@ class IncrementalSolver {
   std::uint64_t cost_bound_ = 0;  // >= every |cost|
 
   std::unique_ptr<Engine> engine_;  // null: to be built by the next resolve, from the two below
-  bool narrow_ = false;
   NodeId root_ = kNone;
   std::vector<std::int64_t> warm_flow_, warm_price_;
   bool prices_drifted_ = false;
@@ -95,7 +98,7 @@ class IncrementalSolver {
   ChangedFlow changed_;
   Stats stats_;
   std::vector<NodeId> touched_;  // nodes at touched arcs and nodes repriced, of the last resolve
-  const Algorithm& algorithm_;
+  MakeEngine make_engine_;
   Control control_;
 };
 

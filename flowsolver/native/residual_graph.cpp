@@ -37,7 +37,7 @@ ResidualGraph<Value>::ResidualGraph(const Network& network, std::span<const std:
     const std::uint32_t degree = in_degree_[v] + out_degree_[v];
     nodes[v].begin = static_cast<std::uint32_t>(total);
     nodes[v].degree = degree;
-    room_[v] = spare && in_degree_[v] > 0 ? degree + degree / 4 + 8 : degree;
+    room_[v] = spare && in_degree_[v] > 0 ? degree + degree / 8 + 6 : degree;
     total += room_[v];
     update_interior(v);
   }

@@ -109,8 +109,10 @@ SspEngine<Value>::SspEngine(const EngineStart& start, bool growing)
       shift_imbalance(network.head[a], start.flow[a]);
       cost_ += static_cast<__int128>(network.cost[a]) * start.flow[a];
     }
-    // From equal prices only a negative cost breaks the invariant (sources get the price of their best arc below).
-    if (!cold || network.cost[a] < 0 || graph_.nodes[network.tail[a]].price != graph_.nodes[network.head[a]].price) {
+    // Only arcs that break the invariant. From a cold start sources get the price of their best arc first.
+    const std::int64_t rc = network.cost[a] - graph_.nodes[network.tail[a]].price + graph_.nodes[network.head[a]].price;
+    const std::int64_t used = start.flow.empty() ? 0 : start.flow[a];
+    if ((rc < 0 && used < network.capacity[a]) || (rc > 0 && used > 0)) {
       dirty_.push_back(a);
       tail_of_dirty_.push_back(network.tail[a]);
     }

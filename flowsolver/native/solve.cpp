@@ -3,6 +3,7 @@
 #include <array>
 
 #include "incremental_ssp.hpp"
+#include "network_simplex.hpp"
 #include "successive_shortest_path.hpp"
 #include "warm_engine.hpp"
 
@@ -15,6 +16,7 @@ constexpr std::array kAlgorithms{
               make_incremental_ssp},
     Algorithm{"successive_shortest_path", "textbook successive shortest paths, one excess after another",
               solve_successive_shortest_path},
+    Algorithm{"network_simplex", "primal network simplex, from any flow", solve_network_simplex},
 };
 
 }  // namespace

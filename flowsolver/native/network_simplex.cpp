@@ -1,0 +1,197 @@
+#include "network_simplex.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "simplex_start.hpp"
+#include "spanning_tree.hpp"
+#include "start_state.hpp"
+
+namespace flowsolver {
+
+namespace {
+
+enum State : std::int8_t { kUpper = -1, kTree = 0, kLower = 1 };  // kTree as well: arcs that never enter
+
+class NetworkSimplex {
+ public:
+  NetworkSimplex(const Network& network, std::vector<std::int64_t>& flow, SpanningTree& tree, const Control& control,
+                 Stats& stats)
+      : network_(network), flow_(flow), tree_(tree), stats_(stats), pace_(control) {}
+
+  Status run() {
+    Status status = classify();
+    while (status == Status::kOptimal) {
+      ArcId entering = kNone;
+      status = price_out(entering);
+      if (entering == kNone) break;
+      if (status == Status::kOptimal) status = pivot(entering);
+    }
+    return status;
+  }
+
+  // Whether artificial arcs carry flow.
+  bool infeasible() const {
+    for (NodeId v = 0; v < tree_.root(); ++v) {
+      const SpanningTree::TreeArc arc = tree_.arc(v);
+      if (arc.arc == kNone && arc.up != 0 && arc.down != 0) return true;
+    }
+    return false;
+  }
+
+  // The flow of arcs outside the tree is kept in `flow` only by their state; this writes all.
+  void write_flow() {
+    for (ArcId a = 0; a < state_.size(); ++a) {
+      if (state_[a] != kTree) flow_[a] = state_[a] == kLower ? 0 : network_.capacity[a];
+    }
+    for (NodeId v = 0; v < tree_.root(); ++v) {
+      const SpanningTree::TreeArc arc = tree_.arc(v);
+      if (arc.arc != kNone) flow_[arc.arc] = network_.tail[arc.arc] == v ? arc.down : arc.up;
+    }
+  }
+
+ private:
+  static constexpr ArcId kLeastBlock = 256;
+
+  std::int64_t reduced_cost(ArcId a) const {
+    return network_.cost[a] - tree_.price(network_.tail[a]) + tree_.price(network_.head[a]);
+  }
+  bool in_tree(ArcId a) const {
+    return tree_.arc(network_.tail[a]).arc == a || tree_.arc(network_.head[a]).arc == a;
+  }
+
+  // The states of all arcs; arcs between the bounds are pushed to one, or into the tree.
+  Status classify() {
+    const auto m = static_cast<ArcId>(network_.num_arcs());
+    state_.assign(m, kTree);
+    block_ = std::max(kLeastBlock, static_cast<ArcId>(std::sqrt(static_cast<double>(m))));
+    std::vector<ArcId> between;
+    for (ArcId a = 0; a < m; ++a) {
+      const std::int64_t capacity = network_.capacity[a];
+      if (network_.tail[a] == network_.head[a]) {
+        flow_[a] = network_.cost[a] < 0 ? capacity : 0;
+      } else if (capacity > 0 && !in_tree(a)) {
+        if (flow_[a] > 0 && flow_[a] < capacity) between.push_back(a);
+        state_[a] = flow_[a] == 0 ? kLower : flow_[a] == capacity ? kUpper : kTree;
+      }
+    }
+    for (ArcId a : between) {
+      const std::int64_t used = flow_[a], room = network_.capacity[a] - used;
+      const bool forward = reduced_cost(a) <= 0;
+      const Status status = forward ? push_round(a, true, room, used) : push_round(a, false, used, room);
+      if (status != Status::kOptimal) return status;
+    }
+    return Status::kOptimal;
+  }
+
+  // The most violated arc of the next block that has one.
+  Status price_out(ArcId& entering) {
+    const auto m = static_cast<ArcId>(network_.num_arcs());
+    const NodeId* tail = network_.tail.data();
+    const NodeId* head = network_.head.data();
+    const std::int64_t* cost = network_.cost.data();
+    const std::int64_t* price = tree_.prices();
+    const std::int8_t* state = state_.data();
+    for (ArcId seen = 0; seen < m;) {
+      const ArcId begin = next_, end = std::min(m, begin + block_);
+      std::int64_t worst = 0;
+      for (ArcId a = begin; a < end; ++a) {
+        const std::int64_t violation = state[a] * (cost[a] - price[tail[a]] + price[head[a]]);
+        if (violation < worst) {
+          worst = violation;
+          entering = a;
+        }
+      }
+      seen += end - begin;
+      next_ = end == m ? 0 : end;
+      stats_.scanned += end - begin;
+      if (const Status status = pace_.step(stats_, end - begin); status != Status::kOptimal) return status;
+      if (entering != kNone) return Status::kOptimal;
+    }
+    return Status::kOptimal;
+  }
+
+  Status pivot(ArcId a) { return push_round(a, state_[a] == kLower, network_.capacity[a], 0); }
+
+  // Flow goes over arc a, forward or backward, round its cycle, as far as there is room; `room` on the arc itself, and `used`
+  // the other way. An arc that reaches a bound leaves the tree, unless it is a itself.
+  Status push_round(ArcId a, bool forward, std::int64_t room, std::int64_t used) {
+    const NodeId k = forward ? network_.tail[a] : network_.head[a], l = forward ? network_.head[a] : network_.tail[a];
+    const SpanningTree::Cycle cycle = tree_.cycle(k, l);
+    // Of arcs that allow equally little the last along the flow: up, then a itself, then down.
+    std::int64_t amount = room;
+    NodeId out = kNone;
+    bool on_way_up = false;
+    if (cycle.down_room < amount) {
+      amount = cycle.down_room;
+      out = cycle.down_node;
+    }
+    if (cycle.up_room <= amount) {
+      amount = cycle.up_room;
+      out = cycle.up_node;
+      on_way_up = true;
+    }
+    if (amount > 0) tree_.push(k, l, cycle.junction, amount);
+    ++stats_.pivots;
+    std::int64_t steps = cycle.length;
+    if (out == kNone) {
+      state_[a] = forward ? kUpper : kLower;
+    } else {
+      const ArcId leaving = tree_.arc(out).arc;
+      // On the way up its residual capacity towards the root is gone, on the way down that away from it.
+      if (leaving != kNone) state_[leaving] = (network_.tail[leaving] == out) == on_way_up ? kUpper : kLower;
+      const std::int64_t rc = reduced_cost(a);
+      state_[a] = kTree;
+      const NodeId in = on_way_up ? l : k;
+      const std::int64_t shift = in == network_.tail[a] ? rc : -rc;
+      if (on_way_up) {
+        steps += tree_.exchange(l, k, out, cycle.junction, {a, used + amount, room - amount}, shift);
+      } else {
+        steps += tree_.exchange(k, l, out, cycle.junction, {a, room - amount, used + amount}, shift);
+      }
+    }
+    stats_.scanned += steps;
+    return pace_.step(stats_, steps);
+  }
+
+  const Network& network_;
+  std::vector<std::int64_t>& flow_;
+  SpanningTree& tree_;
+  Stats& stats_;
+  Pace pace_;
+  std::vector<std::int8_t> state_;
+  ArcId block_ = kLeastBlock;
+  ArcId next_ = 0;
+};
+
+std::int64_t artificial_cost(const Network& network) {
+  std::int64_t most = 0;
+  for (std::int64_t cost : network.cost) most = std::max(most, cost < 0 ? -cost : cost);
+  return most * static_cast<std::int64_t>(network.num_nodes()) + 1;
+}
+
+}  // namespace
+
+Solution solve_network_simplex(const Network& network, const Start& start, const Control& control) {
+  Solution solution = start_state(network, start);
+  if (solution.status != Status::kOptimal || network.num_nodes() == 0) return solution;
+  const auto n = static_cast<NodeId>(network.num_nodes());
+  SpanningTree tree(n);
+  const std::vector<std::int64_t> hint = start_prices(network, start);
+  solution.status = SimplexStart(network, solution.flow, hint, control, solution.stats).run(tree, artificial_cost(network));
+  if (solution.status == Status::kOptimal) {
+    NetworkSimplex simplex(network, solution.flow, tree, control, solution.stats);
+    solution.status = simplex.run();
+    simplex.write_flow();
+    if (solution.status == Status::kOptimal && simplex.infeasible()) solution.status = Status::kInfeasible;
+    const std::int64_t base = tree.price(largest_sink(network));
+    for (NodeId v = 0; v < n; ++v) solution.potential[v] = tree.price(v) - base;
+  }
+  __int128 cost = 0;
+  for (ArcId a = 0; a < network.num_arcs(); ++a) cost += static_cast<__int128>(network.cost[a]) * solution.flow[a];
+  if (!as_int64(cost, solution.cost) && solution.status == Status::kOptimal) solution.status = Status::kBadCostRange;
+  return solution;
+}
+
+}  // namespace flowsolver

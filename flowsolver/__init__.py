@@ -3,7 +3,7 @@
 from flowsolver.dimacs import DimacsError, DimacsProblem, parse_dimacs, write_dimacs, write_dimacs_solution
 from flowsolver.incremental import IncrementalSolver
 from flowsolver.network import FlowNetwork
-from flowsolver.solution import Certificate, Solution, Stats, Status, algorithms, certify, solve
+from flowsolver.solution import Certificate, Solution, Stats, Status, algorithms, certify, misplaced_tasks, solve
 
 __all__ = [
     "Certificate",
@@ -16,6 +16,7 @@ __all__ = [
     "Status",
     "algorithms",
     "certify",
+    "misplaced_tasks",
     "parse_dimacs",
     "solve",
     "write_dimacs",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from numpy.typing import ArrayLike
 
 from flowsolver import _flowsolver as native
 from flowsolver.network import FlowNetwork, Int64Array, as_int64, broadcast
-from flowsolver.solution import as_budget
+from flowsolver.solution import as_budget, as_names
 
 
 class IncrementalSolver:
@@ -24,13 +26,16 @@ class IncrementalSolver:
     changes release the GIL.
     """
 
-    def __init__(self, network: FlowNetwork, algorithm: str = "incremental_ssp") -> None:
+    def __init__(
+        self, network: FlowNetwork, algorithm: str | Sequence[str] = "incremental_ssp", *, deterministic: bool = False
+    ) -> None:
         """Copies `network`. Nothing is solved before `resolve`. ValueError for an unknown algorithm.
 
         Every algorithm takes every change. Only the default's work is that of the changes; the others start from the last
-        answer and read the whole network at each resolve.
+        answer and read the whole network at each resolve. Several algorithms race at each resolve, see `solve`; all start
+        the next one from the winner's answer.
         """
-        self._core = native.IncrementalSolver(network.core, algorithm)
+        self._core = native.IncrementalSolver(network.core, as_names(algorithm), deterministic)
 
     def add_nodes(self, supply: ArrayLike) -> Int64Array:
         """Adds k nodes. `supply`: int64[k]. Returns their ids, int64[k], in order (not always consecutive)."""
@@ -75,6 +80,7 @@ class IncrementalSolver:
         After any status but OPTIMAL the solver stays usable: the changes stand, `cost` and `flow` are still those of the
         last OPTIMAL resolve, and further changes can make the network solvable again. With a budget of counted operations
         (deterministic) or of time the status may be BUDGET: `flow_reached` has what there is, and the next resolve goes on.
+        Ctrl-C in the main thread ends it with KeyboardInterrupt, as `cancel` would.
         """
         return self._core.resolve(*as_budget(max_operations, max_seconds))
 
@@ -84,6 +90,11 @@ class IncrementalSolver:
         A cancelled resolve has kept what it had done; calling it again continues.
         """
         self._core.cancel()
+
+    @property
+    def winner(self) -> str | None:
+        """The algorithm that the last answer, optimal or infeasible, is from. None before any."""
+        return self._core.winner or None
 
     @property
     def cost(self) -> int:

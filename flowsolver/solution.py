@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from numpy.typing import ArrayLike
 
 from flowsolver import _flowsolver as native
 from flowsolver.network import FlowNetwork, Int64Array, as_int64
@@ -29,6 +32,7 @@ class Solution:
     cost: exact total cost. flow: int64[m] by arc id. potential: int64[n]; reduced cost = cost - potential[tail] +
     potential[head] is >= 0 where flow < capacity and <= 0 where flow > 0. All three mean something only when status is
     OPTIMAL (for BUDGET see `solve`). stats: counted work (searches, settled, scanned, ...), the same on every machine.
+    winner: the algorithm whose answer this is.
     """
 
     status: native.Status
@@ -36,23 +40,48 @@ class Solution:
     flow: Int64Array
     potential: Int64Array
     stats: native.Stats
+    winner: str = ""
 
 
 def solve(
     network: FlowNetwork,
-    algorithm: str = "incremental_ssp",
+    algorithm: str | Sequence[str] = "incremental_ssp",
     *,
+    deterministic: bool = False,
     max_operations: int | None = None,
     max_seconds: float | None = None,
 ) -> Solution:
     """Solves `network` from scratch. Releases the GIL. ValueError for an unknown algorithm; see `algorithms`.
 
-    With a budget of counted operations (`Stats.operations`, deterministic) or of time, the status may be BUDGET: the flow is
-    then the best there was, within capacities but not necessarily balanced, and cost that flow's. The network must not be
-    changed by another thread meanwhile.
+    Several algorithms race, each in a thread; the first answer wins and the others are stopped. With `deterministic` all of
+    them go on until no other can win by fewer counted operations (`Stats.operations`): winner and answer are then the same
+    at every call.
+
+    With a budget of counted operations (deterministic) or of time, the status may be BUDGET: the flow is then the best there
+    was, within capacities but not necessarily balanced, and cost that flow's; of several algorithms, that of the first one.
+    `misplaced_tasks` tells how far it is from an optimum.
+
+    Ctrl-C in the main thread ends the solve with KeyboardInterrupt. The network must not be changed by another thread
+    meanwhile.
     """
-    result = native.solve(network.core, algorithm, *as_budget(max_operations, max_seconds))
-    return Solution(result.status, result.cost, result.take_flow(), result.take_potential(), result.stats)
+    budget = as_budget(max_operations, max_seconds)
+    result, winner = native.solve(network.core, as_names(algorithm), deterministic, *budget)
+    return Solution(result.status, result.cost, result.take_flow(), result.take_potential(), result.stats, winner)
+
+
+def misplaced_tasks(network: FlowNetwork, flow: ArrayLike, optimum: ArrayLike) -> int:
+    """Tasks (nodes of supply 1) that `flow` does not deliver, or to another machine than the flow `optimum` does.
+
+    A task's machine is the last node before the demand its unit meets. Units that pass an aggregator are alike; of the ways
+    to tell whose is whose, one is taken by which the flows agree much. The count is thus an upper bound of the least one, and
+    0 for equal flows (native/misplacement.hpp). `flow` need not balance. ValueError for a wrong length.
+    """
+    return native.misplaced_tasks(network.core, as_int64("flow", flow), as_int64("optimum", optimum))
+
+
+def as_names(algorithm: str | Sequence[str]) -> list[str]:
+    """One algorithm or several as the native calls take them."""
+    return [algorithm] if isinstance(algorithm, str) else list(algorithm)
 
 
 def as_budget(max_operations: int | None, max_seconds: float | None) -> tuple[int, float]:

@@ -4,29 +4,45 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <utility>
 
 #include "network.hpp"
 
 namespace flowsolver {
 
 // One for each running solve. Every method looks at it at least every kLookInterval counted operations, while it builds its
-// data structures as well: it is then over within a fraction of a millisecond. `cancel` and the limit of operations may be
-// set by any thread at any time; the deadline before the solve begins.
+// data structures as well: it is then over within a fraction of a millisecond. `cancel` and the limits of operations may be
+// set by any thread at any time; the deadline and the poll before the solve begins.
 class Control {
  public:
   using Clock = std::chrono::steady_clock;
   static constexpr std::int64_t kLookInterval = 4096;
+  static constexpr std::chrono::milliseconds kPollInterval{20};
 
   Control() = default;
-  explicit Control(const Control& outer) : outer_(&outer) {}  // stops when the outer one is cancelled, too
+  // Has the outer one's budget, and stops when that is cancelled, too. The outer one outlives it.
+  explicit Control(const Control& outer)
+      : most_operations_(outer.most_operations_.load(std::memory_order_relaxed)),
+        deadline_(outer.deadline_),
+        has_deadline_(outer.has_deadline_),
+        outer_(&outer) {}
   Control& operator=(const Control&) = delete;
 
   void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
   void clear() { cancelled_.store(false, std::memory_order_relaxed); }
   void limit_operations(std::int64_t most) { most_operations_.store(most, std::memory_order_relaxed); }
+  // Beyond so many operations an answer comes too late for a race (contest.hpp): the solve is cancelled.
+  void cancel_beyond(std::int64_t most) { most_useful_.store(most, std::memory_order_relaxed); }
   void stop_at(Clock::time_point deadline) {
     deadline_ = deadline;
     has_deadline_ = deadline != Clock::time_point::max();
+  }
+
+  // `interrupted` is asked every kPollInterval, by the thread that looks; true cancels.
+  void poll(std::function<bool()> interrupted) {
+    interrupted_ = std::move(interrupted);
+    next_poll_ = Clock::now() + kPollInterval;
   }
 
   bool cancelled() const {
@@ -35,14 +51,24 @@ class Control {
   // kOptimal: go on. kCancelled: stop. kBudget: stop with what there is.
   Status look(const Stats& stats) const {
     if (cancelled()) return Status::kCancelled;
-    if (stats.operations() > most_operations_.load(std::memory_order_relaxed)) return Status::kBudget;
-    if (has_deadline_ && Clock::now() >= deadline_) return Status::kBudget;
-    return Status::kOptimal;
+    const std::int64_t operations = stats.operations();
+    if (operations > most_useful_.load(std::memory_order_relaxed)) return Status::kCancelled;
+    if (operations > most_operations_.load(std::memory_order_relaxed)) return Status::kBudget;
+    if (!has_deadline_ && !interrupted_) return Status::kOptimal;
+    const Clock::time_point now = Clock::now();
+    if (has_deadline_ && now >= deadline_) return Status::kBudget;
+    if (interrupted_ && now >= next_poll_) {
+      next_poll_ = now + kPollInterval;
+      if (interrupted_()) cancelled_.store(true, std::memory_order_relaxed);
+    }
+    return cancelled() ? Status::kCancelled : Status::kOptimal;
   }
 
  private:
-  std::atomic<bool> cancelled_{false};
-  std::atomic<std::int64_t> most_operations_{kInfinity};
+  mutable std::atomic<bool> cancelled_{false};
+  std::atomic<std::int64_t> most_operations_{kInfinity}, most_useful_{kInfinity};
+  std::function<bool()> interrupted_;
+  mutable Clock::time_point next_poll_{};
   Clock::time_point deadline_{};
   bool has_deadline_ = false;
   const Control* outer_ = nullptr;

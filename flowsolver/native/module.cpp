@@ -15,6 +15,9 @@
 #include "certificate.hpp"
 #include "dimacs.hpp"
 #include "incremental_solver.hpp"
+#include "misplacement.hpp"
+#include "race.hpp"
+#include "race_engine.hpp"
 #include "solve.hpp"
 
 namespace nb = nanobind;
@@ -137,12 +140,59 @@ void set_budget(Control& control, std::int64_t operations, double seconds) {
                               : Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)));
 }
 
-Solution solve(const Network& network, const std::string& algorithm, std::int64_t max_operations, double max_seconds) {
-  const Algorithm& chosen = known_algorithm(algorithm);
+// Signal handlers run in the main thread, and only when asked to: a long call there asks now and then, so that Ctrl-C ends it.
+// When it does, the handler's exception is pending: `end_if_interrupted` then throws it.
+void end_at_signals(Control& control) {
+  static const unsigned long main_thread =
+      nb::cast<unsigned long>(nb::module_::import_("threading").attr("main_thread")().attr("ident"));
+  if (PyThread_get_thread_ident() != main_thread) return control.poll({});
+  control.poll([] {
+    const nb::gil_scoped_acquire acquire;
+    return PyErr_CheckSignals() != 0;
+  });
+}
+
+void end_if_interrupted(Control& control) {
+  if (PyErr_Occurred() == nullptr) return;
+  control.clear();
+  throw nb::python_error();
+}
+
+std::vector<const Algorithm*> known_algorithms(const std::vector<std::string>& names) {
+  if (names.empty()) throw nb::value_error("no algorithm given");
+  std::vector<const Algorithm*> algorithms;
+  for (const std::string& name : names) {
+    algorithms.push_back(&known_algorithm(name));
+    if (std::count(algorithms.begin(), algorithms.end(), algorithms.back()) > 1) {
+      throw nb::value_error(("algorithm \"" + name + "\" given twice").c_str());
+    }
+  }
+  return algorithms;
+}
+
+Winning winning(bool deterministic) { return deterministic ? Winning::kFewestOperations : Winning::kFirst; }
+
+std::pair<Solution, std::string> solve(const Network& network, const std::vector<std::string>& algorithms, bool deterministic,
+                                       std::int64_t max_operations, double max_seconds) {
+  const std::vector<const Algorithm*> racers = known_algorithms(algorithms);
   Control control;
   set_budget(control, max_operations, max_seconds);
+  end_at_signals(control);
+  RaceAnswer answer;
+  {
+    nb::gil_scoped_release release;
+    answer = race(network, racers, {}, control, winning(deterministic));
+  }
+  end_if_interrupted(control);
+  return {std::move(answer.solution), std::string(answer.winner->name)};
+}
+
+std::int64_t misplaced(const Network& network, const Array& flow, const Array& optimum) {
+  need_length("flow", flow, network.num_arcs());
+  need_length("optimum", optimum, network.num_arcs());
+  const auto flows = view(flow), best = view(optimum);
   nb::gil_scoped_release release;
-  return chosen.solve(network, {}, control);
+  return misplaced_tasks(network, flows, best);
 }
 
 Certificate certify_arrays(const Network& network, const Array& flow, const Array& potential, std::int64_t cost) {
@@ -156,7 +206,14 @@ Certificate certify_arrays(const Network& network, const Array& flow, const Arra
 // IncrementalSolver with checked ids.
 class Solver {
  public:
-  Solver(const Network& network, const std::string& algorithm) : core_(network, known_algorithm(algorithm)) {}
+  Solver(const Network& network, const std::vector<std::string>& algorithms, bool deterministic)
+      : racers_(known_algorithms(algorithms)),
+        core_(network, [this, how = winning(deterministic)](const EngineStart& start, const Control& control,
+                                                            Stats& stats) -> std::unique_ptr<Engine> {
+          if (racers_.size() > 1) return std::make_unique<RaceEngine>(racers_, how, start, &winner_);
+          winner_ = racers_.front();
+          return winner_->make_engine(start, control, stats);
+        }) {}
 
   Result add_nodes(const Array& supply) {
     const Busy busy(busy_);
@@ -218,13 +275,24 @@ class Solver {
   Status resolve(std::int64_t max_operations, double max_seconds) {
     const Busy busy(busy_);
     set_budget(core_.control(), max_operations, max_seconds);
-    nb::gil_scoped_release release;
-    return core_.resolve();
+    end_at_signals(core_.control());
+    Status status;
+    {
+      nb::gil_scoped_release release;
+      status = core_.resolve();
+    }
+    end_if_interrupted(core_.control());
+    return status;
   }
   void cancel() { core_.cancel(); }
 
   std::int64_t cost() { return core().cost(); }
   bool solved() { return core().solved(); }
+  // Whose answer the last one was; empty before any.
+  std::string winner() {
+    const Busy busy(busy_);
+    return winner_ == nullptr ? "" : std::string(winner_->name);
+  }
   Stats stats() { return core().stats(); }
   Result flow() { return copy_of(core().flow()); }
   Result flow_of(const Array& arcs) {
@@ -285,6 +353,8 @@ class Solver {
     need_all("arcs", arcs, [this](std::int64_t a) { return core_.live_arc(a); }, "no such arc");
   }
 
+  const std::vector<const Algorithm*> racers_;
+  const Algorithm* winner_ = nullptr;
   IncrementalSolver core_;
   std::atomic<bool> busy_{false};
 };
@@ -328,7 +398,7 @@ void bind_results(nb::module_& m) {
 
 void bind_solver(nb::module_& m) {
   nb::class_<Solver>(m, "IncrementalSolver")
-      .def(nb::init<const Network&, const std::string&>())
+      .def(nb::init<const Network&, const std::vector<std::string>&, bool>())
       .def("add_nodes", &Solver::add_nodes)
       .def("add_arcs", &Solver::add_arcs)
       .def("remove_nodes", &Solver::remove_nodes)
@@ -345,6 +415,7 @@ void bind_solver(nb::module_& m) {
       .def("changed_flow", &Solver::changed_flow)
       .def("certify", &Solver::certify)
       .def("snapshot", &Solver::snapshot)
+      .def_prop_ro("winner", &Solver::winner)
       .def_prop_ro("cost", &Solver::cost)
       .def_prop_ro("solved", &Solver::solved)
       .def_prop_ro("stats", &Solver::stats)
@@ -400,6 +471,7 @@ NB_MODULE(_flowsolver, m) {
       .def("supply", [](const Network& n) { return copy_of(n.supply); });
   m.def("solve", &solve);
   m.def("certify", &certify_arrays);
+  m.def("misplaced_tasks", &misplaced);
   m.def("algorithms", [] {
     std::vector<std::pair<std::string, std::string>> rows;
     for (const Algorithm& a : algorithms()) rows.emplace_back(a.name, a.summary);

@@ -1,0 +1,56 @@
+// The last answer, a flow and prices, kept up to date under changes: what a method starts from that has no engine of its own
+// (warm_engine.hpp), and what several engines that race have in common (race_engine.hpp).
+//
+// Each change costs O(1). The flow stays within the capacities; it need not balance, nor suit the prices.
+#pragma once
+
+#include <vector>
+
+#include "engine.hpp"
+#include "method.hpp"
+
+namespace flowsolver {
+
+class KeptAnswer : public Engine {
+ public:
+  explicit KeptAnswer(const EngineStart& start);
+
+  void add_node(NodeId v, std::int64_t supply) override;
+  void remove_node(NodeId v) override;
+  void add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity, std::int64_t cost) override;
+  void remove_arc(ArcId arc, NodeId tail, NodeId head) override;
+  void set_capacity(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity) override;
+  void set_cost(ArcId, NodeId, std::int64_t) override {}
+  void change_supply(NodeId, std::int64_t) override {}
+
+  std::int64_t flow(ArcId arc, NodeId) const override { return flow_[arc]; }
+  std::int64_t price(NodeId v) const override { return price_[v]; }
+  __int128 cost() const override;
+  void adopt(const Engine& winner) override;
+  std::uint64_t value_limit() const override { return static_cast<std::uint64_t>(kInfinity); }
+  bool prices_drifted() const override;
+
+  bool local() const override { return false; }
+  void incident_arcs(NodeId, std::vector<ArcId>&) const override {}
+  const std::vector<FlowBefore>& touched_arcs() const override { return nothing_touched_; }
+  const std::vector<NodeId>& repriced_nodes() const override { return nothing_repriced_; }
+  void begin_round() override {}
+
+ protected:
+  // Nothing until there has been an answer: from scratch.
+  Start start() const { return known_ ? Start{flow_, price_} : Start{}; }
+  void keep(Solution&& answer);
+  // What the engine touched since its last begin_round, when all else is the same already.
+  void adopt_touched(const Engine& winner);
+
+  const Network& network_;
+  const std::vector<std::uint8_t>& alive_;
+
+ private:
+  bool known_;
+  std::vector<std::int64_t> flow_, price_;
+  std::vector<FlowBefore> nothing_touched_;
+  std::vector<NodeId> nothing_repriced_;
+};
+
+}  // namespace flowsolver

@@ -1,0 +1,28 @@
+// Several algorithms at once on one network, from scratch or a start: the answer of the one that wins (contest.hpp).
+//
+// Racers only read the network. The call ends when the last loser has stopped, a fraction of a millisecond after the
+// winner's end: nothing of it lives on. Stopping includes the freeing of the loser's graph, which is why the large arrays
+// lie on huge pages (large_array.hpp).
+//
+// Reference. Gog et al., Firmament, OSDI 2016, section 6.1. Departures: any algorithms, any number of them; losers are
+// stopped; a deterministic mode.
+#pragma once
+
+#include <span>
+
+#include "contest.hpp"
+#include "method.hpp"
+#include "solve.hpp"
+
+namespace flowsolver {
+
+struct RaceAnswer {
+  Solution solution;                   // the winner's, or without an answer the leader's (contest.hpp)
+  const Algorithm* winner = nullptr;  // whose solution it is
+};
+
+// `racers`: one or more. Throws nothing but std::bad_alloc.
+RaceAnswer race(const Network& network, std::span<const Algorithm* const> racers, const Start& start, const Control& control,
+                Winning winning);
+
+}  // namespace flowsolver

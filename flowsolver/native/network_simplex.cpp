@@ -115,7 +115,7 @@ class NetworkSimplex {
   Status pivot(ArcId a) { return push_round(a, state_[a] == kLower, network_.capacity[a], 0); }
 
   // Flow goes over arc a, forward or backward, round its cycle, as far as there is room; `room` on the arc itself, and `used`
-  // the other way. An arc that reaches a bound leaves the tree, unless it is a itself.
+  // the other way. The arc that stops it leaves the tree, unless it is a itself.
   Status push_round(ArcId a, bool forward, std::int64_t room, std::int64_t used) {
     const NodeId k = forward ? network_.tail[a] : network_.head[a], l = forward ? network_.head[a] : network_.tail[a];
     const SpanningTree::Cycle cycle = tree_.cycle(k, l);

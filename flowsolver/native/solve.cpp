@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "cycle_cancelling.hpp"
 #include "incremental_ssp.hpp"
 #include "network_simplex.hpp"
 #include "successive_shortest_path.hpp"
@@ -17,6 +18,8 @@ constexpr std::array kAlgorithms{
     Algorithm{"successive_shortest_path", "textbook successive shortest paths, one excess after another",
               solve_successive_shortest_path},
     Algorithm{"network_simplex", "primal network simplex, from any flow", solve_network_simplex},
+    Algorithm{"cycle_cancelling", "a feasible flow, then negative cycles cancelled (slow on large networks)",
+              solve_cycle_cancelling},
 };
 
 }  // namespace

@@ -1,0 +1,138 @@
+"""Network simplex: ranges, degenerate networks, starts from any flow, budgets. Certificates, and OR-tools as oracle."""
+
+import numpy as np
+import pytest
+
+from flowsolver import IncrementalSolver, Status, certify, solve
+from flowsolver.generate import GraphOptions, load_spreading_graph, quincy_graph
+from tests.fixtures.networks import check_resolved, check_solution, network, objections, peers_answer, random_network
+
+SIMPLEX = "network_simplex"
+
+
+def test_paths_as_dear_as_the_range_allows():
+    """The only way costs as much as a path can; prices reach both ends, artificial arcs must be dearer still."""
+    nodes = 40
+    most = 2**59 // (nodes + 1)
+    for sign in (1, -1):
+        path = [(v, v + 1, 1, sign * most) for v in range(nodes - 1)]
+        net = network([1, *[0] * (nodes - 2), -1], path)
+        check_solution(net, solve(net, SIMPLEX), sign * most * (nodes - 1))
+
+
+def test_dear_networks_without_a_way_are_infeasible():
+    """What an artificial arc saves or costs must not pass for an optimum."""
+    nodes = 40
+    most = 2**59 // (nodes + 1)
+    path = [(v, v + 1, 1, most) for v in range(nodes - 1)]
+    short_of_one = network([2, *[0] * (nodes - 2), -2], path)
+    assert solve(short_of_one, SIMPLEX).status is Status.INFEASIBLE
+    cut = network([1, *[0] * (nodes - 2), -1], [arc for arc in path if arc[0] != nodes // 2])
+    assert solve(cut, SIMPLEX).status is Status.INFEASIBLE
+
+
+def test_capacities_as_wide_as_the_range_allows():
+    wide = 2**60
+    net = network(
+        [wide // 2, 0, -wide // 2], [(0, 1, wide, 1), (1, 2, wide // 2, 1), (0, 2, wide // 4, 3), (2, 0, 1, 0)]
+    )
+    check_solution(net, solve(net, SIMPLEX), wide)
+    cycle = network([0, 0, 0], [(0, 1, wide, -1), (1, 2, wide, 0), (2, 0, wide, 0)])
+    check_solution(cycle, solve(cycle, SIMPLEX), -wide)
+
+
+@pytest.mark.parametrize("levels", [1, 2, 3])
+def test_degenerate_assignments_end(levels):
+    """Nearly every pivot moves no flow. Without a rule for the leaving arc such networks can cycle."""
+    rng = np.random.default_rng(levels)
+    size = 60
+    source, sink = np.indices((size, size)).reshape(2, -1)
+    arcs = np.stack([source, size + sink, np.ones_like(source), rng.integers(0, levels, size * size)], axis=1)
+    net = network([1] * size + [-1] * size, rng.permutation(arcs))
+    expected = peers_answer(net)
+    assert objections(net, solve(net, SIMPLEX), expected) == []
+
+
+def test_trees_are_kept_right_through_many_exchanges():
+    """Sparse, dense and disconnected networks; a thread or a size gone wrong would not give certified answers."""
+    for seed in range(300):
+        net = random_network(seed, 3 + seed % 40, 5 + 7 * (seed % 30))
+        assert objections(net, solve(net, SIMPLEX), peers_answer(net)) == [], seed
+
+
+def test_load_spreading_starts_at_the_optimum():
+    """The cheapest arcs first, from every node on: nothing is left to do."""
+    graph = load_spreading_graph(50, 100, 1)
+    solution = solve(graph.network, SIMPLEX)
+    assert certify(graph.network, solution).ok
+    assert solution.stats.pivots == 0
+
+
+def test_an_optimum_is_known_again():
+    solver = IncrementalSolver(quincy_graph(GraphOptions(60, 99), 1).network, SIMPLEX)
+    assert solver.resolve() is Status.OPTIMAL
+    assert solver.stats.pivots > 0
+    solver.set_cost([0], [int(solver.snapshot()[0].cost[0]) + 1])
+    solver.set_cost([0], [int(solver.snapshot()[0].cost[0]) - 1])
+    assert solver.resolve() is Status.OPTIMAL
+    assert solver.stats.pivots == 0
+    check_resolved(solver)
+
+
+def test_few_changes_take_few_pivots():
+    graph = quincy_graph(GraphOptions(200, 95), 1)
+    solver = IncrementalSolver(graph.network, SIMPLEX)
+    assert solver.resolve() is Status.OPTIMAL
+    scratch = solver.stats.pivots
+    solver.remove_nodes(graph.first_task + np.arange(0, 50, 10))
+    task = solver.add_nodes(np.ones(5, dtype=np.int64))
+    for i, new in enumerate(task):
+        begin, end = graph.task_arc_begin[[10 * i, 10 * i + 1]]
+        solver.add_arcs(np.full(end - begin, new), graph.network.head[begin:end], 1, graph.network.cost[begin:end])
+    assert solver.resolve() is Status.OPTIMAL
+    check_resolved(solver)
+    assert 20 * solver.stats.pivots < scratch
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_wider_arcs_leave_flows_between_their_bounds(seed):
+    """Full arcs that are no longer full are in no tree; they close cycles, which have to go."""
+    net = random_network(seed, 30, 200)
+    solver = IncrementalSolver(net, SIMPLEX)
+    solver.resolve()
+    solver.set_capacity(np.arange(net.num_arcs), 3 * net.capacity + 1)
+    if solver.resolve() is Status.OPTIMAL:
+        check_resolved(solver)
+    else:
+        assert solve(solver.snapshot()[0]).status is Status.INFEASIBLE
+
+
+def test_goes_on_from_where_budgets_stopped_it():
+    """However small the steps: within capacities at every stop, and the flow's cost is the cost claimed."""
+    net = quincy_graph(GraphOptions(40, 105, 6), 1).network
+    whole = solve(net, SIMPLEX)
+    stops = 0
+    for most in range(0, whole.stats.operations, whole.stats.operations // 40):
+        partial = solve(net, SIMPLEX, max_operations=most)
+        if partial.status is Status.OPTIMAL:
+            continue
+        stops += 1
+        assert partial.status is Status.BUDGET
+        assert ((partial.flow >= 0) & (partial.flow <= net.capacity)).all()
+        assert partial.cost == int(partial.flow @ net.cost)
+    assert stops > 10
+    solver = IncrementalSolver(net, SIMPLEX)
+    while solver.resolve(max_operations=whole.stats.operations // 2) is Status.BUDGET:
+        assert ((solver.flow_reached() >= 0) & (solver.flow_reached() <= net.capacity)).all()
+    assert solver.cost == whole.cost
+    check_resolved(solver)
+
+
+def test_costs_turned_round_below_a_kept_flow():
+    """The tree is that of the old costs, and every price is wrong."""
+    net = quincy_graph(GraphOptions(20, 99), 1).network
+    solver = IncrementalSolver(net, SIMPLEX)
+    assert solver.resolve() is Status.OPTIMAL
+    solver.set_cost(np.arange(net.num_arcs), 7 - net.cost)
+    assert solver.resolve() is Status.OPTIMAL
+    check_resolved(solver)

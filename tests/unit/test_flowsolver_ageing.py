@@ -1,0 +1,120 @@
+"""Rounds of ageing: tasks that wait become dearer, those that run cheaper to leave where they are; machines fail meanwhile."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from flowsolver import IncrementalSolver, Status
+from tests.fixtures.changing_cell import Cell, as_many_come_as_go
+from tests.fixtures.network_strategies import networks, unit_source_networks
+from tests.fixtures.networks import CELLS, check_resolved, peers_answer
+
+ALGORITHM = "incremental_ssp"
+KINDS = [*CELLS, "load spreading"]
+
+
+def arcs_of_tasks(cell):
+    """(ids, rows, whether used, whether to an unscheduled aggregator) of live arcs out of tasks."""
+    arcs, rows = cell.rows()
+    own = np.isin(rows[:, 0], cell.tasks)
+    arcs, rows = arcs[own], rows[own]
+    return arcs, rows, cell.solver.flow(arcs) > 0, np.isin(rows[:, 1], cell.unscheduled)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rounds_with_failures(kind):
+    """Each certified and as dear as from scratch, whatever was changed at once."""
+    cell = Cell(kind, ALGORITHM)
+    lost = None
+    for round_number in range(12):
+        cell.age()
+        if round_number % 3 == 1:
+            as_many_come_as_go(cell)
+        if round_number % 4 == 2:
+            machines = cell.rng.choice(cell.machines, 2, replace=False)
+            lost = machines, cell.remove(machines)
+        if round_number % 4 == 0 and lost is not None:
+            cell.add_back(*lost, 0)
+        cell.resolve()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("step", [1, 7, 1_000])
+def test_only_those_who_wait(kind, step):
+    """Every waiting task dearer, by much or little, until none would rather wait than take a place from another."""
+    cell = Cell(kind, ALGORITHM)
+    for _ in range(5):
+        arcs, rows, used, to_wait = arcs_of_tasks(cell)
+        cell.solver.set_cost(arcs[used & to_wait], rows[used & to_wait, 3] + step)
+        cell.resolve()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_runs_and_gets_cheaper_stays(kind):
+    """A full arc that gets cheaper, or an empty one that gets dearer, is none of the optimum's business: no search."""
+    cell = Cell(kind, ALGORITHM)
+    for _ in range(3):
+        arcs, rows, used, _ = arcs_of_tasks(cell)
+        before = cell.solver.cost
+        cell.solver.set_cost(arcs, rows[:, 3] + np.where(used, -3, 2))
+        cell.resolve()
+        assert cell.solver.cost == before - 3 * np.count_nonzero(used)
+        assert cell.solver.changed_flow()[0].size == 0
+        assert cell.solver.stats.searches == 0
+
+
+@pytest.mark.parametrize("kind", ["slightly oversubscribed", "oversubscribed", "contended and oversubscribed"])
+def test_all_places_get_dearer_alike(kind):
+    """Where there is no free slot, waiting dearer for everybody moves nobody: prices of slots rise by as much."""
+    cell = Cell(kind, ALGORITHM)
+    _, _, used, to_wait = arcs_of_tasks(cell)
+    waiting = np.count_nonzero(used & to_wait)
+    assert waiting == cell.tasks.size - cell.machines.size * cell.graph.slots_per_machine
+    for step in (1, 1, 50):
+        arcs, rows, _, to_wait = arcs_of_tasks(cell)
+        before = cell.solver.cost
+        cell.solver.set_cost(arcs[to_wait], rows[to_wait, 3] + step)
+        cell.resolve()
+        assert cell.solver.cost == before + step * waiting
+
+
+@pytest.mark.parametrize("kind", ["nearly full", "slightly oversubscribed", "contended"])
+def test_a_rack_fails_and_comes_back(kind):
+    """All its tasks displaced at once; the cost is what it was when it is back."""
+    cell = Cell(kind, ALGORITHM)
+    cell.age()
+    cell.resolve()
+    before = cell.solver.cost
+    rack = cell.machines[: cell.graph.machines_per_rack]
+    rows = cell.remove(rack)
+    cell.resolve()
+    assert cell.solver.cost > before
+    cell.add_back(rack, rows, 0)
+    cell.resolve()
+    assert cell.solver.cost == before
+
+
+@st.composite
+def cost_rounds(draw):
+    """Per round: how much dearer or cheaper full, empty and half full arcs get, and of which arcs (by id modulo) only."""
+    step = st.integers(-4, 4)
+    return draw(st.lists(st.tuples(step, step, step, st.integers(1, 3)), min_size=1, max_size=6))
+
+
+@settings(max_examples=150, deadline=None)
+@given(net=st.one_of(networks(), unit_source_networks()), rounds=cost_rounds())
+def test_bulk_costs_of_any_network(net, rounds):
+    """Costs of many arcs at once, by what flows over them: as OR-tools says, and certified."""
+    solver = IncrementalSolver(net)
+    assume(net.num_arcs > 0 and solver.resolve() is Status.OPTIMAL)
+    cost = net.cost
+    for full, empty, partial, share in rounds:
+        flow = solver.flow()
+        change = np.select([flow == net.capacity, flow == 0], [full, empty], partial)
+        chosen = np.arange(0, net.num_arcs, share)
+        cost[chosen] += change[chosen]
+        solver.set_cost(chosen, cost[chosen])
+        assert solver.resolve() is Status.OPTIMAL
+        check_resolved(solver)
+        assert (Status.OPTIMAL, solver.cost) == peers_answer(solver.snapshot()[0])

@@ -143,7 +143,18 @@ void random_histories() {
   }
 }
 
-// Tasks -> machines and an aggregator -> sink, at a load around the number of slots, tasks coming and going.
+// A round's ageing: arcs that tasks wait over dearer by one, those that they run over cheaper by one, or only the former.
+void age(IncrementalSolver& solver, NodeId waiting, const std::vector<NodeId>& tasks, bool running) {
+  std::vector<std::uint8_t> is_task(solver.network().num_nodes(), 0);
+  for (NodeId task : tasks) is_task[task] = 1;
+  for (ArcId a = 0; a < solver.network().num_arcs(); ++a) {
+    if (!solver.live_arc(a) || is_task[solver.network().tail[a]] == 0 || solver.flow()[a] == 0) continue;
+    const bool waits = solver.network().head[a] == waiting;
+    if (waits || running) solver.set_cost(a, solver.network().cost[a] + (waits ? 1 : -1));
+  }
+}
+
+// Tasks -> machines and an aggregator -> sink, at a load around the number of slots: tasks come, go and age, machines fail.
 void cell_histories() {
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     Random random(seed);
@@ -160,6 +171,7 @@ void cell_histories() {
     std::vector<NodeId> tasks;
     const std::int64_t target = machines * slots + 5 * static_cast<std::int64_t>(seed) - 15;
     for (int round = 0; round < 60; ++round) {
+      if (round % 2 == 1) age(solver, waiting, tasks, round % 4 == 1);
       std::vector<NodeId> leaving;
       for (std::int64_t k = random.between(0, 8); k > 0 && !tasks.empty(); --k) {
         const auto at = static_cast<std::size_t>(random.between(0, static_cast<std::int64_t>(tasks.size()) - 1));
@@ -178,6 +190,16 @@ void cell_histories() {
         solver.add_arc(task, waiting, 1, random.between(60, 300));
       }
       solver.set_supply(sink, -static_cast<std::int64_t>(tasks.size()));
+      check_against_scratch(solver);
+      if (round % 10 != 5) continue;
+      // A machine fails; one without data comes into its place.
+      const auto failed = static_cast<NodeId>(first_machine + random.between(0, machines - 1));
+      const NodeId gone[] = {failed};
+      solver.remove_nodes(gone);
+      check_against_scratch(solver);
+      CHECK(solver.add_node(0) == failed);
+      solver.add_arc(cluster, failed, slots, 0);
+      solver.add_arc(failed, sink, slots, 0);
       check_against_scratch(solver);
     }
   }

@@ -5,6 +5,7 @@
 #include "cycle_cancelling.hpp"
 #include "incremental_ssp.hpp"
 #include "network_simplex.hpp"
+#include "relaxation.hpp"
 #include "successive_shortest_path.hpp"
 #include "warm_engine.hpp"
 
@@ -20,6 +21,7 @@ constexpr std::array kAlgorithms{
     Algorithm{"network_simplex", "primal network simplex, from any flow", solve_network_simplex},
     Algorithm{"cycle_cancelling", "a feasible flow, then negative cycles cancelled (slow on large networks)",
               solve_cycle_cancelling},
+    Algorithm{"relaxation", "dual ascent along balanced arcs, arcs towards demand first", solve_relaxation},
 };
 
 }  // namespace

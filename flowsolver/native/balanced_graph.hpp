@@ -1,0 +1,246 @@
+// A residual graph with prices that are kept reduced-cost optimal, and what a dual ascent needs to know of it at any time:
+// each node's residual half-edges, which nodes have excess, and about how far each is from a deficit.
+//
+// Invariant: rc = cost - p[u] + p[w] >= 0 on every residual half-edge u -> w. One with rc = 0 is balanced: flow may be moved
+// along it. (A set under way, ascent_set.hpp, keeps its own prices less what it was raised by; the invariant is then meant
+// with the raise added.)
+//
+// Lists. Every residual half-edge is listed at its tail; one whose residual has gone is dropped when it is next come across.
+// So a machine with 70 arcs in looks at its dozen tasks, and an aggregator with 150,000 only at those that use it.
+//
+// Hops. hops[v] estimates the number of balanced arcs from v to the nearest deficit: 0 exactly at deficits, kFar where no way
+// is known. It says where to look first and nothing else: no answer depends on it. Whoever looks at all arcs of v sets it to
+// 1 + the least of its balanced heads, so that dead ends are learned once.
+//
+// Range. Prices only rise. Once one is beyond kMostPrice, close_gaps sorts them and moves every group of nodes that lies
+// further than the largest |cost| above the rest down to that distance: arcs out of such a group T have rc < 0 before, and <= 0
+// after, arcs into it rc > 0 and >= 0, so the invariant stays. All prices then lie in [0, (n - 1) max|cost|], below 2^59. By T's
+// arcs, full out and empty in, e(T) > 0 proves that no flow is feasible; otherwise the dual objective does not fall.
+#pragma once
+
+#include <algorithm>
+#include <numeric>
+#include <span>
+#include <vector>
+
+#include "arc_graph.hpp"
+
+namespace flowsolver {
+
+// First in, first out.
+class NodeQueue {
+ public:
+  void push(NodeId v) { nodes_.push_back(v); }
+  NodeId pop() {  // kNone when empty
+    if (begin_ < nodes_.size()) return nodes_[begin_++];
+    nodes_.clear();
+    begin_ = 0;
+    return kNone;
+  }
+  std::size_t size() const { return nodes_.size() - begin_; }
+  NodeId operator[](std::size_t i) const { return nodes_[begin_ + i]; }
+
+ private:
+  std::vector<NodeId> nodes_;
+  std::size_t begin_ = 0;
+};
+
+template <class V>
+class BalancedGraph {
+ public:
+  using Edge = typename ArcGraph<V>::HalfEdge;
+  static constexpr std::uint32_t kFar = 64;
+  static constexpr std::int64_t kMostPrice = std::int64_t{1} << 60;
+
+  enum class Place : std::uint8_t { kOutside, kLabelled, kInside };  // of the set under way
+  struct Node {
+    std::int64_t price;
+    std::int64_t cut;      // labelled: residual capacity of the balanced arcs that lead here from the set
+    std::uint32_t hops;
+    std::uint32_t parent;  // inside: the arc it was reached by, kNone at a root
+    Place place;
+    bool queued;           // waits in `fresh` or `late`
+  };
+
+  // The graph with the start's flow, all arcs that do not suit `price` made full or empty.
+  Status build(const Network& network, const Start& start, std::span<const std::int64_t> price, const Control& control,
+               Stats& stats) {
+    Status status = arcs_.build(network, start, control, stats);
+    if (status != Status::kOptimal) return status;
+    const NodeId n = arcs_.num_nodes();
+    nodes.resize(n);
+    for (NodeId v = 0; v < n; ++v) nodes[v] = {price[v], 0, 1, kNone, Place::kOutside, false};
+    Pace pace(control);
+    status = each_node(pace, stats, [&](NodeId v) {
+      for (std::uint32_t i = arcs_.first[v]; i < arcs_.first[v + 1]; ++i) {
+        const Edge& edge = arcs_.edges[i];
+        largest_cost_ = std::max<std::int64_t>(largest_cost_, edge.cost);
+        if (edge.residual == 0 || reduced_cost(v, edge) >= 0) continue;
+        arcs_.push(v, i, edge.residual);
+        ++stats.repaired;
+      }
+    });
+    if (status != Status::kOptimal) return status;
+    residual_.resize(arcs_.edges.size());
+    listed_.resize(arcs_.edges.size());
+    count_.assign(n, 0);
+    current.assign(n, 0);
+    status = each_node(pace, stats, [&](NodeId v) {
+      for (std::uint32_t i = arcs_.first[v]; i < arcs_.first[v + 1]; ++i) {
+        listed_[i] = 0;
+        if (arcs_.edges[i].residual > 0) list(v, i);
+      }
+      note_excess(v);
+      if (excess(v) > 0) nodes[v].hops = kFar - 1;
+    });
+    return status;
+  }
+
+  // Hops as they are: backward from all deficits, breadth first.
+  Status measure_hops(const Control& control, Stats& stats) {
+    Pace pace(control);
+    std::vector<NodeId> reached;
+    for (NodeId v = 0; v < num_nodes(); ++v) {
+      nodes[v].hops = excess(v) < 0 ? 0 : kFar;
+      current[v] = 0;
+      if (excess(v) < 0) reached.push_back(v);
+    }
+    for (std::size_t k = 0; k < reached.size(); ++k) {
+      const NodeId w = reached[k];
+      if (nodes[w].hops + 1 >= kFar) break;
+      for (std::uint32_t i = arcs_.first[w]; i < arcs_.first[w + 1]; ++i) {
+        const Edge& edge = arcs_.edges[i];
+        Node& node = nodes[edge.to];
+        if (node.hops != kFar || reduced_cost(w, edge) != 0 || arcs_.edges[edge.partner].residual == 0) continue;
+        node.hops = nodes[w].hops + 1;
+        reached.push_back(edge.to);
+      }
+      const std::int64_t steps = arcs_.first[w + 1] - arcs_.first[w];
+      stats.scanned += steps;
+      if (const Status status = pace.step(stats, steps + 1); status != Status::kOptimal) return status;
+    }
+    return Status::kOptimal;
+  }
+
+  // False: no flow is feasible. Without a set under way.
+  bool close_gaps() {
+    std::vector<NodeId> order(num_nodes());
+    std::iota(order.begin(), order.end(), NodeId{0});
+    std::sort(order.begin(), order.end(), [&](NodeId a, NodeId b) {
+      return nodes[a].price != nodes[b].price ? nodes[a].price > nodes[b].price : a < b;
+    });
+    __int128 above = 0;  // excess of the nodes above a gap
+    for (std::size_t k = 0; k + 1 < order.size(); ++k) {
+      above += excess(order[k]);
+      if (above > 0 && nodes[order[k]].price - nodes[order[k + 1]].price > largest_cost_) return false;
+    }
+    std::int64_t before = nodes[order.back()].price, price = 0;
+    for (std::size_t k = order.size(); k-- > 0;) {
+      Node& node = nodes[order[k]];
+      price += std::min(node.price - before, largest_cost_);
+      before = node.price;
+      node.price = price;
+    }
+    std::fill(current.begin(), current.end(), 0);
+    return true;
+  }
+
+  NodeId num_nodes() const { return static_cast<NodeId>(nodes.size()); }
+  const ArcGraph<V>& arcs() const { return arcs_; }
+  const Edge& edge(std::uint32_t i) const { return arcs_.edges[i]; }
+  NodeId tail(std::uint32_t i) const { return arcs_.edges[arcs_.edges[i].partner].to; }
+  std::int64_t excess(NodeId v) const { return arcs_.excess[v]; }
+  std::int64_t reduced_cost(NodeId v, const Edge& edge) const { return edge.cost - nodes[v].price + nodes[edge.to].price; }
+
+  // Calls visit(index, half-edge) for the residual half-edges of v, from the `from`-th listed on, until it returns false.
+  // Returns where it stopped. What is listed meanwhile is visited as well.
+  template <class Visit>
+  std::uint32_t scan(NodeId v, std::uint32_t from, Stats& stats, Visit&& visit) {
+    const std::uint32_t begin = arcs_.first[v];
+    std::uint32_t k = from;
+    while (k < count_[v]) {
+      const std::uint32_t i = residual_[begin + k];
+      ++stats.scanned;
+      if (arcs_.edges[i].residual == 0) {
+        listed_[i] = 0;
+        residual_[begin + k] = residual_[begin + --count_[v]];
+        continue;
+      }
+      if (!visit(i, arcs_.edges[i])) break;
+      ++k;
+    }
+    return k;
+  }
+
+  // Moves flow along a half-edge; the excess at its ends is the caller's to change.
+  void move(std::uint32_t i, std::int64_t amount) {
+    Edge& there = arcs_.edges[i];
+    Edge& back = arcs_.edges[there.partner];
+    there.residual -= static_cast<V>(amount);
+    back.residual += static_cast<V>(amount);
+    if (listed_[there.partner] == 0) list(there.to, there.partner);
+  }
+  void add_excess(NodeId v, std::int64_t amount) {
+    arcs_.excess[v] += amount;
+    note_excess(v);
+  }
+  void push(NodeId from, std::uint32_t i, std::int64_t amount, Stats& stats) {
+    move(i, amount);
+    add_excess(from, -amount);
+    add_excess(arcs_.edges[i].to, amount);
+    ++stats.pushes;
+  }
+
+  // Nodes with excess are in one of the queues, except the one that was last taken from them.
+  NodeId take(NodeQueue& queue) {
+    for (NodeId v = queue.pop(); v != kNone; v = queue.pop()) {
+      nodes[v].queued = false;
+      if (excess(v) > 0) return v;
+    }
+    return kNone;
+  }
+  void postpone(NodeId v) {
+    if (nodes[v].queued) return;
+    nodes[v].queued = true;
+    late.push(v);
+  }
+
+  std::vector<Node> nodes;
+  std::vector<std::uint32_t> current;  // place in v's list before which no arc was balanced and led to fewer hops
+  NodeQueue fresh, late;               // never tried, or pushed to since; failed to get rid of its excess the easy way
+
+ private:
+  template <class Visit>
+  Status each_node(Pace& pace, const Stats& stats, Visit&& visit) {
+    for (NodeId v = 0; v < num_nodes(); ++v) {
+      visit(v);
+      const Status status = pace.step(stats, 1 + arcs_.first[v + 1] - arcs_.first[v]);
+      if (status != Status::kOptimal) return status;
+    }
+    return Status::kOptimal;
+  }
+  void list(NodeId v, std::uint32_t i) {
+    listed_[i] = 1;
+    residual_[arcs_.first[v] + count_[v]++] = i;
+  }
+  void note_excess(NodeId v) {
+    Node& node = nodes[v];
+    if (excess(v) < 0) {
+      node.hops = 0;
+      return;
+    }
+    if (node.hops == 0) node.hops = 1;
+    if (excess(v) > 0 && !node.queued) {
+      node.queued = true;
+      fresh.push(v);
+    }
+  }
+
+  ArcGraph<V> arcs_;
+  std::int64_t largest_cost_ = 0;       // of any half-edge, so that of |cost|
+  LargeArray<std::uint32_t> residual_;  // like arcs_.edges: v's block, the first count_[v] in use
+  LargeArray<std::uint8_t> listed_;     // per half-edge
+  std::vector<std::uint32_t> count_;
+};
+
+}  // namespace flowsolver

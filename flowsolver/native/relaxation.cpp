@@ -1,0 +1,170 @@
+#include "relaxation.hpp"
+
+#include <algorithm>
+
+#include "ascent_set.hpp"
+#include "balanced_graph.hpp"
+#include "start_state.hpp"
+
+namespace flowsolver {
+
+namespace {
+
+template <class V>
+class Relaxation {
+ public:
+  using Graph = BalancedGraph<V>;
+  using Edge = typename Graph::Edge;
+
+  Relaxation(const Control& control, Stats& stats) : control_(control), stats_(stats), pace_(control), set_(graph_, control, stats) {}
+
+  // kOptimal, or why it was stopped: then there is nothing to run.
+  Status begin(const Network& network, const Start& start) {
+    const Status status = graph_.build(network, start, start_prices(network, start), control_, stats_);
+    if (status != Status::kOptimal || start.flow.empty()) return status;
+    return graph_.measure_hops(control_, stats_);
+  }
+
+  Status run() {
+    Status status = Status::kOptimal;
+    while (status == Status::kOptimal) {
+      const std::int64_t scanned = stats_.scanned;
+      NodeId v = graph_.take(graph_.fresh);
+      const bool alone = v == kNone;
+      if (alone) v = graph_.take(graph_.late);
+      if (v == kNone) return Status::kOptimal;
+      if (!raise_node(v)) return Status::kInfeasible;
+      std::int64_t price = graph_.nodes[v].price;
+      if (graph_.excess(v) > 0 && !descend(v)) {
+        if (alone) {
+          status = set_.run(v);
+          price = set_.highest_price();
+        } else {
+          graph_.postpone(v);
+        }
+      }
+      if (price > Graph::kMostPrice && !graph_.close_gaps()) return Status::kInfeasible;
+      if (status == Status::kOptimal) status = pace_.step(stats_, stats_.scanned - scanned + 1);
+    }
+    return status;
+  }
+
+  const Graph& graph() const { return graph_; }
+
+ private:
+  static constexpr std::int64_t kDescentScans = 2048;  // more than a machine and its tasks and theirs
+
+  // Step 1. False: v has more excess than residual capacity out.
+  bool raise_node(NodeId v) {
+    while (true) {
+      const std::int64_t excess = graph_.excess(v);
+      std::int64_t balanced = 0, least = kInfinity;
+      graph_.scan(v, 0, stats_, [&](std::uint32_t, const Edge& edge) {
+        const std::int64_t rc = graph_.reduced_cost(v, edge);
+        if (rc == 0) {
+          balanced += edge.residual;
+        } else {
+          least = std::min(least, rc);
+        }
+        return balanced < excess;
+      });
+      if (balanced >= excess) return true;
+      if (balanced > 0) {
+        graph_.scan(v, 0, stats_, [&](std::uint32_t i, const Edge& edge) {
+          if (graph_.reduced_cost(v, edge) == 0) graph_.push(v, i, edge.residual, stats_);
+          return true;
+        });
+      }
+      if (least == kInfinity) return false;
+      graph_.nodes[v].price += least;
+      graph_.current[v] = 0;
+      ++stats_.relabels;
+    }
+  }
+
+  // Step 2. True when no excess is left.
+  bool descend(NodeId origin) {
+    const std::int64_t until = stats_.scanned + kDescentScans;
+    path_.clear();
+    NodeId u = origin;
+    while (stats_.scanned < until) {
+      auto& node = graph_.nodes[u];
+      std::uint32_t down = kNone;
+      graph_.current[u] = graph_.scan(u, graph_.current[u], stats_, [&](std::uint32_t i, const Edge& edge) {
+        if (graph_.nodes[edge.to].hops >= node.hops || graph_.reduced_cost(u, edge) != 0) return true;
+        down = i;
+        return false;
+      });
+      if (down != kNone) {
+        path_.push_back(down);
+        u = graph_.edge(down).to;
+        if (graph_.nodes[u].hops != 0) continue;
+        augment(origin, u);
+        if (graph_.excess(origin) == 0) return true;
+        path_.clear();
+        u = origin;
+        continue;
+      }
+      std::uint32_t hops = Graph::kFar;
+      graph_.scan(u, 0, stats_, [&](std::uint32_t, const Edge& edge) {
+        if (graph_.reduced_cost(u, edge) == 0) hops = std::min(hops, graph_.nodes[edge.to].hops + 1);
+        return true;
+      });
+      node.hops = hops;
+      graph_.current[u] = 0;
+      if (u != origin) {
+        u = graph_.tail(path_.back());
+        path_.pop_back();
+      } else if (hops == Graph::kFar) {
+        return false;
+      }
+    }
+    return false;
+  }
+
+  void augment(NodeId origin, NodeId target) {
+    std::int64_t room = std::min(graph_.excess(origin), -graph_.excess(target));
+    for (std::uint32_t i : path_) room = std::min<std::int64_t>(room, graph_.edge(i).residual);
+    for (std::uint32_t i : path_) graph_.move(i, room);
+    graph_.add_excess(origin, -room);
+    graph_.add_excess(target, room);
+    stats_.pushes += static_cast<std::int64_t>(path_.size());
+    ++stats_.augmentations;
+  }
+
+  const Control& control_;
+  Stats& stats_;
+  Pace pace_;
+  Graph graph_;
+  AscentSet<V> set_;
+  std::vector<std::uint32_t> path_;
+};
+
+template <class V>
+void solve(const Network& network, const Start& start, const Control& control, Solution& solution) {
+  Relaxation<V> relaxation(control, solution.stats);
+  solution.status = relaxation.begin(network, start);
+  if (solution.status != Status::kOptimal) return;
+  solution.status = relaxation.run();
+  if (solution.status != Status::kOptimal && solution.status != Status::kBudget) return;
+  const auto& graph = relaxation.graph();
+  solution.flow = graph.arcs().flow();
+  for (NodeId v = 0; v < network.num_nodes(); ++v) solution.potential[v] = graph.nodes[v].price;
+  const bool fits = as_int64(graph.arcs().cost(network), solution.cost);
+  if (!fits && solution.status == Status::kOptimal) solution.status = Status::kBadCostRange;
+}
+
+}  // namespace
+
+Solution solve_relaxation(const Network& network, const Start& start, const Control& control) {
+  Solution solution = start_state(network, start);
+  if (solution.status != Status::kOptimal || network.num_nodes() == 0) return solution;
+  if (fits_narrow(network)) {
+    solve<std::int32_t>(network, start, control, solution);
+  } else {
+    solve<std::int64_t>(network, start, control, solution);
+  }
+  return solution;
+}
+
+}  // namespace flowsolver

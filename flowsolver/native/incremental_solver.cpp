@@ -144,8 +144,6 @@ void IncrementalSolver::remove_arc(ArcId arc) { drop_arc(arc); }
 void IncrementalSolver::remove_nodes(std::span<const NodeId> nodes) {
   if (std::find(nodes.begin(), nodes.end(), root_) != nodes.end()) drop_engine();
   solved_ = false;
-  const bool known = engine_ != nullptr && engine_->local();
-  std::vector<ArcId> arcs;
   for (NodeId v : nodes) {
     node_alive_[v] = 0;
     --live_nodes_;
@@ -154,16 +152,19 @@ void IncrementalSolver::remove_nodes(std::span<const NodeId> nodes) {
     network_.supply[v] = 0;
     if (v < warm_price_.size()) warm_price_[v] = 0;
     parting_nodes_.push_back(v);
-    if (!known) continue;
-    arcs.clear();
-    engine_->incident_arcs(v, arcs);
-    for (ArcId a : arcs) drop_arc(a);
-    engine_->remove_node(v);
   }
-  if (known) return;
-  for (ArcId a = 0; a < network_.num_arcs(); ++a) {
-    if (arc_alive_[a] != 0 && (node_alive_[network_.tail[a]] == 0 || node_alive_[network_.head[a]] == 0)) drop_arc(a);
+  // Ascending, whatever the engine: the ids handed out later do not depend on the algorithm.
+  std::vector<ArcId> arcs;
+  if (engine_ != nullptr && engine_->local()) {
+    for (NodeId v : nodes) engine_->incident_arcs(v, arcs);
+    std::sort(arcs.begin(), arcs.end());
+    arcs.erase(std::unique(arcs.begin(), arcs.end()), arcs.end());
+  } else {
+    for (ArcId a = 0; a < network_.num_arcs(); ++a) {
+      if (arc_alive_[a] != 0 && (node_alive_[network_.tail[a]] == 0 || node_alive_[network_.head[a]] == 0)) arcs.push_back(a);
+    }
   }
+  for (ArcId a : arcs) drop_arc(a);
   if (engine_ == nullptr) return;
   for (NodeId v : nodes) engine_->remove_node(v);
 }

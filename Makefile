@@ -48,11 +48,14 @@ types:
 unit:
 	$(PY) -m pytest -q tests/unit
 
-# ASan and UBSan. No native code starts a thread, so there is nothing for TSan to find; -DAGORA_SANITIZE=thread builds with it.
+# ASan and UBSan for all of it, TSan for the one part that starts threads: the solver's races.
 cpp-test: setup
 	$(CMAKE) -S . -B build/asan -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DAGORA_SANITIZE=address
 	$(CMAKE) --build build/asan
 	$(CTEST) --test-dir build/asan --output-on-failure
+	$(CMAKE) -S . -B build/tsan -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DAGORA_SANITIZE=thread
+	$(CMAKE) --build build/tsan --target flowsolver_race
+	$(CTEST) --test-dir build/tsan --tests-regex flowsolver_race --output-on-failure
 
 test: check cpp-test
 	$(PY) -m pytest -q tests --ignore=tests/unit

@@ -54,6 +54,8 @@ class Engine {
   virtual const std::vector<FlowBefore>& touched_arcs() const = 0;
   virtual const std::vector<NodeId>& repriced_nodes() const = 0;
   virtual void begin_round() = 0;
+  // Further nodes whose price follows v's: they are not among the repriced ones.
+  virtual void priced_by(NodeId, std::vector<NodeId>&) const {}
 };
 
 // Spans as in method.hpp's Start. `network` and `alive` stay valid as long as the engine lives and follow the changes.

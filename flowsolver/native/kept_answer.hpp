@@ -40,7 +40,8 @@ class KeptAnswer : public Engine {
   // Nothing until there has been an answer: from scratch.
   Start start() const { return known_ ? Start{flow_, price_} : Start{}; }
   void keep(Solution&& answer);
-  // What the engine touched since its last begin_round, when all else is the same already.
+  // What the engine touched since its last begin_round, when all else is the same already. Prices that only follow others'
+  // (Engine::priced_by) stay behind; a start may.
   void adopt_touched(const Engine& winner);
 
   const Network& network_;

@@ -53,12 +53,8 @@ Status RaceEngine::run_racer(Racer& racer, const Control& control, Stats& stats)
     if (!is_answer(status) && status != Status::kBudget) racer.solution = {};  // freed here, not by who waits
     return status;
   }
-  if (to_be_built_anew(racer)) {
-    racer.engine.reset();
-  } else if (racer.beaten && racer.engine != nullptr) {
-    racer.engine->adopt(*this);
-  }
-  racer.beaten = false;
+  if (racer.outdated) racer.engine.reset();
+  racer.outdated = false;
   if (racer.engine == nullptr) {
     const Start from = start();
     std::vector<std::int64_t> price(from.price.begin(), from.price.end());
@@ -100,12 +96,24 @@ void RaceEngine::settle(const Outcome& outcome) {
     racer.built_anew = false;
   }
   const bool answered = is_answer(outcome.status);
+  if (outcome.status == Status::kOptimal || outcome.status == Status::kBudget) keep_state_of(leader, answered);
   if (answered) {
     *winner_ = leader.algorithm;
-    for (Racer& racer : racers_) racer.beaten = &racer != &leader;
+    hand_to_losers(leader, outcome.status);
   }
-  if (outcome.status == Status::kOptimal || outcome.status == Status::kBudget) keep_state_of(leader, answered);
   for (Racer& racer : racers_) racer.solution = {};
+}
+
+void RaceEngine::hand_to_losers(const Racer& winner, Status status) {
+  for (Racer& racer : racers_) {
+    if (&racer == &winner || racer.engine == nullptr) continue;
+    if (winning_ == Winning::kFewestOperations) {
+      racer.outdated = true;
+      if (in_step_ == &racer) in_step_ = nullptr;
+    } else if (status == Status::kOptimal) {
+      racer.engine->adopt(*this);
+    }
+  }
 }
 
 void RaceEngine::keep_state_of(Racer& leader, bool answered) {

@@ -8,8 +8,8 @@
 // After a round. If the winner is local (knows what it touched) and won the round before as well, what it touched is copied
 // into the kept answer: work proportional to the round's. If another won the round before, everything is: O(n + m).
 //   A loser with an engine of its own keeps its state and goes on from where it was stopped; Engine::adopt lets it have the
-// winner's answer, at the start of its next round and in its own thread. In a deterministic race, where it was stopped is a
-// matter of timing: there its state is thrown away, and it starts anew from the winner's answer.
+// winner's answer. In a deterministic race, where it was stopped is a matter of timing: there its state is thrown away, in
+// its thread of the next round, and it starts anew from the winner's answer.
 //   At a budget (Status::kBudget) the leader's state is kept like an answer.
 //
 // Reference. Gog et al., Firmament, OSDI 2016, sections 6.1 and 6.2. Departures: there, relaxation runs from scratch in
@@ -41,6 +41,13 @@ class RaceEngine final : public KeptAnswer {
   void change_supply(NodeId v, std::int64_t delta) override;
   Status run(const Control& control, Stats& stats) override;
 
+  // Where an engine is at hand that has the kept answer, its own is exact.
+  std::int64_t flow(ArcId arc, NodeId tail) const override {
+    return in_step_ != nullptr ? in_step_->engine->flow(arc, tail) : KeptAnswer::flow(arc, tail);
+  }
+  std::int64_t price(NodeId v) const override {
+    return in_step_ != nullptr ? in_step_->engine->price(v) : KeptAnswer::price(v);
+  }
   __int128 cost() const override;
   std::uint64_t value_limit() const override;
   bool prices_drifted() const override;
@@ -49,6 +56,7 @@ class RaceEngine final : public KeptAnswer {
   void incident_arcs(NodeId v, std::vector<ArcId>& arcs) const override { in_step_->engine->incident_arcs(v, arcs); }
   const std::vector<FlowBefore>& touched_arcs() const override;
   const std::vector<NodeId>& repriced_nodes() const override;
+  void priced_by(NodeId v, std::vector<NodeId>& nodes) const override { in_step_->engine->priced_by(v, nodes); }
   void begin_round() override;
 
  private:
@@ -56,18 +64,18 @@ class RaceEngine final : public KeptAnswer {
     const Algorithm* algorithm;
     std::unique_ptr<Engine> engine;  // null: not built yet, or none of its own
     Solution solution;               // without an engine: of this round
-    bool beaten = false;             // another answered since its engine last did
+    bool outdated = false;           // its engine is to be made anew from the kept answer
     bool built_anew = false;         // its engine, in this round
   };
 
   Status run_racer(Racer& racer, const Control& control, Stats& stats) const;
   void settle(const Outcome& outcome);
+  void hand_to_losers(const Racer& winner, Status status);
   void keep_state_of(Racer& leader, bool answered);
-  bool to_be_built_anew(const Racer& racer) const { return racer.beaten && winning_ == Winning::kFewestOperations; }
   template <class Tell>
   void tell_engines(Tell tell) {
     for (Racer& racer : racers_) {
-      if (racer.engine != nullptr && !to_be_built_anew(racer)) tell(*racer.engine);
+      if (racer.engine != nullptr && !racer.outdated) tell(*racer.engine);
     }
   }
 

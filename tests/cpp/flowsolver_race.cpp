@@ -1,0 +1,235 @@
+// Races on threads, for ThreadSanitizer: from scratch, over long histories of changes, deterministic ones twice; racers that
+// fail, that never end by themselves, and a contest that another thread cancels.
+#include <algorithm>
+#include <new>
+#include <stdexcept>
+#include <thread>
+
+#include "certificate.hpp"
+#include "check.hpp"
+#include "incremental_solver.hpp"
+#include "race.hpp"
+#include "race_engine.hpp"
+
+using namespace flowsolver;
+
+namespace {
+
+void add_arc(Network& network, NodeId tail, NodeId head, std::int64_t capacity, std::int64_t cost) {
+  network.tail.push_back(tail);
+  network.head.push_back(head);
+  network.capacity.push_back(capacity);
+  network.cost.push_back(cost);
+}
+
+std::vector<const Algorithm*> all_algorithms() {
+  std::vector<const Algorithm*> all;
+  for (const Algorithm& algorithm : algorithms()) all.push_back(&algorithm);
+  return all;
+}
+
+constexpr NodeId kSink = 0, kCluster = 1, kWaiting = 2, kFirstMachine = 3;
+constexpr std::int64_t kMachines = 20, kSlots = 3;
+
+Network empty_cell() {
+  Network network;
+  network.supply.assign(kFirstMachine + kMachines, 0);
+  for (NodeId m = 0; m < kMachines; ++m) {
+    add_arc(network, kCluster, kFirstMachine + m, kSlots, 0);
+    add_arc(network, kFirstMachine + m, kSink, kSlots, 0);
+  }
+  add_arc(network, kWaiting, kSink, 1000, 0);
+  return network;
+}
+
+// Tasks come and go around the number of slots, arcs change cost and capacity.
+class History {
+ public:
+  History(IncrementalSolver& solver, std::uint64_t seed) : solver_(solver), draw_(seed) {}
+
+  void change() {
+    std::vector<NodeId> leaving;
+    for (std::uint64_t k = draw_(8); k > 0 && !tasks_.empty(); --k) {
+      std::swap(tasks_[draw_(tasks_.size())], tasks_.back());
+      leaving.push_back(tasks_.back());
+      tasks_.pop_back();
+    }
+    solver_.remove_nodes(leaving);
+    while (tasks_.size() < kMachines * kSlots + 10 && draw_(12) != 0) arrive();
+    solver_.set_supply(kSink, -static_cast<std::int64_t>(tasks_.size()));
+    for (std::uint64_t k = draw_(6); k > 0; --k) {
+      const auto arc = static_cast<ArcId>(draw_(solver_.network().num_arcs()));
+      if (!solver_.live_arc(arc) || arc <= 2 * kMachines) continue;
+      solver_.set_cost(arc, static_cast<std::int64_t>(draw_(90)));
+    }
+    solver_.set_capacity(static_cast<ArcId>(2 * draw_(kMachines) + 1), static_cast<std::int64_t>(draw_(kSlots + 1)));
+  }
+
+ private:
+  void arrive() {
+    const NodeId task = solver_.add_node(1);
+    tasks_.push_back(task);
+    for (int p = 0; p < 3; ++p) {
+      const auto machine = static_cast<NodeId>(kFirstMachine + draw_(kMachines));
+      solver_.add_arc(task, machine, 1, static_cast<std::int64_t>(draw_(40)));
+    }
+    solver_.add_arc(task, kCluster, 1, 50);
+    solver_.add_arc(task, kWaiting, 1, static_cast<std::int64_t>(60 + draw_(200)));
+  }
+
+  IncrementalSolver& solver_;
+  Draws draw_;
+  std::vector<NodeId> tasks_;
+};
+
+struct RacingSolver {
+  RacingSolver(std::vector<const Algorithm*> racers, Winning winning)
+      : solver(empty_cell(), [racers, winning, this](const EngineStart& start, const Control&, Stats&) {
+          return std::make_unique<RaceEngine>(racers, winning, start, &winner);
+        }) {}
+  const Algorithm* winner = nullptr;
+  IncrementalSolver solver;
+};
+
+void histories(Winning winning, std::uint64_t seed) {
+  RacingSolver racing(all_algorithms(), winning);
+  IncrementalSolver alone(empty_cell(), algorithms()[0]);
+  History changes(racing.solver, seed), same_changes(alone, seed);
+  for (int round = 0; round < 25; ++round) {
+    changes.change();
+    same_changes.change();
+    if (round % 5 == 4) {
+      racing.solver.control().limit_operations(round * 40);
+      const Status status = racing.solver.resolve();
+      CHECK(status == Status::kBudget || status == Status::kOptimal);
+      racing.solver.control().limit_operations(kInfinity);
+    }
+    if (round % 5 == 2) {
+      racing.solver.cancel();
+      CHECK(racing.solver.resolve() == Status::kCancelled);
+    }
+    CHECK(racing.solver.resolve() == Status::kOptimal);
+    CHECK(alone.resolve() == Status::kOptimal);
+    CHECK(racing.solver.cost() == alone.cost());
+    CHECK(racing.solver.certify().ok());
+    CHECK(racing.solver.certify_touched().ok());
+    CHECK(racing.winner != nullptr);
+  }
+}
+
+// Winner, flow and counts of every round are the same at every run.
+void deterministic_twice() {
+  RacingSolver one(all_algorithms(), Winning::kFewestOperations), other(all_algorithms(), Winning::kFewestOperations);
+  History changes(one.solver, 5), same_changes(other.solver, 5);
+  for (int round = 0; round < 25; ++round) {
+    changes.change();
+    same_changes.change();
+    CHECK(one.solver.resolve() == other.solver.resolve());
+    CHECK(one.winner == other.winner);
+    CHECK(std::ranges::equal(one.solver.flow(), other.solver.flow()));
+    CHECK(one.solver.stats().operations() == other.solver.stats().operations());
+  }
+}
+
+// Only the winner answers within fewer operations than any other needs alone.
+void deterministic_winner_has_fewest_operations() {
+  RacingSolver grown(all_algorithms(), Winning::kFirst);
+  History(grown.solver, 3).change();
+  Network network = grown.solver.network();
+  const std::vector<const Algorithm*> racers = all_algorithms();
+  const RaceAnswer answer = race(network, racers, {}, Control(), Winning::kFewestOperations);
+  CHECK(answer.solution.status == Status::kOptimal);
+  for (const Algorithm* racer : racers) {
+    const Solution alone = racer->solve(network, {}, Control());
+    CHECK(alone.cost == answer.solution.cost);
+    CHECK(alone.stats.operations() >= answer.solution.stats.operations());
+    if (racer == answer.winner) break;
+    CHECK(alone.stats.operations() > answer.solution.stats.operations());
+  }
+  const RaceAnswer first = race(network, racers, {}, Control(), Winning::kFirst);
+  CHECK(first.solution.cost == answer.solution.cost);
+  CHECK(certify(network, first.solution.flow, first.solution.potential, first.solution.cost).ok());
+}
+
+// Counts until its control stops it.
+Status run_for_ever(const Control& control, Stats& stats) {
+  while (true) {
+    ++stats.scanned;
+    if (const Status status = control.look(stats); status != Status::kOptimal) return status;
+  }
+}
+
+void contests() {
+  const auto answer_after = [](std::int64_t operations, const Control& control, Stats& stats) {
+    while (stats.scanned < operations) {
+      ++stats.scanned;
+      if (const Status status = control.look(stats); status != Status::kOptimal) return status;
+    }
+    return Status::kOptimal;
+  };
+  for (Winning winning : {Winning::kFirst, Winning::kFewestOperations}) {
+    for (std::size_t quick = 0; quick < 3; ++quick) {
+      const Outcome outcome = run_contest(3, winning, Control(), [&](std::size_t i, const Control& control, Stats& stats) {
+        return i == quick ? answer_after(5000, control, stats) : run_for_ever(control, stats);
+      });
+      CHECK(outcome.status == Status::kOptimal && outcome.leader == quick && outcome.stats.scanned == 5000);
+    }
+  }
+  // Equal counts: the first-named.
+  for (int k = 0; k < 50; ++k) {
+    const Outcome outcome =
+        run_contest(3, Winning::kFewestOperations, Control(), [&](std::size_t i, const Control& control, Stats& stats) {
+          return answer_after(i == 0 ? 301 : 300, control, stats);
+        });
+    CHECK(outcome.leader == 1 && outcome.stats.scanned == 300);
+  }
+  // A racer that throws loses; if all do, the first-named one's exception comes out.
+  const Outcome outcome =
+      run_contest(3, Winning::kFirst, Control(), [&](std::size_t i, const Control& control, Stats& stats) {
+        if (i != 1) throw std::bad_alloc();
+        return answer_after(2000, control, stats);
+      });
+  CHECK(outcome.leader == 1 && outcome.status == Status::kOptimal);
+  bool thrown = false;
+  try {
+    run_contest(3, Winning::kFirst, Control(), [](std::size_t i, const Control&, Stats&) -> Status {
+      if (i == 0) throw std::runtime_error("first");
+      throw std::bad_alloc();
+    });
+  } catch (const std::runtime_error&) {
+    thrown = true;
+  }
+  CHECK(thrown);
+  // Budgets are each racer's own; of those stopped, the first-named leads.
+  Control limited;
+  limited.limit_operations(700);
+  const Outcome stopped = run_contest(2, Winning::kFirst, limited, [](std::size_t, const Control& control, Stats& stats) {
+    return run_for_ever(control, stats);
+  });
+  CHECK(stopped.status == Status::kBudget && stopped.leader == 0 && stopped.stats.scanned == 701);
+  // Cancelled by another thread, and by the poll: also while the racer in the caller's thread has ended.
+  Control cancelled;
+  std::thread canceller([&cancelled] { cancelled.cancel(); });
+  CHECK(run_contest(2, Winning::kFirst, cancelled, [](std::size_t, const Control& control, Stats& stats) {
+          return run_for_ever(control, stats);
+        }).status == Status::kCancelled);
+  canceller.join();
+  Control polled;
+  polled.poll([] { return true; });
+  CHECK(run_contest(2, Winning::kFirst, polled, [](std::size_t i, const Control& control, Stats& stats) {
+          return i == 0 ? Status::kCancelled : run_for_ever(control, stats);
+        }).status == Status::kCancelled);
+}
+
+}  // namespace
+
+int main() {
+  contests();
+  deterministic_winner_has_fewest_operations();
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    histories(Winning::kFirst, seed);
+    histories(Winning::kFewestOperations, seed);
+  }
+  deterministic_twice();
+  return 0;
+}

@@ -1,0 +1,210 @@
+// Any bytes as a small network and a sequence of changes to it, for every algorithm's engine at once: every resolve ends with
+// the status and cost of a solve from scratch, certified, whatever came before it: resolves that found no answer, that were
+// stopped at a budget, that were cancelled.
+#include "fuzz.hpp"
+#include "networks.hpp"
+
+using namespace flowsolver;
+
+namespace {
+
+constexpr int kMostChanges = 60;
+constexpr std::int64_t kEndless = 300'000'000;
+
+class Ensemble {
+ public:
+  explicit Ensemble(const Network& network) {
+    for (const Algorithm& algorithm : algorithms()) {
+      solvers_.push_back(std::make_unique<IncrementalSolver>(network, algorithm));
+    }
+  }
+
+  const IncrementalSolver& first() const { return *solvers_[0]; }
+
+  // All must hand out the same ids.
+  template <class Change>
+  void add(Change change) {
+    const std::uint32_t id = change(*solvers_[0]);
+    for (std::size_t k = 1; k < solvers_.size(); ++k) CHECK(change(*solvers_[k]) == id);
+  }
+  template <class Change>
+  void tell(Change change) {
+    for (const auto& solver : solvers_) change(*solver);
+  }
+
+  void resolve() {
+    const Solution fresh = fresh_solution();
+    for (const auto& solver : solvers_) {
+      solver->control().limit_operations(kEndless);
+      check_resolve(*solver, fresh);
+    }
+  }
+
+  void resolve_within(std::int64_t operations) {
+    const Solution fresh = fresh_solution();
+    bool all_done = true;
+    for (const auto& solver : solvers_) {
+      solver->control().limit_operations(operations);
+      const Status status = solver->resolve();
+      CHECK(status == Status::kBudget || status == fresh.status);
+      all_done = all_done && status != Status::kBudget;
+      const std::vector<std::int64_t> flow = solver->flow_reached();
+      for (ArcId a = 0; a < flow.size(); ++a) CHECK(flow[a] >= 0 && flow[a] <= solver->network().capacity[a]);
+    }
+    if (!all_done) resolve();  // ids are free again in all or in none
+  }
+
+  void resolve_cancelled() {
+    const Solution fresh = fresh_solution();
+    for (const auto& solver : solvers_) {
+      solver->cancel();
+      const Status status = solver->resolve();
+      CHECK(status == Status::kCancelled || status == fresh.status);
+      solver->control().clear();  // a cancellation that came too late would be left for the next
+    }
+    resolve();
+  }
+
+ private:
+  // By one algorithm after the other.
+  Solution fresh_solution() {
+    const auto all = algorithms();
+    return from_scratch(live_part(first()), all[resolves_++ % all.size()]);
+  }
+
+  std::vector<std::unique_ptr<IncrementalSolver>> solvers_;
+  std::size_t resolves_ = 0;
+};
+
+std::int64_t scale(fuzz::Bytes& bytes) {
+  switch (bytes.between(0, 40)) {
+    case 0:
+      return std::int64_t{1} << 30;
+    case 1:
+      return std::int64_t{1} << 34;
+    case 2:
+      return std::int64_t{1} << 50;
+    case 3:
+      return std::int64_t{1} << 58;
+    default:
+      return 1;
+  }
+}
+
+Network read_network(fuzz::Bytes& bytes) {
+  Network network;
+  network.supply.assign(static_cast<std::size_t>(bytes.between(1, 9)), 0);
+  for (std::int64_t arcs = bytes.between(0, 24); arcs > 0; --arcs) {
+    const auto tail = static_cast<NodeId>(bytes.below(network.num_nodes()));
+    const auto head = static_cast<NodeId>(bytes.below(network.num_nodes()));
+    const std::int64_t capacity = bytes.between(0, 6), sent = bytes.between(0, capacity);
+    add_arc(network, tail, head, capacity, bytes.between(-3, 9));
+    network.supply[tail] += sent;
+    network.supply[head] -= sent;
+  }
+  return network;
+}
+
+// The live id at or after a place among all.
+template <class Live>
+std::int64_t pick(fuzz::Bytes& bytes, std::size_t size, Live live) {
+  if (size == 0) return -1;
+  const auto begin = static_cast<std::size_t>(bytes.below(std::min<std::size_t>(size, 256)));
+  for (std::size_t k = 0; k < size; ++k) {
+    const auto id = static_cast<std::int64_t>((begin + k) % size);
+    if (live(id)) return id;
+  }
+  return -1;
+}
+
+// The largest sink wants what the others have left.
+void balance(Ensemble& all) {
+  const IncrementalSolver& solver = all.first();
+  NodeId sink = kNone;
+  for (NodeId v = 0; v < solver.network().num_nodes(); ++v) {
+    if (solver.live_node(v) && (sink == kNone || solver.network().supply[v] < solver.network().supply[sink])) sink = v;
+  }
+  if (sink == kNone) return;
+  __int128 wanted = 0;
+  for (NodeId v = 0; v < solver.network().num_nodes(); ++v) wanted -= v == sink ? 0 : solver.network().supply[v];
+  std::int64_t supply = 0;
+  if (as_int64(wanted, supply)) all.tell([=](IncrementalSolver& s) { s.set_supply(sink, supply); });
+}
+
+void change_something(fuzz::Bytes& bytes, Ensemble& all) {
+  const Network& network = all.first().network();
+  const auto node = [&] { return pick(bytes, network.num_nodes(), [&](std::int64_t v) { return all.first().live_node(v); }); };
+  const std::int64_t kind = bytes.between(0, 12), u = node(), v = node();
+  const std::int64_t any_arc = pick(bytes, network.num_arcs(), [&](std::int64_t a) { return all.first().live_arc(a); });
+  const auto from = static_cast<NodeId>(u), to = static_cast<NodeId>(v);
+  const auto arc = static_cast<ArcId>(any_arc);
+  const std::int64_t capacity = bytes.between(0, 6) * scale(bytes), cost = bytes.between(-5, 9) * scale(bytes);
+  if (kind == 0) {
+    all.add([](IncrementalSolver& s) { return s.add_node(0); });
+  } else if (kind == 1 && u >= 0) {
+    const NodeId gone[] = {from, to};
+    all.tell([&](IncrementalSolver& s) { s.remove_nodes({gone, u == v ? 1u : 2u}); });
+  } else if (kind == 2 && any_arc >= 0) {
+    all.tell([=](IncrementalSolver& s) { s.remove_arc(arc); });
+  } else if (kind <= 4 && any_arc >= 0) {
+    all.tell([=](IncrementalSolver& s) { s.set_cost(arc, cost); });
+  } else if (kind <= 6 && any_arc >= 0) {
+    all.tell([=](IncrementalSolver& s) { s.set_capacity(arc, capacity); });
+  } else if (kind == 7 && u >= 0 && u != v) {  // never beyond 2^60
+    const std::int64_t more = network.supply[from] / 2 + capacity / 4 + 1, less = network.supply[to] / 2 - capacity / 4 - 1;
+    all.tell([=](IncrementalSolver& s) {
+      s.set_supply(from, more);
+      s.set_supply(to, less);
+    });
+  } else if (kind == 8) {  // all costs, some up and some down
+    for (ArcId a = 0; a < network.num_arcs(); ++a) {
+      if (!all.first().live_arc(a)) continue;
+      const std::int64_t moved = network.cost[a] + (a % 3 == 0 ? -1 : 1);
+      all.tell([=](IncrementalSolver& s) { s.set_cost(a, moved); });
+    }
+  } else if (kind <= 11 && u >= 0) {
+    all.add([=](IncrementalSolver& s) { return s.add_arc(from, to, capacity, cost); });
+  } else {
+    balance(all);
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  fuzz::Bytes bytes(data, size);
+  Ensemble all(read_network(bytes));
+  for (int changes = 0; changes < kMostChanges && !bytes.empty(); ++changes) {
+    switch (bytes.between(0, 15)) {
+      case 0:
+        all.resolve();
+        break;
+      case 1:
+      case 2:
+        balance(all);
+        all.resolve();
+        break;
+      case 3:
+        all.resolve_within(bytes.between(0, 255));
+        break;
+      case 4:
+        all.resolve_cancelled();
+        break;
+      default:
+        change_something(bytes, all);
+    }
+  }
+  balance(all);
+  all.resolve();
+  return 0;
+}
+
+int main(int argc, char** argv) {
+  fuzz::Seeds seeds;
+  Draws draws(7);
+  for (int count = 0; count < 64; ++count) {
+    std::string& input = seeds.inputs.emplace_back(64 + draws(400), '\0');
+    for (char& byte : input) byte = static_cast<char>(draws(256));
+  }
+  return fuzz::drive(argc, argv, seeds, 2'000);
+}

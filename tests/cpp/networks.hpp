@@ -1,0 +1,51 @@
+// What the plain C++ tests of flowsolver share: making networks, and what must hold of answers.
+#pragma once
+
+#include <cstdint>
+
+#include "certificate.hpp"
+#include "check.hpp"
+#include "incremental_solver.hpp"
+#include "solve.hpp"
+
+namespace flowsolver {
+
+inline void add_arc(Network& network, NodeId tail, NodeId head, std::int64_t capacity, std::int64_t cost) {
+  network.tail.push_back(tail);
+  network.head.push_back(head);
+  network.capacity.push_back(capacity);
+  network.cost.push_back(cost);
+}
+
+// The live part of the solver's network, with removed nodes left in as isolated ones.
+inline Network live_part(const IncrementalSolver& solver) {
+  Network live;
+  live.supply = solver.network().supply;
+  for (ArcId a = 0; a < solver.network().num_arcs(); ++a) {
+    if (solver.live_arc(a)) {
+      add_arc(live, solver.network().tail[a], solver.network().head[a], solver.network().capacity[a],
+              solver.network().cost[a]);
+    }
+  }
+  return live;
+}
+
+// An optimum is certified on the way.
+inline Solution from_scratch(const Network& network, const Algorithm& algorithm = algorithms()[0]) {
+  Solution solution = algorithm.solve(network, {}, Control());
+  if (solution.status == Status::kOptimal) {
+    CHECK(certify(network, solution.flow, solution.potential, solution.cost).ok());
+  }
+  return solution;
+}
+
+// Resolves: it must end as a solve from scratch did, and certified.
+inline void check_resolve(IncrementalSolver& solver, const Solution& fresh) {
+  CHECK(solver.resolve() == fresh.status);
+  if (fresh.status != Status::kOptimal) return;
+  CHECK(solver.cost() == fresh.cost);
+  CHECK(solver.certify().ok());
+  CHECK(solver.certify_touched().ok());
+}
+
+}  // namespace flowsolver

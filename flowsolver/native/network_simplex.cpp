@@ -92,12 +92,15 @@ class NetworkSimplex {
     const NodeId* head = network_.head.data();
     const std::int64_t* cost = network_.cost.data();
     const std::int64_t* price = tree_.prices();
+    const std::int64_t* above = tree_.above();
+    const NodeId* reference = tree_.reference();
     const std::int8_t* state = state_.data();
     for (ArcId seen = 0; seen < m;) {
       const ArcId begin = next_, end = std::min(m, begin + block_);
       std::int64_t worst = 0;
       for (ArcId a = begin; a < end; ++a) {
-        const std::int64_t violation = state[a] * (cost[a] - price[tail[a]] + price[head[a]]);
+        const NodeId t = tail[a];
+        const std::int64_t violation = state[a] * (cost[a] - above[t] - price[reference[t]] + price[head[a]]);
         if (violation < worst) {
           worst = violation;
           entering = a;
@@ -171,13 +174,22 @@ std::int64_t artificial_cost(const Network& network) {
   return most * static_cast<std::int64_t>(network.num_nodes()) + 1;
 }
 
+// Nodes without an arc into them that could carry flow.
+std::vector<std::uint8_t> outer_nodes(const Network& network) {
+  std::vector<std::uint8_t> outer(network.num_nodes(), 1);
+  for (ArcId a = 0; a < network.num_arcs(); ++a) {
+    if (network.capacity[a] > 0 && network.tail[a] != network.head[a]) outer[network.head[a]] = 0;
+  }
+  return outer;
+}
+
 }  // namespace
 
 Solution solve_network_simplex(const Network& network, const Start& start, const Control& control) {
   Solution solution = start_state(network, start);
   if (solution.status != Status::kOptimal || network.num_nodes() == 0) return solution;
   const auto n = static_cast<NodeId>(network.num_nodes());
-  SpanningTree tree(n);
+  SpanningTree tree(outer_nodes(network));
   const std::vector<std::int64_t> hint = start_prices(network, start);
   solution.status = SimplexStart(network, solution.flow, hint, control, solution.stats).run(tree, artificial_cost(network));
   if (solution.status == Status::kOptimal) {

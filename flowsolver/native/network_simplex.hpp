@@ -20,8 +20,8 @@
 // the others stay: along such pivots the sum of prices falls, so no tree comes twice, and there are finitely many.
 //
 // Result. No entering arc: rc >= 0 on every residual arc, which certifies the flow if no artificial arc carries any. If one
-// does the network is INFEASIBLE: a feasible flow would differ from this one by residual cycles, and one of those would lessen
-// the flow of two artificial arcs, at the root, and close over a simple path of the network: at a cost below zero.
+// does the network is INFEASIBLE: a feasible flow would differ from this one by residual cycles, and one of those would
+// lessen the flow of two artificial arcs, at the root, and close over a simple path of the network: at a cost below zero.
 //
 // Range. M = max|cost| * n + 1 <= 2^59 + 1. A price differs from the root's by at most M and a simple path: 2^60. Reduced
 // costs stay below 2^62. Artificial flow at v is what the network's arcs at v do not balance: at most kMaxNodeSum.

@@ -4,15 +4,20 @@
 // Nodes are 0..n-1 and the root n. The thread is the nodes in preorder, cyclic; the subtree of v is the `size` nodes from v
 // to last[v]. A node's tree arc joins it to its parent: an arc of the network, or kNone for the artificial one to the root.
 //
+// Outer nodes are those without arcs into them (tasks). Their price matters to their own arcs only, and their neighbours in
+// the tree are no outer nodes: it is kept as a difference from their parent's. As leaves they are not threaded and have size
+// 0. So moving the prices of a subtree costs its inner nodes only, however many tasks hang on them, and a task that changes
+// its parent costs O(1).
+//
 // Strongly feasible: every tree arc has residual capacity towards the root. All operations keep that (network_simplex.hpp).
 //
-// An exchange costs O(length of the path that is turned round + ancestors up to the junction), moving prices O(nodes of the
-// smaller of the two parts). Reference: Ahuja, Magnanti, Orlin, Network Flows (1993), section 11.3; Barr, Glover, Klingman
-// (1979).
+// An exchange costs O(length of the path that is turned round + ancestors), moving prices O(threaded nodes of the smaller of
+// the two parts). Reference: Ahuja, Magnanti, Orlin, Network Flows (1993), section 11.3; Barr, Glover, Klingman (1979).
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "large_array.hpp"
@@ -35,20 +40,33 @@ class SpanningTree {
     std::int64_t length = 0;
   };
 
-  explicit SpanningTree(NodeId nodes) : root_(nodes), nodes_(nodes + 1), thread_(nodes + 1), price_(nodes + 1) {
+  // `outer`: per node.
+  explicit SpanningTree(std::vector<std::uint8_t> outer)
+      : root_(static_cast<NodeId>(outer.size())),
+        outer_(std::move(outer)),
+        nodes_(root_ + 1),
+        thread_(root_ + 1),
+        price_(root_ + 1),
+        above_(root_ + 1),
+        reference_(root_ + 1) {
+    outer_.push_back(0);
     for (NodeId v = 0; v <= root_; ++v) {
       nodes_[v] = Node{};
       thread_[v] = kNone;
       price_[v] = 0;
+      above_[v] = 0;
+      reference_[v] = v;
     }
     nodes_[root_].size = 1;
   }
 
   NodeId root() const { return root_; }
+  // v's price is above[v] + prices[reference[v]]; of nodes that are not outer ones, prices[v].
   const std::int64_t* prices() const { return price_.data(); }
-  std::int64_t price(NodeId v) const { return price_[v]; }
-  bool attached(NodeId v) const { return nodes_[v].size > 0; }
-  NodeId parent(NodeId v) const { return nodes_[v].parent; }
+  const std::int64_t* above() const { return above_.data(); }
+  const NodeId* reference() const { return reference_.data(); }
+  std::int64_t price(NodeId v) const { return above_[v] + price_[reference_[v]]; }
+  bool attached(NodeId v) const { return nodes_[v].parent != kNone; }
   TreeArc arc(NodeId v) const { return {nodes_[v].arc, nodes_[v].up, nodes_[v].down}; }
 
   // While the tree is built: `parent` is attached, v is not. Afterwards `finish`, once.
@@ -58,16 +76,25 @@ class SpanningTree {
     node.size = 1;
     set_arc(node, arc);
     price_[v] = price;
+    if (outer_[v] != 0) refer(v, parent, price - price_[parent]);
   }
 
-  // Threads the tree. `order`: all nodes but the root, parents before children.
+  // Threads the tree, siblings in order of ids: large subtrees are then walked nearly in order of memory. `order`: all nodes
+  // but the root, parents before children.
   void finish(const std::vector<NodeId>& order) {
-    // A node's thread is its first child for now, `back` its next sibling.
     for (auto v = order.rbegin(); v != order.rend(); ++v) {
       Node& node = nodes_[*v];
-      node.back = thread_[node.parent];
-      thread_[node.parent] = *v;
+      if (outer_[*v] != 0 && node.size == 1) node.size = 0;
       nodes_[node.parent].size += node.size;
+    }
+    // A node's thread is its first child for now, `back` its next sibling, `last` its last child.
+    for (NodeId v = root_; v-- > 0;) {
+      Node& node = nodes_[v];
+      if (node.size == 0) continue;
+      Node& parent = nodes_[node.parent];
+      node.back = thread_[node.parent];
+      thread_[node.parent] = v;
+      if (parent.last == kNone) parent.last = v;
     }
     std::vector<NodeId> pending{root_};
     NodeId before = root_;
@@ -82,12 +109,8 @@ class SpanningTree {
       first = false;
     }
     link(before, root_);
-    for (NodeId v = 0; v <= root_; ++v) nodes_[v].last = v;
-    for (auto v = order.rbegin(); v != order.rend(); ++v) {
-      // Of siblings the last in the thread is the first seen to end at its parent's end.
-      Node& parent = nodes_[nodes_[*v].parent];
-      if (parent.last == nodes_[*v].parent) parent.last = nodes_[*v].last;
-    }
+    for (auto v = order.rbegin(); v != order.rend(); ++v) end_at_last_child(*v);
+    end_at_last_child(root_);
   }
 
   Cycle cycle(NodeId k, NodeId l) const {
@@ -127,12 +150,26 @@ class SpanningTree {
   // `arc`. `junction` is where the ways up from `in` and `parent` meet. Prices of the subtree move by `shift`, relative to
   // the others'. Returns how many prices were moved.
   std::int64_t exchange(NodeId in, NodeId parent, NodeId out, NodeId junction, const TreeArc& arc, std::int64_t shift) {
+    if (nodes_[in].size == 0) {
+      if (in == out) {
+        nodes_[in].parent = parent;
+        set_arc(nodes_[in], arc);
+        refer(in, parent, price(in) + shift - price_[parent]);
+        return 1;
+      }
+      thread_in(in);
+    }
+    if (nodes_[parent].size == 0) thread_in(parent);
     const NodeId old_parent = nodes_[out].parent;
     const std::uint32_t total = nodes_[out].size;
-    const NodeId end = turn(in, parent, out, arc);
+    const NodeId end = turn(in, parent, out, arc, shift);
     for (NodeId v = old_parent; v != junction; v = nodes_[v].parent) nodes_[v].size -= total;
     for (NodeId v = parent; v != junction; v = nodes_[v].parent) nodes_[v].size += total;
-    return move_prices(in, end, total, shift);
+    const std::int64_t moved = move_prices(in, end, total, shift);
+    for (NodeId v : {out, old_parent}) {
+      if (outer_[v] != 0 && nodes_[v].size == 1) thread_out(v);
+    }
+    return moved;
   }
 
  private:
@@ -151,15 +188,39 @@ class SpanningTree {
     node.up = arc.up;
     node.down = arc.down;
   }
+  void end_at_last_child(NodeId v) { nodes_[v].last = nodes_[v].last == kNone ? v : nodes_[nodes_[v].last].last; }
   void link(NodeId a, NodeId b) {
     thread_[a] = b;
     nodes_[b].back = a;
   }
 
+  void refer(NodeId v, NodeId parent, std::int64_t above) {
+    reference_[v] = parent;
+    above_[v] = above;
+  }
+
+  // An outer node comes into the thread before it has its first child, and goes when it has lost its last.
+  void thread_in(NodeId v) {
+    const NodeId parent = nodes_[v].parent, after = thread_[parent];
+    price_[v] = price(v);
+    nodes_[v].size = 1;
+    nodes_[v].last = v;
+    link(parent, v);
+    link(v, after);
+    for (NodeId u = parent; u != kNone && nodes_[u].last == parent; u = nodes_[u].parent) nodes_[u].last = v;
+    for (NodeId u = parent; u != kNone; u = nodes_[u].parent) ++nodes_[u].size;
+  }
+  void thread_out(NodeId v) {
+    const NodeId before = nodes_[v].back;
+    link(before, thread_[v]);
+    for (NodeId u = nodes_[v].parent; u != kNone && nodes_[u].last == v; u = nodes_[u].parent) nodes_[u].last = before;
+    for (NodeId u = v; u != kNone; u = nodes_[u].parent) --nodes_[u].size;
+  }
+
   // Turns the path in..out round, threads the subtree anew and puts it after `parent`; all but the sizes of the nodes
   // outside. Returns the last node of the subtree. The blocks of the thread, from `in` up: a node of the path comes first in
   // its block, which is cut in two by the block of the one below it.
-  NodeId turn(NodeId in, NodeId parent, NodeId out, TreeArc arc) {
+  NodeId turn(NodeId in, NodeId parent, NodeId out, TreeArc arc, std::int64_t shift) {
     const NodeId old_parent = nodes_[out].parent, old_last = nodes_[out].last;
     const std::uint32_t total = nodes_[out].size;
     NodeId end = kNone;  // of what is threaded anew
@@ -181,6 +242,7 @@ class SpanningTree {
           end = node.last;
         }
       }
+      if (outer_[v] != 0) refer(v, above, price(v) + (v == in ? shift : 0) - price_[above]);
       node.parent = above;
       node.size = total - below_size;
       set_arc(node, arc);
@@ -207,7 +269,7 @@ class SpanningTree {
 
   // Only differences of prices count, so the smaller part is moved; the root's price shows how far all have drifted.
   std::int64_t move_prices(NodeId first, NodeId last, std::uint32_t size, std::int64_t shift) {
-    const std::uint32_t others = root_ + 1 - size;
+    const std::uint32_t others = nodes_[root_].size - size;
     if (size <= others) {
       for (NodeId v = first;; v = thread_[v]) {
         price_[v] += shift;
@@ -217,15 +279,18 @@ class SpanningTree {
     for (NodeId v = thread_[last]; v != first; v = thread_[v]) price_[v] -= shift;
     if (price_[root_] > kMostDrift || price_[root_] < -kMostDrift) {
       const std::int64_t drift = price_[root_];
-      for (std::int64_t& price : price_) price -= drift;
+      for (NodeId v = 0; v <= root_; ++v) price_[v] = outer_[v] != 0 ? 0 : price_[v] - drift;
     }
     return others;
   }
 
   NodeId root_;
+  std::vector<std::uint8_t> outer_;
   LargeArray<Node> nodes_;
   LargeArray<NodeId> thread_;
-  LargeArray<std::int64_t> price_;
+  LargeArray<std::int64_t> price_;  // kept up for nodes that are not outer ones
+  LargeArray<std::int64_t> above_;
+  LargeArray<NodeId> reference_;
 };
 
 }  // namespace flowsolver

@@ -9,6 +9,7 @@ from typing import Any
 
 import typer
 
+from flowsolver.commands.bench import bench_command
 from flowsolver.commands.common import BAD_INPUT, INTERRUPTED, UNREAD
 from flowsolver.commands.convert import convert_command
 from flowsolver.commands.generate import generate
@@ -27,6 +28,7 @@ def main() -> None:
 app.command("solve")(solve_command)
 app.add_typer(generate, name="generate")
 app.command("convert")(convert_command)
+app.command("bench")(bench_command)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

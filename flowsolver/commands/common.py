@@ -12,6 +12,7 @@ import typer
 
 from flowsolver.dimacs import DimacsProblem
 from flowsolver.problem_files import parse_problem
+from flowsolver.solution import algorithms
 
 SELF_CHECK_FAILED = 1
 UNREAD = 1  # as typer has it
@@ -23,6 +24,15 @@ INTERRUPTED = 130
 def refuse(message: str) -> NoReturn:
     print(message, file=sys.stderr)
     raise typer.Exit(BAD_INPUT)
+
+
+def algorithm_of(option: str, text: str) -> list[str]:
+    """An algorithm, or those of a race joined by +. Refuses a name that is not known."""
+    names = text.split("+")
+    for name in names:
+        if name not in algorithms():
+            refuse(f'{option}: no algorithm "{name}"; known: {", ".join(algorithms())}')
+    return names
 
 
 def name_of(file: str) -> str:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import signal
 import sys
-import threading
 import time
-from collections.abc import Iterator
 from typing import Annotated
 
 import typer
 
-from flowsolver.commands.common import OVER_BUDGET, SELF_CHECK_FAILED, name_of, put, read_problem, refuse
+from flowsolver.commands.common import OVER_BUDGET, SELF_CHECK_FAILED, algorithm_of, name_of, put, read_problem, refuse
 from flowsolver.dimacs import DimacsProblem, unsent, write_dimacs_solution
 from flowsolver.solution import STATUS_TEXT, Certificate, Solution, Status, algorithms, certify, solve
 
@@ -22,9 +18,12 @@ _INT64_MAX = 2**63 - 1
 
 def solve_command(
     file: Annotated[str, typer.Argument(help="DIMACS min file or .npz (see convert), or - for standard input")],
-    algorithm: Annotated[str, typer.Option(metavar="NAME", help=f"one of {', '.join(algorithms())}")] = next(
-        iter(algorithms())
-    ),
+    algorithm: Annotated[
+        str, typer.Option(metavar="NAME", help=f"one of {', '.join(algorithms())}; A+B: a race, the first answer wins")
+    ] = next(iter(algorithms())),
+    deterministic: Annotated[
+        bool, typer.Option("--deterministic", help="the winner of a race is the one with the fewest counted steps")
+    ] = False,
     max_seconds: Annotated[
         float | None,
         typer.Option(min=0, max=1e9, metavar="S", help="stop the solve after this time (see exit status 3)"),
@@ -46,23 +45,25 @@ def solve_command(
     3 if the solve stopped at its budget: then the flow reached is printed after
     a comment, within capacities but not optimal, and some supply may be unsent.
     """
-    known = algorithms()
-    if algorithm not in known:
-        refuse(f'--algorithm: no algorithm "{algorithm}"; known: {", ".join(known)}')
+    racers = algorithm_of("--algorithm", algorithm)
     start = time.perf_counter()
     problem = read_problem(file)
     read_s = time.perf_counter() - start
     start = time.perf_counter()
-    with _ended_by_ctrl_c():
-        most = None if max_operations is None else min(max_operations, _INT64_MAX)
-        solution = solve(problem.network, algorithm, max_operations=most, max_seconds=max_seconds)
+    solution = solve(
+        problem.network,
+        racers,
+        deterministic=deterministic,
+        max_operations=None if max_operations is None else min(max_operations, _INT64_MAX),
+        max_seconds=max_seconds,
+    )
     solve_s = time.perf_counter() - start
     optimal = solution.status is Status.OPTIMAL
     certificate = certify(problem.network, solution) if check and optimal else None
     if as_json:
         answer = _summary(problem, solution, certificate)
         times = {"read_ms": round(read_s * 1e3, 3), "solve_ms": round(solve_s * 1e3, 3)}
-        print(json.dumps({"algorithm": algorithm, **answer, **times}))
+        print(json.dumps({"algorithm": solution.winner or algorithm, **answer, **times}))
     if certificate is not None and not certificate.ok:
         print(_failure(certificate), file=sys.stderr)
         raise typer.Exit(SELF_CHECK_FAILED)
@@ -89,20 +90,6 @@ def _summary(problem: DimacsProblem, solution: Solution, certificate: Certificat
     if certificate is not None:
         answer["certified"] = certificate.ok
     return answer
-
-
-@contextlib.contextmanager
-def _ended_by_ctrl_c() -> Iterator[None]:
-    """Ctrl-C ends the process at once: the solver would not let Python hear of it before it is done."""
-    before = signal.getsignal(signal.SIGINT)
-    if before is signal.SIG_IGN or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _failure(certificate: Certificate) -> str:

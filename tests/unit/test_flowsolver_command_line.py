@@ -101,6 +101,23 @@ def test_a_budget_is_said_and_the_flow_reached_printed():
     assert command("solve", "--max-seconds", "600", "--max-operations", str(10**30), "-", stdin=text).returncode == 0
 
 
+def test_a_race_tells_who_won():
+    text = write_dimacs(quincy_graph(GraphOptions(40), 1).network)
+    racers = ("successive_shortest_path", "incremental_ssp")
+    alone = [json.loads(command("solve", "--json", "--algorithm", name, "-", stdin=text).stdout) for name in racers]
+    race = [
+        json.loads(
+            command("solve", "--json", "--deterministic", "--algorithm", "+".join(racers), "-", stdin=text).stdout
+        )
+        for _ in range(2)
+    ]
+    winner = min(alone, key=lambda answer: answer["operations"])["algorithm"]
+    assert [answer["algorithm"] for answer in race] == [winner] * 2
+    assert {answer["cost"] for answer in (*alone, *race)} == {race[0]["cost"]}
+    refused = command("solve", "--algorithm", "incremental_ssp+guess", "-", stdin=text)
+    assert refused.returncode == 2 and refused.stderr.startswith(b'--algorithm: no algorithm "guess"; known: ')
+
+
 def test_potentials_prove_the_printed_flow_optimal():
     """In cs2's form: cost + p[tail] - p[head] >= 0 where there is room, <= 0 where there is flow, least price 0."""
     network = quincy_graph(GraphOptions(20, 110, 20), 1).network

@@ -1,0 +1,100 @@
+"""Other solvers, and ours, behind one call: a network is made ready, then solved as often as one likes."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from flowsolver.network import FlowNetwork
+from flowsolver.solution import Solution, Status, solve
+
+# Solves once more; the optimal cost.
+Run = Callable[[], int]
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A solver that is not ours. `largest_arcs`: no graph beyond this is worth trying."""
+
+    package: str
+    title: str
+    make_ready: Callable[[FlowNetwork], Run]
+    largest_arcs: int | None = None
+
+    @property
+    def importable(self) -> bool:
+        return importlib.util.find_spec(self.package) is not None
+
+
+def _ortools(network: FlowNetwork) -> Run:
+    min_cost_flow: Any = importlib.import_module("ortools.graph.python.min_cost_flow")
+    solver = min_cost_flow.SimpleMinCostFlow()
+    solver.add_arcs_with_capacity_and_unit_cost(network.tail, network.head, network.capacity, network.cost)
+    solver.set_nodes_supplies(np.arange(network.num_nodes), network.supply)
+
+    def run() -> int:
+        if solver.solve() != solver.OPTIMAL:
+            raise RuntimeError(f"OR-tools ended with status {solver.status()}")
+        return int(solver.optimal_cost())
+
+    return run
+
+
+def _highs(network: FlowNetwork) -> Run:
+    """The flow as a linear program: its matrix has no other vertices than integral ones."""
+    optimize: Any = importlib.import_module("scipy.optimize")
+    sparse: Any = importlib.import_module("scipy.sparse")
+    arcs = network.num_arcs
+    tail, head, capacity, cost = network.tail, network.head, network.capacity, network.cost
+    column = np.arange(arcs)
+    leaving_less_entering = sparse.csc_matrix(
+        (np.repeat([1.0, -1.0], arcs), (np.concatenate([tail, head]), np.concatenate([column, column]))),
+        shape=(network.num_nodes, arcs),
+    )
+    bounds = np.column_stack([np.zeros(arcs), capacity])
+
+    def run() -> int:
+        found = optimize.linprog(cost, A_eq=leaving_less_entering, b_eq=network.supply, bounds=bounds, method="highs")
+        if found.status != 0:
+            raise RuntimeError(f"HiGHS: {found.message}")
+        return int(np.rint(found.x).astype(np.int64) @ cost)
+
+    return run
+
+
+def _networkx(network: FlowNetwork) -> Run:
+    networkx: Any = importlib.import_module("networkx")
+    graph = networkx.MultiDiGraph()
+    for node, supply in enumerate(network.supply.tolist()):
+        graph.add_node(node, demand=-supply)
+    for tail, head, capacity, cost in zip(
+        network.tail.tolist(), network.head.tolist(), network.capacity.tolist(), network.cost.tolist(), strict=True
+    ):
+        graph.add_edge(tail, head, capacity=capacity, weight=cost)
+    return lambda: int(networkx.network_simplex(graph)[0])
+
+
+PEERS = {
+    "ortools": Peer("ortools", "OR-tools", _ortools),
+    "highs": Peer("scipy", "HiGHS (SciPy)", _highs),
+    "networkx": Peer("networkx", "networkx", _networkx, largest_arcs=30_000),
+}
+
+
+class OverTime(Exception):
+    """The solve was stopped at its time limit."""
+
+
+def solve_within(network: FlowNetwork, algorithm: str, limit_s: float) -> Solution:
+    """Ours, or with + between names a race. Raises OverTime."""
+    solution = solve(network, algorithm.split("+"), max_seconds=limit_s)
+    if solution.status is Status.BUDGET:
+        raise OverTime
+    if solution.status is not Status.OPTIMAL:
+        raise RuntimeError(f"{algorithm} ended {solution.status.name}")
+    return solution

@@ -1,0 +1,163 @@
+"""The figures of a benchmark, after Firmament's figures 7, 8, 9 and 11, as PNG and SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullFormatter
+
+from flowsolver.benchmark.cases import Series
+from flowsolver.benchmark.peers import PEERS
+from flowsolver.benchmark.results import Outcome, Result
+
+_INK, _GRID = "#22252b", "#d5d8de"
+_PEER_COLOURS = ("#22252b", "#7f7f7f", "#b3b3b3")
+# Okabe and Ito (2008) without black, and yellow darkened.
+_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#8C6D31", "#6A3D9A")
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+_SETTINGS: dict[Any, Any] = {
+    "font.size": 9.5,
+    "axes.edgecolor": _INK,
+    "axes.labelcolor": _INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.7,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": _GRID,
+    "grid.linewidth": 0.5,
+    "legend.frameon": False,
+    "lines.linewidth": 1.6,
+    "svg.fonttype": "none",
+}
+
+
+def draw(series: Series, results: Sequence[Result], limit_s: float, folder: Path) -> list[Path]:
+    """Writes <figure>.png and .svg; equal results give equal files. Nothing is drawn of a series without an answer."""
+    mine = [result for result in results if result.figure == series.figure]
+    if not any(result.outcome is Outcome.OK for result in mine):
+        return []
+    with matplotlib.rc_context({**_SETTINGS, "svg.hashsalt": series.figure}):
+        figure = _bars(series, mine, limit_s) if series.incremental else _lines(series, mine, limit_s)
+        png, svg = folder / f"{series.figure}.png", folder / f"{series.figure}.svg"
+        FigureCanvasAgg(figure).print_png(png, metadata={"Software": None})
+        FigureCanvasSVG(figure).print_svg(svg, metadata={"Date": None, "Creator": None})
+    return [png, svg]
+
+
+def _styles(results: Sequence[Result]) -> dict[str, dict[str, Any]]:
+    """The same look for a solver in every figure: ours in colours, peers in greys and dashes."""
+    styles: dict[str, dict[str, Any]] = {}
+    peers = ours = 0
+    for solver in dict.fromkeys(result.solver for result in results):
+        if solver in PEERS:
+            styles[solver] = {
+                "color": _PEER_COLOURS[peers % 3],
+                "linestyle": (0, (4, 2)),
+                "marker": _MARKERS[-1 - peers % 3],
+            }
+            peers += 1
+        else:
+            styles[solver] = {"color": _COLOURS[ours % 8], "linestyle": "-", "marker": _MARKERS[ours % 8]}
+            ours += 1
+    return styles
+
+
+def _label(solver: str) -> str:
+    return PEERS[solver].title if solver in PEERS else solver.replace("_", " ")
+
+
+def _lines(series: Series, results: Sequence[Result], limit_s: float) -> Figure:
+    figure = Figure(figsize=(7.4, 4.3), layout="constrained")
+    axes: Axes = figure.subplots()
+    stopped = False
+    for solver, style in _styles(results).items():
+        mine = [r for r in results if r.solver == solver and r.outcome in (Outcome.OK, Outcome.OVER_TIME)]
+        if not mine:
+            continue
+        at = [r.position for r in mine]
+        seconds = [limit_s if r.median_s is None else r.median_s for r in mine]
+        axes.plot(at, seconds, label=_label(solver), markersize=5, **style)
+        beyond = [r.position for r in mine if r.outcome is Outcome.OVER_TIME]
+        if beyond:
+            stopped = True
+            at_limit = [limit_s] * len(beyond)
+            axes.plot(beyond, at_limit, style["marker"], color=style["color"], markerfacecolor="white", markersize=7)
+    if stopped:
+        axes.axhline(limit_s, color=_INK, linewidth=0.8, linestyle=(0, (1, 2)))
+        axes.annotate(
+            f"stopped at {limit_s:g} s (hollow)",
+            (0, limit_s),
+            xycoords=("axes fraction", "data"),
+            xytext=(4, 4),
+            textcoords="offset points",
+            fontsize=8,
+        )
+    if series.figure != "utilisation":
+        axes.set_xscale("log")
+        positions = sorted({r.position for r in results})
+        axes.set_xticks(positions, [f"{position:,}" for position in positions])
+        axes.xaxis.set_minor_formatter(NullFormatter())
+    else:
+        axes.axvline(100, color=_INK, linewidth=0.8, linestyle=(0, (1, 2)))
+    axes.set_xlabel(series.axis)
+    _time_axis(axes)
+    axes.set_title(series.title, fontsize=10, loc="left")
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside right center", fontsize=8.5)
+    return figure
+
+
+def _bars(series: Series, results: Sequence[Result], limit_s: float) -> Figure:
+    """A panel per policy; for each solver a bar from scratch and one incremental."""
+    cases = list(dict.fromkeys(result.case for result in results))
+    timed = [result for result in results if result.outcome in (Outcome.OK, Outcome.OVER_TIME)]
+    solvers = list(dict.fromkeys(result.solver for result in timed))
+    figure = Figure(figsize=(4.2 * len(cases) + 0.6, 4.3), layout="constrained")
+    panels = figure.subplots(1, len(cases), sharey=True, squeeze=False, subplot_kw={"yscale": "log"})[0]
+    styles = _styles(results)
+    for panel, case in zip(panels, cases, strict=True):
+        for place, solver in enumerate(solvers):
+            for mode, shift, fill in (("scratch", -0.2, False), ("incremental", 0.2, True)):
+                found = [r for r in timed if (r.case, r.solver, r.mode) == (case, solver, mode)]
+                if not found:
+                    continue
+                seconds, colour = found[0].median_s, styles[solver]["color"]
+                panel.bar(
+                    place + (0 if solver in PEERS else shift),
+                    limit_s if seconds is None else seconds,
+                    0.38,
+                    facecolor=colour if fill else "white",
+                    edgecolor=colour,
+                    hatch="xx" if seconds is None else None,
+                    linewidth=1.4,
+                )
+        panel.set_xticks(range(len(solvers)), [_label(solver) for solver in solvers], rotation=40, ha="right")
+        panel.grid(axis="x", visible=False)
+        panel.set_title(case, fontsize=9.5, loc="left")
+    _time_axis(panels[0])
+    figure.suptitle(
+        f"A round of changes: from scratch (white) and incremental (filled); hatched: stopped at {limit_s:g} s",
+        fontsize=9.5,
+    )
+    return figure
+
+
+def _time_axis(axes: Axes) -> None:
+    axes.set_yscale("log")
+    axes.set_ylabel("time of a solve")
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value)))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def _tick(seconds: float) -> str:
+    for unit, factor in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
+        if seconds * factor >= 0.999 or unit == "µs":
+            return f"{seconds * factor:.3g} {unit}"
+    raise AssertionError

@@ -1,0 +1,152 @@
+"""Runs the benchmark: every solver on every graph, each in a process that ends at the time limit."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import platform
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from flowsolver.benchmark.cases import Case, Series
+from flowsolver.benchmark.child import Job
+from flowsolver.benchmark.peers import PEERS
+from flowsolver.benchmark.results import Outcome, Result, judge
+from flowsolver.dimacs import DimacsProblem
+from flowsolver.network import FlowNetwork
+from flowsolver.problem_files import write_problem
+
+
+@dataclass(frozen=True)
+class Plan:
+    """solvers: names of peers and of our algorithms, in the order to run and to show them."""
+
+    series: Sequence[Series]
+    solvers: Sequence[str]
+    limit_s: float
+    repeats: int
+    rounds: int
+    changes: int
+    seed: int
+
+
+def run_bench(plan: Plan, results: list[Result], tell: Callable[[str], None]) -> None:
+    """Appends to `results` as it goes, so that an interrupted run keeps what it has; tells of each measurement in a line."""
+    total = sum(len(series.cases) for series in plan.series) * len(plan.solvers)
+    done = 0
+    with tempfile.TemporaryDirectory(prefix="flowsolver-bench-") as folder:
+        path = Path(folder) / "graph.npz"
+        for series in plan.series:
+            over: set[str] = set()
+            for case in series.cases:
+                graph = case.make()
+                path.write_bytes(write_problem(DimacsProblem.without_bounds(graph.network), npz=True))
+                of_case: list[Result] = []
+                for solver in plan.solvers:
+                    done += 1
+                    measured = _not_tried(series, case, graph.network, solver, over) or _measure(
+                        plan, series, case, graph.network, graph.first_task, solver, path
+                    )
+                    if any(result.outcome is Outcome.OVER_TIME for result in measured) and not series.incremental:
+                        over.add(solver)
+                    of_case += measured
+                    results += measured
+                    tell(f"{done}/{total}  {case.title}: {solver} {_in_words(measured)}")
+                judge(of_case)
+
+
+def _blank(series: Series, case: Case, network: FlowNetwork, solver: str, mode: str, outcome: Outcome) -> Result:
+    return Result(series.figure, case.title, case.position, network.num_nodes, network.num_arcs, solver, mode, outcome)
+
+
+def _not_tried(series: Series, case: Case, network: FlowNetwork, solver: str, over: set[str]) -> list[Result]:
+    peer = PEERS.get(solver)
+    too_large = peer is not None and peer.largest_arcs is not None and network.num_arcs > peer.largest_arcs
+    if solver not in over and not too_large:
+        return []
+    return [_blank(series, case, network, solver, "scratch", Outcome.NOT_TRIED)]
+
+
+def _measure(
+    plan: Plan, series: Series, case: Case, network: FlowNetwork, first_task: int, solver: str, path: Path
+) -> list[Result]:
+    rounds = plan.rounds if series.incremental else 0
+    job = Job(solver, str(path), plan.limit_s, plan.repeats, rounds, plan.changes, first_task, plan.seed)
+    child = subprocess.Popen(
+        [sys.executable, "-m", "flowsolver.benchmark.child", json.dumps(asdict(job))],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,  # Ctrl-C is ours to hear
+    )
+    try:
+        out, err = child.communicate()
+    finally:
+        if child.poll() is None:
+            child.kill()
+            child.wait()
+    samples = [json.loads(line) for line in out.decode().splitlines()]
+    outcome, note = Outcome.OK, ""
+    if child.returncode == -signal.SIGALRM:
+        outcome = Outcome.OVER_TIME
+    elif child.returncode != 0:
+        outcome, note = (
+            Outcome.FAILED,
+            (err.decode(errors="replace").strip().splitlines() or [_ending(child.returncode)])[-1],
+        )
+    modes = ["incremental", "scratch"] if rounds and solver not in PEERS else ["scratch"]
+    measured = []
+    for mode in modes:
+        mine = [sample for sample in samples if sample["mode"] == mode]
+        result = _blank(series, case, network, solver, mode, Outcome.OK if mine else outcome)
+        if outcome is Outcome.FAILED:
+            result.outcome, result.note = outcome, note
+        result.costs = [sample["cost"] for sample in mine]
+        result.seconds = [sample["seconds"] for sample in mine]
+        result.cpu_seconds = [sample["cpu_seconds"] for sample in mine]
+        verdicts = [sample["certified"] for sample in mine if sample["certified"] is not None]
+        result.certified = all(verdicts) if verdicts else None
+        measured.append(result)
+    return measured
+
+
+def _ending(status: int) -> str:
+    return f"ended by signal {-status}" if status < 0 else f"exit status {status}"
+
+
+def _in_words(measured: Sequence[Result]) -> str:
+    words = []
+    for result in measured:
+        what = f"{time_text(result.median_s)}" if result.median_s is not None else str(result.outcome)
+        words.append(f"{result.mode} {what}" if len(measured) > 1 else what)
+    return ", ".join(words) + (f" ({measured[0].note})" if measured[0].note else "")
+
+
+def time_text(seconds: float) -> str:
+    for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
+        if seconds * factor >= 1 or unit == "us":
+            return f"{seconds * factor:.3g} {unit}" if seconds * factor < 1000 else f"{seconds * factor:.0f} {unit}"
+    raise AssertionError
+
+
+def machine_facts() -> dict[str, Any]:
+    """What the figures depend on beside the code."""
+    facts: dict[str, Any] = {
+        "cores": os.cpu_count(),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+    }
+    for line in Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []:
+        if line.startswith("model name"):
+            facts["processor"] = line.partition(":")[2].strip()
+            break
+    for name, peer in PEERS.items():
+        facts[name] = importlib.metadata.version(peer.package) if peer.importable else None
+    return facts

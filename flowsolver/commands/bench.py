@@ -1,0 +1,175 @@
+"""`python -m flowsolver bench`: peers and our algorithms on the same graphs in one run."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from flowsolver.commands.common import INTERRUPTED, SELF_CHECK_FAILED, algorithm_of, put, refuse
+from flowsolver.solution import algorithms
+
+if TYPE_CHECKING:
+    from flowsolver.benchmark.results import Result
+    from flowsolver.benchmark.run import Plan
+
+_MACHINES, _MACHINES_QUICK = "100,300,1000,3000,12500", "50,150,400"
+_LIMIT_S, _LIMIT_QUICK_S = 30.0, 1.0
+_FIRMAMENT = "relaxation+cost_scaling"  # its race
+_LARGEST = 200_000
+
+
+def bench_command(
+    out: Annotated[Path, typer.Option(metavar="DIR", help="folder for bench.json and the figures")],
+    machines: Annotated[
+        str | None,
+        typer.Option(metavar="M,M,...", help=f"sizes of the cells; unset: {_MACHINES}, quick {_MACHINES_QUICK}"),
+    ] = None,
+    algorithm_names: Annotated[
+        str | None,
+        typer.Option(
+            "--algorithms",
+            metavar="A,A,...",
+            help="ours to run, with + between those of a race; unset: all, and Firmament's race",
+        ),
+    ] = None,
+    peer_names: Annotated[
+        str | None,
+        typer.Option("--peers", metavar="P,P,...", help="of ortools, highs, networkx, or none; unset: those installed"),
+    ] = None,
+    figures: Annotated[
+        str | None,
+        typer.Option(metavar="F,F,...", help="of machines, utilisation, job-size, incremental; unset: all"),
+    ] = None,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001, max=1e6, metavar="S", help=f"for one solve; unset: {_LIMIT_S:g}, quick {_LIMIT_QUICK_S:g}"
+        ),
+    ] = None,
+    repeats: Annotated[
+        int, typer.Option(min=1, max=1000, metavar="N", help="solves at most, within 2 s; medians count")
+    ] = 3,
+    changes: Annotated[
+        int, typer.Option(min=1, metavar="N", help="tasks that go, and that come, in an incremental round")
+    ] = 100,
+    seed: Annotated[int, typer.Option(min=0, metavar="N")] = 1,
+    quick: Annotated[bool, typer.Option("--quick", help="small cells and a short limit: about a minute")] = False,
+) -> None:
+    """Time peers and our algorithms on the same graphs: against machines, utilisation, job size, and incremental.
+
+    Prints tables with ratios to OR-tools (above 1: faster), writes bench.json
+    and figures as PNG and SVG. A solver that was over the time limit is not
+    tried on the harder graphs of its series. Only solves are timed: our answers
+    are certified afterwards, and all must cost the same.
+
+    Exit status: 0; 1 if an answer was wrong or a solver failed; 2 for bad
+    input; 130 for Ctrl-C, which keeps what there is.
+    """
+    from flowsolver.benchmark.cases import series_of
+    from flowsolver.benchmark.peers import PEERS
+    from flowsolver.benchmark.run import Plan
+
+    sizes = _sizes(machines or (_MACHINES_QUICK if quick else _MACHINES))
+    series = series_of(sizes, seed, quick)
+    names = _chosen("--figures", figures, [each.figure for each in series])
+    ours = list(algorithms())
+    if set(_FIRMAMENT.split("+")) <= set(ours):
+        ours.append(_FIRMAMENT)
+    if algorithm_names is not None:
+        ours = ["+".join(algorithm_of("--algorithms", name)) for name in dict.fromkeys(algorithm_names.split(","))]
+    if peer_names == "none":
+        peers = []
+    else:
+        peers = _chosen("--peers", peer_names, list(PEERS))
+    absent = [name for name in peers if not PEERS[name].importable]
+    if peer_names is not None and absent:
+        refuse(f"--peers: {absent[0]} is not installed")
+    peers = [name for name in peers if name not in absent]
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        refuse(f"--out {out}: {error.strerror}")
+    if absent:
+        print(f"not installed, left out: {', '.join(absent)}", file=sys.stderr)
+    limit_s = time_limit if time_limit is not None else (_LIMIT_QUICK_S if quick else _LIMIT_S)
+    plan = Plan(
+        [each for each in series if each.figure in names],
+        [*peers, *ours],
+        limit_s,
+        repeats,
+        3 if quick else 10,
+        changes,
+        seed,
+    )
+    raise typer.Exit(_run(plan, out))
+
+
+def _run(plan: Plan, out: Path) -> int:
+    from flowsolver.benchmark.results import Outcome
+    from flowsolver.benchmark.run import run_bench
+
+    results: list[Result] = []
+    begun = time.perf_counter()
+    interrupted = False
+    try:
+        run_bench(plan, results, lambda line: print(f"{time.perf_counter() - begun:6.1f} s  {line}", file=sys.stderr))
+    except KeyboardInterrupt:
+        interrupted = True
+        print("interrupted; what there is:", file=sys.stderr)
+    _report(plan, results, interrupted, out)
+    if interrupted:
+        return INTERRUPTED
+    bad = [result for result in results if result.outcome in (Outcome.WRONG, Outcome.FAILED)]
+    for result in bad:
+        print(f"{result.case}: {result.solver} {result.outcome}: {result.note}", file=sys.stderr)
+    return SELF_CHECK_FAILED if bad else 0
+
+
+def _report(plan: Plan, results: list[Result], partial: bool, out: Path) -> None:
+    from rich.console import Console
+
+    from flowsolver.benchmark.plots import draw
+    from flowsolver.benchmark.results import as_json
+    from flowsolver.benchmark.run import machine_facts
+    from flowsolver.benchmark.table import tables
+
+    options = {
+        "solvers": plan.solvers,
+        "time_limit_s": plan.limit_s,
+        "repeats": plan.repeats,
+        "rounds": plan.rounds,
+        "changes": plan.changes,
+        "seed": plan.seed,
+    }
+    put(str(out / "bench.json"), as_json(machine_facts(), options, partial, results).encode())
+    try:
+        files = [path.name for each in plan.series for path in draw(each, results, plan.limit_s, out)]
+    except OSError as error:
+        refuse(f"{error.filename or out}: {error.strerror}")
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    for table in tables(plan.series, results, plan.limit_s):
+        console.print(table)
+    console.print(f"{out}: bench.json{''.join(', ' + name for name in files)}", highlight=False, soft_wrap=True)
+
+
+def _sizes(text: str) -> list[int]:
+    sizes = []
+    for word in text.split(","):
+        if not word.strip().isdecimal() or not 1 <= int(word) <= _LARGEST:
+            refuse(f'--machines: "{word}" is not a number within 1..{_LARGEST}')
+        sizes.append(int(word))
+    return sizes
+
+
+def _chosen(option: str, text: str | None, known: list[str]) -> list[str]:
+    if text is None:
+        return known
+    names = list(dict.fromkeys(word.strip() for word in text.split(",")))
+    for name in names:
+        if name not in known:
+            refuse(f'{option}: no "{name}"; known: {", ".join(known)}')
+    return names

@@ -6,9 +6,11 @@ import sys
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from flowsolver import DimacsError, Status, parse_dimacs, solve, write_dimacs, write_dimacs_solution
+from flowsolver import DimacsError, FlowNetwork, Status, parse_dimacs, solve, write_dimacs, write_dimacs_solution
 from flowsolver.__main__ import app
 from flowsolver.generate import GraphOptions, quincy_graph
 
@@ -88,6 +90,61 @@ def test_round_trip():
     again = parse_dimacs(write_dimacs(network)).network
     for name in ("tail", "head", "capacity", "cost", "supply"):
         np.testing.assert_array_equal(getattr(network, name), getattr(again, name))
+
+
+INT64 = st.integers(-(2**63), 2**63 - 1)
+
+
+@given(st.lists(INT64, min_size=1, max_size=8), st.data())
+@settings(max_examples=200, deadline=None)
+def test_any_network_reads_back_as_written(supply, data):
+    node = st.integers(0, len(supply) - 1)
+    arcs = data.draw(st.lists(st.tuples(node, node, st.integers(0, 2**63 - 1), INT64), max_size=12))
+    network = FlowNetwork()
+    network.add_nodes(supply)
+    columns = np.array(arcs, dtype=np.int64).reshape(-1, 4).T
+    network.add_arcs(*columns)
+    text = write_dimacs(network, ["made by a test", "n 1 7"])
+    assert text.startswith(b"c made by a test\nc n 1 7\np min ")
+    problem = parse_dimacs(text)
+    for name in ("tail", "head", "capacity", "cost", "supply"):
+        np.testing.assert_array_equal(getattr(network, name), getattr(problem.network, name))
+    assert problem.base_cost == 0 and not problem.low.any()
+
+
+small = st.integers(-20, 20)
+
+
+@given(st.integers(1, 6), st.data())
+@settings(max_examples=200, deadline=None)
+def test_taking_lower_bounds_out_changes_no_answer(nodes, data):
+    """Flow low is sent on every arc: what is left to do has the supplies that are left, and the base cost is what was paid."""
+    node = st.integers(1, nodes)
+    arcs = data.draw(st.lists(st.tuples(node, node, small, st.integers(0, 30), small), min_size=1, max_size=12))
+    sent = [data.draw(st.integers(low, low + room)) for _, _, low, room, _ in arcs]
+    supply = [0] * (nodes + 1)
+    for (tail, head, *_), x in zip(arcs, sent, strict=True):  # the supplies that this flow meets
+        supply[tail] += x
+        supply[head] -= x
+    lines = [f"p min {nodes} {len(arcs)}", *(f"n {v} {supply[v]}" for v in range(1, nodes + 1))]
+    lines += [f"a {tail} {head} {low} {low + room} {cost}" for tail, head, low, room, cost in arcs]
+    problem = parse_dimacs("\n".join(lines).encode())
+    solution = solve(problem.network)
+    assert solution.status is Status.OPTIMAL
+    flow = solution.flow + problem.low
+    left = list(supply)
+    for (tail, head, low, room, _), x in zip(arcs, flow.tolist(), strict=True):
+        assert low <= x <= low + room
+        left[tail] -= x
+        left[head] += x
+    assert not any(left)
+    prices = [cost for *_, cost in arcs]
+    cost = sum(c * x for c, x in zip(prices, flow.tolist(), strict=True))
+    assert cost == solution.cost + problem.base_cost <= sum(c * x for c, x in zip(prices, sent, strict=True))
+    written = write_dimacs_solution(problem, solution).decode().splitlines()
+    assert written[0] == f"s {cost}"
+    rows = [f"f {tail} {head} {x}" for (tail, head, *_), x in zip(arcs, flow.tolist(), strict=True) if x]
+    assert written[1:] == rows
 
 
 def test_lower_bounds():

@@ -1,0 +1,154 @@
+"""Early termination: what a budget leaves, and how many tasks of it are misplaced against the optimum."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from flowsolver import FlowNetwork, IncrementalSolver, Status, algorithms, misplaced_tasks, solve
+from flowsolver.generate import GraphOptions, contended_options, quincy_graph
+
+ALL = list(algorithms())
+A, B, X, M, N, SINK = range(6)  # two tasks, an aggregator, two machines
+ARCS = [(A, X), (B, X), (A, M), (B, N), (X, M), (X, N), (M, SINK), (N, SINK)]
+
+
+def cell():
+    net = FlowNetwork()
+    net.add_nodes([1, 1, 0, 0, 0, -2])
+    tail, head = zip(*ARCS, strict=True)
+    net.add_arcs(tail, head, [1, 1, 1, 1, 2, 2, 2, 2], 0)
+    return net
+
+
+def flow_of(*paths):
+    flow = np.zeros(len(ARCS), dtype=np.int64)
+    for path in paths:
+        for arc in itertools.pairwise(path):
+            flow[ARCS.index(arc)] += 1
+    return flow
+
+
+A_OVER_X_TO_M, A_OVER_X_TO_N = (A, X, M, SINK), (A, X, N, SINK)
+B_OVER_X_TO_M, B_OVER_X_TO_N = (B, X, M, SINK), (B, X, N, SINK)
+
+
+@pytest.mark.parametrize(
+    ("reached", "optimum", "misplaced"),
+    [
+        ([A_OVER_X_TO_M, B_OVER_X_TO_N], [A_OVER_X_TO_N, B_OVER_X_TO_M], 0),  # alike through the aggregator
+        ([(A, M, SINK), B_OVER_X_TO_N], [A_OVER_X_TO_M, B_OVER_X_TO_N], 0),  # the same machine another way
+        ([(A, M, SINK), B_OVER_X_TO_M], [(A, M, SINK), (B, N, SINK)], 1),  # another machine
+        ([(A, M, SINK)], [(A, M, SINK), (B, N, SINK)], 1),  # not delivered
+        ([(A, X), (B, N)], [(A, M, SINK), (B, N, SINK)], 2),  # both on the way
+        ([(X, M, SINK), (X, N, SINK)], [A_OVER_X_TO_M, B_OVER_X_TO_N], 2),  # units from nowhere
+        ([], [A_OVER_X_TO_M, B_OVER_X_TO_N], 2),
+    ],
+)
+def test_misplaced_by_hand(reached, optimum, misplaced):
+    assert misplaced_tasks(cell(), flow_of(*reached), flow_of(*optimum)) == misplaced
+
+
+def test_misplaced_is_an_upper_bound_of_the_least_count():
+    """All ways to place the two tasks, in both flows: by brute force over what each flow can be taken apart into."""
+    ways = [(path_a, path_b) for path_a in routes(A) for path_b in routes(B)]
+    net = cell()
+    for reached, optimum in itertools.product(ways, ways):
+        flow, best = flow_of(*reached), flow_of(*optimum)
+        same = [(w, v) for w in ways for v in ways if flow_is(w, flow) and flow_is(v, best)]
+        least = min(sum(x[-2] != y[-2] for x, y in zip(w, v, strict=True)) for w, v in same)
+        counted = misplaced_tasks(net, flow, best)
+        assert least <= counted <= 2
+        assert counted == 0 or not np.array_equal(flow, best)
+
+
+def routes(task):
+    return [(task, X, M, SINK), (task, X, N, SINK), (A, M, SINK) if task == A else (B, N, SINK)]
+
+
+def flow_is(way, flow):
+    return np.array_equal(flow_of(*way), flow)
+
+
+def test_misplaced_needs_whole_flows():
+    with pytest.raises(ValueError, match="flow has 3 entries, expected 8"):
+        misplaced_tasks(cell(), [1, 2, 3], flow_of())
+    with pytest.raises(ValueError, match="optimum has 0 entries"):
+        misplaced_tasks(cell(), flow_of(), [])
+
+
+GRAPHS = {"nearly full": GraphOptions(40, 97, 10), "contended": contended_options(40, 105, 10)}
+
+
+@pytest.mark.parametrize("algorithm", ALL)
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_budgets_end_at_the_optimum(graph, algorithm):
+    """Each budget keeps within capacities; the last one, large enough, leaves nothing misplaced."""
+    scheduling = quincy_graph(GRAPHS[graph], 2)
+    net = scheduling.network
+    optimum = solve(net, algorithm)
+    stopped = 0
+    for share in (0.0, 0.1, 0.5, 0.9, 1.0):
+        solution = solve(net, algorithm, max_operations=int(share * optimum.stats.operations))
+        count = misplaced_tasks(net, solution.flow, optimum.flow)
+        if solution.status is Status.BUDGET:
+            stopped += 1
+            assert np.all((solution.flow >= 0) & (solution.flow <= net.capacity))
+            assert solution.cost == int(np.dot(net.cost, solution.flow))
+            assert 0 <= count <= scheduling.tasks
+        else:
+            assert solution.status is Status.OPTIMAL
+            assert count == 0
+    assert solution.status is Status.OPTIMAL
+    assert stopped > 0
+
+
+@pytest.mark.parametrize("algorithm", ALL)
+def test_resolve_goes_on_after_each_budget(algorithm):
+    net = quincy_graph(GRAPHS["nearly full"], 3).network
+    solver = IncrementalSolver(net, algorithm)
+    limit, stops = 2000, 0
+    while (status := solver.resolve(max_operations=limit)) is Status.BUDGET:
+        reached = solver.flow_reached()
+        assert np.all((reached >= 0) & (reached <= net.capacity))
+        limit, stops = limit + limit // 2, stops + 1
+    assert status is Status.OPTIMAL
+    assert stops > 0
+    assert solver.certify().ok
+    assert solver.cost == solve(net).cost
+
+
+def small(supply, capacity, cost):
+    net = FlowNetwork()
+    net.add_nodes(supply)
+    net.add_arcs([0], [1], capacity, cost)
+    return net
+
+
+@pytest.mark.parametrize("algorithm", ALL)
+@pytest.mark.parametrize(
+    ("net", "status"),
+    [
+        (small([1, -1], 1, 1), Status.OPTIMAL),
+        (small([1, -1], 0, 1), Status.INFEASIBLE),
+        (small([1, -2], 1, 1), Status.UNBALANCED),
+        (small([1, -1], 1, 2**62), Status.BAD_COST_RANGE),
+        (small([1, -1], 2**62, 1), Status.BAD_CAPACITY_RANGE),
+    ],
+    ids=["optimal", "infeasible", "unbalanced", "cost", "capacity"],
+)
+def test_statuses_of_every_algorithm(algorithm, net, status):
+    assert solve(net, algorithm).status is status
+    assert IncrementalSolver(net, algorithm).resolve() is status
+
+
+@pytest.mark.parametrize("algorithm", ALL)
+def test_stopped_statuses_of_every_algorithm(algorithm):
+    net = quincy_graph(GRAPHS["nearly full"], 1).network
+    assert solve(net, algorithm, max_operations=0).status is Status.BUDGET
+    assert solve(net, algorithm, max_seconds=0).status is Status.BUDGET
+    solver = IncrementalSolver(net, algorithm)
+    solver.cancel()
+    assert solver.resolve() is Status.CANCELLED
+    assert solver.resolve(max_seconds=0) is Status.BUDGET
+    assert solver.resolve() is Status.OPTIMAL

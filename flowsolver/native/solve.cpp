@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "cost_scaling.hpp"
 #include "cycle_cancelling.hpp"
 #include "incremental_ssp.hpp"
 #include "network_simplex.hpp"
@@ -18,6 +19,7 @@ constexpr std::array kAlgorithms{
               make_incremental_ssp},
     Algorithm{"successive_shortest_path", "textbook successive shortest paths, one excess after another",
               solve_successive_shortest_path},
+    Algorithm{"cost_scaling", "cost scaling: push-relabel with partial augmentation and price refine", solve_cost_scaling},
     Algorithm{"network_simplex", "primal network simplex, from any flow", solve_network_simplex},
     Algorithm{"cycle_cancelling", "a feasible flow, then negative cycles cancelled (slow on large networks)",
               solve_cycle_cancelling},

@@ -1,0 +1,109 @@
+#include "deficit_drain.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace flowsolver {
+
+namespace {
+
+template <class V>
+class Drain {
+ public:
+  Drain(ArcGraph<V>& graph, std::span<const std::int64_t> price, const Control& control, Stats& stats)
+      : graph_(graph), price_(price), pace_(control), stats_(stats), next_(graph.first.begin(), graph.first.end() - 1) {
+    seen_.assign(graph.num_nodes(), 0);
+  }
+
+  // One go at all deficits, over half-edges that `tight` admits.
+  Status run(bool tight) {
+    for (NodeId v = 0; v < graph_.num_nodes(); ++v) {
+      while (graph_.excess[v] < 0) {
+        bool found = false;
+        const Status status = follow(v, tight, found);
+        if (found) augment(v);
+        for (std::uint32_t e : way_) seen_[graph_.edges[e].to] = 0;  // the ways that remain may pass there again
+        seen_[v] = 0;
+        way_.clear();
+        if (status != Status::kOptimal) return status;
+        if (!found) break;
+      }
+    }
+    return Status::kOptimal;
+  }
+
+  void start_again() {
+    std::copy(graph_.first.begin(), graph_.first.end() - 1, next_.begin());
+    std::fill(seen_.begin(), seen_.end(), std::uint8_t{0});
+  }
+
+ private:
+  bool has_flow(std::uint32_t e, NodeId v, bool tight) const {
+    const auto& edge = graph_.edges[e];
+    if (!graph_.is_forward(e) || graph_.edges[edge.partner].residual == 0) return false;
+    return !tight || edge.cost - price_[v] + price_[edge.to] == 0;
+  }
+
+  // A way of flow from v to an excess; a node it turned back from leads to none and keeps its mark.
+  Status follow(NodeId v, bool tight, bool& found) {
+    seen_[v] = 1;
+    NodeId tip = v;
+    for (;;) {
+      const std::uint32_t last = graph_.first[tip + 1];
+      std::uint32_t& e = next_[tip];
+      const std::uint32_t before = e;
+      while (e < last && (seen_[graph_.edges[e].to] != 0 || !has_flow(e, tip, tight))) ++e;
+      stats_.scanned += e - before + 1;
+      if (const Status status = pace_.step(stats_, e - before + 1); status != Status::kOptimal) return status;
+      if (e < last) {
+        way_.push_back(e);
+        tip = graph_.edges[e].to;
+        seen_[tip] = 1;
+        if (graph_.excess[tip] <= 0) continue;
+        found = true;
+        return Status::kOptimal;
+      }
+      if (way_.empty()) return Status::kOptimal;
+      tip = graph_.edges[graph_.edges[way_.back()].partner].to;
+      way_.pop_back();
+    }
+  }
+
+  void augment(NodeId v) {
+    std::int64_t amount = std::min(-graph_.excess[v], graph_.excess[graph_.edges[way_.back()].to]);
+    for (std::uint32_t e : way_) amount = std::min<std::int64_t>(amount, graph_.edges[graph_.edges[e].partner].residual);
+    for (auto e = way_.rbegin(); e != way_.rend(); ++e) {
+      graph_.push(graph_.edges[*e].to, graph_.edges[*e].partner, amount);
+    }
+    stats_.pushes += static_cast<std::int64_t>(way_.size());
+    ++stats_.augmentations;
+  }
+
+  ArcGraph<V>& graph_;
+  std::span<const std::int64_t> price_;
+  Pace pace_;
+  Stats& stats_;
+  std::vector<std::uint32_t> next_;  // half-edges of a node before it lead nowhere: flow only shrinks
+  std::vector<std::uint8_t> seen_;   // on the way, or turned back from
+  std::vector<std::uint32_t> way_;
+};
+
+}  // namespace
+
+template <class V>
+Status drain_deficits(ArcGraph<V>& graph, std::span<const std::int64_t> price, DrainOver over, const Control& control,
+                      Stats& stats) {
+  const auto deficit = [](std::int64_t excess) { return excess < 0; };
+  const auto surplus = [](std::int64_t excess) { return excess > 0; };
+  if (std::none_of(graph.excess.begin(), graph.excess.end(), deficit)) return Status::kOptimal;
+  if (std::none_of(graph.excess.begin(), graph.excess.end(), surplus)) return Status::kOptimal;
+  Drain<V> drain(graph, price, control, stats);
+  if (const Status status = drain.run(true); status != Status::kOptimal || over == DrainOver::kTightArcs) return status;
+  drain.start_again();
+  return drain.run(false);
+}
+
+template Status drain_deficits(ArcGraph<std::int32_t>&, std::span<const std::int64_t>, DrainOver, const Control&, Stats&);
+template Status drain_deficits(ArcGraph<std::int64_t>&, std::span<const std::int64_t>, DrainOver, const Control&, Stats&);
+
+}  // namespace flowsolver

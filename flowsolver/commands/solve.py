@@ -14,6 +14,7 @@ from flowsolver.dimacs import DimacsProblem, unsent, write_dimacs_solution
 from flowsolver.solution import STATUS_TEXT, Certificate, Solution, Status, algorithms, certify, solve
 
 _INT64_MAX = 2**63 - 1
+_YEARS_S = 1e9  # a clock's int64 holds it
 
 
 def solve_command(
@@ -26,7 +27,7 @@ def solve_command(
     ] = False,
     max_seconds: Annotated[
         float | None,
-        typer.Option(min=0, max=1e9, metavar="S", help="stop the solve after this time (see exit status 3)"),
+        typer.Option(min=0, metavar="S", help="stop the solve after this time (see exit status 3)"),
     ] = None,
     max_operations: Annotated[
         int | None,
@@ -55,7 +56,7 @@ def solve_command(
         racers,
         deterministic=deterministic,
         max_operations=None if max_operations is None else min(max_operations, _INT64_MAX),
-        max_seconds=max_seconds,
+        max_seconds=None if max_seconds is None else min(max_seconds, _YEARS_S),
     )
     solve_s = time.perf_counter() - start
     optimal = solution.status is Status.OPTIMAL

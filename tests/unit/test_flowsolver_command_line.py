@@ -98,7 +98,7 @@ def test_a_budget_is_said_and_the_flow_reached_printed():
     assert (answer["status"], answer["cost"], answer["cost_reached"]) == ("BUDGET", None, cost)
     assert answer["unsent"] == unsent and "certified" not in answer
     assert command("solve", "--max-seconds", "0", "-", stdin=text).returncode == 3
-    assert command("solve", "--max-seconds", "600", "--max-operations", str(10**30), "-", stdin=text).returncode == 0
+    assert command("solve", "--max-seconds", "1e300", "--max-operations", str(10**30), "-", stdin=text).returncode == 0
 
 
 def test_a_race_tells_who_won():

@@ -1,7 +1,7 @@
 #include "network_simplex.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <numeric>
 #include <vector>
 
 #include "simplex_start.hpp"
@@ -52,7 +52,7 @@ class NetworkSimplex {
   }
 
  private:
-  static constexpr ArcId kLeastBlock = 256;
+  static constexpr ArcId kLeastBlock = 64;
 
   std::int64_t reduced_cost(ArcId a) const {
     return network_.cost[a] - tree_.price(network_.tail[a]) + tree_.price(network_.head[a]);
@@ -61,11 +61,20 @@ class NetworkSimplex {
     return tree_.arc(network_.tail[a]).arc == a || tree_.arc(network_.head[a]).arc == a;
   }
 
+  // Blocks of about sqrt(m) / 8 arcs, since a pivot that moves few prices costs little more than looking at that many. They
+  // are taken in strides of the golden section, so that each comes from another part of the network than those before.
+  void choose_blocks(std::uint64_t m) {
+    while (64 * std::uint64_t{block_} * block_ < m) ++block_;
+    blocks_ = static_cast<ArcId>((m + block_ - 1) / block_);
+    stride_ = static_cast<ArcId>(std::max<std::uint64_t>(1, std::uint64_t{blocks_} * 618 / 1000));
+    while (std::gcd(stride_, blocks_) > 1) ++stride_;
+  }
+
   // The states of all arcs; arcs between the bounds are pushed to one, or into the tree.
   Status classify() {
     const auto m = static_cast<ArcId>(network_.num_arcs());
     state_.assign(m, kTree);
-    block_ = std::max(kLeastBlock, static_cast<ArcId>(std::sqrt(static_cast<double>(m))));
+    choose_blocks(m);
     std::vector<ArcId> between;
     for (ArcId a = 0; a < m; ++a) {
       const std::int64_t capacity = network_.capacity[a];
@@ -95,8 +104,8 @@ class NetworkSimplex {
     const std::int64_t* above = tree_.above();
     const NodeId* reference = tree_.reference();
     const std::int8_t* state = state_.data();
-    for (ArcId seen = 0; seen < m;) {
-      const ArcId begin = next_, end = std::min(m, begin + block_);
+    for (ArcId seen = 0; seen < blocks_; ++seen) {
+      const ArcId begin = next_ * block_, end = std::min(m, begin + block_);
       std::int64_t worst = 0;
       for (ArcId a = begin; a < end; ++a) {
         const NodeId t = tail[a];
@@ -106,8 +115,7 @@ class NetworkSimplex {
           entering = a;
         }
       }
-      seen += end - begin;
-      next_ = end == m ? 0 : end;
+      next_ = static_cast<ArcId>((std::uint64_t{next_} + stride_) % blocks_);
       stats_.scanned += end - begin;
       if (const Status status = pace_.step(stats_, end - begin); status != Status::kOptimal) return status;
       if (entering != kNone) return Status::kOptimal;
@@ -117,7 +125,7 @@ class NetworkSimplex {
 
   Status pivot(ArcId a) { return push_round(a, state_[a] == kLower, network_.capacity[a], 0); }
 
-  // Flow goes over arc a, forward or backward, round its cycle, as far as there is room; `room` on the arc itself, and `used`
+  // Flow goes over arc a, forward or backward, round its cycle, as far as there is room: `room` on the arc itself, `used`
   // the other way. The arc that stops it leaves the tree, unless it is a itself.
   Status push_round(ArcId a, bool forward, std::int64_t room, std::int64_t used) {
     const NodeId k = forward ? network_.tail[a] : network_.head[a], l = forward ? network_.head[a] : network_.tail[a];
@@ -164,8 +172,8 @@ class NetworkSimplex {
   Stats& stats_;
   Pace pace_;
   std::vector<std::int8_t> state_;
-  ArcId block_ = kLeastBlock;
-  ArcId next_ = 0;
+  ArcId block_ = kLeastBlock, blocks_ = 0, stride_ = 1;
+  ArcId next_ = 0;  // block
 };
 
 std::int64_t artificial_cost(const Network& network) {

@@ -11,8 +11,8 @@
 // empty, full nor in the tree are pushed, one after another, round the cycle they close, the way that does not cost more,
 // until they or an arc of the cycle reach a bound. Then pivots: an empty arc with rc < 0 or a full one with rc > 0 enters;
 // flow goes round its cycle as far as it can; of the arcs that stop it the last one leaves, counted along the flow from the
-// cycle's junction (its node nearest to the root). The entering arc is the most violated one of a block of arcs; blocks are
-// taken in turn. Artificial arcs that leave the tree never come back.
+// cycle's junction (its node nearest to the root). The entering arc is the most violated one of a block of arcs; blocks
+// are taken in turn. Artificial arcs that leave the tree never come back.
 //
 // Termination. The leaving rule keeps the tree strongly feasible (Cunningham 1976). A pivot that moves flow lowers the
 // integer cost. One that does not lets an arc on the junction's way down leave (on the way up there is room), so that the

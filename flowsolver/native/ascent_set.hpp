@@ -1,29 +1,27 @@
-// One iteration of relaxation: a set S is grown from a node with excess over balanced arcs, until flow can be sent from it to
+// One iteration of relaxation: a set S is grown from a node with excess over balanced arcs, until flow can be sent to
 // deficits or its prices can be raised. Definitions and termination: relaxation.hpp; graph and prices: balanced_graph.hpp.
 //
-// Slope. With e(S) the excess in S, deficits counted negative, and cut(w) the residual capacity of the balanced arcs from S to
-// a node w outside, the dual objective changes by
+// Slope. With e(S) the excess in S, deficits counted negative, and cut(w) the residual capacity of the balanced arcs from S
+// to a node w outside, the dual objective changes by
 //   slope = e(S) - sum of cut(w)
-// per unit by which the prices of S are raised. It is kept up to date: w joining S adds cut(w) + e(w) and takes off the balanced
-// residual of w's arcs to the outside; sending flow to a deficit outside takes as much from e(S) as from the cut. So each step
-// costs what it looks at.
+// per unit by which the prices of S are raised. It is kept up to date: w joining S adds cut(w) + e(w) and takes off the
+// balanced residual of w's arcs to the outside; sending flow to a deficit outside takes as much from e(S) as from the cut.
+// So each step costs what it looks at.
 //
 // Loop, until e(S) = 0 or nothing is left to do:
-//   a balanced arc out of S leads to a deficit   flow is sent there at once, from the nearest excess up the tree;
-//   a candidate is left (labelled: balanced arcs lead there from S)
-//                                                 it joins S, the one of least hops first and of those the last found, unless the
-//                                                 slope is positive and would fall by it;
-//   slope > 0                                     the balanced arcs out of S are saturated, and S is raised to where the next
-//                                                 arc gets balanced; no such arc: e(S) > 0 and no residual arc leads out of S,
-//                                                 so no flow is feasible.
-// S stays through raises, which makes one set from one search (the textbook begins anew after each), and each raise costs only
-// the nodes whose arcs get balanced: the heap has, for each node of S, the raise at which its next arc does. Members of S keep
-// their price less the raise at which they joined; `settle` adds the final one.
+//   - when a balanced arc out of S leads to a deficit, flow is sent there at once, from the nearest excess up the tree;
+//   - while a candidate is left (balanced arcs lead there from S) it joins S, the one of least hops first, of those the
+//     last found, unless the slope is positive and would fall by it;
+//   - when the slope is positive, the balanced arcs out of S are saturated, and S is raised until the next arc is balanced.
+//     No such arc: e(S) > 0 and no residual arc leads out of S, so no flow is feasible.
+// S stays through raises, which makes one set from one search (the textbook begins anew after each), and each raise costs
+// only the nodes whose arcs get balanced: the heap has, for each node of S, the raise at which its next arc does. Members
+// keep their price less the raise at which they joined; `settle` adds the final one.
 //
-// Gathering. A task's excess never makes a slope of more than one, and a full cell would be searched for each task anew. Once a
-// search has cost more than a look at all waiting excesses, those join that lean on S: single-node ascent brings them to a
-// balanced arc into S and none out of it worth more than their excess. Their excess moves along that arc; what is left is given
-// back. From then on the prices of the whole set rise at once, as far as the dual objective does.
+// Gathering. A task's excess never makes a slope of more than one, and a full cell would be searched for each task anew.
+// Once a search has cost more than a look at all waiting excesses, those join that lean on S: single-node ascent brings them to
+// a balanced arc into S and none out of it worth more than their excess. Their excess moves along that arc; what is left is
+// given back. From then on the prices of the whole set rise at once, as far as the dual objective does.
 #pragma once
 
 #include <algorithm>
@@ -127,8 +125,8 @@ class AscentSet {
     look(v);
   }
 
-  // At the arcs of a member: when it joins, and whenever one of them may have got balanced. Breaks off when no excess is left,
-  // which ends the search.
+  // At the arcs of a member: when it joins, and whenever one of them may have got balanced. Breaks off when no excess is
+  // left, which ends the search.
   void look(NodeId v) {
     const std::int64_t price = graph_.nodes[v].price;
     std::int64_t least = kInfinity;
@@ -169,8 +167,8 @@ class AscentSet {
     if (head.hops != 0) add_candidate(edge.to);
   }
 
-  // Sends flow from the nearest excess up the tree to the member v, and on over `last`; v itself has the deficit when that is
-  // kNone. Returns how much: 0 when that excess is used up, or an arc of the tree.
+  // Sends flow from the nearest excess up the tree to the member v, and on over `last`; v itself has the deficit when that
+  // is kNone. Returns how much: 0 when that excess is used up, or an arc of the tree.
   std::int64_t augment(NodeId v, std::uint32_t last) {
     const NodeId target = last == kNone ? v : graph_.edge(last).to;
     std::int64_t room = -graph_.excess(target);

@@ -8,14 +8,15 @@
 // Lists. Every residual half-edge is listed at its tail; one whose residual has gone is dropped when it is next come across.
 // So a machine with 70 arcs in looks at its dozen tasks, and an aggregator with 150,000 only at those that use it.
 //
-// Hops. hops[v] estimates the number of balanced arcs from v to the nearest deficit: 0 exactly at deficits, kFar where no way
-// is known. It says where to look first and nothing else: no answer depends on it. Whoever looks at all arcs of v sets it to
-// 1 + the least of its balanced heads, so that dead ends are learned once.
+// Hops. hops[v] estimates the number of balanced arcs from v to the nearest deficit: 0 exactly at deficits, kFar where no
+// way is known. It says where to look first and nothing else: no answer depends on it. Whoever looks at all arcs of v sets
+// it to 1 + the least of its balanced heads, so that dead ends are learned once.
 //
-// Range. Prices only rise. Once one is beyond kMostPrice, close_gaps sorts them and moves every group of nodes that lies
-// further than the largest |cost| above the rest down to that distance: arcs out of such a group T have rc < 0 before, and <= 0
-// after, arcs into it rc > 0 and >= 0, so the invariant stays. All prices then lie in [0, (n - 1) max|cost|], below 2^59. By T's
-// arcs, full out and empty in, e(T) > 0 proves that no flow is feasible; otherwise the dual objective does not fall.
+// Range. Prices only rise. When one is beyond kMostPrice, or a start's are too far apart, close_gaps sorts them and moves
+// every group of nodes that lies further than the largest |cost| above the rest down to that distance: arcs out of such a
+// group T have rc < 0 before, and <= 0 after, arcs into it rc > 0 and >= 0, so the invariant stays. All prices then lie in
+// [0, (n - 1) max|cost|], below 2^59. By T's arcs, full out and empty in, e(T) > 0 proves that no flow is feasible;
+// otherwise the dual objective does not fall.
 #pragma once
 
 #include <algorithm>
@@ -120,6 +121,13 @@ class BalancedGraph {
       if (const Status status = pace.step(stats, steps + 1); status != Status::kOptimal) return status;
     }
     return Status::kOptimal;
+  }
+
+  // A start's: there are gaps, which it would take many small raises to climb.
+  bool prices_too_far_apart() const {
+    const auto cheaper = [](const Node& a, const Node& b) { return a.price < b.price; };
+    const auto [low, high] = std::minmax_element(nodes.begin(), nodes.end(), cheaper);
+    return high->price - low->price > largest_cost_ * static_cast<std::int64_t>(nodes.size() - 1);
   }
 
   // False: no flow is feasible. Without a set under way.

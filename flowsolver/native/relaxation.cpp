@@ -16,13 +16,15 @@ class Relaxation {
   using Graph = BalancedGraph<V>;
   using Edge = typename Graph::Edge;
 
-  Relaxation(const Control& control, Stats& stats) : control_(control), stats_(stats), pace_(control), set_(graph_, control, stats) {}
+  Relaxation(const Control& control, Stats& stats)
+      : control_(control), stats_(stats), pace_(control), set_(graph_, control, stats) {}
 
-  // kOptimal, or why it was stopped: then there is nothing to run.
+  // kOptimal: to be run. Else why not.
   Status begin(const Network& network, const Start& start) {
     const Status status = graph_.build(network, start, start_prices(network, start), control_, stats_);
-    if (status != Status::kOptimal || start.flow.empty()) return status;
-    return graph_.measure_hops(control_, stats_);
+    if (status != Status::kOptimal) return status;
+    if (graph_.prices_too_far_apart() && !graph_.close_gaps()) return Status::kInfeasible;
+    return start.flow.empty() ? Status::kOptimal : graph_.measure_hops(control_, stats_);
   }
 
   Status run() {

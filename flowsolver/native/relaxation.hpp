@@ -1,41 +1,47 @@
 // Relaxation: dual ascent by coordinates and by sets of them (Bertsekas and Tseng's method of the RELAX codes).
 //
-// Definitions. Signs as in network.hpp. A pseudoflow keeps capacities, not balance; e(v) = supply + inflow - outflow is the excess
-// of v, a deficit when negative. A residual half-edge is balanced when its reduced cost is 0. For prices p, let the dual
-// objective be  q(p) = sum supply[v] p[v] + sum over arcs of capacity * min(0, rc); its maximum is the least cost of a flow.
+// Definitions. Signs as in network.hpp. A pseudoflow keeps capacities, not balance; e(v) = supply + inflow - outflow is the
+// excess of v, a deficit when negative. A residual half-edge is balanced when its reduced cost is 0. For prices p, let the
+// dual objective be  q(p) = sum supply[v] p[v] + sum over arcs of capacity * min(0, rc); its maximum is the least cost of a
+// flow.
 //
-// Invariant. Reduced-cost optimality: rc >= 0 on residual half-edges, so rc < 0 only on full arcs, rc > 0 only on empty ones.
-// Together with balance that is optimality; all integer, nothing is scaled or rounded. Stopped at a budget, the pseudoflow
-// holds it too: what is missing is the excesses that are left (unplaced tasks).
+// Invariant. Reduced-cost optimality: rc >= 0 on residual half-edges, so rc < 0 only on full arcs, rc > 0 only on empty
+// ones. Together with balance that is optimality; all integer, nothing is scaled or rounded. Stopped at a budget, the
+// pseudoflow holds it too: what is missing is the excesses that are left (unplaced tasks).
 //
-// Method. A start's flow is made to suit its prices where it does not: arcs with rc < 0 are filled, those with rc > 0 emptied.
-// Then, while there is an excess e(s) > 0, the first of these that gets on:
-//   1. Single node: while e(s) is more than the balanced residual capacity out of s, saturate that and raise p[s] to where the next
-//      arc gets balanced. Each such step raises q. No arc left: infeasible.
-//   2. Descent: follow balanced arcs to ever fewer hops (balanced_graph.hpp), learning on the way back from dead ends, until a
-//      deficit is met; send flow there. Bounded, and given up where labels end.
+// Method. A start's flow is made to suit its prices where it does not: arcs with rc < 0 are filled, those with rc > 0
+// emptied. Then, while there is an excess e(s) > 0, the first of these that gets on:
+//   1. Single node: while e(s) is more than the balanced residual capacity out of s, saturate that and raise p[s] to where
+//      the next arc gets balanced. Each such step raises q. No arc left: infeasible.
+//   2. Descent: follow balanced arcs to ever fewer hops (balanced_graph.hpp), learning on the way back from dead ends, until
+//      a deficit is met; send flow there. Bounded, and given up where labels end.
 //   3. Set: grow a set over balanced arcs; send flow to the deficits it meets or raise its prices (ascent_set.hpp).
 // Excesses that only a set helps wait until all others are gone: they find the cell as it will be, and can move together.
 //
-// Correctness, termination. Moves along balanced arcs and saturated raises keep the invariant. Every raise of a set (or node) S has
-// slope e(S) - balanced residual out of S >= 1, hence q rises by at least one; what is done between two raises either sends flow from
-// an excess to a deficit or ends the iteration. When a feasible flow exists q is bounded by its cost, so there are finitely many
-// raises. kInfeasible is only said of a set S with e(S) > 0 and no residual arc out: its supply exceeds the capacity out of it.
+// Correctness, termination. Moves along balanced arcs and saturated raises keep the invariant. Every raise of a set (or
+// node) S has slope e(S) - balanced residual out of S >= 1, hence q rises by at least one; what is done between two raises
+// either sends flow from an excess to a deficit or ends the iteration. When a feasible flow exists q is bounded by its cost,
+// so there are finitely many raises. kInfeasible is only said of a set S with e(S) > 0 and no residual arc out: its supply
+// exceeds the capacity out of it.
 //
-// Range. A raise goes to the reduced cost of some arc, at most |cost| plus the spread of prices; prices are kept within 2^60 of 0
-// between iterations (close_gaps in balanced_graph.hpp brings them back below (n - 1) max|cost| < 2^59), and an iteration ends
-// once it raised by 2^60. So no price exceeds 2^60 + 2^60 + 2^61 + 2^59 < 2^63 in between, nor a reduced cost.
+// Range. A raise goes to the reduced cost of some arc, at most |cost| plus the spread of prices; prices are kept within 2^60
+// of 0 between iterations (close_gaps in balanced_graph.hpp brings them back below (n - 1) max|cost| < 2^59), and an
+// iteration ends once it raised by 2^60. So no price exceeds 2^60 + 2^60 + 2^61 + 2^59 < 2^63 in between, nor a reduced
+// cost.
 //
 // Complexity. Pseudopolynomial: O(n^3 max|cost| max capacity) in the worst case. On scheduling graphs nearly all tasks end
 // at step 2 with a look at their own arcs and a handful of others.
 //
-// References. Bertsekas, Tseng: Relaxation methods for minimum cost ordinary and generalized network flow problems, Operations
-// Research 36, 1988; Bertsekas, Network Optimization (1998), section 6.3; Firmament (OSDI '16), sections 4, 5.2 and 5.3.1.
+// References. Bertsekas, Tseng: Relaxation methods for minimum cost ordinary and generalized network flow problems,
+// Operations Research 36, 1988; Bertsekas, Network Optimization (1998), section 6.3; Firmament (OSDI '16), sections 4, 5.2
+// and 5.3.1.
 //
 // Departures. The set stays after a raise, and excesses join it in numbers; both are why cells at and above full take a
-// fraction of a second here and minutes with RelaxIV. Candidates that would lower a positive slope are left outside instead of
-// ending the growth. Arc prioritisation (5.3.1) puts arcs to nodes with demand first; here that is hops, of which theirs are 0 and 1,
-// for the set, and the descent of step 2 takes it to the end: depth first as long as demand is thought to be ahead.
+// fraction of a second here and minutes with RelaxIV. Candidates that would lower a positive slope are left outside instead
+// of ending the growth. Arc prioritisation (5.3.1) puts arcs to nodes with demand first; here that is hops, of which theirs
+// are 0 and 1, for the set, and the descent of step 2 takes it to the end: depth first as long as demand is thought to be
+// ahead. With 12,500 machines it takes off 60 % of the time at 50 % used, 55 % at 90 % and 75-85 % at 97 %, against sets
+// grown breadth first; the order by hops alone takes off 50, 40 and 80 %.
 #pragma once
 
 #include "method.hpp"

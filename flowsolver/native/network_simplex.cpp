@@ -77,6 +77,7 @@ class NetworkSimplex {
     choose_blocks(m);
     std::vector<ArcId> between;
     for (ArcId a = 0; a < m; ++a) {
+      if (const Status status = pace_.step(stats_); status != Status::kOptimal) return status;
       const std::int64_t capacity = network_.capacity[a];
       if (network_.tail[a] == network_.head[a]) {
         flow_[a] = network_.cost[a] < 0 ? capacity : 0;
@@ -203,6 +204,7 @@ Solution solve_network_simplex(const Network& network, const Start& start, const
   if (solution.status == Status::kOptimal) {
     NetworkSimplex simplex(network, solution.flow, tree, control, solution.stats);
     solution.status = simplex.run();
+    if (solution.status == Status::kCancelled) return solution;
     simplex.write_flow();
     if (solution.status == Status::kOptimal && simplex.infeasible()) solution.status = Status::kInfeasible;
     const std::int64_t base = tree.price(largest_sink(network));

@@ -168,16 +168,17 @@ Status SimplexStart::join(SpanningTree& tree, NodeId v, NodeId parent, const Spa
                           std::int64_t price) {
   tree.attach(v, parent, arc, price);
   order_.push_back(v);
-  const std::uint32_t degree = in_first_[v + 1] - in_first_[v] + out_first_[v + 1] - out_first_[v];
   for (std::uint32_t i = in_first_[v]; i < in_first_[v + 1]; ++i) {
+    if (const Status status = count(); status != Status::kOptimal) return status;
     const ArcId a = in_[i];
     if (flow_[a] < network_.capacity[a]) offer(tree, network_.tail[a], a, network_.cost[a] + price);
   }
   for (std::uint32_t i = out_first_[v]; i < out_first_[v + 1]; ++i) {
+    if (const Status status = count(); status != Status::kOptimal) return status;
     const ArcId a = out_[i];
     if (flow_[a] > 0) offer(tree, network_.head[a], a, price - network_.cost[a]);
   }
-  return count(1 + degree);
+  return count();
 }
 
 Status SimplexStart::flood(SpanningTree& tree) {

@@ -22,7 +22,7 @@ namespace flowsolver {
 
 class SimplexStart {
  public:
-  // `flow` is improved in place. `hint`: prices the flow was found with, within 2 * kMaxPathCost of each other.
+  // `flow` is improved in place. `hint`: prices the flow was found with, of magnitude at most 2 * kMaxPathCost.
   SimplexStart(const Network& network, std::vector<std::int64_t>& flow, const std::vector<std::int64_t>& hint,
                const Control& control, Stats& stats)
       : network_(network), flow_(flow), hint_(hint), stats_(stats), pace_(control) {}
@@ -48,9 +48,9 @@ class SimplexStart {
   Status join(SpanningTree& tree, NodeId v, NodeId parent, const SpanningTree::TreeArc& arc, std::int64_t price);
   Status flood(SpanningTree& tree);
   void offer(const SpanningTree& tree, NodeId v, ArcId arc, std::int64_t price);
-  Status count(std::int64_t steps = 1) {
-    stats_.scanned += steps;
-    return pace_.step(stats_, steps);
+  Status count() {
+    ++stats_.scanned;
+    return pace_.step(stats_);
   }
 
   const Network& network_;

@@ -134,7 +134,7 @@ def _bars(series: Series, results: Sequence[Result], limit_s: float) -> Figure:
                     limit_s if seconds is None else seconds,
                     0.38,
                     facecolor=colour if fill else "white",
-                    edgecolor=colour,
+                    edgecolor="white" if fill and seconds is None else colour,
                     hatch="xx" if seconds is None else None,
                     linewidth=1.4,
                 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
@@ -14,8 +15,14 @@ from flowsolver.benchmark.run import time_text
 _YARDSTICK = "ortools"
 
 
-def tables(series: Sequence[Series], results: Sequence[Result], limit_s: float) -> list[Table]:
-    return [_table(each, [r for r in results if r.figure == each.figure], limit_s) for each in series]
+def tables(series: Sequence[Series], results: Sequence[Result], limit_s: float) -> list[Group]:
+    """A title and a table per series that has results."""
+    groups = []
+    for each in series:
+        mine = [result for result in results if result.figure == each.figure]
+        if mine:
+            groups.append(Group(Text(f"{each.figure}: {each.title}", style="bold"), _table(each, mine, limit_s)))
+    return groups
 
 
 def ratio_text(result: Result, yardstick: Result | None, limit_s: float) -> str:
@@ -23,18 +30,22 @@ def ratio_text(result: Result, yardstick: Result | None, limit_s: float) -> str:
     if yardstick is None or yardstick is result or result.median_s is None:
         return ""
     if yardstick.median_s is not None:
-        return f"{yardstick.median_s / result.median_s:.3g}x"
-    return f">{limit_s / result.median_s:.3g}x" if yardstick.outcome is Outcome.OVER_TIME else ""
+        return _times(yardstick.median_s / result.median_s)
+    return ">" + _times(limit_s / result.median_s) if yardstick.outcome is Outcome.OVER_TIME else ""
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.3g}x" if ratio < 100 else f"{ratio:,.0f}x"
 
 
 def _table(series: Series, results: Sequence[Result], limit_s: float) -> Table:
-    table = Table(title=f"{series.figure}: {series.title}", title_justify="left", header_style="bold")
-    table.add_column("solver \\ " + series.axis)
+    table = Table(header_style="bold")
+    table.add_column(f"solver\n{series.axis}", no_wrap=True)
     cases = list(dict.fromkeys(result.case for result in results))
     for case in cases:
         at = next(result for result in results if result.case == case)
         head = f"{at.position:,}" if not series.incremental else case.split(",")[0]
-        table.add_column(f"{head}\n{at.arcs:,} arcs", justify="right")
+        table.add_column(f"{head}\n{_arcs(at.arcs)}", justify="right", no_wrap=True)
     yardsticks = {r.case: r for r in results if r.solver == _YARDSTICK}
     for solver, mode in dict.fromkeys((result.solver, result.mode) for result in results):
         row: list[Text] = []
@@ -51,3 +62,13 @@ def _cell(result: Result, yardstick: Result | None, limit_s: float) -> Text:
     if result.median_s is None:
         return Text(str(result.outcome), style="dim" if result.outcome is Outcome.NOT_TRIED else "bold red")
     return Text(f"{time_text(result.median_s)}\n{ratio_text(result, yardstick, limit_s)}".rstrip())
+
+
+def _arcs(count: int) -> str:
+    return (
+        f"{count} arcs"
+        if count < 10_000
+        else f"{count / 1000:.0f}k arcs"
+        if count < 10**6
+        else f"{count / 1e6:.2f}M arcs"
+    )

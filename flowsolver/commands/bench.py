@@ -150,7 +150,7 @@ def _report(plan: Plan, results: list[Result], partial: bool, out: Path) -> None
         files = [path.name for each in plan.series for path in draw(each, results, plan.limit_s, out)]
     except OSError as error:
         refuse(f"{error.filename or out}: {error.strerror}")
-    console = Console(width=None if sys.stdout.isatty() else 160)
+    console = Console(width=None if sys.stdout.isatty() else 200)
     for table in tables(plan.series, results, plan.limit_s):
         console.print(table)
     console.print(f"{out}: bench.json{''.join(', ' + name for name in files)}", highlight=False, soft_wrap=True)

@@ -69,6 +69,14 @@ __int128 ArcGraph<V>::cost(const Network& network) const {
   return cost;
 }
 
+template <class V>
+void ArcGraph<V>::give_flow(const Network& network, Solution& solution) const {
+  if (solution.status != Status::kOptimal && solution.status != Status::kBudget) return;
+  solution.flow = flow();
+  const bool fits = as_int64(cost(network), solution.cost);
+  if (!fits && solution.status == Status::kOptimal) solution.status = Status::kBadCostRange;
+}
+
 template class ArcGraph<std::int32_t>;
 template class ArcGraph<std::int64_t>;
 

@@ -241,9 +241,7 @@ void solve_as(const Network& network, const Start& start, const Control& control
     solution.status = Cancelling<Value>(graph, solution.potential, solution.stats, pace).run();
   }
   for (std::int64_t& value : solution.potential) value = -value;
-  solution.flow = graph.flow();
-  const bool fits = as_int64(graph.cost(network), solution.cost);
-  if (!fits && solution.status == Status::kOptimal) solution.status = Status::kBadCostRange;
+  graph.give_flow(network, solution);
 }
 
 }  // namespace

@@ -133,9 +133,7 @@ void solve_as(const Network& network, const Start& start, const Control& control
   if (solution.status != Status::kOptimal) return;
   solution.potential = start_prices(network, start);
   solution.status = SuccessiveShortestPath<Value>(graph, solution.potential, control, solution.stats).run();
-  solution.flow = graph.flow();
-  const bool fits = as_int64(graph.cost(network), solution.cost);
-  if (!fits && solution.status == Status::kOptimal) solution.status = Status::kBadCostRange;
+  graph.give_flow(network, solution);
 }
 
 }  // namespace

@@ -1,14 +1,16 @@
-// When many sources would rather leave where they are by the same little, all that has a price gets dearer by that, at once.
+// When many sources would rather leave where they are by the same little, all that has a price gets dearer by that, at
+// once.
 //
-// In a cell without a free slot, whose waiting tasks get dearer to leave waiting by one each round, the price of every slot rises
-// by one. Searches find that out too, but only after each of those tasks has taken a place from another task, most of which then
-// take one from them in turn.
+// In a cell without a free slot, whose waiting tasks get dearer to leave waiting by one each round, the price of every
+// slot rises by one. Searches find that out too, but only after each of those tasks has taken a place from another task,
+// most of which then take one from them in turn.
 //
-// Definitions. S: the nodes with a price > 0, but for unit sources (whose prices are implied by S's). d: the least by which any of
-// the changed sources is worse off where it is. Method: the price of all nodes in S rises by d. Arcs within S, into it, and of the
-// sources that stay in it keep rc >= 0. Out of it, residual arcs need rc >= d, or nothing is done; and sources carried by S with
-// another arc out of it that now is better are handed back, to be displaced: there must be fewer than sources which the rise lets
-// stay. So the invariant of incremental_ssp.hpp holds, and less is left to search for; what is optimal is not decided here.
+// Definitions. S: the nodes with a price > 0, but for unit sources (whose prices are implied by S's). d: the least by
+// which any of the changed sources is worse off where it is. Method: the price of all nodes in S rises by d. Arcs within
+// S, into it, and of the sources that stay in it keep rc >= 0. Out of it, residual arcs need rc >= d, or nothing is
+// done; and sources carried by S with another arc out of it that now is better are handed back, to be displaced: there
+// must be no more of them than of those that are worse off. So the invariant of incremental_ssp.hpp holds, and less is
+// left to search for; what is optimal is not decided here.
 //
 // One pass over the sources' arcs in order, O(n + m): worth it only in place of many searches.
 #pragma once
@@ -48,7 +50,7 @@ class UniformRise {
   }
 
  private:
-  static constexpr std::size_t kFewSources = 8;
+  static constexpr std::size_t kFewSources = 2;
   static constexpr std::size_t kArcsPerSearch = 32'768;  // in order, they take as long as one search in a full cell
 
   static constexpr std::int64_t kFar = std::int64_t{1} << 62;

@@ -106,6 +106,16 @@ Status fit_start(ArcGraph<V>& graph, std::vector<std::int64_t>& price, const Con
   const Refined result = refine_prices(graph, refined, static_cast<std::int64_t>(graph.edges.size()), control, stats);
   if (result.status != Status::kOptimal) return result.status;
   if (result.done) price = std::move(refined);
+  // A new source knows nothing yet: its price is that of its cheapest way.
+  for (NodeId v = 0; v < graph.num_nodes(); ++v) {
+    if (graph.excess[v] <= 0) continue;
+    std::int64_t least = kInfinity;
+    for (std::uint32_t e = graph.first[v]; e < graph.first[v + 1]; ++e) {
+      const auto& edge = graph.edges[e];
+      if (edge.residual > 0) least = std::min(least, edge.cost + price[edge.to]);
+    }
+    if (least != kInfinity) price[v] = std::max(price[v], least);
+  }
   return drain_deficits(graph, price, DrainOver::kTightArcs, control, stats);
 }
 

@@ -20,9 +20,12 @@
 //
 // Start. Flow and prices of the start (first zero). Without any, the price of what is short is estimated
 // (price_estimate.hpp). Prices given are refined for the pseudoflow given, so that changed costs that can be met by prices
-// move no flow; and deficits left by removed sources are drained to the sink (deficit_drain.hpp). What does not suit is then
-// saturated by the first phase, and only the excesses that come of it move: an incremental solve is the same as one from
-// scratch, with little to do.
+// move no flow; new sources get the price of their cheapest way; and deficits left by removed sources are drained to the
+// sink (deficit_drain.hpp). What does not suit is then saturated by the first phase, and only the excesses that come of it
+// move: an incremental solve is the same as one from scratch, with little to do.
+//
+// Where the estimate cannot tell and prices have far to climb, the abandoned first phases and the return from a large eps
+// take about fifteen times what a good estimate takes: as long as other implementations of cost scaling.
 //
 // Infeasibility is proven by the first phase (push_relabel.hpp). kBudget leaves the pseudoflow and the prices P / K of that
 // moment.

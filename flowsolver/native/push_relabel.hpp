@@ -13,10 +13,10 @@
 // - discharge: active nodes in a queue, first in first out. From one, a path of at most kMostArcs admissible half-edges is
 //   grown with current arcs; its tip is relabelled and dropped when stuck; units are then pushed along it. Looking further
 //   than one arc keeps units from being pushed where they must come back from.
-// - global update, at the start and after n relabels: a search backward from all deficits, in buckets (Dial), with lengths
-//   floor(rc / eps) + 1; prices rise by eps * distance, which makes a shortest path from every active node admissible but
-//   for its last eps. It ends when it has all active nodes; nodes beyond rise as far as the last settled, which keeps
-//   eps-optimality.
+// - global update, at the start when many are active, and after n relabels: a search backward from all deficits, in buckets
+//   (Dial), with lengths floor(rc / eps) + 1; prices rise by eps * distance, which makes a shortest path from every active
+//   node admissible but for its last eps. It ends when it has all active nodes; nodes beyond rise as far as the last
+//   settled, which keeps eps-optimality.
 //
 // Infeasibility is proven, never guessed: an active node without a residual half-edge, or a global update that has seen all
 // nodes that reach a deficit, and some active node is not among them: those it reaches hold more supply than capacity leads
@@ -81,7 +81,7 @@ class PushRelabel {
     stalled = false;
     last_relabel_ = most_relabels == kInfinity ? kInfinity : stats_.relabels + most_relabels;
     if (const Status status = saturate(); status != Status::kOptimal) return status;
-    if (queue_size_ > 0) {
+    if (queue_size_ > nodes_ / kFewActive) {
       if (const Status status = update(); status != Status::kOptimal) return status;
     }
     while (queue_size_ > 0) {
@@ -100,6 +100,7 @@ class PushRelabel {
  private:
   using HalfEdge = typename ArcGraph<V>::HalfEdge;
   static constexpr int kMostArcs = 4;
+  static constexpr std::size_t kFewActive = 64;  // below one node in so many, an update costs more than it spares
   static constexpr std::uint32_t kFar = kNone;
   static constexpr std::uint32_t kMostDistance = std::uint32_t{1} << 20;  // nodes further away rise as if at it
   static constexpr Price kUnreachable = std::numeric_limits<Price>::max();

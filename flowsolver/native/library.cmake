@@ -43,7 +43,7 @@ if(COMMAND agora_cpp_test AND NOT DEFINED SKBUILD_STATE)
            COMMAND ${CMAKE_COMMAND} --install ${CMAKE_CURRENT_BINARY_DIR} --prefix ${prefix} --component flowsolver)
   add_test(NAME flowsolver_package
            COMMAND ${CMAKE_CTEST_COMMAND} --build-and-test ${CMAKE_SOURCE_DIR}/tests/cpp/flowsolver_package ${CMAKE_CURRENT_BINARY_DIR}/package
-                   --build-generator ${CMAKE_GENERATOR} --build-options -DCMAKE_PREFIX_PATH=${prefix}
+                   --build-generator ${CMAKE_GENERATOR} --build-makeprogram ${CMAKE_MAKE_PROGRAM} --build-options -DCMAKE_PREFIX_PATH=${prefix}
                    -DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER} "-DCMAKE_CXX_FLAGS=$<JOIN:$<TARGET_PROPERTY:agora_flags,INTERFACE_LINK_OPTIONS>, >"
                    --test-command flowsolver_linking)
   set_tests_properties(flowsolver_install PROPERTIES FIXTURES_SETUP flowsolver_installed)

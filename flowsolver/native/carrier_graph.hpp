@@ -58,6 +58,7 @@ class CarrierGraph : public ResidualGraph<V> {
 
   // A path comes to a node over a half-edge, or over a source: then the top bit of the label's `parent` is set and the rest
   // is the source (forward) or its arc (backward).
+  static std::uint32_t over(std::uint32_t source, std::uint32_t) { return as_parent(source); }  // forward, over that arc
   static std::uint32_t as_parent(std::uint32_t source_or_arc) { return source_or_arc | kSourceBit; }
   static bool is_source(std::uint32_t parent) { return (parent & kSourceBit) != 0; }
   static std::uint32_t from_parent(std::uint32_t parent) { return parent & ~kSourceBit; }
@@ -83,6 +84,17 @@ class CarrierGraph : public ResidualGraph<V> {
   void prepare_backward();
   KeyedLists& arrivals_at(NodeId v);
   std::uint32_t source_of(std::uint32_t arc) const { return arc_source_[arc]; }
+
+  // For searches: see KeyedLists::visit. Prices only rise before `prepare_backward` and only fall after it: keys stay valid.
+  template <class Limit, class Look>
+  void visit_carried(NodeId v, Limit limit, Look look) {
+    carried.visit(v, limit, look);
+  }
+  template <class Limit, class Look>
+  void visit_arrivals(NodeId v, Limit limit, Look look) {
+    arrivals_at(v).visit(v, limit, look);
+  }
+  void prices_moved(std::span<const NodeId>, std::int64_t, bool) {}
   void move_backward(std::uint32_t arc);  // the arc's source leaves its present arc for it
 
   // Forward. The sources carried by v, keyed by a lower bound on (cost of the best other arc + price of where it leads - cost

@@ -261,20 +261,19 @@ void IncrementalSolver::note_touched() {
     std::iota(touched_.begin(), touched_.end(), NodeId{0});
     return;
   }
-  touched_ = engine_->repriced_nodes();
+  repriced_ = engine_->repriced_nodes();
   for (const FlowBefore& before : engine_->touched_arcs()) {
     if (arc_alive_[before.arc] == 0) continue;
     touched_.push_back(network_.tail[before.arc]);
     touched_.push_back(network_.head[before.arc]);
   }
-  std::sort(touched_.begin(), touched_.end());
-  touched_.erase(std::unique(touched_.begin(), touched_.end()), touched_.end());
 }
 
 Status IncrementalSolver::resolve() {
   stats_ = {};
   changed_ = {};
   touched_.clear();
+  repriced_.clear();
   solved_ = false;
   const Status ranges = check_numbers();
   if (ranges != Status::kOptimal) return ranges;
@@ -328,8 +327,15 @@ Certificate IncrementalSolver::certify_touched() const {
   Certificate certificate;
   certificate.costs_agree = true;
   if (engine_ == nullptr) return certificate;
+  std::vector<NodeId> nodes = touched_;
+  for (NodeId v : repriced_) {
+    nodes.push_back(v);
+    engine_->priced_by(v, nodes);
+  }
+  std::sort(nodes.begin(), nodes.end());
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
   std::vector<ArcId> arcs;
-  for (NodeId v : touched_) {
+  for (NodeId v : nodes) {
     if (node_alive_[v] == 0 || v == root_) continue;  // the root balances when all others do
     arcs.clear();
     engine_->incident_arcs(v, arcs);

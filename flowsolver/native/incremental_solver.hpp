@@ -97,7 +97,7 @@ class IncrementalSolver {
   std::vector<std::int64_t> flow_;
   ChangedFlow changed_;
   Stats stats_;
-  std::vector<NodeId> touched_;  // nodes at touched arcs and nodes repriced, of the last resolve
+  std::vector<NodeId> touched_, repriced_;  // nodes at touched arcs, and nodes whose price moved, of the last resolve; may repeat
   MakeEngine make_engine_;
   Control control_;
 };

@@ -1,5 +1,6 @@
 #include "incremental_ssp.hpp"
 
+#include "carrier_engine.hpp"
 #include "source_placement.hpp"
 #include "ssp_engine.hpp"
 
@@ -14,6 +15,10 @@ std::vector<std::int64_t> grounded(std::span<const std::int64_t> price, NodeId r
   std::vector<std::int64_t> grounded(price.begin(), price.end());
   for (std::int64_t& p : grounded) p -= price[root];
   return grounded;
+}
+
+std::unique_ptr<Engine> make_growing_engine(const EngineStart& start) {
+  return mostly_unit_sources(start) ? make_carrier_engine(start) : make_ssp_engine(start, true);
 }
 
 }  // namespace
@@ -56,12 +61,12 @@ Solution solve_incremental_ssp(const Network& network, const Start& start, const
 
 std::unique_ptr<Engine> make_incremental_ssp(const EngineStart& start, const Control& control, Stats& stats) {
   ++stats.rebuilds;
-  if (!start.flow.empty() || !start.price.empty()) return make_ssp_engine(start, true);
+  if (!start.flow.empty() || !start.price.empty()) return make_growing_engine(start);
   const Placement placed = place_sources(start.network, start.root, control, stats);
   // Stopped or without a way for some source: the engine goes on from zero, and finds out itself.
-  if (placed.status != Status::kOptimal || placed.flow.empty()) return make_ssp_engine(start, true);
+  if (placed.status != Status::kOptimal || placed.flow.empty()) return make_growing_engine(start);
   const std::vector<std::int64_t> price = grounded(placed.price, start.root);
-  return make_ssp_engine({start.network, start.alive, start.root, placed.flow, price}, true);
+  return make_growing_engine({start.network, start.alive, start.root, placed.flow, price});
 }
 
 }  // namespace flowsolver

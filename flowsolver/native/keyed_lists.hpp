@@ -6,6 +6,8 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -19,16 +21,28 @@ class KeyedLists {
   KeyedLists() = default;
   KeyedLists(std::size_t nodes, std::size_t items) : lists_(nodes), place_(items) {}
 
-  // Room for `items` more in v's list, which is empty.
-  void make_room(NodeId v, std::uint32_t items) {
-    lists_[v] = {static_cast<std::uint32_t>(entries_.size()), 0, items};
-    entries_.resize(entries_.size() + items);
+  // At least so many nodes and items.
+  void extend(std::size_t nodes, std::size_t items) {
+    if (lists_.size() < nodes) lists_.resize(nodes);
+    if (place_.size() < items) place_.resize(items);
+  }
+  // Address space, so that growing does not copy.
+  void reserve(std::size_t nodes, std::size_t items, std::size_t entries) {
+    lists_.reserve(nodes);
+    place_.reserve(items);
+    entries_.reserve(entries);
   }
 
-  void add(NodeId v, std::uint32_t item, std::int64_t key) {
+  // Room for `items` in v's list, which is empty and has none.
+  void make_room(NodeId v, std::uint32_t items) {
+    if (items > 0) lists_[v] = take_block(items);
+  }
+
+  // `lead`: where the item leads, for those who want to know before they look at it.
+  void add(NodeId v, std::uint32_t item, std::int64_t key, NodeId lead = kNone) {
     List& list = lists_[v];
     if (list.size == list.room) grow(list);
-    put(list, list.size++, {key, item});
+    put(list, list.size++, {key, item, lead});
     if (list.size > kFlat) {
       if (list.size == kFlat + 1) order(list);
       rise(list, list.size - 1);
@@ -43,11 +57,30 @@ class KeyedLists {
     put(list, at, last);
     if (list.size > kFlat) {
       sink(list, at);
-      rise(list, at);
+      rise(list, place_[last.item]);
     }
   }
 
   std::uint32_t size(NodeId v) const { return lists_[v].size; }
+  std::int64_t key(NodeId v, std::uint32_t item) const { return entries_[lists_[v].begin + place_[item]].key; }
+
+  void set_key(NodeId v, std::uint32_t item, std::int64_t key) {
+    const List& list = lists_[v];
+    const std::uint32_t at = place_[item];
+    entries_[list.begin + at].key = key;
+    if (list.size > kFlat) {
+      sink(list, at);
+      rise(list, place_[item]);
+    }
+  }
+
+  void set_lead(NodeId v, std::uint32_t item, NodeId lead) { entries_[lists_[v].begin + place_[item]].lead = lead; }
+
+  // The item goes by another number from now on.
+  void rename(NodeId v, std::uint32_t item, std::uint32_t name) {
+    place_[name] = place_[item];
+    entries_[lists_[v].begin + place_[item]].item = name;
+  }
 
   template <class Look>
   void for_each(NodeId v, Look look) const {
@@ -63,19 +96,19 @@ class KeyedLists {
     }
   }
 
-  // Calls look(item) for every item of v with key < limit(), which may fall on the way; `look` returns the new key.
+  // Calls look(item, key, lead) for every item of v with key < limit(), which may fall on the way; `look` returns the new key.
   template <class Limit, class Look>
   void visit(NodeId v, Limit limit, Look look) {
     const List list = lists_[v];
     Entry* const entries = entries_.data() + list.begin;
     if (list.size <= kFlat) {
       for (std::uint32_t i = 0; i < list.size; ++i) {
-        if (entries[i].key < limit()) entries[i].key = look(entries[i].item);
+        if (entries[i].key < limit()) entries[i].key = look(entries[i].item, entries[i].key, entries[i].lead);
       }
       return;
     }
     // Smallest key first: what is found early lowers the limit.
-    todo_.assign(1, {entries[0].key, 0});
+    todo_.assign(1, {entries[0].key, 0, kNone});
     seen_.clear();
     while (!todo_.empty() && todo_.front().key < limit()) {
       const std::uint32_t at = todo_.front().item;
@@ -83,10 +116,11 @@ class KeyedLists {
       todo_.pop_back();
       for (std::uint32_t child = 2 * at + 1; child <= 2 * at + 2 && child < list.size; ++child) {
         if (entries[child].key >= limit()) continue;
-        todo_.push_back({entries[child].key, child});
+        todo_.push_back({entries[child].key, child, kNone});
         std::push_heap(todo_.begin(), todo_.end(), larger);
       }
-      seen_.push_back({look(entries[at].item), entries[at].item});
+      const std::int64_t key = look(entries[at].item, entries[at].key, entries[at].lead);
+      if (key != entries[at].key) seen_.push_back({key, entries[at].item, kNone});
     }
     for (const Entry& seen : seen_) {
       entries[place_[seen.item]].key = seen.key;
@@ -96,10 +130,12 @@ class KeyedLists {
 
  private:
   static constexpr std::uint32_t kFlat = 32;
+  static constexpr std::uint32_t kLeastRoom = 4;
 
   struct Entry {
     std::int64_t key;
     std::uint32_t item;
+    NodeId lead;
   };
   struct List {
     std::uint32_t begin = 0, size = 0, room = 0;
@@ -110,13 +146,25 @@ class KeyedLists {
     entries_[list.begin + at] = entry;
     place_[entry.item] = at;
   }
+  // Rooms are powers of two.
+  List take_block(std::uint32_t items) {
+    const std::uint32_t room = std::bit_ceil(std::max(items, kLeastRoom));
+    std::vector<std::uint32_t>& free = free_[static_cast<std::size_t>(std::countr_zero(room))];
+    List list{static_cast<std::uint32_t>(entries_.size()), 0, room};
+    if (free.empty()) {
+      entries_.resize(entries_.size() + room);
+    } else {
+      list.begin = free.back();
+      free.pop_back();
+    }
+    return list;
+  }
   void grow(List& list) {
-    const std::size_t begin = entries_.size();
-    const std::uint32_t room = std::max<std::uint32_t>(4, 2 * list.room);
-    entries_.resize(begin + room);
-    std::copy_n(entries_.begin() + list.begin, list.size, entries_.begin() + static_cast<std::ptrdiff_t>(begin));
-    list.begin = static_cast<std::uint32_t>(begin);
-    list.room = room;
+    List wider = take_block(list.size + 1);
+    std::copy_n(entries_.begin() + list.begin, list.size, entries_.begin() + wider.begin);
+    wider.size = list.size;
+    if (list.room > 0) free_[static_cast<std::size_t>(std::countr_zero(list.room))].push_back(list.begin);
+    list = wider;
   }
   void order(const List& list) {
     for (std::uint32_t at = list.size / 2; at-- > 0;) sink(list, at);
@@ -145,6 +193,7 @@ class KeyedLists {
   std::vector<List> lists_;
   LargeArray<std::uint32_t> place_;  // of an item in its node's list
   LargeArray<Entry> entries_;
+  std::array<std::vector<std::uint32_t>, 32> free_;  // blocks by the logarithm of their room
   std::vector<Entry> todo_, seen_;  // of a visit; `todo_` has places in the list for items
 };
 

@@ -72,12 +72,14 @@ class PathSearch {
   Target run(Graph& graph, std::span<const NodeId> sources, std::int64_t limit, std::vector<NodeId>& repriced,
              Stats& stats);
 
-  // Forward, from several nodes at their distances. The seeds' parents stand for where they come from.
+  // From several nodes at their distances. The seeds' parents stand for where they come from.
   Target run_from(Graph& graph, std::span<const Seed> seeds, std::int64_t limit, std::vector<NodeId>& repriced,
                   Stats& stats);
 
   // Makes the hops of all nodes exact, by a breadth-first search from the targets over arcs with rc = 0. O(n + m).
   void relabel(Graph& graph, Stats& stats);
+  // The same for `nodes` around some targets, no farther than it takes to label `most` of them; the others are said to be far.
+  void advertise(Graph& graph, std::span<const NodeId> nodes, std::span<const NodeId> targets, std::size_t most, Stats& stats);
   // After `relabel`: whether a target can be reached at distance 0.
   static bool within_reach(const Node<Value>& node) { return at_hand(node) || node.hops[kForward] < kUnreached; }
 
@@ -116,6 +118,8 @@ class PathSearch {
   void begin_at(Graph& graph, NodeId v, std::int64_t distance, std::uint32_t parent);
   void settle_all(Graph& graph, Stats& stats);
   void move_prices(Graph& graph, std::vector<NodeId>& repriced);
+  template <class Known, class Meet>
+  void meet_tied(Graph& graph, NodeId v, Stats& stats, Known known, Meet meet);
 
   std::uint32_t stamp_ = 0;
   std::int64_t bound_ = 0;    // no path longer than or as long as this is of interest
@@ -241,7 +245,7 @@ void PathSearch<Graph, kForward>::scan_carried(Graph& graph, NodeId u, std::int6
     return bound_ == kInfinity ? kInfinity : bound_ - base;
   };
   if constexpr (kForward) {
-    graph.carried.visit(u, limit, [&](std::uint32_t source) {
+    graph.visit_carried(u, limit, [&](std::uint32_t source, std::int64_t, NodeId) {
       const auto [begin, end] = graph.arcs_of(source);
       const std::uint32_t now = graph.current_arc(source);
       const std::int64_t before = base - graph.source_arcs[now].cost;
@@ -251,17 +255,24 @@ void PathSearch<Graph, kForward>::scan_carried(Graph& graph, NodeId u, std::int6
         const auto& arc = graph.source_arcs[i];
         const std::int64_t distance = before + arc.cost + graph.nodes[arc.head].price;
         nearest = std::min(nearest, distance);
-        reach(graph, arc.head, distance, Graph::as_parent(source), hops);
+        reach(graph, arc.head, distance, Graph::over(source, i), hops);
       }
       stats.scanned += end - begin;
       return nearest == kInfinity ? kInfinity : nearest - base;
     });
   } else {
-    graph.arrivals_at(u).visit(u, limit, [&](std::uint32_t arc) {
+    graph.visit_arrivals(u, limit, [&](std::uint32_t arc, std::int64_t bound, NodeId lead) {
+      ++stats.scanned;
+      if (lead != kNone) {  // most lead to where the search has been: no need to look
+        const Node<Value>& there = graph.nodes[lead];
+        if (there.stamp == stamp_ && there.distance <= base + bound) {
+          if (there.distance == current_) hops = std::min<unsigned>(hops, there.hops[kForward]);
+          return bound;
+        }
+      }
       const auto& present = graph.source_arcs[graph.current_arc(graph.source_of(arc))];
       const std::int64_t key = graph.source_arcs[arc].cost - present.cost - graph.nodes[present.head].price;
       reach(graph, present.head, base + key, Graph::as_parent(arc), hops);
-      ++stats.scanned;
       return key;
     });
   }
@@ -305,6 +316,7 @@ void PathSearch<Graph, kForward>::move_prices(Graph& graph, std::vector<NodeId>&
       repriced.push_back(v);
     }
   }
+  if constexpr (Graph::kCarries) graph.prices_moved(settled_, reach, kForward);
 }
 
 // Most sources are one step from a target: no search is needed to see that.
@@ -347,7 +359,6 @@ Target PathSearch<Graph, kForward>::run(Graph& graph, std::span<const NodeId> so
 template <class Graph, bool kForward>
 Target PathSearch<Graph, kForward>::run_from(Graph& graph, std::span<const Seed> seeds, std::int64_t limit,
                                              std::vector<NodeId>& repriced, Stats& stats) {
-  static_assert(kForward);
   restart(graph);
   ++stats.searches;
   bound_ = limit == kInfinity ? kInfinity : limit + 1;
@@ -390,6 +401,51 @@ void PathSearch<Graph, kForward>::settle_all(Graph& graph, Stats& stats) {
   }
 }
 
+// Calls meet(u) for the nodes from which a search gets to v at no distance; `known(u)`: those need not be met.
+template <class Graph, bool kForward>
+template <class Known, class Meet>
+void PathSearch<Graph, kForward>::meet_tied(Graph& graph, NodeId v, Stats& stats, Known known, Meet meet) {
+  const Node<Value>& node = graph.nodes[v];
+  const std::int64_t price = node.price;
+  const std::uint32_t end = node.begin + (kForward ? node.degree : node.residual_degree);
+  for (std::uint32_t i = node.begin; i < end; ++i) {
+    const auto& edge = graph.edges[i];
+    if (known(edge.to)) continue;
+    if ((kForward ? edge.reverse_residual : edge.residual) == 0 || edge.cost - price + graph.nodes[edge.to].price != 0) continue;
+    meet(edge.to);
+  }
+  stats.scanned += end - node.begin;
+  if constexpr (Graph::kCarries) {
+    if constexpr (kForward) {
+      graph.visit_arrivals(v, [price] { return 1 - price; }, [&](std::uint32_t arc, std::int64_t bound, NodeId lead) {
+        ++stats.scanned;
+        if (lead != kNone && known(lead)) return bound;
+        const std::uint32_t now = graph.current_arc(graph.source_of(arc));
+        if (now == kNone) return bound;
+        const auto& present = graph.source_arcs[now];
+        const std::int64_t key = graph.source_arcs[arc].cost - present.cost - graph.nodes[present.head].price;
+        if (key + price == 0 && !known(present.head)) meet(present.head);
+        return key;
+      });
+    } else {
+      graph.visit_carried(v, [price] { return price + 1; }, [&](std::uint32_t source, std::int64_t, NodeId) {
+        const auto [first, last] = graph.arcs_of(source);
+        const std::uint32_t now = graph.current_arc(source);
+        std::int64_t nearest = kInfinity;
+        for (std::uint32_t i = first; i < last; ++i) {
+          if (i == now) continue;
+          const auto& arc = graph.source_arcs[i];
+          const std::int64_t key = std::int64_t{arc.cost} + graph.nodes[arc.head].price - graph.source_arcs[now].cost;
+          nearest = std::min(nearest, key);
+          if (key == price && !known(arc.head)) meet(arc.head);
+        }
+        stats.scanned += last - first;
+        return nearest;
+      });
+    }
+  }
+}
+
 template <class Graph, bool kForward>
 void PathSearch<Graph, kForward>::relabel(Graph& graph, Stats& stats) {
   reached_.clear();
@@ -400,18 +456,35 @@ void PathSearch<Graph, kForward>::relabel(Graph& graph, Stats& stats) {
     if (target) reached_.push_back(v);
   }
   for (std::size_t next = 0; next < reached_.size(); ++next) {
-    const Node<Value>& node = graph.nodes[reached_[next]];
-    const auto hops = static_cast<std::uint8_t>(std::min<unsigned>(node.hops[kForward] + 1U, kUnreached - 1));
-    const std::uint32_t end = node.begin + (kForward ? node.degree : node.residual_degree);
-    for (std::uint32_t i = node.begin; i < end; ++i) {
-      const auto& edge = graph.edges[i];
-      Node<Value>& before = graph.nodes[edge.to];
-      if (before.hops[kForward] != kUnreached) continue;
-      if ((kForward ? edge.reverse_residual : edge.residual) == 0 || edge.cost - node.price + before.price != 0) continue;
-      before.hops[kForward] = hops;
-      reached_.push_back(edge.to);
-    }
-    stats.scanned += end - node.begin;
+    const auto hops =
+        static_cast<std::uint8_t>(std::min<unsigned>(graph.nodes[reached_[next]].hops[kForward] + 1U, kUnreached - 1));
+    meet_tied(graph, reached_[next], stats, [&](NodeId v) { return graph.nodes[v].hops[kForward] != kUnreached; },
+              [&](NodeId v) {
+                graph.nodes[v].hops[kForward] = hops;
+                reached_.push_back(v);
+              });
+  }
+}
+
+template <class Graph, bool kForward>
+void PathSearch<Graph, kForward>::advertise(Graph& graph, std::span<const NodeId> nodes, std::span<const NodeId> targets,
+                                             std::size_t most, Stats& stats) {
+  restart(graph);
+  for (NodeId v : nodes) graph.nodes[v].hops[kForward] = kFarHops;
+  reached_.clear();
+  const auto mark = [&](NodeId v, unsigned hops) {
+    Node<Value>& node = graph.nodes[v];
+    node.stamp = stamp_;
+    node.distance = 0;
+    node.hops[kForward] = static_cast<std::uint8_t>(std::min(hops, kFarHops));
+    reached_.push_back(v);
+  };
+  for (NodeId v : targets) mark(v, 0);
+  most += reached_.size();
+  for (std::size_t next = 0; next < reached_.size() && reached_.size() < most; ++next) {
+    const unsigned hops = graph.nodes[reached_[next]].hops[kForward] + 1U;
+    meet_tied(graph, reached_[next], stats, [&](NodeId v) { return graph.nodes[v].stamp == stamp_; },
+              [&](NodeId v) { mark(v, hops); });
   }
 }
 

@@ -1,0 +1,134 @@
+"""The incremental solver on cells whose tasks are carried by machines and aggregators: full, oversubscribed, contended.
+
+After any round the cost is that of a fresh solve, and the certificate holds, also the one that looks only at what was touched.
+"""
+
+import numpy as np
+import pytest
+
+from flowsolver import IncrementalSolver, Status, certify, solve
+from flowsolver.generate import GraphOptions, contended_options, quincy_graph
+
+CELLS = {
+    "full": GraphOptions(60, 100, 6),
+    "1.01": GraphOptions(60, 101, 6),
+    "1.05": GraphOptions(60, 105, 6),
+    "1.2": GraphOptions(60, 120, 6),
+    "contended 0.9": contended_options(60, 90),
+    "contended 1.05": contended_options(60, 105, 6),
+}
+
+
+class Cell:
+    """A solved cell, and its tasks that live."""
+
+    def __init__(self, options, seed):
+        self.graph = quincy_graph(options, seed)
+        self.rng = np.random.default_rng(seed)
+        self.solver = IncrementalSolver(self.graph.network)
+        assert self.solver.resolve() is Status.OPTIMAL
+        self.alive = np.arange(self.graph.first_task, self.graph.first_task + self.graph.tasks)
+        network, begin = self.graph.network, self.graph.task_arc_begin
+        self.ways = [(network.head[a:b], network.cost[a:b]) for a, b in zip(begin[:-1], begin[1:], strict=True)]
+
+    def replace(self, count):
+        """Some tasks go, as many come, each with the arcs of one seen before."""
+        place = self.rng.choice(self.alive.size, count, replace=False)
+        self.solver.remove_nodes(self.alive[place])
+        self.alive[place] = self.solver.add_nodes(np.ones(count, dtype=np.int64))
+        arcs = []
+        for task in self.alive[place]:
+            head, cost = self.ways[self.rng.integers(len(self.ways))]
+            arcs.append(self.solver.add_arcs(np.full(head.size, task), head, 1, cost))
+        return arcs
+
+    def check(self):
+        assert self.solver.resolve() is Status.OPTIMAL
+        network, _, _ = self.solver.snapshot()
+        fresh = solve(network)
+        assert self.solver.cost == fresh.cost
+        assert certify(network, fresh).ok
+        assert self.solver.certify().ok
+        assert self.solver.certify_touched().ok
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("cell", CELLS)
+def test_tasks_come_and_go(cell, seed):
+    cell = Cell(CELLS[cell], seed)
+    for count in (1, 20, 100, 5, 20):
+        cell.replace(count)
+        cell.check()
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_costs_of_tasks_move(cell):
+    """Waiting gets dearer, staying gets cheaper, and both back again: the cost returns."""
+    cell = Cell(CELLS[cell], seed=3)
+    graph, solver = cell.graph, cell.solver
+    network, first_cost = graph.network, solver.cost
+    of_tasks = np.flatnonzero(network.tail >= graph.first_task)
+    waits = of_tasks[(network.head[of_tasks] >= graph.first_unscheduled) & (network.head[of_tasks] < graph.first_task)]
+    used = np.flatnonzero(solver.flow()[of_tasks] > 0)
+    for arcs, step in ((waits, 1), (of_tasks[used], -1), (waits, 40), (of_tasks[::3], 7)):
+        solver.set_cost(arcs, np.maximum(0, network.cost[arcs] + step))
+        cell.check()
+    solver.set_cost(of_tasks, network.cost[of_tasks])
+    cell.check()
+    assert solver.cost == first_cost
+
+
+def test_machines_fail_and_return():
+    cell = Cell(CELLS["1.05"], seed=4)
+    graph, solver = cell.graph, cell.solver
+    network = graph.network
+    to_sink = np.flatnonzero((network.head == 0) & (network.tail < graph.first_unscheduled))
+    first_cost = solver.cost
+    solver.set_capacity(to_sink[:5], 0)
+    cell.check()
+    assert solver.cost > first_cost
+    cell.replace(20)
+    solver.remove_nodes([graph.first_machine + 9])  # new tasks, not placed yet, have arcs to it
+    cell.check()
+    solver.set_capacity(to_sink[:5], graph.slots_per_machine)
+    cell.check()
+
+
+def test_a_task_that_stops_being_one():
+    """Arcs into it, another supply, an arc without capacity, no arcs at all: each time an ordinary node, or no answer."""
+    cell = Cell(CELLS["contended 1.05"], seed=5)
+    solver, (a, b, c, d) = cell.solver, cell.alive[:4]
+    solver.add_arcs([a], [b], 1, 3)
+    cell.check()
+    solver.set_supply([c, 0], [2, -cell.graph.tasks - 1])
+    network = cell.graph.network
+    arcs_of_c, arcs_of_d = np.flatnonzero(network.tail == c), np.flatnonzero(network.tail == d)
+    cell.check()
+    solver.set_supply([c, 0], [0, -cell.graph.tasks + 1])
+    solver.set_capacity(arcs_of_d[:1], 0)
+    cell.check()
+    assert not solver.flow()[arcs_of_c].any()
+    solver.set_capacity(arcs_of_d, 0)
+    assert solver.resolve() is Status.INFEASIBLE
+    solver.set_capacity(arcs_of_d[-1:], 1)
+    cell.check()
+    new = cell.replace(3)
+    cell.check()
+    solver.remove_arcs(np.concatenate(new))
+    assert solver.resolve() is Status.INFEASIBLE
+
+
+def test_an_aggregator_joins_and_leaves():
+    """New nodes between tasks and machines get prices that suit the tasks already placed."""
+    cell = Cell(CELLS["1.2"], seed=6)
+    solver, graph = cell.solver, cell.graph
+    before = solver.cost
+    hub = solver.add_nodes([0])[0]
+    machines = graph.first_machine + np.arange(graph.machines)
+    solver.add_arcs(np.full(machines.size, hub), machines, 2, 0)
+    solver.add_arcs(cell.alive[::2], np.full(cell.alive[::2].size, hub), 1, 0)
+    cell.check()
+    assert solver.cost < before
+    solver.remove_nodes([hub])
+    cell.check()
+    assert solver.cost == before

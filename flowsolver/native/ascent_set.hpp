@@ -48,10 +48,11 @@ class AscentSet {
     ++stats_.searches;
     raise_ = 0;
     slope_ = excess_ = 0;
-    std::int64_t looked_at = stats_.scanned, gathered_at = stats_.scanned;
-    Status status = Status::kOptimal;
+    std::int64_t gathered_at = looked_at_ = stats_.scanned;
+    bool infeasible = false;
+    status_ = Status::kOptimal;
     join(root);
-    while (status == Status::kOptimal && excess_ > 0 && raise_ < Graph::kMostPrice) {
+    while (go_on() && excess_ > 0 && raise_ < Graph::kMostPrice) {
       const NodeId w = next_candidate();
       if (w != kNone) {
         if (slope_ > 0 && lowers_slope(w)) {
@@ -61,7 +62,8 @@ class AscentSet {
         }
       } else if (slope_ > 0) {
         saturate_cut();
-        if (!raise()) status = Status::kInfeasible;
+        infeasible = !raise();
+        if (infeasible) break;
       } else if (!refused_.empty()) {
         for (NodeId r : refused_) add_candidate(r);
         refused_.clear();
@@ -73,12 +75,9 @@ class AscentSet {
         gather();
         gathered_at = stats_.scanned;
       }
-      if (status != Status::kOptimal) break;
-      status = pace_.step(stats_, stats_.scanned - looked_at + 1);
-      looked_at = stats_.scanned;
     }
     settle();
-    return status;
+    return infeasible ? Status::kInfeasible : status_;
   }
 
   std::int64_t highest_price() const { return highest_price_; }  // of the last set
@@ -94,6 +93,13 @@ class AscentSet {
     std::uint32_t edge;
     std::int64_t amount;
   };
+
+  // A search that is to stop may do so after any step: what rose stays in balance with what did not.
+  bool go_on() {
+    if (status_ == Status::kOptimal) status_ = pace_.step(stats_, stats_.scanned - looked_at_ + 1);
+    looked_at_ = stats_.scanned;
+    return status_ == Status::kOptimal;
+  }
 
   void add_candidate(NodeId w) {
     const std::uint32_t hops = graph_.nodes[w].hops;
@@ -233,7 +239,7 @@ class AscentSet {
     if (keys_.empty()) return false;
     raise_ = keys_.front().raise;
     ++stats_.relabels;
-    while (!keys_.empty() && keys_.front().raise == raise_ && excess_ > 0) {
+    while (!keys_.empty() && keys_.front().raise == raise_ && excess_ > 0 && go_on()) {
       std::pop_heap(keys_.begin(), keys_.end(), std::greater<>());
       const NodeId v = keys_.back().node;
       keys_.pop_back();
@@ -243,7 +249,7 @@ class AscentSet {
   }
 
   void gather() {
-    for (std::size_t k = 0; k < graph_.late.size() && excess_ > 0; ++k) {
+    for (std::size_t k = 0; k < graph_.late.size() && excess_ > 0 && go_on(); ++k) {
       const NodeId v = graph_.late[k];
       if (graph_.nodes[v].place != Place::kOutside || graph_.excess(v) <= 0) continue;
       std::int64_t least = kInfinity, outside = 0;  // outside: balanced residual out of the set once v is raised by `least`
@@ -309,6 +315,8 @@ class AscentSet {
   Graph& graph_;
   Pace pace_;
   Stats& stats_;
+  Status status_ = Status::kOptimal;
+  std::int64_t looked_at_ = 0;  // stats_.scanned when control was last looked at
   std::int64_t raise_ = 0;
   __int128 slope_ = 0, excess_ = 0;  // sums over S: each node's fit 64 bits, not all of them
   std::vector<NodeId> members_;      // of S

@@ -19,9 +19,9 @@
 // keep their price less the raise at which they joined; `settle` adds the final one.
 //
 // Gathering. A task's excess never makes a slope of more than one, and a full cell would be searched for each task anew.
-// Once a search has cost more than a look at all waiting excesses, those join that lean on S: single-node ascent brings them to
-// a balanced arc into S and none out of it worth more than their excess. Their excess moves along that arc; what is left is
-// given back. From then on the prices of the whole set rise at once, as far as the dual objective does.
+// Once a search has cost more than a look at all waiting excesses, those join that lean on S: single-node ascent brings them
+// to a balanced arc into S and none out of it worth more than their excess. Their excess moves along that arc; what is left
+// is given back. From then on the prices of the whole set rise at once, as far as the dual objective does.
 #pragma once
 
 #include <algorithm>

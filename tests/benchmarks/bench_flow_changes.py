@@ -235,23 +235,23 @@ def test_single_tasks(benchmark: Any, percent_used: int) -> None:
 def test_growth(benchmark: Any, percent_used: int, machines: int) -> None:
     """Tasks go and come one by one, as many of them per machine, so that all cells are equally far from where they started."""
     cell = Cell(graph_of(machines, percent_used))
+    benchmark.group = f"arcs scanned per change: {machines:,} machines, {percent_used} % used"
     changes = int(CHANGES_PER_MACHINE * machines)
-    scanned = 0
+    size = cell.tasks.size
+    scanned, spent = 0, 0.0
 
     def run() -> None:
-        nonlocal scanned
+        nonlocal scanned, spent
         for _ in range(changes):
-            place = cell.rng.integers(0, cell.tasks.size, 1)
-            cell.depart(place)
-            cell.resolve_with(cell.tasks.size - 1)
+            place = cell.rng.integers(0, size, 1)
+            arcs = cell.arcs_like_seen(1)
+            spent += time_of((cell.depart, place), (cell.resolve_with, size - 1))
             scanned += cell.solver.stats.scanned
-            cell.arrive(place, *cell.arcs_like_seen(1))
-            cell.resolve_with(cell.tasks.size)
+            spent += time_of((cell.arrive, place, *arcs), (cell.resolve_with, size))
             scanned += cell.solver.stats.scanned
 
     benchmark.pedantic(run, rounds=1)
-    benchmark.group = f"arcs scanned per change: {machines:,} machines, {percent_used} % used"
-    note = f"{1e6 * benchmark.stats.stats.mean / (2 * changes):.1f} us per change, calls included"
+    note = f"{1e6 * spent / (2 * changes):.1f} us per change, calls included"
     benchmark.extra_info.update(unit="arcs", figure=scanned / (2 * changes), note=note)
 
 

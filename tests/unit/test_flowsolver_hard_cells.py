@@ -3,6 +3,8 @@
 After any round the cost is that of a fresh solve, and the certificate holds, also the one that looks only at what was touched.
 """
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -29,7 +31,7 @@ class Cell:
         assert self.solver.resolve() is Status.OPTIMAL
         self.alive = np.arange(self.graph.first_task, self.graph.first_task + self.graph.tasks)
         network, begin = self.graph.network, self.graph.task_arc_begin
-        self.ways = [(network.head[a:b], network.cost[a:b]) for a, b in zip(begin[:-1], begin[1:], strict=True)]
+        self.ways = [(network.head[a:b], network.cost[a:b]) for a, b in itertools.pairwise(begin)]
 
     def replace(self, count):
         """Some tasks go, as many come, each with the arcs of one seen before."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from flowsolver.generate import GraphOptions, SchedulingGraph, load_spreading_graph, quincy_graph
+from flowsolver.generate import GraphOptions, load_spreading_graph, network_aware_graph, quincy_graph
+from flowsolver.graphs.graph import TaskGraph
 
 _USED_PERCENT = (50, 80, 90, 95, 97, 99, 101, 102, 105, 110, 120)
 _USED_PERCENT_QUICK = (50, 97, 105)
@@ -20,12 +21,12 @@ class Case:
 
     position: int
     title: str
-    make: Callable[[], SchedulingGraph]
+    make: Callable[[], TaskGraph]
 
 
 @dataclass(frozen=True)
 class Series:
-    """A figure's graphs, or for the comparison of incremental with scratch its two policies."""
+    """A figure's graphs, or for the comparison of incremental with scratch its policies."""
 
     figure: str
     title: str
@@ -54,6 +55,12 @@ def _spreading(machines: int, tasks: int, seed: int) -> Case:
     )
 
 
+def _network_aware(machines: int, seed: int) -> Case:
+    return Case(
+        machines, f"network-aware, {machines:,} machines, 90 % used", lambda: network_aware_graph(machines, seed)
+    )
+
+
 def series_of(machines: Sequence[int], seed: int, quick: bool) -> list[Series]:
     """The four figures; those of one cell size are of the largest."""
     largest = max(machines)
@@ -78,7 +85,7 @@ def series_of(machines: Sequence[int], seed: int, quick: bool) -> list[Series]:
             "incremental",
             f"{largest:,} machines, rounds of changes",
             "policy",
-            [_quincy(largest, 90, seed), _spreading(largest, jobs[-1], seed)],
+            [_quincy(largest, 90, seed), _spreading(largest, jobs[-1], seed), _network_aware(largest, seed)],
             incremental=True,
         ),
     ]

@@ -54,19 +54,19 @@ def test_a_small_bench_measures_everything_and_draws_it(tmp_path):
     ]
     assert drawn == ["bench.json", *names]
     lines = done.stderr.splitlines()
-    assert len(lines) == 2 * (1 + 3 + 1 + 2) and "14/14" in lines[-1]
+    assert len(lines) == 2 * (1 + 3 + 1 + 3) and "16/16" in lines[-1]
     assert "utilisation: Quincy policy, 12 machines" in done.stdout and race in done.stdout
 
 
 def test_a_solver_over_time_is_not_tried_on_harder_graphs(tmp_path):
-    options = ["--machines", "40,300,400", "--peers", "none", "--algorithms", "cycle_cancelling,incremental_ssp"]
-    done = bench(*options, "--figures", "machines", "--time-limit", "0.02", "--out", str(tmp_path))
+    options = ["--machines", "10,1500,1600", "--peers", "none", "--algorithms", "cycle_cancelling,incremental_ssp"]
+    done = bench(*options, "--figures", "machines", "--time-limit", "0.1", "--out", str(tmp_path))
     assert done.returncode == 0, done.stderr
     results = json.loads((tmp_path / "bench.json").read_text())["results"]
     slow = [r["outcome"] for r in results if r["solver"] == "cycle_cancelling"]
     assert slow[-2:] == ["over time", "not tried"]
     assert [r["outcome"] for r in results if r["solver"] == "incremental_ssp"] == ["ok"] * 3
-    assert "> 0.02 s" in done.stdout and (tmp_path / "machines.png").exists()
+    assert "> 0.1 s" in done.stdout and (tmp_path / "machines.png").exists()
 
 
 def test_ctrl_c_keeps_what_there_is(tmp_path):

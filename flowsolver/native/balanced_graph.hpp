@@ -123,6 +123,29 @@ class BalancedGraph {
     return Status::kOptimal;
   }
 
+  // Whether residual half-edges lead from `origin` to some deficit, at whatever cost. kInfeasible: they do not, so what is
+  // reached has more supply than capacity out.
+  Status seek_deficit(NodeId origin, const Control& control, Stats& stats) const {
+    Pace pace(control);
+    std::vector<std::uint8_t> seen(num_nodes(), 0);
+    std::vector<NodeId> reached{origin};
+    seen[origin] = 1;
+    for (std::size_t k = 0; k < reached.size(); ++k) {
+      const NodeId v = reached[k];
+      if (excess(v) < 0) return Status::kOptimal;
+      const std::int64_t steps = arcs_.first[v + 1] - arcs_.first[v];
+      stats.scanned += steps;
+      if (const Status status = pace.step(stats, steps + 1); status != Status::kOptimal) return status;
+      for (std::uint32_t i = arcs_.first[v]; i < arcs_.first[v + 1]; ++i) {
+        const Edge& edge = arcs_.edges[i];
+        if (edge.residual == 0 || seen[edge.to] != 0) continue;
+        seen[edge.to] = 1;
+        reached.push_back(edge.to);
+      }
+    }
+    return Status::kInfeasible;
+  }
+
   // A start's: there are gaps, which it would take many small raises to climb.
   bool prices_too_far_apart() const {
     const auto cheaper = [](const Node& a, const Node& b) { return a.price < b.price; };

@@ -23,6 +23,7 @@ class Relaxation {
   Status begin(const Network& network, const Start& start) {
     const Status status = graph_.build(network, start, start_prices(network, start), control_, stats_);
     if (status != Status::kOptimal) return status;
+    next_proof_ = kProofShare * static_cast<std::int64_t>(graph_.arcs().edges.size() + graph_.nodes.size());
     if (graph_.prices_too_far_apart() && !graph_.close_gaps()) return Status::kInfeasible;
     return start.flow.empty() ? Status::kOptimal : graph_.measure_hops(control_, stats_);
   }
@@ -35,6 +36,11 @@ class Relaxation {
       const bool alone = v == kNone;
       if (alone) v = graph_.take(graph_.late);
       if (v == kNone) return Status::kOptimal;
+      if (stats_.scanned >= next_proof_) {
+        status = graph_.seek_deficit(v, control_, stats_);
+        if (status != Status::kOptimal) return status;
+        next_proof_ = 2 * stats_.scanned;
+      }
       if (!raise_node(v)) return Status::kInfeasible;
       std::int64_t price = graph_.nodes[v].price;
       if (graph_.excess(v) > 0 && !descend(v)) {
@@ -54,6 +60,7 @@ class Relaxation {
   const Graph& graph() const { return graph_; }
 
  private:
+  static constexpr std::int64_t kProofShare = 4;  // of the half-edges looked at before an excess is first suspected to be cut off
   static constexpr std::int64_t kDescentScans = 2048;  // more than a machine and its tasks and theirs
 
   // Step 1. False: v has more excess than residual capacity out.
@@ -140,6 +147,7 @@ class Relaxation {
   Graph graph_;
   AscentSet<V> set_;
   std::vector<std::uint32_t> path_;
+  std::int64_t next_proof_ = 0;
 };
 
 template <class V>
@@ -150,10 +158,8 @@ void solve(const Network& network, const Start& start, const Control& control, S
   solution.status = relaxation.run();
   if (solution.status != Status::kOptimal && solution.status != Status::kBudget) return;
   const auto& graph = relaxation.graph();
-  solution.flow = graph.arcs().flow();
   for (NodeId v = 0; v < network.num_nodes(); ++v) solution.potential[v] = graph.nodes[v].price;
-  const bool fits = as_int64(graph.arcs().cost(network), solution.cost);
-  if (!fits && solution.status == Status::kOptimal) solution.status = Status::kBadCostRange;
+  graph.arcs().give_flow(network, solution);
 }
 
 }  // namespace

@@ -22,7 +22,8 @@
 // node) S has slope e(S) - balanced residual out of S >= 1, hence q rises by at least one; what is done between two raises
 // either sends flow from an excess to a deficit or ends the iteration. When a feasible flow exists q is bounded by its cost,
 // so there are finitely many raises. kInfeasible is only said of a set S with e(S) > 0 and no residual arc out: its supply
-// exceeds the capacity out of it.
+// exceeds the capacity out of it. Nodes that pass an excess round among them would climb to the largest price there is before
+// such a set shows; so whenever the work has doubled, the excess at hand is asked whether it can reach a deficit at all.
 //
 // Range. A raise goes to the reduced cost of some arc, at most |cost| plus the spread of prices; prices are kept within 2^60
 // of 0 between iterations (close_gaps in balanced_graph.hpp brings them back below (n - 1) max|cost| < 2^59), and an

@@ -83,8 +83,8 @@ class CarrierEngine final : public Engine, private FlowMover<Value> {
   // After searches have settled so many nodes, the ways to the targets are labelled, so many nodes deep in all.
   static constexpr std::int64_t kAdvertiseAfter = 256;
   static constexpr std::size_t kAdvertised = 1024;
-  // A search that scans more than this share of all arcs is far from local. When such searches have looked at as much as there
-  // is, and more than a few imbalances are left, one search from all of them at once is the better bargain.
+  // A search that scans more than this share of all arcs is far from local. When such searches have looked at as much as
+  // there is, and more than a few imbalances are left, one search from all of them at once is the better bargain.
   static constexpr std::int64_t kFarShare = 64;
   static constexpr std::size_t kFewLeft = 4;
 
@@ -296,8 +296,9 @@ void CarrierEngine<Value>::set_cost(ArcId arc, NodeId tail, std::int64_t cost) {
     return;
   }
   const std::int64_t flow = graph_.flow_at(arc, tail);
-  const std::int64_t cost_before = graph_.at_root(arc) ? graph_.nodes[tail].root_cost : graph_.edges[graph_.position[2 * arc]].cost;
-  cost_ += static_cast<__int128>(flow) * (static_cast<__int128>(cost) - cost_before);
+  const std::int64_t before =
+      graph_.at_root(arc) ? graph_.nodes[tail].root_cost : graph_.edges[graph_.position[2 * arc]].cost;
+  cost_ += static_cast<__int128>(flow) * (static_cast<__int128>(cost) - before);
   graph_.set_cost(arc, tail, static_cast<Value>(cost));
   soil(arc, tail);
 }
@@ -506,7 +507,9 @@ void CarrierEngine<Value>::augment(const Target& target, Stats& stats) {
   while (first != kNone && nodes[first].parent != kNone) {
     const std::uint32_t parent = nodes[first].parent;
     std::int64_t room = 1;
-    if (!Sources::is_source_arc(parent)) room = kForward ? graph_.edges[parent].residual : graph_.edges[parent].reverse_residual;
+    if (!Sources::is_source_arc(parent)) {
+      room = kForward ? graph_.edges[parent].residual : graph_.edges[parent].reverse_residual;
+    }
     amount = std::min(amount, room);
     first = before<kForward>(parent);
   }
@@ -529,10 +532,10 @@ void CarrierEngine<Value>::augment(const Target& target, Stats& stats) {
     } else {
       if constexpr (kForward) {
         this->move_flow(u, parent, static_cast<Value>(amount));
+        if ((nodes[u].flags & kInterior) != 0) nodes[u].current = parent;
       } else {
         this->move_flow(v, graph_.position[graph_.edges[parent].id ^ 1], static_cast<Value>(amount));
       }
-      if ((nodes[u].flags & kInterior) != 0) nodes[u].current = parent;
     }
     v = u;
   }

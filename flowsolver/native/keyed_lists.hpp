@@ -129,7 +129,7 @@ class KeyedLists {
   }
 
  private:
-  static constexpr std::uint32_t kFlat = 32;
+  static constexpr std::uint32_t kFlat = 128;
   static constexpr std::uint32_t kLeastRoom = 4;
 
   struct Entry {

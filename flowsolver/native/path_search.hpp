@@ -12,6 +12,7 @@
 //    nearly always exact already, and the cost of a search is the wandering along zero-rc ties: this ends it;
 //  - an interior node (aggregator) remembers the half-edge by which the last path left it. A label on it first tries to run
 //    down the chain of these while they have rc = 0: forward to room, backward (over flow) to where there is some to take.
+//    Backward not where sources are carried: an aggregator has its nearest ones at hand there.
 #pragma once
 
 #include <algorithm>
@@ -79,7 +80,8 @@ class PathSearch {
   // Makes the hops of all nodes exact, by a breadth-first search from the targets over arcs with rc = 0. O(n + m).
   void relabel(Graph& graph, Stats& stats);
   // The same for `nodes` around some targets, no farther than it takes to label `most` of them; the others are said to be far.
-  void advertise(Graph& graph, std::span<const NodeId> nodes, std::span<const NodeId> targets, std::size_t most, Stats& stats);
+  void advertise(Graph& graph, std::span<const NodeId> nodes, std::span<const NodeId> targets, std::size_t most,
+                 Stats& stats);
   // After `relabel`: whether a target can be reached at distance 0.
   static bool within_reach(const Node<Value>& node) { return at_hand(node) || node.hops[kForward] < kUnreached; }
 
@@ -173,7 +175,9 @@ inline bool PathSearch<Graph, kForward>::label(Graph& graph, NodeId v, std::int6
   node.parent = parent;
   node.settled = false;
   if (test_target(graph, node, v, distance)) return false;
-  if (distance < bound_ && (node.flags & kInterior) != 0) run_down_chain(graph, v, distance);
+  if constexpr (kForward || !Graph::kCarries) {
+    if (distance < bound_ && (node.flags & kInterior) != 0) run_down_chain(graph, v, distance);
+  }
   return distance < bound_;
 }
 
@@ -411,7 +415,8 @@ void PathSearch<Graph, kForward>::meet_tied(Graph& graph, NodeId v, Stats& stats
   for (std::uint32_t i = node.begin; i < end; ++i) {
     const auto& edge = graph.edges[i];
     if (known(edge.to)) continue;
-    if ((kForward ? edge.reverse_residual : edge.residual) == 0 || edge.cost - price + graph.nodes[edge.to].price != 0) continue;
+    if ((kForward ? edge.reverse_residual : edge.residual) == 0) continue;
+    if (edge.cost - price + graph.nodes[edge.to].price != 0) continue;
     meet(edge.to);
   }
   stats.scanned += end - node.begin;

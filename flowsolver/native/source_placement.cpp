@@ -230,7 +230,6 @@ class SourcePlacement {
         graph_.move_backward(Graph::from_parent(parent));
       } else {
         graph_.push(v, graph_.position[graph_.edges[parent].id ^ 1], static_cast<Value>(amount));
-        if ((graph_.nodes[next].flags & kInterior) != 0) graph_.nodes[next].current = parent;
       }
       v = next;
     }

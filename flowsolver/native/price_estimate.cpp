@@ -37,7 +37,7 @@ PriceEstimate estimate_price(const Network& network, NodeId root) {
     if (is_source[v]) supply += network.supply[v];
   }
   for (ArcId a = 0; a < m; ++a) from_others[network.head[a]] |= !is_source[network.tail[a]];
-  const auto is_way_around = [&](NodeId v) { return to_root[v] >= in[v] && in[v] > 0 && !from_others[v]; };
+  const auto is_way_around = [&](NodeId v) { return to_root[v] >= in[v] - in[v] / 2 && in[v] > 0 && !from_others[v]; };
   std::int64_t room = 0;
   for (NodeId v = 0; v < n; ++v) {
     if (!is_source[v] && !is_way_around(v)) room += to_root[v];

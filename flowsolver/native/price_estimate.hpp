@@ -17,7 +17,7 @@ struct PriceEstimate {
   std::vector<NodeId> nodes;    // that start with it: all but sources, the root and ways around
 };
 
-// A way around is a node only sources lead to, whose arcs to the root can carry all that comes. O(n + m).
+// A way around is a node only sources lead to, whose arcs to the root can carry at least half of what may come. O(n + m).
 PriceEstimate estimate_price(const Network& network, NodeId root);
 
 }  // namespace flowsolver

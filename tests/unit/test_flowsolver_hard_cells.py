@@ -134,3 +134,15 @@ def test_an_aggregator_joins_and_leaves():
     solver.remove_nodes([hub])
     cell.check()
     assert solver.cost == before
+
+
+def test_fresh_solve_of_a_cell_whose_jobs_have_grown():
+    """Waiting room a little smaller than the tasks that may wait there is still a way around: the start is near the optimum."""
+    cell = Cell(GraphOptions(200, 120, 6), seed=7)
+    for _ in range(10):
+        cell.replace(20)
+        assert cell.solver.resolve() is Status.OPTIMAL
+    network, _, _ = cell.solver.snapshot()
+    grown, first = solve(network), solve(cell.graph.network)
+    assert grown.cost == cell.solver.cost
+    assert grown.stats.scanned < 4 * first.stats.scanned

@@ -30,6 +30,7 @@ Status ArcGraph<V>::build(const Network& network, const Start& start, const Cont
   forward.resize(first[n]);
   std::vector<std::uint32_t> next(first.begin(), first.end() - 1);
   for (ArcId a = 0; a < m; ++a) {
+    ++stats.scanned;
     if (const Status status = pace.step(stats); status != Status::kOptimal) return stopped(status);
     const NodeId tail = network.tail[a], head = network.head[a];
     if (network.capacity[a] == 0 || tail == head) continue;
@@ -43,7 +44,6 @@ Status ArcGraph<V>::build(const Network& network, const Start& start, const Cont
     excess[tail] -= flow;
     excess[head] += flow;
   }
-  stats.repaired += static_cast<std::int64_t>(m / 4);
   ++stats.rebuilds;
   return Status::kOptimal;
 }

@@ -26,7 +26,7 @@ class ArcGraph {
     Value residual;  // units that can still be moved this way
   };
 
-  // Fills the graph; kOptimal, or kCancelled or kBudget when stopped on the way. Counts what it does as repairs / 4.
+  // Fills the graph; kOptimal, or kCancelled or kBudget when stopped on the way. Counts every arc as one scanned.
   Status build(const Network& network, const Start& start, const Control& control, Stats& stats);
 
   NodeId num_nodes() const { return static_cast<NodeId>(first.empty() ? 0 : first.size() - 1); }

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "arc_graph.hpp"
+#include "deficit_drain.hpp"
 
 namespace flowsolver {
 
@@ -81,6 +82,7 @@ class BalancedGraph {
         ++stats.repaired;
       }
     });
+    if (status == Status::kOptimal && !start.flow.empty()) status = drain_deficits(arcs_, price, control, stats);
     if (status != Status::kOptimal) return status;
     residual_.resize(arcs_.edges.size());
     listed_.resize(arcs_.edges.size());

@@ -116,7 +116,7 @@ Status fit_start(ArcGraph<V>& graph, std::vector<std::int64_t>& price, const Con
     }
     if (least != kInfinity) price[v] = std::max(price[v], least);
   }
-  return drain_deficits(graph, price, DrainOver::kTightArcs, control, stats);
+  return drain_deficits(graph, price, control, stats);
 }
 
 template <class V>
@@ -139,9 +139,8 @@ Solution solve_with(const Network& network, const Start& start, const Control& c
     state.status = fits ? CostScaling<V, std::int64_t>(graph, price, largest_cost, control, state.stats).run()
                         : CostScaling<V, __int128>(graph, price, largest_cost, control, state.stats).run();
   }
-  state.flow = graph.flow();
   state.potential = std::move(price);
-  if (!as_int64(graph.cost(network), state.cost) && state.status == Status::kOptimal) state.status = Status::kBadCostRange;
+  graph.give_flow(network, state);
   return state;
 }
 

@@ -15,12 +15,11 @@ class Drain {
     seen_.assign(graph.num_nodes(), 0);
   }
 
-  // One go at all deficits, over half-edges that `tight` admits.
-  Status run(bool tight) {
+  Status run() {
     for (NodeId v = 0; v < graph_.num_nodes(); ++v) {
       while (graph_.excess[v] < 0) {
         bool found = false;
-        const Status status = follow(v, tight, found);
+        const Status status = follow(v, found);
         if (found) augment(v);
         for (std::uint32_t e : way_) seen_[graph_.edges[e].to] = 0;  // the ways that remain may pass there again
         seen_[v] = 0;
@@ -32,27 +31,22 @@ class Drain {
     return Status::kOptimal;
   }
 
-  void start_again() {
-    std::copy(graph_.first.begin(), graph_.first.end() - 1, next_.begin());
-    std::fill(seen_.begin(), seen_.end(), std::uint8_t{0});
-  }
-
  private:
-  bool has_flow(std::uint32_t e, NodeId v, bool tight) const {
+  bool drains(std::uint32_t e, NodeId v) const {
     const auto& edge = graph_.edges[e];
     if (!graph_.is_forward(e) || graph_.edges[edge.partner].residual == 0) return false;
-    return !tight || edge.cost - price_[v] + price_[edge.to] == 0;
+    return edge.cost - price_[v] + price_[edge.to] == 0;
   }
 
   // A way of flow from v to an excess; a node it turned back from leads to none and keeps its mark.
-  Status follow(NodeId v, bool tight, bool& found) {
+  Status follow(NodeId v, bool& found) {
     seen_[v] = 1;
     NodeId tip = v;
     for (;;) {
       const std::uint32_t last = graph_.first[tip + 1];
       std::uint32_t& e = next_[tip];
       const std::uint32_t before = e;
-      while (e < last && (seen_[graph_.edges[e].to] != 0 || !has_flow(e, tip, tight))) ++e;
+      while (e < last && (seen_[graph_.edges[e].to] != 0 || !drains(e, tip))) ++e;
       stats_.scanned += e - before + 1;
       if (const Status status = pace_.step(stats_, e - before + 1); status != Status::kOptimal) return status;
       if (e < last) {
@@ -91,19 +85,15 @@ class Drain {
 }  // namespace
 
 template <class V>
-Status drain_deficits(ArcGraph<V>& graph, std::span<const std::int64_t> price, DrainOver over, const Control& control,
-                      Stats& stats) {
+Status drain_deficits(ArcGraph<V>& graph, std::span<const std::int64_t> price, const Control& control, Stats& stats) {
   const auto deficit = [](std::int64_t excess) { return excess < 0; };
   const auto surplus = [](std::int64_t excess) { return excess > 0; };
   if (std::none_of(graph.excess.begin(), graph.excess.end(), deficit)) return Status::kOptimal;
   if (std::none_of(graph.excess.begin(), graph.excess.end(), surplus)) return Status::kOptimal;
-  Drain<V> drain(graph, price, control, stats);
-  if (const Status status = drain.run(true); status != Status::kOptimal || over == DrainOver::kTightArcs) return status;
-  drain.start_again();
-  return drain.run(false);
+  return Drain<V>(graph, price, control, stats).run();
 }
 
-template Status drain_deficits(ArcGraph<std::int32_t>&, std::span<const std::int64_t>, DrainOver, const Control&, Stats&);
-template Status drain_deficits(ArcGraph<std::int64_t>&, std::span<const std::int64_t>, DrainOver, const Control&, Stats&);
+template Status drain_deficits(ArcGraph<std::int32_t>&, std::span<const std::int64_t>, const Control&, Stats&);
+template Status drain_deficits(ArcGraph<std::int64_t>&, std::span<const std::int64_t>, const Control&, Stats&);
 
 }  // namespace flowsolver

@@ -5,35 +5,27 @@
 // units more than it gets: a deficit; and the sink gets s units too many: an excess. Draining takes s units off the flow
 // from the one to the other, so that every node balances again, in time proportional to the way.
 //
-// Invariant. 0 <= x <= capacity; no excess and no deficit grows. Over tight half-edges only (rc = 0), a pseudoflow without
-// residual half-edges of negative reduced cost stays so. Over all half-edges, tight ones first, more deficits are drained,
-// but half-edges that were full because rc < 0 become residual: for methods that want a feasible flow rather than an optimal
-// one.
+// Invariant. 0 <= x <= capacity; no excess and no deficit grows. Only tight half-edges (rc = 0) lose flow, so a pseudoflow
+// without residual half-edges of negative reduced cost stays so.
 //
-// Method. From each deficit, depth first over half-edges with flow, each node once in all, until one with excess is found.
+// Method. From each deficit, depth first over tight half-edges with flow, each node once in all, until one with excess is found.
 // Deficits that reach none stay. O(n + m) in all plus the ways.
 //
 // References. Gog et al., Firmament, OSDI 2016, section 5.3.2. Departure: they remember the removed task's way; here any way
 // of flow to an excess does, so that it serves several sinks, capacities lowered and arcs removed as well.
 #pragma once
 
-#include <cstdint>
 #include <span>
 
 #include "arc_graph.hpp"
 
 namespace flowsolver {
 
-enum class DrainOver : std::uint8_t { kTightArcs, kAllArcs };
-
 // `price`: per node. Stops early when `control` says so, leaving a valid pseudoflow; kOptimal otherwise.
 template <class V>
-Status drain_deficits(ArcGraph<V>& graph, std::span<const std::int64_t> price, DrainOver over, const Control& control,
-                      Stats& stats);
+Status drain_deficits(ArcGraph<V>& graph, std::span<const std::int64_t> price, const Control& control, Stats& stats);
 
-extern template Status drain_deficits(ArcGraph<std::int32_t>&, std::span<const std::int64_t>, DrainOver, const Control&,
-                                      Stats&);
-extern template Status drain_deficits(ArcGraph<std::int64_t>&, std::span<const std::int64_t>, DrainOver, const Control&,
-                                      Stats&);
+extern template Status drain_deficits(ArcGraph<std::int32_t>&, std::span<const std::int64_t>, const Control&, Stats&);
+extern template Status drain_deficits(ArcGraph<std::int64_t>&, std::span<const std::int64_t>, const Control&, Stats&);
 
 }  // namespace flowsolver

@@ -66,9 +66,9 @@ class PushRelabel {
     enterable_.resize(graph_.edges.size());
     for (std::size_t e = 0; e < graph_.edges.size(); ++e) {
       enterable_[e] = graph_.edges[graph_.edges[e].partner].residual > 0;
+      ++stats_.scanned;
       if (const Status status = pace_.step(stats_); status != Status::kOptimal) return status;
     }
-    stats_.scanned += static_cast<std::int64_t>(graph_.edges.size());
     return Status::kOptimal;
   }
 
@@ -266,12 +266,13 @@ class PushRelabel {
     std::array<NodeId, kMostArcs + 1> node;
     node[0] = start;
     while (graph_.excess[start] > 0 && stats_.relabels <= last_relabel_) {
-      const std::int64_t scanned = stats_.scanned;
       int length = 0;
       while (length < kMostArcs && graph_.excess[node[length]] >= 0 && relabels_since_update_ <= nodes_) {
         const NodeId tip = node[length];
         Price least;
+        const std::int64_t scanned = stats_.scanned;
         const std::uint32_t e = find_admissible(tip, least);
+        if (const Status status = pace_.step(stats_, stats_.scanned - scanned + 1); status != Status::kOptimal) return status;
         if (e != kNone) {
           path[length++] = e;
           node[length] = graph_.edges[e].to;
@@ -299,7 +300,6 @@ class PushRelabel {
       if (relabels_since_update_ > nodes_) {
         if (const Status status = update(); status != Status::kOptimal) return status;
       }
-      if (const Status status = pace_.step(stats_, stats_.scanned - scanned + 1); status != Status::kOptimal) return status;
     }
     return Status::kOptimal;
   }

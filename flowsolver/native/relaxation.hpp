@@ -10,7 +10,8 @@
 // pseudoflow holds it too: what is missing is the excesses that are left (unplaced tasks).
 //
 // Method. A start's flow is made to suit its prices where it does not: arcs with rc < 0 are filled, those with rc > 0
-// emptied. Then, while there is an excess e(s) > 0, the first of these that gets on:
+// emptied; what removed tasks left behind is drained (deficit_drain.hpp). Then, while there is an excess e(s) > 0, the first
+// of these that gets on:
 //   1. Single node: while e(s) is more than the balanced residual capacity out of s, saturate that and raise p[s] to where
 //      the next arc gets balanced. Each such step raises q. No arc left: infeasible.
 //   2. Descent: follow balanced arcs to ever fewer hops (balanced_graph.hpp), learning on the way back from dead ends, until

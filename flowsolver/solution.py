@@ -87,8 +87,8 @@ def as_names(algorithm: str | Sequence[str]) -> list[str]:
 def as_budget(max_operations: int | None, max_seconds: float | None) -> tuple[int, float]:
     """A budget as the native calls take it. ValueError for a negative one."""
     for name, value in (("max_operations", max_operations), ("max_seconds", max_seconds)):
-        if value is not None and value < 0:
-            raise ValueError(f"{name} = {value}: negative")
+        if value is not None and not value >= 0:
+            raise ValueError(f"{name} = {value}: must be 0 or more")
     return -1 if max_operations is None else max_operations, -1.0 if max_seconds is None else max_seconds
 
 

@@ -63,7 +63,6 @@ void CarriedSources<V>::release_block(Source& source) {
 
 template <class V>
 void CarriedSources<V>::relocate(NodeId v, std::uint32_t blocks) {
-  if (blocks > std::numeric_limits<std::uint16_t>::max()) throw std::length_error("flowsolver: too many arcs at a source");
   Source& source = sources_[v];
   const std::uint32_t begin = take_block(blocks);
   for (std::uint32_t k = 0; k < source.count; ++k) {
@@ -75,7 +74,7 @@ void CarriedSources<V>::relocate(NodeId v, std::uint32_t blocks) {
   if (source.current != kNone) source.current = source.current - source.begin + begin;
   release_block(source);
   source.begin = begin;
-  source.blocks = static_cast<std::uint16_t>(blocks);
+  source.blocks = blocks;
 }
 
 template <class V>

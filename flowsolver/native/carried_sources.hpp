@@ -122,7 +122,7 @@ class CarriedSources {
 
   struct Source {
     std::uint32_t begin = 0, count = 0, current = kNone;
-    std::uint16_t blocks = 0;  // room for arcs, in multiples of kBlock
+    std::uint32_t blocks = 0;  // room for arcs, in multiples of kBlock
     bool member = false;
     bool listed = false;  // its arcs but the present one are in the lists of arrivals
   };

@@ -18,7 +18,7 @@ class Contest {
   Contest(std::size_t racers, Winning winning, const Control& control, const Racer& racer)
       : outer_(control), winning_(winning), racer_(racer) {
     for (std::size_t i = 0; i < racers; ++i) lanes_.emplace_back(control);
-    lanes_.front().control.poll([&control] { return control.look({}) == Status::kCancelled; });
+    poll_outer(lanes_.front());
   }
 
   Outcome run() {
@@ -31,7 +31,10 @@ class Contest {
     } catch (const std::bad_alloc&) {
     }
     run_lane(0);
-    for (std::size_t i = started; i < lanes_.size(); ++i) run_lane(i);
+    for (std::size_t i = started; i < lanes_.size(); ++i) {
+      poll_outer(lanes_[i]);
+      run_lane(i);
+    }
     wait();
     for (std::thread& thread : threads) thread.join();
     return outcome();
@@ -46,6 +49,11 @@ class Contest {
     std::exception_ptr error;
     std::int64_t most_useful = kInfinity;
   };
+
+  // For lanes that the caller's thread runs.
+  void poll_outer(Lane& lane) {
+    lane.control.poll([this] { return outer_.look({}) == Status::kCancelled; });
+  }
 
   void run_lane(std::size_t i) {
     Lane& lane = lanes_[i];

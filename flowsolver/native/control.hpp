@@ -11,8 +11,9 @@
 
 namespace flowsolver {
 
-// One for each running solve. Every method looks at it at least every kLookInterval counted operations, while it builds its
-// data structures as well: it is then over within a fraction of a millisecond. `cancel` and the limits of operations may be
+// One for each running solve. Methods look at it about every kLookInterval counted operations, most of them while they build
+// their data structures as well. What goes by without a look are single passes over arrays, allocations, the making of an
+// incremental_ssp engine, and its single searches. `cancel` and the limits of operations may be
 // set by any thread at any time; the deadline and the poll before the solve begins.
 class Control {
  public:

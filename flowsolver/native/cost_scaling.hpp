@@ -39,8 +39,7 @@
 // References. Goldberg and Tarjan, Finding minimum-cost circulations by successive approximation (1990); Ahuja, Magnanti,
 // Orlin, Network Flows (1993), section 10.3; Goldberg (1997); Kovacs (2015); Gog et al., Firmament, OSDI 2016, sections 4,
 // 5.2, 6.2. Departures from the paper: eps starts small and rises only when a phase stalls, where the paper starts from C,
-// or incrementally from the costliest change; arcs are not fixed: so few phases are left that sorting arcs out and in would
-// cost more than it spares.
+// or incrementally from the costliest change; arcs are not fixed, as most solves end with the first phase.
 #pragma once
 
 #include "method.hpp"

@@ -77,6 +77,7 @@ void IncrementalSolver::drop_engine() {
 }
 
 NodeId IncrementalSolver::add_node(std::int64_t supply) {
+  if (!engine_takes(supply)) drop_engine();
   NodeId v;
   if (free_nodes_.empty()) {
     if (network_.num_nodes() >= kMaxNodes) throw std::length_error("flowsolver: too many nodes");
@@ -93,7 +94,6 @@ NodeId IncrementalSolver::add_node(std::int64_t supply) {
   supply_sum_ += supply;
   supply_magnitudes_ += magnitude(supply);
   solved_ = false;
-  if (!engine_takes(supply)) drop_engine();
   if (engine_ != nullptr) engine_->add_node(v, supply);
   return v;
 }
@@ -236,6 +236,18 @@ void IncrementalSolver::ensure_engine() {
   ++stats_.rebuilds;
 }
 
+// An engine that an exception (no memory) left half-way is in no state to go on from.
+Status IncrementalSolver::run_engine() {
+  try {
+    ensure_engine();
+    return engine_ == nullptr ? Status::kCancelled : engine_->run(control_, stats_);
+  } catch (...) {
+    engine_.reset();
+    compare_all_ = true;
+    throw;
+  }
+}
+
 void IncrementalSolver::adopt_flow() {
   changed_ = {};
   const auto adopt = [this](ArcId a) {
@@ -282,11 +294,15 @@ Status IncrementalSolver::resolve() {
     solved_ = true;
     return Status::kOptimal;
   }
-  ensure_engine();
-  const Status status = engine_->run(control_, stats_);
+  const Status status = run_engine();
   if (status == Status::kCancelled) control_.clear();
   if (status != Status::kOptimal) return status;
-  if (!as_int64(engine_->cost(), cost_)) return Status::kBadCostRange;
+  std::int64_t cost = 0;
+  if (!as_int64(engine_->cost(), cost)) {
+    compare_all_ = true;  // what this round touched is not adopted
+    return Status::kBadCostRange;
+  }
+  cost_ = cost;
   adopt_flow();
   note_touched();
   prices_drifted_ = engine_->prices_drifted();

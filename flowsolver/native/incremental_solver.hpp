@@ -72,7 +72,8 @@ class IncrementalSolver {
  private:
   bool engine_takes(std::int64_t magnitude) const;
   void drop_engine();
-  void ensure_engine();
+  void ensure_engine();  // none when cancelled while it was made
+  Status run_engine();
   Status check_numbers();
   void adopt_flow();
   void note_touched();

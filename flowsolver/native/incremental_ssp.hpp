@@ -27,6 +27,9 @@
 // (source_placement.hpp); what it leaves undone is done here. An oversubscribed start from zero prices would raise the price of
 // all room once per source too many; it starts from an estimate of the clearing price instead (price_estimate.hpp).
 //
+// Engines. Where most arcs are unit sources', these are no nodes but carried by where they went (carrier_engine.hpp; keys and their
+// invariant: carried_sources.hpp; the dearer by one at once: uniform_rise.hpp); ssp_engine.hpp does any network.
+//
 // References. Ahuja, Magnanti, Orlin, Network Flows (1993), sections 9.7 (successive shortest paths), 9.8 (primal-dual) and
 // 9.11 (sensitivity analysis: the changes above). Gog et al., Firmament, OSDI 2016, section 5.2: incremental solving.
 // Departures: Firmament solves incrementally by cost scaling or relaxation; the textbook computes all distances in every
@@ -43,7 +46,7 @@ namespace flowsolver {
 // From scratch, or from a start.
 Solution solve_incremental_ssp(const Network& network, const Start& start, const Control& control);
 
-// Without flow and prices the first resolve starts by placing sources.
+// Without flow and prices the first resolve starts by placing sources. Null when cancelled meanwhile.
 std::unique_ptr<Engine> make_incremental_ssp(const EngineStart& start, const Control& control, Stats& stats);
 
 }  // namespace flowsolver

@@ -33,11 +33,7 @@ void KeptAnswer::set_capacity(ArcId arc, NodeId, NodeId, std::int64_t capacity) 
   flow_[arc] = std::min(flow_[arc], capacity);
 }
 
-__int128 KeptAnswer::cost() const {
-  __int128 cost = 0;
-  for (ArcId a = 0; a < flow_.size(); ++a) cost += static_cast<__int128>(network_.cost[a]) * flow_[a];
-  return cost;
-}
+__int128 KeptAnswer::cost() const { return flow_cost(network_, flow_); }
 
 void KeptAnswer::keep(Solution&& answer) {
   flow_ = std::move(answer.flow);

@@ -136,7 +136,8 @@ const Algorithm& known_algorithm(const std::string& name) {
 void set_budget(Control& control, std::int64_t operations, double seconds) {
   control.limit_operations(operations < 0 ? kInfinity : operations);
   using Clock = Control::Clock;
-  control.stop_at(seconds < 0 ? Clock::time_point::max()
+  constexpr double kForEver = 1e9;  // 30 years, and what the clock can hold
+  control.stop_at(!(seconds >= 0 && seconds < kForEver) ? Clock::time_point::max()
                               : Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)));
 }
 
@@ -189,6 +190,9 @@ std::pair<Solution, std::string> solve(const Network& network, const std::vector
 
 std::int64_t misplaced(const Network& network, const Array& flow, const Array& optimum) {
   need_length("flow", flow, network.num_arcs());
+  const auto counts = [](std::int64_t units) { return units >= 0; };
+  need_all("flow", flow, counts, "negative");
+  need_all("optimum", optimum, counts, "negative");
   need_length("optimum", optimum, network.num_arcs());
   const auto flows = view(flow), best = view(optimum);
   nb::gil_scoped_release release;

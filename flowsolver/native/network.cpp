@@ -59,6 +59,12 @@ bool fits_narrow(const Network& network) {
   return bits <= static_cast<std::uint64_t>(kNarrowLimit);
 }
 
+__int128 flow_cost(const Network& network, std::span<const std::int64_t> flow) {
+  __int128 cost = 0;
+  for (ArcId a = 0; a < flow.size(); ++a) cost += static_cast<__int128>(network.cost[a]) * flow[a];
+  return cost;
+}
+
 bool as_int64(__int128 value, std::int64_t& out) {
   constexpr __int128 kMost = std::numeric_limits<std::int64_t>::max(), kLeast = std::numeric_limits<std::int64_t>::min();
   out = static_cast<std::int64_t>(std::clamp(value, kLeast, kMost));

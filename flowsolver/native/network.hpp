@@ -90,6 +90,9 @@ NodeId largest_sink(const Network& network, std::span<const std::uint8_t> alive 
 // Whether costs and capacities all fit 32 bits.
 bool fits_narrow(const Network& network);
 
+// Exact cost of a flow given per arc.
+__int128 flow_cost(const Network& network, std::span<const std::int64_t> flow);
+
 // False when the value does not fit, `out` then being the nearest that does.
 bool as_int64(__int128 value, std::int64_t& out);
 

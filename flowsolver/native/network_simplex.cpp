@@ -211,9 +211,7 @@ Solution solve_network_simplex(const Network& network, const Start& start, const
     for (NodeId v = 0; v < n; ++v) solution.potential[v] = tree.price(v) - base;
   }
   if (solution.status == Status::kCancelled) return solution;
-  __int128 cost = 0;
-  for (ArcId a = 0; a < network.num_arcs(); ++a) cost += static_cast<__int128>(network.cost[a]) * solution.flow[a];
-  if (!as_int64(cost, solution.cost) && solution.status == Status::kOptimal) solution.status = Status::kBadCostRange;
+  if (!as_int64(flow_cost(network, solution.flow), solution.cost) && solution.status == Status::kOptimal) solution.status = Status::kBadCostRange;
   return solution;
 }
 

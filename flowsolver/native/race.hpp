@@ -1,7 +1,7 @@
 // Several algorithms at once on one network, from scratch or a start: the answer of the one that wins (contest.hpp).
 //
-// Racers only read the network. The call ends when the last loser has stopped, a fraction of a millisecond after the
-// winner's end: nothing of it lives on. Stopping includes the freeing of the loser's graph, which is why the large arrays
+// Racers only read the network. The call ends when the last loser has stopped, at its next look at its control: nothing of it
+// lives on. Stopping includes the freeing of the loser's graph, which is why the large arrays
 // lie on huge pages (large_array.hpp).
 //
 // Reference. Gog et al., Firmament, OSDI 2016, section 6.1. Departures: any algorithms, any number of them; losers are

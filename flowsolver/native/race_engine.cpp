@@ -61,6 +61,7 @@ Status RaceEngine::run_racer(Racer& racer, const Control& control, Stats& stats)
     for (std::int64_t& p : price) p -= from.price[root_];
     racer.engine = racer.algorithm->make_own_engine({network_, alive_, root_, from.flow, price}, control, stats);
     racer.built_anew = true;
+    if (racer.engine == nullptr) return Status::kCancelled;
   }
   return racer.engine->run(control, stats);
 }

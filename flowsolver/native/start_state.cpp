@@ -12,9 +12,7 @@ Solution start_state(const Network& network, const Start& start) {
   state.potential.assign(start.price.begin(), start.price.end());
   state.potential.resize(network.num_nodes(), 0);
   if (state.status != Status::kOptimal || start.flow.empty()) return state;
-  __int128 cost = 0;
-  for (ArcId a = 0; a < network.num_arcs(); ++a) cost += static_cast<__int128>(network.cost[a]) * start.flow[a];
-  as_int64(cost, state.cost);
+  as_int64(flow_cost(network, start.flow), state.cost);
   return state;
 }
 

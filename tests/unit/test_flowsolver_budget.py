@@ -152,3 +152,22 @@ def test_stopped_statuses_of_every_algorithm(algorithm):
     assert solver.resolve() is Status.CANCELLED
     assert solver.resolve(max_seconds=0) is Status.BUDGET
     assert solver.resolve() is Status.OPTIMAL
+
+
+def test_any_length_of_time_is_a_budget():
+    net = quincy_graph(GraphOptions(10), 1).network
+    assert solve(net, max_seconds=float("inf")).status is Status.OPTIMAL
+    assert solve(net, max_seconds=1e300).status is Status.OPTIMAL
+    with pytest.raises(ValueError, match="max_seconds = nan"):
+        solve(net, max_seconds=float("nan"))
+
+
+def test_misplaced_tasks_refuses_what_is_no_flow():
+    net = quincy_graph(GraphOptions(10), 1).network
+    flow = solve(net).flow
+    wrong = flow.copy()
+    wrong[3] = -1
+    with pytest.raises(ValueError, match=r"flow\[3\] = -1: negative"):
+        misplaced_tasks(net, wrong, flow)
+    with pytest.raises(ValueError, match=r"optimum\[3\] = -1: negative"):
+        misplaced_tasks(net, flow, wrong)

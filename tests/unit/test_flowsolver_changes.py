@@ -304,3 +304,31 @@ def test_cancelled_before_it_began(algorithm):
     undo()
     cell.resolve()
     assert cell.solver.cost == before
+
+
+@pytest.mark.parametrize("algorithm", algorithms())
+def test_a_node_of_a_supply_beyond_the_engines_width(algorithm):
+    """The engine at work is left for a wider one before it is told of the node."""
+    net = FlowNetwork()
+    net.add_nodes([1, -1])
+    net.add_arcs([0], [1], 1, 3)
+    solver = IncrementalSolver(net, algorithm)
+    assert solver.resolve() is Status.OPTIMAL
+    units = 2**33
+    (source,) = solver.add_nodes([units])
+    solver.add_arcs([source], [1], units, 2)
+    solver.set_supply([1], [-1 - units])
+    assert solver.resolve() is Status.OPTIMAL
+    assert solver.cost == 3 + 2 * units
+    assert solver.certify().ok
+
+
+def test_a_source_of_hundreds_of_thousands_of_arcs():
+    heads = 270_000
+    net = FlowNetwork()
+    net.add_nodes([1] + [0] * heads + [-1])
+    net.add_arcs(np.zeros(heads, np.int64), np.arange(1, heads + 1), 1, np.arange(heads) + 5)
+    net.add_arcs([heads], [heads + 1], 1, 1)
+    solver = IncrementalSolver(net)
+    assert solver.resolve() is Status.OPTIMAL
+    assert solver.cost == heads - 1 + 5 + 1

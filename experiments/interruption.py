@@ -6,6 +6,7 @@ import contextlib
 import signal
 import threading
 from collections.abc import Iterator
+from multiprocessing import resource_tracker
 
 
 class Interruption:
@@ -45,8 +46,21 @@ def ctrl_c_deferred() -> Iterator[Interruption]:
 
 
 @contextlib.contextmanager
+def ctrl_c_kept_from_children() -> Iterator[None]:
+    """Ctrl-C waits for the end, and never reaches processes started meanwhile: who started them ends them."""
+    with ctrl_c_deferred() as interruption:
+        resource_tracker.ensure_running()  # which would let signals through again if it was started below
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # children inherit it
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    interruption.check()
+
+
+@contextlib.contextmanager
 def ctrl_c_ignored() -> Iterator[None]:
-    """Ctrl-C changes nothing, nor for processes started meanwhile, ever: who started them ends them. Main thread only."""
+    """Ctrl-C changes nothing. Main thread only."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         yield

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from experiments.config import ArmConfig, RunConfig
-from experiments.interruption import Interruption, ctrl_c_ignored
+from experiments.interruption import Interruption, ctrl_c_kept_from_children
 from experiments.placement_values import placement_values
 from experiments.regret import Regret, regret_means, regret_watch, settle_us
 from experiments.workloads import google2011, synthetic
@@ -184,7 +184,7 @@ def run_seeds(config: RunConfig, processes: int | None = None) -> Generator[tupl
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(workers, context)
     try:
-        with ctrl_c_ignored():
+        with ctrl_c_kept_from_children():
             running = {pool.submit(seed_figures, config, arm, seed): (seed, arm.name) for seed, arm in tasks}
         for done in as_completed(running):
             seed, name = running[done]

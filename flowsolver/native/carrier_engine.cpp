@@ -4,6 +4,7 @@
 #include <array>
 
 #include "carrier_changes.hpp"
+#include "deficit_signs.hpp"
 #include "price_repair.hpp"
 #include "uniform_rise.hpp"
 
@@ -50,33 +51,10 @@ void CarrierEngine<Value>::recheck(Stats& stats) {
   changed_.clear();
 }
 
-// Lets the aggregators above v point down at it, so that chains of current half-edges lead to its deficit.
-template <class Value>
-bool CarrierEngine<Value>::point_at(NodeId v, NodeId& from) {
-  const Node<Value>& node = graph_.nodes[v];
-  for (std::uint32_t i = node.begin; i < node.begin + node.degree; ++i) {
-    const auto& edge = graph_.edges[i];
-    Node<Value>& above = graph_.nodes[edge.to];
-    if (graph_.is_forward(edge) || edge.reverse_residual == 0) continue;
-    if (edge.cost - node.price + above.price != 0) continue;
-    above.current = graph_.position[edge.id ^ 1];
-    above.hops[true] = static_cast<std::uint8_t>(std::min<unsigned>(node.hops[true] + 1U, HopStacks::kLevels - 1));
-    from = edge.to;
-    return true;
-  }
-  return false;
-}
-
 template <class Value>
 void CarrierEngine<Value>::advertise_deficits() {
-  constexpr int kLevelsUp = 2;
-  constexpr std::uint32_t kDegreeLimit = 4096;
   for (NodeId v : unbalanced_) {
-    if (!pending<false>(v)) continue;
-    graph_.nodes[v].hops[true] = 0;
-    for (int level = 0; level < kLevelsUp && graph_.nodes[v].degree <= kDegreeLimit; ++level) {
-      if (!point_at(v, v)) break;
-    }
+    if (pending<false>(v)) point_at_deficit(graph_, v, [](const Node<Value>&) { return true; });
   }
 }
 

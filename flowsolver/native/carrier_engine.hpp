@@ -80,7 +80,6 @@ class CarrierEngine final : public Engine, private FlowMover<Value> {
   void repair_core(Stats& stats);
   void recheck(Stats& stats);
   void advertise_deficits();
-  bool point_at(NodeId v, NodeId& from);
 
   // Watches searches in one direction during one run.
   struct Effort {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "deficit_signs.hpp"
 #include "path_search.hpp"
 #include "price_estimate.hpp"
 #include "price_repair.hpp"
@@ -80,7 +81,6 @@ class SspEngine final : public Engine, private FlowMover<Value> {
   void forget_balanced();
   void trace_deficits();
   void advertise_deficits();
-  bool point_at(NodeId v, NodeId& from);
 
   PathSearch<ResidualGraph<Value>, true> forward_;
   PathSearch<ResidualGraph<Value>, false> backward_;
@@ -231,33 +231,10 @@ void SspEngine<Value>::trace_deficits() {
   }
 }
 
-// Lets the aggregators above v point down at it, so that chains of current half-edges lead to its deficit.
-template <class Value>
-bool SspEngine<Value>::point_at(NodeId v, NodeId& from) {
-  const Node<Value>& node = graph_.nodes[v];
-  for (std::uint32_t i = node.begin; i < node.begin + node.degree; ++i) {
-    const auto& edge = graph_.edges[i];
-    Node<Value>& above = graph_.nodes[edge.to];
-    if (graph_.is_forward(edge) || edge.reverse_residual == 0 || (above.flags & kInterior) == 0) continue;
-    if (edge.cost - node.price + above.price != 0) continue;
-    above.current = graph_.position[edge.id ^ 1];
-    above.hops[true] = static_cast<std::uint8_t>(std::min<unsigned>(node.hops[true] + 1U, HopStacks::kLevels - 1));
-    from = edge.to;
-    return true;
-  }
-  return false;
-}
-
 template <class Value>
 void SspEngine<Value>::advertise_deficits() {
-  constexpr int kLevelsUp = 2;
-  constexpr std::uint32_t kDegreeLimit = 4096;
   for (NodeId v : unbalanced_) {
-    if (!pending<false>(v)) continue;
-    graph_.nodes[v].hops[true] = 0;
-    for (int level = 0; level < kLevelsUp && graph_.nodes[v].degree <= kDegreeLimit; ++level) {
-      if (!point_at(v, v)) break;
-    }
+    if (pending<false>(v)) point_at_deficit(graph_, v, [](const Node<Value>& node) { return (node.flags & kInterior) != 0; });
   }
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import os
 import socket
@@ -11,6 +12,7 @@ from typing import Any
 
 import ray
 from ray.exceptions import RayError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from shared_state.errors import AgoraError
 
@@ -94,23 +96,37 @@ def _in_one_line(error: BaseException) -> str:
 
 
 class Troupe:
-    """The actors of one run: named, in a namespace of its own, restarted where their part can be taken up again."""
+    """The actors of one run: named, in a namespace of its own, restarted where their part can be taken up again.
+
+    Every actor is given its node: the caller's own, where the run's directory is, or the cluster's nodes in turn. (Ray's SPREAD counts per
+    raylet, and actors without CPUs are handed to raylets at random: a few of them often share one node.) A node that is gone is replaced by Ray.
+    """
 
     def __init__(self, namespace: str) -> None:
         self.namespace = namespace
         self._handles: dict[str, Any] = {}
+        self._home = ray.get_runtime_context().get_node_id()
+        self._in_turn = itertools.cycle(self._nodes())
+
+    def _nodes(self) -> list[str]:
+        """The nodes that may run actors, the caller's own last: its processors have the other actors already."""
+        alive = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) > 0]
+        return sorted((node["NodeID"] for node in alive), key=lambda node: (node == self._home, node)) or [self._home]
 
     def create(self, name: str, cls: type, restarts: bool, spread: bool, *args: Any) -> Any:
-        """An actor of a plain class. restarts: after a crash it is built again from the same arguments; calls are never repeated by Ray."""
+        """An actor of a plain class. restarts: after a crash it is built again from the same arguments; calls are never repeated by Ray.
+
+        spread: on the next of the cluster's nodes, else on the caller's.
+        """
+        node = next(self._in_turn) if spread else self._home
         options: dict[str, Any] = {
             "name": name,
             "namespace": self.namespace,
             "num_cpus": 0,
             "max_restarts": -1 if restarts else 0,
             "max_task_retries": 0,
+            "scheduling_strategy": NodeAffinitySchedulingStrategy(node, soft=True),
         }
-        if spread:
-            options["scheduling_strategy"] = "SPREAD"
         handle = ray.remote(**options)(cls).remote(*args)
         self._handles[name] = handle
         return handle

@@ -52,7 +52,7 @@ class Contest {
 
   // For lanes that the caller's thread runs.
   void poll_outer(Lane& lane) {
-    lane.control.poll([this] { return outer_.look({}) == Status::kCancelled; });
+    lane.control.poll([this](const Stats&) { return outer_.look({}) == Status::kCancelled; });
   }
 
   void run_lane(std::size_t i) {

@@ -40,10 +40,13 @@ class Control {
     has_deadline_ = deadline != Clock::time_point::max();
   }
 
-  // `interrupted` is asked every kPollInterval, by the thread that looks; true cancels.
-  void poll(std::function<bool()> interrupted) {
+  // Asked at looks, with what the solve has counted, by the thread that looks; true cancels.
+  using Interrupted = std::function<bool(const Stats&)>;
+  // Once per `interval`; at every look when that is zero.
+  void poll(Interrupted interrupted, Clock::duration interval = kPollInterval) {
     interrupted_ = std::move(interrupted);
-    next_poll_ = Clock::now() + kPollInterval;
+    poll_interval_ = interval;
+    next_poll_ = Clock::now() + interval;
   }
 
   bool cancelled() const {
@@ -59,8 +62,8 @@ class Control {
     const Clock::time_point now = Clock::now();
     if (has_deadline_ && now >= deadline_) return Status::kBudget;
     if (interrupted_ && now >= next_poll_) {
-      next_poll_ = now + kPollInterval;
-      if (interrupted_()) cancelled_.store(true, std::memory_order_relaxed);
+      next_poll_ = now + poll_interval_;
+      if (interrupted_(stats)) cancelled_.store(true, std::memory_order_relaxed);
     }
     return cancelled() ? Status::kCancelled : Status::kOptimal;
   }
@@ -68,7 +71,8 @@ class Control {
  private:
   mutable std::atomic<bool> cancelled_{false};
   std::atomic<std::int64_t> most_operations_{kInfinity}, most_useful_{kInfinity};
-  std::function<bool()> interrupted_;
+  Interrupted interrupted_;
+  Clock::duration poll_interval_ = kPollInterval;
   mutable Clock::time_point next_poll_{};
   Clock::time_point deadline_{};
   bool has_deadline_ = false;

@@ -147,7 +147,7 @@ void end_at_signals(Control& control) {
   static const unsigned long main_thread =
       nb::cast<unsigned long>(nb::module_::import_("threading").attr("main_thread")().attr("ident"));
   if (PyThread_get_thread_ident() != main_thread) return control.poll({});
-  control.poll([] {
+  control.poll([](const Stats&) {
     const nb::gil_scoped_acquire acquire;
     return PyErr_CheckSignals() != 0;
   });

@@ -215,7 +215,7 @@ void contests() {
         }).status == Status::kCancelled);
   canceller.join();
   Control polled;
-  polled.poll([] { return true; });
+  polled.poll([](const Stats&) { return true; });
   CHECK(run_contest(2, Winning::kFirst, polled, [](std::size_t i, const Control& control, Stats& stats) {
           return i == 0 ? Status::kCancelled : run_for_ever(control, stats);
         }).status == Status::kCancelled);

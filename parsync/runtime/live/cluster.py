@@ -98,8 +98,8 @@ def _in_one_line(error: BaseException) -> str:
 class Troupe:
     """The actors of one run: named, in a namespace of its own, restarted where their part can be taken up again.
 
-    Every actor is given its node: the caller's own, where the run's directory is, or the cluster's nodes in turn. (Ray's SPREAD counts per
-    raylet, and actors without CPUs are handed to raylets at random: a few of them often share one node.) A node that is gone is replaced by Ray.
+    Every actor is given its node: the caller's own, where the run's directory is, or the cluster's nodes in turn. A node that is gone is
+    replaced by Ray. An actor asks for a byte of memory: those that ask for nothing are put on nodes at random, whatever their strategy.
     """
 
     def __init__(self, namespace: str) -> None:
@@ -123,6 +123,7 @@ class Troupe:
             "name": name,
             "namespace": self.namespace,
             "num_cpus": 0,
+            "memory": 1,
             "max_restarts": -1 if restarts else 0,
             "max_task_retries": 0,
             "scheduling_strategy": NodeAffinitySchedulingStrategy(node, soft=True),

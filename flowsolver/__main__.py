@@ -13,19 +13,19 @@ from flowsolver.commands.bench import bench_command
 from flowsolver.commands.common import BAD_INPUT, INTERRUPTED, UNREAD
 from flowsolver.commands.convert import convert_command
 from flowsolver.commands.generate import generate
-from flowsolver.commands.solve import solve_command
+from flowsolver.commands.solve import ALGORITHMS_TEXT, solve_command
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 _USAGE_ERRORS: tuple[Any, ...] = typer.BadParameter.__bases__  # typer brings UsageError along, but under no public name
 
 
 @app.callback()
 def main() -> None:
-    """Min-cost max-flow on integer networks."""
+    """Min-cost max-flow on integer networks: a solver, graphs to try it on, and a benchmark against other solvers."""
 
 
-app.command("solve")(solve_command)
+app.command("solve", epilog=ALGORITHMS_TEXT)(solve_command)
 app.add_typer(generate, name="generate")
 app.command("convert")(convert_command)
 app.command("bench")(bench_command)
@@ -33,6 +33,9 @@ app.command("bench")(bench_command)
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """The command on these arguments (unset: the process's). One line on standard error tells what is wrong. Returns its exit status."""
+    if sys.stdout is None:
+        print("standard output is closed", file=sys.stderr)
+        return BAD_INPUT
     try:
         status: int = app(args=arguments, standalone_mode=False) or 0
         sys.stdout.flush()

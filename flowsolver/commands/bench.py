@@ -56,10 +56,10 @@ def bench_command(
     changes: Annotated[
         int, typer.Option(min=1, metavar="N", help="tasks that go, and that come, in an incremental round")
     ] = 100,
-    seed: Annotated[int, typer.Option(min=0, metavar="N")] = 1,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="of the graphs and the changes")] = 1,
     quick: Annotated[bool, typer.Option("--quick", help="small cells and a short limit: about a minute")] = False,
 ) -> None:
-    """Time peers and our algorithms on the same graphs: against machines, utilisation, job size, and incremental.
+    """Time other solvers and ours on the same graphs.
 
     Prints tables with ratios to OR-tools (above 1: faster), writes bench.json
     and figures as PNG and SVG. A solver that was over the time limit is not

@@ -28,10 +28,12 @@ def refuse(message: str) -> NoReturn:
 
 def algorithm_of(option: str, text: str) -> list[str]:
     """An algorithm, or those of a race joined by +. Refuses a name that is not known."""
-    names = text.split("+")
-    for name in names:
+    names = [name.strip() for name in text.split("+")]
+    for place, name in enumerate(names):
         if name not in algorithms():
             refuse(f'{option}: no algorithm "{name}"; known: {", ".join(algorithms())}')
+        if name in names[:place]:
+            refuse(f'{option}: "{name}" stands twice in one race')
     return names
 
 
@@ -42,6 +44,8 @@ def name_of(file: str) -> str:
 def read_problem(file: str) -> DimacsProblem:
     """From a DIMACS or .npz file, - for standard input."""
     name = name_of(file)
+    if file == "-" and sys.stdin is None:
+        refuse(f"{name}: closed")
     try:
         data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
         return parse_problem(data, name)
@@ -56,7 +60,9 @@ def read_problem(file: str) -> DimacsProblem:
 def put(file: str, data: bytes) -> None:
     """Writes it, - for standard output. A regular file is whole or as it was."""
     if file == "-":
-        sys.stdout.buffer.write(data)
+        left = memoryview(data)
+        while left:  # unbuffered (PYTHONUNBUFFERED), a call may write a part only
+            left = left[sys.stdout.buffer.write(left) :]
         return
     path = Path(file)
     try:

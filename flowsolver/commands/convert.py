@@ -37,7 +37,10 @@ def convert_command(
         ),
     ] = False,
 ) -> None:
-    """Rewrite a problem: DIMACS without lower bounds, or .npz (arrays tail, head, capacity, cost, supply; ids from 0).
+    """Rewrite a problem as DIMACS, or as .npz, which is read faster.
+
+    A .npz has the arrays tail, head, capacity, cost (an entry per arc) and
+    supply (one per node); nodes are numbered from 0.
 
     Lower bounds are taken out: DIMACS output says in a comment by how much its
     costs are lower; .npz keeps them in two arrays more (low, base_cost), and

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -23,14 +23,17 @@ from flowsolver.network import FlowNetwork
 from flowsolver.problem_files import write_problem
 
 generate = typer.Typer(
-    help="""Write a graph in DIMACS form, the same for a seed on every machine.
+    help="""Write a graph to solve, the same for a seed on every machine.
 
-    netgen is a general network; the others are a cell's at one moment: what
-    runs, what waits, and where each task may go.
+    netgen is a general network. The others are a cell's at one moment, by the
+    policies of Quincy and Firmament: what runs, what waits, and where each task
+    may go. A task is a node of supply 1. Costs are the data to be moved and the
+    seconds waited (quincy, contended, cold, oversubscribed), the tasks on a
+    machine (load-spreading), or the MB/s on its link (network-aware).
     """
 )
 
-Machines = Annotated[int, typer.Option(min=1, max=1_000_000, metavar="M")]
+Machines = Annotated[int, typer.Option(min=1, max=1_000_000, metavar="M", help="in the cell")]
 PercentUsed = Annotated[
     int,
     typer.Option(
@@ -43,68 +46,59 @@ PercentUsed = Annotated[
 PercentPending = Annotated[
     int, typer.Option(min=0, max=100, metavar="P", help="tasks that wait, in percent of all tasks")
 ]
-Slots = Annotated[int, typer.Option("--slots", min=1, max=1_000, metavar="N", help="per machine")]
-PerRack = Annotated[int, typer.Option(min=1, metavar="N")]
-Seed = Annotated[int, typer.Option(min=0, metavar="N")]
+Slots = Annotated[int, typer.Option("--slots", min=1, max=1_000, metavar="N", help="tasks that fit on a machine")]
+PerRack = Annotated[int, typer.Option(min=1, metavar="N", help="machines in a rack")]
+Replicas = Annotated[
+    int, typer.Option(min=1, max=3, metavar="1|3", help="copies of a block of data; 3: two in one rack, one anywhere")
+]
+Skew = Annotated[
+    int, typer.Option(min=1, max=100, metavar="K", help="1: data lie anywhere; above: ever fewer machines hold most")
+]
+Seed = Annotated[int, typer.Option(min=0, metavar="N", help="of the random draws")]
 Out = Annotated[str, typer.Option(metavar="FILE", help="file to write (.npz: arrays), or - for standard output")]
 
 
-@generate.command("quincy")
-def quincy_command(
-    machines: Machines = 1_000,
-    percent_used: PercentUsed = 90,
-    percent_pending: PercentPending = 2,
-    slots: Slots = 12,
-    machines_per_rack: PerRack = 40,
-    seed: Seed = 1,
-    out: Out = "-",
-) -> None:
-    """A cell under Quincy's locality policy: tasks have arcs to the machines and racks with their data."""
-    _write_quincy("quincy", GraphOptions(machines, percent_used, percent_pending, slots, machines_per_rack), seed, out)
+def _quincy_command(family: str, what: str, usual: GraphOptions) -> None:
+    """Adds a command for Quincy graphs whose options unset are the usual ones."""
+
+    @generate.command(family, help=what)
+    def command(
+        context: typer.Context,
+        machines: Machines = usual.machines,
+        percent_used: PercentUsed = usual.percent_used,
+        percent_pending: PercentPending = usual.percent_pending,
+        slots: Slots = usual.slots_per_machine,
+        machines_per_rack: PerRack = usual.machines_per_rack,
+        replicas: Replicas = usual.replicas,
+        skew: Skew = usual.skew,
+        seed: Seed = 1,
+        out: Out = "-",
+    ) -> None:
+        try:
+            options = GraphOptions(machines, percent_used, percent_pending, slots, machines_per_rack, replicas, skew)
+        except ValueError as error:
+            _refuse_field(error)
+        graph = quincy_graph(options, seed)
+        _write(context, graph.network, out, _nodes_of(graph))
 
 
-@generate.command("contended")
-def contended_command(
-    machines: Machines = 1_000,
-    percent_used: PercentUsed = 90,
-    percent_pending: PercentPending = 2,
-    seed: Seed = 1,
-    out: Out = "-",
-) -> None:
-    """Quincy's policy on popular data with one replica: tasks compete for the machines that hold it."""
-    _write_quincy("contended", contended_options(machines, percent_used, percent_pending), seed, out)
-
-
-@generate.command("cold")
-def cold_command(
-    machines: Machines = 1_000,
-    percent_used: PercentUsed = 90,
-    slots: Slots = 12,
-    machines_per_rack: PerRack = 40,
-    seed: Seed = 1,
-    out: Out = "-",
-) -> None:
-    """Quincy's policy when all tasks wait and none runs."""
-    _write_quincy("cold", GraphOptions(machines, percent_used, 100, slots, machines_per_rack), seed, out)
-
-
-@generate.command("oversubscribed")
-def oversubscribed_command(
-    machines: Machines = 1_000,
-    percent_used: PercentUsed = 105,
-    percent_pending: PercentPending = 6,
-    slots: Slots = 12,
-    machines_per_rack: PerRack = 40,
-    seed: Seed = 1,
-    out: Out = "-",
-) -> None:
-    """Quincy's policy with more tasks than slots: some wait."""
-    options = GraphOptions(machines, percent_used, percent_pending, slots, machines_per_rack)
-    _write_quincy("oversubscribed", options, seed, out)
+_quincy_command(
+    "quincy",
+    "Tasks go where their data lie (Quincy's policy).",
+    GraphOptions(1_000),
+)
+_quincy_command(
+    "contended",
+    "Quincy's policy when many want the same machines: popular data, one copy of each block.",
+    contended_options(1_000),
+)
+_quincy_command("cold", "Quincy's policy when all tasks wait and none runs.", GraphOptions(1_000, percent_pending=100))
+_quincy_command("oversubscribed", "Quincy's policy with more tasks than slots: some wait.", GraphOptions(1_000, 105, 6))
 
 
 @generate.command("load-spreading")
 def load_spreading_command(
+    context: typer.Context,
     machines: Machines = 1_000,
     new_tasks: Annotated[
         int, typer.Option(min=0, max=2**28, metavar="N", help="of one job that has just come")
@@ -113,13 +107,14 @@ def load_spreading_command(
     seed: Seed = 1,
     out: Out = "-",
 ) -> None:
-    """A half-used cell and one new job, whose tasks go where the fewest tasks are."""
+    """One new job spreads evenly over a half-used cell."""
     graph = load_spreading_graph(machines, new_tasks, seed, slots)
-    _write("load-spreading", graph.network, seed, out, _cell_comments(graph))
+    _write(context, graph.network, out, _nodes_of(graph))
 
 
 @generate.command("network-aware")
 def network_aware_command(
+    context: typer.Context,
     machines: Machines = 1_000,
     percent_used: PercentUsed = 90,
     percent_pending: PercentPending = 2,
@@ -127,38 +122,46 @@ def network_aware_command(
     seed: Seed = 1,
     out: Out = "-",
 ) -> None:
-    """A cell whose tasks request bandwidth: an arc for each that fits on a machine's link, the fuller the dearer."""
+    """Tasks request bandwidth: the fuller a link, the dearer.
+
+    Unit arcs lead to a machine from the aggregator of each request, one for
+    each task of that request that its link has room for.
+    """
     graph = network_aware_graph(machines, seed, percent_used, percent_pending, slots)
     nodes = (
         f"nodes: 1 the sink, then {graph.requests.size} request aggregators, {machines} machines, "
         f"{graph.jobs} unscheduled aggregators, {graph.tasks} tasks"
     )
-    _write("network-aware", graph.network, seed, out, [nodes])
+    _write(context, graph.network, out, nodes)
 
 
 @generate.command("netgen")
 def netgen_command(
-    nodes: Annotated[int, typer.Option(min=2, metavar="N")] = 1_000,
-    arcs: Annotated[int, typer.Option(min=1, metavar="M")] = 10_000,
-    sources: Annotated[int, typer.Option(min=1, metavar="N")] = 30,
-    sinks: Annotated[int, typer.Option(min=1, metavar="N")] = 30,
+    context: typer.Context,
+    nodes: Annotated[int, typer.Option(min=2, metavar="N", help="sources and sinks included")] = 1_000,
+    arcs: Annotated[int, typer.Option(min=1, metavar="M", help="no two of the same tail and head")] = 10_000,
+    sources: Annotated[int, typer.Option(min=1, metavar="N", help="nodes with supply")] = 30,
+    sinks: Annotated[int, typer.Option(min=1, metavar="N", help="nodes with demand")] = 30,
     supply: Annotated[int, typer.Option(min=1, metavar="N", help="of all sources together")] = 100_000,
-    transshipment_sources: Annotated[int, typer.Option(min=0, metavar="N", help="sources with arcs in")] = 0,
-    transshipment_sinks: Annotated[int, typer.Option(min=0, metavar="N", help="sinks with arcs out")] = 0,
-    min_cost: Annotated[int, typer.Option(metavar="C")] = 1,
-    max_cost: Annotated[int, typer.Option(metavar="C")] = 10_000,
+    transshipment_sources: Annotated[int, typer.Option(min=0, metavar="N", help="sources that may have arcs in")] = 0,
+    transshipment_sinks: Annotated[int, typer.Option(min=0, metavar="N", help="sinks that may have arcs out")] = 0,
+    min_cost: Annotated[int, typer.Option(metavar="C", help="least cost of an arc")] = 1,
+    max_cost: Annotated[int, typer.Option(metavar="C", help="greatest cost of an arc")] = 10_000,
     percent_max_cost: Annotated[
-        int, typer.Option(min=0, max=100, metavar="P", help="of the arcs that make it feasible: at the maximum cost")
+        int, typer.Option(min=0, max=100, metavar="P", help="of the arcs that make it feasible: at the greatest cost")
     ] = 0,
     percent_capacitated: Annotated[
         int, typer.Option(min=0, max=100, metavar="P", help="of the arcs; the others have room for all supply")
     ] = 100,
-    min_capacity: Annotated[int, typer.Option(min=0, metavar="K")] = 1,
-    max_capacity: Annotated[int, typer.Option(min=0, metavar="K")] = 1_000,
+    min_capacity: Annotated[int, typer.Option(min=0, metavar="K", help="least capacity of those")] = 1,
+    max_capacity: Annotated[int, typer.Option(min=0, metavar="K", help="greatest capacity of those")] = 1_000,
     seed: Seed = 1,
     out: Out = "-",
 ) -> None:
-    """A general network in the manner of NETGEN: a skeleton that makes it feasible, and random arcs."""
+    """A general network in the manner of NETGEN.
+
+    A skeleton of arcs makes it feasible, the others are random.
+    """
     try:
         options = NetgenOptions(
             nodes,
@@ -176,23 +179,28 @@ def netgen_command(
             max_capacity,
         )
     except ValueError as error:
-        field, rest = str(error).split(" = ", 1)
-        refuse(f"--{field.replace('_', '-')} {rest}")
-    _write("netgen", netgen_network(options, seed), seed, out, [str(options)])
+        _refuse_field(error)
+    between = nodes - sources - sinks
+    _write(context, netgen_network(options, seed), out, f"nodes: {sources} sources, {between} between, {sinks} sinks")
 
 
-def _write_quincy(family: str, options: GraphOptions, seed: int, out: str) -> None:
-    graph = quincy_graph(options, seed)
-    _write(family, graph.network, seed, out, [str(options), *_cell_comments(graph)])
+def _refuse_field(error: ValueError) -> NoReturn:
+    """A field of the options that is not as it must be, by its name on the command line."""
+    field, rest = str(error).split(" = ", 1)
+    refuse(f"--{field.replace('_', '-')} {rest}")
 
 
-def _cell_comments(graph: SchedulingGraph) -> list[str]:
-    return [
+def _nodes_of(graph: SchedulingGraph) -> str:
+    return (
         f"nodes: 1 the sink, 2 the cluster aggregator, then {graph.racks} racks, {graph.machines} machines, "
         f"{graph.jobs} unscheduled aggregators, {graph.tasks} tasks"
+    )
+
+
+def _write(context: typer.Context, network: FlowNetwork, out: str, nodes: str) -> None:
+    """The graph, in DIMACS form after the command that makes it again and what its nodes are."""
+    chosen = [
+        f"{each.opts[0]} {context.params[each.name or '']}" for each in context.command.params if each.name != "out"
     ]
-
-
-def _write(family: str, network: FlowNetwork, seed: int, out: str, comments: list[str]) -> None:
-    problem = DimacsProblem.without_bounds(network)
-    put(out, write_problem(problem, is_npz(out), [f"flowsolver generate {family} --seed {seed}", *comments]))
+    made_by = f"flowsolver generate {context.info_name} {' '.join(chosen)}"
+    put(out, write_problem(DimacsProblem.without_bounds(network), is_npz(out), [made_by, nodes]))

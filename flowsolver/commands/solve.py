@@ -13,33 +13,47 @@ from flowsolver.commands.common import OVER_BUDGET, SELF_CHECK_FAILED, algorithm
 from flowsolver.dimacs import DimacsProblem, unsent, write_dimacs_solution
 from flowsolver.solution import STATUS_TEXT, Certificate, Solution, Status, algorithms, certify, solve
 
+_WIDTH = max(map(len, algorithms()))
+ALGORITHMS_TEXT = "\b\nAlgorithms:\n" + "\n".join(f"  {name:{_WIDTH}}  {what}" for name, what in algorithms().items())
+
 _INT64_MAX = 2**63 - 1
 _YEARS_S = 1e9  # a clock's int64 holds it
 
 
 def solve_command(
-    file: Annotated[str, typer.Argument(help="DIMACS min file or .npz (see convert), or - for standard input")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="DIMACS min file or .npz (see convert), or - for standard input")
+    ] = "-",
     algorithm: Annotated[
-        str, typer.Option(metavar="NAME", help=f"one of {', '.join(algorithms())}; A+B: a race, the first answer wins")
+        str, typer.Option(metavar="A", help="one of those below; A+B: a race on threads, the first answer wins")
     ] = next(iter(algorithms())),
     deterministic: Annotated[
-        bool, typer.Option("--deterministic", help="the winner of a race is the one with the fewest counted steps")
+        bool, typer.Option("--deterministic", help="the winner of a race is the one with the fewest counted operations")
     ] = False,
     max_seconds: Annotated[
         float | None,
-        typer.Option(min=0, metavar="S", help="stop the solve after this time (see exit status 3)"),
+        typer.Option(min=0, metavar="S", help="stop the solve after S seconds (see exit status 3)"),
     ] = None,
     max_operations: Annotated[
         int | None,
-        typer.Option(min=0, metavar="N", help="the same in counted steps, which every machine counts alike"),
+        typer.Option(min=0, metavar="N", help="stop it after N counted operations: at the same point on every machine"),
     ] = None,
     check: Annotated[bool, typer.Option("--certify", help="prove the answer optimal before printing it")] = False,
     potentials: Annotated[
         bool, typer.Option("--potentials", help="also p <node> <price> for every node, as cs2")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="print status, cost, times and counts, and no flow")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="print status, cost, times in ms and counts instead of the flow")
+    ] = False,
 ) -> None:
-    """Print the optimal flow in DIMACS form: s <cost>, then f <tail> <head> <flow> for every arc with flow.
+    """Print the optimal flow of a DIMACS problem, as cs2 does.
+
+    \b
+    In:   p min <nodes> <arcs>      nodes are numbered from 1
+          n <node> <supply>         below 0: demand; they sum to 0
+          a <tail> <head> <lower bound> <capacity> <cost per unit>
+    Out:  s <cost>
+          f <tail> <head> <flow>    for every arc with flow, in their order
 
     Exit status: 0 for an optimal answer; 1 if it failed its certificate; 2 for
     bad input or a network without an answer, with one line on standard error;

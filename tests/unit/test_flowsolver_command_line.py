@@ -40,7 +40,9 @@ def test_generated_graphs_solve(family):
     size = [] if family == "netgen" else ["--machines", "30"]
     made = command("generate", family, *size, "--seed", "7")
     assert made.returncode == 0 and made.stderr == b""
-    assert made.stdout.startswith(f"c flowsolver generate {family} --seed 7\n".encode())
+    again = made.stdout.decode().splitlines()[0].split()
+    assert again[:4] == ["c", "flowsolver", "generate", family] and "--seed 7" in " ".join(again)
+    assert command(*again[2:]).stdout == made.stdout
     solved = command("solve", "--json", "--certify", "-", stdin=made.stdout)
     answer = json.loads(solved.stdout)
     assert solved.returncode == 0 and answer["certified"]
@@ -71,6 +73,70 @@ def test_generate_writes_the_graph_of_the_library(tmp_path):
         for field in arrays.files:
             np.testing.assert_array_equal(arrays[field], getattr(network, field))
     assert [path.name for path in tmp_path.iterdir()] == ["graph.npz"]
+
+
+def check_by_hand(problem, answer):
+    """Bounds, balance, cost and, by the prices, optimality of a DIMACS solution. Knows the formats and no more."""
+    arcs, excess, flow, price, cost = {}, {}, {}, {}, None
+    for kind, *row in (line.split() for line in problem.decode().splitlines()):
+        if kind == "n":
+            excess[row[0]] = int(row[1])
+        elif kind == "a":
+            arcs.setdefault((row[0], row[1]), []).append([int(row[4]), int(row[2]), int(row[3])])
+    for kind, *row in (line.split() for line in answer.decode().splitlines()):
+        if kind == "s":
+            cost = int(row[0])
+        elif kind == "f":
+            flow[row[0], row[1]] = flow.get((row[0], row[1]), 0) + int(row[2])
+        elif kind == "p":
+            price[row[0]] = int(row[1])
+    assert flow.keys() <= arcs.keys()
+    for (tail, head), parallel in arcs.items():
+        sent = flow.get((tail, head), 0)
+        excess[tail] = excess.get(tail, 0) - sent
+        excess[head] = excess.get(head, 0) + sent
+        left = sent - sum(low for _, low, _ in parallel)
+        for unit_cost, low, high in sorted(parallel):  # whose flow is whose is not said: the cheapest first
+            x = low + min(max(left, 0), high - low)
+            left -= x - low
+            cost -= unit_cost * x
+            reduced = unit_cost + price[tail] - price[head]
+            assert (reduced >= 0 or x == high) and (reduced <= 0 or x == low)
+        assert left == 0
+    assert cost == 0 and not any(excess.values())
+
+
+def with_bounds_and_parallel_arcs():
+    rng = np.random.default_rng(4)
+    tail, head, cost = rng.integers(1, 9, 60), rng.integers(1, 9, 60), rng.integers(-9, 30, 60)
+    low, room = rng.integers(-4, 5, 60), rng.integers(0, 12, 60)
+    sent = low + rng.integers(0, room + 1)
+    supply = np.bincount(tail, sent, 9) - np.bincount(head, sent, 9)
+    lines = ["p min 8 60", *(f"n {node} {int(supply[node])}" for node in range(1, 9))]
+    lines += ["a {} {} {} {} {}".format(*row) for row in zip(tail, head, low, low + room, cost, strict=True)]
+    return "\n".join(lines).encode()
+
+
+@pytest.mark.parametrize("algorithm", algorithms())
+@pytest.mark.parametrize("family", ["load-spreading", "oversubscribed", "netgen", "bounds"])
+def test_another_checker_accepts_the_solution(family, algorithm, tmp_path, capsysbinary):
+    path = tmp_path / "net.min"
+    size = ["--nodes", "60", "--arcs", "400", "--sources", "5", "--sinks", "7", "--min-cost", "-20"]
+    if family == "bounds":
+        path.write_bytes(with_bounds_and_parallel_arcs())
+    else:
+        size = size if family == "netgen" else ["--machines", "10", "--slots", "4"]
+        assert run(["generate", family, *size, "--out", str(path)]) == 0
+    assert run(["solve", "--potentials", "--algorithm", algorithm, str(path)]) == 0
+    check_by_hand(path.read_bytes(), capsysbinary.readouterr().out)
+
+
+def test_solve_stands_in_for_cs2():
+    """No arguments: the problem from standard input, the flow to standard output."""
+    problem = with_bounds_and_parallel_arcs()
+    bare, asked = (command("solve", *more, stdin=problem) for more in ([], ["--potentials", "-"]))
+    assert asked.stdout.startswith(bare.stdout) and bare.stdout.startswith(b"s ")
+    check_by_hand(problem, asked.stdout)
 
 
 def test_a_budget_is_said_and_the_flow_reached_printed():
@@ -116,6 +182,8 @@ def test_a_race_tells_who_won():
     assert {answer["cost"] for answer in (*alone, *race)} == {race[0]["cost"]}
     refused = command("solve", "--algorithm", "incremental_ssp+guess", "-", stdin=text)
     assert refused.returncode == 2 and refused.stderr.startswith(b'--algorithm: no algorithm "guess"; known: ')
+    refused = command("solve", "--algorithm", "relaxation+relaxation", stdin=text)
+    assert refused.returncode == 2 and refused.stderr == b'--algorithm: "relaxation" stands twice in one race\n'
 
 
 def test_potentials_prove_the_printed_flow_optimal():
@@ -209,6 +277,7 @@ def test_bad_arrays_name_the_file_and_the_field(tmp_path, capsys, data, says):
         (["generate", "load-spreading", "--percent-used", "7"], "No such option: --percent-used"),
         (["generate", "netgen", "--arcs", "5"], "--arcs 5: must be 999 to 939960"),
         (["generate", "netgen", "--max-cost", "0"], "--max-cost 0: must be 1 to"),
+        (["generate", "cold", "--replicas", "2"], "--replicas 2: must be 1 or 3"),
         (["solve", "--max-seconds", "-1", "x"], "'--max-seconds'"),
         (["solve", "--max-seconds", "nan", "x"], "'--max-seconds'"),
         (["solve", "--max-operations", "1.5", "x"], "'--max-operations'"),
@@ -250,6 +319,31 @@ def test_a_pipe_or_device_is_written_to_and_not_replaced(tmp_path):
     assert certify(network, solve(network)).ok and pipe.is_fifo()
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_that_has_seen_enough_ends_it_quietly(unbuffered):
+    writing = subprocess.Popen(
+        [sys.executable, "-m", "flowsolver", "generate", "quincy"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert writing.stdout.read(1) == b"c"
+    writing.stdout.close()
+    assert (writing.wait(), writing.stderr.read()) == (1, b"")
+    writing.stderr.close()
+
+
+@pytest.mark.parametrize(
+    ("closed", "arguments", "says"),
+    [("<&-", "solve", "<stdin>: closed"), (">&-", "generate cold --machines 2", "standard output is closed")],
+)
+def test_closed_streams_are_bad_input(closed, arguments, says):
+    command_line = f"exec {sys.executable} -m flowsolver {arguments} {closed}"
+    done = subprocess.run(["bash", "-c", command_line], cwd=ROOT, capture_output=True, check=False, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", says + "\n")
+
+
 def test_ctrl_c_ends_a_long_solve_at_once(tmp_path):
     path = tmp_path / "long.npz"
     network = ["--nodes", "100000", "--arcs", "1000000", "--sources", "300", "--sinks", "300", "--supply", "1000000"]
@@ -270,12 +364,15 @@ def test_ctrl_c_ends_a_long_solve_at_once(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["solve"], ["convert"], ["generate"], *(["generate", family] for family in FAMILIES)]
+    "arguments", [[], ["solve"], ["convert"], ["bench"], ["generate"], *(["generate", family] for family in FAMILIES)]
 )
-def test_every_help_tells_its_options(arguments, capsys):
+def test_every_help_explains_every_option(arguments, capsys):
     assert run([*arguments, "--help"]) == 0
     said = capsys.readouterr().out
-    assert "Usage: " in said and "--help" in said
+    options = re.findall(r"^  (--[a-z-]+)(?: [^ \n]+)?(?:  +|\n +)(\S)", said, re.M)
+    assert len(options) == len(re.findall(r"^  --", said, re.M)) > 0
+    assert not [option for option, explained in options if explained == "["]
+    assert arguments != ["solve"] or all(f"    {name}  " in said for name in algorithms())
 
 
 def test_statuses_of_the_library_are_those_of_the_command():

@@ -1,11 +1,12 @@
-"""Every algorithm on every family of networks: certified, and as dear as OR-tools or a formula says."""
+"""Every algorithm, and races, on every family of networks: certified, and as dear as OR-tools or a formula says."""
 
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
 
 from flowsolver import FlowNetwork, algorithms, parse_dimacs, solve
+from flowsolver.generate import NetgenOptions, netgen_network, network_aware_graph
 from tests.fixtures import networks
 from tests.fixtures.networks import CELLS, check_solution, network, peers_cost, scheduling_graph
 
@@ -17,7 +18,21 @@ FAMILIES = {
     "random": networks.random_network,
     "random and sparse": lambda seed: networks.random_network(seed, 80, 120),
     "random and dense": lambda seed: networks.random_network(seed, 15, 600),
+    "network-aware": lambda seed: network_aware_graph(16, seed).network,
+    "network-aware and oversubscribed": lambda seed: network_aware_graph(12, seed, 120, 20, 6).network,
+    "netgen": partial(netgen_network, NetgenOptions(80, 600, 8, 9, 900)),
+    "netgen with transshipment": partial(
+        netgen_network, NetgenOptions(60, 900, 8, 9, 900, 4, 5, -20, 100, 30, 70, 0, 60)
+    ),
 }
+
+FIRMAMENT = ("relaxation", "cost_scaling")
+SOLVERS = {
+    **{name: partial(solve, algorithm=name) for name in algorithms()},
+    "race": partial(solve, algorithm=FIRMAMENT),
+    "deterministic race": partial(solve, algorithm=FIRMAMENT, deterministic=True),
+}
+each_solver = pytest.mark.parametrize("run", SOLVERS.values(), ids=SOLVERS)
 
 
 @cache
@@ -28,10 +43,10 @@ def with_peers_cost(family, seed):
 
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("algorithm", algorithms())
-def test_as_dear_as_by_ortools(algorithm, family, seed):
+@each_solver
+def test_as_dear_as_by_ortools(run, family, seed):
     net, cost = with_peers_cost(family, seed)
-    check_solution(net, solve(net, algorithm), cost)
+    check_solution(net, run(net), cost)
 
 
 FORMULAS = [
@@ -46,10 +61,10 @@ FORMULAS = [
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize("formula", FORMULAS)
-@pytest.mark.parametrize("algorithm", algorithms())
-def test_as_dear_as_the_formula(algorithm, formula, seed):
+@each_solver
+def test_as_dear_as_the_formula(run, formula, seed):
     known = formula(seed)
-    check_solution(known.network, solve(known.network, algorithm), known.cost)
+    check_solution(known.network, run(known.network), known.cost)
 
 
 def as_file_with_lower_bounds(net, seed):
@@ -99,18 +114,19 @@ def test_arcs_and_nodes_in_any_order(algorithm, cell):
     check_solution(strewn, solve(strewn, algorithm), cost)
 
 
-@pytest.mark.parametrize("algorithm", algorithms())
-def test_same_answer_again(algorithm):
-    """No algorithm depends on addresses, hash order or time: the flow itself and the counted work are the same."""
-    first, second = (solve(networks.random_network(4), algorithm) for _ in range(2))
+@pytest.mark.parametrize("name", [name for name in SOLVERS if name != "race"])
+def test_same_answer_again(name):
+    """Nothing but a race for time depends on addresses, hash order or time: the flow itself and the counted work are the same."""
+    first, second = (SOLVERS[name](networks.random_network(4)) for _ in range(2))
     np.testing.assert_array_equal(first.flow, second.flow)
     np.testing.assert_array_equal(first.potential, second.potential)
     assert first.stats.operations == second.stats.operations > 0
+    assert first.winner == second.winner
 
 
 @pytest.mark.parametrize("cut", [0, 1, 7])
-@pytest.mark.parametrize("algorithm", algorithms())
-def test_infeasible_by_little(algorithm, cut):
+@each_solver
+def test_infeasible_by_little(run, cut):
     """A bottleneck of parallel arcs in the midst of two grids, as wide as what must pass it, or a little less."""
     half = networks.grid(2, side=6)
     nodes, passing = half.num_nodes, 40
@@ -121,7 +137,7 @@ def test_infeasible_by_little(algorithm, cut):
     net = network(supply, np.concatenate([rows, rows + np.array([nodes, nodes, 0, 0]), bridge]))
     cost = peers_cost(net)
     assert (cost is None) == (cut > 0)
-    check_solution(net, solve(net, algorithm), cost)
+    check_solution(net, run(net), cost)
 
 
 def test_families_are_what_they_are_for():
@@ -129,6 +145,10 @@ def test_families_are_what_they_are_for():
     assert solve(FAMILIES["oversubscribed"](1)).potential.max() > 200
     graph = scheduling_graph("contended", 1)
     assert solve(graph.network).potential[graph.first_machine : graph.first_unscheduled].any()
+    aware = network_aware_graph(16, 1)
+    links = np.stack([aware.network.tail, aware.network.head])
+    _, times = np.unique(links[:, aware.network.tail < aware.first_machine], axis=1, return_counts=True)
+    assert times.max() > 5
     net: FlowNetwork = FAMILIES["random and dense"](1)
     pairs = np.stack([net.tail, net.head])
     assert np.unique(pairs, axis=1).shape[1] < net.num_arcs

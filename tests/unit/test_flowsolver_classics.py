@@ -5,7 +5,15 @@ import pytest
 
 from flowsolver import IncrementalSolver, Status, solve
 from flowsolver.generate import GraphOptions, quincy_graph
-from tests.fixtures.networks import check_resolved, check_solution, network, objections, peers_answer, random_network
+from tests.fixtures.networks import (
+    check_resolved,
+    check_solution,
+    check_stops,
+    network,
+    objections,
+    peers_answer,
+    random_network,
+)
 
 CLASSICS = pytest.mark.parametrize("algorithm", ["successive_shortest_path", "cycle_cancelling"])
 
@@ -94,17 +102,7 @@ def test_narrower_arcs_leave_an_unbalanced_flow(algorithm, seed):
 @CLASSICS
 def test_budgets(algorithm):
     net = quincy_graph(GraphOptions(20, 95, machines_per_rack=8), 1).network
-    whole = solve(net, algorithm)
-    stops = 0
-    for most in range(0, whole.stats.operations, whole.stats.operations // 20):
-        partial = solve(net, algorithm, max_operations=most)
-        if partial.status is Status.OPTIMAL:
-            continue
-        stops += 1
-        assert partial.status is Status.BUDGET
-        assert ((partial.flow >= 0) & (partial.flow <= net.capacity)).all()
-        assert partial.cost == int(partial.flow @ net.cost)
-    assert stops > 10
+    check_stops(net, algorithm, 20)
 
 
 def test_cycle_cancelling_has_a_feasible_flow_that_gets_cheaper():

@@ -5,7 +5,15 @@ import pytest
 
 from flowsolver import IncrementalSolver, Status, certify, solve
 from flowsolver.generate import GraphOptions, load_spreading_graph, quincy_graph
-from tests.fixtures.networks import check_resolved, check_solution, network, objections, peers_answer, random_network
+from tests.fixtures.networks import (
+    check_resolved,
+    check_solution,
+    check_stops,
+    network,
+    objections,
+    peers_answer,
+    random_network,
+)
 
 SIMPLEX = "network_simplex"
 
@@ -110,17 +118,7 @@ def test_wider_arcs_leave_flows_between_their_bounds(seed):
 def test_goes_on_from_where_budgets_stopped_it():
     """However small the steps: within capacities at every stop, and the flow's cost is the cost claimed."""
     net = quincy_graph(GraphOptions(40, 105, 6), 1).network
-    whole = solve(net, SIMPLEX)
-    stops = 0
-    for most in range(0, whole.stats.operations, whole.stats.operations // 40):
-        partial = solve(net, SIMPLEX, max_operations=most)
-        if partial.status is Status.OPTIMAL:
-            continue
-        stops += 1
-        assert partial.status is Status.BUDGET
-        assert ((partial.flow >= 0) & (partial.flow <= net.capacity)).all()
-        assert partial.cost == int(partial.flow @ net.cost)
-    assert stops > 10
+    whole = check_stops(net, SIMPLEX, 40)
     solver = IncrementalSolver(net, SIMPLEX)
     while solver.resolve(max_operations=whole.stats.operations // 2) is Status.BUDGET:
         assert ((solver.flow_reached() >= 0) & (solver.flow_reached() <= net.capacity)).all()

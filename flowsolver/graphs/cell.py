@@ -1,11 +1,11 @@
-"""What the cells of all policies share: jobs, which tasks run, and where."""
+"""What the cells of all policies share: jobs, which tasks run, and where; arcs from tasks, and arcs to the sink."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from flowsolver.graphs.draws import Draws
-from flowsolver.network import Int64Array
+from flowsolver.network import FlowNetwork, Int64Array
 
 _JOB_SIZE_MIN, _JOB_SIZE_MAX, _JOB_SIZE_ALPHA = 10, 20_000, 1.14
 
@@ -41,6 +41,27 @@ def fill(wish: Int64Array, free: Int64Array, draws: Draws) -> Int64Array:
     slots = np.repeat(np.arange(free.size), free - np.bincount(place[place >= 0], minlength=free.size))
     place[left] = slots[np.argsort(draws.bits(slots.size), kind="stable")[: left.size]]
     return place
+
+
+def network_of_tasks(first_task: int, tasks: int, task: Int64Array, head: Int64Array, cost: Int64Array) -> FlowNetwork:
+    """Tasks as the last nodes, the sink as node 0, and an arc per row from its task; the arcs of a task lie together."""
+    supply = np.zeros(first_task + tasks, dtype=np.int64)
+    supply[first_task:] = 1
+    supply[0] = -tasks
+    order = np.argsort(task, kind="stable")
+    network = FlowNetwork()
+    network.add_nodes(supply)
+    network.add_arcs(first_task + task[order], head[order], 1, cost[order])
+    return network
+
+
+def add_ways_to_sink(
+    network: FlowNetwork, first_machine: int, machines: int, slots: int, job_sizes: Int64Array
+) -> None:
+    """From the machines, and from the unscheduled aggregators, which follow them."""
+    node = first_machine + np.arange(machines + job_sizes.size)
+    room = np.concatenate([np.full(machines, slots, dtype=np.int64), job_sizes])
+    network.add_arcs(node, np.zeros(node.size, dtype=np.int64), room, 0)
 
 
 def rank(sorted_keys: Int64Array) -> Int64Array:

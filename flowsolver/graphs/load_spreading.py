@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowsolver.graphs.cell import check_cell, fill, rank
+from flowsolver.graphs.cell import add_ways_to_sink, check_cell, fill, network_of_tasks, rank
 from flowsolver.graphs.draws import Draws
 from flowsolver.graphs.graph import SchedulingGraph
-from flowsolver.network import FlowNetwork
 
 
 def load_spreading_graph(machines: int, new_tasks: int, seed: int, slots_per_machine: int = 12) -> SchedulingGraph:
@@ -27,24 +26,16 @@ def load_spreading_graph(machines: int, new_tasks: int, seed: int, slots_per_mac
     first_machine, first_unscheduled = 2, 2 + machines
     first_task = first_unscheduled + 2
     tasks = used + new_tasks
-    network = FlowNetwork()
-    supply = np.ones(first_task + tasks, dtype=np.int64)
-    supply[:first_task] = 0
-    supply[0] = -tasks
-    network.add_nodes(supply)
-    ids = first_task + np.arange(tasks)
     head = np.empty((tasks, 2), dtype=np.int64)
     head[:used, 0], head[used:, 0] = first_machine + place, 1
     head[:used, 1], head[used:, 1] = first_unscheduled, first_unscheduled + 1
     cost = np.empty((tasks, 2), dtype=np.int64)
     cost[:used], cost[used:] = (0, 20_000), (1, 5_000)
-    network.add_arcs(np.repeat(ids, 2), head.ravel(), 1, cost.ravel())
+    network = network_of_tasks(first_task, tasks, np.repeat(np.arange(tasks), 2), head.ravel(), cost.ravel())
     free = slots_per_machine - occupied
     machine = np.repeat(np.arange(machines), free)
     network.add_arcs(
         np.ones(machine.size, dtype=np.int64), first_machine + machine, 1, 10 * (occupied[machine] + rank(machine))
     )
-    machine_ids = first_machine + np.arange(machines)
-    network.add_arcs(machine_ids, np.zeros(machines, dtype=np.int64), slots_per_machine, 0)
-    network.add_arcs(first_unscheduled + np.arange(2), np.zeros(2, dtype=np.int64), [used, new_tasks], 0)
+    add_ways_to_sink(network, first_machine, machines, slots_per_machine, np.array([used, new_tasks]))
     return SchedulingGraph(network, 0, machines, 2, tasks, slots_per_machine, 1)

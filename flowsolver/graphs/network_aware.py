@@ -14,10 +14,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowsolver.graphs.cell import check_cell, choose_running, fill, job_sizes, rank
+from flowsolver.graphs.cell import (
+    add_ways_to_sink,
+    check_cell,
+    choose_running,
+    fill,
+    job_sizes,
+    network_of_tasks,
+    rank,
+)
 from flowsolver.graphs.draws import Draws
 from flowsolver.graphs.graph import NetworkAwareGraph
-from flowsolver.network import FlowNetwork, Int64Array
+from flowsolver.network import Int64Array
 
 LINK_MB_S = 1250  # 10 Gbit/s
 REQUESTS_MB_S = np.array([25, 50, 100, 150, 300, 650])
@@ -76,15 +84,8 @@ def network_aware_graph(
             LINK_MB_S + _UNSCHEDULED_EXTRA + wait_s + run_s,
         ]
     )
-    order = np.argsort(task, kind="stable")
-    network = FlowNetwork()
-    supply = np.zeros(first_task + tasks, dtype=np.int64)
-    supply[first_task:] = 1
-    supply[0] = -tasks
-    network.add_nodes(supply)
-    network.add_arcs(first_task + task[order], head[order], 1, cost[order])
+    network = network_of_tasks(first_task, tasks, task, head, cost)
     aggregator, machine, arc_cost = request_arcs(used)
     network.add_arcs(first_aggregator + aggregator, first_machine + machine, 1, arc_cost)
-    network.add_arcs(first_machine + np.arange(machines), np.zeros(machines, dtype=np.int64), slots_per_machine, 0)
-    network.add_arcs(first_unscheduled + np.arange(sizes.size), np.zeros(sizes.size, dtype=np.int64), sizes, 0)
+    add_ways_to_sink(network, first_machine, machines, slots_per_machine, sizes)
     return NetworkAwareGraph(network, REQUESTS_MB_S, machines, sizes.size, tasks, slots_per_machine, used)

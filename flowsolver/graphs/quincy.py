@@ -15,10 +15,18 @@ from statistics import NormalDist
 
 import numpy as np
 
-from flowsolver.graphs.cell import check_cell, choose_running, fill, job_sizes, rank
+from flowsolver.graphs.cell import (
+    add_ways_to_sink,
+    check_cell,
+    choose_running,
+    fill,
+    job_sizes,
+    network_of_tasks,
+    rank,
+)
 from flowsolver.graphs.draws import Draws
 from flowsolver.graphs.graph import SchedulingGraph
-from flowsolver.network import FlowNetwork, Int64Array
+from flowsolver.network import Int64Array
 
 _PREFERENCE_LIMIT = 10
 _PREFERENCE_PERCENT = 14
@@ -101,25 +109,12 @@ def quincy_graph(options: GraphOptions, seed: int) -> SchedulingGraph:
             cluster_cost + _UNSCHEDULED_EXTRA + wait_s + run_s,
         ]
     )
-    order = np.argsort(task, kind="stable")
-    network = FlowNetwork()
-    supply = np.zeros(first_task + tasks, dtype=np.int64)
-    supply[first_task:] = 1
-    supply[0] = -tasks
-    network.add_nodes(supply)
-    network.add_arcs(first_task + task[order], head[order], 1, cost[order])
+    network = network_of_tasks(first_task, tasks, task, head, cost)
     rack_of = np.arange(machines) // per_rack
     rack_slots = np.bincount(rack_of, minlength=racks) * options.slots_per_machine
-    machine_ids = first_machine + np.arange(machines)
     network.add_arcs(np.ones(racks, dtype=np.int64), first_rack + np.arange(racks), rack_slots, 0)
-    network.add_arcs(first_rack + rack_of, machine_ids, options.slots_per_machine, 0)
-    network.add_arcs(machine_ids, np.zeros(machines, dtype=np.int64), options.slots_per_machine, 0)
-    network.add_arcs(
-        first_unscheduled + np.arange(sizes_of_jobs.size),
-        np.zeros(sizes_of_jobs.size, dtype=np.int64),
-        sizes_of_jobs,
-        0,
-    )
+    network.add_arcs(first_rack + rack_of, first_machine + np.arange(machines), options.slots_per_machine, 0)
+    add_ways_to_sink(network, first_machine, machines, options.slots_per_machine, sizes_of_jobs)
     return SchedulingGraph(
         network, racks, machines, sizes_of_jobs.size, tasks, options.slots_per_machine, options.machines_per_rack
     )

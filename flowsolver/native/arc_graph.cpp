@@ -5,6 +5,7 @@ namespace flowsolver {
 template <class V>
 Status ArcGraph<V>::build(const Network& network, const Start& start, const Control& control, Stats& stats) {
   const std::size_t n = network.num_nodes(), m = network.num_arcs();
+  constexpr std::size_t kPage = LargeAllocator<HalfEdge>::kHugePage / sizeof(HalfEdge);
   Pace pace(control);
   first.assign(n + 1, 0);
   excess.assign(network.supply.begin(), network.supply.end());
@@ -28,6 +29,11 @@ Status ArcGraph<V>::build(const Network& network, const Start& start, const Cont
   for (std::size_t v = 0; v < n; ++v) first[v + 1] += first[v];
   edges.resize(first[n]);
   forward.resize(first[n]);
+  // Heads are anywhere: the first arcs would meet nearly all pages.
+  for (std::size_t e = 0; e < edges.size(); e += kPage) {
+    edges[e] = {};
+    if (const Status status = control.look(stats); status != Status::kOptimal) return stopped(status);
+  }
   std::vector<std::uint32_t> next(first.begin(), first.end() - 1);
   for (ArcId a = 0; a < m; ++a) {
     ++stats.scanned;
@@ -49,32 +55,26 @@ Status ArcGraph<V>::build(const Network& network, const Start& start, const Cont
 }
 
 template <class V>
-std::vector<std::int64_t> ArcGraph<V>::flow() const {
-  std::vector<std::int64_t> flow(position.size(), 0);
-  for (ArcId a = 0; a < position.size(); ++a) {
-    if (position[a] != kNone) flow[a] = edges[edges[position[a]].partner].residual;
-  }
-  for (const auto& [arc, amount] : full_loops) flow[arc] = amount;
-  return flow;
-}
-
-template <class V>
-__int128 ArcGraph<V>::cost(const Network& network) const {
-  __int128 cost = 0;
-  for (ArcId a = 0; a < position.size(); ++a) {
-    if (position[a] == kNone) continue;
-    cost += static_cast<__int128>(network.cost[a]) * edges[edges[position[a]].partner].residual;
-  }
-  for (const auto& [arc, amount] : full_loops) cost += static_cast<__int128>(network.cost[arc]) * amount;
-  return cost;
-}
-
-template <class V>
-void ArcGraph<V>::give_flow(const Network& network, Solution& solution) const {
+void ArcGraph<V>::give_flow(const Network& network, const Control& control, Solution& solution) const {
   if (solution.status != Status::kOptimal && solution.status != Status::kBudget) return;
-  solution.flow = flow();
-  const bool fits = as_int64(cost(network), solution.cost);
-  if (!fits && solution.status == Status::kOptimal) solution.status = Status::kBadCostRange;
+  __int128 cost = 0;
+  solution.flow.resize(position.size());
+  const Status written = sweep(position.size(), control, solution.stats, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t a = begin; a < end; ++a) {
+      const std::int64_t flow = position[a] == kNone ? 0 : edges[edges[position[a]].partner].residual;
+      solution.flow[a] = flow;
+      cost += static_cast<__int128>(network.cost[a]) * flow;
+    }
+  });
+  if (written != Status::kOptimal) {
+    solution.status = written;
+    return;
+  }
+  for (const auto& [arc, amount] : full_loops) {
+    solution.flow[arc] = amount;
+    cost += static_cast<__int128>(network.cost[arc]) * amount;
+  }
+  if (!as_int64(cost, solution.cost) && solution.status == Status::kOptimal) solution.status = Status::kBadCostRange;
 }
 
 template class ArcGraph<std::int32_t>;

@@ -41,13 +41,9 @@ class ArcGraph {
     excess[there.to] += amount;
   }
 
-  // The flow and its cost, for a solution whose status is known. Without use for them (cancelled, infeasible) they are left
-  // alone: a loser of a race is not to go through all arcs once more.
-  void give_flow(const Network& network, Solution& solution) const;
-
-  // Flow per arc of the network, loops included, and its cost, exact.
-  std::vector<std::int64_t> flow() const;
-  __int128 cost(const Network& network) const;
+  // The flow, loops included, and its cost, for a solution whose status is known. Where they are of no use (cancelled,
+  // infeasible) they are left alone; cancelled meanwhile, the solution is.
+  void give_flow(const Network& network, const Control& control, Solution& solution) const;
 
   std::vector<std::uint32_t> first;        // half-edges of v: [first[v], first[v + 1])
   LargeArray<HalfEdge> edges;

@@ -11,11 +11,13 @@
 namespace flowsolver {
 
 // Per node: whether it is a unit source (see carried_sources.hpp).
-inline std::vector<std::uint8_t> unit_sources(const EngineStart& start) {
+inline std::vector<std::uint8_t> unit_sources(const EngineStart& start, const Control& control) {
+  Pace pace(control);
   const Network& network = start.network;
   std::vector<std::uint8_t> is_source(network.num_nodes());
   for (NodeId v = 0; v < is_source.size(); ++v) is_source[v] = network.supply[v] == 1 && v != start.root;
   for (ArcId a = 0; a < network.num_arcs(); ++a) {
+    pace.build_step({});
     if (!start.alive.empty() && start.alive[a] == 0) continue;
     is_source[network.head[a]] = 0;
     if (network.capacity[a] == 0) is_source[network.tail[a]] = 0;
@@ -24,25 +26,33 @@ inline std::vector<std::uint8_t> unit_sources(const EngineStart& start) {
 }
 
 // Per arc: whether it is alive and no source's.
-inline std::vector<std::uint8_t> core_arcs(const EngineStart& start, const std::vector<std::uint8_t>& is_source) {
+inline std::vector<std::uint8_t> core_arcs(const EngineStart& start, const std::vector<std::uint8_t>& is_source,
+                                           const Control& control) {
+  Pace pace(control);
   std::vector<std::uint8_t> core(start.network.num_arcs());
   for (ArcId a = 0; a < core.size(); ++a) {
+    pace.build_step({});
     core[a] = (start.alive.empty() || start.alive[a] != 0) && is_source[start.network.tail[a]] == 0;
   }
   return core;
 }
 
 template <class Value>
-CarrierEngine<Value>::CarrierEngine(const EngineStart& start) : CarrierEngine(start, unit_sources(start)) {}
+CarrierEngine<Value>::CarrierEngine(const EngineStart& start, const Control& control)
+    : CarrierEngine(start, unit_sources(start, control), control) {}
 
 template <class Value>
-CarrierEngine<Value>::CarrierEngine(const EngineStart& start, const std::vector<std::uint8_t>& is_source)
-    : FlowMover<Value>(ResidualGraph<Value>(start.network, start.flow, core_arcs(start, is_source), start.root, true),
+CarrierEngine<Value>::CarrierEngine(const EngineStart& start, const std::vector<std::uint8_t>& is_source,
+                                    const Control& control)
+    : FlowMover<Value>(ResidualGraph<Value>(start.network, start.flow, core_arcs(start, is_source, control), start.root, true,
+                                             control),
                        start.network),
       sources_(graph_, start.network.num_nodes(), start.network.num_arcs()),
       network_(start.network) {
   const auto lives = [&](ArcId a) { return start.alive.empty() || start.alive[a] != 0; };
+  Pace pace(control);
   for (NodeId v = 0; v < network_.num_nodes(); ++v) {
+    pace.build_step({});
     if (is_source[v] != 0) {
       sources_.enroll(v);
       continue;
@@ -53,13 +63,17 @@ CarrierEngine<Value>::CarrierEngine(const EngineStart& start, const std::vector<
     if (network_.supply[v] != 0) shift_imbalance(v, network_.supply[v]);
   }
   if (start.flow.empty() && start.price.empty()) {
-    const PriceEstimate estimate = estimate_price(network_, start.root);
+    const PriceEstimate estimate = estimate_price(network_, start.root, control);
     for (NodeId v : estimate.nodes) graph_.nodes[v].price = estimate.price;
   }
   graph_.nodes[start.root].price = 0;
   std::vector<std::uint32_t> degree(network_.num_nodes(), 0);
-  for (ArcId a = 0; a < network_.num_arcs(); ++a) degree[network_.tail[a]] += lives(a);
   for (ArcId a = 0; a < network_.num_arcs(); ++a) {
+    pace.build_step({});
+    degree[network_.tail[a]] += lives(a);
+  }
+  for (ArcId a = 0; a < network_.num_arcs(); ++a) {
+    pace.build_step({});
     if (!lives(a)) continue;
     const NodeId u = network_.tail[a], v = network_.head[a];
     if (is_source[u] != 0) {
@@ -76,15 +90,18 @@ CarrierEngine<Value>::CarrierEngine(const EngineStart& start, const std::vector<
     }
     soil(a, u);
   }
+  constexpr std::int64_t kStepsPerSource = 32;  // its arcs get keys
   // A source stays where the start has its unit if prices allow, and is placed by a search otherwise.
   std::vector<std::uint32_t> at(network_.num_nodes(), kNone);
   if (!start.flow.empty()) {
     for (ArcId a = 0; a < network_.num_arcs(); ++a) {
+      pace.build_step({});
       if (start.flow[a] > 0 && sources_.place_of(a) != kNone) at[network_.tail[a]] = sources_.place_of(a);
     }
   }
   for (NodeId v = 0; v < network_.num_nodes(); ++v) {
     if (is_source[v] == 0) continue;
+    pace.build_step({}, kStepsPerSource);
     if (at[v] != kNone && sources_.through(at[v]) == sources_.best_way(v)) {
       sources_.put(v, at[v]);
       cost_ += sources_.source_arcs[at[v]].cost;

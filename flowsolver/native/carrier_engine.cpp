@@ -336,24 +336,35 @@ Status CarrierEngine<Value>::run(const Control& control, Stats& stats) {
   UniformRise<Value>(graph_, sources_, repriced_).attempt(changed_, control, stats);
   recheck(stats);
   advertise_deficits();
-  Status status = place_pending(control, stats);
-  if (status == Status::kOptimal) status = drain<true>(control, stats);
-  if (status == Status::kOptimal) status = drain<false>(control, stats);
+  forward_.watch(control);
+  backward_.watch(control);
+  Status status;
+  try {
+    status = place_pending(control, stats);
+    if (status == Status::kOptimal) status = drain<true>(control, stats);
+    if (status == Status::kOptimal) status = drain<false>(control, stats);
+  } catch (const Stopped& stopped) {
+    status = stopped.status;
+    forward_.revive(sources_);
+    backward_.revive(sources_);
+  }
   forget_balanced();
   tidy(ordinary_, tidied_ordinary_);
   tidy(root_tails_, tidied_root_tails_);
   return status;
 }
 
-std::unique_ptr<Engine> make_carrier_engine(const EngineStart& start) {
-  if (fits_narrow(start.network)) return std::make_unique<CarrierEngine<std::int32_t>>(start);
-  return std::make_unique<CarrierEngine<std::int64_t>>(start);
+std::unique_ptr<Engine> make_carrier_engine(const EngineStart& start, const Control& control) {
+  if (fits_narrow(start.network)) return std::make_unique<CarrierEngine<std::int32_t>>(start, control);
+  return std::make_unique<CarrierEngine<std::int64_t>>(start, control);
 }
 
-bool mostly_unit_sources(const EngineStart& start) {
-  const std::vector<std::uint8_t> is_source = unit_sources(start);
+bool mostly_unit_sources(const EngineStart& start, const Control& control) {
+  Pace pace(control);
+  const std::vector<std::uint8_t> is_source = unit_sources(start, control);
   std::size_t of_sources = 0, of_all = 0;
   for (ArcId a = 0; a < start.network.num_arcs(); ++a) {
+    pace.build_step({});
     if (!start.alive.empty() && start.alive[a] == 0) continue;
     ++of_all;
     of_sources += is_source[start.network.tail[a]];

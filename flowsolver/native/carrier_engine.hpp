@@ -18,7 +18,7 @@ namespace flowsolver {
 template <class Value>
 class CarrierEngine final : public Engine, private FlowMover<Value> {
  public:
-  explicit CarrierEngine(const EngineStart& start);
+  CarrierEngine(const EngineStart& start, const Control& control);
 
   void add_node(NodeId v, std::int64_t supply) override;
   void remove_node(NodeId v) override;
@@ -68,7 +68,7 @@ class CarrierEngine final : public Engine, private FlowMover<Value> {
   static constexpr std::int64_t kFarShare = 64;
   static constexpr std::size_t kFewLeft = 4;
 
-  CarrierEngine(const EngineStart& start, const std::vector<std::uint8_t>& is_source);
+  CarrierEngine(const EngineStart& start, const std::vector<std::uint8_t>& is_source, const Control& control);
 
   void soil(ArcId arc, NodeId tail) {
     dirty_.push_back(arc);
@@ -138,9 +138,9 @@ class CarrierEngine final : public Engine, private FlowMover<Value> {
   std::vector<NodeId> repriced_, doubtful_;
 };
 
-std::unique_ptr<Engine> make_carrier_engine(const EngineStart& start);
+std::unique_ptr<Engine> make_carrier_engine(const EngineStart& start, const Control& control);
 
 // Whether most arcs are unit sources'.
-bool mostly_unit_sources(const EngineStart& start);
+bool mostly_unit_sources(const EngineStart& start, const Control& control);
 
 }  // namespace flowsolver

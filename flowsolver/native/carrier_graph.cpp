@@ -3,10 +3,14 @@
 namespace flowsolver {
 
 template <class V>
-SplitNetwork<V>::SplitNetwork(const Network& network, NodeId network_root) {
+SplitNetwork<V>::SplitNetwork(const Network& network, NodeId network_root, const Control& control) {
+  Pace pace(control);
   const std::size_t n = network.num_nodes(), m = network.num_arcs();
   std::vector<std::uint8_t> has_in(n, 0);
-  for (NodeId head : network.head) has_in[head] = 1;
+  for (NodeId head : network.head) {
+    pace.build_step({});
+    has_in[head] = 1;
+  }
   constexpr std::uint32_t kIsSource = std::uint32_t{1} << 31;
   std::vector<std::uint32_t> number(n);  // of a core node, or kIsSource + the number of a source
   for (NodeId v = 0; v < n; ++v) {
@@ -25,6 +29,7 @@ SplitNetwork<V>::SplitNetwork(const Network& network, NodeId network_root) {
   std::uint32_t last = 0;
   bool in_order = true;
   for (ArcId a = 0; a < m; ++a) {
+    pace.build_step({});
     const std::uint32_t tail = number[network.tail[a]];
     if ((tail & kIsSource) == 0) {
       core_arc.push_back(a);
@@ -41,6 +46,7 @@ SplitNetwork<V>::SplitNetwork(const Network& network, NodeId network_root) {
   if (!in_order) next.assign(begin.begin(), begin.end() - 1);
   std::uint32_t at = 0;
   for (ArcId a = 0; a < m; ++a) {
+    pace.build_step({});
     const std::uint32_t tail = number[network.tail[a]];
     if ((tail & kIsSource) == 0 || network.capacity[a] == 0) continue;
     const std::uint32_t place = in_order ? at++ : next[tail & ~kIsSource]++;
@@ -53,6 +59,7 @@ SplitNetwork<V>::SplitNetwork(const Network& network, NodeId network_root) {
   core.capacity.reserve(core_arc.size());
   core.cost.reserve(core_arc.size());
   for (ArcId a : core_arc) {
+    pace.build_step({});
     core.tail.push_back(number[network.tail[a]]);
     core.head.push_back(number[network.head[a]]);
     core.capacity.push_back(network.capacity[a]);

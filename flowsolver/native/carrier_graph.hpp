@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "control.hpp"
 #include "keyed_lists.hpp"
 #include "residual_graph.hpp"
 
@@ -25,7 +26,8 @@ struct SplitNetwork {
     V cost;
   };
 
-  SplitNetwork(const Network& network, NodeId root);
+  // Throws Stopped when cancelled.
+  SplitNetwork(const Network& network, NodeId root, const Control& control);
 
   Network core;                       // without the unit sources
   std::vector<NodeId> core_node;      // what its nodes are in the network
@@ -43,8 +45,8 @@ class CarrierGraph : public ResidualGraph<V> {
   static constexpr bool kCarries = true;
   using SourceArc = typename SplitNetwork<V>::SourceArc;
 
-  CarrierGraph(SplitNetwork<V> split, std::span<const std::int64_t> flow)
-      : ResidualGraph<V>(split.core, flow, {}, split.root, false),
+  CarrierGraph(SplitNetwork<V> split, std::span<const std::int64_t> flow, const Control& control)
+      : ResidualGraph<V>(split.core, flow, {}, split.root, false, control),
         carried(split.core_node.size(), split.source_node.size()),
         source_arcs(std::move(split.arcs)),
         begin_(std::move(split.begin)),

@@ -1,8 +1,10 @@
 // How a running solve is stopped from outside: cancelled by another thread, or at a budget of counted operations or of time.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <utility>
@@ -11,10 +13,9 @@
 
 namespace flowsolver {
 
-// One for each running solve. Methods look at it about every kLookInterval counted operations, most of them while they build
-// their data structures as well. What goes by without a look are single passes over arrays, allocations, the making of an
-// incremental_ssp engine, and its single searches. `cancel` and the limits of operations may be
-// set by any thread at any time; the deadline and the poll before the solve begins.
+// One for each running solve. Methods look at it about every kLookInterval counted operations, and as often in passes over
+// arrays, while they build their data structures and write their answer. `cancel` and the limits of operations may be set by
+// any thread at any time; the deadline and the poll before the solve begins.
 class Control {
  public:
   using Clock = std::chrono::steady_clock;
@@ -79,6 +80,12 @@ class Control {
   const Control* outer_ = nullptr;
 };
 
+// Thrown where no status can be returned: out of constructors and from within searches, which then leave no trace but in
+// Stats. It does not leave methods and engines.
+struct Stopped {
+  Status status;
+};
+
 // Calls `look` once per kLookInterval steps of a loop whose work is not yet counted elsewhere.
 class Pace {
  public:
@@ -89,10 +96,26 @@ class Pace {
     left_ = Control::kLookInterval;
     return control_.look(stats);
   }
+  // While something is made without which the next solve could not go on from where this one came: throws Stopped when
+  // cancelled, but not at a budget, or solves with budgets too small for it would never get beyond it.
+  void build_step(const Stats& stats, std::int64_t steps = 1) {
+    if (step(stats, steps) == Status::kCancelled) throw Stopped{Status::kCancelled};
+  }
 
  private:
   const Control& control_;
   std::int64_t left_ = Control::kLookInterval;
 };
+
+// A pass over an array in blocks, with a look after each: visit(begin, end). Stops when cancelled only, as `build_step`.
+template <class Visit>
+Status sweep(std::size_t size, const Control& control, const Stats& stats, Visit visit) {
+  constexpr std::size_t kBlock = std::size_t{1} << 14;
+  for (std::size_t begin = 0; begin < size; begin += kBlock) {
+    visit(begin, std::min(size, begin + kBlock));
+    if (control.look(stats) == Status::kCancelled) return Status::kCancelled;
+  }
+  return Status::kOptimal;
+}
 
 }  // namespace flowsolver

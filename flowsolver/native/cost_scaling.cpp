@@ -93,12 +93,6 @@ class CostScaling {
   Stats& stats_;
 };
 
-std::int64_t largest_magnitude(std::span<const std::int64_t> values) {
-  std::int64_t largest = 0;
-  for (std::int64_t value : values) largest = std::max(largest, value < 0 ? -value : value);
-  return largest;
-}
-
 // Prices to start from that suit the graph's pseudoflow where that is possible; deficits are drained.
 template <class V>
 Status fit_start(ArcGraph<V>& graph, std::vector<std::int64_t>& price, const Control& control, Stats& stats) {
@@ -124,12 +118,12 @@ Solution solve_with(const Network& network, const Start& start, const Control& c
   ArcGraph<V> graph;
   state.status = graph.build(network, start, control, state.stats);
   if (state.status != Status::kOptimal) return state;
-  const std::int64_t largest_cost = largest_magnitude(network.cost);
+  const auto largest_cost = static_cast<std::int64_t>(largest_magnitude(network.cost));
   const __int128 n = network.num_nodes();
   std::vector<std::int64_t> price = start_prices(network, start);
   if (largest_magnitude(price) > 4 * n * largest_cost) std::fill(price.begin(), price.end(), 0);
   if (start.flow.empty() && start.price.empty()) {
-    const PriceEstimate estimate = estimate_price(network, largest_sink(network));
+    const PriceEstimate estimate = estimate_price(network, largest_sink(network), control);
     for (NodeId v : estimate.nodes) price[v] = estimate.price;
   } else {
     state.status = fit_start(graph, price, control, state.stats);
@@ -140,17 +134,16 @@ Solution solve_with(const Network& network, const Start& start, const Control& c
                         : CostScaling<V, __int128>(graph, price, largest_cost, control, state.stats).run();
   }
   state.potential = std::move(price);
-  graph.give_flow(network, state);
+  graph.give_flow(network, control, state);
   return state;
 }
 
 }  // namespace
 
 Solution solve_cost_scaling(const Network& network, const Start& start, const Control& control) {
-  Solution state = start_state(network, start);
-  if (state.status != Status::kOptimal || network.num_nodes() == 0) return state;
-  return fits_narrow(network) ? solve_with<std::int32_t>(network, start, control, std::move(state))
-                              : solve_with<std::int64_t>(network, start, control, std::move(state));
+  return solve_by_width(network, start, control, [&]<class V>(Solution& solution) {
+    solution = solve_with<V>(network, start, control, std::move(solution));
+  });
 }
 
 }  // namespace flowsolver

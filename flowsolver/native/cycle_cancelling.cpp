@@ -241,20 +241,15 @@ void solve_as(const Network& network, const Start& start, const Control& control
     solution.status = Cancelling<Value>(graph, solution.potential, solution.stats, pace).run();
   }
   for (std::int64_t& value : solution.potential) value = -value;
-  graph.give_flow(network, solution);
+  graph.give_flow(network, control, solution);
 }
 
 }  // namespace
 
 Solution solve_cycle_cancelling(const Network& network, const Start& start, const Control& control) {
-  Solution solution = start_state(network, start);
-  if (solution.status != Status::kOptimal || network.num_nodes() == 0) return solution;
-  if (fits_narrow(network)) {
-    solve_as<std::int32_t>(network, start, control, solution);
-  } else {
-    solve_as<std::int64_t>(network, start, control, solution);
-  }
-  return solution;
+  return solve_by_width(network, start, control, [&]<class Value>(Solution& solution) {
+    solve_as<Value>(network, start, control, solution);
+  });
 }
 
 }  // namespace flowsolver

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "start_state.hpp"
+
 namespace flowsolver {
 
 namespace {
@@ -45,7 +47,7 @@ IncrementalSolver::IncrementalSolver(const Network& network, MakeEngine make_eng
     supply_magnitudes_ += magnitude(supply);
   }
   for (std::int64_t capacity : network_.capacity) capacity_sum_ += capacity;
-  for (std::int64_t cost : network_.cost) cost_bound_ = std::max(cost_bound_, magnitude(cost));
+  cost_bound_ = largest_magnitude(network_.cost);
 }
 
 bool IncrementalSolver::live_node(std::int64_t node) const {
@@ -204,8 +206,7 @@ Status IncrementalSolver::check_numbers() {
   if (longest <= kMaxPathCost && 2 * capacity_sum_ + supply_magnitudes_ <= kMaxNodeSum) {
     return supply_sum_ == 0 ? Status::kOptimal : Status::kUnbalanced;
   }
-  cost_bound_ = 0;
-  for (std::int64_t cost : network_.cost) cost_bound_ = std::max(cost_bound_, magnitude(cost));
+  cost_bound_ = largest_magnitude(network_.cost);
   return check_ranges(network_);
 }
 
@@ -226,11 +227,9 @@ void IncrementalSolver::ensure_engine() {
   warm_flow_.resize(warm_flow_.empty() ? 0 : network_.num_arcs(), 0);
   warm_price_.resize(warm_price_.empty() ? 0 : network_.num_nodes(), 0);
   for (std::size_t a = 0; a < warm_flow_.size(); ++a) warm_flow_[a] = std::min(warm_flow_[a], network_.capacity[a]);
-  if (!warm_price_.empty()) {
-    const std::int64_t shift = warm_price_[root_];
-    for (std::int64_t& price : warm_price_) price -= shift;
-  }
+  if (!warm_price_.empty()) warm_price_ = grounded(warm_price_, root_);
   engine_ = make_engine_({network_, arc_alive_, root_, warm_flow_, warm_price_}, control_, stats_);
+  if (engine_ == nullptr) return;  // the next resolve starts from the same
   warm_flow_ = {};
   warm_price_ = {};
   ++stats_.rebuilds;

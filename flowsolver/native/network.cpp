@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "control.hpp"
+
 namespace flowsolver {
 
 namespace {
@@ -9,6 +11,17 @@ namespace {
 using Wide = __int128;
 
 Wide magnitude(std::int64_t value) { return value < 0 ? -static_cast<Wide>(value) : static_cast<Wide>(value); }
+
+Status bits_with_looks(std::span<const std::int64_t> values, const Control& control, std::uint64_t& bits) {
+  return sweep(values.size(), control, {}, [&](std::size_t begin, std::size_t end) {
+    bits |= magnitude_bits(values.subspan(begin, end - begin));
+  });
+}
+
+bool narrow(std::uint64_t bits) {
+  static_assert((kNarrowLimit & (kNarrowLimit + 1)) == 0, "the bits decide");
+  return bits <= static_cast<std::uint64_t>(kNarrowLimit);
+}
 
 bool node_sums_fit(const Network& network) {
   std::vector<Wide> sum(network.num_nodes(), 0);
@@ -29,6 +42,12 @@ std::uint64_t magnitude_bits(std::span<const std::int64_t> values) {
     bits |= (static_cast<std::uint64_t>(value) ^ sign) - sign;
   }
   return bits;
+}
+
+std::uint64_t largest_magnitude(std::span<const std::int64_t> values) {
+  std::uint64_t largest = 0;
+  for (std::int64_t value : values) largest = std::max(largest, static_cast<std::uint64_t>(magnitude(value)));
+  return largest;
 }
 
 NodeId largest_sink(const Network& network, std::span<const std::uint8_t> alive) {
@@ -53,15 +72,18 @@ void Stats::add(const Stats& other) {
   pivots += other.pivots;
 }
 
-bool fits_narrow(const Network& network) {
-  static_assert((kNarrowLimit & (kNarrowLimit + 1)) == 0, "the bits decide");
-  const std::uint64_t bits = magnitude_bits(network.cost) | magnitude_bits(network.capacity);
-  return bits <= static_cast<std::uint64_t>(kNarrowLimit);
+bool fits_narrow(const Network& network) { return narrow(magnitude_bits(network.cost) | magnitude_bits(network.capacity)); }
+
+Status add_up_cost(const Network& network, std::span<const std::int64_t> flow, const Control& control, __int128& cost) {
+  cost = 0;
+  return sweep(flow.size(), control, {}, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t a = begin; a < end; ++a) cost += static_cast<__int128>(network.cost[a]) * flow[a];
+  });
 }
 
 __int128 flow_cost(const Network& network, std::span<const std::int64_t> flow) {
   __int128 cost = 0;
-  for (ArcId a = 0; a < flow.size(); ++a) cost += static_cast<__int128>(network.cost[a]) * flow[a];
+  add_up_cost(network, flow, Control(), cost);
   return cost;
 }
 
@@ -71,27 +93,31 @@ bool as_int64(__int128 value, std::int64_t& out) {
   return value == out;
 }
 
-Status check_ranges(const Network& network) {
-  // An upper bound, found in one quick pass, is nearly always enough; like the sum of capacities below.
-  Wide largest_cost = magnitude_bits(network.cost);
-  if (largest_cost * static_cast<Wide>(network.num_nodes() + 1) > kMaxPathCost) {
-    largest_cost = 0;
-    for (std::int64_t cost : network.cost) largest_cost = std::max(largest_cost, magnitude(cost));
+// Bounds found in one quick pass are nearly always enough, both for costs and for the sum of capacities.
+Ranges check_ranges(const Network& network, const Control& control) {
+  std::uint64_t cost_bits = 0, capacity_bits = 0;
+  Status status = bits_with_looks(network.cost, control, cost_bits);
+  if (status == Status::kOptimal) status = bits_with_looks(network.capacity, control, capacity_bits);
+  if (status != Status::kOptimal) return {status, false};
+  const auto longest_path = [&](std::uint64_t cost) { return Wide{cost} * static_cast<Wide>(network.num_nodes() + 1); };
+  if (longest_path(cost_bits) > kMaxPathCost && longest_path(largest_magnitude(network.cost)) > kMaxPathCost) {
+    return {Status::kBadCostRange, false};
   }
-  if (largest_cost * static_cast<Wide>(network.num_nodes() + 1) > kMaxPathCost) return Status::kBadCostRange;
   Wide supplies = 0, balance = 0, capacities = 0;
   for (std::int64_t supply : network.supply) {
     supplies += magnitude(supply);
     balance += supply;
   }
-  const Wide most = static_cast<Wide>(magnitude_bits(network.capacity)) * static_cast<Wide>(network.num_arcs());
+  const Wide most = Wide{capacity_bits} * static_cast<Wide>(network.num_arcs());
   if (2 * most + supplies > kMaxNodeSum) {
     for (std::int64_t capacity : network.capacity) capacities += capacity;
   }
-  if (supplies > kMaxNodeSum) return Status::kBadCapacityRange;
+  if (supplies > kMaxNodeSum) return {Status::kBadCapacityRange, false};
   // The sum over all arcs bounds the sum around every node and is nearly always enough.
-  if (2 * capacities + supplies > kMaxNodeSum && !node_sums_fit(network)) return Status::kBadCapacityRange;
-  return balance == 0 ? Status::kOptimal : Status::kUnbalanced;
+  if (2 * capacities + supplies > kMaxNodeSum && !node_sums_fit(network)) return {Status::kBadCapacityRange, false};
+  return {balance == 0 ? Status::kOptimal : Status::kUnbalanced, narrow(cost_bits | capacity_bits)};
 }
+
+Status check_ranges(const Network& network) { return check_ranges(network, Control()).status; }
 
 }  // namespace flowsolver

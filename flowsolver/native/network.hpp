@@ -81,8 +81,11 @@ inline constexpr std::int64_t kMaxNodeSum = std::int64_t{1} << 61;
 // Costs and capacities up to this are kept in 32 bits.
 inline constexpr std::int64_t kNarrowLimit = (std::int64_t{1} << 31) - 1;
 
+class Control;
+
 // All bits set in the magnitude of some value: at least the largest magnitude, less than twice it.
 std::uint64_t magnitude_bits(std::span<const std::int64_t> values);
+std::uint64_t largest_magnitude(std::span<const std::int64_t> values);
 
 // The largest sink, or the node of least supply; the first of equal ones. kNone without (live) nodes. `alive` empty: all live.
 NodeId largest_sink(const Network& network, std::span<const std::uint8_t> alive = {});
@@ -92,11 +95,18 @@ bool fits_narrow(const Network& network);
 
 // Exact cost of a flow given per arc.
 __int128 flow_cost(const Network& network, std::span<const std::int64_t> flow);
+// The same; or kCancelled.
+Status add_up_cost(const Network& network, std::span<const std::int64_t> flow, const Control& control, __int128& cost);
 
 // False when the value does not fit, `out` then being the nearest that does.
 bool as_int64(__int128 value, std::int64_t& out);
 
-// kOptimal when the numbers are within range and the supplies balance (says nothing about feasibility).
+struct Ranges {
+  Status status;  // kOptimal when the numbers are within range and the supplies balance (says nothing about feasibility)
+  bool narrow;    // fits_narrow, where the status is kOptimal
+};
+// May be kCancelled as well.
+Ranges check_ranges(const Network& network, const Control& control);
 Status check_ranges(const Network& network);
 
 }  // namespace flowsolver

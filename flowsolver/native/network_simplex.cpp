@@ -41,14 +41,17 @@ class NetworkSimplex {
   }
 
   // The flow of arcs outside the tree is kept in `flow` only by their state; this writes all.
-  void write_flow() {
-    for (ArcId a = 0; a < state_.size(); ++a) {
-      if (state_[a] != kTree) flow_[a] = state_[a] == kLower ? 0 : network_.capacity[a];
-    }
+  Status write_flow(const Control& control) {
+    const Status status = sweep(state_.size(), control, stats_, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t a = begin; a < end; ++a) {
+        if (state_[a] != kTree) flow_[a] = state_[a] == kLower ? 0 : network_.capacity[a];
+      }
+    });
     for (NodeId v = 0; v < tree_.root(); ++v) {
       const SpanningTree::TreeArc arc = tree_.arc(v);
       if (arc.arc != kNone) flow_[arc.arc] = network_.tail[arc.arc] == v ? arc.down : arc.up;
     }
+    return status;
   }
 
  private:
@@ -177,41 +180,54 @@ class NetworkSimplex {
   ArcId next_ = 0;  // block
 };
 
-std::int64_t artificial_cost(const Network& network) {
-  std::int64_t most = 0;
-  for (std::int64_t cost : network.cost) most = std::max(most, cost < 0 ? -cost : cost);
-  return most * static_cast<std::int64_t>(network.num_nodes()) + 1;
-}
+// What is to be known before there is a tree.
+struct Survey {
+  std::int64_t artificial_cost = 1;  // more than any path's
+  std::vector<std::uint8_t> outer;   // nodes without an arc into them that could carry flow
+};
 
-// Nodes without an arc into them that could carry flow.
-std::vector<std::uint8_t> outer_nodes(const Network& network) {
-  std::vector<std::uint8_t> outer(network.num_nodes(), 1);
-  for (ArcId a = 0; a < network.num_arcs(); ++a) {
-    if (network.capacity[a] > 0 && network.tail[a] != network.head[a]) outer[network.head[a]] = 0;
-  }
-  return outer;
+Status take_survey(const Network& network, const Control& control, Survey& survey) {
+  std::uint64_t most = 0;
+  survey.outer.assign(network.num_nodes(), 1);
+  const Status status = sweep(network.num_arcs(), control, {}, [&](std::size_t begin, std::size_t end) {
+    most = std::max(most, largest_magnitude(std::span(network.cost).subspan(begin, end - begin)));
+    for (std::size_t a = begin; a < end; ++a) {
+      if (network.capacity[a] > 0 && network.tail[a] != network.head[a]) survey.outer[network.head[a]] = 0;
+    }
+  });
+  survey.artificial_cost += static_cast<std::int64_t>(most * network.num_nodes());
+  return status;
 }
 
 }  // namespace
 
 Solution solve_network_simplex(const Network& network, const Start& start, const Control& control) {
-  Solution solution = start_state(network, start);
+  Solution solution = start_state(network, start, control).solution;
   if (solution.status != Status::kOptimal || network.num_nodes() == 0) return solution;
+  Survey survey;
+  solution.status = take_survey(network, control, survey);
+  if (solution.status != Status::kOptimal) return solution;
   const auto n = static_cast<NodeId>(network.num_nodes());
-  SpanningTree tree(outer_nodes(network));
+  SpanningTree tree(std::move(survey.outer));
   const std::vector<std::int64_t> hint = start_prices(network, start);
-  solution.status = SimplexStart(network, solution.flow, hint, control, solution.stats).run(tree, artificial_cost(network));
+  solution.status = SimplexStart(network, solution.flow, hint, control, solution.stats).run(tree, survey.artificial_cost);
   if (solution.status == Status::kOptimal) {
     NetworkSimplex simplex(network, solution.flow, tree, control, solution.stats);
     solution.status = simplex.run();
     if (solution.status == Status::kCancelled) return solution;
-    simplex.write_flow();
+    if (simplex.write_flow(control) == Status::kCancelled) {
+      solution.status = Status::kCancelled;
+      return solution;
+    }
     if (solution.status == Status::kOptimal && simplex.infeasible()) solution.status = Status::kInfeasible;
     const std::int64_t base = tree.price(largest_sink(network));
     for (NodeId v = 0; v < n; ++v) solution.potential[v] = tree.price(v) - base;
   }
   if (solution.status == Status::kCancelled) return solution;
-  if (!as_int64(flow_cost(network, solution.flow), solution.cost) && solution.status == Status::kOptimal) solution.status = Status::kBadCostRange;
+  __int128 cost = 0;
+  const Status added = add_up_cost(network, solution.flow, control, cost);
+  if (added != Status::kOptimal) solution.status = added;
+  if (!as_int64(cost, solution.cost) && solution.status == Status::kOptimal) solution.status = Status::kBadCostRange;
   return solution;
 }
 

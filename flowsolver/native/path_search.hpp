@@ -19,6 +19,7 @@
 #include <bit>
 #include <vector>
 
+#include "control.hpp"
 #include "residual_graph.hpp"
 
 namespace flowsolver {
@@ -91,6 +92,12 @@ class PathSearch {
     return (kForward ? node.root_residual > 0 : node.root_flow > 0) && node.root_cost == node.price;
   }
 
+  // Searches look at the control from now on, and throw Stopped: no price has moved then. `stats` begin at zero.
+  void watch(const Control& control) {
+    control_ = &control;
+    looked_at_ = 0;
+  }
+
   // Marks what the last, failed, search settled as dead until `revive`.
   void bury_settled(Graph& graph);
   void revive(Graph& graph);
@@ -106,6 +113,11 @@ class PathSearch {
     bool operator<(const Waiting& other) const { return distance > other.distance; }  // a min-heap
   };
 
+  void look(const Stats& stats) {
+    if (control_ == nullptr || stats.scanned - looked_at_ < Control::kLookInterval) return;
+    looked_at_ = stats.scanned;
+    if (const Status status = control_->look(stats); status != Status::kOptimal) throw Stopped{status};
+  }
   void restart(Graph& graph);
   bool one_step(Graph& graph, NodeId source, Stats& stats);
   bool label(Graph& graph, NodeId v, std::int64_t distance, std::uint32_t parent);
@@ -123,6 +135,8 @@ class PathSearch {
   template <class Known, class Meet>
   void meet_tied(Graph& graph, NodeId v, Stats& stats, Known known, Meet meet);
 
+  const Control* control_ = nullptr;
+  std::int64_t looked_at_ = 0;  // scanned then
   std::uint32_t stamp_ = 0;
   std::int64_t bound_ = 0;    // no path longer than or as long as this is of interest
   std::int64_t current_ = 0;  // the distance being settled
@@ -262,11 +276,13 @@ void PathSearch<Graph, kForward>::scan_carried(Graph& graph, NodeId u, std::int6
         reach(graph, arc.head, distance, Graph::over(source, i), hops);
       }
       stats.scanned += end - begin;
+      look(stats);
       return nearest == kInfinity ? kInfinity : nearest - base;
     });
   } else {
     graph.visit_arrivals(u, limit, [&](std::uint32_t arc, std::int64_t bound, NodeId lead) {
       ++stats.scanned;
+      look(stats);
       if (lead != kNone) {  // most lead to where the search has been: no need to look
         const Node<Value>& there = graph.nodes[lead];
         if (there.stamp == stamp_ && there.distance <= base + bound) {
@@ -402,6 +418,7 @@ void PathSearch<Graph, kForward>::settle_all(Graph& graph, Stats& stats) {
     settled_.push_back(u);
     ++stats.settled;
     scan(graph, u, stats);
+    look(stats);
   }
 }
 
@@ -468,6 +485,7 @@ void PathSearch<Graph, kForward>::relabel(Graph& graph, Stats& stats) {
                 graph.nodes[v].hops[kForward] = hops;
                 reached_.push_back(v);
               });
+    look(stats);
   }
 }
 

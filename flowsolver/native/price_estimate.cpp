@@ -23,11 +23,13 @@ std::int64_t clearing_price(std::vector<Worth>& worths, std::int64_t room) {
 
 }  // namespace
 
-PriceEstimate estimate_price(const Network& network, NodeId root) {
+PriceEstimate estimate_price(const Network& network, NodeId root, const Control& control) {
+  Pace pace(control);
   const std::size_t n = network.num_nodes(), m = network.num_arcs();
   std::vector<std::int64_t> to_root(n, 0), in(n, 0);
   std::vector<std::uint8_t> is_source(n, 0), from_others(n, 0);
   for (ArcId a = 0; a < m; ++a) {
+    pace.build_step({});
     in[network.head[a]] += network.capacity[a];
     if (network.head[a] == root) to_root[network.tail[a]] += network.capacity[a];
   }
@@ -36,7 +38,10 @@ PriceEstimate estimate_price(const Network& network, NodeId root) {
     is_source[v] = network.supply[v] > 0 && in[v] == 0;
     if (is_source[v]) supply += network.supply[v];
   }
-  for (ArcId a = 0; a < m; ++a) from_others[network.head[a]] |= !is_source[network.tail[a]];
+  for (ArcId a = 0; a < m; ++a) {
+    pace.build_step({});
+    from_others[network.head[a]] |= !is_source[network.tail[a]];
+  }
   const auto is_way_around = [&](NodeId v) { return to_root[v] >= in[v] - in[v] / 2 && in[v] > 0 && !from_others[v]; };
   std::int64_t room = 0;
   for (NodeId v = 0; v < n; ++v) {
@@ -46,6 +51,7 @@ PriceEstimate estimate_price(const Network& network, NodeId root) {
 
   std::vector<std::int64_t> around(n, kInfinity), inside(n, kInfinity);
   for (ArcId a = 0; a < m; ++a) {
+    pace.build_step({});
     const NodeId u = network.tail[a], v = network.head[a];
     if (!is_source[u] || network.capacity[a] == 0) continue;
     std::int64_t& best = v == root || is_way_around(v) ? around[u] : inside[u];

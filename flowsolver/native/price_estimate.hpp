@@ -8,6 +8,7 @@
 
 #include <vector>
 
+#include "control.hpp"
 #include "network.hpp"
 
 namespace flowsolver {
@@ -18,6 +19,7 @@ struct PriceEstimate {
 };
 
 // A way around is a node only sources lead to, whose arcs to the root can carry at least half of what may come. O(n + m).
-PriceEstimate estimate_price(const Network& network, NodeId root);
+// Throws Stopped when cancelled.
+PriceEstimate estimate_price(const Network& network, NodeId root, const Control& control);
 
 }  // namespace flowsolver

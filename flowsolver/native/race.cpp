@@ -13,7 +13,9 @@ RaceAnswer race(const Network& network, std::span<const Algorithm* const> racers
       run_contest(racers.size(), winning, control, [&](std::size_t i, const Control& own, Stats& stats) {
         solutions[i] = racers[i]->solve(network, start, own);
         stats = solutions[i].stats;
-        return solutions[i].status;
+        const Status status = solutions[i].status;
+        if (status == Status::kCancelled) solutions[i] = {};  // freed here, not by who waits
+        return status;
       });
   return {std::move(solutions[outcome.leader]), racers[outcome.leader]};
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "start_state.hpp"
+
 namespace flowsolver {
 
 RaceEngine::RaceEngine(const std::vector<const Algorithm*>& racers, Winning winning, const EngineStart& start,
@@ -57,8 +59,7 @@ Status RaceEngine::run_racer(Racer& racer, const Control& control, Stats& stats)
   racer.outdated = false;
   if (racer.engine == nullptr) {
     const Start from = start();
-    std::vector<std::int64_t> price(from.price.begin(), from.price.end());
-    for (std::int64_t& p : price) p -= from.price[root_];
+    const std::vector<std::int64_t> price = grounded(from.price, root_);
     racer.engine = racer.algorithm->make_own_engine({network_, alive_, root_, from.flow, price}, control, stats);
     racer.built_anew = true;
     if (racer.engine == nullptr) return Status::kCancelled;

@@ -159,20 +159,15 @@ void solve(const Network& network, const Start& start, const Control& control, S
   if (solution.status != Status::kOptimal && solution.status != Status::kBudget) return;
   const auto& graph = relaxation.graph();
   for (NodeId v = 0; v < network.num_nodes(); ++v) solution.potential[v] = graph.nodes[v].price;
-  graph.arcs().give_flow(network, solution);
+  graph.arcs().give_flow(network, control, solution);
 }
 
 }  // namespace
 
 Solution solve_relaxation(const Network& network, const Start& start, const Control& control) {
-  Solution solution = start_state(network, start);
-  if (solution.status != Status::kOptimal || network.num_nodes() == 0) return solution;
-  if (fits_narrow(network)) {
-    solve<std::int32_t>(network, start, control, solution);
-  } else {
-    solve<std::int64_t>(network, start, control, solution);
-  }
-  return solution;
+  return solve_by_width(network, start, control, [&]<class Value>(Solution& solution) {
+    solve<Value>(network, start, control, solution);
+  });
 }
 
 }  // namespace flowsolver

@@ -7,8 +7,9 @@ namespace flowsolver {
 
 template <class Value>
 ResidualGraph<Value>::ResidualGraph(const Network& network, std::span<const std::int64_t> flow,
-                                    std::span<const std::uint8_t> alive, NodeId root, bool spare)
+                                    std::span<const std::uint8_t> alive, NodeId root, bool spare, const Control& control)
     : root_(root) {
+  Pace pace(control);
   const std::size_t n = network.num_nodes(), m = network.num_arcs();
   if (spare) {  // address space only, as for edges below: a first change shall not copy everything
     position.reserve(2 * m + m / 2);
@@ -23,6 +24,7 @@ ResidualGraph<Value>::ResidualGraph(const Network& network, std::span<const std:
   position.resize(2 * m);
   const auto lives = [&](ArcId a) { return alive.empty() || alive[a] != 0; };
   for (ArcId a = 0; a < m; ++a) {
+    pace.build_step({});
     if (!lives(a)) continue;
     const NodeId u = network.tail[a], v = network.head[a];
     if (v == root && u != root && root_arc_[u] == kNone) {
@@ -34,6 +36,7 @@ ResidualGraph<Value>::ResidualGraph(const Network& network, std::span<const std:
   }
   std::size_t total = 0;
   for (NodeId v = 0; v < n; ++v) {
+    pace.build_step({});
     const std::uint32_t degree = in_degree_[v] + out_degree_[v];
     nodes[v].begin = static_cast<std::uint32_t>(total);
     nodes[v].degree = degree;
@@ -54,6 +57,7 @@ ResidualGraph<Value>::ResidualGraph(const Network& network, std::span<const std:
   };
   constexpr ArcId kAhead = 12;  // heads are anywhere: their blocks are asked for some arcs in advance
   for (ArcId a = 0; a < m; ++a) {
+    pace.build_step({});
     if (a + kAhead < m) {
       const Node<Value>& head = nodes[network.head[a + kAhead]];
       __builtin_prefetch(edges.data() + head.begin + head.degree - head.current, 1);

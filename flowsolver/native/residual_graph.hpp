@@ -15,6 +15,7 @@
 #include <span>
 #include <utility>
 
+#include "control.hpp"
 #include "large_array.hpp"
 #include "network.hpp"
 
@@ -64,9 +65,9 @@ class ResidualGraph {
   static constexpr bool kCarries = false;  // every node is one of its own (see carrier_graph.hpp)
 
   // From arrays, in O(n + m). `flow` is empty for none. `spare` leaves room in the blocks of nodes that have arcs in.
-  // Arcs with alive[a] == 0 are left out (`alive` empty: all live). Sets neither prices nor imbalances.
+  // Arcs with alive[a] == 0 are left out (`alive` empty: all live). Sets neither prices nor imbalances. Throws Stopped when cancelled.
   ResidualGraph(const Network& network, std::span<const std::int64_t> flow, std::span<const std::uint8_t> alive,
-                NodeId root, bool spare);
+                NodeId root, bool spare, const Control& control);
 
   NodeId root() const { return root_; }
   NodeId num_nodes() const { return static_cast<NodeId>(nodes.size()); }

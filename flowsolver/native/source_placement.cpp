@@ -7,6 +7,7 @@
 #include "path_search.hpp"
 #include "price_descent.hpp"
 #include "price_estimate.hpp"
+#include "start_state.hpp"
 
 namespace flowsolver {
 
@@ -16,14 +17,14 @@ template <class Value>
 class SourcePlacement {
  public:
   SourcePlacement(const Network& network, SplitNetwork<Value> split, const std::vector<std::int64_t>& price,
-                  std::vector<std::uint8_t> priced)
+                  std::vector<std::uint8_t> priced, const Control& control)
       : network_(network),
         core_(split.core),
         core_node_(split.core_node),
         core_arc_(split.core_arc),
         source_node_(split.source_node),
         arc_id_(std::move(split.arc_id)),
-        graph_(std::move(split), full_where_cheap(core_, price)),
+        graph_(std::move(split), full_where_cheap(core_, price), control),
         descent_(graph_, std::move(priced)) {
     for (NodeId v = 0; v < core_.num_nodes(); ++v) {
       graph_.nodes[v].price = price[v];
@@ -36,6 +37,8 @@ class SourcePlacement {
       }
     }
     graph_.nodes[graph_.root()].imbalance = 0;
+    search_.watch(control);
+    back_search_.watch(control);
   }
 
   Placement run(const Control& control, Stats& stats) {
@@ -43,7 +46,7 @@ class SourcePlacement {
     result.status = place_all(control, stats);
     if (result.status == Status::kOptimal) result.status = lower_prices(control, stats);
     if (result.status == Status::kOptimal) result.status = fill_deficits(control, stats);
-    if (result.status == Status::kOptimal) extract(result);
+    if (result.status == Status::kOptimal) extract(result, control);
     return result;
   }
 
@@ -246,8 +249,9 @@ class SourcePlacement {
     return Graph::is_source(parent) ? graph_.source_arcs[Graph::from_parent(parent)].head : graph_.owner(parent);
   }
 
-  void extract(Placement& result) const {
-    result.flow.assign(network_.num_arcs(), 0);
+  void extract(Placement& result, const Control& control) const {
+    Pace pace(control);
+    if (fill_zeros(result.flow, network_.num_arcs(), control) != Status::kOptimal) throw Stopped{Status::kCancelled};
     result.price.assign(network_.num_nodes(), 0);
     result.complete = true;
     for (NodeId v = 0; v < core_.num_nodes(); ++v) {
@@ -255,11 +259,13 @@ class SourcePlacement {
       result.complete &= graph_.nodes[v].imbalance == 0;
     }
     for (ArcId a = 0; a < core_.num_arcs(); ++a) {
+      pace.build_step({});
       const std::int64_t flow = graph_.flow_at(a, core_.tail[a]);
       result.flow[core_arc_[a]] = flow;
       result.cost += static_cast<__int128>(core_.cost[a]) * flow;
     }
     for (std::uint32_t source = 0; source < graph_.num_sources(); ++source) {
+      pace.build_step({});
       const std::uint32_t now = graph_.current_arc(source);
       std::int64_t price = kInfinity;
       if (now != kNone) {
@@ -300,9 +306,9 @@ class SourcePlacement {
 
 template <class Value>
 Placement place(const Network& network, NodeId root, const Control& control, Stats& stats) {
-  SplitNetwork<Value> split(network, root);
+  SplitNetwork<Value> split(network, root, control);
   if (2 * split.arcs.size() < network.num_arcs()) return {};  // little to gain
-  const PriceEstimate estimate = estimate_price(network, root);
+  const PriceEstimate estimate = estimate_price(network, root, control);
   std::vector<std::int64_t> price(split.core_node.size(), 0);
   std::vector<std::uint8_t> priced(split.core_node.size(), 0);
   for (NodeId v : estimate.nodes) {
@@ -310,14 +316,19 @@ Placement place(const Network& network, NodeId root, const Control& control, Sta
     price[static_cast<std::size_t>(number)] = estimate.price;
     priced[static_cast<std::size_t>(number)] = 1;
   }
-  return SourcePlacement<Value>(network, std::move(split), price, std::move(priced)).run(control, stats);
+  return SourcePlacement<Value>(network, std::move(split), price, std::move(priced), control).run(control, stats);
 }
 
 }  // namespace
 
-Placement place_sources(const Network& network, NodeId root, const Control& control, Stats& stats) {
-  return fits_narrow(network) ? place<std::int32_t>(network, root, control, stats)
-                              : place<std::int64_t>(network, root, control, stats);
+Placement place_sources(const Network& network, NodeId root, bool narrow, const Control& control, Stats& stats) {
+  try {
+    return narrow ? place<std::int32_t>(network, root, control, stats) : place<std::int64_t>(network, root, control, stats);
+  } catch (const Stopped& stopped) {
+    Placement result;
+    result.status = stopped.status;
+    return result;
+  }
 }
 
 }  // namespace flowsolver

@@ -43,7 +43,7 @@ struct Placement {
   std::vector<std::int64_t> price;   // per node
 };
 
-// Numbers are in range and supplies balance.
-Placement place_sources(const Network& network, NodeId root, const Control& control, Stats& stats);
+// Numbers are in range and supplies balance. `narrow`: as Ranges says.
+Placement place_sources(const Network& network, NodeId root, bool narrow, const Control& control, Stats& stats);
 
 }  // namespace flowsolver

@@ -16,7 +16,7 @@ namespace {
 template <class Value>
 class SspEngine final : public Engine, private FlowMover<Value> {
  public:
-  SspEngine(const EngineStart& start, bool growing);
+  SspEngine(const EngineStart& start, bool growing, const Control& control);
 
   void add_node(NodeId v, std::int64_t supply) override;
   void remove_node(NodeId v) override;
@@ -57,7 +57,7 @@ class SspEngine final : public Engine, private FlowMover<Value> {
   static constexpr std::int64_t kFarShare = 64;
   static constexpr std::size_t kFewLeft = 4;
 
-  void start_from_estimate(const Network& network);
+  void start_from_estimate(const Network& network, const Control& control);
   template <bool kForward>
   Status drain(std::vector<NodeId>& sources, const Control& control, Stats& stats);
   template <bool kForward>
@@ -91,18 +91,21 @@ class SspEngine final : public Engine, private FlowMover<Value> {
 };
 
 template <class Value>
-SspEngine<Value>::SspEngine(const EngineStart& start, bool growing)
+SspEngine<Value>::SspEngine(const EngineStart& start, bool growing, const Control& control)
     : FlowMover<Value>(
-          ResidualGraph<Value>(start.network, start.flow, start.alive, start.root, growing), start.network) {
+          ResidualGraph<Value>(start.network, start.flow, start.alive, start.root, growing, control), start.network) {
+  Pace pace(control);
   const Network& network = start.network;
   const bool cold = start.flow.empty() && start.price.empty();
   for (NodeId v = 0; v < network.num_nodes(); ++v) {
+    pace.build_step({});
     if (!start.price.empty()) graph_.nodes[v].price = start.price[v];
     if (network.supply[v] != 0) shift_imbalance(v, network.supply[v]);
   }
   graph_.nodes[start.root].price = 0;
-  if (cold) start_from_estimate(network);
+  if (cold) start_from_estimate(network, control);
   for (ArcId a = 0; a < network.num_arcs(); ++a) {
+    pace.build_step({});
     if (!start.alive.empty() && start.alive[a] == 0) continue;
     if (!start.flow.empty() && start.flow[a] != 0) {
       shift_imbalance(network.tail[a], -start.flow[a]);
@@ -128,8 +131,8 @@ SspEngine<Value>::SspEngine(const EngineStart& start, bool growing)
 }
 
 template <class Value>
-void SspEngine<Value>::start_from_estimate(const Network& network) {
-  const PriceEstimate estimate = estimate_price(network, graph_.root());
+void SspEngine<Value>::start_from_estimate(const Network& network, const Control& control) {
+  const PriceEstimate estimate = estimate_price(network, graph_.root(), control);
   for (NodeId v : estimate.nodes) graph_.nodes[v].price = estimate.price;
 }
 
@@ -351,11 +354,20 @@ Status SspEngine<Value>::run(const Control& control, Stats& stats) {
   repair.run(fresh_, dirty_, tail_of_dirty_);
   trace_deficits();
   advertise_deficits();
-  std::vector<NodeId> sources = pending_nodes<true>();
-  Status status = drain<true>(sources, control, stats);
-  if (status == Status::kOptimal) {
-    sources = pending_nodes<false>();
-    status = drain<false>(sources, control, stats);
+  forward_.watch(control);
+  backward_.watch(control);
+  Status status;
+  try {
+    std::vector<NodeId> sources = pending_nodes<true>();
+    status = drain<true>(sources, control, stats);
+    if (status == Status::kOptimal) {
+      sources = pending_nodes<false>();
+      status = drain<false>(sources, control, stats);
+    }
+  } catch (const Stopped& stopped) {
+    status = stopped.status;
+    forward_.revive(graph_);
+    backward_.revive(graph_);
   }
   forget_balanced();
   return status;
@@ -363,9 +375,9 @@ Status SspEngine<Value>::run(const Control& control, Stats& stats) {
 
 }  // namespace
 
-std::unique_ptr<Engine> make_ssp_engine(const EngineStart& start, bool growing) {
-  if (fits_narrow(start.network)) return std::make_unique<SspEngine<std::int32_t>>(start, growing);
-  return std::make_unique<SspEngine<std::int64_t>>(start, growing);
+std::unique_ptr<Engine> make_ssp_engine(const EngineStart& start, bool growing, const Control& control) {
+  if (fits_narrow(start.network)) return std::make_unique<SspEngine<std::int32_t>>(start, growing, control);
+  return std::make_unique<SspEngine<std::int64_t>>(start, growing, control);
 }
 
 }  // namespace flowsolver

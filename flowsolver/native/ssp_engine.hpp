@@ -9,6 +9,6 @@
 namespace flowsolver {
 
 // `growing`: leave room for changes.
-std::unique_ptr<Engine> make_ssp_engine(const EngineStart& start, bool growing);
+std::unique_ptr<Engine> make_ssp_engine(const EngineStart& start, bool growing, const Control& control);
 
 }  // namespace flowsolver

@@ -133,20 +133,15 @@ void solve_as(const Network& network, const Start& start, const Control& control
   if (solution.status != Status::kOptimal) return;
   solution.potential = start_prices(network, start);
   solution.status = SuccessiveShortestPath<Value>(graph, solution.potential, control, solution.stats).run();
-  graph.give_flow(network, solution);
+  graph.give_flow(network, control, solution);
 }
 
 }  // namespace
 
 Solution solve_successive_shortest_path(const Network& network, const Start& start, const Control& control) {
-  Solution solution = start_state(network, start);
-  if (solution.status != Status::kOptimal || network.num_nodes() == 0) return solution;
-  if (fits_narrow(network)) {
-    solve_as<std::int32_t>(network, start, control, solution);
-  } else {
-    solve_as<std::int64_t>(network, start, control, solution);
-  }
-  return solution;
+  return solve_by_width(network, start, control, [&]<class Value>(Solution& solution) {
+    solve_as<Value>(network, start, control, solution);
+  });
 }
 
 }  // namespace flowsolver

@@ -1,80 +1,144 @@
-"""What is measured: for each figure of the Firmament paper a series of graphs, ever harder along its axis."""
+"""What is measured: for each figure of the Firmament paper a series of graphs, ever harder along its axis, and other graphs."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from flowsolver.generate import GraphOptions, load_spreading_graph, network_aware_graph, quincy_graph
+from flowsolver.generate import (
+    GraphOptions,
+    NetgenOptions,
+    contended_options,
+    load_spreading_graph,
+    netgen_network,
+    network_aware_graph,
+    quincy_graph,
+)
 from flowsolver.graphs.graph import TaskGraph
+from flowsolver.network import FlowNetwork
 
 _USED_PERCENT = (50, 80, 90, 95, 97, 99, 101, 102, 105, 110, 120)
 _USED_PERCENT_QUICK = (50, 97, 105)
 _NEW_TASKS = (10, 30, 100, 300, 1_000, 3_000, 10_000)
 _NEW_TASKS_QUICK = (10, 1_000)
 _SLOTS = 12
+_NETGEN_NODES_PER_MACHINE = 4
 
 
 @dataclass(frozen=True)
 class Case:
-    """One graph. Where on its figure's axis it stands, and what it is."""
+    """One graph: its network and first task (the number of nodes if it has none). Where it stands on its figure's axis."""
 
-    position: int
     title: str
-    make: Callable[[], TaskGraph]
+    label: str
+    position: int
+    make: Callable[[], tuple[FlowNetwork, int]]
 
 
 @dataclass(frozen=True)
 class Series:
-    """A figure's graphs, or for the comparison of incremental with scratch its policies."""
+    """A figure's graphs.
+
+    ordered: ever harder along an axis, so that a solver over the time limit need not be tried further; else a graph stands by
+    itself. incremental: rounds of changes are timed, too.
+    """
 
     figure: str
     title: str
     axis: str
     cases: Sequence[Case]
+    ordered: bool = True
     incremental: bool = False
 
 
-def _pending(used: int) -> int:
-    return 2 if used <= 100 else 6
+def _case(title: str, label: str, make: Callable[[], TaskGraph], position: int = 0) -> Case:
+    def network_and_first_task() -> tuple[FlowNetwork, int]:
+        graph = make()
+        return graph.network, graph.first_task
+
+    return Case(title, label, position, network_and_first_task)
 
 
-def _quincy(machines: int, used: int, seed: int) -> Case:
-    return Case(
-        machines,
+def _quincy(machines: int, used: int, seed: int, position: int = 0) -> Case:
+    return _case(
         f"Quincy, {machines:,} machines, {used} % used",
-        lambda: quincy_graph(GraphOptions(machines, used, _pending(used)), seed),
+        f"Quincy {used} %",
+        lambda: quincy_graph(GraphOptions(machines, used, 2 if used <= 100 else 6), seed),
+        position,
+    )
+
+
+def _contended(machines: int, seed: int) -> Case:
+    return _case(
+        f"contended, {machines:,} machines, 90 % used",
+        "contended 90 %",
+        lambda: quincy_graph(contended_options(machines), seed),
     )
 
 
 def _spreading(machines: int, tasks: int, seed: int) -> Case:
-    return Case(
-        tasks,
+    return _case(
         f"load spreading, {machines:,} machines, {tasks:,} new tasks",
+        f"load spreading +{tasks:,}",
         lambda: load_spreading_graph(machines, tasks, seed),
+        tasks,
     )
 
 
 def _network_aware(machines: int, seed: int) -> Case:
-    return Case(
-        machines, f"network-aware, {machines:,} machines, 90 % used", lambda: network_aware_graph(machines, seed)
+    return _case(
+        f"network-aware, {machines:,} machines, 90 % used",
+        "network-aware 90 %",
+        lambda: network_aware_graph(machines, seed),
     )
 
 
-def series_of(machines: Sequence[int], seed: int, quick: bool) -> list[Series]:
-    """The four figures; those of one cell size are of the largest."""
-    largest = max(machines)
-    by_use = [
-        replace(_quincy(largest, used, seed), position=used)
-        for used in (_USED_PERCENT_QUICK if quick else _USED_PERCENT)
+def _netgen(machines: int, seed: int) -> Case:
+    """NETGEN-8 of Kovács (2015): 8 arcs per node, sqrt(nodes) sources and sinks, each source of 1,000 units at the mean."""
+    nodes = max(16, _NETGEN_NODES_PER_MACHINE * machines)
+    ends = math.isqrt(nodes)
+    options = NetgenOptions(nodes, 8 * nodes, ends, ends, 1_000 * ends)
+
+    def make() -> tuple[FlowNetwork, int]:
+        return netgen_network(options, seed), nodes
+
+    return Case(f"NETGEN, {nodes:,} nodes", "NETGEN", 0, make)
+
+
+def _others(machines: int, seed: int) -> list[Case]:
+    return [
+        _case(
+            f"cold, {machines:,} machines, 90 % used",
+            "cold 90 %",
+            lambda: quincy_graph(GraphOptions(machines, 90, 100), seed),
+        ),
+        _contended(machines, seed),
+        _case(
+            f"contended and cold, {machines:,} machines, 90 % used",
+            "contended, cold 90 %",
+            lambda: quincy_graph(contended_options(machines, 90, 100), seed),
+        ),
+        _network_aware(machines, seed),
+        _netgen(machines, seed),
     ]
+
+
+def series_of(machines: Sequence[int], seed: int, quick: bool) -> list[Series]:
+    """The paper's four figures, and other graphs; those of one cell size are of the largest."""
+    largest = max(machines)
     room = largest * _SLOTS // 2
     jobs = [tasks for tasks in (_NEW_TASKS_QUICK if quick else _NEW_TASKS) if tasks <= room] or [room]
     return [
         Series(
-            "machines", "Quincy policy, 50 % used", "machines", [_quincy(m, 50, seed) for m in sorted(set(machines))]
+            "machines", "Quincy policy, 50 % used", "machines", [_quincy(m, 50, seed, m) for m in sorted(set(machines))]
         ),
-        Series("utilisation", f"Quincy policy, {largest:,} machines", "tasks in % of slots", by_use),
+        Series(
+            "utilisation",
+            f"Quincy policy, {largest:,} machines",
+            "tasks in % of slots",
+            [_quincy(largest, used, seed, used) for used in (_USED_PERCENT_QUICK if quick else _USED_PERCENT)],
+        ),
         Series(
             "job-size",
             f"load spreading, {largest:,} machines, one new job",
@@ -82,10 +146,24 @@ def series_of(machines: Sequence[int], seed: int, quick: bool) -> list[Series]:
             [_spreading(largest, tasks, seed) for tasks in jobs],
         ),
         Series(
+            "others",
+            f"other graphs, {largest:,} machines",
+            "graph",
+            _others(largest, seed),
+            ordered=False,
+        ),
+        Series(
             "incremental",
             f"{largest:,} machines, rounds of changes",
             "policy",
-            [_quincy(largest, 90, seed), _spreading(largest, jobs[-1], seed), _network_aware(largest, seed)],
+            [
+                _quincy(largest, 90, seed),
+                _quincy(largest, 105, seed),
+                _contended(largest, seed),
+                _spreading(largest, jobs[-1], seed),
+                _network_aware(largest, seed),
+            ],
+            ordered=False,
             incremental=True,
         ),
     ]

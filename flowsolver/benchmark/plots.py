@@ -8,20 +8,22 @@ from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
-from flowsolver.benchmark.cases import Series
+from flowsolver.benchmark.cases import Case, Series
 from flowsolver.benchmark.peers import PEERS
-from flowsolver.benchmark.results import Outcome, Result
+from flowsolver.benchmark.results import YARDSTICK, Outcome, Result
 
 _INK, _GRID = "#22252b", "#d5d8de"
 _PEER_COLOURS = ("#22252b", "#7f7f7f", "#b3b3b3")
 # Okabe and Ito (2008) without black, and yellow darkened.
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#8C6D31", "#6A3D9A")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+_PANELS_IN_ROW = 3
 _SETTINGS: dict[Any, Any] = {
     "font.size": 9.5,
     "axes.edgecolor": _INK,
@@ -45,7 +47,7 @@ def draw(series: Series, results: Sequence[Result], limit_s: float, folder: Path
     if not any(result.outcome is Outcome.OK for result in mine):
         return []
     with matplotlib.rc_context({**_SETTINGS, "svg.hashsalt": series.figure}):
-        figure = _bars(series, mine, limit_s) if series.incremental else _lines(series, mine, limit_s)
+        figure = _lines(series, mine, limit_s) if series.ordered else _dots(series, mine, limit_s)
         png, svg = folder / f"{series.figure}.png", folder / f"{series.figure}.svg"
         FigureCanvasAgg(figure).print_png(png, metadata={"Software": None})
         FigureCanvasSVG(figure).print_svg(svg, metadata={"Date": None, "Creator": None})
@@ -93,7 +95,7 @@ def _lines(series: Series, results: Sequence[Result], limit_s: float) -> Figure:
     if stopped:
         axes.axhline(limit_s, color=_INK, linewidth=0.8, linestyle=(0, (1, 2)))
         axes.annotate(
-            f"stopped at {limit_s:g} s (hollow)",
+            f"stopped at {limit_s:g} s (hollow), not tried further",
             (0, limit_s),
             xycoords=("axes fraction", "data"),
             xytext=(4, 4),
@@ -108,52 +110,71 @@ def _lines(series: Series, results: Sequence[Result], limit_s: float) -> Figure:
     else:
         axes.axvline(100, color=_INK, linewidth=0.8, linestyle=(0, (1, 2)))
     axes.set_xlabel(series.axis)
-    _time_axis(axes)
+    axes.set_yscale("log")
+    axes.set_ylabel("time of a solve")
+    _write_times(axes.yaxis)
     axes.set_title(series.title, fontsize=10, loc="left")
     figure.legend(*axes.get_legend_handles_labels(), loc="outside right center", fontsize=8.5)
     return figure
 
 
-def _bars(series: Series, results: Sequence[Result], limit_s: float) -> Figure:
-    """A panel per policy; for each solver a bar from scratch and one incremental."""
-    cases = list(dict.fromkeys(result.case for result in results))
+def _dots(series: Series, results: Sequence[Result], limit_s: float) -> Figure:
+    """A panel per graph, with a row per solver: a dot from scratch, and one incremental where there are rounds."""
+    cases = [case for case in series.cases if any(result.case == case.title for result in results)]
     timed = [result for result in results if result.outcome in (Outcome.OK, Outcome.OVER_TIME)]
     solvers = list(dict.fromkeys(result.solver for result in timed))
-    figure = Figure(figsize=(4.2 * len(cases) + 0.6, 4.3), layout="constrained")
-    panels = figure.subplots(1, len(cases), sharey=True, squeeze=False, subplot_kw={"yscale": "log"})[0]
-    styles = _styles(results)
-    for panel, case in zip(panels, cases, strict=True):
-        for place, solver in enumerate(solvers):
-            for mode, shift, fill in (("scratch", -0.2, False), ("incremental", 0.2, True)):
-                found = [r for r in timed if (r.case, r.solver, r.mode) == (case, solver, mode)]
-                if not found:
-                    continue
-                seconds, colour = found[0].median_s, styles[solver]["color"]
-                panel.bar(
-                    place + (0 if solver in PEERS else shift),
-                    limit_s if seconds is None else seconds,
-                    0.38,
-                    facecolor=colour if fill else "white",
-                    edgecolor="white" if fill and seconds is None else colour,
-                    hatch="xx" if seconds is None else None,
-                    linewidth=1.4,
-                )
-        panel.set_xticks(range(len(solvers)), [_label(solver) for solver in solvers], rotation=40, ha="right")
-        panel.grid(axis="x", visible=False)
-        panel.set_title(case, fontsize=9.5, loc="left")
-    _time_axis(panels[0])
-    figure.suptitle(
-        f"A round of changes: from scratch (white) and incremental (filled); hatched: stopped at {limit_s:g} s",
-        fontsize=9.5,
-    )
+    rows, columns = -(-len(cases) // _PANELS_IN_ROW), min(len(cases), _PANELS_IN_ROW)
+    size = (3.0 * columns + 1.6, (0.26 * len(solvers) + 0.8) * rows + 0.5)
+    figure = Figure(figsize=size, layout="constrained")
+    panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    for place, panel in enumerate(panels.flat):
+        if place >= len(cases):
+            panel.set_axis_off()
+            continue
+        _draw_dots(panel, cases[place], series.incremental, timed, solvers, limit_s)
+        panel.set_title(cases[place].label, fontsize=9.5, loc="left")
+        panel.set_yticks(range(len(solvers)), [_label(solver) for solver in solvers])
+        panel.set_ylim(len(solvers) - 0.5, -0.5)
+        panel.tick_params(labelbottom=place + columns >= len(cases))
+        panel.set_xscale("log")
+        _write_times(panel.xaxis)
+    words = [series.title]
+    if series.incremental:
+        words.append("hollow: from scratch, filled: incremental")
+    if any(result.outcome is Outcome.OVER_TIME for result in timed):
+        words.append(f"x: stopped at {limit_s:g} s")
+    if any(result.solver == YARDSTICK for result in timed):
+        words.append(f"dotted: {_label(YARDSTICK)}")
+    figure.suptitle("; ".join(words), fontsize=10, x=0.01, ha="left")
     return figure
 
 
-def _time_axis(axes: Axes) -> None:
-    axes.set_yscale("log")
-    axes.set_ylabel("time of a solve")
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value)))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+def _draw_dots(
+    panel: Axes, case: Case, incremental: bool, timed: Sequence[Result], solvers: Sequence[str], limit_s: float
+) -> None:
+    styles = _styles(timed)
+    for row, solver in enumerate(solvers):
+        mine = [result for result in timed if (result.case, result.solver) == (case.title, solver)]
+        seconds = [limit_s if result.median_s is None else result.median_s for result in mine]
+        colour, marker = styles[solver]["color"], styles[solver]["marker"]
+        panel.plot(seconds, [row] * len(mine), color=colour, linewidth=1.2)
+        for result, at in zip(mine, seconds, strict=True):
+            stopped, hollow = result.median_s is None, incremental and result.mode == "scratch"
+            panel.plot(
+                at,
+                row,
+                "x" if stopped else marker,
+                color=colour,
+                markerfacecolor="white" if hollow else colour,
+                markersize=6.5,
+            )
+            if solver == YARDSTICK and not stopped:
+                panel.axvline(at, color=_INK, linewidth=0.8, linestyle=(0, (1, 2)), zorder=0)
+
+
+def _write_times(axis: Axis) -> None:
+    axis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value)))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _tick(seconds: float) -> str:

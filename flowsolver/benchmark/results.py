@@ -9,13 +9,13 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
+YARDSTICK = "ortools"  # what all are compared with
+
 
 class Outcome(StrEnum):
     OK = "ok"
     OVER_TIME = "over time"  # stopped at the limit
-    NOT_TRIED = (
-        "not tried"  # an easier graph of the series was over time already, or the graph is too large for the solver
-    )
+    NOT_TRIED = "not tried"  # the note says why
     FAILED = "failed"  # an error, no answer
     WRONG = "wrong"  # not the cost of a certified answer, or a certificate that fails
 

@@ -15,6 +15,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from flowsolver.benchmark.cases import Case, Series
 from flowsolver.benchmark.child import Job
 from flowsolver.benchmark.peers import PEERS
@@ -37,8 +39,9 @@ class Plan:
     seed: int
 
 
-def run_bench(plan: Plan, results: list[Result], tell: Callable[[str], None]) -> None:
-    """Appends to `results` as it goes, so that an interrupted run keeps what it has; tells of each measurement in a line."""
+def run_bench(plan: Plan, results: list[Result], tell: Callable[[str], None], keep: Callable[[], None]) -> None:
+    """Appends to `results` as it goes, so that an interrupted run keeps what it has; tells of each measurement in a line, and
+    asks to keep the results after each graph."""
     total = sum(len(series.cases) for series in plan.series) * len(plan.solvers)
     done = 0
     with tempfile.TemporaryDirectory(prefix="flowsolver-bench-") as folder:
@@ -46,20 +49,21 @@ def run_bench(plan: Plan, results: list[Result], tell: Callable[[str], None]) ->
         for series in plan.series:
             over: set[str] = set()
             for case in series.cases:
-                graph = case.make()
-                path.write_bytes(write_problem(DimacsProblem.without_bounds(graph.network), npz=True))
+                network, first_task = case.make()
+                path.write_bytes(write_problem(DimacsProblem.without_bounds(network), npz=True))
                 of_case: list[Result] = []
                 for solver in plan.solvers:
                     done += 1
-                    measured = _not_tried(series, case, graph.network, solver, over) or _measure(
-                        plan, series, case, graph.network, graph.first_task, solver, path
+                    measured = _not_tried(series, case, network, solver, over) or _measure(
+                        plan, series, case, network, first_task, solver, path
                     )
-                    if any(result.outcome is Outcome.OVER_TIME for result in measured) and not series.incremental:
+                    if series.ordered and any(result.outcome is Outcome.OVER_TIME for result in measured):
                         over.add(solver)
                     of_case += measured
                     results += measured
                     tell(f"{done}/{total}  {case.title}: {solver} {_in_words(measured)}")
                 judge(of_case)
+                keep()
 
 
 def _blank(series: Series, case: Case, network: FlowNetwork, solver: str, mode: str, outcome: Outcome) -> Result:
@@ -71,7 +75,11 @@ def _not_tried(series: Series, case: Case, network: FlowNetwork, solver: str, ov
     too_large = peer is not None and peer.largest_arcs is not None and network.num_arcs > peer.largest_arcs
     if solver not in over and not too_large:
         return []
-    return [_blank(series, case, network, solver, "scratch", Outcome.NOT_TRIED)]
+    result = _blank(series, case, network, solver, "scratch", Outcome.NOT_TRIED)
+    result.note = (
+        f"above {peer.largest_arcs:,} arcs ({peer.title})" if peer and too_large else "over time on an easier graph"
+    )
+    return [result]
 
 
 def _measure(
@@ -139,14 +147,36 @@ def time_text(seconds: float) -> str:
 def machine_facts() -> dict[str, Any]:
     """What the figures depend on beside the code."""
     facts: dict[str, Any] = {
+        "processor": _processor(),
         "cores": os.cpu_count(),
+        "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+        "load_1min": round(os.getloadavg()[0], 2),
         "system": platform.platform(),
         "python": platform.python_version(),
+        "numpy": np.__version__,
+        "commit": _commit(),
     }
-    for line in Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []:
-        if line.startswith("model name"):
-            facts["processor"] = line.partition(":")[2].strip()
-            break
     for name, peer in PEERS.items():
         facts[name] = importlib.metadata.version(peer.package) if peer.importable else None
     return facts
+
+
+def _processor() -> str | None:
+    cpuinfo = Path("/proc/cpuinfo")
+    for line in cpuinfo.read_text().splitlines() if cpuinfo.exists() else []:
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor() or None
+
+
+def _commit() -> str | None:
+    """Of the checkout this runs from, with + when files differ from it; None without git."""
+    here = Path(__file__).parent
+    try:
+        known = subprocess.run(["git", "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, check=True)
+        changed = subprocess.run(
+            ["git", "diff", "--quiet", "HEAD", "--", ".."], cwd=here, capture_output=True, check=False
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return known.stdout.strip() + ("+" if changed.returncode else "")

@@ -9,10 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from flowsolver.benchmark.cases import Series
-from flowsolver.benchmark.results import Outcome, Result
+from flowsolver.benchmark.results import YARDSTICK, Outcome, Result
 from flowsolver.benchmark.run import time_text
-
-_YARDSTICK = "ortools"
 
 
 def tables(series: Sequence[Series], results: Sequence[Result], limit_s: float) -> list[Group]:
@@ -21,8 +19,23 @@ def tables(series: Sequence[Series], results: Sequence[Result], limit_s: float) 
     for each in series:
         mine = [result for result in results if result.figure == each.figure]
         if mine:
-            groups.append(Group(Text(f"{each.figure}: {each.title}", style="bold"), _table(each, mine, limit_s)))
+            what = explanation(mine, limit_s)
+            groups.append(
+                Group(
+                    Text(f"{each.figure}: {each.title}", style="bold"),
+                    _table(each, mine, limit_s),
+                    Text(f"{what}\n" if what else "", style="dim"),
+                )
+            )
     return groups
+
+
+def explanation(results: Sequence[Result], limit_s: float) -> str:
+    """What the cells without a time mean."""
+    stopped = any(result.outcome is Outcome.OVER_TIME for result in results)
+    reasons = sorted({result.note for result in results if result.outcome is Outcome.NOT_TRIED})
+    words = [f"> {limit_s:g} s: stopped at the time limit of one solve"] if stopped else []
+    return "; ".join(words + ([f"not tried: {' or '.join(reasons)}"] if reasons else []))
 
 
 def ratio_text(result: Result, yardstick: Result | None, limit_s: float) -> str:
@@ -42,11 +55,12 @@ def _table(series: Series, results: Sequence[Result], limit_s: float) -> Table:
     table = Table(header_style="bold")
     table.add_column(f"solver\n{series.axis}", no_wrap=True)
     cases = list(dict.fromkeys(result.case for result in results))
+    labels = {case.title: case.label for case in series.cases}
     for case in cases:
         at = next(result for result in results if result.case == case)
-        head = f"{at.position:,}" if not series.incremental else case.split(",")[0]
+        head = f"{at.position:,}" if series.ordered else labels[case]
         table.add_column(f"{head}\n{_arcs(at.arcs)}", justify="right", no_wrap=True)
-    yardsticks = {r.case: r for r in results if r.solver == _YARDSTICK}
+    yardsticks = {r.case: r for r in results if r.solver == YARDSTICK}
     for solver, mode in dict.fromkeys((result.solver, result.mode) for result in results):
         row: list[Text] = []
         for case in cases:

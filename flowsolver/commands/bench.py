@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -42,7 +42,7 @@ def bench_command(
     ] = None,
     figures: Annotated[
         str | None,
-        typer.Option(metavar="F,F,...", help="of machines, utilisation, job-size, incremental; unset: all"),
+        typer.Option(metavar="F,F,...", help="of machines, utilisation, job-size, others, incremental; unset: all"),
     ] = None,
     time_limit: Annotated[
         float | None,
@@ -61,10 +61,19 @@ def bench_command(
 ) -> None:
     """Time other solvers and ours on the same graphs.
 
-    Prints tables with ratios to OR-tools (above 1: faster), writes bench.json
-    and figures as PNG and SVG. A solver that was over the time limit is not
-    tried on the harder graphs of its series. Only solves are timed: our answers
-    are certified afterwards, and all must cost the same.
+    \b
+    Figures, each with its table:
+    machines      Quincy's policy, half-used cells of ever more machines
+    utilisation   the largest cell, ever fuller, up to 120 %
+    job-size      one ever larger job comes under load spreading
+    others        cold and contended cells, network-aware, NETGEN
+    incremental   rounds of changes: incremental against scratch
+
+    Times are of solves alone, by the clock, and the median counts; our answers
+    are certified afterwards, and all must cost the same. Ratios are to OR-tools
+    (above 1: faster). A solver that was over the time limit is not tried on the
+    harder graphs of its figure. Writes bench.json and the figures as PNG and
+    SVG; progress goes to standard error.
 
     Exit status: 0; 1 if an answer was wrong or a solver failed; 2 for bad
     input; 130 for Ctrl-C, which keeps what there is.
@@ -110,17 +119,26 @@ def bench_command(
 
 def _run(plan: Plan, out: Path) -> int:
     from flowsolver.benchmark.results import Outcome
-    from flowsolver.benchmark.run import run_bench
+    from flowsolver.benchmark.run import machine_facts, run_bench
 
     results: list[Result] = []
+    machine = machine_facts()
+    if machine["load_1min"] > machine["cores"] / 2:
+        print(f"this machine is busy (load {machine['load_1min']}): times will be too long", file=sys.stderr)
     begun = time.perf_counter()
     interrupted = False
     try:
-        run_bench(plan, results, lambda line: print(f"{time.perf_counter() - begun:6.1f} s  {line}", file=sys.stderr))
+        run_bench(
+            plan,
+            results,
+            tell=lambda line: print(f"{time.perf_counter() - begun:6.1f} s  {line}", file=sys.stderr),
+            keep=lambda: _keep(plan, machine, True, results, out),
+        )
     except KeyboardInterrupt:
         interrupted = True
         print("interrupted; what there is:", file=sys.stderr)
-    _report(plan, results, interrupted, out)
+    _keep(plan, machine, interrupted, results, out)
+    _report(plan, results, out)
     if interrupted:
         return INTERRUPTED
     bad = [result for result in results if result.outcome in (Outcome.WRONG, Outcome.FAILED)]
@@ -129,13 +147,8 @@ def _run(plan: Plan, out: Path) -> int:
     return SELF_CHECK_FAILED if bad else 0
 
 
-def _report(plan: Plan, results: list[Result], partial: bool, out: Path) -> None:
-    from rich.console import Console
-
-    from flowsolver.benchmark.plots import draw
+def _keep(plan: Plan, machine: dict[str, Any], partial: bool, results: list[Result], out: Path) -> None:
     from flowsolver.benchmark.results import as_json
-    from flowsolver.benchmark.run import machine_facts
-    from flowsolver.benchmark.table import tables
 
     options = {
         "solvers": plan.solvers,
@@ -145,7 +158,15 @@ def _report(plan: Plan, results: list[Result], partial: bool, out: Path) -> None
         "changes": plan.changes,
         "seed": plan.seed,
     }
-    put(str(out / "bench.json"), as_json(machine_facts(), options, partial, results).encode())
+    put(str(out / "bench.json"), as_json(machine, options, partial, results).encode())
+
+
+def _report(plan: Plan, results: list[Result], out: Path) -> None:
+    from rich.console import Console
+
+    from flowsolver.benchmark.plots import draw
+    from flowsolver.benchmark.table import tables
+
     try:
         files = [path.name for each in plan.series for path in draw(each, results, plan.limit_s, out)]
     except OSError as error:

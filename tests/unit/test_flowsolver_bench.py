@@ -203,7 +203,7 @@ def test_series_get_harder_and_fit_a_single_machine():
         positions = [case.position for case in each.cases]
         names = positions if each.ordered else [case.label for case in each.cases]  # heads of the table's columns
         assert len({case.title for case in each.cases}) == len(set(names)) == len(names)
-        assert positions == sorted(positions)
+        assert positions == sorted(positions) or not each.ordered
     for each in series_of([1], 1, quick=True):
         for case in each.cases:
             network, first_task = case.make()

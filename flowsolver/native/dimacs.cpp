@@ -7,6 +7,9 @@ namespace flowsolver {
 
 namespace {
 
+constexpr std::size_t kBytesPerNode = 6;                  // "n 1 1\n", or half of "a 1 2 0 1 1\n"
+constexpr std::size_t kIdleNodes = std::size_t{1} << 22;  // nodes without a line that any file may have
+
 class Parser {
  public:
   explicit Parser(std::string_view text) : next_(text.data()), end_(text.data() + text.size()) {}
@@ -90,6 +93,10 @@ class Parser {
     if (!at_line_end() && *next_ != ' ' && *next_ != '\t') fail("the problem is not \"min\"");
     const std::size_t nodes = count("number of nodes", kMaxNodes);
     expected_arcs_ = count("number of arcs", kMaxArcs);
+    // A node that matters stands on a line of its own or shares an arc's: a wrong count must not ask for more memory than
+    // the file can fill.
+    const std::size_t named = static_cast<std::size_t>(end_ - next_) / kBytesPerNode;
+    if (nodes > named + kIdleNodes) fail("number of nodes " + std::to_string(nodes) + " is far more than the file names");
     have_problem_ = true;
     problem_.network.supply.assign(nodes, 0);
     has_line_.assign(nodes, false);

@@ -26,6 +26,7 @@ MALFORMED = [
     ("no counts", b"p min\n", 1, "number of nodes is missing"),
     ("negative count", b"p min -1 0\n", 1, "number of nodes -1 is not within"),
     ("too many nodes", b"p min 9999999999 0\n", 1, "number of nodes 9999999999 is not within"),
+    ("nodes no line names", b"p min 1000000000 1\na 1 2 0 1 1\n", 1, "number of nodes 1000000000 is far more than"),
     ("second problem", b"p min 1 0\np min 1 0\n", 2, "second problem line"),
     ("node first", b"n 1 2\np min 1 0\n", 1, "before the problem line"),
     ("arc first", b"a 1 2 0 1 1\n", 1, "before the problem line"),

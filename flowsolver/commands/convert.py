@@ -37,7 +37,7 @@ def convert_command(
         ),
     ] = False,
 ) -> None:
-    """Rewrite a problem as DIMACS, or as .npz, which is read faster.
+    """Rewrite a problem as DIMACS, or as .npz, which is much smaller.
 
     A .npz has the arrays tail, head, capacity, cost (an entry per arc) and
     supply (one per node); nodes are numbered from 0.

@@ -6,7 +6,7 @@
 //   a <tail> <head> <low> <cap> <cost>   exactly <arcs> of them; low <= cap, of any sign
 //
 // An arc with a lower bound becomes one with bound 0: flow `low` is taken as sent, supplies and the base cost follow.
-// Numbers are 64-bit integers. Anything else is an error with its line; so is a number of nodes more than four million beyond
+// Numbers are 64-bit integers. Anything else is an error with its line; so is a number of nodes over four million beyond
 // what a file of this size can name.
 #pragma once
 

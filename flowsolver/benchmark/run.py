@@ -116,6 +116,8 @@ def _measure(
         result = _blank(series, case, network, solver, mode, Outcome.OK if mine else outcome)
         if outcome is Outcome.FAILED:
             result.outcome, result.note = outcome, note
+        elif mine and outcome is Outcome.OVER_TIME:
+            result.note = f"{len(mine)} solves before one was over time"
         result.costs = [sample["cost"] for sample in mine]
         result.seconds = [sample["seconds"] for sample in mine]
         result.cpu_seconds = [sample["cpu_seconds"] for sample in mine]

@@ -7,6 +7,9 @@ import numpy as np
 from flowsolver.graphs.draws import Draws
 from flowsolver.network import FlowNetwork, Int64Array
 
+RUN_LIMIT_S = 600  # running tasks have run for less
+WAIT_LIMIT_S = 300  # pending ones have waited for less
+UNSCHEDULED_EXTRA = 200  # how much dearer waiting is than the dearest machine
 _JOB_SIZE_MIN, _JOB_SIZE_MAX, _JOB_SIZE_ALPHA = 10, 20_000, 1.14
 
 
@@ -18,6 +21,13 @@ def job_sizes(draws: Draws, tasks: int) -> Int64Array:
         sizes.append(min(left, _JOB_SIZE_MAX, int(_JOB_SIZE_MIN / (1 - u) ** (1 / _JOB_SIZE_ALPHA))))
         left -= sizes[-1]
     return np.array(sizes, dtype=np.int64)
+
+
+def count_tasks(machines: int, slots_per_machine: int, percent_used: int, percent_pending: int) -> tuple[int, int]:
+    """How many tasks there are, and how many of them run."""
+    slots = machines * slots_per_machine
+    tasks = slots * percent_used // 100
+    return tasks, min(tasks - tasks * percent_pending // 100, slots)
 
 
 def choose_running(draws: Draws, tasks: int, running_count: int) -> np.ndarray:

@@ -15,9 +15,13 @@ from __future__ import annotations
 import numpy as np
 
 from flowsolver.graphs.cell import (
+    RUN_LIMIT_S,
+    UNSCHEDULED_EXTRA,
+    WAIT_LIMIT_S,
     add_ways_to_sink,
     check_cell,
     choose_running,
+    count_tasks,
     fill,
     job_sizes,
     network_of_tasks,
@@ -31,9 +35,6 @@ LINK_MB_S = 1250  # 10 Gbit/s
 REQUESTS_MB_S = np.array([25, 50, 100, 150, 300, 650])
 _REQUEST_PERCENT = np.array([30, 25, 25, 12, 6, 2])
 _PARALLEL_LIMIT = 10
-_UNSCHEDULED_EXTRA = 200
-_WAIT_LIMIT_S = 300
-_RUN_LIMIT_S = 600
 
 
 def request_arcs(used: Int64Array) -> tuple[Int64Array, Int64Array, Int64Array]:
@@ -50,14 +51,12 @@ def network_aware_graph(
     """A cell whose running tasks are anywhere that has a slot; they may ask for more than a link carries."""
     check_cell(machines, percent_used, percent_pending, slots_per_machine)
     draws = Draws(seed)
-    slots = machines * slots_per_machine
-    tasks = slots * percent_used // 100
-    running_count = min(tasks - tasks * percent_pending // 100, slots)
+    tasks, running_count = count_tasks(machines, slots_per_machine, percent_used, percent_pending)
     sizes = job_sizes(draws, tasks)
     running = choose_running(draws, tasks, running_count)
     kind = np.searchsorted(np.cumsum(_REQUEST_PERCENT), draws.below(100, tasks), side="right")
-    run_s = np.where(running, draws.below(_RUN_LIMIT_S, tasks), 0)
-    wait_s = np.where(running, 0, draws.below(_WAIT_LIMIT_S, tasks))
+    run_s = np.where(running, draws.below(RUN_LIMIT_S, tasks), 0)
+    wait_s = np.where(running, 0, draws.below(WAIT_LIMIT_S, tasks))
     place = np.full(tasks, -1, dtype=np.int64)
     place[running] = fill(draws.below(machines, running_count), np.full(machines, slots_per_machine), draws)
     asked = np.zeros(machines, dtype=np.int64)
@@ -81,7 +80,7 @@ def network_aware_graph(
         [
             np.maximum(0, used[place[running]] - run_s[running]),
             np.zeros(tasks, dtype=np.int64),
-            LINK_MB_S + _UNSCHEDULED_EXTRA + wait_s + run_s,
+            LINK_MB_S + UNSCHEDULED_EXTRA + wait_s + run_s,
         ]
     )
     network = network_of_tasks(first_task, tasks, task, head, cost)

@@ -16,9 +16,13 @@ from statistics import NormalDist
 import numpy as np
 
 from flowsolver.graphs.cell import (
+    RUN_LIMIT_S,
+    UNSCHEDULED_EXTRA,
+    WAIT_LIMIT_S,
     add_ways_to_sink,
     check_cell,
     choose_running,
+    count_tasks,
     fill,
     job_sizes,
     network_of_tasks,
@@ -30,9 +34,6 @@ from flowsolver.network import Int64Array
 
 _PREFERENCE_LIMIT = 10
 _PREFERENCE_PERCENT = 14
-_RUN_LIMIT_S = 600
-_WAIT_LIMIT_S = 300
-_UNSCHEDULED_EXTRA = 200
 _SIZE_LIMIT = 20_000
 
 
@@ -67,9 +68,9 @@ def quincy_graph(options: GraphOptions, seed: int) -> SchedulingGraph:
     draws = Draws(seed)
     machines, per_rack = options.machines, options.machines_per_rack
     racks = -(-machines // per_rack)
-    slots = machines * options.slots_per_machine
-    tasks = slots * options.percent_used // 100
-    running_count = min(tasks - tasks * options.percent_pending // 100, slots)
+    tasks, running_count = count_tasks(
+        machines, options.slots_per_machine, options.percent_used, options.percent_pending
+    )
     sizes_of_jobs = job_sizes(draws, tasks)
     running = choose_running(draws, tasks, running_count)
     first_rack = 2
@@ -82,8 +83,8 @@ def quincy_graph(options: GraphOptions, seed: int) -> SchedulingGraph:
     prefs = _preferences(draws, options, blocks, size, first_rack, first_machine)
     place = _place(draws, options, running, prefs, first_rack, first_machine)
 
-    run_s = np.where(running, draws.below(_RUN_LIMIT_S, tasks), 0)
-    wait_s = np.where(running, 0, draws.below(_WAIT_LIMIT_S, tasks))
+    run_s = np.where(running, draws.below(RUN_LIMIT_S, tasks), 0)
+    wait_s = np.where(running, 0, draws.below(WAIT_LIMIT_S, tasks))
     cluster_cost = 2 * size + 1
 
     ids = np.arange(tasks, dtype=np.int64)
@@ -106,7 +107,7 @@ def quincy_graph(options: GraphOptions, seed: int) -> SchedulingGraph:
             pref_cost,
             np.maximum(0, 2 * size[elsewhere] - run_s[elsewhere]),
             cluster_cost,
-            cluster_cost + _UNSCHEDULED_EXTRA + wait_s + run_s,
+            cluster_cost + UNSCHEDULED_EXTRA + wait_s + run_s,
         ]
     )
     network = network_of_tasks(first_task, tasks, task, head, cost)

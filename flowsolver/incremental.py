@@ -97,6 +97,11 @@ class IncrementalSolver:
         return self._core.winner or None
 
     @property
+    def stop_seconds(self) -> float:
+        """In a race, the time from the end of the last round's winner until all others had stopped. 0.0 without a race."""
+        return self._core.stop_seconds
+
+    @property
     def cost(self) -> int:
         """Exact total cost of the last OPTIMAL resolve."""
         return self._core.cost

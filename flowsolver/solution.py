@@ -32,7 +32,7 @@ class Solution:
     cost: exact total cost. flow: int64[m] by arc id. potential: int64[n]; reduced cost = cost - potential[tail] +
     potential[head] is >= 0 where flow < capacity and <= 0 where flow > 0. All three mean something only when status is
     OPTIMAL (for BUDGET see `solve`). stats: counted work (searches, settled, scanned, ...), the same on every machine.
-    winner: the algorithm whose answer this is.
+    winner: the algorithm whose answer this is. stop_seconds: in a race, the time from its end until all others had stopped.
     """
 
     status: native.Status
@@ -41,6 +41,7 @@ class Solution:
     potential: Int64Array
     stats: native.Stats
     winner: str = ""
+    stop_seconds: float = 0.0
 
 
 def solve(
@@ -65,8 +66,10 @@ def solve(
     meanwhile.
     """
     budget = as_budget(max_operations, max_seconds)
-    result, winner = native.solve(network.core, as_names(algorithm), deterministic, *budget)
-    return Solution(result.status, result.cost, result.take_flow(), result.take_potential(), result.stats, winner)
+    result, winner, stopping = native.solve(network.core, as_names(algorithm), deterministic, *budget)
+    return Solution(
+        result.status, result.cost, result.take_flow(), result.take_potential(), result.stats, winner, stopping
+    )
 
 
 def misplaced_tasks(network: FlowNetwork, flow: ArrayLike, optimum: ArrayLike) -> int:

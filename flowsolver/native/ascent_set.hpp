@@ -101,6 +101,11 @@ class AscentSet {
     return status_ == Status::kOptimal;
   }
 
+  bool cancelled() {
+    if (pace_.step(stats_) == Status::kCancelled) status_ = Status::kCancelled;
+    return status_ == Status::kCancelled;
+  }
+
   void add_candidate(NodeId w) {
     const std::uint32_t hops = graph_.nodes[w].hops;
     candidates_[hops].push_back(w);
@@ -219,6 +224,7 @@ class AscentSet {
 
   void saturate_cut() {
     for (std::uint32_t i : cut_) {
+      if (cancelled()) return;
       const Edge& edge = graph_.edge(i);
       Node& head = graph_.nodes[edge.to];
       if (head.place == Place::kInside) continue;
@@ -279,7 +285,9 @@ class AscentSet {
     }
   }
 
+  // Cancelled, it breaks off: nobody looks at the graph any more.
   void settle() {
+    if (cancelled()) return;
     for (const Gathered& gathered : gathered_) {
       const Edge& edge = graph_.edge(gathered.edge);
       const std::int64_t back = graph_.edge(edge.partner).residual;
@@ -288,6 +296,7 @@ class AscentSet {
     }
     highest_price_ = 0;
     for (NodeId v : members_) {
+      if (cancelled()) return;
       Node& node = graph_.nodes[v];
       node.price += raise_;
       node.place = Place::kOutside;
@@ -297,6 +306,7 @@ class AscentSet {
       if (graph_.excess(v) > 0) graph_.postpone(v);
     }
     for (NodeId w : labelled_) {
+      if (cancelled()) return;
       Node& node = graph_.nodes[w];
       node.place = Place::kOutside;
       node.cut = 0;

@@ -355,7 +355,7 @@ Status CarrierEngine<Value>::run(const Control& control, Stats& stats) {
 }
 
 std::unique_ptr<Engine> make_carrier_engine(const EngineStart& start, const Control& control) {
-  if (fits_narrow(start.network)) return std::make_unique<CarrierEngine<std::int32_t>>(start, control);
+  if (fits_narrow(start.network, control)) return std::make_unique<CarrierEngine<std::int32_t>>(start, control);
   return std::make_unique<CarrierEngine<std::int64_t>>(start, control);
 }
 

@@ -83,7 +83,7 @@ class CarrierGraph : public ResidualGraph<V> {
 
   // Backward. The arcs into v whose source is elsewhere, keyed by a lower bound on (cost of the arc - cost of the source's
   // present arc - price of where that leads).
-  void prepare_backward();
+  void prepare_backward(const Control& control);  // throws Stopped when cancelled
   KeyedLists& arrivals_at(NodeId v);
   std::uint32_t source_of(std::uint32_t arc) const { return arc_source_[arc]; }
 
@@ -139,15 +139,20 @@ void CarrierGraph<V>::carry(std::uint32_t source, NodeId v) {
 }
 
 template <class V>
-void CarrierGraph<V>::prepare_backward() {
+void CarrierGraph<V>::prepare_backward(const Control& control) {
+  Pace pace(control);
   const std::size_t n = this->nodes.size(), m = source_arcs.size();
   in_begin_.assign(n + 1, 0);
-  for (const SourceArc& arc : source_arcs) ++in_begin_[arc.head + 1];
+  for (const SourceArc& arc : source_arcs) {
+    pace.build_step({});
+    ++in_begin_[arc.head + 1];
+  }
   for (std::size_t v = 0; v < n; ++v) in_begin_[v + 1] += in_begin_[v];
   std::vector<std::uint32_t> next(in_begin_.begin(), in_begin_.end() - 1);
   in_arcs_.resize(m);
   arc_source_.resize(m);
   for (std::uint32_t source = 0; source < num_sources(); ++source) {
+    pace.build_step({}, begin_[source + 1] - begin_[source] + 1);
     for (std::uint32_t i = begin_[source]; i < begin_[source + 1]; ++i) {
       in_arcs_[next[source_arcs[i].head]++] = i;
       arc_source_[i] = source;

@@ -47,6 +47,7 @@ class Contest {
     Stats stats;
     Status status = Status::kCancelled;
     std::exception_ptr error;
+    Control::Clock::time_point ended{};
     std::int64_t most_useful = kInfinity;
   };
 
@@ -63,6 +64,7 @@ class Contest {
     } catch (...) {
       lane.error = std::current_exception();
     }
+    lane.ended = Control::Clock::now();
     const std::lock_guard lock(mutex_);
     ++finished_;
     if (lane.error == nullptr && is_answer(lane.status)) stop_others(i);
@@ -107,7 +109,9 @@ class Contest {
     prefer([](Status status) { return status != Status::kCancelled; });
     prefer([](Status) { return true; });
     if (leader == kNobody) std::rethrow_exception(lanes_.front().error);
-    return {leader, lanes_[leader].status, lanes_[leader].stats};
+    const auto by_end = [](const Lane& a, const Lane& b) { return a.ended < b.ended; };
+    const auto last = std::max_element(lanes_.begin(), lanes_.end(), by_end);
+    return {leader, lanes_[leader].status, lanes_[leader].stats, last->ended - lanes_[leader].ended};
   }
 
   static constexpr std::size_t kNobody = static_cast<std::size_t>(-1);

@@ -36,12 +36,17 @@ Price floor_divide(Price value, Price by) {
 
 // Whole prices of prices with `scale` > n to the unit, rounded where none lies (see the header).
 template <class Price>
-std::vector<std::int64_t> rounded(const std::vector<Price>& price, Price scale) {
+std::vector<std::int64_t> rounded(const std::vector<Price>& price, Price scale, const Control& control) {
+  Pace pace(control);
   std::vector<std::uint8_t> taken(static_cast<std::size_t>(scale), 0);
-  for (Price p : price) taken[static_cast<std::size_t>(p - floor_divide(p, scale) * scale)] = 1;
+  for (Price p : price) {
+    pace.build_step({});
+    taken[static_cast<std::size_t>(p - floor_divide(p, scale) * scale)] = 1;
+  }
   const auto free = static_cast<Price>(std::find(taken.begin(), taken.end(), 0) - taken.begin());
   std::vector<std::int64_t> whole(price.size());
   for (std::size_t v = 0; v < price.size(); ++v) {
+    pace.build_step({});
     const Price quotient = floor_divide<Price>(price[v] - free - 1, scale);
     whole[v] = static_cast<std::int64_t>(std::clamp<Price>(quotient, -kMostPrice, kMostPrice));
   }
@@ -74,14 +79,14 @@ class CostScaling {
         continue;
       }
       feasible = true;
-      price_ = rounded(phases.price(), scale);
+      price_ = rounded(phases.price(), scale, control_);
       const std::int64_t most_scans = shift == 0 ? kInfinity : 2 * static_cast<std::int64_t>(graph_.edges.size());
       const Refined refined = refine_prices(graph_, price_, most_scans, control_, stats_);
       status = refined.status;
       if (refined.done) return Status::kOptimal;
       shift = std::max(0, shift - kShiftPerPhase);
     }
-    price_ = rounded(phases.price(), scale);
+    price_ = rounded(phases.price(), scale, control_);
     return status;
   }
 
@@ -118,7 +123,12 @@ Solution solve_with(const Network& network, const Start& start, const Control& c
   ArcGraph<V> graph;
   state.status = graph.build(network, start, control, state.stats);
   if (state.status != Status::kOptimal) return state;
-  const auto largest_cost = static_cast<std::int64_t>(largest_magnitude(network.cost));
+  std::uint64_t most = 0;
+  state.status = sweep(network.num_arcs(), control, state.stats, [&](std::size_t begin, std::size_t end) {
+    most = std::max(most, largest_magnitude(std::span(network.cost).subspan(begin, end - begin)));
+  });
+  if (state.status != Status::kOptimal) return state;
+  const auto largest_cost = static_cast<std::int64_t>(most);
   const __int128 n = network.num_nodes();
   std::vector<std::int64_t> price = start_prices(network, start);
   if (largest_magnitude(price) > 4 * n * largest_cost) std::fill(price.begin(), price.end(), 0);

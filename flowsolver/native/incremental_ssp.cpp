@@ -74,7 +74,7 @@ std::unique_ptr<Engine> make_incremental_ssp(const EngineStart& start, const Con
   ++stats.rebuilds;
   try {
     if (!start.flow.empty() || !start.price.empty()) return make_growing_engine(start, control);
-    const Placement placed = place_sources(start.network, start.root, fits_narrow(start.network), control, stats);
+    const Placement placed = place_sources(start.network, start.root, fits_narrow(start.network, control), control, stats);
     if (placed.status == Status::kCancelled) return nullptr;
     // Stopped or without a way for some source: the engine goes on from zero, and finds out itself.
     if (placed.status != Status::kOptimal || placed.flow.empty()) return make_growing_engine(start, control);

@@ -72,7 +72,13 @@ void Stats::add(const Stats& other) {
   pivots += other.pivots;
 }
 
-bool fits_narrow(const Network& network) { return narrow(magnitude_bits(network.cost) | magnitude_bits(network.capacity)); }
+bool fits_narrow(const Network& network, const Control& control) {
+  std::uint64_t bits = 0;
+  for (const auto* values : {&network.cost, &network.capacity}) {
+    if (bits_with_looks(*values, control, bits) != Status::kOptimal) throw Stopped{Status::kCancelled};
+  }
+  return narrow(bits);
+}
 
 Status add_up_cost(const Network& network, std::span<const std::int64_t> flow, const Control& control, __int128& cost) {
   cost = 0;

@@ -90,8 +90,8 @@ std::uint64_t largest_magnitude(std::span<const std::int64_t> values);
 // The largest sink, or the node of least supply; the first of equal ones. kNone without (live) nodes. `alive` empty: all live.
 NodeId largest_sink(const Network& network, std::span<const std::uint8_t> alive = {});
 
-// Whether costs and capacities all fit 32 bits.
-bool fits_narrow(const Network& network);
+// Whether costs and capacities all fit 32 bits. Throws Stopped when cancelled.
+bool fits_narrow(const Network& network, const Control& control);
 
 // Exact cost of a flow given per arc.
 __int128 flow_cost(const Network& network, std::span<const std::int64_t> flow);

@@ -199,35 +199,38 @@ Status take_survey(const Network& network, const Control& control, Survey& surve
   return status;
 }
 
-}  // namespace
-
-Solution solve_network_simplex(const Network& network, const Start& start, const Control& control) {
-  Solution solution = start_state(network, start, control).solution;
-  if (solution.status != Status::kOptimal || network.num_nodes() == 0) return solution;
+void solve(const Network& network, const Start& start, const Control& control, Solution& solution) {
   Survey survey;
   solution.status = take_survey(network, control, survey);
-  if (solution.status != Status::kOptimal) return solution;
-  const auto n = static_cast<NodeId>(network.num_nodes());
-  SpanningTree tree(std::move(survey.outer));
+  if (solution.status != Status::kOptimal) return;
+  SpanningTree tree(std::move(survey.outer), control);
   const std::vector<std::int64_t> hint = start_prices(network, start);
   solution.status = SimplexStart(network, solution.flow, hint, control, solution.stats).run(tree, survey.artificial_cost);
   if (solution.status == Status::kOptimal) {
     NetworkSimplex simplex(network, solution.flow, tree, control, solution.stats);
     solution.status = simplex.run();
-    if (solution.status == Status::kCancelled) return solution;
-    if (simplex.write_flow(control) == Status::kCancelled) {
-      solution.status = Status::kCancelled;
-      return solution;
-    }
+    if (solution.status == Status::kCancelled) return;
+    if (simplex.write_flow(control) == Status::kCancelled) throw Stopped{Status::kCancelled};
     if (solution.status == Status::kOptimal && simplex.infeasible()) solution.status = Status::kInfeasible;
     const std::int64_t base = tree.price(largest_sink(network));
-    for (NodeId v = 0; v < n; ++v) solution.potential[v] = tree.price(v) - base;
+    for (NodeId v = 0; v < network.num_nodes(); ++v) solution.potential[v] = tree.price(v) - base;
   }
-  if (solution.status == Status::kCancelled) return solution;
+  if (solution.status == Status::kCancelled) return;
   __int128 cost = 0;
-  const Status added = add_up_cost(network, solution.flow, control, cost);
-  if (added != Status::kOptimal) solution.status = added;
+  if (add_up_cost(network, solution.flow, control, cost) != Status::kOptimal) throw Stopped{Status::kCancelled};
   if (!as_int64(cost, solution.cost) && solution.status == Status::kOptimal) solution.status = Status::kBadCostRange;
+}
+
+}  // namespace
+
+Solution solve_network_simplex(const Network& network, const Start& start, const Control& control) {
+  Solution solution = start_state(network, start, control).solution;
+  if (solution.status != Status::kOptimal || network.num_nodes() == 0) return solution;
+  try {
+    solve(network, start, control, solution);
+  } catch (const Stopped& stopped) {
+    solution.status = stopped.status;
+  }
   return solution;
 }
 

@@ -11,12 +11,23 @@ struct Worth {
   std::int64_t supply;
 };
 
-// The price at which sources worth more than it fill `room`.
-std::int64_t clearing_price(std::vector<Worth>& worths, std::int64_t room) {
-  std::sort(worths.begin(), worths.end(), [](const Worth& a, const Worth& b) { return a.price > b.price; });
-  for (const Worth& worth : worths) {
-    if (worth.supply >= room) return std::max<std::int64_t>(0, worth.price);
-    room -= worth.supply;
+// The price at which sources worth more than it fill `room`: selection by weight, O(n).
+std::int64_t clearing_price(std::vector<Worth>& worths, std::int64_t room, Pace& pace) {
+  auto first = worths.begin(), last = worths.end();
+  while (first != last) {
+    pace.build_step({}, last - first);
+    const auto middle = first + (last - first) / 2;
+    std::nth_element(first, middle, last, [](const Worth& a, const Worth& b) { return a.price > b.price; });
+    std::int64_t dearer = 0;
+    for (auto worth = first; worth != middle; ++worth) dearer += worth->supply;
+    if (dearer >= room) {
+      last = middle;
+    } else if (dearer + middle->supply >= room) {
+      return std::max<std::int64_t>(0, middle->price);
+    } else {
+      room -= dearer + middle->supply;
+      first = middle + 1;
+    }
   }
   return 0;
 }
@@ -68,7 +79,7 @@ PriceEstimate estimate_price(const Network& network, NodeId root, const Control&
   }
   PriceEstimate estimate;
   if (room <= 0) return estimate;
-  estimate.price = clearing_price(worths, room);
+  estimate.price = clearing_price(worths, room, pace);
   if (estimate.price == 0) return estimate;
   for (NodeId v = 0; v < n; ++v) {
     if (!is_source[v] && v != root && !is_way_around(v)) estimate.nodes.push_back(v);

@@ -8,8 +8,8 @@
 namespace flowsolver {
 
 RaceEngine::RaceEngine(const std::vector<const Algorithm*>& racers, Winning winning, const EngineStart& start,
-                       const Algorithm** winner)
-    : KeptAnswer(start), root_(start.root), winning_(winning), winner_(winner) {
+                       RaceReport& report)
+    : KeptAnswer(start), root_(start.root), winning_(winning), report_(report) {
   for (const Algorithm* algorithm : racers) racers_.push_back({algorithm, nullptr, {}});
 }
 
@@ -84,6 +84,7 @@ Status RaceEngine::run(const Control& control, Stats& stats) {
     throw;
   }
   stats.add(outcome.stats);
+  report_.stopping = outcome.stopping;
   settle(outcome);
   return outcome.status;
 }
@@ -100,7 +101,7 @@ void RaceEngine::settle(const Outcome& outcome) {
   const bool answered = is_answer(outcome.status);
   if (outcome.status == Status::kOptimal || outcome.status == Status::kBudget) keep_state_of(leader, answered);
   if (answered) {
-    *winner_ = leader.algorithm;
+    report_.winner = leader.algorithm;
     hand_to_losers(leader, outcome.status);
   }
   for (Racer& racer : racers_) racer.solution = {};

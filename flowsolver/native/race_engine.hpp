@@ -26,11 +26,16 @@
 
 namespace flowsolver {
 
+// What is to be known of a round beside its answer.
+struct RaceReport {
+  const Algorithm* winner = nullptr;    // of the last round that ended with an answer
+  Control::Clock::duration stopping{};  // how long the losers of the last round took to stop (contest.hpp)
+};
+
 class RaceEngine final : public KeptAnswer {
  public:
-  // `racers`: two or more. `*winner` becomes the one whose answer was found, after each run that ends with one.
-  RaceEngine(const std::vector<const Algorithm*>& racers, Winning winning, const EngineStart& start,
-             const Algorithm** winner);
+  // `racers`: two or more. `report` is kept up to date.
+  RaceEngine(const std::vector<const Algorithm*>& racers, Winning winning, const EngineStart& start, RaceReport& report);
 
   void add_node(NodeId v, std::int64_t supply) override;
   void remove_node(NodeId v) override;
@@ -82,7 +87,7 @@ class RaceEngine final : public KeptAnswer {
   const NodeId root_;
   const Winning winning_;
   std::vector<Racer> racers_;
-  const Algorithm** const winner_;
+  RaceReport& report_;
   // The racer with a local engine from whose state the kept answer differs at most in what its engine has touched.
   Racer* in_step_ = nullptr;
   const Racer* last_to_answer_ = nullptr;

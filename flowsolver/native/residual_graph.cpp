@@ -16,7 +16,11 @@ ResidualGraph<Value>::ResidualGraph(const Network& network, std::span<const std:
     nodes.reserve(n + n / 4);
     for (auto* values : {&room_, &in_degree_, &out_degree_, &root_arc_}) values->reserve(n + n / 4);
   }
-  nodes.resize(n);
+  nodes.reserve(n);
+  while (nodes.size() < n) {
+    nodes.resize(std::min<std::size_t>(n, nodes.size() + Control::kLookInterval));
+    pace.build_step({}, Control::kLookInterval);
+  }
   root_arc_.assign(n, kNone);
   in_degree_.assign(n, 0);
   out_degree_.assign(n, 0);

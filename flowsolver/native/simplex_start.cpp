@@ -212,6 +212,7 @@ Status SimplexStart::flood(SpanningTree& tree) {
 Status SimplexStart::grow(SpanningTree& tree, std::int64_t artificial_cost) {
   const auto n = static_cast<NodeId>(network_.num_nodes());
   best_.assign(n, kInfinity);
+  for (auto* candidates : {&free_, &ties_, &queue_}) candidates->reserve(network_.num_arcs());  // address space only
   order_.reserve(n);
   const auto join_root = [&](NodeId v) {
     const std::int64_t amount = excess_[v] < 0 ? -excess_[v] : excess_[v];
@@ -233,7 +234,7 @@ Status SimplexStart::grow(SpanningTree& tree, std::int64_t artificial_cost) {
     if (const Status status = join_root(v); status != Status::kOptimal) return status;
     if (const Status status = flood(tree); status != Status::kOptimal) return status;
   }
-  tree.finish(order_);
+  tree.finish(order_, control_);
   return Status::kOptimal;
 }
 

@@ -25,7 +25,7 @@ class SimplexStart {
   // `flow` is improved in place. `hint`: prices the flow was found with, of magnitude at most 2 * kMaxPathCost.
   SimplexStart(const Network& network, std::vector<std::int64_t>& flow, const std::vector<std::int64_t>& hint,
                const Control& control, Stats& stats)
-      : network_(network), flow_(flow), hint_(hint), stats_(stats), pace_(control) {}
+      : network_(network), flow_(flow), hint_(hint), stats_(stats), control_(control), pace_(control) {}
 
   // kOptimal, or kCancelled or kBudget when stopped on the way; only then is the tree unfinished. `artificial_cost`: more
   // than any simple path's.
@@ -48,15 +48,17 @@ class SimplexStart {
   Status join(SpanningTree& tree, NodeId v, NodeId parent, const SpanningTree::TreeArc& arc, std::int64_t price);
   Status flood(SpanningTree& tree);
   void offer(const SpanningTree& tree, NodeId v, ArcId arc, std::int64_t price);
+  static constexpr std::int64_t kStepsPerHalfEdge = 4;  // its arc and other end are anywhere in memory
   Status count() {
     ++stats_.scanned;
-    return pace_.step(stats_);
+    return pace_.step(stats_, kStepsPerHalfEdge);
   }
 
   const Network& network_;
   std::vector<std::int64_t>& flow_;
   const std::vector<std::int64_t>& hint_;
   Stats& stats_;
+  const Control& control_;
   Pace pace_;
   std::vector<std::int64_t> excess_;
   std::vector<std::uint32_t> out_first_, in_first_;  // per node, into the two below

@@ -105,7 +105,7 @@ class SourcePlacement {
     for (NodeId v = 0; v < graph_.num_nodes(); ++v) {
       while (graph_.nodes[v].imbalance < 0 && far_budget_ >= 0) {
         if (const Status status = control.look(stats); status != Status::kOptimal) return status;
-        if (!prepared) graph_.prepare_backward();
+        if (!prepared) graph_.prepare_backward(control);
         prepared = true;
         const std::int64_t scanned_before = stats.scanned;
         const Target target = back_search_.run(graph_, std::array{v}, kInfinity, repriced_, stats);

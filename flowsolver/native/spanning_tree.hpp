@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "control.hpp"
 #include "large_array.hpp"
 #include "network.hpp"
 
@@ -40,8 +41,8 @@ class SpanningTree {
     std::int64_t length = 0;
   };
 
-  // `outer`: per node.
-  explicit SpanningTree(std::vector<std::uint8_t> outer)
+  // `outer`: per node. This and `finish` throw Stopped when cancelled.
+  SpanningTree(std::vector<std::uint8_t> outer, const Control& control)
       : root_(static_cast<NodeId>(outer.size())),
         outer_(std::move(outer)),
         nodes_(root_ + 1),
@@ -50,7 +51,9 @@ class SpanningTree {
         above_(root_ + 1),
         reference_(root_ + 1) {
     outer_.push_back(0);
+    Pace pace(control);
     for (NodeId v = 0; v <= root_; ++v) {
+      pace.build_step({});
       nodes_[v] = Node{};
       thread_[v] = kNone;
       price_[v] = 0;
@@ -81,14 +84,17 @@ class SpanningTree {
 
   // Threads the tree, siblings in order of ids: large subtrees are then walked nearly in order of memory. `order`: all nodes
   // but the root, parents before children.
-  void finish(const std::vector<NodeId>& order) {
+  void finish(const std::vector<NodeId>& order, const Control& control) {
+    Pace pace(control);
     for (auto v = order.rbegin(); v != order.rend(); ++v) {
+      pace.build_step({});
       Node& node = nodes_[*v];
       if (outer_[*v] != 0 && node.size == 1) node.size = 0;
       nodes_[node.parent].size += node.size;
     }
     // A node's thread is its first child for now, `back` its next sibling, `last` its last child.
     for (NodeId v = root_; v-- > 0;) {
+      pace.build_step({});
       Node& node = nodes_[v];
       if (node.size == 0) continue;
       Node& parent = nodes_[node.parent];
@@ -100,6 +106,7 @@ class SpanningTree {
     NodeId before = root_;
     bool first = true;
     while (!pending.empty()) {
+      pace.build_step({});
       const NodeId v = pending.back();
       pending.pop_back();
       if (v != root_ && nodes_[v].back != kNone) pending.push_back(nodes_[v].back);
@@ -109,7 +116,10 @@ class SpanningTree {
       first = false;
     }
     link(before, root_);
-    for (auto v = order.rbegin(); v != order.rend(); ++v) end_at_last_child(*v);
+    for (auto v = order.rbegin(); v != order.rend(); ++v) {
+      pace.build_step({});
+      end_at_last_child(*v);
+    }
     end_at_last_child(root_);
   }
 

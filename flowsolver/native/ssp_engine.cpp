@@ -376,7 +376,7 @@ Status SspEngine<Value>::run(const Control& control, Stats& stats) {
 }  // namespace
 
 std::unique_ptr<Engine> make_ssp_engine(const EngineStart& start, bool growing, const Control& control) {
-  if (fits_narrow(start.network)) return std::make_unique<SspEngine<std::int32_t>>(start, growing, control);
+  if (fits_narrow(start.network, control)) return std::make_unique<SspEngine<std::int32_t>>(start, growing, control);
   return std::make_unique<SspEngine<std::int64_t>>(start, growing, control);
 }
 

@@ -85,9 +85,9 @@ class History {
 struct RacingSolver {
   RacingSolver(std::vector<const Algorithm*> racers, Winning winning)
       : solver(empty_cell(), [racers, winning, this](const EngineStart& start, const Control&, Stats&) {
-          return std::make_unique<RaceEngine>(racers, winning, start, &winner);
+          return std::make_unique<RaceEngine>(racers, winning, start, report);
         }) {}
-  const Algorithm* winner = nullptr;
+  RaceReport report;
   IncrementalSolver solver;
 };
 
@@ -113,7 +113,7 @@ void histories(Winning winning, std::uint64_t seed) {
     CHECK(racing.solver.cost() == alone.cost());
     CHECK(racing.solver.certify().ok());
     CHECK(racing.solver.certify_touched().ok());
-    CHECK(racing.winner != nullptr);
+    CHECK(racing.report.winner != nullptr);
   }
 }
 
@@ -125,7 +125,7 @@ void deterministic_twice() {
     changes.change();
     same_changes.change();
     CHECK(one.solver.resolve() == other.solver.resolve());
-    CHECK(one.winner == other.winner);
+    CHECK(one.report.winner == other.report.winner);
     CHECK(std::ranges::equal(one.solver.flow(), other.solver.flow()));
     CHECK(one.solver.stats().operations() == other.solver.stats().operations());
   }

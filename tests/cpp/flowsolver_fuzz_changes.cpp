@@ -3,6 +3,7 @@
 // stopped at a budget, that were cancelled.
 #include "fuzz.hpp"
 #include "networks.hpp"
+#include "watch.hpp"
 
 using namespace flowsolver;
 
@@ -52,6 +53,22 @@ class Ensemble {
       for (ArcId a = 0; a < flow.size(); ++a) CHECK(flow[a] >= 0 && flow[a] <= solver->network().capacity[a]);
     }
     if (!all_done) resolve();  // ids are free again in all or in none
+  }
+
+  // Cancelled, or at its budget, at the k-th look of each.
+  void resolve_stopped(Watch::Stop how, std::int64_t at_look) {
+    const Solution fresh = fresh_solution();
+    for (const auto& solver : solvers_) {
+      Watch watch;
+      watch.over(solver->control(), how, at_look);
+      const Status status = solver->resolve();
+      CHECK(status == (how == Watch::Stop::kCancel ? Status::kCancelled : Status::kBudget) || status == fresh.status);
+      CHECK(status != Status::kCancelled || watch.looks() == at_look);
+      solver->control().poll({});
+      solver->control().limit_operations(kInfinity);
+      solver->control().clear();
+    }
+    resolve();
   }
 
   void resolve_cancelled() {
@@ -189,6 +206,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         break;
       case 4:
         all.resolve_cancelled();
+        break;
+      case 5:
+        all.resolve_stopped(Watch::Stop::kCancel, bytes.between(1, 24));
+        break;
+      case 6:
+        all.resolve_stopped(Watch::Stop::kBudget, bytes.between(1, 24));
         break;
       default:
         change_something(bytes, all);

@@ -1,0 +1,142 @@
+// How soon a solve stops, counted instead of timed: every algorithm, from scratch and incremental, on networks large enough
+// for hundreds of looks at its control. Between two looks there is little work; a solve that is cancelled, or at its budget, at
+// any of its looks ends there; and an incremental one goes on from there to the optimum.
+#include <vector>
+
+#include "check.hpp"
+#include "incremental_solver.hpp"
+#include "networks.hpp"
+#include "solve.hpp"
+#include "watch.hpp"
+
+using namespace flowsolver;
+
+namespace {
+
+// Steps between looks are not what is counted: a pivot is one step and 32 operations, a node's half-edges may go at once.
+constexpr std::int64_t kMostBetweenLooks = 12 * Control::kLookInterval;
+
+// Tasks that prefer some machines, may go to any over the cluster, or wait.
+Network cell(std::int64_t tasks, std::int64_t machines, std::int64_t slots, std::uint64_t seed) {
+  Draws draw(seed);
+  Network network;
+  network.supply.assign(static_cast<std::size_t>(3 + machines + tasks), 0);
+  const NodeId sink = 0, cluster = 1, waiting = 2, first_machine = 3;
+  for (NodeId m = first_machine; m < first_machine + machines; ++m) {
+    add_arc(network, cluster, m, slots, 0);
+    add_arc(network, m, sink, slots, 0);
+  }
+  add_arc(network, waiting, sink, tasks, 0);
+  for (auto task = static_cast<NodeId>(first_machine + machines); task < network.num_nodes(); ++task) {
+    network.supply[task] = 1;
+    for (int p = 0; p < 6; ++p) {
+      const auto machine = static_cast<NodeId>(first_machine + draw(static_cast<std::uint64_t>(machines)));
+      add_arc(network, task, machine, 1, static_cast<std::int64_t>(draw(40)));
+    }
+    add_arc(network, task, cluster, 1, 50);
+    add_arc(network, task, waiting, 1, static_cast<std::int64_t>(60 + draw(200)));
+  }
+  network.supply[sink] = -tasks;
+  return network;
+}
+
+// Several sources and sinks of many units; some costs are negative.
+Network general(NodeId nodes, std::int64_t arcs, std::uint64_t seed) {
+  Draws draw(seed);
+  Network network;
+  network.supply.assign(nodes, 0);
+  for (std::int64_t a = 0; a < arcs; ++a) {
+    const auto tail = static_cast<NodeId>(draw(nodes)), head = static_cast<NodeId>(draw(nodes));
+    const auto capacity = static_cast<std::int64_t>(draw(20));
+    add_arc(network, tail, head, capacity, static_cast<std::int64_t>(draw(100)) - (a % 50 == 0 ? 20 : 0));
+    const std::int64_t sent = a % 16 == 0 ? capacity : 0;
+    network.supply[tail] += sent;
+    network.supply[head] -= sent;
+  }
+  return network;
+}
+
+std::vector<Network> families() {
+  return {cell(1000, 100, 11, 1), cell(1000, 75, 12, 2), general(250, 6'000, 3)};  // the second is oversubscribed
+}
+
+// All of the first looks, then ever fewer.
+template <class Visit>
+void some_looks(std::int64_t looks, Visit visit) {
+  for (std::int64_t k = 1; k <= looks; k += 1 + k / 3) visit(k);
+}
+
+void from_scratch_stops_at_any_look(const Network& network, const Algorithm& algorithm) {
+  Control whole;
+  Watch watch;
+  watch.over(whole);
+  CHECK(algorithm.solve(network, {}, whole).status == Status::kOptimal);
+  const std::int64_t looks = watch.looks();
+  CHECK(watch.most_between() <= kMostBetweenLooks);
+  some_looks(looks, [&](std::int64_t k) {
+    Control cancelled;
+    watch.over(cancelled, Watch::Stop::kCancel, k);
+    CHECK(algorithm.solve(network, {}, cancelled).status == Status::kCancelled);
+    CHECK(watch.looks() == k);
+    Control limited;
+    watch.over(limited, Watch::Stop::kBudget, k);
+    const Solution reached = algorithm.solve(network, {}, limited);
+    CHECK(reached.status == Status::kBudget || reached.status == Status::kOptimal);
+    CHECK(reached.flow.size() == network.num_arcs() && reached.potential.size() == network.num_nodes());
+    for (ArcId a = 0; a < network.num_arcs(); ++a) CHECK(reached.flow[a] >= 0 && reached.flow[a] <= network.capacity[a]);
+    CHECK(flow_cost(network, reached.flow) == reached.cost);
+  });
+}
+
+// A round's changes: costs, capacities, supplies.
+void change(IncrementalSolver& solver, Draws& draw) {
+  const Network& network = solver.network();
+  for (int k = 0; k < 60; ++k) {
+    const auto arc = static_cast<ArcId>(draw(network.num_arcs()));
+    solver.set_cost(arc, network.cost[arc] + static_cast<std::int64_t>(draw(9)) - 4);
+  }
+  for (int k = 0; k < 4; ++k) {
+    const auto arc = static_cast<ArcId>(draw(network.num_arcs()));
+    solver.set_capacity(arc, network.capacity[arc] + 1);
+    solver.set_capacity(static_cast<ArcId>(draw(200)), static_cast<std::int64_t>(9 + draw(4)));
+  }
+}
+
+void incremental_goes_on_from_any_look(const Network& network, const Algorithm& algorithm) {
+  Watch watch;
+  std::int64_t first_looks = 0;
+  {
+    IncrementalSolver solver(network, algorithm);
+    watch.over(solver.control());
+    CHECK(solver.resolve() == Status::kOptimal);
+    CHECK(watch.most_between() <= kMostBetweenLooks);
+    first_looks = watch.looks();
+  }
+  // While the engine is made, and after it has been: several stops in one solver, the later ones in a round of changes.
+  Draws draw(7);
+  some_looks(first_looks, [&](std::int64_t k) {
+    IncrementalSolver solver(network, algorithm);
+    for (int round = 0; round < 2; ++round) {
+      const Solution fresh = from_scratch(solver.network());
+      watch.over(solver.control(), k % 2 == 0 ? Watch::Stop::kCancel : Watch::Stop::kBudget, k);
+      const Status stopped = solver.resolve();
+      CHECK(stopped == Status::kCancelled || stopped == Status::kBudget || stopped == fresh.status);
+      CHECK(stopped != Status::kCancelled || watch.looks() == k);
+      watch.over(solver.control());
+      check_resolve(solver, fresh);
+      change(solver, draw);
+    }
+  });
+}
+
+}  // namespace
+
+int main() {
+  for (const Network& network : families()) {
+    for (const Algorithm& algorithm : algorithms()) {
+      from_scratch_stops_at_any_look(network, algorithm);
+      incremental_goes_on_from_any_look(network, algorithm);
+    }
+  }
+  return 0;
+}

@@ -57,7 +57,7 @@ def bench_command(
         int, typer.Option(min=1, metavar="N", help="tasks that go, and that come, in an incremental round")
     ] = 100,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="of the graphs and the changes")] = 1,
-    quick: Annotated[bool, typer.Option("--quick", help="small cells and a short limit: about a minute")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="small cells and a short limit: a minute or two")] = False,
 ) -> None:
     """Time other solvers and ours on the same graphs.
 

@@ -47,7 +47,9 @@ class NetworkSimplex {
         if (state_[a] != kTree) flow_[a] = state_[a] == kLower ? 0 : network_.capacity[a];
       }
     });
+    Pace pace(control);
     for (NodeId v = 0; v < tree_.root(); ++v) {
+      pace.build_step(stats_);
       const SpanningTree::TreeArc arc = tree_.arc(v);
       if (arc.arc != kNone) flow_[arc.arc] = network_.tail[arc.arc] == v ? arc.down : arc.up;
     }
@@ -213,7 +215,11 @@ void solve(const Network& network, const Start& start, const Control& control, S
     if (simplex.write_flow(control) == Status::kCancelled) throw Stopped{Status::kCancelled};
     if (solution.status == Status::kOptimal && simplex.infeasible()) solution.status = Status::kInfeasible;
     const std::int64_t base = tree.price(largest_sink(network));
-    for (NodeId v = 0; v < network.num_nodes(); ++v) solution.potential[v] = tree.price(v) - base;
+    Pace pace(control);
+    for (NodeId v = 0; v < network.num_nodes(); ++v) {
+      pace.build_step(solution.stats);
+      solution.potential[v] = tree.price(v) - base;
+    }
   }
   if (solution.status == Status::kCancelled) return;
   __int128 cost = 0;

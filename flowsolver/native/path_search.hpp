@@ -104,6 +104,7 @@ class PathSearch {
 
  private:
   static constexpr int kChainLimit = 8;
+  static constexpr std::int64_t kLookInterval = 1024;  // half-edges, whose ends are anywhere in memory
   static constexpr unsigned kFarHops = HopStacks::kLevels - 2;
   static constexpr std::uint8_t kUnreached = 255;
 
@@ -114,7 +115,7 @@ class PathSearch {
   };
 
   void look(const Stats& stats) {
-    if (control_ == nullptr || stats.scanned - looked_at_ < Control::kLookInterval) return;
+    if (control_ == nullptr || stats.scanned - looked_at_ < kLookInterval) return;
     looked_at_ = stats.scanned;
     if (const Status status = control_->look(stats); status != Status::kOptimal) throw Stopped{status};
   }

@@ -46,8 +46,9 @@ void RaceEngine::change_supply(NodeId v, std::int64_t delta) {
   tell_engines([=](Engine& engine) { engine.change_supply(v, delta); });
 }
 
-// In the racer's thread. Of what the racers share, the network and the kept answer, nothing changes meanwhile.
-Status RaceEngine::run_racer(Racer& racer, const Control& control, Stats& stats) const {
+// In the racer's thread. Of what the racers share, the network and the kept answer, nothing changes meanwhile. `control` is the
+// racer's, `round` that of all.
+Status RaceEngine::run_racer(Racer& racer, const Control& round, const Control& control, Stats& stats) const {
   if (racer.algorithm->make_own_engine == nullptr) {
     racer.solution = racer.algorithm->solve(network_, start(), control);
     stats = racer.solution.stats;
@@ -60,7 +61,9 @@ Status RaceEngine::run_racer(Racer& racer, const Control& control, Stats& stats)
   if (racer.engine == nullptr) {
     const Start from = start();
     const std::vector<std::int64_t> price = grounded(from.price, root_);
-    racer.engine = racer.algorithm->make_own_engine({network_, alive_, root_, from.flow, price}, control, stats);
+    const Control patient(round);
+    const Control& making = racer.overtaken ? patient : control;
+    racer.engine = racer.algorithm->make_own_engine({network_, alive_, root_, from.flow, price}, making, stats);
     racer.built_anew = true;
     if (racer.engine == nullptr) return Status::kCancelled;
   }
@@ -70,10 +73,10 @@ Status RaceEngine::run_racer(Racer& racer, const Control& control, Stats& stats)
 Status RaceEngine::run(const Control& control, Stats& stats) {
   Outcome outcome;
   try {
-    outcome = run_contest(racers_.size(), winning_, control, [this](std::size_t i, const Control& own, Stats& counted) {
+    outcome = run_contest(racers_.size(), winning_, control, [&](std::size_t i, const Control& own, Stats& counted) {
       Racer& racer = racers_[i];
       try {
-        return run_racer(racer, own, counted);
+        return run_racer(racer, control, own, counted);
       } catch (...) {
         racer.engine.reset();  // in no state to go on from
         throw;
@@ -98,6 +101,7 @@ void RaceEngine::settle(const Outcome& outcome) {
     if (last_to_answer_ == &racer) last_to_answer_ = nullptr;
     racer.built_anew = false;
   }
+  for (Racer& racer : racers_) racer.overtaken = racer.engine == nullptr && winning_ == Winning::kFirst;
   const bool answered = is_answer(outcome.status);
   if (outcome.status == Status::kOptimal || outcome.status == Status::kBudget) keep_state_of(leader, answered);
   if (answered) {

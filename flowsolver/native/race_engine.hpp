@@ -3,7 +3,8 @@
 //
 // State. The last answer is kept once for all (kept_answer.hpp). Racers without an engine of their own only read it: handing
 // the winner's answer to them costs nothing, and a loser has nothing to put back. Racers with one have it built in their own
-// thread in the first round, and are told of every change.
+// thread in the first round, and are told of every change. One that loses before its engine is made would lose every round
+// that way: the next round waits for the engine, which then is made from the kept answer.
 //
 // After a round. If the winner is local (knows what it touched) and won the round before as well, what it touched is copied
 // into the kept answer: work proportional to the round's. If another won the round before, everything is: O(n + m).
@@ -71,9 +72,10 @@ class RaceEngine final : public KeptAnswer {
     Solution solution;               // without an engine: of this round
     bool outdated = false;           // its engine is to be made anew from the kept answer
     bool built_anew = false;         // its engine, in this round
+    bool overtaken = false;          // before it had an engine, in the last round
   };
 
-  Status run_racer(Racer& racer, const Control& control, Stats& stats) const;
+  Status run_racer(Racer& racer, const Control& round, const Control& control, Stats& stats) const;
   void settle(const Outcome& outcome);
   void hand_to_losers(const Racer& winner, Status status);
   void keep_state_of(Racer& leader, bool answered);

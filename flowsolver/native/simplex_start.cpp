@@ -182,7 +182,8 @@ Status SimplexStart::join(SpanningTree& tree, NodeId v, NodeId parent, const Spa
 }
 
 Status SimplexStart::flood(SpanningTree& tree) {
-  while (true) {
+  while (order_.size() < network_.num_nodes()) {  // the rest of the candidates would join nothing
+    if (const Status status = pace_.step(stats_, kStepsPerHalfEdge); status != Status::kOptimal) return status;
     Candidate next;
     if (!free_.empty()) {
       next = free_.back();
@@ -207,6 +208,7 @@ Status SimplexStart::flood(SpanningTree& tree) {
     const Status status = join(tree, next.v, parent, arc, next.key + hint_[next.v]);
     if (status != Status::kOptimal) return status;
   }
+  return Status::kOptimal;
 }
 
 Status SimplexStart::grow(SpanningTree& tree, std::int64_t artificial_cost) {

@@ -11,6 +11,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -41,7 +42,9 @@ def report(benchmark: Any, stopped: list[float], raced: list[float], alone: list
 def test_from_scratch(benchmark: Any, percent_used: int, other: str) -> None:
     benchmark.group = f"losers stop: {MACHINES:,} machines, {percent_used} % used, from scratch, against {other}"
     network = graph_of(MACHINES, percent_used).network
-    stopped, raced, alone = [], [], []
+    stopped: list[float] = []
+    raced: list[float] = []
+    alone: list[float] = []
 
     def run() -> None:
         alone.append(elapsed(lambda: solve(network))[0])
@@ -60,12 +63,14 @@ def test_rounds(benchmark: Any, other: str) -> None:
     cells = [Cell(graph_of(MACHINES, 90)) for _ in range(2)]  # the same changes in both
     cells[1].solver = IncrementalSolver(cells[1].graph.network, [DEFAULT, other])
     cells[1].resolve()
-    stopped, raced, alone = [], [], []
+    stopped: list[float] = []
+    raced: list[float] = []
+    alone: list[float] = []
 
     def run() -> None:
         for cell, took in zip(cells, (alone, raced), strict=True):
             change, _ = cell.batch()
-            took.append(elapsed(lambda cell=cell, change=change: cell.exchange(*change))[0])
+            took.append(elapsed(partial(cell.exchange, *change))[0])
         stopped.append(cells[1].solver.stop_seconds)
 
     benchmark.pedantic(run, rounds=ROUNDS)

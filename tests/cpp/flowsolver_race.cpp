@@ -1,12 +1,15 @@
 // Races on threads, for ThreadSanitizer: from scratch, over long histories of changes, deterministic ones twice; racers that
 // fail, that never end by themselves, and a contest that another thread cancels.
 #include <algorithm>
+#include <chrono>
+#include <memory>
 #include <new>
 #include <stdexcept>
 #include <thread>
 
 #include "certificate.hpp"
 #include "check.hpp"
+#include "incremental_ssp.hpp"
 #include "incremental_solver.hpp"
 #include "race.hpp"
 #include "race_engine.hpp"
@@ -114,6 +117,33 @@ void histories(Winning winning, std::uint64_t seed) {
     CHECK(racing.solver.certify().ok());
     CHECK(racing.solver.certify_touched().ok());
     CHECK(racing.report.winner != nullptr);
+  }
+}
+
+// A racer that is overtaken while its engine is made, round after round. Its engine is to be ready all the same.
+int engines_begun = 0, engines_made = 0;
+
+std::unique_ptr<Engine> make_late(const EngineStart& start, const Control& control, Stats& stats) {
+  ++engines_begun;
+  const auto late = Control::Clock::now() + std::chrono::milliseconds(100);
+  while (Control::Clock::now() < late || engines_begun == 1) {
+    if (control.look(stats) == Status::kCancelled) return nullptr;
+  }
+  std::unique_ptr<Engine> engine = make_incremental_ssp(start, control, stats);
+  engines_made += engine != nullptr;
+  return engine;
+}
+
+void overtaken_while_made() {
+  const Algorithm slow{"slow", "", solve_incremental_ssp, make_late};
+  RacingSolver racing({find_algorithm("cost_scaling"), &slow}, Winning::kFirst);
+  History changes(racing.solver, 4);
+  for (int round = 0; round < 4; ++round) {
+    changes.change();
+    CHECK(racing.solver.resolve() == Status::kOptimal);
+    CHECK(racing.solver.certify().ok());
+    CHECK(engines_begun == std::min(round + 1, 2));
+    CHECK(engines_made == std::min(round, 1));
   }
 }
 
@@ -231,5 +261,6 @@ int main() {
     histories(Winning::kFewestOperations, seed);
   }
   deterministic_twice();
+  overtaken_while_made();
   return 0;
 }

@@ -22,7 +22,9 @@ def cell():
 
 @pytest.mark.parametrize("deterministic", [False, True])
 def test_winner_answers(cell, deterministic):
+    begin = time.perf_counter()
     solution = solve(cell.network, ALL, deterministic=deterministic)
+    assert 0 <= solution.stop_seconds < time.perf_counter() - begin
     assert solution.status is Status.OPTIMAL
     assert certify(cell.network, solution).ok
     assert solution.winner in ALL
@@ -39,7 +41,9 @@ def test_deterministic_winner_took_the_fewest_operations(cell):
 
 
 def test_one_algorithm_is_no_race(cell):
-    assert solve(cell.network, [ALL[-1]]).winner == solve(cell.network, ALL[-1]).winner == ALL[-1]
+    for names in (ALL[-1], [ALL[-1]]):
+        solution = solve(cell.network, names)
+        assert (solution.winner, solution.stop_seconds) == (ALL[-1], 0.0)
 
 
 @pytest.mark.parametrize("deterministic", [False, True])
@@ -97,6 +101,7 @@ def test_every_round_is_optimal_whoever_wins(cell, names, deterministic):
     before = solver.flow()
     for status in rounds(solver, cell):
         assert status is Status.OPTIMAL
+        assert deterministic or solver.stop_seconds > 0  # losers are told to stop when the winner has ended
         assert solver.certify().ok
         assert solver.certify_touched().ok
         network, _, arcs = solver.snapshot()

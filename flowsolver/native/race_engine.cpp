@@ -101,7 +101,8 @@ void RaceEngine::settle(const Outcome& outcome) {
     if (last_to_answer_ == &racer) last_to_answer_ = nullptr;
     racer.built_anew = false;
   }
-  for (Racer& racer : racers_) racer.overtaken = racer.engine == nullptr && winning_ == Winning::kFirst;
+  const bool known = outcome.status == Status::kOptimal;  // so that making an engine is no solve
+  for (Racer& racer : racers_) racer.overtaken = racer.engine == nullptr && known && winning_ == Winning::kFirst;
   const bool answered = is_answer(outcome.status);
   if (outcome.status == Status::kOptimal || outcome.status == Status::kBudget) keep_state_of(leader, answered);
   if (answered) {

@@ -158,8 +158,8 @@ def machine_facts() -> dict[str, Any]:
         "numpy": np.__version__,
         "commit": _commit(),
     }
-    for name, peer in PEERS.items():
-        facts[name] = importlib.metadata.version(peer.package) if peer.importable else None
+    for peer in PEERS.values():
+        facts[peer.package] = importlib.metadata.version(peer.package) if peer.importable else None
     return facts
 
 

@@ -16,7 +16,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from flowsolver.benchmark.cases import Case, Series
 from flowsolver.benchmark.peers import PEERS
-from flowsolver.benchmark.results import YARDSTICK, Outcome, Result
+from flowsolver.benchmark.results import YARDSTICK, Outcome, Result, explanation
 
 _INK, _GRID = "#22252b", "#d5d8de"
 _PEER_COLOURS = ("#22252b", "#7f7f7f", "#b3b3b3")
@@ -48,6 +48,7 @@ def draw(series: Series, results: Sequence[Result], limit_s: float, folder: Path
         return []
     with matplotlib.rc_context({**_SETTINGS, "svg.hashsalt": series.figure}):
         figure = _lines(series, mine, limit_s) if series.ordered else _dots(series, mine, limit_s)
+        figure.supxlabel(explanation(mine, limit_s), fontsize=8, x=0.01, ha="left")
         png, svg = folder / f"{series.figure}.png", folder / f"{series.figure}.svg"
         FigureCanvasAgg(figure).print_png(png, metadata={"Software": None})
         FigureCanvasSVG(figure).print_svg(svg, metadata={"Date": None, "Creator": None})
@@ -95,7 +96,7 @@ def _lines(series: Series, results: Sequence[Result], limit_s: float) -> Figure:
     if stopped:
         axes.axhline(limit_s, color=_INK, linewidth=0.8, linestyle=(0, (1, 2)))
         axes.annotate(
-            f"stopped at {limit_s:g} s (hollow), not tried further",
+            f"stopped at {limit_s:g} s (hollow)",
             (0, limit_s),
             xycoords=("axes fraction", "data"),
             xytext=(4, 4),

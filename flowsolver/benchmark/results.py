@@ -60,6 +60,14 @@ def judge(results: Sequence[Result]) -> None:
             result.note = f"cost {wrong[0][0]}, not {wrong[0][1]}"
 
 
+def explanation(results: Sequence[Result], limit_s: float) -> str:
+    """Of those without a time: why."""
+    stopped = any(result.outcome is Outcome.OVER_TIME for result in results)
+    reasons = sorted({result.note for result in results if result.outcome is Outcome.NOT_TRIED})
+    words = [f"> {limit_s:g} s: stopped at the time limit of one solve"] if stopped else []
+    return "; ".join(words + ([f"not tried: {' or '.join(reasons)}"] if reasons else []))
+
+
 def as_json(machine: dict[str, Any], options: dict[str, Any], partial: bool, results: Sequence[Result]) -> str:
     rows = [{**asdict(result), "median_s": result.median_s} for result in results]
     return json.dumps({"machine": machine, "options": options, "partial": partial, "results": rows}, indent=1) + "\n"

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from flowsolver.benchmark.cases import Series
-from flowsolver.benchmark.results import YARDSTICK, Outcome, Result
+from flowsolver.benchmark.results import YARDSTICK, Outcome, Result, explanation
 from flowsolver.benchmark.run import time_text
 
 
@@ -28,14 +28,6 @@ def tables(series: Sequence[Series], results: Sequence[Result], limit_s: float) 
                 )
             )
     return groups
-
-
-def explanation(results: Sequence[Result], limit_s: float) -> str:
-    """What the cells without a time mean."""
-    stopped = any(result.outcome is Outcome.OVER_TIME for result in results)
-    reasons = sorted({result.note for result in results if result.outcome is Outcome.NOT_TRIED})
-    words = [f"> {limit_s:g} s: stopped at the time limit of one solve"] if stopped else []
-    return "; ".join(words + ([f"not tried: {' or '.join(reasons)}"] if reasons else []))
 
 
 def ratio_text(result: Result, yardstick: Result | None, limit_s: float) -> str:

@@ -73,7 +73,7 @@ def bench_command(
     are certified afterwards, and all must cost the same. Ratios are to OR-tools
     (above 1: faster). A solver that was over the time limit is not tried on the
     harder graphs of its figure. Writes bench.json and the figures as PNG and
-    SVG; progress goes to standard error.
+    SVG; progress goes to standard error. All of it takes half an hour and more.
 
     Exit status: 0; 1 if an answer was wrong or a solver failed; 2 for bad
     input; 130 for Ctrl-C, which keeps what there is.

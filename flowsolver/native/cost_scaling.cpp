@@ -1,6 +1,7 @@
 #include "cost_scaling.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -15,10 +16,11 @@ namespace flowsolver {
 
 namespace {
 
-constexpr int kShiftPerPhase = 4;          // eps is divided by 16
-constexpr int kFinerThanUnit = 3;          // the first eps is at most an eighth of a unit of cost
-constexpr int kMostFirstDistanceBits = 17;
-constexpr int kMostRelabelsPerNode = 12;   // in a phase that starts from no feasible flow
+constexpr int kShiftPerPhase = 4;           // eps is divided by 16
+constexpr int kFinerThanUnit = 3;           // the first eps is at most an eighth of a unit of cost
+constexpr int kMostFirstShiftBelow = 17;    // and at least the largest cost by 2^17
+constexpr int kShiftBelowAfterStall = 5;    // after a stall, eps is at least a 32nd of the largest cost
+constexpr int kFixBeyondShift = 2;          // arcs are fixed from 4 sqrt(n) eps on
 constexpr std::int64_t kMostPrice = std::int64_t{1} << 60;
 
 // Largest s >= 0 with 2^s <= value; 0 below 1.
@@ -60,37 +62,61 @@ class CostScaling {
               Stats& stats)
       : graph_(graph), price_(price), largest_cost_(largest_cost), control_(control), stats_(stats) {}
 
-  Status run() {
+  // The flow is then in the graph and the prices where the start's were. Nothing when Price is too narrow: the flow is some
+  // pseudoflow, the start's prices are as they were.
+  std::optional<Status> run() {
     const Price scale = static_cast<Price>(graph_.num_nodes()) + 1;
     std::vector<Price> scaled(price_.size());
     for (std::size_t v = 0; v < price_.size(); ++v) scaled[v] = static_cast<Price>(price_[v]) * scale;
-    PushRelabel<V, Price> phases(graph_, scale, std::move(scaled), control_, stats_);
+    PushRelabel<V, Price> phases(graph_, scale, static_cast<Price>(largest_cost_), scaled, control_, stats_);
     Status status = phases.prepare();
-    const int most_shift = floor_log2(static_cast<Price>(largest_cost_) * scale);
-    int shift = std::max(floor_log2(scale >> kFinerThanUnit), most_shift - kMostFirstDistanceBits);
-    for (bool feasible = false; status == Status::kOptimal;) {
-      bool stalled = false;
-      const bool may_stall = !feasible && shift < most_shift;
-      const std::int64_t most_relabels = kMostRelabelsPerNode * static_cast<std::int64_t>(graph_.num_nodes());
-      status = phases.run(shift, may_stall ? most_relabels : kInfinity, stalled);
-      if (status != Status::kOptimal) break;
-      if (stalled) {
-        shift = std::min(shift + kShiftPerPhase, most_shift);
-        continue;
-      }
-      feasible = true;
-      price_ = rounded(phases.price(), scale, control_);
-      const std::int64_t most_scans = shift == 0 ? kInfinity : 2 * static_cast<std::int64_t>(graph_.edges.size());
-      const Refined refined = refine_prices(graph_, price_, most_scans, control_, stats_);
-      status = refined.status;
-      if (refined.done) return Status::kOptimal;
-      shift = std::max(0, shift - kShiftPerPhase);
+    if (status == Status::kOptimal) {
+      const std::optional<Status> ended = run(phases, scale);
+      if (!ended) return ended;
+      status = *ended;
     }
-    price_ = rounded(phases.price(), scale, control_);
+    if (status == Status::kOptimal || status == Status::kBudget) phases.finish();
+    if (status == Status::kBudget) price_ = rounded(phases.price(), scale, control_);
     return status;
   }
 
  private:
+  std::optional<Status> run(PushRelabel<V, Price>& phases, Price scale) {
+    const int unit_shift = floor_log2(scale), most_shift = floor_log2(static_cast<Price>(largest_cost_) * scale);
+    const int root_shift = floor_log2(graph_.num_nodes()) / 2 + 1;  // of the number of nodes
+    int shift = std::max({0, unit_shift - kFinerThanUnit, most_shift - kMostFirstShiftBelow});
+    Price fix_beyond = 0;
+    for (bool feasible = false;;) {
+      const Phase phase = phases.run(shift, !feasible && shift < most_shift, fix_beyond);
+      if (phase.out_of_range) return std::nullopt;
+      if (phase.stalled) {
+        shift = std::min(std::max(shift + kShiftPerPhase, most_shift - kShiftBelowAfterStall), most_shift);
+        continue;
+      }
+      if (phase.status == Status::kInfeasible && fix_beyond > 0) {
+        fix_beyond = 0;
+        continue;
+      }
+      if (phase.status != Status::kOptimal) return phase.status;
+      feasible = true;
+      if (shift <= unit_shift) {
+        const bool certain = shift == 0 && fix_beyond == 0;
+        const Refined refined = refine(phases, scale, certain);
+        if (refined.status != Status::kOptimal || refined.done) return refined.status;
+      }
+      fix_beyond = shift == 0 ? 0 : Price{1} << (shift + root_shift + kFixBeyondShift);
+      shift = std::max(0, shift - kShiftPerPhase);
+    }
+  }
+
+  Refined refine(const PushRelabel<V, Price>& phases, Price scale, bool certain) {
+    std::vector<std::int64_t> refined = rounded(phases.price(), scale, control_);
+    const std::int64_t most_scans = certain ? kInfinity : 2 * static_cast<std::int64_t>(graph_.edges.size());
+    const Refined result = refine_prices(graph_, refined, most_scans, control_, stats_);
+    if (result.done) price_ = std::move(refined);
+    return result;
+  }
+
   ArcGraph<V>& graph_;
   std::vector<std::int64_t>& price_;  // per node, whole: the start's, then the answer's
   const std::int64_t largest_cost_;
@@ -139,9 +165,9 @@ Solution solve_with(const Network& network, const Start& start, const Control& c
     state.status = fit_start(graph, price, control, state.stats);
   }
   if (state.status == Status::kOptimal) {
-    const bool fits = 64 * n * (largest_cost + __int128{1}) * (n + 1) < __int128{1} << 62;
-    state.status = fits ? CostScaling<V, std::int64_t>(graph, price, largest_cost, control, state.stats).run()
-                        : CostScaling<V, __int128>(graph, price, largest_cost, control, state.stats).run();
+    std::optional<Status> status = CostScaling<V, std::int64_t>(graph, price, largest_cost, control, state.stats).run();
+    if (!status) status = CostScaling<V, __int128>(graph, price, largest_cost, control, state.stats).run();
+    state.status = *status;
   }
   state.potential = std::move(price);
   graph.give_flow(network, control, state);

@@ -7,7 +7,15 @@ from hypothesis import strategies as st
 from ortools.graph.python import min_cost_flow
 
 from flowsolver import FlowNetwork, IncrementalSolver, Status, certify, solve
-from flowsolver.generate import GraphOptions, contended_options, quincy_graph
+from flowsolver.generate import (
+    GraphOptions,
+    NetgenOptions,
+    contended_options,
+    load_spreading_graph,
+    netgen_network,
+    network_aware_graph,
+    quincy_graph,
+)
 
 MOST_PATH_COST = 2**59
 
@@ -202,3 +210,59 @@ def test_budget_leaves_flow_within_capacities(fraction):
     assert stopped.stats.operations < full
     assert np.all((stopped.flow >= 0) & (stopped.flow <= net.capacity))
     assert stopped.cost == stopped.flow @ net.cost
+
+
+GENERAL = {
+    "few units": NetgenOptions(400, 4_000, 20, 20, 200),
+    "many units": NetgenOptions(400, 4_000, 20, 20, 20_000),
+    "dense": NetgenOptions(100, 6_000, 10, 10, 10_000),
+    "assignment": NetgenOptions(400, 6_000, 200, 200, 200),
+    "large costs": NetgenOptions(500, 4_000, 22, 22, 22_000, max_cost=10**7),
+    "costs alike": NetgenOptions(600, 4_000, 24, 24, 24_000, max_cost=4),
+    "some of either sign": NetgenOptions(500, 4_000, 22, 22, 22_000, min_cost=-500, max_cost=500),
+    "no limits": NetgenOptions(500, 4_000, 22, 22, 22_000, percent_capacitated=0),
+}
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("case", GENERAL)
+def test_general_networks_of_many_phases(case, seed):
+    """The first epsilon is far too small, and from the second phase on most arcs are fixed."""
+    net = netgen_network(GENERAL[case], seed)
+    _, cost = status_and_cost_by_peer(net)
+    assert answer(net).cost == cost
+
+
+def test_arcs_are_fixed_in_later_phases():
+    """What is looked at in all phases after the first few together is little, though there are many of them."""
+    net = netgen_network(NetgenOptions(2_000, 60_000, 45, 45, 45_000), 1)
+    stats = answer(net).stats
+    assert stats.phases >= 4
+    assert stats.scanned < 80 * 2 * net.num_arcs
+
+
+def test_a_first_phase_that_stalls_is_left_soon():
+    net = netgen_network(NetgenOptions(3_000, 24_000, 55, 55, 55_000), 1)
+    assert answer(net).stats.relabels < 100 * net.num_nodes
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        pytest.param(lambda: load_spreading_graph(200, 400, 1), id="load spreading"),
+        pytest.param(lambda: quincy_graph(contended_options(200), 1), id="contended"),
+        pytest.param(lambda: quincy_graph(contended_options(200, 90, 100), 1), id="contended, all waiting"),
+    ],
+)
+def test_aggregators_rise_in_one_step(graph):
+    """Paths that end at an aggregator do not count the way back to where they came from: no climbing by two epsilons."""
+    net = graph().network
+    stats = answer(net).stats
+    assert stats.phases == 1
+    assert stats.relabels < 4 * net.num_nodes
+
+
+def test_network_aware_cell():
+    net = network_aware_graph(150, 1).network
+    _, cost = status_and_cost_by_peer(net)
+    assert answer(net).cost == cost

@@ -133,16 +133,17 @@ class AscentSet {
     node.price -= raise_;
     members_.push_back(v);
     ++stats_.settled;
-    look(v);
+    look(v, 0);
   }
 
-  // At the arcs of a member: when it joins, and whenever one of them may have got balanced. Breaks off when no excess is
-  // left, which ends the search.
-  void look(NodeId v) {
+  // At the arcs of a member: when it joins, and whenever one of them may have got balanced; of a crowded one's then only
+  // those that come up (`from`: half-edges at hand before that were looked at). Breaks off when no excess is left, which
+  // ends the search.
+  void look(NodeId v, std::uint32_t from) {
     const std::int64_t price = graph_.nodes[v].price;
     std::int64_t least = kInfinity;
     std::uint32_t hops = Graph::kFar;
-    graph_.scan(v, 0, stats_, [&](std::uint32_t i, const Edge& edge) {
+    graph_.scan_up_to(raise_, v, from, stats_, [&](std::uint32_t i, const Edge& edge) {
       const Node& head = graph_.nodes[edge.to];
       const std::int64_t rc = edge.cost - price + head.price;
       if (head.place == Place::kInside) {
@@ -155,6 +156,9 @@ class AscentSet {
       }
       return excess_ > 0;
     });
+    const auto outside = [&](const Edge& edge) { return graph_.nodes[edge.to].place != Place::kInside; };
+    least = std::min(least, graph_.least_waiting(v, stats_, outside));
+    if (from > 0) hops = std::min(hops, graph_.nodes[v].hops);
     if (graph_.nodes[v].hops != 0) graph_.nodes[v].hops = hops;
     if (least == kInfinity) return;
     keys_.push_back({least, v});
@@ -249,7 +253,7 @@ class AscentSet {
       std::pop_heap(keys_.begin(), keys_.end(), std::greater<>());
       const NodeId v = keys_.back().node;
       keys_.pop_back();
-      look(v);
+      look(v, graph_.crowded(v) ? graph_.at_hand(v) : 0);
     }
     return true;
   }
@@ -257,7 +261,7 @@ class AscentSet {
   void gather() {
     for (std::size_t k = 0; k < graph_.late.size() && excess_ > 0 && go_on(); ++k) {
       const NodeId v = graph_.late[k];
-      if (graph_.nodes[v].place != Place::kOutside || graph_.excess(v) <= 0) continue;
+      if (graph_.nodes[v].place != Place::kOutside || graph_.excess(v) <= 0 || graph_.crowded(v)) continue;
       std::int64_t least = kInfinity, outside = 0;  // outside: balanced residual out of the set once v is raised by `least`
       std::uint32_t into = kNone;
       graph_.scan(v, 0, stats_, [&](std::uint32_t i, const Edge& edge) {
@@ -302,7 +306,6 @@ class AscentSet {
       node.place = Place::kOutside;
       node.parent = kNone;
       graph_.current[v] = 0;
-      highest_price_ = std::max(highest_price_, node.price);
       if (graph_.excess(v) > 0) graph_.postpone(v);
     }
     for (NodeId w : labelled_) {
@@ -311,6 +314,12 @@ class AscentSet {
       node.place = Place::kOutside;
       node.cut = 0;
       node.parent = kNone;
+    }
+    for (NodeId v : members_) {
+      if (cancelled()) return;
+      Node& node = graph_.nodes[v];
+      if (node.source && graph_.excess(v) == 0) graph_.loosen(v, stats_);
+      highest_price_ = std::max(highest_price_, node.price);
     }
     for (std::vector<NodeId>& stack : candidates_) stack.clear();
     lowest_ = Graph::kFar + 1;

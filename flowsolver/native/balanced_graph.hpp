@@ -1,12 +1,14 @@
 // A residual graph with prices that are kept reduced-cost optimal, and what a dual ascent needs to know of it at any time:
-// each node's residual half-edges, which nodes have excess, and about how far each is from a deficit.
+// each node's residual half-edges (residual_lists.hpp), which nodes have excess, and about how far each is from a deficit.
 //
 // Invariant: rc = cost - p[u] + p[w] >= 0 on every residual half-edge u -> w. One with rc = 0 is balanced: flow may be moved
 // along it. (A set under way, ascent_set.hpp, keeps its own prices less what it was raised by; the invariant is then meant
 // with the raise added.)
 //
-// Lists. Every residual half-edge is listed at its tail; one whose residual has gone is dropped when it is next come across.
-// So a machine with 70 arcs in looks at its dozen tasks, and an aggregator with 150,000 only at those that use it.
+// Loose sources. Where a source's flow is on full arcs only, its price may be anything from what those ask for to where the
+// first other arc gets balanced: the dual objective is the same. It is set to the latter (`loosen`, a degenerate ascent
+// step). Then the residual half-edges back to it have as reduced cost what it would cost it to go elsewhere, instead of 0,
+// and no set has to take in thousands of tasks that hang on one aggregator and have nowhere to go.
 //
 // Hops. hops[v] estimates the number of balanced arcs from v to the nearest deficit: 0 exactly at deficits, kFar where no
 // way is known. It says where to look first and nothing else: no answer depends on it. Whoever looks at all arcs of v sets
@@ -26,6 +28,7 @@
 
 #include "arc_graph.hpp"
 #include "deficit_drain.hpp"
+#include "residual_lists.hpp"
 
 namespace flowsolver {
 
@@ -61,6 +64,7 @@ class BalancedGraph {
     std::uint32_t hops;
     std::uint32_t parent;  // inside: the arc it was reached by, kNone at a root
     Place place;
+    bool source;           // has supply
     bool queued;           // waits in `fresh` or `late`
   };
 
@@ -71,7 +75,7 @@ class BalancedGraph {
     if (status != Status::kOptimal) return status;
     const NodeId n = arcs_.num_nodes();
     nodes.resize(n);
-    for (NodeId v = 0; v < n; ++v) nodes[v] = {price[v], 0, 1, kNone, Place::kOutside, false};
+    for (NodeId v = 0; v < n; ++v) nodes[v] = {price[v], 0, 1, kNone, Place::kOutside, network.supply[v] > 0, false};
     Pace pace(control);
     status = each_node(pace, stats, [&](NodeId v) {
       for (std::uint32_t i = arcs_.first[v]; i < arcs_.first[v + 1]; ++i) {
@@ -84,14 +88,12 @@ class BalancedGraph {
     });
     if (status == Status::kOptimal && !start.flow.empty()) status = drain_deficits(arcs_, price, control, stats);
     if (status != Status::kOptimal) return status;
-    residual_.resize(arcs_.edges.size());
-    listed_.resize(arcs_.edges.size());
-    count_.assign(n, 0);
+    lists_.reset();
     current.assign(n, 0);
     status = each_node(pace, stats, [&](NodeId v) {
+      lists_.clear(v);
       for (std::uint32_t i = arcs_.first[v]; i < arcs_.first[v + 1]; ++i) {
-        listed_[i] = 0;
-        if (arcs_.edges[i].residual > 0) list(v, i);
+        if (arcs_.edges[i].residual > 0) lists_.list(v, i);
       }
       note_excess(v);
       if (excess(v) > 0) nodes[v].hops = kFar - 1;
@@ -175,6 +177,7 @@ class BalancedGraph {
       node.price = price;
     }
     std::fill(current.begin(), current.end(), 0);
+    lists_.forget_keys();
     return true;
   }
 
@@ -185,24 +188,37 @@ class BalancedGraph {
   std::int64_t excess(NodeId v) const { return arcs_.excess[v]; }
   std::int64_t reduced_cost(NodeId v, const Edge& edge) const { return edge.cost - nodes[v].price + nodes[edge.to].price; }
 
-  // Calls visit(index, half-edge) for the residual half-edges of v, from the `from`-th listed on, until it returns false.
-  // Returns where it stopped. What is listed meanwhile is visited as well.
+  // The residual half-edges of v: residual_lists.hpp. Without a level: those that may be balanced.
   template <class Visit>
   std::uint32_t scan(NodeId v, std::uint32_t from, Stats& stats, Visit&& visit) {
-    const std::uint32_t begin = arcs_.first[v];
-    std::uint32_t k = from;
-    while (k < count_[v]) {
-      const std::uint32_t i = residual_[begin + k];
-      ++stats.scanned;
-      if (arcs_.edges[i].residual == 0) {
-        listed_[i] = 0;
-        residual_[begin + k] = residual_[begin + --count_[v]];
-        continue;
-      }
-      if (!visit(i, arcs_.edges[i])) break;
-      ++k;
-    }
-    return k;
+    return lists_.scan(v, from, 0, prices(), stats, visit);
+  }
+  template <class Visit>
+  std::uint32_t scan_up_to(std::int64_t level, NodeId v, std::uint32_t from, Stats& stats, Visit&& visit) {
+    return lists_.scan(v, from, level, prices(), stats, visit);
+  }
+  template <class Counts>
+  std::int64_t least_waiting(NodeId v, Stats& stats, Counts&& counts) {
+    return lists_.least_waiting(v, prices(), stats, counts);
+  }
+  std::int64_t least_waiting(NodeId v, Stats& stats) {
+    return least_waiting(v, stats, [](const Edge&) { return true; });
+  }
+  bool crowded(NodeId v) const { return lists_.crowded(v); }
+  std::uint32_t at_hand(NodeId v) const { return lists_.at_hand(v); }
+
+  // A source without excess. Nothing happens where an arc out is balanced.
+  void loosen(NodeId v, Stats& stats) {
+    std::int64_t least = kInfinity;
+    scan(v, 0, stats, [&](std::uint32_t, const Edge& edge) {
+      least = std::min(least, reduced_cost(v, edge));
+      return least > 0;
+    });
+    if (least > 0) least = std::min(least, least_waiting(v, stats));
+    if (least == 0 || least == kInfinity) return;
+    nodes[v].price += least;
+    current[v] = 0;
+    ++stats.relabels;
   }
 
   // Moves flow along a half-edge; the excess at its ends is the caller's to change.
@@ -211,7 +227,7 @@ class BalancedGraph {
     Edge& back = arcs_.edges[there.partner];
     there.residual -= static_cast<V>(amount);
     back.residual += static_cast<V>(amount);
-    if (listed_[there.partner] == 0) list(there.to, there.partner);
+    lists_.list(there.to, there.partner);
   }
   void add_excess(NodeId v, std::int64_t amount) {
     arcs_.excess[v] += amount;
@@ -237,6 +253,12 @@ class BalancedGraph {
     nodes[v].queued = true;
     late.push(v);
   }
+  void retry_late() {
+    for (NodeId v = take(late); v != kNone; v = take(late)) {
+      nodes[v].queued = true;
+      fresh.push(v);
+    }
+  }
 
   std::vector<Node> nodes;
   std::vector<std::uint32_t> current;  // place in v's list before which no arc was balanced and led to fewer hops
@@ -252,9 +274,8 @@ class BalancedGraph {
     }
     return Status::kOptimal;
   }
-  void list(NodeId v, std::uint32_t i) {
-    listed_[i] = 1;
-    residual_[arcs_.first[v] + count_[v]++] = i;
+  auto prices() const {
+    return [this](NodeId v) { return nodes[v].price; };
   }
   void note_excess(NodeId v) {
     Node& node = nodes[v];
@@ -270,10 +291,8 @@ class BalancedGraph {
   }
 
   ArcGraph<V> arcs_;
-  std::int64_t largest_cost_ = 0;       // of any half-edge, so that of |cost|
-  LargeArray<std::uint32_t> residual_;  // like arcs_.edges: v's block, the first count_[v] in use
-  LargeArray<std::uint8_t> listed_;     // per half-edge
-  std::vector<std::uint32_t> count_;
+  ResidualLists<V> lists_{arcs_};
+  std::int64_t largest_cost_ = 0;  // of any half-edge, so that of |cost|
 };
 
 }  // namespace flowsolver

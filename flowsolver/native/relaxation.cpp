@@ -43,15 +43,16 @@ class Relaxation {
       }
       if (!raise_node(v)) return Status::kInfeasible;
       std::int64_t price = graph_.nodes[v].price;
-      if (graph_.excess(v) > 0 && !descend(v)) {
-        if (alone) {
-          status = set_.run(v);
-          price = set_.highest_price();
-        } else {
-          graph_.postpone(v);
-        }
+      if (graph_.excess(v) == 0 || descend(v)) {
+        if (graph_.nodes[v].source) graph_.loosen(v, stats_);
+      } else if (alone) {
+        status = grow_set(v);
+        price = set_.highest_price();
+      } else if (!passes_on_ || !pass_on(v)) {
+        graph_.postpone(v);
       }
-      if (price > Graph::kMostPrice && !graph_.close_gaps()) return Status::kInfeasible;
+      price = std::max(price, graph_.nodes[v].price);
+      if (status == Status::kOptimal && price > Graph::kMostPrice && !graph_.close_gaps()) return Status::kInfeasible;
       if (status == Status::kOptimal) status = pace_.step(stats_, stats_.scanned - scanned + 1);
     }
     return status;
@@ -60,8 +61,10 @@ class Relaxation {
   const Graph& graph() const { return graph_; }
 
  private:
-  static constexpr std::int64_t kProofShare = 4;  // of the half-edges looked at before an excess is first suspected to be cut off
+  static constexpr std::int64_t kProofShare = 4;  // of the half-edges, looked at before an excess is suspected to be cut off
   static constexpr std::int64_t kDescentScans = 2048;  // more than a machine and its tasks and theirs
+  static constexpr std::int64_t kDearSet = 4096;       // half-edges looked at for a set, mean of a window
+  static constexpr std::int64_t kWindow = 64;          // sets
 
   // Step 1. False: v has more excess than residual capacity out.
   bool raise_node(NodeId v) {
@@ -78,17 +81,54 @@ class Relaxation {
         return balanced < excess;
       });
       if (balanced >= excess) return true;
-      if (balanced > 0) {
-        graph_.scan(v, 0, stats_, [&](std::uint32_t i, const Edge& edge) {
-          if (graph_.reduced_cost(v, edge) == 0) graph_.push(v, i, edge.residual, stats_);
-          return true;
-        });
-      }
+      if (balanced > 0) push_balanced(v);
+      least = std::min(least, graph_.least_waiting(v, stats_));
       if (least == kInfinity) return false;
       graph_.nodes[v].price += least;
       graph_.current[v] = 0;
       ++stats_.relabels;
     }
+  }
+
+  // Step 4. What it takes decides about hops and step 3.
+  Status grow_set(NodeId v) {
+    const std::int64_t before = stats_.scanned;
+    const Status status = set_.run(v);
+    since_hops_ += stats_.scanned - before;
+    of_window_ += stats_.scanned - before;
+    bool measure = since_hops_ > static_cast<std::int64_t>(graph_.arcs().edges.size());
+    if (++window_ == kWindow) {
+      if (of_window_ > kWindow * kDearSet && !passes_on_) {
+        passes_on_ = measure = true;
+        graph_.retry_late();
+      }
+      window_ = of_window_ = 0;
+    }
+    if (!measure || status != Status::kOptimal) return status;
+    since_hops_ = 0;
+    return graph_.measure_hops(control_, stats_);
+  }
+
+  // Step 3. A source that would fill all its balanced arcs does so, and is raised. False: it would not.
+  bool pass_on(NodeId v) {
+    const std::int64_t excess = graph_.excess(v);
+    std::int64_t balanced = 0;
+    if (!graph_.nodes[v].source) return false;
+    graph_.scan(v, 0, stats_, [&](std::uint32_t, const Edge& edge) {
+      if (graph_.reduced_cost(v, edge) == 0) balanced += edge.residual;
+      return balanced <= excess;
+    });
+    if (balanced != excess) return false;
+    push_balanced(v);
+    graph_.loosen(v, stats_);
+    return true;
+  }
+
+  void push_balanced(NodeId v) {
+    graph_.scan(v, 0, stats_, [&](std::uint32_t i, const Edge& edge) {
+      if (graph_.reduced_cost(v, edge) == 0) graph_.push(v, i, edge.residual, stats_);
+      return true;
+    });
   }
 
   // Step 2. True when no excess is left.
@@ -148,6 +188,9 @@ class Relaxation {
   AscentSet<V> set_;
   std::vector<std::uint32_t> path_;
   std::int64_t next_proof_ = 0;
+  std::int64_t since_hops_ = 0;               // half-edges looked at for sets since hops were measured
+  std::int64_t window_ = 0, of_window_ = 0;   // sets in the window so far, half-edges looked at for them
+  bool passes_on_ = false;
 };
 
 template <class V>

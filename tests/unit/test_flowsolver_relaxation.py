@@ -6,7 +6,13 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from flowsolver import FlowNetwork, IncrementalSolver, Status, certify, solve
-from flowsolver.generate import GraphOptions, load_spreading_graph, quincy_graph
+from flowsolver.generate import (
+    GraphOptions,
+    contended_options,
+    load_spreading_graph,
+    network_aware_graph,
+    quincy_graph,
+)
 from tests.fixtures.network_strategies import networks, unit_source_networks
 from tests.fixtures.networks import check_solution, grid, network, objections, peers_answer, peers_cost, road_on_a_line
 
@@ -123,7 +129,41 @@ def test_waiting_tasks_are_raised_together():
     assert 2 * solution.stats.searches < graph.tasks - 100 * graph.slots_per_machine
 
 
+def test_work_does_not_grow_with_the_arcs_of_an_aggregator():
+    """One aggregator with an arc of another cost to every machine: looking at all of them for every task would be the square."""
+    scanned = []
+    for machines in (500, 4000):
+        machine = 2 + np.arange(machines)
+        to_machine = np.stack([0 * machine + 1, machine, 0 * machine + 1, 3 * (machine * 7919 % machines)], axis=1)
+        task = 2 + machines + np.arange(machines // 2)
+        to_aggregator = np.stack([task, 0 * task + 1, 0 * task + 1, 0 * task], axis=1)
+        to_sink = np.stack([machine, 0 * machine, 0 * machine + 1, 0 * machine], axis=1)
+        unplaced = np.stack([task, 0 * task, 0 * task + 1, 0 * task + 3 * machines], axis=1)
+        supply = np.concatenate([[-task.size, 0], 0 * machine, 0 * task + 1])
+        net = network(supply, np.concatenate([to_machine, to_aggregator, unplaced, to_sink]))
+        solution = solve(net, RELAXATION)
+        check_solution(net, solution, 3 * sum(range(task.size)))
+        scanned.append(solution.stats.scanned / net.num_arcs)
+    assert scanned[1] < 2 * scanned[0]
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_aggregators_with_thousands_of_arcs(seed):
+    """Sets get dear on these cells, so that excess is passed on to the aggregators."""
+    net = network_aware_graph(2000, seed, 95, 20).network
+    solution = solve(net, RELAXATION)
+    check_solution(net, solution, peers_cost(net))
+    assert solution.stats.scanned < 300 * net.num_arcs
+
+
+@pytest.mark.parametrize("percent_used", [90, 104])
+def test_contended_cells_with_all_tasks_waiting(percent_used):
+    net = quincy_graph(contended_options(400, percent_used, 100), 3).network
+    check_solution(net, solve(net, RELAXATION), peers_cost(net))
+
+
 GRAPHS = {
+    "network-aware": lambda: network_aware_graph(100, 1),
     "oversubscribed": lambda: quincy_graph(GraphOptions(60, 120, 6, machines_per_rack=8), 1),
     "load spreading": lambda: load_spreading_graph(200, 900, 1),
 }

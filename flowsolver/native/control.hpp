@@ -29,6 +29,8 @@ class Control {
         deadline_(outer.deadline_),
         has_deadline_(outer.has_deadline_),
         outer_(&outer) {}
+  // For a method that another one calls: looks are the outer one's, with what was counted before.
+  Control(const Control& outer, const Stats& before) : outer_(&outer), before_(before), goes_on_(true) {}
   Control& operator=(const Control&) = delete;
 
   void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
@@ -56,6 +58,11 @@ class Control {
   // kOptimal: go on. kCancelled: stop. kBudget: stop with what there is.
   Status look(const Stats& stats) const {
     if (cancelled()) return Status::kCancelled;
+    if (goes_on_) {
+      Stats all = before_;
+      all.add(stats);
+      return outer_->look(all);
+    }
     const std::int64_t operations = stats.operations();
     if (operations > most_useful_.load(std::memory_order_relaxed)) return Status::kCancelled;
     if (operations > most_operations_.load(std::memory_order_relaxed)) return Status::kBudget;
@@ -78,6 +85,8 @@ class Control {
   Clock::time_point deadline_{};
   bool has_deadline_ = false;
   const Control* outer_ = nullptr;
+  const Stats before_;
+  const bool goes_on_ = false;
 };
 
 // Thrown where no status can be returned: out of constructors and from within searches, which then leave no trace but in

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "carrier_engine.hpp"
+#include "cost_scaling.hpp"
 #include "source_placement.hpp"
 #include "ssp_engine.hpp"
 #include "start_state.hpp"
@@ -11,15 +12,30 @@ namespace flowsolver {
 
 namespace {
 
+// How often searches may look at every half-edge before cost scaling takes over, which then looks a hundred times or more.
+constexpr std::int64_t kPatience = 8;
+
 std::unique_ptr<Engine> make_growing_engine(const EngineStart& start, const Control& control) {
-  return mostly_unit_sources(start, control) ? make_carrier_engine(start, control) : make_ssp_engine(start, true, control);
+  return mostly_unit_sources(start, control) ? make_carrier_engine(start, control)
+                                             : make_ssp_engine(start, true, kInfinity, control);
+}
+
+// From nothing: where searches have got to is no better a start (as long on general networks and network-aware cells).
+void solve_by_cost_scaling(const Network& network, const Control& control, Solution& solution) {
+  const Stats before = solution.stats;
+  solution = solve_cost_scaling(network, {}, Control(control, before));
+  solution.stats.add(before);
 }
 
 // By the engine, from a start or as far as the sources have been placed.
-void solve_by_engine(const Network& network, NodeId root, Placement&& from, const Control& control, Solution& solution) {
-  const auto engine = make_ssp_engine({network, {}, root, from.flow, from.price}, false, control);
+void solve_by_engine(const Network& network, NodeId root, Placement&& from, std::int64_t patience, const Control& control,
+                     Solution& solution) {
+  const auto engine = make_ssp_engine({network, {}, root, from.flow, from.price}, false, patience, control);
   ++solution.stats.rebuilds;
   solution.status = engine->run(control, solution.stats);
+  if (solution.status == Status::kBudget && control.look(solution.stats) == Status::kOptimal) {
+    return solve_by_cost_scaling(network, control, solution);
+  }
   if (solution.status != Status::kOptimal && solution.status != Status::kBudget) return;
   solution.flow = std::move(from.flow);
   if (solution.flow.empty() && fill_zeros(solution.flow, network.num_arcs(), control) != Status::kOptimal) {
@@ -39,11 +55,13 @@ void solve_in_range(const Network& network, const Start& start, bool narrow, con
   if (!start.flow.empty() || !start.price.empty()) {
     placed.flow.assign(start.flow.begin(), start.flow.end());
     if (!start.price.empty()) placed.price = grounded(start.price, root);
-    return solve_by_engine(network, root, std::move(placed), control, solution);
+    return solve_by_engine(network, root, std::move(placed), kInfinity, control, solution);
   }
   placed = place_sources(network, root, narrow, control, solution.stats);
+  if (placed.status == Status::kOptimal && !placed.local) return solve_by_cost_scaling(network, control, solution);
   if (placed.status == Status::kOptimal && !placed.complete) {
-    return solve_by_engine(network, root, std::move(placed), control, solution);
+    const std::int64_t patience = 2 * kPatience * static_cast<std::int64_t>(network.num_arcs());
+    return solve_by_engine(network, root, std::move(placed), patience, control, solution);
   }
   solution.status = placed.status;
   if (!as_int64(placed.cost, solution.cost) && placed.complete) solution.status = Status::kBadCostRange;
@@ -74,12 +92,14 @@ std::unique_ptr<Engine> make_incremental_ssp(const EngineStart& start, const Con
   ++stats.rebuilds;
   try {
     if (!start.flow.empty() || !start.price.empty()) return make_growing_engine(start, control);
-    const Placement placed = place_sources(start.network, start.root, fits_narrow(start.network, control), control, stats);
-    if (placed.status == Status::kCancelled) return nullptr;
-    // Stopped or without a way for some source: the engine goes on from zero, and finds out itself.
-    if (placed.status != Status::kOptimal || placed.flow.empty()) return make_growing_engine(start, control);
-    const std::vector<std::int64_t> price = grounded(placed.price, start.root);
-    return make_growing_engine({start.network, start.alive, start.root, placed.flow, price}, control);
+    Solution solution;
+    solve_in_range(start.network, {}, fits_narrow(start.network, control), control, solution);
+    stats.add(solution.stats);
+    if (solution.status == Status::kCancelled) return nullptr;
+    // Stopped, or without a way for some source: the engine goes on from zero, and finds out itself.
+    if (solution.status != Status::kOptimal) return make_growing_engine(start, control);
+    const std::vector<std::int64_t> price = grounded(solution.potential, start.root);
+    return make_growing_engine({start.network, start.alive, start.root, solution.flow, price}, control);
   } catch (const Stopped&) {
     return nullptr;
   }

@@ -27,6 +27,12 @@
 // (source_placement.hpp); what it leaves undone is done here. An oversubscribed start from zero prices would raise the price of
 // all room once per source too many; it starts from an estimate of the clearing price instead (price_estimate.hpp).
 //
+// Where shortest paths are the wrong method from scratch: general networks with thousands of sources, and network-aware cells,
+// whose searches each visit thousands of nodes. That shows in what is counted: once searches have looked at every half-edge
+// several times over, and are not done, cost scaling (cost_scaling.hpp) solves the network from nothing instead, and an engine
+// begins with its flow and prices. The most that was spent in vain is a few hundredths of what cost scaling takes on general
+// networks, a tenth on network-aware ones. Rounds of changes later, and solves from a start, stay with shortest paths.
+//
 // Engines. Where most arcs are unit sources', these are no nodes but carried by where they went (carrier_engine.hpp; keys and their
 // invariant: carried_sources.hpp; the dearer by one at once: uniform_rise.hpp); ssp_engine.hpp does any network.
 //

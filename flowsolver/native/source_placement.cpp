@@ -46,15 +46,17 @@ class SourcePlacement {
     result.status = place_all(control, stats);
     if (result.status == Status::kOptimal) result.status = lower_prices(control, stats);
     if (result.status == Status::kOptimal) result.status = fill_deficits(control, stats);
-    if (result.status == Status::kOptimal) extract(result, control);
+    result.local = far_budget_ >= 0;
+    if (result.status == Status::kOptimal && result.local) extract(result, control);
     return result;
   }
 
  private:
   static constexpr std::uint32_t kLookInterval = 64;
   // A search that looks at more than this share of the sources' arcs is far from local. When such searches have looked at
-  // all arcs so many times over, the rest is left to the method that serves all imbalances at once.
-  static constexpr std::int64_t kFarShare = 64, kFarBudget = 128;
+  // all arcs so many times over, the whole is left to a method that serves all imbalances at once. Cells of the Quincy
+  // shape, oversubscribed and contended ones too, need up to 1.4.
+  static constexpr std::int64_t kFarShare = 64, kFarBudget = 8;
 
   static bool cheap(const Network& core, const std::vector<std::int64_t>& price, std::size_t a) {
     return core.cost[a] - price[core.tail[a]] + price[core.head[a]] < 0;

@@ -17,8 +17,9 @@
 // (price_descent.hpp), and then filled by searches against the arcs, from the root.
 //
 // Result. All flow, all prices (a source's is cost + p[head] of its arc). When no imbalance is left, this is the optimum.
-// Otherwise (excess in the core itself, searches that stopped being local) it is a start with rc >= 0 from which
-// incremental_ssp.hpp goes on. Networks most of whose arcs are not unit sources' are left to it from the beginning.
+// Where imbalances of the core itself are left, it is a start with rc >= 0 from which incremental_ssp.hpp goes on. Where
+// searches go far (network-aware cells: aggregators with 40,000 arcs of different costs, and prices that move for thousands
+// of machines at a time) it is given up. Networks most of whose arcs are not unit sources' are not begun.
 //
 // Termination and complexity. One search and one augmentation by 1 per source, O(n) searches of O(m + n log n) each, in
 // practice a handful of nodes each. No path from a source: INFEASIBLE, as in incremental_ssp.hpp.
@@ -38,6 +39,7 @@ namespace flowsolver {
 struct Placement {
   Status status = Status::kOptimal;  // kOptimal: see `complete`; kInfeasible; kCancelled; kBudget: as far as it went
   bool complete = false;             // no imbalance is left
+  bool local = true;                 // else it was given up, because searches went far
   __int128 cost = 0;                 // of `flow`
   std::vector<std::int64_t> flow;    // per arc; empty, like the price: nothing was done
   std::vector<std::int64_t> price;   // per node

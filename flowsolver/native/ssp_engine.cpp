@@ -16,7 +16,7 @@ namespace {
 template <class Value>
 class SspEngine final : public Engine, private FlowMover<Value> {
  public:
-  SspEngine(const EngineStart& start, bool growing, const Control& control);
+  SspEngine(const EngineStart& start, bool growing, std::int64_t patience, const Control& control);
 
   void add_node(NodeId v, std::int64_t supply) override;
   void remove_node(NodeId v) override;
@@ -76,6 +76,10 @@ class SspEngine final : public Engine, private FlowMover<Value> {
       return backward_;
     }
   }
+  // Between searches.
+  Status look(const Control& control, const Stats& stats) const {
+    return stats.scanned > last_scan_ ? Status::kBudget : control.look(stats);
+  }
   template <bool kForward>
   std::vector<NodeId> pending_nodes() const;
   void forget_balanced();
@@ -84,6 +88,8 @@ class SspEngine final : public Engine, private FlowMover<Value> {
 
   PathSearch<ResidualGraph<Value>, true> forward_;
   PathSearch<ResidualGraph<Value>, false> backward_;
+  const std::int64_t patience_;
+  std::int64_t last_scan_ = kInfinity;  // patience ends there in this run
   std::vector<NodeId> fresh_;
   std::vector<ArcId> dirty_;
   std::vector<NodeId> tail_of_dirty_;
@@ -91,9 +97,10 @@ class SspEngine final : public Engine, private FlowMover<Value> {
 };
 
 template <class Value>
-SspEngine<Value>::SspEngine(const EngineStart& start, bool growing, const Control& control)
-    : FlowMover<Value>(
-          ResidualGraph<Value>(start.network, start.flow, start.alive, start.root, growing, control), start.network) {
+SspEngine<Value>::SspEngine(const EngineStart& start, bool growing, std::int64_t patience, const Control& control)
+    : FlowMover<Value>(ResidualGraph<Value>(start.network, start.flow, start.alive, start.root, growing, control),
+                       start.network),
+      patience_(patience) {
   Pace pace(control);
   const Network& network = start.network;
   const bool cold = start.flow.empty() && start.price.empty();
@@ -297,7 +304,7 @@ Status SspEngine<Value>::drain_in_phases(std::vector<NodeId>& sources, const Con
   while (true) {
     std::erase_if(sources, [this](NodeId v) { return !pending<kForward>(v); });
     if (sources.empty()) return Status::kOptimal;
-    if (const Status status = control.look(stats); status != Status::kOptimal) return status;
+    if (const Status status = look(control, stats); status != Status::kOptimal) return status;
     ++stats.phases;
     const Target nearest = paths.run(graph_, sources, kInfinity, repriced_, stats);
     if (!nearest.found()) return Status::kInfeasible;
@@ -330,7 +337,7 @@ Status SspEngine<Value>::drain(std::vector<NodeId>& sources, const Control& cont
     const NodeId source = sources[k];
     while (pending<kForward>(source)) {
       if (until_check-- == 0) {
-        if (const Status status = control.look(stats); status != Status::kOptimal) return status;
+        if (const Status status = look(control, stats); status != Status::kOptimal) return status;
         until_check = kCancelCheckInterval;
       }
       const std::int64_t scanned_before = stats.scanned;
@@ -338,7 +345,10 @@ Status SspEngine<Value>::drain(std::vector<NodeId>& sources, const Control& cont
       if (!target.found()) return Status::kInfeasible;
       augment<kForward>(target, stats);
       const std::int64_t scanned = stats.scanned - scanned_before;
-      if (scanned > far_scan) far_budget -= scanned;
+      if (scanned > far_scan) {
+        far_budget -= scanned;
+        until_check = 0;
+      }
       if (far_budget < 0 && sources.size() - k > kFewLeft) {
         sources.erase(sources.begin(), sources.begin() + static_cast<std::ptrdiff_t>(k));
         return drain_in_phases<kForward>(sources, control, stats);
@@ -356,6 +366,7 @@ Status SspEngine<Value>::run(const Control& control, Stats& stats) {
   advertise_deficits();
   forward_.watch(control);
   backward_.watch(control);
+  last_scan_ = patience_ == kInfinity ? kInfinity : stats.scanned + patience_;
   Status status;
   try {
     std::vector<NodeId> sources = pending_nodes<true>();
@@ -375,9 +386,12 @@ Status SspEngine<Value>::run(const Control& control, Stats& stats) {
 
 }  // namespace
 
-std::unique_ptr<Engine> make_ssp_engine(const EngineStart& start, bool growing, const Control& control) {
-  if (fits_narrow(start.network, control)) return std::make_unique<SspEngine<std::int32_t>>(start, growing, control);
-  return std::make_unique<SspEngine<std::int64_t>>(start, growing, control);
+std::unique_ptr<Engine> make_ssp_engine(const EngineStart& start, bool growing, std::int64_t patience,
+                                        const Control& control) {
+  if (fits_narrow(start.network, control)) {
+    return std::make_unique<SspEngine<std::int32_t>>(start, growing, patience, control);
+  }
+  return std::make_unique<SspEngine<std::int64_t>>(start, growing, patience, control);
 }
 
 }  // namespace flowsolver

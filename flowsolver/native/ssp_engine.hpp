@@ -2,13 +2,15 @@
 // prices, imbalances, and what has to be put right at the next resolve. Values are 32 or 64 bits wide.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "engine.hpp"
 
 namespace flowsolver {
 
-// `growing`: leave room for changes.
-std::unique_ptr<Engine> make_ssp_engine(const EngineStart& start, bool growing, const Control& control);
+// `growing`: leave room for changes. A run whose searches have scanned more than `patience` half-edges ends with kBudget.
+std::unique_ptr<Engine> make_ssp_engine(const EngineStart& start, bool growing, std::int64_t patience,
+                                        const Control& control);
 
 }  // namespace flowsolver

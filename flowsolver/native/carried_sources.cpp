@@ -6,14 +6,12 @@
 namespace flowsolver {
 
 template <class V>
-CarriedSources<V>::CarriedSources(ResidualGraph<V>& graph, std::size_t num_nodes, std::size_t arcs)
-    : nodes(graph.nodes), edges(graph.edges), graph_(graph) {
+CarriedSources<V>::CarriedSources(ResidualGraph<V>& graph, const Network& network)
+    : nodes(graph.nodes), edges(graph.edges), graph_(graph), tail_(network.tail) {
+  const std::size_t num_nodes = network.num_nodes(), arcs = network.num_arcs();
   source_arcs.reserve(arcs + arcs / 2);
-  sources_.reserve(num_nodes + num_nodes / 4);
-  place_of_.reserve(arcs + arcs / 2);
-  carried_.reserve(num_nodes + num_nodes / 4, num_nodes + num_nodes / 4, 2 * num_nodes);
-  arrivals_.reserve(num_nodes + num_nodes / 4, arcs + arcs / 2, 2 * arcs + arcs / 2);
-  extend(num_nodes);
+  sources_.reserve(num_nodes + num_nodes / 8);
+  sources_.resize(num_nodes);
 }
 
 template <class V>
@@ -32,82 +30,89 @@ void CarriedSources<V>::enroll(NodeId v) {
 template <class V>
 void CarriedSources<V>::dismiss(NodeId v) {
   Source& source = sources_[v];
-  for (std::uint32_t i = source.begin; i < source.begin + source.count; ++i) {
-    if (source.listed) arrivals_.remove(source_arcs[i].head, i);
-    place_of_[source_arcs[i].id] = kNone;
+  for (std::uint32_t i = source.begin; source.listed && i < source.begin + source.count; ++i) {
+    arrivals_.remove(source_arcs[i].head, i);
   }
   release_block(source);
   source = Source{};
 }
 
+// A free block that is not much larger, or a new one.
 template <class V>
-std::uint32_t CarriedSources<V>::take_block(std::uint32_t blocks) {
-  if (blocks < free_.size() && !free_[blocks].empty()) {
-    const std::uint32_t begin = free_[blocks].back();
-    free_[blocks].pop_back();
-    return begin;
+void CarriedSources<V>::take_block(Source& source, std::uint32_t room) {
+  for (std::size_t fit = room; fit < free_.size() && fit <= std::size_t{2} * room; ++fit) {
+    if (free_[fit].empty()) continue;
+    source.begin = free_[fit].back();
+    source.room = static_cast<std::uint32_t>(fit);
+    free_[fit].pop_back();
+    return;
   }
-  const std::size_t begin = source_arcs.size(), end = begin + static_cast<std::size_t>(blocks) * kBlock;
+  const std::size_t begin = source_arcs.size(), end = begin + room;
   if (end >= kSourceBit) throw std::length_error("flowsolver: too many arcs");
   source_arcs.resize(end);
-  arrivals_.extend(0, end);
-  return static_cast<std::uint32_t>(begin);
+  source.begin = static_cast<std::uint32_t>(begin);
+  source.room = room;
 }
 
 template <class V>
-void CarriedSources<V>::release_block(Source& source) {
-  if (source.blocks == 0) return;
-  if (free_.size() <= source.blocks) free_.resize(source.blocks + std::size_t{1});
-  free_[source.blocks].push_back(source.begin);
+void CarriedSources<V>::release_block(const Source& source) {
+  if (source.room == 0) return;
+  if (free_.size() <= source.room) free_.resize(source.room + std::size_t{1});
+  free_[source.room].push_back(source.begin);
 }
 
 template <class V>
-void CarriedSources<V>::relocate(NodeId v, std::uint32_t blocks) {
+void CarriedSources<V>::relocate(NodeId v, std::uint32_t room) {
   Source& source = sources_[v];
-  const std::uint32_t begin = take_block(blocks);
+  const Source before = source;
+  take_block(source, room);
+  arrivals_.extend(0, source_arcs.size());
   for (std::uint32_t k = 0; k < source.count; ++k) {
-    const std::uint32_t from = source.begin + k, to = begin + k;
+    const std::uint32_t from = before.begin + k, to = source.begin + k;
     source_arcs[to] = source_arcs[from];
-    place_of_[source_arcs[to].id] = to;
-    if (source.listed && from != source.current) arrivals_.rename(source_arcs[to].head, from, to);
+    if (source.listed && from != before.current) arrivals_.rename(source_arcs[to].head, from, to);
   }
-  if (source.current != kNone) source.current = source.current - source.begin + begin;
-  release_block(source);
-  source.begin = begin;
-  source.blocks = blocks;
+  if (source.current != kNone) source.current = source.current - before.begin + source.begin;
+  release_block(before);
 }
 
 template <class V>
 void CarriedSources<V>::reserve_arcs(NodeId source, std::uint32_t arcs) {
-  if (arcs > 0) relocate(source, (arcs + kBlock - 1) / kBlock);
+  if (arcs > 0) take_block(sources_[source], arcs);
 }
 
 template <class V>
 void CarriedSources<V>::add_arc(NodeId v, ArcId id, NodeId head, V cost) {
   Source& source = sources_[v];
-  if (source.count == source.blocks * kBlock) relocate(v, source.blocks < 3 ? 2 * source.blocks + 1U : 2U * source.blocks);
+  if (source.count == source.room) relocate(v, std::max(2 * source.room, kLeastRoom));
   const std::uint32_t place = source.begin + source.count++;
-  source_arcs[place] = {head, cost, id, v};
-  if (id >= place_of_.size()) place_of_.resize(std::size_t{id} + 1 + id / 8, kNone);
-  place_of_[id] = place;
+  source_arcs[place] = {head, cost, id};
   if (source.listed) arrivals_.add(head, place, kInfinity);
 }
 
 template <class V>
-void CarriedSources<V>::remove_arc(std::uint32_t arc) {
-  const NodeId v = source_arcs[arc].source;
+void CarriedSources<V>::remove_arc(NodeId v, std::uint32_t arc) {
   Source& source = sources_[v];
   if (source.listed) arrivals_.remove(source_arcs[arc].head, arc);
-  place_of_[source_arcs[arc].id] = kNone;
   const std::uint32_t last = source.begin + --source.count;
   if (arc == last) return;
   source_arcs[arc] = source_arcs[last];
-  place_of_[source_arcs[arc].id] = arc;
   if (source.current == last) {
     source.current = arc;
   } else if (source.listed) {
     arrivals_.rename(source_arcs[arc].head, last, arc);
   }
+}
+
+template <class V>
+std::uint32_t CarriedSources<V>::place_of(ArcId arc, NodeId source) {
+  const auto [begin, end] = arcs_of(source);
+  for (std::uint32_t guess = sought_; guess < sought_ + 2; ++guess) {
+    if (guess >= begin && guess < end && source_arcs[guess].id == arc) return sought_ = guess;
+  }
+  sought_ = begin;
+  while (source_arcs[sought_].id != arc) ++sought_;
+  return sought_;
 }
 
 template <class V>
@@ -198,6 +203,53 @@ void CarriedSources<V>::refresh(NodeId v) {
 }
 
 template <class V>
+bool CarriedSources<V>::list_settled(const Control& control) {
+  Pace pace(control);
+  const std::size_t arcs = source_arcs.size(), num_nodes = nodes.size();
+  arrivals_.reserve(num_nodes + num_nodes / 8, arcs + arcs / 8, 2 * arcs);
+  carried_.reserve(num_nodes + num_nodes / 8, num_nodes + num_nodes / 8, num_nodes);
+  extend(num_nodes);
+  arrivals_.extend(0, arcs);
+  std::vector<std::uint32_t> carried(nodes.size(), 0), arrivals(nodes.size(), 0);
+  const auto settled = [this](const Source& source) { return source.member && source.current != kNone; };
+  for (const Source& source : sources_) {
+    if (!settled(source)) continue;
+    for (std::uint32_t i = source.begin; i < source.begin + source.count; ++i) {
+      ++(i == source.current ? carried : arrivals)[source_arcs[i].head];
+    }
+    if (pace.step({}, source.count) == Status::kCancelled) return false;
+  }
+  constexpr std::int64_t kStepsPerArc = 4;
+  const auto with_spare = [](std::uint32_t items) { return items + items / 16; };
+  for (NodeId v = 0; v < nodes.size(); ++v) {
+    carried_.make_room(v, with_spare(carried[v]));
+    arrivals_.make_room(v, with_spare(arrivals[v]));
+  }
+  for (NodeId v = 0; v < sources_.size(); ++v) {
+    Source& source = sources_[v];
+    if (!settled(source)) continue;
+    const std::int64_t base = arrival_allowance_ - through(source.current);
+    const NodeId lead = source_arcs[source.current].head;
+    for (std::uint32_t i = source.begin; i < source.begin + source.count; ++i) {
+      if (i != source.current) arrivals_.append(source_arcs[i].head, i, source_arcs[i].cost + base, lead);
+    }
+    carried_.append(lead, v, carried_key(v));
+    source.listed = true;
+    if (pace.step({}, kStepsPerArc * source.count) == Status::kCancelled) {
+      carried_.clear();
+      arrivals_.clear();
+      for (Source& any : sources_) any.listed = false;
+      return false;
+    }
+  }
+  for (NodeId v = 0; v < nodes.size(); ++v) {
+    carried_.order(v);
+    arrivals_.order(v);
+  }
+  return true;
+}
+
+template <class V>
 void CarriedSources<V>::lower_arrival_keys(NodeId v) {
   carried_.for_each(v, [this](NodeId source) {
     const std::int64_t base = arrival_allowance_ - through(sources_[source].current);
@@ -214,7 +266,7 @@ void CarriedSources<V>::lower_arrival_keys(NodeId v) {
 template <class V>
 void CarriedSources<V>::lower_carried_keys(NodeId v) {
   arrivals_.for_each(v, [this](std::uint32_t i) {
-    const NodeId source = source_arcs[i].source;
+    const NodeId source = source_of(i);
     if (sources_[source].current == kNone) return;
     const SourceArc& now = source_arcs[sources_[source].current];
     const std::int64_t key = through(i) - now.cost + carried_allowance_;

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "control.hpp"
 #include "keyed_lists.hpp"
 #include "residual_graph.hpp"
 
@@ -34,11 +35,10 @@ class CarriedSources {
     NodeId head;
     V cost;
     ArcId id;
-    NodeId source;
   };
 
-  // No sources yet. Room for growth is reserved for `arcs` of them.
-  CarriedSources(ResidualGraph<V>& graph, std::size_t nodes, std::size_t arcs);
+  // No sources yet. Room for growth is reserved for those of `network`, which tells the tails of arcs.
+  CarriedSources(ResidualGraph<V>& graph, const Network& network);
 
   // Membership.
   bool is_source(NodeId v) const { return v < sources_.size() && sources_[v].member; }
@@ -46,17 +46,20 @@ class CarriedSources {
   void dismiss(NodeId v);                // forgets it and its arcs; it is not placed
   void extend(std::size_t nodes);
 
-  // Arcs of a source. `place_of` is kNone for arcs that are no source's.
+  // Arcs of a source, and where one of them is. Going through them by id takes O(1) each, as long as they were added in order.
   std::pair<std::uint32_t, std::uint32_t> arcs_of(NodeId source) const {
     return {sources_[source].begin, sources_[source].begin + sources_[source].count};
   }
-  std::uint32_t place_of(ArcId arc) const { return arc < place_of_.size() ? place_of_[arc] : kNone; }
+  std::uint32_t place_of(ArcId arc, NodeId source);
+  bool uses(NodeId source, ArcId arc) const {
+    return sources_[source].current != kNone && source_arcs[sources_[source].current].id == arc;
+  }
   void reserve_arcs(NodeId source, std::uint32_t arcs);  // before the first
   void add_arc(NodeId source, ArcId id, NodeId head, V cost);
-  void remove_arc(std::uint32_t arc);    // not the present one
+  void remove_arc(NodeId source, std::uint32_t arc);    // not the present one
   void set_cost(std::uint32_t arc, V cost) { source_arcs[arc].cost = cost; }  // `refresh` before the next search
   std::uint32_t current_arc(NodeId source) const { return sources_[source].current; }  // kNone: not placed
-  NodeId source_of(std::uint32_t arc) const { return source_arcs[arc].source; }
+  NodeId source_of(std::uint32_t arc) const { return tail_[source_arcs[arc].id]; }
   bool listed(NodeId source) const { return sources_[source].listed; }  // its arcs are in the lists of their heads
 
   std::int64_t through(std::uint32_t arc) const { return source_arcs[arc].cost + nodes[source_arcs[arc].head].price; }
@@ -69,6 +72,11 @@ class CarriedSources {
   void move(NodeId source, std::uint32_t arc);
   void take_off(NodeId source);
   void refresh(NodeId source);  // sets its keys anew
+
+  // Many at once, in less time and memory: `settle` puts the unit on an arc, and `list_settled` makes the lists, which must be
+  // empty, when all are. Until then nothing but reading and membership is allowed. False, and the lists still empty: cancelled.
+  void settle(NodeId source, std::uint32_t arc) { sources_[source].current = arc; }
+  bool list_settled(const Control& control);
 
   // Lists of a node.
   template <class Look>
@@ -118,22 +126,23 @@ class CarriedSources {
   static constexpr std::uint32_t kSourceBit = std::uint32_t{1} << 31;
   // Keys set anew after one search, at most; beyond that the allowance is raised.
   static constexpr std::int64_t kExplicitKeys = 4096;
-  static constexpr std::int64_t kAllowanceLimit = std::int64_t{1} << 58;
+  // As far as keys may be shifted: they shall still fit where they are kept.
+  static constexpr std::int64_t kAllowanceLimit = std::int64_t{1} << (sizeof(V) == 4 ? 29 : 58);
 
   struct Source {
     std::uint32_t begin = 0, count = 0, current = kNone;
-    std::uint32_t blocks = 0;  // room for arcs, in multiples of kBlock
+    std::uint32_t room = 0;  // for arcs
     bool member = false;
     bool listed = false;  // its arcs but the present one are in the lists of arrivals
   };
-  static constexpr std::uint32_t kBlock = 4;
+  static constexpr std::uint32_t kLeastRoom = 8;
 
   static std::int64_t plus(std::int64_t key, std::int64_t allowance) {
     return key == kInfinity || key == -kInfinity ? key : key + allowance;
   }
-  std::uint32_t take_block(std::uint32_t blocks);
-  void release_block(Source& source);
-  void relocate(NodeId source, std::uint32_t blocks);
+  void take_block(Source& source, std::uint32_t room);
+  void release_block(const Source& source);
+  void relocate(NodeId source, std::uint32_t room);
   std::int64_t best_other(NodeId source) const;
   std::int64_t carried_key(NodeId source) const;
   void set_arrival_keys(NodeId source);
@@ -142,10 +151,11 @@ class CarriedSources {
   void refresh_all();
 
   ResidualGraph<V>& graph_;
+  const std::vector<NodeId>& tail_;      // by arc id
   std::vector<Source> sources_;          // by node
-  std::vector<std::uint32_t> place_of_;  // by arc id
-  std::vector<std::vector<std::uint32_t>> free_;  // blocks by room
-  KeyedLists carried_, arrivals_;
+  std::uint32_t sought_ = 0;             // where `place_of` found the last one
+  std::vector<std::vector<std::uint32_t>> free_;  // blocks of `source_arcs` by room
+  KeyedLists<V> carried_, arrivals_;
   std::int64_t carried_allowance_ = 0, arrival_allowance_ = 0;
   std::vector<std::pair<std::int64_t, NodeId>> moves_;
 };

@@ -47,7 +47,7 @@ CarrierEngine<Value>::CarrierEngine(const EngineStart& start, const std::vector<
     : FlowMover<Value>(ResidualGraph<Value>(start.network, start.flow, core_arcs(start, is_source, control), start.root, true,
                                              control),
                        start.network),
-      sources_(graph_, start.network.num_nodes(), start.network.num_arcs()),
+      sources_(graph_, start.network),
       network_(start.network) {
   const auto lives = [&](ArcId a) { return start.alive.empty() || start.alive[a] != 0; };
   Pace pace(control);
@@ -79,6 +79,7 @@ CarrierEngine<Value>::CarrierEngine(const EngineStart& start, const std::vector<
     if (is_source[u] != 0) {
       if (degree[u] != 0) sources_.reserve_arcs(u, std::exchange(degree[u], 0));
       sources_.add_arc(u, a, v, static_cast<Value>(network_.cost[a]));
+      if (!start.flow.empty() && start.flow[a] > 0) sources_.settle(u, sources_.place_of(a, u));
       continue;
     }
     graph_.nodes[u].flags |= kInterior;
@@ -90,23 +91,17 @@ CarrierEngine<Value>::CarrierEngine(const EngineStart& start, const std::vector<
     }
     soil(a, u);
   }
-  constexpr std::int64_t kStepsPerSource = 32;  // its arcs get keys
+  constexpr std::int64_t kStepsPerSource = 8;
   // A source stays where the start has its unit if prices allow, and is placed by a search otherwise.
-  std::vector<std::uint32_t> at(network_.num_nodes(), kNone);
-  if (!start.flow.empty()) {
-    for (ArcId a = 0; a < network_.num_arcs(); ++a) {
-      pace.build_step({});
-      if (start.flow[a] > 0 && sources_.place_of(a) != kNone) at[network_.tail[a]] = sources_.place_of(a);
-    }
-  }
   for (NodeId v = 0; v < network_.num_nodes(); ++v) {
     if (is_source[v] == 0) continue;
     pace.build_step({}, kStepsPerSource);
-    if (at[v] != kNone && sources_.through(at[v]) == sources_.best_way(v)) {
-      sources_.put(v, at[v]);
-      cost_ += sources_.source_arcs[at[v]].cost;
-      shift_imbalance(sources_.source_arcs[at[v]].head, 1);
+    const std::uint32_t at = sources_.current_arc(v);
+    if (at != kNone && sources_.suits(v)) {
+      cost_ += sources_.source_arcs[at].cost;
+      shift_imbalance(sources_.source_arcs[at].head, 1);
     } else {
+      sources_.settle(v, kNone);
       unplaced_.push_back(v);
     }
   }
@@ -114,6 +109,7 @@ CarrierEngine<Value>::CarrierEngine(const EngineStart& start, const std::vector<
 
 template <class Value>
 void CarrierEngine<Value>::add_node(NodeId v, std::int64_t supply) {
+  ready();
   graph_.grow_to_node(v);
   sources_.extend(graph_.num_nodes());
   if (supply == 1 && v != graph_.root()) {
@@ -129,6 +125,7 @@ void CarrierEngine<Value>::add_node(NodeId v, std::int64_t supply) {
 
 template <class Value>
 void CarrierEngine<Value>::remove_node(NodeId v) {
+  ready();
   if (sources_.is_source(v)) {
     sources_.dismiss(v);
   } else {
@@ -138,6 +135,7 @@ void CarrierEngine<Value>::remove_node(NodeId v) {
 
 template <class Value>
 void CarrierEngine<Value>::add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity, std::int64_t cost) {
+  ready();
   if (sources_.is_source(head)) make_ordinary(head);
   if (sources_.is_source(tail) && capacity == 0) make_ordinary(tail);
   if (sources_.is_source(tail)) {
@@ -153,10 +151,10 @@ void CarrierEngine<Value>::add_arc(ArcId arc, NodeId tail, NodeId head, std::int
 
 template <class Value>
 void CarrierEngine<Value>::remove_arc(ArcId arc, NodeId tail, NodeId head) {
-  const std::uint32_t place = sources_.place_of(arc);
-  if (place != kNone) {
-    if (sources_.current_arc(tail) == place) displace(tail);
-    sources_.remove_arc(sources_.place_of(arc));
+  ready();
+  if (sources_.is_source(tail)) {
+    if (sources_.uses(tail, arc)) displace(tail);
+    sources_.remove_arc(tail, sources_.place_of(arc, tail));
     return;
   }
   this->add_flow(arc, tail, head, -graph_.flow_at(arc, tail));
@@ -166,6 +164,7 @@ void CarrierEngine<Value>::remove_arc(ArcId arc, NodeId tail, NodeId head) {
 
 template <class Value>
 void CarrierEngine<Value>::set_capacity(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity) {
+  ready();
   if (sources_.is_source(tail)) {
     if (capacity > 0) return;
     make_ordinary(tail);
@@ -178,8 +177,9 @@ void CarrierEngine<Value>::set_capacity(ArcId arc, NodeId tail, NodeId head, std
 
 template <class Value>
 void CarrierEngine<Value>::set_cost(ArcId arc, NodeId tail, std::int64_t cost) {
-  const std::uint32_t place = sources_.place_of(arc);
-  if (place != kNone) {
+  ready();
+  if (sources_.is_source(tail)) {
+    const std::uint32_t place = sources_.place_of(arc, tail);
     const std::int64_t dearer = cost - sources_.source_arcs[place].cost;
     const std::uint32_t now = sources_.current_arc(tail);
     if (now == place) cost_ += dearer;
@@ -198,6 +198,7 @@ void CarrierEngine<Value>::set_cost(ArcId arc, NodeId tail, std::int64_t cost) {
 
 template <class Value>
 void CarrierEngine<Value>::change_supply(NodeId v, std::int64_t delta) {
+  ready();
   if (sources_.is_source(v)) make_ordinary(v);
   shift_imbalance(v, delta);
 }
@@ -229,9 +230,8 @@ void CarrierEngine<Value>::incident_arcs(NodeId v, std::vector<ArcId>& arcs) con
 
 template <class Value>
 std::int64_t CarrierEngine<Value>::flow(ArcId arc, NodeId tail) const {
-  const std::uint32_t place = sources_.place_of(arc);
-  if (place == kNone) return graph_.flow_at(arc, tail);
-  return sources_.current_arc(tail) == place ? 1 : 0;
+  if (!sources_.is_source(tail)) return graph_.flow_at(arc, tail);
+  return sources_.uses(tail, arc) ? 1 : 0;
 }
 
 template <class Value>

@@ -73,9 +73,9 @@ template <class Value>
 template <bool kForward>
 NodeId CarrierEngine<Value>::before(std::uint32_t parent) const {
   if (!Sources::is_source_arc(parent)) return graph_.owner(parent);
-  const auto& arc = sources_.source_arcs[Sources::from_parent(parent)];
-  if constexpr (!kForward) return arc.head;
-  const std::uint32_t now = sources_.current_arc(arc.source);
+  const std::uint32_t arc = Sources::from_parent(parent);
+  if constexpr (!kForward) return sources_.source_arcs[arc].head;
+  const std::uint32_t now = sources_.current_arc(sources_.source_of(arc));
   return now == kNone ? kNone : sources_.source_arcs[now].head;
 }
 
@@ -332,6 +332,7 @@ void CarrierEngine<Value>::tidy(std::vector<NodeId>& nodes, std::size_t& tidied)
 
 template <class Value>
 Status CarrierEngine<Value>::run(const Control& control, Stats& stats) {
+  if (!ready(control)) return Status::kCancelled;
   repair_core(stats);
   UniformRise<Value>(graph_, sources_, repriced_).attempt(changed_, control, stats);
   recheck(stats);

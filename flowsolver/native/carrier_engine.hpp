@@ -70,6 +70,15 @@ class CarrierEngine final : public Engine, private FlowMover<Value> {
 
   CarrierEngine(const EngineStart& start, const std::vector<std::uint8_t>& is_source, const Control& control);
 
+  // Lists the sources that the start placed: not before the first run or change, when the start need not be kept in memory any
+  // more. False: cancelled.
+  bool ready(const Control& control = Control()) {
+    if (!listed_) {
+      release_free_memory();
+      listed_ = sources_.list_settled(control);
+    }
+    return listed_;
+  }
   void soil(ArcId arc, NodeId tail) {
     dirty_.push_back(arc);
     tail_of_dirty_.push_back(tail);
@@ -122,6 +131,7 @@ class CarrierEngine final : public Engine, private FlowMover<Value> {
   void tidy(std::vector<NodeId>& nodes, std::size_t& tidied);
 
   Sources sources_;
+  bool listed_ = false;  // see `ready`
   PathSearch<Sources, true> forward_;
   PathSearch<Sources, false> backward_;
   const Network& network_;

@@ -84,7 +84,7 @@ class CarrierGraph : public ResidualGraph<V> {
   // Backward. The arcs into v whose source is elsewhere, keyed by a lower bound on (cost of the arc - cost of the source's
   // present arc - price of where that leads).
   void prepare_backward(const Control& control);  // throws Stopped when cancelled
-  KeyedLists& arrivals_at(NodeId v);
+  KeyedLists<std::int64_t>& arrivals_at(NodeId v);
   std::uint32_t source_of(std::uint32_t arc) const { return arc_source_[arc]; }
 
   // For searches: see KeyedLists::visit. Prices only rise before `prepare_backward` and only fall after it: keys stay valid.
@@ -101,7 +101,7 @@ class CarrierGraph : public ResidualGraph<V> {
 
   // Forward. The sources carried by v, keyed by a lower bound on (cost of the best other arc + price of where it leads - cost
   // of the present arc). Valid while prices only rise.
-  KeyedLists carried;
+  KeyedLists<std::int64_t> carried;
   LargeArray<SourceArc> source_arcs;
 
  private:
@@ -117,7 +117,7 @@ class CarrierGraph : public ResidualGraph<V> {
   // By head, for searching backward.
   std::vector<std::uint32_t> in_begin_;
   LargeArray<std::uint32_t> in_arcs_, arc_source_;
-  KeyedLists arrivals_;
+  KeyedLists<std::int64_t> arrivals_;
   std::vector<std::uint8_t> has_arrivals_;  // nodes whose list is filled
 };
 
@@ -158,12 +158,12 @@ void CarrierGraph<V>::prepare_backward(const Control& control) {
       arc_source_[i] = source;
     }
   }
-  arrivals_ = KeyedLists(n, m);
+  arrivals_ = KeyedLists<std::int64_t>(n, m);
   has_arrivals_.assign(n, 0);
 }
 
 template <class V>
-KeyedLists& CarrierGraph<V>::arrivals_at(NodeId v) {
+KeyedLists<std::int64_t>& CarrierGraph<V>::arrivals_at(NodeId v) {
   if (has_arrivals_[v] == 0) {
     has_arrivals_[v] = 1;
     arrivals_.make_room(v, in_begin_[v + 1] - in_begin_[v]);

@@ -13,7 +13,7 @@ template <class Value>
 class FlowMover {
  public:
   FlowMover(ResidualGraph<Value> graph, const Network& network)
-      : graph_(std::move(graph)), marked_(network.num_arcs(), 0) {}
+      : graph_(std::move(graph)), marked_(network.num_arcs(), false) {}
 
   ResidualGraph<Value>& graph() { return graph_; }
 
@@ -60,13 +60,13 @@ class FlowMover {
 
  protected:
   void touch(ArcId arc, std::int64_t flow_before) {
-    if (arc >= marked_.size()) marked_.resize(arc + 1 + arc / 4, 0);
-    if (marked_[arc] != 0) return;
-    marked_[arc] = 1;
+    if (arc >= marked_.size()) marked_.resize(arc + 1 + arc / 4, false);
+    if (marked_[arc]) return;
+    marked_[arc] = true;
     touched_.push_back({arc, flow_before});
   }
   void forget_touched() {
-    for (const FlowBefore& before : touched_) marked_[before.arc] = 0;
+    for (const FlowBefore& before : touched_) marked_[before.arc] = false;
     touched_.clear();
   }
 
@@ -76,7 +76,7 @@ class FlowMover {
   std::vector<NodeId> unbalanced_;  // every node with an imbalance, and some without
 
  private:
-  std::vector<std::uint8_t> marked_;  // arcs in touched_
+  std::vector<bool> marked_;  // arcs in touched_
 };
 
 }  // namespace flowsolver

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 #include <stdexcept>
 
 #include "start_state.hpp"
@@ -257,6 +256,7 @@ void IncrementalSolver::adopt_flow() {
     changed_.arcs.push_back(a);
   };
   if (compare_all_ || !engine_->local()) {
+    changed_.arcs.reserve(network_.num_nodes());
     for (ArcId a = 0; a < network_.num_arcs(); ++a) adopt(a);
   } else {
     for (const FlowBefore& before : engine_->touched_arcs()) adopt(before.arc);
@@ -267,11 +267,8 @@ void IncrementalSolver::adopt_flow() {
 }
 
 void IncrementalSolver::note_touched() {
-  if (compare_all_ || !engine_->local()) {
-    touched_.resize(network_.num_nodes());
-    std::iota(touched_.begin(), touched_.end(), NodeId{0});
-    return;
-  }
+  touched_all_ = compare_all_ || !engine_->local();
+  if (touched_all_) return;
   repriced_ = engine_->repriced_nodes();
   for (const FlowBefore& before : engine_->touched_arcs()) {
     if (arc_alive_[before.arc] == 0) continue;
@@ -338,7 +335,7 @@ Certificate IncrementalSolver::certify() const {
 }
 
 Certificate IncrementalSolver::certify_touched() const {
-  if (engine_ != nullptr && !engine_->local()) return certify();
+  if (touched_all_) return certify();
   Certificate certificate;
   certificate.costs_agree = true;
   if (engine_ == nullptr) return certificate;

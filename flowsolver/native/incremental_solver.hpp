@@ -98,7 +98,8 @@ class IncrementalSolver {
   std::vector<std::int64_t> flow_;
   ChangedFlow changed_;
   Stats stats_;
-  std::vector<NodeId> touched_, repriced_;  // nodes at touched arcs, and nodes whose price moved, of the last resolve; may repeat
+  bool touched_all_ = false;  // the last resolve may have touched any node
+  std::vector<NodeId> touched_, repriced_;  // else: nodes at touched arcs, and nodes whose price moved; may repeat
   MakeEngine make_engine_;
   Control control_;
 };

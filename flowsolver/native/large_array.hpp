@@ -11,6 +11,9 @@
 #ifdef __linux__
 #include <sys/mman.h>
 #endif
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 namespace flowsolver {
 
@@ -59,6 +62,14 @@ struct UninitialisedAllocator : LargeAllocator<T> {
     ::new (static_cast<void*>(place)) U(std::forward<Args>(args)...);
   }
 };
+
+// What is free goes back to the system: arrays that are made now and reserve room to grow would else lie on pages that are
+// counted already. Takes milliseconds.
+inline void release_free_memory() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+}
 
 template <class T>
 using LargeArray = std::vector<T, UninitialisedAllocator<T>>;

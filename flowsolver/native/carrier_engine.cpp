@@ -51,6 +51,28 @@ void CarrierEngine<Value>::recheck(Stats& stats) {
   changed_.clear();
 }
 
+// Its unit goes to where it is as well off and there is room, and makes room where it was.
+template <class Value>
+void CarrierEngine<Value>::give_way(NodeId source, Stats& stats) {
+  const std::uint32_t now = sources_.current_arc(source);
+  const auto before = sources_.source_arcs[now];
+  const auto [begin, end] = sources_.arcs_of(source);
+  stats.scanned += end - begin;
+  for (std::uint32_t i = begin; i < end; ++i) {
+    const auto arc = sources_.source_arcs[i];
+    if (arc.head == before.head || arc.head == graph_.root() || sources_.through(i) != sources_.through(now)) continue;
+    if (!PathSearch<Sources, true>::at_hand(graph_.nodes[arc.head])) continue;
+    ++stats.augmentations;
+    this->touch(before.id, 1);
+    this->touch(arc.id, 0);
+    cost_ += static_cast<std::int64_t>(arc.cost) - before.cost;
+    sources_.move(source, i);
+    shift_imbalance(before.head, -1);
+    arrive({arc.head, graph_.nodes[arc.head].imbalance >= 0, 0}, 1);
+    return;
+  }
+}
+
 template <class Value>
 void CarrierEngine<Value>::advertise_deficits() {
   for (NodeId v : unbalanced_) {
@@ -334,7 +356,8 @@ template <class Value>
 Status CarrierEngine<Value>::run(const Control& control, Stats& stats) {
   if (!ready(control)) return Status::kCancelled;
   repair_core(stats);
-  UniformRise<Value>(graph_, sources_, repriced_).attempt(changed_, control, stats);
+  UniformRise<Value> rise(graph_, sources_, ordinary_, repriced_);
+  for (NodeId source : rise.attempt(changed_, control, stats)) give_way(source, stats);
   recheck(stats);
   advertise_deficits();
   forward_.watch(control);

@@ -88,6 +88,7 @@ class CarrierEngine final : public Engine, private FlowMover<Value> {
   void make_ordinary(NodeId source);
   void repair_core(Stats& stats);
   void recheck(Stats& stats);
+  void give_way(NodeId source, Stats& stats);
   void advertise_deficits();
 
   // Watches searches in one direction during one run.

@@ -126,11 +126,13 @@ class CostScaling {
 
 // Prices to start from that suit the graph's pseudoflow where that is possible; deficits are drained.
 template <class V>
-Status fit_start(ArcGraph<V>& graph, std::vector<std::int64_t>& price, const Control& control, Stats& stats) {
-  std::vector<std::int64_t> refined = price;
-  const Refined result = refine_prices(graph, refined, static_cast<std::int64_t>(graph.edges.size()), control, stats);
-  if (result.status != Status::kOptimal) return result.status;
-  if (result.done) price = std::move(refined);
+Status fit_start(ArcGraph<V>& graph, std::vector<std::int64_t>& price, bool refine, const Control& control, Stats& stats) {
+  if (refine) {
+    std::vector<std::int64_t> refined = price;
+    const Refined result = refine_prices(graph, refined, static_cast<std::int64_t>(graph.edges.size()), control, stats);
+    if (result.status != Status::kOptimal) return result.status;
+    if (result.done) price = std::move(refined);
+  }
   // A new source knows nothing yet: its price is that of its cheapest way.
   for (NodeId v = 0; v < graph.num_nodes(); ++v) {
     if (graph.excess[v] <= 0) continue;
@@ -145,7 +147,7 @@ Status fit_start(ArcGraph<V>& graph, std::vector<std::int64_t>& price, const Con
 }
 
 template <class V>
-Solution solve_with(const Network& network, const Start& start, const Control& control, Solution state) {
+Solution solve_with(const Network& network, const Start& start, bool refine, const Control& control, Solution state) {
   ArcGraph<V> graph;
   state.status = graph.build(network, start, control, state.stats);
   if (state.status != Status::kOptimal) return state;
@@ -162,7 +164,7 @@ Solution solve_with(const Network& network, const Start& start, const Control& c
     const PriceEstimate estimate = estimate_price(network, largest_sink(network), control);
     for (NodeId v : estimate.nodes) price[v] = estimate.price;
   } else {
-    state.status = fit_start(graph, price, control, state.stats);
+    state.status = fit_start(graph, price, refine, control, state.stats);
   }
   if (state.status == Status::kOptimal) {
     std::optional<Status> status = CostScaling<V, std::int64_t>(graph, price, largest_cost, control, state.stats).run();
@@ -174,12 +176,20 @@ Solution solve_with(const Network& network, const Start& start, const Control& c
   return state;
 }
 
+Solution solve_from(const Network& network, const Start& start, bool refine, const Control& control) {
+  return solve_by_width(network, start, control, [&]<class V>(Solution& solution) {
+    solution = solve_with<V>(network, start, refine, control, std::move(solution));
+  });
+}
+
 }  // namespace
 
 Solution solve_cost_scaling(const Network& network, const Start& start, const Control& control) {
-  return solve_by_width(network, start, control, [&]<class V>(Solution& solution) {
-    solution = solve_with<V>(network, start, control, std::move(solution));
-  });
+  return solve_from(network, start, true, control);
+}
+
+Solution solve_cost_scaling_unrefined(const Network& network, const Start& start, const Control& control) {
+  return solve_from(network, start, false, control);
 }
 
 }  // namespace flowsolver

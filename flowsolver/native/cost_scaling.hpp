@@ -51,4 +51,7 @@ namespace flowsolver {
 
 Solution solve_cost_scaling(const Network& network, const Start& start, const Control& control);
 
+// The same from prices as they were given: what price refine spares (the paper's figure 13) is measured against it.
+Solution solve_cost_scaling_unrefined(const Network& network, const Start& start, const Control& control);
+
 }  // namespace flowsolver

@@ -57,4 +57,5 @@ NB_MODULE(_flowsolver, m) {
   flowsolver::bind_network(m);
   flowsolver::bind_solve(m);
   flowsolver::bind_incremental(m);
+  flowsolver::bind_handover(m);
 }

@@ -107,5 +107,6 @@ void end_if_interrupted(Control& control);
 void bind_network(nb::module_& m);      // Network, and DIMACS files
 void bind_solve(nb::module_& m);        // solve, and what it returns
 void bind_incremental(nb::module_& m);  // IncrementalSolver
+void bind_handover(nb::module_& m);     // cost_scaling_from
 
 }  // namespace flowsolver

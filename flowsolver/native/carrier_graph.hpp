@@ -45,7 +45,8 @@ class CarrierGraph : public ResidualGraph<V> {
   static constexpr bool kCarries = true;
   using SourceArc = typename SplitNetwork<V>::SourceArc;
 
-  CarrierGraph(SplitNetwork<V> split, std::span<const std::int64_t> flow, const Control& control)
+  // Takes the sources' arcs out of `split`.
+  CarrierGraph(SplitNetwork<V>& split, std::span<const std::int64_t> flow, const Control& control)
       : ResidualGraph<V>(split.core, flow, {}, split.root, false, control),
         carried(split.core_node.size(), split.source_node.size()),
         source_arcs(std::move(split.arcs)),

@@ -127,4 +127,14 @@ Status sweep(std::size_t size, const Control& control, const Stats& stats, Visit
   return Status::kOptimal;
 }
 
+// visit(i) for every i, with looks as `build_step`: a loop that is nothing but its body between them.
+template <class Visit>
+void build_each(std::size_t size, const Control& control, Visit visit) {
+  for (std::size_t begin = 0; begin < size; begin += Control::kLookInterval) {
+    const std::size_t end = std::min<std::size_t>(size, begin + Control::kLookInterval);
+    for (std::size_t i = begin; i < end; ++i) visit(i);
+    if (control.look({}) == Status::kCancelled) throw Stopped{Status::kCancelled};
+  }
+}
+
 }  // namespace flowsolver

@@ -35,24 +35,27 @@ std::int64_t clearing_price(std::vector<Worth>& worths, std::int64_t room, Pace&
 }  // namespace
 
 PriceEstimate estimate_price(const Network& network, NodeId root, const Control& control) {
-  Pace pace(control);
   const std::size_t n = network.num_nodes(), m = network.num_arcs();
-  std::vector<std::int64_t> to_root(n, 0), in(n, 0);
+  std::vector<std::int64_t> to_root(n, 0);
   std::vector<std::uint8_t> is_source(n, 0), from_others(n, 0);
-  for (ArcId a = 0; a < m; ++a) {
-    pace.build_step({});
-    in[network.head[a]] += network.capacity[a];
+  for (NodeId v = 0; v < n; ++v) is_source[v] = network.supply[v] > 0;
+  build_each(m, control, [&](std::size_t a) {
+    if (network.capacity[a] > 0) is_source[network.head[a]] = 0;
     if (network.head[a] == root) to_root[network.tail[a]] += network.capacity[a];
-  }
+  });
   std::int64_t supply = 0;
   for (NodeId v = 0; v < n; ++v) {
-    is_source[v] = network.supply[v] > 0 && in[v] == 0;
     if (is_source[v]) supply += network.supply[v];
   }
-  for (ArcId a = 0; a < m; ++a) {
-    pace.build_step({});
-    from_others[network.head[a]] |= !is_source[network.tail[a]];
+  build_each(m, control, [&](std::size_t a) { from_others[network.head[a]] |= !is_source[network.tail[a]]; });
+  // Nearly always there is room enough where others lead as well.
+  std::int64_t shared_room = 0;
+  for (NodeId v = 0; v < n; ++v) {
+    if (!is_source[v] && from_others[v] != 0) shared_room += to_root[v];
   }
+  if (supply <= shared_room) return {};
+  std::vector<std::int64_t> in(n, 0);
+  build_each(m, control, [&](std::size_t a) { in[network.head[a]] += network.capacity[a]; });
   const auto is_way_around = [&](NodeId v) { return to_root[v] >= in[v] - in[v] / 2 && in[v] > 0 && !from_others[v]; };
   std::int64_t room = 0;
   for (NodeId v = 0; v < n; ++v) {
@@ -61,13 +64,12 @@ PriceEstimate estimate_price(const Network& network, NodeId root, const Control&
   if (supply <= room) return {};
 
   std::vector<std::int64_t> around(n, kInfinity), inside(n, kInfinity);
-  for (ArcId a = 0; a < m; ++a) {
-    pace.build_step({});
+  build_each(m, control, [&](std::size_t a) {
     const NodeId u = network.tail[a], v = network.head[a];
-    if (!is_source[u] || network.capacity[a] == 0) continue;
+    if (!is_source[u] || network.capacity[a] == 0) return;
     std::int64_t& best = v == root || is_way_around(v) ? around[u] : inside[u];
     best = std::min(best, network.cost[a]);
-  }
+  });
   std::vector<Worth> worths;
   for (NodeId v = 0; v < n; ++v) {
     if (!is_source[v] || inside[v] == kInfinity) continue;
@@ -79,6 +81,7 @@ PriceEstimate estimate_price(const Network& network, NodeId root, const Control&
   }
   PriceEstimate estimate;
   if (room <= 0) return estimate;
+  Pace pace(control);
   estimate.price = clearing_price(worths, room, pace);
   if (estimate.price == 0) return estimate;
   for (NodeId v = 0; v < n; ++v) {

@@ -27,9 +27,9 @@ ResidualGraph<Value>::ResidualGraph(const Network& network, std::span<const std:
   room_.resize(n);
   position.resize(2 * m);
   const auto lives = [&](ArcId a) { return alive.empty() || alive[a] != 0; };
-  for (ArcId a = 0; a < m; ++a) {
-    pace.build_step({});
-    if (!lives(a)) continue;
+  build_each(m, control, [&](std::size_t arc) {
+    const auto a = static_cast<ArcId>(arc);
+    if (!lives(a)) return;
     const NodeId u = network.tail[a], v = network.head[a];
     if (v == root && u != root && root_arc_[u] == kNone) {
       root_arc_[u] = a;
@@ -37,17 +37,17 @@ ResidualGraph<Value>::ResidualGraph(const Network& network, std::span<const std:
       ++out_degree_[u];
       ++in_degree_[v];
     }
-  }
+  });
   std::size_t total = 0;
-  for (NodeId v = 0; v < n; ++v) {
-    pace.build_step({});
+  build_each(n, control, [&](std::size_t node) {
+    const auto v = static_cast<NodeId>(node);
     const std::uint32_t degree = in_degree_[v] + out_degree_[v];
     nodes[v].begin = static_cast<std::uint32_t>(total);
     nodes[v].degree = degree;
     room_[v] = spare && in_degree_[v] > 0 ? degree + degree / 8 + 6 : degree;
     total += room_[v];
     update_interior(v);
-  }
+  });
   if (total >= kGone) throw std::length_error("flowsolver: too many arcs");
   if (spare) edges.reserve(total + total / 4);
   edges.resize(total);
@@ -60,13 +60,13 @@ ResidualGraph<Value>::ResidualGraph(const Network& network, std::span<const std:
     position[edge.id] = index;
   };
   constexpr ArcId kAhead = 12;  // heads are anywhere: their blocks are asked for some arcs in advance
-  for (ArcId a = 0; a < m; ++a) {
-    pace.build_step({});
+  build_each(m, control, [&](std::size_t arc) {
+    const auto a = static_cast<ArcId>(arc);
     if (a + kAhead < m) {
       const Node<Value>& head = nodes[network.head[a + kAhead]];
       __builtin_prefetch(edges.data() + head.begin + head.degree - head.current, 1);
     }
-    if (!lives(a)) continue;
+    if (!lives(a)) return;
     const NodeId u = network.tail[a], v = network.head[a];
     const Value cost = static_cast<Value>(network.cost[a]);
     const Value used = flow.empty() ? Value{0} : static_cast<Value>(flow[a]);
@@ -80,7 +80,7 @@ ResidualGraph<Value>::ResidualGraph(const Network& network, std::span<const std:
       place(u, {v, 2 * a, cost, left, used});
       place(v, {u, 2 * a + 1, static_cast<Value>(-cost), used, left});
     }
-  }
+  });
   for (Node<Value>& node : nodes) node.current = 0;
 }
 

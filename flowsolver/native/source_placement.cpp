@@ -19,22 +19,17 @@ class SourcePlacement {
   SourcePlacement(const Network& network, SplitNetwork<Value> split, const std::vector<std::int64_t>& price,
                   std::vector<std::uint8_t> priced, const Control& control)
       : network_(network),
-        core_(split.core),
-        core_node_(split.core_node),
-        core_arc_(split.core_arc),
-        source_node_(split.source_node),
-        arc_id_(std::move(split.arc_id)),
-        graph_(std::move(split), full_where_cheap(core_, price), control),
+        split_(std::move(split)),
+        graph_(split_, full_where_cheap(core_, price), control),
         descent_(graph_, std::move(priced)) {
     for (NodeId v = 0; v < core_.num_nodes(); ++v) {
       graph_.nodes[v].price = price[v];
       graph_.nodes[v].imbalance = core_.supply[v];
     }
     for (std::size_t a = 0; a < core_.num_arcs(); ++a) {
-      if (cheap(core_, price, a)) {
-        graph_.nodes[core_.tail[a]].imbalance -= core_.capacity[a];
-        graph_.nodes[core_.head[a]].imbalance += core_.capacity[a];
-      }
+      if (!cheap(core_, price, a)) continue;
+      graph_.nodes[core_.tail[a]].imbalance -= core_.capacity[a];
+      graph_.nodes[core_.head[a]].imbalance += core_.capacity[a];
     }
     graph_.nodes[graph_.root()].imbalance = 0;
     search_.watch(control);
@@ -61,10 +56,13 @@ class SourcePlacement {
   static bool cheap(const Network& core, const std::vector<std::int64_t>& price, std::size_t a) {
     return core.cost[a] - price[core.tail[a]] + price[core.head[a]] < 0;
   }
+  // Empty when no arc is.
   static std::vector<std::int64_t> full_where_cheap(const Network& core, const std::vector<std::int64_t>& price) {
-    std::vector<std::int64_t> flow(core.num_arcs(), 0);
-    for (std::size_t a = 0; a < flow.size(); ++a) {
-      if (cheap(core, price, a)) flow[a] = core.capacity[a];
+    std::vector<std::int64_t> flow;
+    for (std::size_t a = 0; a < core.num_arcs(); ++a) {
+      if (!cheap(core, price, a)) continue;
+      flow.resize(core.num_arcs(), 0);
+      flow[a] = core.capacity[a];
     }
     return flow;
   }
@@ -252,27 +250,25 @@ class SourcePlacement {
   }
 
   void extract(Placement& result, const Control& control) const {
-    Pace pace(control);
     if (fill_zeros(result.flow, network_.num_arcs(), control) != Status::kOptimal) throw Stopped{Status::kCancelled};
     result.price.assign(network_.num_nodes(), 0);
     result.complete = true;
     for (NodeId v = 0; v < core_.num_nodes(); ++v) {
-      result.price[core_node_[v]] = graph_.nodes[v].price;
+      result.price[split_.core_node[v]] = graph_.nodes[v].price;
       result.complete &= graph_.nodes[v].imbalance == 0;
     }
-    for (ArcId a = 0; a < core_.num_arcs(); ++a) {
-      pace.build_step({});
-      const std::int64_t flow = graph_.flow_at(a, core_.tail[a]);
-      result.flow[core_arc_[a]] = flow;
+    build_each(core_.num_arcs(), control, [&](std::size_t a) {
+      const std::int64_t flow = graph_.flow_at(static_cast<ArcId>(a), core_.tail[a]);
+      result.flow[split_.core_arc[a]] = flow;
       result.cost += static_cast<__int128>(core_.cost[a]) * flow;
-    }
-    for (std::uint32_t source = 0; source < graph_.num_sources(); ++source) {
-      pace.build_step({});
+    });
+    build_each(graph_.num_sources(), control, [&](std::size_t number) {
+      const auto source = static_cast<std::uint32_t>(number);
       const std::uint32_t now = graph_.current_arc(source);
       std::int64_t price = kInfinity;
       if (now != kNone) {
         const auto& arc = graph_.source_arcs[now];
-        result.flow[arc_id_[now]] = 1;
+        result.flow[split_.arc_id[now]] = 1;
         result.cost += arc.cost;
         price = arc.cost + graph_.nodes[arc.head].price;
       } else {
@@ -283,8 +279,8 @@ class SourcePlacement {
         }
         if (price == kInfinity) price = 0;
       }
-      result.price[source_node_[source]] = price;
-    }
+      result.price[split_.source_node[source]] = price;
+    });
   }
 
   using Graph = CarrierGraph<Value>;
@@ -292,11 +288,8 @@ class SourcePlacement {
   using BackSearch = PathSearch<Graph, false>;
 
   const Network& network_;
-  Network core_;
-  std::vector<NodeId> core_node_;
-  std::vector<ArcId> core_arc_;
-  std::vector<NodeId> source_node_;
-  LargeArray<ArcId> arc_id_;
+  SplitNetwork<Value> split_;  // but for the sources' arcs, which the graph has
+  const Network& core_ = split_.core;
   Graph graph_;
   PriceDescent<Value> descent_;
   Search search_;

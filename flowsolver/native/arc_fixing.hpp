@@ -28,7 +28,7 @@ namespace flowsolver {
 template <class V>
 class ArcFixing {
  public:
-  // `enterable`: per half-edge, kept in the order of the graph's.
+  // `enterable`: per half-edge, kept in the order of the graph's; may be empty.
   ArcFixing(ArcGraph<V>& graph, LargeArray<std::uint8_t>& enterable)
       : graph_(graph), enterable_(enterable), open_(graph.first.begin(), graph.first.end() - 1) {}
 
@@ -74,7 +74,7 @@ class ArcFixing {
     graph_.edges[graph_.edges[e].partner].partner = e;
     graph_.edges[graph_.edges[f].partner].partner = f;
     std::swap(graph_.forward[e], graph_.forward[f]);
-    std::swap(enterable_[e], enterable_[f]);
+    if (!enterable_.empty()) std::swap(enterable_[e], enterable_[f]);
     std::swap(origin_[e], origin_[f]);
   }
 

@@ -69,12 +69,7 @@ class CostScaling {
     std::vector<Price> scaled(price_.size());
     for (std::size_t v = 0; v < price_.size(); ++v) scaled[v] = static_cast<Price>(price_[v]) * scale;
     PushRelabel<V, Price> phases(graph_, scale, static_cast<Price>(largest_cost_), scaled, control_, stats_);
-    Status status = phases.prepare();
-    if (status == Status::kOptimal) {
-      const std::optional<Status> ended = run(phases, scale);
-      if (!ended) return ended;
-      status = *ended;
-    }
+    const std::optional<Status> status = run(phases, scale);
     if (status == Status::kOptimal || status == Status::kBudget) phases.finish();
     if (status == Status::kBudget) price_ = rounded(phases.price(), scale, control_);
     return status;

@@ -89,17 +89,6 @@ class PushRelabel {
     for (NodeId v = 0; v < nodes_; ++v) node_[v] = {price[v], graph.first[v], kFar};
   }
 
-  // Half-edges whose partner has residual are marked: the update reads half-edges in order and their partners not at all.
-  Status prepare() {
-    enterable_.resize(graph_.edges.size());
-    for (std::size_t e = 0; e < graph_.edges.size(); ++e) {
-      enterable_[e] = graph_.edges[graph_.edges[e].partner].residual > 0;
-      ++stats_.scanned;
-      if (const Status status = pace_.step(stats_); status != Status::kOptimal) return status;
-    }
-    return Status::kOptimal;
-  }
-
   // For eps = 2^shift. Arcs with |rc| > fix_beyond keep their flow; 0: none.
   Phase run(int shift, bool may_stall, Price fix_beyond) {
     shift_ = shift;
@@ -153,9 +142,10 @@ class PushRelabel {
   void push(NodeId u, std::uint32_t e, std::int64_t amount) {
     const std::uint32_t partner = graph_.edges[e].partner;
     graph_.push(u, e, amount);
+    ++stats_.pushes;
+    if (enterable_.empty()) return;
     enterable_[e] = 1;
     enterable_[partner] = graph_.edges[e].residual > 0;
-    ++stats_.pushes;
   }
 
   void enqueue(NodeId v) {
@@ -246,6 +236,18 @@ class PushRelabel {
     return true;
   }
 
+  // Before the first update: half-edges whose partner has residual are marked, so that updates read half-edges in order and
+  // their partners not at all. A phase with little to do gets by without updates.
+  Status mark_enterable() {
+    enterable_.resize(graph_.edges.size());
+    for (std::size_t e = 0; e < graph_.edges.size(); ++e) {
+      enterable_[e] = graph_.edges[graph_.edges[e].partner].residual > 0;
+      ++stats_.scanned;
+      if (const Status status = pace_.step(stats_); status != Status::kOptimal) return status;
+    }
+    return Status::kOptimal;
+  }
+
   void reach(NodeId v, std::uint32_t distance) {
     if (node_[v].distance == kFar) touched_.push_back(v);
     node_[v].distance = distance;
@@ -296,6 +298,9 @@ class PushRelabel {
   }
 
   Status update() {
+    if (enterable_.empty()) {
+      if (const Status status = mark_enterable(); status != Status::kOptimal) return status;
+    }
     ++stats_.searches;
     const std::int64_t scanned = stats_.scanned;
     std::uint32_t distance = 0;
@@ -445,7 +450,7 @@ class PushRelabel {
   Phase phase_;
   LargeArray<Node> node_;
   Price risen_ = 0;
-  LargeArray<std::uint8_t> enterable_;  // per half-edge
+  LargeArray<std::uint8_t> enterable_;  // per half-edge, from the first update on
   ArcFixing<V> fixing_;
   std::int64_t num_open_ = 0;
   std::vector<NodeId> queue_;  // active nodes, a ring

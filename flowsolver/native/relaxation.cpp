@@ -24,8 +24,7 @@ class Relaxation {
     const Status status = graph_.build(network, start, start_prices(network, start), control_, stats_);
     if (status != Status::kOptimal) return status;
     next_proof_ = kProofShare * static_cast<std::int64_t>(graph_.arcs().edges.size() + graph_.nodes.size());
-    if (graph_.prices_too_far_apart() && !graph_.close_gaps()) return Status::kInfeasible;
-    return start.flow.empty() ? Status::kOptimal : graph_.measure_hops(control_, stats_);
+    return graph_.prices_too_far_apart() && !graph_.close_gaps() ? Status::kInfeasible : Status::kOptimal;
   }
 
   Status run() {

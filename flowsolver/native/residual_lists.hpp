@@ -58,7 +58,8 @@ class ResidualLists {
   template <class Prices, class Visit>
   std::uint32_t scan(NodeId v, std::uint32_t from, std::int64_t level, const Prices& price, Stats& stats, Visit&& visit) {
     const std::uint32_t begin = arcs_.first[v];
-    if (from == 0 && count_[v] > kFew && !crowded(v)) {
+    const bool gets_crowded = from == 0 && count_[v] > kFew && !crowded(v);
+    if (gets_crowded) {
       heap_of_[v] = static_cast<std::uint32_t>(heaps_.size());
       heaps_.emplace_back();
     }
@@ -74,13 +75,19 @@ class ResidualLists {
         residual_[begin + k] = residual_[begin + --count_[v]];
       } else if (heap != nullptr && edge.cost + price(edge.to) - price(v) > level) {
         residual_[begin + k] = residual_[begin + --count_[v]];
-        wait(*heap, {edge.cost + price(edge.to), i});
+        const Waiting waiting{edge.cost + price(edge.to), i};
+        if (gets_crowded) {
+          heap->push_back(waiting);
+        } else {
+          wait(*heap, waiting);
+        }
       } else if (visit(i, edge)) {
         ++k;
       } else {
         break;
       }
     }
+    if (gets_crowded) std::make_heap(heap->begin(), heap->end(), std::greater<>());
     return k;
   }
 

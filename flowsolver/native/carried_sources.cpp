@@ -283,6 +283,12 @@ void CarriedSources<V>::refresh_all() {
 }
 
 template <class V>
+void CarriedSources<V>::prices_rose(std::int64_t most) {
+  arrival_allowance_ += most;
+  if (arrival_allowance_ > kAllowanceLimit) refresh_all();
+}
+
+template <class V>
 void CarriedSources<V>::prices_moved(std::span<const NodeId> moved, std::int64_t reach, bool up) {
   constexpr std::int64_t kArcsPerSource = 12;
   const auto keys_at = [&](NodeId v) {

@@ -94,6 +94,7 @@ class CarriedSources {
   NodeId root() const { return graph_.root(); }
   NodeId num_nodes() const { return graph_.num_nodes(); }
   NodeId owner(std::uint32_t edge_index) const { return graph_.owner(edge_index); }
+  std::uint32_t partner(std::uint32_t edge_index) const { return graph_.position[edges[edge_index].id ^ 1]; }
   bool is_forward(const Edge& edge) const { return graph_.is_forward(edge); }
   static std::uint32_t over(NodeId, std::uint32_t arc) { return as_parent(arc); }
   static std::uint32_t as_parent(std::uint32_t arc) { return arc | kSourceBit; }
@@ -115,6 +116,8 @@ class CarriedSources {
   }
   // Nodes whose price rose (or fell) by reach - distance, where that is > 0.
   void prices_moved(std::span<const NodeId> moved, std::int64_t reach, bool up);
+  // Any prices rose, by so much at most.
+  void prices_rose(std::int64_t most);
   // One node's price moved, not by a search, and all placed sources suit it.
   void price_moved(NodeId v, bool up) { up ? lower_arrival_keys(v) : lower_carried_keys(v); }
 

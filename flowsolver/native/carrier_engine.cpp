@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include "carrier_changes.hpp"
 #include "deficit_signs.hpp"
@@ -164,7 +165,7 @@ void CarrierEngine<Value>::add_seeds(NodeId source) {
 }
 
 template <class Value>
-bool CarrierEngine<Value>::place(NodeId source, Stats& stats) {
+bool CarrierEngine<Value>::place(NodeId source, const Control& control, Stats& stats) {
   const auto [begin, end] = sources_.arcs_of(source);
   std::int64_t best = kInfinity;
   std::uint32_t at_hand = kNone;
@@ -187,10 +188,27 @@ bool CarrierEngine<Value>::place(NodeId source, Stats& stats) {
   }
   seeds_.clear();
   add_seeds(source);
-  const Target target = forward_.run_from(sources_, seeds_, kInfinity, repriced_, stats);
+  const Target target = from_both_ends(control, stats, [&] {
+    return forward_.run_from(sources_, seeds_, kInfinity, repriced_, stats);
+  });
   if (!target.found()) return false;
   augment<true>(target, stats);
   return true;
+}
+
+// By the forward search; if that wanders, from the targets, too.
+template <class Value>
+template <class Forward>
+Target CarrierEngine<Value>::from_both_ends(const Control& control, Stats& stats, const Forward& forward) {
+  constexpr std::size_t kPatience = 256;
+  forward_.set_patience(kPatience);
+  Target target = forward();
+  forward_.set_patience(std::numeric_limits<std::size_t>::max());
+  if (!forward_.gave_up()) return target;
+  const std::array<std::span<const NodeId>, 2> targets{unbalanced_, root_tails_};
+  const auto in_reach = [this](const Node<Value>& node) { return forward_.came_to(node); };
+  target = meeting_.run(sources_, ordinary_, targets, in_reach, control, repriced_, stats);
+  return target.found() ? target : forward();
 }
 
 template <class Value>
@@ -244,7 +262,7 @@ Status CarrierEngine<Value>::place_pending(const Control& control, Stats& stats)
       if ((status = control.look(stats)) != Status::kOptimal) break;
       until_check = kCancelCheckInterval;
     }
-    if (!place(source, stats)) {
+    if (!place(source, control, stats)) {
       status = Status::kInfeasible;
       break;
     }
@@ -266,7 +284,13 @@ Status CarrierEngine<Value>::drain(const Control& control, Stats& stats) {
         if (const Status status = control.look(stats); status != Status::kOptimal) return status;
         until_check = kCancelCheckInterval;
       }
-      const Target target = search<kForward>().run(sources_, std::array{v}, kInfinity, repriced_, stats);
+      const auto run = [&] { return search<kForward>().run(sources_, std::array{v}, kInfinity, repriced_, stats); };
+      Target target;
+      if constexpr (kForward) {
+        target = from_both_ends(control, stats, run);
+      } else {
+        target = run();
+      }
       if (!target.found()) return Status::kInfeasible;
       augment<kForward>(target, stats);
       if (went_too_far<kForward>(effort, stats) && unbalanced_.size() - k > kFewLeft) {

@@ -11,6 +11,7 @@
 #include "carried_sources.hpp"
 #include "engine.hpp"
 #include "flow_mover.hpp"
+#include "meeting_search.hpp"
 #include "path_search.hpp"
 
 namespace flowsolver {
@@ -108,7 +109,9 @@ class CarrierEngine final : public Engine, private FlowMover<Value> {
   bool waits(NodeId source) const { return sources_.is_source(source) && sources_.current_arc(source) == kNone; }
 
   Status place_pending(const Control& control, Stats& stats);
-  bool place(NodeId source, Stats& stats);
+  bool place(NodeId source, const Control& control, Stats& stats);
+  template <class Forward>
+  Target from_both_ends(const Control& control, Stats& stats, const Forward& forward);
   template <bool kForward>
   Status drain(const Control& control, Stats& stats);
   template <bool kForward>
@@ -135,6 +138,7 @@ class CarrierEngine final : public Engine, private FlowMover<Value> {
   bool listed_ = false;  // see `ready`
   PathSearch<Sources, true> forward_;
   PathSearch<Sources, false> backward_;
+  MeetingSearch<Value> meeting_;
   const Network& network_;
   std::vector<Seed> seeds_;
   std::vector<NodeId> root_tails_;       // every ordinary node with its arc to the root inside, and some without

@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <vector>
 
 #include "control.hpp"
@@ -98,6 +99,12 @@ class PathSearch {
     looked_at_ = 0;
   }
 
+  // Searches that have settled so many nodes and are still at distance 0 give up: no target, and no price has moved.
+  void set_patience(std::size_t settled) { patience_ = settled; }
+  bool gave_up() const { return gave_up_; }
+  // Whether the last search came to the node at distance 0.
+  bool came_to(const Node<Value>& node) const { return node.stamp == stamp_ && node.distance == 0; }
+
   // Marks what the last, failed, search settled as dead until `revive`.
   void bury_settled(Graph& graph);
   void revive(Graph& graph);
@@ -139,6 +146,8 @@ class PathSearch {
   const Control* control_ = nullptr;
   std::int64_t looked_at_ = 0;  // scanned then
   std::uint32_t stamp_ = 0;
+  std::size_t patience_ = std::numeric_limits<std::size_t>::max();
+  bool gave_up_ = false;
   std::int64_t bound_ = 0;    // no path longer than or as long as this is of interest
   std::int64_t current_ = 0;  // the distance being settled
   Target target_;
@@ -159,6 +168,7 @@ void PathSearch<Graph, kForward>::restart(Graph& graph) {
   settled_.clear();
   current_ = 0;
   target_ = Target{};
+  gave_up_ = false;
 }
 
 // Whether v is a target itself. If its arc to the root leads to one, that is noted too.
@@ -415,6 +425,11 @@ void PathSearch<Graph, kForward>::settle_all(Graph& graph, Stats& stats) {
     }
     Node<Value>& node = graph.nodes[u];
     if (node.settled || node.distance != current_) continue;
+    if (settled_.size() == patience_ && current_ == 0) {
+      gave_up_ = true;
+      target_ = Target{};
+      return;
+    }
     node.settled = true;
     settled_.push_back(u);
     ++stats.settled;

@@ -299,11 +299,25 @@ class SourcePlacement {
   std::vector<NodeId> repriced_;
 };
 
+// Whether all supply fits where the core's own arcs lead as well: then no price is to be estimated. Nearly always so.
+bool has_room(const Network& core, NodeId root, std::size_t sources) {
+  auto supply = static_cast<std::int64_t>(sources);
+  for (std::int64_t more : core.supply) supply += std::max<std::int64_t>(0, more);
+  std::vector<std::uint8_t> from_core(core.num_nodes(), 0);
+  for (NodeId head : core.head) from_core[head] = 1;
+  std::int64_t room = 0;
+  for (ArcId a = 0; a < core.num_arcs(); ++a) {
+    if (core.head[a] == root && from_core[core.tail[a]] != 0) room += core.capacity[a];
+  }
+  return supply <= room;
+}
+
 template <class Value>
 Placement place(const Network& network, NodeId root, const Control& control, Stats& stats) {
   SplitNetwork<Value> split(network, root, control);
   if (2 * split.arcs.size() < network.num_arcs()) return {};  // little to gain
-  const PriceEstimate estimate = estimate_price(network, root, control);
+  PriceEstimate estimate;
+  if (!has_room(split.core, split.root, split.source_node.size())) estimate = estimate_price(network, root, control);
   std::vector<std::int64_t> price(split.core_node.size(), 0);
   std::vector<std::uint8_t> priced(split.core_node.size(), 0);
   for (NodeId v : estimate.nodes) {

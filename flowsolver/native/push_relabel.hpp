@@ -19,12 +19,12 @@
 //   (Taking it for one, as is usual, raises aggregators by two eps at a time: contended cells took five times as many
 //   relabels.)
 // - relabel: of a node of more than kWide half-edges by eps as soon as one is found that this makes admissible.
-// - global update, at the start when many are active, and when a number of half-edges have been looked at, eight times as
-//   many as the last update took: a search backward from all deficits (distance_queue.hpp) with lengths floor(rc / eps) +
-//   1; prices rise by eps * distance, which makes a shortest path from every active node admissible but for its last eps.
-//   It ends when it has all active nodes; nodes beyond rise as far as the last settled, which keeps eps-optimality. So that
-//   its work is that of the nodes it has seen, what all have risen is one figure, and the settled fall by what they should
-//   rise less.
+// - global update, at the start when many are active, and whenever eight times as many half-edges have been looked at as
+//   the last update took, and half of the open ones besides: a search backward from all deficits (distance_queue.hpp) with
+//   lengths floor(rc / eps) + 1; prices rise by eps * distance, which makes a shortest path from every active node
+//   admissible but for its last eps. It ends when it has all active nodes; nodes beyond rise as far as the last settled,
+//   which keeps eps-optimality. So that its work is that of the nodes it has seen, what all have risen is one figure, and
+//   the settled fall by what they should rise less.
 //
 // Stalls. A phase that starts from no feasible flow gets nowhere, or not soon enough, when eps is small beside how far
 // prices must climb. It is left when, after each node has been relabelled once on average or each half-edge looked at eight

@@ -283,9 +283,9 @@ void CarriedSources<V>::refresh_all() {
 }
 
 template <class V>
-void CarriedSources<V>::prices_rose(std::int64_t most) {
-  arrival_allowance_ += most;
-  if (arrival_allowance_ > kAllowanceLimit) refresh_all();
+void CarriedSources<V>::prices_moved(std::int64_t most, bool up) {
+  (up ? arrival_allowance_ : carried_allowance_) += most;
+  if (std::max(arrival_allowance_, carried_allowance_) > kAllowanceLimit) refresh_all();
 }
 
 template <class V>

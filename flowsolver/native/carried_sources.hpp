@@ -116,8 +116,8 @@ class CarriedSources {
   }
   // Nodes whose price rose (or fell) by reach - distance, where that is > 0.
   void prices_moved(std::span<const NodeId> moved, std::int64_t reach, bool up);
-  // Any prices rose, by so much at most.
-  void prices_rose(std::int64_t most);
+  // Any prices rose (or fell), by so much at most.
+  void prices_moved(std::int64_t most, bool up);
   // One node's price moved, not by a search, and all placed sources suit it.
   void price_moved(NodeId v, bool up) { up ? lower_arrival_keys(v) : lower_carried_keys(v); }
 

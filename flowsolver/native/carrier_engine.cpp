@@ -188,7 +188,7 @@ bool CarrierEngine<Value>::place(NodeId source, const Control& control, Stats& s
   }
   seeds_.clear();
   add_seeds(source);
-  const Target target = from_both_ends(control, stats, [&] {
+  const Target target = from_both_ends<true>(control, stats, [&] {
     return forward_.run_from(sources_, seeds_, kInfinity, repriced_, stats);
   });
   if (!target.found()) return false;
@@ -196,19 +196,24 @@ bool CarrierEngine<Value>::place(NodeId source, const Control& control, Stats& s
   return true;
 }
 
-// By the forward search; if that wanders, from the targets, too.
+// By the search that `run` runs; if that wanders, from the targets, too.
 template <class Value>
-template <class Forward>
-Target CarrierEngine<Value>::from_both_ends(const Control& control, Stats& stats, const Forward& forward) {
+template <bool kForward, class Run>
+Target CarrierEngine<Value>::from_both_ends(const Control& control, Stats& stats, const Run& run) {
   constexpr std::size_t kPatience = 256;
-  forward_.set_patience(kPatience);
-  Target target = forward();
-  forward_.set_patience(std::numeric_limits<std::size_t>::max());
-  if (!forward_.gave_up()) return target;
+  auto& paths = search<kForward>();
+  paths.set_patience(kPatience);
+  Target target = run();
+  paths.set_patience(std::numeric_limits<std::size_t>::max());
+  if (!paths.gave_up()) return target;
   const std::array<std::span<const NodeId>, 2> targets{unbalanced_, root_tails_};
-  const auto in_reach = [this](const Node<Value>& node) { return forward_.came_to(node); };
-  target = meeting_.run(sources_, ordinary_, targets, in_reach, control, repriced_, stats);
-  return target.found() ? target : forward();
+  const auto in_reach = [&paths](const Node<Value>& node) { return paths.came_to(node); };
+  if constexpr (kForward) {
+    target = forward_meeting_.run(sources_, ordinary_, targets, in_reach, control, repriced_, stats);
+  } else {
+    target = backward_meeting_.run(sources_, ordinary_, targets, in_reach, control, repriced_, stats);
+  }
+  return target.found() ? target : run();
 }
 
 template <class Value>
@@ -284,13 +289,9 @@ Status CarrierEngine<Value>::drain(const Control& control, Stats& stats) {
         if (const Status status = control.look(stats); status != Status::kOptimal) return status;
         until_check = kCancelCheckInterval;
       }
-      const auto run = [&] { return search<kForward>().run(sources_, std::array{v}, kInfinity, repriced_, stats); };
-      Target target;
-      if constexpr (kForward) {
-        target = from_both_ends(control, stats, run);
-      } else {
-        target = run();
-      }
+      const Target target = from_both_ends<kForward>(control, stats, [&] {
+        return search<kForward>().run(sources_, std::array{v}, kInfinity, repriced_, stats);
+      });
       if (!target.found()) return Status::kInfeasible;
       augment<kForward>(target, stats);
       if (went_too_far<kForward>(effort, stats) && unbalanced_.size() - k > kFewLeft) {

@@ -110,8 +110,8 @@ class CarrierEngine final : public Engine, private FlowMover<Value> {
 
   Status place_pending(const Control& control, Stats& stats);
   bool place(NodeId source, const Control& control, Stats& stats);
-  template <class Forward>
-  Target from_both_ends(const Control& control, Stats& stats, const Forward& forward);
+  template <bool kForward, class Run>
+  Target from_both_ends(const Control& control, Stats& stats, const Run& run);
   template <bool kForward>
   Status drain(const Control& control, Stats& stats);
   template <bool kForward>
@@ -138,7 +138,8 @@ class CarrierEngine final : public Engine, private FlowMover<Value> {
   bool listed_ = false;  // see `ready`
   PathSearch<Sources, true> forward_;
   PathSearch<Sources, false> backward_;
-  MeetingSearch<Value> meeting_;
+  MeetingSearch<Value, true> forward_meeting_;
+  MeetingSearch<Value, false> backward_meeting_;
   const Network& network_;
   std::vector<Seed> seeds_;
   std::vector<NodeId> root_tails_;       // every ordinary node with its arc to the root inside, and some without

@@ -1,18 +1,19 @@
-// Where a forward search wanders along ties, or a cell without a free slot must get dearer: from the targets towards it.
+// Where a search wanders along ties, or a cell without a free slot must get dearer or cheaper: from the targets towards it.
 //
-// Definitions. F: what a forward search (path_search.hpp) that gave up has labelled at distance 0. d(v): the least reduced cost
-// from v to a target (a node with a deficit, or with room to the root). D: the least d of F, which is that of where the search
-// began, because from there F is reached at no cost.
-// Method. Dijkstra against the arcs from all targets, by levels: at level 0, 1, ... only arcs that lead to a node within it are
-// looked at, so that of the tens of thousands of sources that could leave for a target only those are met for which that costs no
-// more. It ends at the first node of F, at level D, or gives up after a few levels. Then all prices rise by min(d, D): those of
-// the nodes that were met by what they are away, all others by D. Nothing that is tied within the cell is looked through.
-// Result. The path's part beyond F is written over the forward labels, so that it is walked back from the target as any other.
+// Definitions, for a forward search (path_search.hpp) that gave up; for a backward one all directions are turned round. F: what it
+// has labelled at distance 0. d(v): the least reduced cost from v to a target (a node with a deficit, or with room to the root).
+// D: the least d of F, which is that of where the search began, because from there F is reached at no cost.
+// Method. Dijkstra against the arcs from all targets, in ranges: up to distance 0, 1, 3, 7, ... only arcs that lead to a node
+// within the range are looked at, so that of the tens of thousands of sources that could leave for a target only those are met
+// for which that costs little. It ends at the first node of F, which is at distance D, or gives up when that is far. Then all
+// prices rise (fall) by min(d, D): those of the nodes nearer than D by what they are away, all others by D. What is tied within
+// the cell is not looked through.
+// Result. The path's part beyond F is written over the search's labels, so that it is walked back from the target as any other.
 //
 // Invariant, before and after: rc >= 0 on every residual arc (d satisfies the triangle inequality, and so does min(d, D)).
-// Complexity: O(n) and the lists of the nodes met, per level; a level looks at what the levels before it did once more.
-// Reference. Ahuja, Magnanti, Orlin, Network Flows (1993), section 4.5: reverse and bidirectional Dijkstra. Departure: the
-// forward half is at distance 0 throughout, so no distances need to be added up.
+// Complexity: O(n) and the lists of the nodes met, per range; each looks at what those before it did once more.
+// Reference. Ahuja, Magnanti, Orlin, Network Flows (1993), section 4.5: reverse and bidirectional Dijkstra. Departure: the half
+// that is there already is at distance 0 throughout, so no distances need to be added up.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +26,8 @@
 
 namespace flowsolver {
 
-template <class Value>
+// kForward: the direction of the search that gave up.
+template <class Value, bool kForward>
 class MeetingSearch {
  public:
   using Graph = CarriedSources<Value>;
@@ -41,26 +43,28 @@ class MeetingSearch {
       for (NodeId v : some) {
         const Node<Value>& node = graph.nodes[v];
         if (graph.is_source(v) || v == graph.root()) continue;
-        if (node.imbalance < 0) {
+        if (kForward ? node.imbalance < 0 : node.imbalance > 0) {
           label(v, 0, kNone);
-        } else if (node.root_residual > 0) {
-          label(v, node.root_cost - node.price, kNone);
+        } else if (kForward ? node.root_residual > 0 : node.root_flow > 0) {
+          label(v, kForward ? node.root_cost - node.price : node.price - node.root_cost, kNone);
         }
       }
     }
     Pace pace(control);
-    for (; level_ < kLevels; ++level_) {
-      const NodeId met = settle_level(graph, in_reach, pace, stats);
+    const std::int64_t enough = stats.scanned + static_cast<std::int64_t>(graph.source_arcs.size()) / kShare;
+    for (; range_ < kFarthest && stats.scanned < enough; range_ = 2 * range_ + 1) {
+      const NodeId met = settle_range(graph, in_reach, pace, stats);
       if (met == kNone) continue;
       const Target target = join(graph, met);
-      if (level_ > 0) raise(graph, ordinary, repriced);
+      if (current_ > 0) move_prices(graph, ordinary, repriced);
       return target;
     }
     return {};
   }
 
  private:
-  static constexpr std::int64_t kLevels = 8;
+  static constexpr std::int64_t kFarthest = std::int64_t{1} << 20;
+  static constexpr std::int64_t kShare = 8;  // of the sources' arcs, that are looked at before giving up
 
   struct Label {
     std::int64_t distance;
@@ -79,7 +83,7 @@ class MeetingSearch {
       for (Label& each : labels_) each.stamp = 0;
       stamp_ = 1;
     }
-    level_ = 0;
+    range_ = current_ = 0;
     heap_.clear();
     settled_.clear();
   }
@@ -88,7 +92,7 @@ class MeetingSearch {
   void label(NodeId v, std::int64_t distance, std::uint32_t parent) {
     if (labelled(v) && labels_[v].distance <= distance) return;
     labels_[v] = {distance, stamp_, parent};
-    if (distance <= level_) {
+    if (distance <= current_) {
       settled_.push_back(v);  // and to be looked at in its turn
     } else {
       heap_.push_back({distance, v});
@@ -96,41 +100,61 @@ class MeetingSearch {
     }
   }
 
-  // Settles all nodes of the level, up to the first that is in reach, which is returned; or kNone.
+  // Settles all nodes of the range in order, up to the first that is in reach, which is returned; or kNone.
   template <class InReach>
-  NodeId settle_level(Graph& graph, const InReach& in_reach, Pace& pace, Stats& stats) {
-    const std::size_t before = level_ == 0 ? 0 : settled_.size();
-    for (std::size_t i = 0; i < before; ++i) scan_arrivals(graph, settled_[i], pace, stats);
-    while (!heap_.empty() && heap_.front().distance <= level_) {
-      std::pop_heap(heap_.begin(), heap_.end());
-      const Waiting next = heap_.back();
-      heap_.pop_back();
-      if (labels_[next.node].distance == next.distance) settled_.push_back(next.node);
+  NodeId settle_range(Graph& graph, const InReach& in_reach, Pace& pace, Stats& stats) {
+    std::size_t next = range_ == 0 ? 0 : settled_.size();
+    for (std::size_t i = 0; i < next; ++i) scan_sources(graph, settled_[i], pace, stats);
+    while (true) {
+      for (; next < settled_.size(); ++next) {
+        const NodeId v = settled_[next];
+        if (in_reach(graph.nodes[v])) return v;
+        ++stats.settled;
+        scan_edges(graph, v, stats);
+        scan_sources(graph, v, pace, stats);
+      }
+      if (heap_.empty() || heap_.front().distance > range_) break;
+      current_ = heap_.front().distance;
+      while (!heap_.empty() && heap_.front().distance == current_) {
+        std::pop_heap(heap_.begin(), heap_.end());
+        const NodeId v = heap_.back().node;
+        heap_.pop_back();
+        if (labels_[v].distance == current_) settled_.push_back(v);
+      }
     }
-    for (std::size_t i = before; i < settled_.size(); ++i) {
-      const NodeId v = settled_[i];
-      if (in_reach(graph.nodes[v])) return v;
-      ++stats.settled;
-      scan_edges(graph, v, stats);
-      scan_arrivals(graph, v, pace, stats);
-    }
+    current_ = range_;
     return kNone;
   }
 
   void scan_edges(const Graph& graph, NodeId v, Stats& stats) {
     const Node<Value>& node = graph.nodes[v];
-    const std::int64_t base = labels_[v].distance + node.price;
-    for (std::uint32_t i = node.begin; i < node.begin + node.degree; ++i) {
+    const std::int64_t distance = labels_[v].distance;
+    const std::uint32_t end = node.begin + (kForward ? node.degree : node.residual_degree);
+    for (std::uint32_t i = node.begin; i < end; ++i) {
       const auto& edge = graph.edges[i];
-      if (edge.reverse_residual > 0) label(edge.to, base - edge.cost - graph.nodes[edge.to].price, i);
+      if (kForward && edge.reverse_residual == 0) continue;
+      const std::int64_t step = edge.cost - node.price + graph.nodes[edge.to].price;
+      label(edge.to, kForward ? distance - step : distance + step, i);
     }
-    stats.scanned += node.degree;
+    stats.scanned += end - node.begin;
   }
 
-  void scan_arrivals(Graph& graph, NodeId v, Pace& pace, Stats& stats) {
+  void scan_sources(Graph& graph, NodeId v, Pace& pace, Stats& stats) {
     constexpr std::uint32_t kKeysPerStep = 8;
-    const std::int64_t base = labels_[v].distance + graph.nodes[v].price, scanned_before = stats.scanned;
-    graph.visit_arrivals(v, [&] { return level_ + 1 - base; }, [&](std::uint32_t arc, std::int64_t bound, NodeId lead) {
+    const std::int64_t scanned_before = stats.scanned;
+    if constexpr (kForward) {
+      scan_arrivals(graph, v, stats);
+    } else {
+      scan_carried(graph, v, stats);
+    }
+    const std::uint32_t keys = kForward ? graph.num_arrivals(v) : graph.num_carried(v);
+    const Status status = pace.step(stats, 1 + keys / kKeysPerStep + stats.scanned - scanned_before);
+    if (status != Status::kOptimal) throw Stopped{status};
+  }
+
+  void scan_arrivals(Graph& graph, NodeId v, Stats& stats) {
+    const std::int64_t base = labels_[v].distance + graph.nodes[v].price;
+    graph.visit_arrivals(v, [&] { return range_ + 1 - base; }, [&](std::uint32_t arc, std::int64_t bound, NodeId lead) {
       ++stats.scanned;
       if (lead != kNone && labelled(lead) && labels_[lead].distance <= base + bound) return bound;
       const std::uint32_t now = graph.current_arc(graph.source_of(arc));
@@ -140,47 +164,68 @@ class MeetingSearch {
       label(present.head, base + key, Graph::as_parent(arc));
       return key;
     });
-    const std::int64_t steps = 1 + graph.num_arrivals(v) / kKeysPerStep + stats.scanned - scanned_before;
-    if (const Status status = pace.step(stats, steps); status != Status::kOptimal) throw Stopped{status};
   }
 
-  // Makes the labels' parents those of a forward search, from `met` on.
+  void scan_carried(Graph& graph, NodeId v, Stats& stats) {
+    const std::int64_t base = labels_[v].distance - graph.nodes[v].price;
+    graph.visit_carried(v, [&] { return range_ + 1 - base; }, [&](NodeId source, std::int64_t, NodeId) {
+      const auto [begin, end] = graph.arcs_of(source);
+      const std::uint32_t now = graph.current_arc(source);
+      const std::int64_t present = graph.source_arcs[now].cost;
+      std::int64_t nearest = kInfinity;
+      for (std::uint32_t i = begin; i < end; ++i) {
+        if (i == now) continue;
+        const std::int64_t key = graph.through(i) - present;
+        nearest = std::min(nearest, key);
+        label(graph.source_arcs[i].head, base + key, Graph::as_parent(i));
+      }
+      stats.scanned += end - begin;
+      return nearest;
+    });
+  }
+
+  // The node nearer to the target.
+  NodeId next_after(const Graph& graph, std::uint32_t parent) const {
+    if (!Graph::is_source_arc(parent)) return graph.owner(parent);
+    const std::uint32_t arc = Graph::from_parent(parent);
+    return graph.source_arcs[kForward ? arc : graph.current_arc(graph.source_of(arc))].head;
+  }
+
+  // Makes the labels' parents those of the search that gave up, from `met` on.
   Target join(Graph& graph, NodeId met) const {
     NodeId v = met;
     while (labels_[v].parent != kNone) {
       const std::uint32_t parent = labels_[v].parent;
-      if (Graph::is_source_arc(parent)) {
-        v = graph.source_arcs[Graph::from_parent(parent)].head;
-        graph.nodes[v].parent = parent;
-      } else {
-        v = graph.owner(parent);
-        graph.nodes[v].parent = graph.partner(parent);
-      }
+      v = next_after(graph, parent);
+      graph.nodes[v].parent = Graph::is_source_arc(parent) ? parent : graph.partner(parent);
     }
-    return {v, v != graph.root() && graph.nodes[v].imbalance >= 0, level_};
+    const Node<Value>& last = graph.nodes[v];
+    const bool itself = v == graph.root() || (kForward ? last.imbalance < 0 : last.imbalance > 0);
+    return {v, !itself, current_};
   }
 
-  void raise(Graph& graph, std::span<const NodeId> ordinary, std::vector<NodeId>& repriced) {
-    constexpr std::int64_t kRaised = -1;
+  void move_prices(Graph& graph, std::span<const NodeId> ordinary, std::vector<NodeId>& repriced) {
+    constexpr std::int64_t kMoved = -1;
     for (NodeId v : ordinary) {
       if (v == graph.root() || graph.is_source(v)) continue;
-      const std::int64_t away = labelled(v) ? std::min(labels_[v].distance, level_) : level_;
-      if (away == kRaised) continue;
-      labels_[v] = {kRaised, stamp_, kNone};
+      const std::int64_t away = labelled(v) ? std::min(labels_[v].distance, current_) : current_;
+      if (away == kMoved) continue;
+      labels_[v] = {kMoved, stamp_, kNone};
       if (away == 0) continue;
       Node<Value>& node = graph.nodes[v];
-      node.price += away;
+      node.price += kForward ? away : -away;
       if ((node.flags & kTouched) == 0) {
         node.flags |= kTouched;
         repriced.push_back(v);
       }
     }
-    graph.prices_rose(level_);
+    graph.prices_moved(current_, kForward);
   }
 
   std::vector<Label> labels_;  // by node
   std::uint32_t stamp_ = 0;
-  std::int64_t level_ = 0;
+  std::int64_t range_ = 0;    // nodes no farther than this are settled now
+  std::int64_t current_ = 0;  // the distance being settled
   std::vector<Waiting> heap_;
   std::vector<NodeId> settled_;
 };

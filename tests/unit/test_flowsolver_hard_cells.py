@@ -146,3 +146,26 @@ def test_fresh_solve_of_a_cell_whose_jobs_have_grown():
     grown, first = solve(network), solve(cell.graph.network)
     assert grown.cost == cell.solver.cost
     assert grown.stats.scanned < 4 * first.stats.scanned
+
+
+@pytest.mark.parametrize("percent_used", [100, 105])
+def test_prices_of_a_whole_cell_move_up_and_down(percent_used):
+    """More machines than a search goes through before it is met from the targets: room gets dearer, and cheaper again."""
+    cell = Cell(GraphOptions(600, percent_used, 6), seed=3)
+    machines = np.arange(cell.graph.first_machine, cell.graph.first_machine + 600)
+    prices = [cell.solver.potential()[machines]]
+    more = cell.solver.add_nodes(np.ones(600, dtype=np.int64))
+    for task in more:
+        head, cost = cell.ways[cell.rng.integers(len(cell.ways))]
+        cell.solver.add_arcs(np.full(head.size, task), head, 1, cost)
+    cell.solver.set_supply([cell.graph.sink], -(cell.alive.size + more.size))
+    cell.check()
+    prices.append(cell.solver.potential()[machines])
+    for some in np.array_split(more, 2):
+        cell.solver.remove_nodes(some)
+        more = np.setdiff1d(more, some)
+        cell.solver.set_supply([cell.graph.sink], -(cell.alive.size + more.size))
+        cell.check()
+    prices.append(cell.solver.potential()[machines])
+    assert (prices[1] > prices[0]).mean() > 0.9
+    assert (prices[2] < prices[1]).mean() > 0.9

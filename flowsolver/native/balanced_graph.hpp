@@ -22,6 +22,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <span>
 #include <vector>
@@ -96,6 +97,7 @@ class BalancedGraph {
         if (arcs_.edges[i].residual > 0) lists_.list(v, i);
       }
       note_excess(v);
+      missing_ -= std::min<std::int64_t>(excess(v), 0);
       if (excess(v) > 0) nodes[v].hops = kFar - 1;
     });
     return status;
@@ -127,27 +129,48 @@ class BalancedGraph {
     return Status::kOptimal;
   }
 
-  // Whether residual half-edges lead from `origin` to some deficit, at whatever cost. kInfeasible: they do not, so what is
-  // reached has more supply than capacity out.
-  Status seek_deficit(NodeId origin, const Control& control, Stats& stats) const {
+  // Raises every node by its distance to the nearest deficit in reduced costs, but none by more than the farthest excess; so
+  // each excess gets a balanced way to a deficit. kInfeasible: one has no way at all, so what it reaches has more supply
+  // than capacity out. Without a set under way.
+  Status raise_by_distance(const Control& control, Stats& stats) {
     Pace pace(control);
-    std::vector<std::uint8_t> seen(num_nodes(), 0);
-    std::vector<NodeId> reached{origin};
-    seen[origin] = 1;
-    for (std::size_t k = 0; k < reached.size(); ++k) {
-      const NodeId v = reached[k];
-      if (excess(v) < 0) return Status::kOptimal;
-      const std::int64_t steps = arcs_.first[v + 1] - arcs_.first[v];
+    std::vector<std::int64_t> distance(num_nodes(), kInfinity);
+    std::vector<Reached> heap;
+    const auto reach = [&](NodeId v, std::int64_t at) {
+      distance[v] = at;
+      heap.push_back({at, v});
+      std::push_heap(heap.begin(), heap.end(), std::greater<>());
+    };
+    std::int64_t left = 0, farthest = 0;  // left: excesses not yet reached
+    for (NodeId v = 0; v < num_nodes(); ++v) {
+      if (excess(v) < 0) reach(v, 0);
+      if (excess(v) > 0) ++left;
+    }
+    while (left > 0 && !heap.empty()) {
+      std::pop_heap(heap.begin(), heap.end(), std::greater<>());
+      const auto [at, w] = heap.back();
+      heap.pop_back();
+      if (at > distance[w]) continue;
+      if (excess(w) > 0) --left;
+      farthest = at;
+      for (std::uint32_t i = arcs_.first[w]; i < arcs_.first[w + 1]; ++i) {
+        const Edge& edge = arcs_.edges[i];
+        const std::int64_t beyond = at - reduced_cost(w, edge);
+        if (arcs_.edges[edge.partner].residual > 0 && beyond < distance[edge.to]) reach(edge.to, beyond);
+      }
+      const std::int64_t steps = arcs_.first[w + 1] - arcs_.first[w];
       stats.scanned += steps;
       if (const Status status = pace.step(stats, steps + 1); status != Status::kOptimal) return status;
-      for (std::uint32_t i = arcs_.first[v]; i < arcs_.first[v + 1]; ++i) {
-        const Edge& edge = arcs_.edges[i];
-        if (edge.residual == 0 || seen[edge.to] != 0) continue;
-        seen[edge.to] = 1;
-        reached.push_back(edge.to);
-      }
     }
-    return Status::kInfeasible;
+    if (left > 0) return Status::kInfeasible;
+    std::int64_t highest = 0;
+    for (NodeId v = 0; v < num_nodes(); ++v) {
+      nodes[v].price += std::min(distance[v], farthest);
+      highest = std::max(highest, nodes[v].price);
+    }
+    ++stats.relabels;
+    if (highest > kMostPrice && !close_gaps()) return Status::kInfeasible;
+    return measure_hops(control, stats);
   }
 
   // A start's: there are gaps, which it would take many small raises to climb.
@@ -185,6 +208,7 @@ class BalancedGraph {
   const ArcGraph<V>& arcs() const { return arcs_; }
   const Edge& edge(std::uint32_t i) const { return arcs_.edges[i]; }
   NodeId tail(std::uint32_t i) const { return arcs_.edges[arcs_.edges[i].partner].to; }
+  __int128 missing() const { return missing_; }
   std::int64_t excess(NodeId v) const { return arcs_.excess[v]; }
   std::int64_t reduced_cost(NodeId v, const Edge& edge) const { return edge.cost - nodes[v].price + nodes[edge.to].price; }
 
@@ -230,7 +254,9 @@ class BalancedGraph {
     lists_.list(there.to, there.partner);
   }
   void add_excess(NodeId v, std::int64_t amount) {
+    missing_ += std::min<std::int64_t>(excess(v), 0);
     arcs_.excess[v] += amount;
+    missing_ -= std::min<std::int64_t>(excess(v), 0);
     note_excess(v);
   }
   void push(NodeId from, std::uint32_t i, std::int64_t amount, Stats& stats) {
@@ -265,6 +291,14 @@ class BalancedGraph {
   NodeQueue fresh, late;               // never tried, or pushed to since; failed to get rid of its excess the easy way
 
  private:
+  struct Reached {
+    std::int64_t distance;
+    NodeId node;
+    bool operator>(const Reached& other) const {
+      return distance != other.distance ? distance > other.distance : node > other.node;
+    }
+  };
+
   template <class Visit>
   Status each_node(Pace& pace, const Stats& stats, Visit&& visit) {
     for (NodeId v = 0; v < num_nodes(); ++v) {
@@ -292,6 +326,7 @@ class BalancedGraph {
 
   ArcGraph<V> arcs_;
   ResidualLists<V> lists_{arcs_};
+  __int128 missing_ = 0;           // to all deficits
   std::int64_t largest_cost_ = 0;  // of any half-edge, so that of |cost|
 };
 

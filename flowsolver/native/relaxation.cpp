@@ -23,7 +23,8 @@ class Relaxation {
   Status begin(const Network& network, const Start& start) {
     const Status status = graph_.build(network, start, start_prices(network, start), control_, stats_);
     if (status != Status::kOptimal) return status;
-    next_proof_ = kProofShare * static_cast<std::int64_t>(graph_.arcs().edges.size() + graph_.nodes.size());
+    missing_ = graph_.missing();
+    patience_ends_ = patience_ = kPatience * static_cast<std::int64_t>(graph_.arcs().edges.size() + graph_.nodes.size());
     return graph_.prices_too_far_apart() && !graph_.close_gaps() ? Status::kInfeasible : Status::kOptimal;
   }
 
@@ -35,10 +36,13 @@ class Relaxation {
       const bool alone = v == kNone;
       if (alone) v = graph_.take(graph_.late);
       if (v == kNone) return Status::kOptimal;
-      if (stats_.scanned >= next_proof_) {
-        status = graph_.seek_deficit(v, control_, stats_);
+      if (graph_.missing() < missing_) {
+        missing_ = graph_.missing();
+        patience_ends_ = stats_.scanned + patience_;
+      } else if (stats_.scanned > patience_ends_) {
+        status = graph_.raise_by_distance(control_, stats_);
         if (status != Status::kOptimal) return status;
-        next_proof_ = 2 * stats_.scanned;
+        patience_ends_ = stats_.scanned + patience_;
       }
       if (!raise_node(v)) return Status::kInfeasible;
       std::int64_t price = graph_.nodes[v].price;
@@ -60,7 +64,7 @@ class Relaxation {
   const Graph& graph() const { return graph_; }
 
  private:
-  static constexpr std::int64_t kProofShare = 4;  // of the half-edges, looked at before an excess is suspected to be cut off
+  static constexpr std::int64_t kPatience = 4;  // times the half-edges, looked at without any flow to a deficit
   static constexpr std::int64_t kDescentScans = 2048;  // more than a machine and its tasks and theirs
   static constexpr std::int64_t kDearSet = 4096;       // half-edges looked at for a set, mean of a window
   static constexpr std::int64_t kWindow = 64;          // sets
@@ -186,7 +190,8 @@ class Relaxation {
   Graph graph_;
   AscentSet<V> set_;
   std::vector<std::uint32_t> path_;
-  std::int64_t next_proof_ = 0;
+  __int128 missing_ = 0;                               // to all deficits, the least so far
+  std::int64_t patience_ = 0, patience_ends_ = 0;      // half-edges looked at
   std::int64_t since_hops_ = 0;               // half-edges looked at for sets since hops were measured
   std::int64_t window_ = 0, of_window_ = 0;   // sets in the window so far, half-edges looked at for them
   bool passes_on_ = false;

@@ -27,18 +27,23 @@
 // node) S has slope e(S) - balanced residual out of S >= 1, hence q rises by at least one; only where a source is loosened
 // it is 0. What is done between two raises either sends flow from an excess to a deficit or ends the iteration. When a
 // feasible flow exists, residual arcs lead from every excess to a deficit, which was never raised; rc >= 0 along them bounds
-// the price of the excess, and so that of a source whose flow goes there. So there are finitely many raises, each by at least
-// one. kInfeasible is only said of a set S with e(S) > 0 and no residual arc out: its supply exceeds the capacity out.
-// Nodes that pass an excess round among them would climb to the largest price there is before such a set shows; so whenever
-// the work has doubled, the excess at hand is asked whether it can reach a deficit at all.
+// the price of the excess, and so that of a source whose flow goes there. So there are finitely many raises, each by at
+// least one. kInfeasible is only said of a set S with e(S) > 0 and no residual arc out: its supply exceeds the capacity out.
 //
-// Range. A raise goes to the reduced cost of some arc, at most |cost| plus the spread of prices; prices are kept within 2^60
-// of 0 between iterations (close_gaps in balanced_graph.hpp brings them back below (n - 1) max|cost| < 2^59), and an
-// iteration ends once it raised by 2^60; loosening a set's sources adds at most (n - 1) max|cost|. So no price exceeds
-// 2^60 + 2^60 + 2^61 + 2^60 < 2^63 in between, nor a reduced cost.
+// Price wars. Nodes that pass an excess round among them raise each other by small steps until a dear arc gets balanced, or
+// to the largest price there is. So once half-edges have been looked at four times as often as there are any, without a
+// fall of what the deficits lack, all nodes are raised by their distance to the nearest deficit in reduced costs, none by
+// more than the farthest excess (raise_by_distance in balanced_graph.hpp: all sets {distance > t} in turn, each with slope
+// e > 0). Then each excess has a balanced way to a deficit; or one has no way at all, which proves infeasibility.
 //
-// Complexity. Pseudopolynomial: O(n^3 max|cost| max capacity) in the worst case. On scheduling graphs nearly all tasks end
-// at step 2 with a look at their own arcs and a handful of others.
+// Range. A raise goes to the reduced cost of some arc, or of a path: at most the cost of a path plus the spread of prices.
+// Prices are kept within 2^60 of 0 between iterations (close_gaps in balanced_graph.hpp brings them back below
+// (n - 1) max|cost| < 2^59), and an iteration ends once it raised by 2^60; loosening a set's sources adds at most
+// (n - 1) max|cost|. So no price exceeds 2^60 + 2^60 + 2^61 + 2^60 < 2^63 in between, nor a reduced cost.
+//
+// Complexity. Single raises are pseudopolynomial, O(n^3 max|cost| max capacity) in the worst case; with distances it is
+// O(m log n) between two falls of what the deficits lack, as long as each such raise brings one about: costs do not matter.
+// On scheduling graphs nearly all tasks end at step 2 with a look at their own arcs and a handful of others.
 //
 // References. Bertsekas, Tseng: Relaxation methods for minimum cost ordinary and generalized network flow problems,
 // Operations Research 36, 1988; Bertsekas, Network Optimization (1998), section 6.3; Firmament (OSDI '16), sections 4, 5.2

@@ -299,15 +299,20 @@ class SourcePlacement {
   std::vector<NodeId> repriced_;
 };
 
-// Whether all supply fits where the core's own arcs lead as well: then no price is to be estimated. Nearly always so.
-bool has_room(const Network& core, NodeId root, std::size_t sources) {
-  auto supply = static_cast<std::int64_t>(sources);
+// Whether all supply fits where nodes lead that are reached themselves: then there is nothing to estimate
+// (price_estimate.hpp). Nearly always so.
+template <class Value>
+bool has_room(const SplitNetwork<Value>& split) {
+  const Network& core = split.core;
+  std::vector<std::uint8_t> reached(core.num_nodes(), 0), shared(core.num_nodes(), 0);
+  for (const auto& arc : split.arcs) reached[arc.head] = 1;
+  for (ArcId a = 0; a < core.num_arcs(); ++a) reached[core.head[a]] |= core.capacity[a] > 0;
+  for (ArcId a = 0; a < core.num_arcs(); ++a) shared[core.head[a]] |= reached[core.tail[a]] != 0 && core.capacity[a] > 0;
+  auto supply = static_cast<std::int64_t>(split.source_node.size());
   for (std::int64_t more : core.supply) supply += std::max<std::int64_t>(0, more);
-  std::vector<std::uint8_t> from_core(core.num_nodes(), 0);
-  for (NodeId head : core.head) from_core[head] = 1;
   std::int64_t room = 0;
   for (ArcId a = 0; a < core.num_arcs(); ++a) {
-    if (core.head[a] == root && from_core[core.tail[a]] != 0) room += core.capacity[a];
+    if (core.head[a] == split.root && shared[core.tail[a]] != 0) room += core.capacity[a];
   }
   return supply <= room;
 }
@@ -317,7 +322,7 @@ Placement place(const Network& network, NodeId root, const Control& control, Sta
   SplitNetwork<Value> split(network, root, control);
   if (2 * split.arcs.size() < network.num_arcs()) return {};  // little to gain
   PriceEstimate estimate;
-  if (!has_room(split.core, split.root, split.source_node.size())) estimate = estimate_price(network, root, control);
+  if (!has_room(split)) estimate = estimate_price(network, root, control);
   std::vector<std::int64_t> price(split.core_node.size(), 0);
   std::vector<std::uint8_t> priced(split.core_node.size(), 0);
   for (NodeId v : estimate.nodes) {

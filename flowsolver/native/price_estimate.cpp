@@ -37,17 +37,18 @@ std::int64_t clearing_price(std::vector<Worth>& worths, std::int64_t room, Pace&
 PriceEstimate estimate_price(const Network& network, NodeId root, const Control& control) {
   const std::size_t n = network.num_nodes(), m = network.num_arcs();
   std::vector<std::int64_t> to_root(n, 0);
-  std::vector<std::uint8_t> is_source(n, 0), from_others(n, 0);
-  for (NodeId v = 0; v < n; ++v) is_source[v] = network.supply[v] > 0;
+  std::vector<std::uint8_t> is_reached(n, 0), is_source(n, 0), from_others(n, 0);
   build_each(m, control, [&](std::size_t a) {
-    if (network.capacity[a] > 0) is_source[network.head[a]] = 0;
+    is_reached[network.head[a]] |= network.capacity[a] > 0;
     if (network.head[a] == root) to_root[network.tail[a]] += network.capacity[a];
   });
   std::int64_t supply = 0;
   for (NodeId v = 0; v < n; ++v) {
+    is_source[v] = network.supply[v] > 0 && is_reached[v] == 0;
     if (is_source[v]) supply += network.supply[v];
   }
-  build_each(m, control, [&](std::size_t a) { from_others[network.head[a]] |= !is_source[network.tail[a]]; });
+  // A node that is neither source nor reached (a task that has gone) leads nowhere.
+  build_each(m, control, [&](std::size_t a) { from_others[network.head[a]] |= is_reached[network.tail[a]] & (network.capacity[a] > 0); });
   // Nearly always there is room enough where others lead as well.
   std::int64_t shared_room = 0;
   for (NodeId v = 0; v < n; ++v) {
@@ -85,7 +86,7 @@ PriceEstimate estimate_price(const Network& network, NodeId root, const Control&
   estimate.price = clearing_price(worths, room, pace);
   if (estimate.price == 0) return estimate;
   for (NodeId v = 0; v < n; ++v) {
-    if (!is_source[v] && v != root && !is_way_around(v)) estimate.nodes.push_back(v);
+    if (is_reached[v] != 0 && v != root && !is_way_around(v)) estimate.nodes.push_back(v);
   }
   return estimate;
 }

@@ -15,7 +15,7 @@ namespace flowsolver {
 
 struct PriceEstimate {
   std::int64_t price = 0;       // 0: there is room for all, or nothing to tell by
-  std::vector<NodeId> nodes;    // that start with it: all but sources, the root and ways around
+  std::vector<NodeId> nodes;    // that start with it: all that arcs lead to, but the root and ways around
 };
 
 // A way around is a node only sources lead to, whose arcs to the root can carry at least half of what may come. O(n + m).

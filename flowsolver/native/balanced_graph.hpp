@@ -82,7 +82,7 @@ class BalancedGraph {
       for (std::uint32_t i = arcs_.first[v]; i < arcs_.first[v + 1]; ++i) {
         const Edge& edge = arcs_.edges[i];
         largest_cost_ = std::max<std::int64_t>(largest_cost_, edge.cost);
-        if (edge.residual == 0 || reduced_cost(v, edge) >= 0) continue;
+        if (edge.residual == 0 || edge.cost - price[v] + price[edge.to] >= 0) continue;
         arcs_.push(v, i, edge.residual);
         ++stats.repaired;
       }
@@ -92,10 +92,7 @@ class BalancedGraph {
     lists_.reset();
     current.assign(n, 0);
     status = each_node(pace, stats, [&](NodeId v) {
-      lists_.clear(v);
-      for (std::uint32_t i = arcs_.first[v]; i < arcs_.first[v + 1]; ++i) {
-        if (arcs_.edges[i].residual > 0) lists_.list(v, i);
-      }
+      lists_.fill(v);
       note_excess(v);
       missing_ -= std::min<std::int64_t>(excess(v), 0);
       if (excess(v) > 0) nodes[v].hops = kFar - 1;
@@ -243,6 +240,17 @@ class BalancedGraph {
     nodes[v].price += least;
     current[v] = 0;
     ++stats.relabels;
+  }
+
+  // All that have no excess. Without a set under way.
+  Status loosen_sources(const Control& control, Stats& stats) {
+    Pace pace(control);
+    for (NodeId v = 0; v < num_nodes(); ++v) {
+      const std::int64_t before = stats.scanned;
+      if (nodes[v].source && excess(v) == 0) loosen(v, stats);
+      if (const Status status = pace.step(stats, stats.scanned - before + 1); status != Status::kOptimal) return status;
+    }
+    return Status::kOptimal;
   }
 
   // Moves flow along a half-edge; the excess at its ends is the caller's to change.

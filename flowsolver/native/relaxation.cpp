@@ -47,7 +47,7 @@ class Relaxation {
       if (!raise_node(v)) return Status::kInfeasible;
       std::int64_t price = graph_.nodes[v].price;
       if (graph_.excess(v) == 0 || descend(v)) {
-        if (graph_.nodes[v].source) graph_.loosen(v, stats_);
+        if (loosens_ && graph_.nodes[v].source) graph_.loosen(v, stats_);
       } else if (alone) {
         status = grow_set(v);
         price = set_.highest_price();
@@ -67,6 +67,7 @@ class Relaxation {
   static constexpr std::int64_t kPatience = 4;  // times the half-edges, looked at without any flow to a deficit
   static constexpr std::int64_t kDescentScans = 2048;  // more than a machine and its tasks and theirs
   static constexpr std::int64_t kDearSet = 4096;       // half-edges looked at for a set, mean of a window
+  static constexpr std::int64_t kLooseningShare = 8;   // of the half-edges, looked at for sets before sources are loosened
   static constexpr std::int64_t kWindow = 64;          // sets
 
   // Step 1. False: v has more excess than residual capacity out.
@@ -93,13 +94,18 @@ class Relaxation {
     }
   }
 
-  // Step 4. What it takes decides about hops and step 3.
+  // Step 4. What it takes decides about loosening, hops and step 3.
   Status grow_set(NodeId v) {
     const std::int64_t before = stats_.scanned;
-    const Status status = set_.run(v);
+    Status status = set_.run(v);
     since_hops_ += stats_.scanned - before;
     of_window_ += stats_.scanned - before;
-    bool measure = since_hops_ > static_cast<std::int64_t>(graph_.arcs().edges.size());
+    const auto half_edges = static_cast<std::int64_t>(graph_.arcs().edges.size());
+    if (!loosens_ && since_hops_ > half_edges / kLooseningShare && status == Status::kOptimal) {
+      loosens_ = true;
+      status = graph_.loosen_sources(control_, stats_);
+    }
+    bool measure = since_hops_ > half_edges;
     if (++window_ == kWindow) {
       if (of_window_ > kWindow * kDearSet && !passes_on_) {
         passes_on_ = measure = true;
@@ -194,7 +200,7 @@ class Relaxation {
   std::int64_t patience_ = 0, patience_ends_ = 0;      // half-edges looked at
   std::int64_t since_hops_ = 0;               // half-edges looked at for sets since hops were measured
   std::int64_t window_ = 0, of_window_ = 0;   // sets in the window so far, half-edges looked at for them
-  bool passes_on_ = false;
+  bool passes_on_ = false, loosens_ = false;
 };
 
 template <class V>

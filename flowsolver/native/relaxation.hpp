@@ -20,8 +20,9 @@
 //      loosened. So the excess of thousands of tasks gathers at an aggregator, where steps 1 and 4 move it at once.
 //   4. Set: grow a set over balanced arcs; send flow to the deficits it meets or raise its prices (ascent_set.hpp).
 // Excesses that only a set helps wait until all others are gone: they find the cell as it will be, and can move together.
-// A source without excess is loosened: raised as far as the dual objective stays the same (balanced_graph.hpp). Once sets
-// have looked at as many half-edges as there are, hops are measured anew: what was learned of dead ends is stale by then.
+// A source without excess is loosened: raised as far as the dual objective stays the same (balanced_graph.hpp). That begins,
+// with all of them, when sets have looked at an eighth as many half-edges as there are: before, it does not pay.
+// Once they have looked at as many as there are, hops are measured anew: what was learned of dead ends is stale by then.
 //
 // Correctness, termination. Moves along balanced arcs and saturated raises keep the invariant. Every raise of a set (or
 // node) S has slope e(S) - balanced residual out of S >= 1, hence q rises by at least one; only where a source is loosened

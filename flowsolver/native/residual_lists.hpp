@@ -9,8 +9,8 @@
 // with its new key. So of an aggregator's 125,000 arcs of different costs only those are looked at, in O(log) each, that its
 // price has come to.
 //
-// `Prices` maps a node to its price. Within a set under way (ascent_set.hpp) members' prices are kept lower than they are, by
-// no more than the level asked for: their half-edges are visited rather too early than too late.
+// `Prices` maps a node to its price. Within a set under way (ascent_set.hpp) members' prices are kept lower than they are,
+// by no more than the level asked for: their half-edges are visited rather too early than too late.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ class ResidualLists {
 
   explicit ResidualLists(const ArcGraph<V>& arcs) : arcs_(arcs) {}
 
-  // Room for the graph, in O(n): each node is to be cleared before it is used.
+  // Room for the graph, in O(n): each node's list is to be filled before it is used.
   void reset() {
     residual_.resize(arcs_.edges.size());
     listed_.resize(arcs_.edges.size());
@@ -37,8 +37,16 @@ class ResidualLists {
     heaps_.clear();
   }
 
-  void clear(NodeId v) {
-    for (std::uint32_t i = arcs_.first[v]; i < arcs_.first[v + 1]; ++i) listed_[i] = 0;
+  void fill(NodeId v) {
+    const std::uint32_t begin = arcs_.first[v];
+    std::uint32_t count = 0;
+    for (std::uint32_t i = begin; i < arcs_.first[v + 1]; ++i) {
+      const bool residual = arcs_.edges[i].residual > 0;
+      listed_[i] = residual ? 1 : 0;
+      residual_[begin + count] = i;
+      count += residual ? 1 : 0;
+    }
+    count_[v] = count;
   }
 
   // Half-edge i of v has got residual capacity.

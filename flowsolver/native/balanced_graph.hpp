@@ -94,7 +94,6 @@ class BalancedGraph {
     status = each_node(pace, stats, [&](NodeId v) {
       lists_.fill(v);
       note_excess(v);
-      missing_ -= std::min<std::int64_t>(excess(v), 0);
       if (excess(v) > 0) nodes[v].hops = kFar - 1;
     });
     return status;
@@ -205,7 +204,11 @@ class BalancedGraph {
   const ArcGraph<V>& arcs() const { return arcs_; }
   const Edge& edge(std::uint32_t i) const { return arcs_.edges[i]; }
   NodeId tail(std::uint32_t i) const { return arcs_.edges[arcs_.edges[i].partner].to; }
-  __int128 missing() const { return missing_; }
+  __int128 missing() const {  // to all deficits
+    __int128 sum = 0;
+    for (NodeId v = 0; v < num_nodes(); ++v) sum -= std::min<std::int64_t>(excess(v), 0);
+    return sum;
+  }
   std::int64_t excess(NodeId v) const { return arcs_.excess[v]; }
   std::int64_t reduced_cost(NodeId v, const Edge& edge) const { return edge.cost - nodes[v].price + nodes[edge.to].price; }
 
@@ -262,9 +265,7 @@ class BalancedGraph {
     lists_.list(there.to, there.partner);
   }
   void add_excess(NodeId v, std::int64_t amount) {
-    missing_ += std::min<std::int64_t>(excess(v), 0);
     arcs_.excess[v] += amount;
-    missing_ -= std::min<std::int64_t>(excess(v), 0);
     note_excess(v);
   }
   void push(NodeId from, std::uint32_t i, std::int64_t amount, Stats& stats) {
@@ -334,7 +335,6 @@ class BalancedGraph {
 
   ArcGraph<V> arcs_;
   ResidualLists<V> lists_{arcs_};
-  __int128 missing_ = 0;           // to all deficits
   std::int64_t largest_cost_ = 0;  // of any half-edge, so that of |cost|
 };
 

@@ -36,12 +36,11 @@ class Relaxation {
       const bool alone = v == kNone;
       if (alone) v = graph_.take(graph_.late);
       if (v == kNone) return Status::kOptimal;
-      if (graph_.missing() < missing_) {
-        missing_ = graph_.missing();
-        patience_ends_ = stats_.scanned + patience_;
-      } else if (stats_.scanned > patience_ends_) {
-        status = graph_.raise_by_distance(control_, stats_);
+      if (stats_.scanned > patience_ends_) {
+        const __int128 missing = graph_.missing();
+        if (missing >= missing_) status = graph_.raise_by_distance(control_, stats_);
         if (status != Status::kOptimal) return status;
+        missing_ = std::min(missing, missing_);
         patience_ends_ = stats_.scanned + patience_;
       }
       if (!raise_node(v)) return Status::kInfeasible;
@@ -64,7 +63,7 @@ class Relaxation {
   const Graph& graph() const { return graph_; }
 
  private:
-  static constexpr std::int64_t kPatience = 4;  // times the half-edges, looked at without any flow to a deficit
+  static constexpr std::int64_t kPatience = 4;         // times the half-edges: looks without a fall of what deficits lack
   static constexpr std::int64_t kDescentScans = 2048;  // more than a machine and its tasks and theirs
   static constexpr std::int64_t kDearSet = 4096;       // half-edges looked at for a set, mean of a window
   static constexpr std::int64_t kLooseningShare = 8;   // of the half-edges, looked at for sets before sources are loosened
@@ -196,10 +195,10 @@ class Relaxation {
   Graph graph_;
   AscentSet<V> set_;
   std::vector<std::uint32_t> path_;
-  __int128 missing_ = 0;                               // to all deficits, the least so far
-  std::int64_t patience_ = 0, patience_ends_ = 0;      // half-edges looked at
-  std::int64_t since_hops_ = 0;               // half-edges looked at for sets since hops were measured
-  std::int64_t window_ = 0, of_window_ = 0;   // sets in the window so far, half-edges looked at for them
+  __int128 missing_ = 0;                           // to all deficits, the least at the end of any patience
+  std::int64_t patience_ = 0, patience_ends_ = 0;  // half-edges looked at
+  std::int64_t since_hops_ = 0;                    // half-edges looked at for sets since hops were measured
+  std::int64_t window_ = 0, of_window_ = 0;        // sets in the window so far, half-edges looked at for them
   bool passes_on_ = false, loosens_ = false;
 };
 

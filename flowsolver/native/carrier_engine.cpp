@@ -188,9 +188,9 @@ bool CarrierEngine<Value>::place(NodeId source, const Control& control, Stats& s
   }
   seeds_.clear();
   add_seeds(source);
-  const Target target = from_both_ends<true>(control, stats, [&] {
-    return forward_.run_from(sources_, seeds_, kInfinity, repriced_, stats);
-  });
+  const auto run = [&] { return forward_.run_from(sources_, seeds_, kInfinity, repriced_, stats); };
+  const bool farther = std::any_of(seeds_.begin(), seeds_.end(), [](const Seed& seed) { return seed.distance > 0; });
+  const Target target = farther ? run() : from_both_ends<true>(control, stats, run);
   if (!target.found()) return false;
   augment<true>(target, stats);
   return true;

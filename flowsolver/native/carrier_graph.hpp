@@ -111,7 +111,7 @@ class CarrierGraph : public ResidualGraph<V> {
   // The best way of the arc's source now, less the arc: how far a backward search gets over it.
   std::int64_t arrival_key(std::uint32_t arc) const {
     const SourceArc& present = source_arcs[current_[arc_source_[arc]]];
-    return source_arcs[arc].cost - present.cost - this->nodes[present.head].price;
+    return std::int64_t{source_arcs[arc].cost} - present.cost - this->nodes[present.head].price;
   }
 
   std::vector<std::uint32_t> begin_, current_;

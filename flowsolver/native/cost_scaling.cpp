@@ -70,7 +70,7 @@ class CostScaling {
     for (std::size_t v = 0; v < price_.size(); ++v) scaled[v] = static_cast<Price>(price_[v]) * scale;
     PushRelabel<V, Price> phases(graph_, scale, static_cast<Price>(largest_cost_), scaled, control_, stats_);
     const std::optional<Status> status = run(phases, scale);
-    if (status == Status::kOptimal || status == Status::kBudget) phases.finish();
+    if (!status || status == Status::kOptimal || status == Status::kBudget) phases.finish();
     if (status == Status::kBudget) price_ = rounded(phases.price(), scale, control_);
     return status;
   }

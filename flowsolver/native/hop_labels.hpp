@@ -94,7 +94,7 @@ void HopLabels<Graph, kForward>::meet_tied(Graph& graph, NodeId v, Stats& stats,
         const std::uint32_t now = graph.current_arc(graph.source_of(arc));
         if (now == kNone) return bound;
         const auto& present = graph.source_arcs[now];
-        const std::int64_t key = graph.source_arcs[arc].cost - present.cost - graph.nodes[present.head].price;
+        const std::int64_t key = std::int64_t{graph.source_arcs[arc].cost} - present.cost - graph.nodes[present.head].price;
         if (key + price == 0 && !known(present.head)) meet(present.head);
         return key;
       });

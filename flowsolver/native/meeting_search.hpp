@@ -160,7 +160,7 @@ class MeetingSearch {
       const std::uint32_t now = graph.current_arc(graph.source_of(arc));
       if (now == kNone) return bound;
       const auto& present = graph.source_arcs[now];
-      const std::int64_t key = graph.source_arcs[arc].cost - present.cost - graph.nodes[present.head].price;
+      const std::int64_t key = std::int64_t{graph.source_arcs[arc].cost} - present.cost - graph.nodes[present.head].price;
       label(present.head, base + key, Graph::as_parent(arc));
       return key;
     });

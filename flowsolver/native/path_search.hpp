@@ -16,40 +16,14 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 #include <vector>
 
 #include "control.hpp"
+#include "hop_labels.hpp"
 #include "residual_graph.hpp"
 
 namespace flowsolver {
-
-// Nodes waiting at the distance being settled, by learned hops; last in first out within a count.
-class HopStacks {
- public:
-  static constexpr unsigned kLevels = 64;
-  void clear() {
-    for (; occupied_ != 0; occupied_ &= occupied_ - 1) stacks_[std::countr_zero(occupied_)].clear();
-  }
-  void push(NodeId v, unsigned hops) {
-    const unsigned level = std::min(hops, kLevels - 1);
-    stacks_[level].push_back(v);
-    occupied_ |= std::uint64_t{1} << level;
-  }
-  bool empty() const { return occupied_ == 0; }
-  NodeId pop() {
-    const int level = std::countr_zero(occupied_);
-    const NodeId v = stacks_[level].back();
-    stacks_[level].pop_back();
-    if (stacks_[level].empty()) occupied_ &= ~(std::uint64_t{1} << level);
-    return v;
-  }
-
- private:
-  std::vector<NodeId> stacks_[kLevels];
-  std::uint64_t occupied_ = 0;
-};
 
 struct Target {
   NodeId node = kNone;
@@ -79,19 +53,17 @@ class PathSearch {
   Target run_from(Graph& graph, std::span<const Seed> seeds, std::int64_t limit, std::vector<NodeId>& repriced,
                   Stats& stats);
 
-  // Makes the hops of all nodes exact, by a breadth-first search from the targets over arcs with rc = 0. O(n + m).
-  void relabel(Graph& graph, Stats& stats);
-  // The same for `nodes` around some targets, no farther than it takes to label `most` of them; the others are said to be far.
-  void advertise(Graph& graph, std::span<const NodeId> nodes, std::span<const NodeId> targets, std::size_t most,
-                 Stats& stats);
-  // After `relabel`: whether a target can be reached at distance 0.
-  static bool within_reach(const Node<Value>& node) { return at_hand(node) || node.hops[kForward] < kUnreached; }
-
-  // Whether a target is no zero-rc step away.
-  static bool at_hand(const Node<Value>& node) {
-    if (kForward ? node.imbalance < 0 : node.imbalance > 0) return true;
-    return (kForward ? node.root_residual > 0 : node.root_flow > 0) && node.root_cost == node.price;
+  // As hop_labels.hpp says.
+  void relabel(Graph& graph, Stats& stats) {
+    labels_.relabel(graph, stats, [&] { look(stats); });
   }
+  void advertise(Graph& graph, std::span<const NodeId> nodes, std::span<const NodeId> targets, std::size_t most,
+                 Stats& stats) {
+    restart(graph);
+    labels_.advertise(graph, nodes, targets, most, stamp_, stats);
+  }
+  static bool within_reach(const Node<Value>& node) { return HopLabels<Graph, kForward>::within_reach(node); }
+  static bool at_hand(const Node<Value>& node) { return HopLabels<Graph, kForward>::at_hand(node); }
 
   // Searches look at the control from now on, and throw Stopped: no price has moved then. `stats` begin at zero.
   void watch(const Control& control) {
@@ -112,8 +84,6 @@ class PathSearch {
  private:
   static constexpr int kChainLimit = 8;
   static constexpr std::int64_t kLookInterval = 1024;  // half-edges, whose ends are anywhere in memory
-  static constexpr unsigned kFarHops = HopStacks::kLevels - 2;
-  static constexpr std::uint8_t kUnreached = 255;
 
   struct Waiting {
     std::int64_t distance;
@@ -140,8 +110,6 @@ class PathSearch {
   void begin_at(Graph& graph, NodeId v, std::int64_t distance, std::uint32_t parent);
   void settle_all(Graph& graph, Stats& stats);
   void move_prices(Graph& graph, std::vector<NodeId>& repriced);
-  template <class Known, class Meet>
-  void meet_tied(Graph& graph, NodeId v, Stats& stats, Known known, Meet meet);
 
   const Control* control_ = nullptr;
   std::int64_t looked_at_ = 0;  // scanned then
@@ -152,8 +120,9 @@ class PathSearch {
   std::int64_t current_ = 0;  // the distance being settled
   Target target_;
   HopStacks ties_;
+  HopLabels<Graph, kForward> labels_;
   std::vector<Waiting> heap_;
-  std::vector<NodeId> settled_, passed_, dead_, reached_;
+  std::vector<NodeId> settled_, passed_, dead_;
 };
 
 template <class Graph, bool kForward>
@@ -302,7 +271,7 @@ void PathSearch<Graph, kForward>::scan_carried(Graph& graph, NodeId u, std::int6
         }
       }
       const auto& present = graph.source_arcs[graph.current_arc(graph.source_of(arc))];
-      const std::int64_t key = graph.source_arcs[arc].cost - present.cost - graph.nodes[present.head].price;
+      const std::int64_t key = std::int64_t{graph.source_arcs[arc].cost} - present.cost - graph.nodes[present.head].price;
       reach(graph, present.head, base + key, Graph::as_parent(arc), hops);
       return key;
     });
@@ -315,7 +284,7 @@ void PathSearch<Graph, kForward>::scan(Graph& graph, NodeId u, Stats& stats) {
   const std::uint32_t begin = node.begin;
   const std::uint32_t end = begin + (kForward ? node.residual_degree : node.degree);
   const std::int64_t base = kForward ? current_ - node.price : current_ + node.price;
-  unsigned hops = kFarHops;
+  unsigned hops = HopLabels<Graph, kForward>::kFar;
   // From the current half-edge on, then round to it.
   std::uint32_t start = begin;
   if constexpr (kForward) {
@@ -435,95 +404,6 @@ void PathSearch<Graph, kForward>::settle_all(Graph& graph, Stats& stats) {
     ++stats.settled;
     scan(graph, u, stats);
     look(stats);
-  }
-}
-
-// Calls meet(u) for the nodes from which a search gets to v at no distance; `known(u)`: those need not be met.
-template <class Graph, bool kForward>
-template <class Known, class Meet>
-void PathSearch<Graph, kForward>::meet_tied(Graph& graph, NodeId v, Stats& stats, Known known, Meet meet) {
-  const Node<Value>& node = graph.nodes[v];
-  const std::int64_t price = node.price;
-  const std::uint32_t end = node.begin + (kForward ? node.degree : node.residual_degree);
-  for (std::uint32_t i = node.begin; i < end; ++i) {
-    const auto& edge = graph.edges[i];
-    if (known(edge.to)) continue;
-    if ((kForward ? edge.reverse_residual : edge.residual) == 0) continue;
-    if (edge.cost - price + graph.nodes[edge.to].price != 0) continue;
-    meet(edge.to);
-  }
-  stats.scanned += end - node.begin;
-  if constexpr (Graph::kCarries) {
-    if constexpr (kForward) {
-      graph.visit_arrivals(v, [price] { return 1 - price; }, [&](std::uint32_t arc, std::int64_t bound, NodeId lead) {
-        ++stats.scanned;
-        if (lead != kNone && known(lead)) return bound;
-        const std::uint32_t now = graph.current_arc(graph.source_of(arc));
-        if (now == kNone) return bound;
-        const auto& present = graph.source_arcs[now];
-        const std::int64_t key = graph.source_arcs[arc].cost - present.cost - graph.nodes[present.head].price;
-        if (key + price == 0 && !known(present.head)) meet(present.head);
-        return key;
-      });
-    } else {
-      graph.visit_carried(v, [price] { return price + 1; }, [&](std::uint32_t source, std::int64_t, NodeId) {
-        const auto [first, last] = graph.arcs_of(source);
-        const std::uint32_t now = graph.current_arc(source);
-        std::int64_t nearest = kInfinity;
-        for (std::uint32_t i = first; i < last; ++i) {
-          if (i == now) continue;
-          const auto& arc = graph.source_arcs[i];
-          const std::int64_t key = std::int64_t{arc.cost} + graph.nodes[arc.head].price - graph.source_arcs[now].cost;
-          nearest = std::min(nearest, key);
-          if (key == price && !known(arc.head)) meet(arc.head);
-        }
-        stats.scanned += last - first;
-        return nearest;
-      });
-    }
-  }
-}
-
-template <class Graph, bool kForward>
-void PathSearch<Graph, kForward>::relabel(Graph& graph, Stats& stats) {
-  reached_.clear();
-  for (NodeId v = 0; v < graph.num_nodes(); ++v) {
-    Node<Value>& node = graph.nodes[v];
-    const bool target = v == graph.root() || at_hand(node);
-    node.hops[kForward] = target ? 0 : kUnreached;
-    if (target) reached_.push_back(v);
-  }
-  for (std::size_t next = 0; next < reached_.size(); ++next) {
-    const auto hops =
-        static_cast<std::uint8_t>(std::min<unsigned>(graph.nodes[reached_[next]].hops[kForward] + 1U, kUnreached - 1));
-    meet_tied(graph, reached_[next], stats, [&](NodeId v) { return graph.nodes[v].hops[kForward] != kUnreached; },
-              [&](NodeId v) {
-                graph.nodes[v].hops[kForward] = hops;
-                reached_.push_back(v);
-              });
-    look(stats);
-  }
-}
-
-template <class Graph, bool kForward>
-void PathSearch<Graph, kForward>::advertise(Graph& graph, std::span<const NodeId> nodes, std::span<const NodeId> targets,
-                                             std::size_t most, Stats& stats) {
-  restart(graph);
-  for (NodeId v : nodes) graph.nodes[v].hops[kForward] = kFarHops;
-  reached_.clear();
-  const auto mark = [&](NodeId v, unsigned hops) {
-    Node<Value>& node = graph.nodes[v];
-    node.stamp = stamp_;
-    node.distance = 0;
-    node.hops[kForward] = static_cast<std::uint8_t>(std::min(hops, kFarHops));
-    reached_.push_back(v);
-  };
-  for (NodeId v : targets) mark(v, 0);
-  most += reached_.size();
-  for (std::size_t next = 0; next < reached_.size() && reached_.size() < most; ++next) {
-    const unsigned hops = graph.nodes[reached_[next]].hops[kForward] + 1U;
-    meet_tied(graph, reached_[next], stats, [&](NodeId v) { return graph.nodes[v].stamp == stamp_; },
-              [&](NodeId v) { mark(v, hops); });
   }
 }
 

@@ -108,7 +108,7 @@ class UniformRise {
         const NodeId source = sources_.source_of(arc);
         if (!placed(source)) return bound;
         const auto& now = sources_.source_arcs[sources_.current_arc(source)];
-        const std::int64_t key = sources_.source_arcs[arc].cost - now.cost - graph_.nodes[now.head].price;
+        const std::int64_t key = std::int64_t{sources_.source_arcs[arc].cost} - now.cost - graph_.nodes[now.head].price;
         if (in_set(now.head) && key + price < limit) leaving_.emplace_back(key + price, source);
         return key;
       });

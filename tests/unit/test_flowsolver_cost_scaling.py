@@ -266,3 +266,49 @@ def test_network_aware_cell():
     net = network_aware_graph(150, 1).network
     _, cost = status_and_cost_by_peer(net)
     assert answer(net).cost == cost
+
+
+def long_chain(rng):
+    """Two-way chains whose costs reach the end of the range, a few nodes hung on: prices may outgrow 64 bits in late phases."""
+    length, hung = int(rng.integers(20, 120)), int(rng.integers(0, 6))
+    nodes = length + hung
+    dearest = int(min(2 ** rng.uniform(57.3, 59) / (nodes * (nodes + 1)), MOST_PATH_COST // (nodes + 1)))
+    supply = np.zeros(nodes, dtype=np.int64)
+    supply[[0, length - 1]] = 50, -50
+    inner = rng.permutation(np.arange(1, length - 1))[:10]
+    supply[inner[:5]] = rng.integers(1, 9, 5)
+    supply[inner[5:]] = -supply[inner[:5]]
+    net = FlowNetwork()
+    net.add_nodes(supply)
+    cheapest = max(0, dearest - int(dearest * rng.random() ** 3) - 1)
+    here = np.arange(length - 1)
+    for _ in range(int(rng.integers(1, 4))):
+        for tail, head in ((here, here + 1), (here + 1, here)):
+            net.add_arcs(tail, head, rng.integers(20, 100, here.size), rng.integers(cheapest, dearest + 1, here.size))
+    for tail, head in ((here, here + 1), (here + 1, here)):
+        net.add_arcs(tail, head, 1000, np.full(here.size, dearest))
+    if hung:
+        ends = length + np.repeat(np.arange(hung), 2)
+        net.add_arcs(rng.integers(0, length, ends.size), ends, 9, rng.integers(0, dearest, ends.size))
+    return net, dearest
+
+
+@pytest.mark.parametrize("seed", [608534143, 1, 2, 3])
+def test_arcs_that_were_fixed_are_open_again_when_64_bits_run_out(seed):
+    """They do at the first of these seeds, in its third round, which then ends in 128 bits."""
+    rng = np.random.default_rng(seed)
+    net, dearest = long_chain(rng)
+    solver = IncrementalSolver(net, "cost_scaling")
+    solver.resolve()
+    for turn in range(4):
+        if turn:
+            arcs = rng.integers(0, net.num_arcs, 8)
+            if rng.random() < 0.5:
+                solver.set_cost(arcs, rng.integers(0, dearest, 8))
+            else:
+                solver.set_capacity(arcs, rng.integers(0, 60, 8))
+        peer = solve(solver.snapshot()[0], "network_simplex")
+        assert solver.resolve() is peer.status
+        if peer.status is Status.OPTIMAL:
+            assert solver.cost == peer.cost
+            assert solver.certify().ok

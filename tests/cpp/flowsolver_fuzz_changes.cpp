@@ -11,6 +11,7 @@ namespace {
 
 constexpr int kMostChanges = 60;
 constexpr std::int64_t kEndless = 300'000'000;
+constexpr std::int64_t kMostCost = 9;
 
 class Ensemble {
  public:
@@ -108,14 +109,17 @@ std::int64_t scale(fuzz::Bytes& bytes) {
   }
 }
 
-Network read_network(fuzz::Bytes& bytes) {
+// What most costs are multiples of: 1, or so much that they just fit 32 bits and their differences do not.
+std::int64_t cost_unit(fuzz::Bytes& bytes) { return bytes.between(0, 3) == 0 ? kNarrowLimit / kMostCost : 1; }
+
+Network read_network(fuzz::Bytes& bytes, std::int64_t unit) {
   Network network;
   network.supply.assign(static_cast<std::size_t>(bytes.between(1, 9)), 0);
   for (std::int64_t arcs = bytes.between(0, 24); arcs > 0; --arcs) {
     const auto tail = static_cast<NodeId>(bytes.below(network.num_nodes()));
     const auto head = static_cast<NodeId>(bytes.below(network.num_nodes()));
     const std::int64_t capacity = bytes.between(0, 6), sent = bytes.between(0, capacity);
-    add_arc(network, tail, head, capacity, bytes.between(-3, 9));
+    add_arc(network, tail, head, capacity, bytes.between(-3, kMostCost) * unit);
     network.supply[tail] += sent;
     network.supply[head] -= sent;
   }
@@ -148,14 +152,15 @@ void balance(Ensemble& all) {
   if (as_int64(wanted, supply)) all.tell([=](IncrementalSolver& s) { s.set_supply(sink, supply); });
 }
 
-void change_something(fuzz::Bytes& bytes, Ensemble& all) {
+void change_something(fuzz::Bytes& bytes, std::int64_t unit, Ensemble& all) {
   const Network& network = all.first().network();
   const auto node = [&] { return pick(bytes, network.num_nodes(), [&](std::int64_t v) { return all.first().live_node(v); }); };
   const std::int64_t kind = bytes.between(0, 12), u = node(), v = node();
   const std::int64_t any_arc = pick(bytes, network.num_arcs(), [&](std::int64_t a) { return all.first().live_arc(a); });
   const auto from = static_cast<NodeId>(u), to = static_cast<NodeId>(v);
   const auto arc = static_cast<ArcId>(any_arc);
-  const std::int64_t capacity = bytes.between(0, 6) * scale(bytes), cost = bytes.between(-5, 9) * scale(bytes);
+  const std::int64_t capacity = bytes.between(0, 6) * scale(bytes), times = scale(bytes);
+  const std::int64_t cost = bytes.between(-5, kMostCost) * (times == 1 ? unit : times);
   if (kind == 0) {
     all.add([](IncrementalSolver& s) { return s.add_node(0); });
   } else if (kind == 1 && u >= 0) {
@@ -190,7 +195,8 @@ void change_something(fuzz::Bytes& bytes, Ensemble& all) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   fuzz::Bytes bytes(data, size);
-  Ensemble all(read_network(bytes));
+  const std::int64_t unit = cost_unit(bytes);
+  Ensemble all(read_network(bytes, unit));
   for (int changes = 0; changes < kMostChanges && !bytes.empty(); ++changes) {
     switch (bytes.between(0, 15)) {
       case 0:
@@ -214,7 +220,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         all.resolve_stopped(Watch::Stop::kBudget, bytes.between(1, 24));
         break;
       default:
-        change_something(bytes, all);
+        change_something(bytes, unit, all);
     }
   }
   balance(all);

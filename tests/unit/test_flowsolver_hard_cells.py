@@ -8,8 +8,9 @@ import itertools
 import numpy as np
 import pytest
 
-from flowsolver import IncrementalSolver, Status, certify, solve
+from flowsolver import FlowNetwork, IncrementalSolver, Status, certify, solve
 from flowsolver.generate import GraphOptions, contended_options, quincy_graph
+from tests.fixtures.networks import check_resolved, peers_cost
 
 CELLS = {
     "full": GraphOptions(60, 100, 6),
@@ -169,3 +170,56 @@ def test_prices_of_a_whole_cell_move_up_and_down(percent_used):
     prices.append(cell.solver.potential()[machines])
     assert (prices[1] > prices[0]).mean() > 0.9
     assert (prices[2] < prices[1]).mean() > 0.9
+
+
+@pytest.mark.parametrize("dearer", [1, 2, 4])
+def test_a_task_whose_second_way_is_a_little_dearer(dearer):
+    """Beside machines that are full and tied, more of them than a search goes through before it is met from the targets."""
+    machines, waiting = 400, 5
+    sink, hub = 0, 1
+    machine, task = 2 + np.arange(machines), 2 + machines + np.arange(machines)
+    network = FlowNetwork()
+    network.add_nodes(np.concatenate([[-machines, 0], np.zeros(machines, int), np.ones(machines, int)]))
+    network.add_arcs(machine, np.full(machines, sink), 1, 0)
+    network.add_arcs(np.full(machines, hub), machine, 2, 0)
+    network.add_arcs(task, np.full(machines, hub), 1, 0)
+    network.add_arcs(task, np.full(machines, sink), 1, waiting)
+    solver = IncrementalSolver(network)
+    assert solver.resolve() is Status.OPTIMAL
+    assert solver.cost == 0
+    late = solver.add_nodes([1])
+    solver.add_arcs(late, [hub], 1, 0)
+    solver.add_arcs(late, [sink], 1, dearer)
+    solver.set_supply([sink], [-machines - 1])
+    assert solver.resolve() is Status.OPTIMAL
+    assert solver.cost == dearer
+    check_resolved(solver)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_costs_of_both_signs_as_wide_as_32_bits(seed):
+    """The difference of two costs is wider than a cost."""
+    rng = np.random.default_rng(seed)
+    tasks, machines, most = 12, 3, 2**31 - 1
+    sink = tasks + machines
+    task, machine = np.arange(tasks), tasks + np.arange(machines)
+
+    def costs(size):
+        return rng.integers(-most, most + 1, size)
+
+    network = FlowNetwork()
+    network.add_nodes(np.concatenate([np.ones(tasks, int), np.zeros(machines, int), [-tasks]]))
+    network.add_arcs(np.repeat(task, machines), np.tile(machine, tasks), 1, costs(tasks * machines))
+    network.add_arcs(task, np.full(tasks, sink), 1, np.abs(costs(tasks)))
+    network.add_arcs(machine, np.full(machines, sink), 3, costs(machines))
+    fresh = solve(network)
+    assert fresh.status is Status.OPTIMAL
+    assert certify(network, fresh).ok
+    assert fresh.cost == peers_cost(network)
+    solver = IncrementalSolver(network)
+    for _ in range(6):
+        assert solver.resolve() is Status.OPTIMAL
+        check_resolved(solver)
+        assert solver.cost == peers_cost(solver.snapshot()[0])
+        arcs = rng.choice(network.num_arcs, 20, replace=False)
+        solver.set_cost(arcs, costs(arcs.size))

@@ -96,9 +96,10 @@ std::unique_ptr<Engine> make_incremental_ssp(const EngineStart& start, const Con
     solve_in_range(start.network, {}, fits_narrow(start.network, control), control, solution);
     stats.add(solution.stats);
     if (solution.status == Status::kCancelled) return nullptr;
-    // Stopped, or without a way for some source: the engine goes on from zero, and finds out itself.
-    if (solution.status != Status::kOptimal) return make_growing_engine(start, control);
-    const std::vector<std::int64_t> price = grounded(solution.potential, start.root);
+    // Without a way for some source: the engine goes on from zero, and finds out itself.
+    const bool known = solution.status == Status::kOptimal || solution.status == Status::kBudget;
+    if (!known || solution.potential.empty()) return make_growing_engine(start, control);
+    const std::vector<std::int64_t> price = grounded(start_prices(start.network, {{}, solution.potential}), start.root);
     return make_growing_engine({start.network, start.alive, start.root, solution.flow, price}, control);
   } catch (const Stopped&) {
     return nullptr;

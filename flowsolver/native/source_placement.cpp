@@ -38,11 +38,15 @@ class SourcePlacement {
 
   Placement run(const Control& control, Stats& stats) {
     Placement result;
-    result.status = place_all(control, stats);
-    if (result.status == Status::kOptimal) result.status = lower_prices(control, stats);
-    if (result.status == Status::kOptimal) result.status = fill_deficits(control, stats);
+    try {
+      result.status = place_all(control, stats);
+      if (result.status == Status::kOptimal) result.status = lower_prices(control, stats);
+      if (result.status == Status::kOptimal) result.status = fill_deficits(control, stats);
+    } catch (const Stopped& stopped) {  // by a search, which leaves the state as it was
+      result.status = stopped.status;
+    }
     result.local = far_budget_ >= 0;
-    if (result.status == Status::kOptimal && result.local) extract(result, control);
+    if (result.status == Status::kBudget || (result.status == Status::kOptimal && result.local)) extract(result, control);
     return result;
   }
 

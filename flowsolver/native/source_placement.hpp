@@ -16,7 +16,8 @@
 // Deficits that are left (the estimated price was too high) are lessened by lowering all prices at once, as long as that helps
 // (price_descent.hpp), and then filled by searches against the arcs, from the root.
 //
-// Result. All flow, all prices (a source's is cost + p[head] of its arc). When no imbalance is left, this is the optimum.
+// Result. All flow, all prices (a source's is cost + p[head] of its arc). When no imbalance is left, this is the optimum. At
+// a budget the same of what has been placed, so that what is left to do is less.
 // Where imbalances of the core itself are left, it is a start with rc >= 0 from which incremental_ssp.hpp goes on. Where
 // searches go far (network-aware cells: aggregators with 40,000 arcs of different costs, and prices that move for thousands
 // of machines at a time) it is given up. Networks most of whose arcs are not unit sources' are not begun.
@@ -41,7 +42,7 @@ struct Placement {
   bool complete = false;             // no imbalance is left
   bool local = true;                 // else it was given up, because searches went far
   __int128 cost = 0;                 // of `flow`
-  std::vector<std::int64_t> flow;    // per arc; empty, like the price: nothing was done
+  std::vector<std::int64_t> flow;    // per arc; empty, like the price: nothing was done, or it is of no use
   std::vector<std::int64_t> price;   // per node
 };
 

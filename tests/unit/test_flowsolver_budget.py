@@ -103,6 +103,26 @@ def test_budgets_end_at_the_optimum(graph, algorithm):
     assert stopped > 0
 
 
+@pytest.mark.parametrize("options", [GraphOptions(100, 102, 6), *GRAPHS.values()], ids=["oversubscribed", *GRAPHS])
+def test_the_more_budget_the_fewer_are_misplaced(options):
+    """Placing tasks is stopped between two of them: those placed are where they get to the sink."""
+    scheduling = quincy_graph(options, 1)
+    net = scheduling.network
+    optimum = solve(net)
+    task = (net.tail >= scheduling.first_task) & (net.tail < scheduling.first_task + scheduling.tasks)
+    counts, placed = [], []
+    for share in (0.1, 0.3, 0.5, 0.7):
+        solution = solve(net, max_operations=int(share * optimum.stats.operations))
+        assert solution.status is Status.BUDGET
+        assert np.all((solution.flow >= 0) & (solution.flow <= net.capacity))
+        assert solution.cost == int(np.dot(net.cost, solution.flow))
+        counts.append(misplaced_tasks(net, solution.flow, optimum.flow))
+        placed.append(int(solution.flow[task].sum()))
+    assert all(fewer < more for more, fewer in itertools.pairwise([scheduling.tasks, *counts]))
+    assert placed == sorted(placed)
+    assert counts[-1] < scheduling.tasks // 2
+
+
 @pytest.mark.parametrize("algorithm", ALL)
 def test_resolve_goes_on_after_each_budget(algorithm):
     net = quincy_graph(GRAPHS["nearly full"], 3).network

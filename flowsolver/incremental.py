@@ -87,7 +87,8 @@ class IncrementalSolver:
     def cancel(self) -> None:
         """From any thread: the running resolve ends with CANCELLED; if none is running (or it is about to end), the next.
 
-        A cancelled resolve has kept what it had done; calling it again continues.
+        The next resolve starts from no less than the last OPTIMAL or BUDGET one reached. What the cancelled one had done
+        itself is kept by the default algorithm once it has its state, and lost in the first resolve, which starts over.
         """
         self._core.cancel()
 

@@ -140,7 +140,7 @@ void CarrierEngine<Value>::add_arc(ArcId arc, NodeId tail, NodeId head, std::int
   if (sources_.is_source(tail) && capacity == 0) make_ordinary(tail);
   if (sources_.is_source(tail)) {
     sources_.add_arc(tail, arc, head, static_cast<Value>(cost));
-    if (sources_.current_arc(tail) != kNone) changed_.push_back(tail);
+    if (sources_.current_arc(tail) != kNone) note_changed(tail);
     return;
   }
   graph_.attach(arc, tail, head, static_cast<Value>(capacity), static_cast<Value>(cost));
@@ -185,7 +185,7 @@ void CarrierEngine<Value>::set_cost(ArcId arc, NodeId tail, std::int64_t cost) {
     if (now == place) cost_ += dearer;
     sources_.set_cost(place, static_cast<Value>(cost));
     // The lower bounds and the advantage of the present arc hold all the more when that gets cheaper, or another one dearer.
-    if (now != kNone && (now == place) == (dearer > 0)) changed_.push_back(tail);
+    if (now != kNone && (now == place) == (dearer > 0)) note_changed(tail);
     return;
   }
   const std::int64_t flow = graph_.flow_at(arc, tail);
@@ -204,7 +204,26 @@ void CarrierEngine<Value>::change_supply(NodeId v, std::int64_t delta) {
 }
 
 template <class Value>
-void CarrierEngine<Value>::incident_arcs(NodeId v, std::vector<ArcId>& arcs) const {
+void CarrierEngine<Value>::incident_arcs(std::span<const NodeId> of, std::vector<ArcId>& arcs) const {
+  for (NodeId v : of) arcs_at(v, arcs);
+  if (unplaced_.empty()) return;
+  std::vector<NodeId> heads;
+  std::copy_if(of.begin(), of.end(), std::back_inserter(heads), [this](NodeId v) { return !sources_.is_source(v); });
+  if (heads.empty()) return;
+  std::sort(heads.begin(), heads.end());
+  for (NodeId source : unplaced_) {
+    if (!sources_.is_source(source) || sources_.listed(source)) continue;
+    const auto [begin, end] = sources_.arcs_of(source);
+    for (std::uint32_t i = begin; i < end; ++i) {
+      const auto& arc = sources_.source_arcs[i];
+      if (std::binary_search(heads.begin(), heads.end(), arc.head)) arcs.push_back(arc.id);
+    }
+  }
+}
+
+// But those of unplaced sources into v.
+template <class Value>
+void CarrierEngine<Value>::arcs_at(NodeId v, std::vector<ArcId>& arcs) const {
   const auto& source_arcs = sources_.source_arcs;
   if (sources_.is_source(v)) {
     const auto [begin, end] = sources_.arcs_of(v);
@@ -219,13 +238,6 @@ void CarrierEngine<Value>::incident_arcs(NodeId v, std::vector<ArcId>& arcs) con
   }
   sources_.for_each_carried(v, [&](NodeId source) { arcs.push_back(source_arcs[sources_.current_arc(source)].id); });
   sources_.for_each_arrival(v, [&](std::uint32_t arc) { arcs.push_back(source_arcs[arc].id); });
-  for (NodeId source : unplaced_) {
-    if (!sources_.is_source(source) || sources_.listed(source)) continue;
-    const auto [begin, end] = sources_.arcs_of(source);
-    for (std::uint32_t i = begin; i < end; ++i) {
-      if (source_arcs[i].head == v) arcs.push_back(source_arcs[i].id);
-    }
-  }
 }
 
 template <class Value>
@@ -257,6 +269,15 @@ void CarrierEngine<Value>::displace(NodeId source) {
   cost_ -= arc.cost;
   shift_imbalance(arc.head, -1);
   unplaced_.push_back(source);
+}
+
+// Once, however many of its arcs change.
+template <class Value>
+void CarrierEngine<Value>::note_changed(NodeId source) {
+  std::uint8_t& flags = graph_.nodes[source].flags;
+  if ((flags & kChanged) != 0) return;
+  flags |= kChanged;
+  changed_.push_back(source);
 }
 
 template <class Value>

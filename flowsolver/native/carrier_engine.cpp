@@ -34,13 +34,14 @@ void CarrierEngine<Value>::repair_core(Stats& stats) {
       sources_.for_each_arrival(v, [this](std::uint32_t arc) { doubtful_.push_back(sources_.source_of(arc)); });
     }
   }
-  for (NodeId source : doubtful_) changed_.push_back(source);
+  for (NodeId source : doubtful_) note_changed(source);
 }
 
 // Sources whose arcs or heads changed: displaced if there is a better way now.
 template <class Value>
 void CarrierEngine<Value>::recheck(Stats& stats) {
   for (NodeId source : changed_) {
+    graph_.nodes[source].flags &= static_cast<std::uint8_t>(~kChanged);
     if (!sources_.is_source(source) || sources_.current_arc(source) == kNone) continue;
     ++stats.repaired;
     if (sources_.suits(source)) {
@@ -196,15 +197,30 @@ bool CarrierEngine<Value>::place(NodeId source, const Control& control, Stats& s
   return true;
 }
 
+// While it lives, also when a search throws, searches give up soon.
+template <class Paths>
+class Impatience {
+ public:
+  explicit Impatience(Paths& paths) : paths_(paths) { paths.set_patience(kPatience); }
+  Impatience(const Impatience&) = delete;
+  Impatience& operator=(const Impatience&) = delete;
+  ~Impatience() { paths_.set_patience(std::numeric_limits<std::size_t>::max()); }
+
+ private:
+  static constexpr std::size_t kPatience = 256;
+  Paths& paths_;
+};
+
 // By the search that `run` runs; if that wanders, from the targets, too.
 template <class Value>
 template <bool kForward, class Run>
 Target CarrierEngine<Value>::from_both_ends(const Control& control, Stats& stats, const Run& run) {
-  constexpr std::size_t kPatience = 256;
   auto& paths = search<kForward>();
-  paths.set_patience(kPatience);
-  Target target = run();
-  paths.set_patience(std::numeric_limits<std::size_t>::max());
+  Target target;
+  {
+    const Impatience impatience(paths);
+    target = run();
+  }
   if (!paths.gave_up()) return target;
   const std::array<std::span<const NodeId>, 2> targets{unbalanced_, root_tails_};
   const auto in_reach = [&paths](const Node<Value>& node) { return paths.came_to(node); };

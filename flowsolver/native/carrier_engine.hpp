@@ -28,7 +28,7 @@ class CarrierEngine final : public Engine, private FlowMover<Value> {
   void set_capacity(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity) override;
   void set_cost(ArcId arc, NodeId tail, std::int64_t cost) override;
   void change_supply(NodeId v, std::int64_t delta) override;
-  void incident_arcs(NodeId v, std::vector<ArcId>& arcs) const override;
+  void incident_arcs(std::span<const NodeId> nodes, std::vector<ArcId>& arcs) const override;
   Status run(const Control& control, Stats& stats) override;
   std::int64_t flow(ArcId arc, NodeId tail) const override;
   std::int64_t price(NodeId v) const override {
@@ -86,6 +86,8 @@ class CarrierEngine final : public Engine, private FlowMover<Value> {
   }
   void place_at(NodeId source, std::uint32_t arc);
   void displace(NodeId source);
+  void note_changed(NodeId source);
+  void arcs_at(NodeId v, std::vector<ArcId>& arcs) const;
   void make_ordinary(NodeId source);
   void repair_core(Stats& stats);
   void recheck(Stats& stats);
@@ -150,7 +152,7 @@ class CarrierEngine final : public Engine, private FlowMover<Value> {
   std::vector<ArcId> dirty_;             // arcs of ordinary nodes
   std::vector<NodeId> tail_of_dirty_;
   std::vector<NodeId> unplaced_;         // every source that is not placed, and some that are or are gone
-  std::vector<NodeId> changed_;          // sources whose arcs changed, the same
+  std::vector<NodeId> changed_;          // sources whose arcs changed, the same; see `note_changed`
   std::vector<NodeId> repriced_, doubtful_;
 };
 

@@ -49,7 +49,8 @@ class Engine {
   // Whether it knows the arcs at a node and what a round touched, so that a round's work is that of its changes. Only then
   // may the following be called.
   virtual bool local() const = 0;
-  virtual void incident_arcs(NodeId v, std::vector<ArcId>& arcs) const = 0;
+  // Appends the arcs at the nodes, some twice. At once for many: it may take a pass over what has no place yet.
+  virtual void incident_arcs(std::span<const NodeId> nodes, std::vector<ArcId>& arcs) const = 0;
   // Arcs whose flow was touched, with their flow before, and nodes whose price moved, since `begin_round`.
   virtual const std::vector<FlowBefore>& touched_arcs() const = 0;
   virtual const std::vector<NodeId>& repriced_nodes() const = 0;

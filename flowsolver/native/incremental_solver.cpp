@@ -157,7 +157,7 @@ void IncrementalSolver::remove_nodes(std::span<const NodeId> nodes) {
   // Ascending, whatever the engine: the ids handed out later do not depend on the algorithm.
   std::vector<ArcId> arcs;
   if (engine_ != nullptr && engine_->local()) {
-    for (NodeId v : nodes) engine_->incident_arcs(v, arcs);
+    engine_->incident_arcs(nodes, arcs);
     std::sort(arcs.begin(), arcs.end());
     arcs.erase(std::unique(arcs.begin(), arcs.end()), arcs.end());
   } else {
@@ -350,7 +350,7 @@ Certificate IncrementalSolver::certify_touched() const {
   for (NodeId v : nodes) {
     if (node_alive_[v] == 0 || v == root_) continue;  // the root balances when all others do
     arcs.clear();
-    engine_->incident_arcs(v, arcs);
+    engine_->incident_arcs({&v, 1}, arcs);
     __int128 outflow = 0;
     for (ArcId a : arcs) {
       const NodeId tail = network_.tail[a], head = network_.head[a];

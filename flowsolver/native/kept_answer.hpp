@@ -31,7 +31,7 @@ class KeptAnswer : public Engine {
   bool prices_drifted() const override;
 
   bool local() const override { return false; }
-  void incident_arcs(NodeId, std::vector<ArcId>&) const override {}
+  void incident_arcs(std::span<const NodeId>, std::vector<ArcId>&) const override {}
   const std::vector<FlowBefore>& touched_arcs() const override { return nothing_touched_; }
   const std::vector<NodeId>& repriced_nodes() const override { return nothing_repriced_; }
   void begin_round() override {}

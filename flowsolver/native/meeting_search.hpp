@@ -156,7 +156,7 @@ class MeetingSearch {
     const std::int64_t base = labels_[v].distance + graph.nodes[v].price;
     graph.visit_arrivals(v, [&] { return range_ + 1 - base; }, [&](std::uint32_t arc, std::int64_t bound, NodeId lead) {
       ++stats.scanned;
-      if (lead != kNone && labelled(lead) && labels_[lead].distance <= base + bound) return bound;
+      if (lead != kNone && labelled(lead) && labels_[lead].distance - base <= bound) return bound;
       const std::uint32_t now = graph.current_arc(graph.source_of(arc));
       if (now == kNone) return bound;
       const auto& present = graph.source_arcs[now];

@@ -263,9 +263,9 @@ void PathSearch<Graph, kForward>::scan_carried(Graph& graph, NodeId u, std::int6
     graph.visit_arrivals(u, limit, [&](std::uint32_t arc, std::int64_t bound, NodeId lead) {
       ++stats.scanned;
       look(stats);
-      if (lead != kNone) {  // most lead to where the search has been: no need to look
+      if (lead != kNone) {  // most lead to where the search has been: no need to look. The bound may be infinite
         const Node<Value>& there = graph.nodes[lead];
-        if (there.stamp == stamp_ && there.distance <= base + bound) {
+        if (there.stamp == stamp_ && there.distance - base <= bound) {
           if (there.distance == current_) hops = std::min<unsigned>(hops, there.hops[kForward]);
           return bound;
         }

@@ -59,7 +59,9 @@ class RaceEngine final : public KeptAnswer {
   bool prices_drifted() const override;
 
   bool local() const override { return touches_known_; }
-  void incident_arcs(NodeId v, std::vector<ArcId>& arcs) const override { in_step_->engine->incident_arcs(v, arcs); }
+  void incident_arcs(std::span<const NodeId> nodes, std::vector<ArcId>& arcs) const override {
+    in_step_->engine->incident_arcs(nodes, arcs);
+  }
   const std::vector<FlowBefore>& touched_arcs() const override;
   const std::vector<NodeId>& repriced_nodes() const override;
   void priced_by(NodeId v, std::vector<NodeId>& nodes) const override { in_step_->engine->priced_by(v, nodes); }

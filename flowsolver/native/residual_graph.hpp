@@ -55,6 +55,7 @@ enum NodeFlag : std::uint8_t {
   kTouched = 4,    // its price moved in this round
   kDead = 8,       // no target within reach in this phase
   kInterior = 16,  // has arcs in and arcs out: a place where paths fan out
+  kChanged = 32,   // a carried source some of whose arcs changed
 };
 
 template <class V>

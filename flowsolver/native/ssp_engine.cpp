@@ -25,7 +25,7 @@ class SspEngine final : public Engine, private FlowMover<Value> {
   void set_capacity(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity) override;
   void set_cost(ArcId arc, NodeId tail, std::int64_t cost) override;
   void change_supply(NodeId v, std::int64_t delta) override { shift_imbalance(v, delta); }
-  void incident_arcs(NodeId v, std::vector<ArcId>& arcs) const override;
+  void incident_arcs(std::span<const NodeId> nodes, std::vector<ArcId>& arcs) const override;
   Status run(const Control& control, Stats& stats) override;
   std::int64_t flow(ArcId arc, NodeId tail) const override { return graph_.flow_at(arc, tail); }
   std::int64_t price(NodeId v) const override { return graph_.nodes[v].price; }
@@ -189,12 +189,14 @@ void SspEngine<Value>::set_cost(ArcId arc, NodeId tail, std::int64_t cost) {
 }
 
 template <class Value>
-void SspEngine<Value>::incident_arcs(NodeId v, std::vector<ArcId>& arcs) const {
-  const Node<Value>& node = graph_.nodes[v];
-  if (graph_.root_arc(v) != kNone) arcs.push_back(graph_.root_arc(v));
-  for (std::uint32_t i = node.begin; i < node.begin + node.degree; ++i) {
-    const auto& edge = graph_.edges[i];
-    if (edge.to != v || graph_.is_forward(edge)) arcs.push_back(edge.id >> 1);  // a self-loop once
+void SspEngine<Value>::incident_arcs(std::span<const NodeId> of, std::vector<ArcId>& arcs) const {
+  for (NodeId v : of) {
+    const Node<Value>& node = graph_.nodes[v];
+    if (graph_.root_arc(v) != kNone) arcs.push_back(graph_.root_arc(v));
+    for (std::uint32_t i = node.begin; i < node.begin + node.degree; ++i) {
+      const auto& edge = graph_.edges[i];
+      if (edge.to != v || graph_.is_forward(edge)) arcs.push_back(edge.id >> 1);  // a self-loop once
+    }
   }
 }
 

@@ -22,6 +22,9 @@ class IncrementalSolver:
     but only after a `resolve` that ended OPTIMAL; until then they are invalid, so that within a round an id means one
     thing.
 
+    A change costs O(1), or where an arc is one of many of a task's, up to as many steps as those are: arcs named in the
+    order in which they were added are found at once.
+
     Threads: one at a time; a second one gets RuntimeError. Only `cancel` may be called at any time. `resolve` and long
     changes release the GIL.
     """
@@ -52,7 +55,11 @@ class IncrementalSolver:
         )
 
     def remove_nodes(self, nodes: ArrayLike) -> None:
-        """Removes nodes, with all arcs at them and the flow on those. Costs O(degree) per node."""
+        """Removes nodes, with all arcs at them and the flow on those.
+
+        Costs O(degree) per node, and per call a pass over the arcs of the nodes that came since the last OPTIMAL resolve or
+        have lost their place: better one call for many.
+        """
         self._core.remove_nodes(as_int64("nodes", nodes))
 
     def remove_arcs(self, arcs: ArrayLike) -> None:

@@ -172,28 +172,74 @@ def test_prices_of_a_whole_cell_move_up_and_down(percent_used):
     assert (prices[2] < prices[1]).mean() > 0.9
 
 
+class TiedCell:
+    """A task on each machine, all tied through one hub. Each may wait, at a cost."""
+
+    def __init__(self, machines):
+        self.machines = machines
+        self.sink, self.hub = 0, 1
+        machine, task = 2 + np.arange(machines), 2 + machines + np.arange(machines)
+        network = FlowNetwork()
+        network.add_nodes(np.concatenate([[-machines, 0], np.zeros(machines, int), np.ones(machines, int)]))
+        network.add_arcs(machine, np.full(machines, self.sink), 1, 0)
+        network.add_arcs(np.full(machines, self.hub), machine, 2, 0)
+        network.add_arcs(task, np.full(machines, self.hub), 1, 0)
+        network.add_arcs(task, np.full(machines, self.sink), 1, 5)
+        self.solver = IncrementalSolver(network)
+        assert self.solver.resolve() is Status.OPTIMAL
+        assert self.solver.cost == 0
+
+    def one_more(self):
+        """A task that can but go to the hub."""
+        task = self.solver.add_nodes([1])
+        self.solver.add_arcs(task, [self.hub], 1, 0)
+        self.solver.set_supply([self.sink], [-self.machines - 1])
+        return task
+
+
 @pytest.mark.parametrize("dearer", [1, 2, 4])
 def test_a_task_whose_second_way_is_a_little_dearer(dearer):
-    """Beside machines that are full and tied, more of them than a search goes through before it is met from the targets."""
-    machines, waiting = 400, 5
-    sink, hub = 0, 1
-    machine, task = 2 + np.arange(machines), 2 + machines + np.arange(machines)
+    """Beside more machines, full and tied, than a search goes through before it is met from the targets."""
+    cell = TiedCell(400)
+    cell.solver.add_arcs(cell.one_more(), [cell.sink], 1, dearer)
+    assert cell.solver.resolve() is Status.OPTIMAL
+    assert cell.solver.cost == dearer
+    check_resolved(cell.solver)
+
+
+def test_a_search_that_was_stopped_before_it_gave_up():
+    """The next one, for another task, goes as far as it takes."""
+    stopped = 0
+    for budget in range(0, 3000, 500):
+        cell = TiedCell(1500)
+        first = cell.one_more()
+        stopped += cell.solver.resolve(max_operations=budget) is Status.BUDGET
+        cell.solver.remove_nodes(first)
+        cell.solver.add_arcs(cell.one_more(), [cell.sink], 1, 6)
+        assert cell.solver.resolve() is Status.OPTIMAL
+        assert cell.solver.cost == 5
+        check_resolved(cell.solver)
+    assert stopped > 0
+
+
+def test_all_arcs_of_one_task_change():
+    """It is looked at once."""
+    places = 2000
+    sink, place, task = 0, 1 + np.arange(places), 1 + places + np.arange(places)
     network = FlowNetwork()
-    network.add_nodes(np.concatenate([[-machines, 0], np.zeros(machines, int), np.ones(machines, int)]))
-    network.add_arcs(machine, np.full(machines, sink), 1, 0)
-    network.add_arcs(np.full(machines, hub), machine, 2, 0)
-    network.add_arcs(task, np.full(machines, hub), 1, 0)
-    network.add_arcs(task, np.full(machines, sink), 1, waiting)
+    network.add_nodes(np.concatenate([[-places], np.zeros(places, int), np.ones(places, int)]))
+    network.add_arcs(place, np.full(places, sink), 2, 0)
+    network.add_arcs(task, np.full(places, sink), 1, 100)
+    network.add_arcs(task, place, 1, 5)
+    first = np.full(places, task[0])
+    many = np.arange(network.num_arcs, network.num_arcs + places)
+    network.add_arcs(first, place, 1, np.arange(places))
     solver = IncrementalSolver(network)
     assert solver.resolve() is Status.OPTIMAL
-    assert solver.cost == 0
-    late = solver.add_nodes([1])
-    solver.add_arcs(late, [hub], 1, 0)
-    solver.add_arcs(late, [sink], 1, dearer)
-    solver.set_supply([sink], [-machines - 1])
+    solver.set_cost(many, np.maximum(np.arange(places) - 1, 0))
     assert solver.resolve() is Status.OPTIMAL
-    assert solver.cost == dearer
     check_resolved(solver)
+    assert solver.stats.repaired == 1
 
 
 @pytest.mark.parametrize("seed", range(4))

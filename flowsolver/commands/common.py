@@ -50,7 +50,7 @@ def read_problem(file: str) -> DimacsProblem:
         data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
         return parse_problem(data, name)
     except OSError as error:
-        refuse(f"{name}: {error.strerror}")
+        refuse(f"{name}: {error.strerror or error}")
     except MemoryError:
         refuse(f"{name}: not enough memory for a network of this size")
     except ValueError as error:

@@ -56,7 +56,7 @@ def test_networks_without_an_answer(tmp_path: Path, capsys: pytest.CaptureFixtur
     [
         (["solve", "gone.min"], "gone.min: No such file"),
         (["solve", "."], ".: Is a directory"),
-        (["solve"], "'file'"),
+        (["convert"], "'IN'"),
         (["solve", "x", "--algorithm", "guess"], 'no algorithm "guess"; known: '),
         (["solve", "x", "--guess"], "--guess"),
         (["guess"], "guess"),

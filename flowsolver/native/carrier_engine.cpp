@@ -189,9 +189,9 @@ bool CarrierEngine<Value>::place(NodeId source, const Control& control, Stats& s
   }
   seeds_.clear();
   add_seeds(source);
-  const auto run = [&] { return forward_.run_from(sources_, seeds_, kInfinity, repriced_, stats); };
-  const bool farther = std::any_of(seeds_.begin(), seeds_.end(), [](const Seed& seed) { return seed.distance > 0; });
-  const Target target = farther ? run() : from_both_ends<true>(control, stats, run);
+  const Target target = from_both_ends<true>(control, stats, seeds_, [&] {
+    return forward_.run_from(sources_, seeds_, kInfinity, repriced_, stats);
+  });
   if (!target.found()) return false;
   augment<true>(target, stats);
   return true;
@@ -214,7 +214,8 @@ class Impatience {
 // By the search that `run` runs; if that wanders, from the targets, too.
 template <class Value>
 template <bool kForward, class Run>
-Target CarrierEngine<Value>::from_both_ends(const Control& control, Stats& stats, const Run& run) {
+Target CarrierEngine<Value>::from_both_ends(const Control& control, Stats& stats, std::span<const Seed> seeds,
+                                            const Run& run) {
   auto& paths = search<kForward>();
   Target target;
   {
@@ -225,9 +226,9 @@ Target CarrierEngine<Value>::from_both_ends(const Control& control, Stats& stats
   const std::array<std::span<const NodeId>, 2> targets{unbalanced_, root_tails_};
   const auto in_reach = [&paths](const Node<Value>& node) { return paths.came_to(node); };
   if constexpr (kForward) {
-    target = forward_meeting_.run(sources_, ordinary_, targets, in_reach, control, repriced_, stats);
+    target = forward_meeting_.run(sources_, ordinary_, targets, seeds, in_reach, control, repriced_, stats);
   } else {
-    target = backward_meeting_.run(sources_, ordinary_, targets, in_reach, control, repriced_, stats);
+    target = backward_meeting_.run(sources_, ordinary_, targets, seeds, in_reach, control, repriced_, stats);
   }
   return target.found() ? target : run();
 }
@@ -305,7 +306,7 @@ Status CarrierEngine<Value>::drain(const Control& control, Stats& stats) {
         if (const Status status = control.look(stats); status != Status::kOptimal) return status;
         until_check = kCancelCheckInterval;
       }
-      const Target target = from_both_ends<kForward>(control, stats, [&] {
+      const Target target = from_both_ends<kForward>(control, stats, {}, [&] {
         return search<kForward>().run(sources_, std::array{v}, kInfinity, repriced_, stats);
       });
       if (!target.found()) return Status::kInfeasible;

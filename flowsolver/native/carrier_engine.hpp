@@ -113,7 +113,7 @@ class CarrierEngine final : public Engine, private FlowMover<Value> {
   Status place_pending(const Control& control, Stats& stats);
   bool place(NodeId source, const Control& control, Stats& stats);
   template <bool kForward, class Run>
-  Target from_both_ends(const Control& control, Stats& stats, const Run& run);
+  Target from_both_ends(const Control& control, Stats& stats, std::span<const Seed> seeds, const Run& run);
   template <bool kForward>
   Status drain(const Control& control, Stats& stats);
   template <bool kForward>

@@ -8,6 +8,8 @@
 // for which that costs little. It ends at the first node of F, which is at distance D, or gives up when that is far. Then all
 // prices rise (fall) by min(d, D): those of the nodes nearer than D by what they are away, all others by D. What is tied within
 // the cell is not looked through.
+// A source being placed may have seeds farther away, at delta > 0 and not in F. Labels below D are exact when the search ends: if
+// delta + d < D for one of them, the way over F is not the best, and the search gives up before any price has moved.
 // Result. The path's part beyond F is written over the search's labels, so that it is walked back from the target as any other.
 //
 // Invariant, before and after: rc >= 0 on every residual arc (d satisfies the triangle inequality, and so does min(d, D)).
@@ -34,9 +36,11 @@ class MeetingSearch {
 
   // The target reached from F, or none. `ordinary`: every node that is no source; `targets`: every node that may be a target.
   // Both may name a node twice. `in_reach(node)`: whether it is in F. Throws Stopped: no price has moved then.
+  // `seeds`: what the search that gave up began with, unless all of that is in F.
   template <class InReach>
   Target run(Graph& graph, std::span<const NodeId> ordinary, std::span<const std::span<const NodeId>> targets,
-             const InReach& in_reach, const Control& control, std::vector<NodeId>& repriced, Stats& stats) {
+             std::span<const Seed> seeds, const InReach& in_reach, const Control& control, std::vector<NodeId>& repriced,
+             Stats& stats) {
     restart(graph);
     label(graph.root(), 0, kNone);
     for (std::span<const NodeId> some : targets) {
@@ -55,6 +59,10 @@ class MeetingSearch {
     for (; range_ < kFarthest && stats.scanned < enough; range_ = 2 * range_ + 1) {
       const NodeId met = settle_range(graph, in_reach, pace, stats);
       if (met == kNone) continue;
+      const auto nearer = [this](const Seed& seed) {
+        return labelled(seed.node) && labels_[seed.node].distance < current_ - seed.distance;
+      };
+      if (std::any_of(seeds.begin(), seeds.end(), nearer)) return {};
       const Target target = join(graph, met);
       if (current_ > 0) move_prices(graph, ordinary, repriced);
       return target;

@@ -4,6 +4,7 @@
 
 #include "carrier_engine.hpp"
 #include "cost_scaling.hpp"
+#include "first_solve.hpp"
 #include "source_placement.hpp"
 #include "ssp_engine.hpp"
 #include "start_state.hpp"
@@ -15,28 +16,33 @@ namespace {
 // How often searches may look at every half-edge before cost scaling takes over, which then looks a hundred times or more.
 constexpr std::int64_t kPatience = 8;
 
+std::int64_t patience_for(const Network& network) { return 2 * kPatience * static_cast<std::int64_t>(network.num_arcs()); }
+
 std::unique_ptr<Engine> make_growing_engine(const EngineStart& start, const Control& control) {
   return mostly_unit_sources(start, control) ? make_carrier_engine(start, control)
                                              : make_ssp_engine(start, true, kInfinity, control);
 }
 
+enum class By { kShortestPaths, kCostScaling };
+
 // From nothing: where searches have got to is no better a start (as long on general networks and network-aware cells).
-void solve_by_cost_scaling(const Network& network, const Control& control, Solution& solution) {
+By solve_by_cost_scaling(const Network& network, const Control& control, Solution& solution) {
   const Stats before = solution.stats;
   solution = solve_cost_scaling(network, {}, Control(control, before));
   solution.stats.add(before);
+  return By::kCostScaling;
 }
 
 // By the engine, from a start or as far as the sources have been placed.
-void solve_by_engine(const Network& network, NodeId root, Placement&& from, std::int64_t patience, const Control& control,
-                     Solution& solution) {
+By solve_by_engine(const Network& network, NodeId root, Placement&& from, std::int64_t patience, const Control& control,
+                   Solution& solution) {
   const auto engine = make_ssp_engine({network, {}, root, from.flow, from.price}, false, patience, control);
   ++solution.stats.rebuilds;
   solution.status = engine->run(control, solution.stats);
   if (solution.status == Status::kBudget && control.look(solution.stats) == Status::kOptimal) {
     return solve_by_cost_scaling(network, control, solution);
   }
-  if (solution.status != Status::kOptimal && solution.status != Status::kBudget) return;
+  if (solution.status != Status::kOptimal && solution.status != Status::kBudget) return By::kShortestPaths;
   solution.flow = std::move(from.flow);
   if (solution.flow.empty() && fill_zeros(solution.flow, network.num_arcs(), control) != Status::kOptimal) {
     throw Stopped{Status::kCancelled};
@@ -47,9 +53,11 @@ void solve_by_engine(const Network& network, NodeId root, Placement&& from, std:
   solution.potential.resize(network.num_nodes());
   for (NodeId v = 0; v < network.num_nodes(); ++v) solution.potential[v] = engine->price(v);
   if (!as_int64(engine->cost(), solution.cost) && solution.status == Status::kOptimal) solution.status = Status::kBadCostRange;
+  return By::kShortestPaths;
 }
 
-void solve_in_range(const Network& network, const Start& start, bool narrow, const Control& control, Solution& solution) {
+// Says by what it was solved, or stopped.
+By solve_in_range(const Network& network, const Start& start, bool narrow, const Control& control, Solution& solution) {
   const NodeId root = largest_sink(network);
   Placement placed;
   if (!start.flow.empty() || !start.price.empty()) {
@@ -60,13 +68,13 @@ void solve_in_range(const Network& network, const Start& start, bool narrow, con
   placed = place_sources(network, root, narrow, control, solution.stats);
   if (placed.status == Status::kOptimal && !placed.local) return solve_by_cost_scaling(network, control, solution);
   if (placed.status == Status::kOptimal && !placed.complete) {
-    const std::int64_t patience = 2 * kPatience * static_cast<std::int64_t>(network.num_arcs());
-    return solve_by_engine(network, root, std::move(placed), patience, control, solution);
+    return solve_by_engine(network, root, std::move(placed), patience_for(network), control, solution);
   }
   solution.status = placed.status;
   if (!as_int64(placed.cost, solution.cost) && placed.complete) solution.status = Status::kBadCostRange;
   solution.flow = std::move(placed.flow);
   solution.potential = std::move(placed.price);
+  return By::kShortestPaths;
 }
 
 }  // namespace
@@ -93,14 +101,19 @@ std::unique_ptr<Engine> make_incremental_ssp(const EngineStart& start, const Con
   try {
     if (!start.flow.empty() || !start.price.empty()) return make_growing_engine(start, control);
     Solution solution;
-    solve_in_range(start.network, {}, fits_narrow(start.network, control), control, solution);
+    const By by = solve_in_range(start.network, {}, fits_narrow(start.network, control), control, solution);
     stats.add(solution.stats);
     if (solution.status == Status::kCancelled) return nullptr;
     // Without a way for some source: the engine goes on from zero, and finds out itself.
-    const bool known = solution.status == Status::kOptimal || solution.status == Status::kBudget;
-    if (!known || solution.potential.empty()) return make_growing_engine(start, control);
+    const bool stopped = solution.status == Status::kBudget;
+    if ((!stopped && solution.status != Status::kOptimal) || solution.potential.empty()) {
+      return make_growing_engine(start, control);
+    }
     const std::vector<std::int64_t> price = grounded(start_prices(start.network, {{}, solution.potential}), start.root);
-    return make_growing_engine({start.network, start.alive, start.root, solution.flow, price}, control);
+    const EngineStart from{start.network, start.alive, start.root, solution.flow, price};
+    if (!stopped) return make_growing_engine(from, control);
+    const bool scaling = by == By::kCostScaling;
+    return std::make_unique<FirstSolve>(from, scaling, patience_for(start.network), make_growing_engine, control);
   } catch (const Stopped&) {
     return nullptr;
   }

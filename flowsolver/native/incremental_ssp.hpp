@@ -32,6 +32,7 @@
 // several times over, and are not done, cost scaling (cost_scaling.hpp) solves the network from nothing instead, and an engine
 // begins with its flow and prices. The most that was spent in vain is a few hundredths of what cost scaling takes on general
 // networks, a tenth on network-aware ones. Rounds of changes later, and solves from a start, stay with shortest paths.
+// A first resolve stopped at a budget is gone on with in the same way (first_solve.hpp).
 //
 // Engines. Where most arcs are unit sources', these are no nodes but carried by where they went (carrier_engine.hpp; keys and their
 // invariant: carried_sources.hpp; the dearer by one at once: uniform_rise.hpp); ssp_engine.hpp does any network.

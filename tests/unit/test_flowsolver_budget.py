@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from flowsolver import FlowNetwork, IncrementalSolver, Status, algorithms, misplaced_tasks, solve
-from flowsolver.generate import GraphOptions, contended_options, quincy_graph
+from flowsolver.generate import GraphOptions, contended_options, network_aware_graph, quincy_graph
 
 ALL = list(algorithms())
 A, B, X, M, N, SINK = range(6)  # two tasks, an aggregator, two machines
@@ -136,6 +136,58 @@ def test_resolve_goes_on_after_each_budget(algorithm):
     assert stops > 0
     assert solver.certify().ok
     assert solver.cost == solve(net).cost
+
+
+STOPPED_CELLS = {
+    "oversubscribed": quincy_graph(GraphOptions(100, 102, 6), 1),  # stays with shortest paths
+    "network-aware": network_aware_graph(300, 1),  # left to cost scaling
+}
+
+
+@pytest.mark.parametrize("share", [0.02, 0.1, 0.3, 0.5, 0.9])
+@pytest.mark.parametrize("cell_name", STOPPED_CELLS)
+def test_a_stopped_first_resolve_takes_no_longer_than_a_fresh_one(cell_name, share):
+    net = STOPPED_CELLS[cell_name].network
+    fresh = solve(net)
+    solver = IncrementalSolver(net)
+    assert solver.resolve(max_operations=int(share * fresh.stats.operations)) is Status.BUDGET
+    assert solver.flow_reached().any()
+    assert solver.resolve() is Status.OPTIMAL
+    assert solver.cost == fresh.cost
+    assert solver.certify().ok
+    assert solver.stats.operations < 2 * fresh.stats.operations
+
+
+@pytest.mark.parametrize("cell_name", STOPPED_CELLS)
+def test_a_stopped_first_resolve_takes_changes(cell_name):
+    """Between all the budgets it takes, and once it is solved: then a round's work is that of its changes again."""
+    graph = STOPPED_CELLS[cell_name]
+    net = graph.network
+    tasks = np.arange(graph.first_task, graph.first_task + graph.tasks)
+    fresh = solve(net).stats.operations
+    solver = IncrementalSolver(net)
+    stops, leaving = 0, iter(tasks.tolist())
+
+    def change():
+        solver.remove_nodes([next(leaving)])
+        solver.set_supply([graph.sink], [1 + solver.snapshot()[0].supply[graph.sink]])
+        solver.set_cost([int(np.flatnonzero(net.tail == tasks[-1 - stops])[0])], [stops])
+
+    while (status := solver.resolve(max_operations=fresh // 8)) is Status.BUDGET:
+        stops += 1
+        assert stops < 300
+        reached = solver.flow_reached()
+        assert np.all((reached >= 0) & (reached <= net.capacity))
+        change()
+    assert stops > 3
+    for _ in range(3):
+        assert status is Status.OPTIMAL
+        assert solver.certify().ok
+        assert solver.certify_touched().ok
+        assert solver.cost == solve(solver.snapshot()[0]).cost
+        change()
+        status = solver.resolve()
+        assert solver.stats.operations < fresh // 4
 
 
 def small(supply, capacity, cost):

@@ -30,8 +30,9 @@ void CarriedSources<V>::enroll(NodeId v) {
 template <class V>
 void CarriedSources<V>::dismiss(NodeId v) {
   Source& source = sources_[v];
+  if (source.current != kNone) carried_.remove(source_arcs[source.current].head, v);
   for (std::uint32_t i = source.begin; source.listed && i < source.begin + source.count; ++i) {
-    arrivals_.remove(source_arcs[i].head, i);
+    if (i != source.current) arrivals_.remove(source_arcs[i].head, i);
   }
   release_block(source);
   source = Source{};

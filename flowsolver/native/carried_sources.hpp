@@ -43,7 +43,7 @@ class CarriedSources {
   // Membership.
   bool is_source(NodeId v) const { return v < sources_.size() && sources_[v].member; }
   void enroll(NodeId v);                 // no arcs yet
-  void dismiss(NodeId v);                // forgets it and its arcs; it is not placed
+  void dismiss(NodeId v);                // forgets it and its arcs
   void extend(std::size_t nodes);
 
   // Arcs of a source, and where one of them is. Going through them by id takes O(1) each, as long as they were added in order.

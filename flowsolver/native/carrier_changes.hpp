@@ -221,13 +221,31 @@ void CarrierEngine<Value>::incident_arcs(std::span<const NodeId> of, std::vector
   }
 }
 
+// Only unit sources, whose arcs lie together.
+template <class Value>
+bool CarrierEngine<Value>::remove_with_arcs(std::span<const NodeId> of, std::vector<ArcId>& arcs) {
+  if (!std::all_of(of.begin(), of.end(), [this](NodeId v) { return sources_.is_source(v); })) return false;
+  ready();
+  for (NodeId source : of) {
+    arcs_at(source, arcs);
+    if (const std::uint32_t now = sources_.current_arc(source); now != kNone) {
+      cost_ -= sources_.source_arcs[now].cost;
+      shift_imbalance(sources_.source_arcs[now].head, -1);
+    }
+    sources_.dismiss(source);
+  }
+  return true;
+}
+
 // But those of unplaced sources into v.
 template <class Value>
 void CarrierEngine<Value>::arcs_at(NodeId v, std::vector<ArcId>& arcs) const {
   const auto& source_arcs = sources_.source_arcs;
   if (sources_.is_source(v)) {
     const auto [begin, end] = sources_.arcs_of(v);
-    for (std::uint32_t i = begin; i < end; ++i) arcs.push_back(source_arcs[i].id);
+    std::size_t next = arcs.size();
+    arcs.resize(next + end - begin);
+    for (std::uint32_t i = begin; i < end; ++i) arcs[next++] = source_arcs[i].id;
     return;
   }
   const Node<Value>& node = graph_.nodes[v];

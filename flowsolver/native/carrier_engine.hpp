@@ -29,6 +29,7 @@ class CarrierEngine final : public Engine, private FlowMover<Value> {
   void set_cost(ArcId arc, NodeId tail, std::int64_t cost) override;
   void change_supply(NodeId v, std::int64_t delta) override;
   void incident_arcs(std::span<const NodeId> nodes, std::vector<ArcId>& arcs) const override;
+  bool remove_with_arcs(std::span<const NodeId> nodes, std::vector<ArcId>& arcs) override;
   Status run(const Control& control, Stats& stats) override;
   std::int64_t flow(ArcId arc, NodeId tail) const override;
   std::int64_t price(NodeId v) const override {

@@ -51,6 +51,9 @@ class Engine {
   virtual bool local() const = 0;
   // Appends the arcs at the nodes, some twice. At once for many: it may take a pass over what has no place yet.
   virtual void incident_arcs(std::span<const NodeId> nodes, std::vector<ArcId>& arcs) const = 0;
+  // A change: removes the nodes with all arcs at them, and appends those, each once; where that is less work than to be told of
+  // every arc. False: it has done nothing, and is to be told.
+  virtual bool remove_with_arcs(std::span<const NodeId>, std::vector<ArcId>&) { return false; }
   // Arcs whose flow was touched, with their flow before, and nodes whose price moved, since `begin_round`.
   virtual const std::vector<FlowBefore>& touched_arcs() const = 0;
   virtual const std::vector<NodeId>& repriced_nodes() const = 0;

@@ -47,6 +47,9 @@ class FirstSolve final : public Engine {
   void incident_arcs(std::span<const NodeId> nodes, std::vector<ArcId>& arcs) const override {
     engine_->incident_arcs(nodes, arcs);
   }
+  bool remove_with_arcs(std::span<const NodeId> nodes, std::vector<ArcId>& arcs) override {
+    return engine_->remove_with_arcs(nodes, arcs);
+  }
   const std::vector<FlowBefore>& touched_arcs() const override { return engine_->touched_arcs(); }
   const std::vector<NodeId>& repriced_nodes() const override { return engine_->repriced_nodes(); }
   void begin_round() override { engine_->begin_round(); }

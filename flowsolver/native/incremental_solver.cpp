@@ -128,9 +128,7 @@ ArcId IncrementalSolver::add_arc(NodeId tail, NodeId head, std::int64_t capacity
   return a;
 }
 
-void IncrementalSolver::drop_arc(ArcId arc) {
-  if (engine_ != nullptr) engine_->remove_arc(arc, network_.tail[arc], network_.head[arc]);
-  solved_ = false;
+void IncrementalSolver::forget_arc(ArcId arc) {
   arc_alive_[arc] = 0;
   capacity_sum_ -= network_.capacity[arc];
   network_.capacity[arc] = 0;
@@ -140,7 +138,11 @@ void IncrementalSolver::drop_arc(ArcId arc) {
   parting_arcs_.push_back(arc);
 }
 
-void IncrementalSolver::remove_arc(ArcId arc) { drop_arc(arc); }
+void IncrementalSolver::remove_arc(ArcId arc) {
+  if (engine_ != nullptr) engine_->remove_arc(arc, network_.tail[arc], network_.head[arc]);
+  solved_ = false;
+  forget_arc(arc);
+}
 
 void IncrementalSolver::remove_nodes(std::span<const NodeId> nodes) {
   if (std::find(nodes.begin(), nodes.end(), root_) != nodes.end()) drop_engine();
@@ -156,17 +158,22 @@ void IncrementalSolver::remove_nodes(std::span<const NodeId> nodes) {
   }
   // Ascending, whatever the engine: the ids handed out later do not depend on the algorithm.
   std::vector<ArcId> arcs;
+  bool told = false;
   if (engine_ != nullptr && engine_->local()) {
-    engine_->incident_arcs(nodes, arcs);
-    std::sort(arcs.begin(), arcs.end());
+    told = engine_->remove_with_arcs(nodes, arcs);
+    if (!told) engine_->incident_arcs(nodes, arcs);
+    if (!std::is_sorted(arcs.begin(), arcs.end())) std::sort(arcs.begin(), arcs.end());
     arcs.erase(std::unique(arcs.begin(), arcs.end()), arcs.end());
   } else {
     for (ArcId a = 0; a < network_.num_arcs(); ++a) {
       if (arc_alive_[a] != 0 && (node_alive_[network_.tail[a]] == 0 || node_alive_[network_.head[a]] == 0)) arcs.push_back(a);
     }
   }
-  for (ArcId a : arcs) drop_arc(a);
-  if (engine_ == nullptr) return;
+  for (ArcId a : arcs) {
+    if (engine_ != nullptr && !told) engine_->remove_arc(a, network_.tail[a], network_.head[a]);
+    forget_arc(a);
+  }
+  if (engine_ == nullptr || told) return;
   for (NodeId v : nodes) engine_->remove_node(v);
 }
 

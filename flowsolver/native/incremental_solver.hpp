@@ -77,7 +77,7 @@ class IncrementalSolver {
   Status check_numbers();
   void adopt_flow();
   void note_touched();
-  void drop_arc(ArcId arc);
+  void forget_arc(ArcId arc);  // the engine has been told, or there is none
 
   Network network_;
   std::vector<std::uint8_t> node_alive_, arc_alive_;

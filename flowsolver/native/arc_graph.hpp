@@ -1,4 +1,5 @@
-// The residual graph of the methods that work from arrays to arrays: built in O(n + m), then fixed but for the flow.
+// The residual graph of the methods that work from arrays to arrays: built in O(n + m), then fixed but for the flow. One that
+// changes with the network is in kept_graph.hpp; what both have (begin, end, edges, excess, push) is all that searches need.
 //
 // Every arc that is no loop and has capacity is two half-edges, forward at its tail and backward at its head, in one
 // block per node, in order of arc ids. A half-edge knows its residual capacity and where its partner is. Loops are settled
@@ -30,6 +31,8 @@ class ArcGraph {
   Status build(const Network& network, const Start& start, const Control& control, Stats& stats);
 
   NodeId num_nodes() const { return static_cast<NodeId>(first.empty() ? 0 : first.size() - 1); }
+  std::uint32_t begin(NodeId v) const { return first[v]; }
+  std::uint32_t end(NodeId v) const { return first[v + 1]; }
   // Forward half-edges carry the arc's flow as their partner's residual.
   bool is_forward(std::uint32_t edge) const { return forward[edge] != 0; }
 

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from flowsolver import _flowsolver as native
 
 Int64Array = NDArray[np.int64]
+INT64 = np.dtype(np.int64)
 
 
 def as_int64(name: str, values: ArrayLike) -> Int64Array:
@@ -15,7 +16,11 @@ def as_int64(name: str, values: ArrayLike) -> Int64Array:
 
     Raises ValueError naming the field when the values are not integers or do not fit.
     """
-    array = np.atleast_1d(np.asarray(values))
+    array = np.asarray(values)
+    if array.ndim == 0:
+        array = array.reshape(1)
+    if array.dtype == INT64 and array.ndim == 1 and array.flags.c_contiguous:
+        return array  # nearly always: single changes are made in a few microseconds
     if array.size == 0:
         array = array.astype(np.int64)
     if array.ndim != 1:

@@ -76,6 +76,7 @@ inline void need_capacities(const Array& capacity) {
 }
 
 inline void need_distinct(const char* field, const Array& array) {
+  if (array.size() < 2) return;
   std::vector<std::int64_t> sorted(array.data(), array.data() + array.size());
   std::sort(sorted.begin(), sorted.end());
   const auto twice = std::adjacent_find(sorted.begin(), sorted.end());

@@ -73,7 +73,7 @@ void ArcGraph<V>::give_flow(const Network& network, const Control& control, Solu
   solution.flow.resize(position.size());
   const Status written = sweep(position.size(), control, solution.stats, [&](std::size_t begin, std::size_t end) {
     for (std::size_t a = begin; a < end; ++a) {
-      const std::int64_t flow = position[a] == kNone ? 0 : edges[edges[position[a]].partner].residual;
+      const std::int64_t flow = position[a] == kNone ? 0 : network.capacity[a] - edges[position[a]].residual;
       solution.flow[a] = flow;
       if (flow != 0) cost += static_cast<__int128>(network.cost[a]) * flow;
     }

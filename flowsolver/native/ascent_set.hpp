@@ -33,10 +33,10 @@
 
 namespace flowsolver {
 
-template <class V>
+template <class Arcs>
 class AscentSet {
  public:
-  using Graph = BalancedGraph<V>;
+  using Graph = BalancedGraph<Arcs>;
   using Edge = typename Graph::Edge;
   using Node = typename Graph::Node;
   using Place = typename Graph::Place;
@@ -125,11 +125,11 @@ class AscentSet {
 
   void join(NodeId v) {
     Node& node = graph_.nodes[v];
-    slope_ += node.cut;
+    slope_ += graph_.cut[v];
     slope_ += graph_.excess(v);
     excess_ += graph_.excess(v);
     node.place = Place::kInside;
-    node.cut = 0;
+    graph_.cut[v] = 0;
     node.price -= raise_;
     members_.push_back(v);
     ++stats_.settled;
@@ -174,7 +174,7 @@ class AscentSet {
       if (edge.residual == 0) return;
     }
     cut_.push_back(i);
-    head.cut += edge.residual;
+    graph_.cut[edge.to] += edge.residual;
     if (head.place == Place::kLabelled) return;
     head.place = Place::kLabelled;
     head.parent = i;
@@ -218,7 +218,7 @@ class AscentSet {
   }
 
   bool lowers_slope(NodeId w) {
-    std::int64_t gain = graph_.excess(w) + graph_.nodes[w].cut;
+    std::int64_t gain = graph_.excess(w) + graph_.cut[w];
     graph_.scan(w, 0, stats_, [&](std::uint32_t, const Edge& edge) {
       if (graph_.nodes[edge.to].place != Place::kInside && graph_.reduced_cost(w, edge) == 0) gain -= edge.residual;
       return gain >= 0;
@@ -236,7 +236,7 @@ class AscentSet {
       const std::int64_t amount = edge.residual;
       graph_.push(v, i, amount, stats_);
       excess_ -= amount;  // and the cut: the slope stays
-      head.cut = 0;
+      graph_.cut[edge.to] = 0;
       head.place = Place::kOutside;
       if (graph_.excess(v) < 0) augment(v, kNone);
     }
@@ -305,14 +305,14 @@ class AscentSet {
       node.price += raise_;
       node.place = Place::kOutside;
       node.parent = kNone;
-      graph_.current[v] = 0;
+      node.current = 0;
       if (graph_.excess(v) > 0) graph_.postpone(v);
     }
     for (NodeId w : labelled_) {
       if (cancelled()) return;
       Node& node = graph_.nodes[w];
       node.place = Place::kOutside;
-      node.cut = 0;
+      graph_.cut[w] = 0;
       node.parent = kNone;
     }
     for (NodeId v : members_) {

@@ -51,52 +51,52 @@ class NodeQueue {
   std::size_t begin_ = 0;
 };
 
-template <class V>
+// Arcs: arc_graph.hpp, or kept_graph.hpp where they change.
+template <class Arcs>
 class BalancedGraph {
  public:
-  using Edge = typename ArcGraph<V>::HalfEdge;
+  using Edge = typename Arcs::HalfEdge;
+  using Value = typename Arcs::Value;
   static constexpr std::uint32_t kFar = 64;
   static constexpr std::int64_t kMostPrice = std::int64_t{1} << 60;
 
   enum class Place : std::uint8_t { kOutside, kLabelled, kInside };  // of the set under way
-  struct Node {
-    std::int64_t price;
-    std::int64_t cut;      // labelled: residual capacity of the balanced arcs that lead here from the set
-    std::uint32_t hops;
-    std::uint32_t parent;  // inside: the arc it was reached by, kNone at a root
-    Place place;
-    bool source;           // has supply
-    bool queued;           // waits in `fresh` or `late`
+  struct Node {  // two to a cache line: nearly all that a look at a node asks for
+    std::int64_t price = 0;
+    std::uint32_t hops = 1;
+    std::uint32_t current = 0;     // place in its list before which no arc was balanced and led to fewer hops
+    std::uint32_t listed = kNone;  // this and `heap`: residual_lists.hpp
+    std::uint32_t heap = kNone;
+    std::uint32_t parent = kNone;  // inside: the arc it was reached by, kNone at a root
+    Place place = Place::kOutside;
+    bool source = false;           // has supply
+    bool queued = false;           // waits in `fresh` or `late`
   };
 
-  // The graph with the start's flow, all arcs that do not suit `price` made full or empty.
+  // The graph with the start's flow, all arcs that do not suit `price` (empty: all 0) made full or empty.
   Status build(const Network& network, const Start& start, std::span<const std::int64_t> price, const Control& control,
                Stats& stats) {
     Status status = arcs_.build(network, start, control, stats);
     if (status != Status::kOptimal) return status;
-    const NodeId n = arcs_.num_nodes();
-    nodes.resize(n);
-    for (NodeId v = 0; v < n; ++v) nodes[v] = {price[v], 0, 1, kNone, Place::kOutside, network.supply[v] > 0, false};
+    nodes.assign(network.num_nodes(), Node{});
+    cut.assign(network.num_nodes(), 0);
+    for (NodeId v = 0; v < price.size(); ++v) nodes[v].price = price[v];
     Pace pace(control);
-    status = each_node(pace, stats, [&](NodeId v) {
-      for (std::uint32_t i = arcs_.first[v]; i < arcs_.first[v + 1]; ++i) {
-        const Edge& edge = arcs_.edges[i];
-        largest_cost_ = std::max<std::int64_t>(largest_cost_, edge.cost);
-        if (edge.residual == 0 || edge.cost - price[v] + price[edge.to] >= 0) continue;
-        arcs_.push(v, i, edge.residual);
-        ++stats.repaired;
-      }
-    });
-    if (status == Status::kOptimal && !start.flow.empty()) status = drain_deficits(arcs_, price, control, stats);
+    std::int64_t cheapest = 0;
+    for (std::int64_t cost : network.cost) cheapest = std::min(cheapest, cost);
+    if (cheapest < 0 || !start.flow.empty() || !price.empty()) {
+      status = each_node(pace, stats, [&](NodeId v) { saturate(v, stats); });
+      if (status != Status::kOptimal) return status;
+    }
+    if (!start.flow.empty()) status = drain_deficits(arcs_, price, control, stats);
     if (status != Status::kOptimal) return status;
     lists_.reset();
-    current.assign(n, 0);
-    status = each_node(pace, stats, [&](NodeId v) {
-      lists_.fill(v);
+    for (NodeId v = 0; v < num_nodes(); ++v) {
+      nodes[v].source = network.supply[v] > 0;
       note_excess(v);
       if (excess(v) > 0) nodes[v].hops = kFar - 1;
-    });
-    return status;
+    }
+    return Status::kOptimal;
   }
 
   // Hops as they are: backward from all deficits, breadth first.
@@ -105,20 +105,20 @@ class BalancedGraph {
     std::vector<NodeId> reached;
     for (NodeId v = 0; v < num_nodes(); ++v) {
       nodes[v].hops = excess(v) < 0 ? 0 : kFar;
-      current[v] = 0;
+      nodes[v].current = 0;
       if (excess(v) < 0) reached.push_back(v);
     }
     for (std::size_t k = 0; k < reached.size(); ++k) {
       const NodeId w = reached[k];
       if (nodes[w].hops + 1 >= kFar) break;
-      for (std::uint32_t i = arcs_.first[w]; i < arcs_.first[w + 1]; ++i) {
+      for (std::uint32_t i = arcs_.begin(w); i < arcs_.end(w); ++i) {
         const Edge& edge = arcs_.edges[i];
         Node& node = nodes[edge.to];
         if (node.hops != kFar || reduced_cost(w, edge) != 0 || arcs_.edges[edge.partner].residual == 0) continue;
         node.hops = nodes[w].hops + 1;
         reached.push_back(edge.to);
       }
-      const std::int64_t steps = arcs_.first[w + 1] - arcs_.first[w];
+      const std::int64_t steps = arcs_.end(w) - arcs_.begin(w);
       stats.scanned += steps;
       if (const Status status = pace.step(stats, steps + 1); status != Status::kOptimal) return status;
     }
@@ -149,12 +149,12 @@ class BalancedGraph {
       if (at > distance[w]) continue;
       if (excess(w) > 0) --left;
       farthest = at;
-      for (std::uint32_t i = arcs_.first[w]; i < arcs_.first[w + 1]; ++i) {
+      for (std::uint32_t i = arcs_.begin(w); i < arcs_.end(w); ++i) {
         const Edge& edge = arcs_.edges[i];
         const std::int64_t beyond = at - reduced_cost(w, edge);
         if (arcs_.edges[edge.partner].residual > 0 && beyond < distance[edge.to]) reach(edge.to, beyond);
       }
-      const std::int64_t steps = arcs_.first[w + 1] - arcs_.first[w];
+      const std::int64_t steps = arcs_.end(w) - arcs_.begin(w);
       stats.scanned += steps;
       if (const Status status = pace.step(stats, steps + 1); status != Status::kOptimal) return status;
     }
@@ -173,7 +173,7 @@ class BalancedGraph {
   bool prices_too_far_apart() const {
     const auto cheaper = [](const Node& a, const Node& b) { return a.price < b.price; };
     const auto [low, high] = std::minmax_element(nodes.begin(), nodes.end(), cheaper);
-    return high->price - low->price > largest_cost_ * static_cast<std::int64_t>(nodes.size() - 1);
+    return high->price - low->price > largest_cost() * static_cast<std::int64_t>(nodes.size() - 1);
   }
 
   // False: no flow is feasible. Without a set under way.
@@ -183,25 +183,26 @@ class BalancedGraph {
     std::sort(order.begin(), order.end(), [&](NodeId a, NodeId b) {
       return nodes[a].price != nodes[b].price ? nodes[a].price > nodes[b].price : a < b;
     });
+    const std::int64_t widest = largest_cost();
     __int128 above = 0;  // excess of the nodes above a gap
     for (std::size_t k = 0; k + 1 < order.size(); ++k) {
       above += excess(order[k]);
-      if (above > 0 && nodes[order[k]].price - nodes[order[k + 1]].price > largest_cost_) return false;
+      if (above > 0 && nodes[order[k]].price - nodes[order[k + 1]].price > widest) return false;
     }
     std::int64_t before = nodes[order.back()].price, price = 0;
     for (std::size_t k = order.size(); k-- > 0;) {
       Node& node = nodes[order[k]];
-      price += std::min(node.price - before, largest_cost_);
+      price += std::min(node.price - before, widest);
       before = node.price;
       node.price = price;
+      node.current = 0;
     }
-    std::fill(current.begin(), current.end(), 0);
     lists_.forget_keys();
     return true;
   }
 
   NodeId num_nodes() const { return static_cast<NodeId>(nodes.size()); }
-  const ArcGraph<V>& arcs() const { return arcs_; }
+  const Arcs& arcs() const { return arcs_; }
   const Edge& edge(std::uint32_t i) const { return arcs_.edges[i]; }
   NodeId tail(std::uint32_t i) const { return arcs_.edges[arcs_.edges[i].partner].to; }
   __int128 missing() const {  // to all deficits
@@ -215,21 +216,26 @@ class BalancedGraph {
   // The residual half-edges of v: residual_lists.hpp. Without a level: those that may be balanced.
   template <class Visit>
   std::uint32_t scan(NodeId v, std::uint32_t from, Stats& stats, Visit&& visit) {
-    return lists_.scan(v, from, 0, prices(), stats, visit);
+    return lists_.scan(v, from, 0, stats, visit);
   }
   template <class Visit>
   std::uint32_t scan_up_to(std::int64_t level, NodeId v, std::uint32_t from, Stats& stats, Visit&& visit) {
-    return lists_.scan(v, from, level, prices(), stats, visit);
+    return lists_.scan(v, from, level, stats, visit);
   }
   template <class Counts>
   std::int64_t least_waiting(NodeId v, Stats& stats, Counts&& counts) {
-    return lists_.least_waiting(v, prices(), stats, counts);
+    return lists_.least_waiting(v, stats, counts);
   }
   std::int64_t least_waiting(NodeId v, Stats& stats) {
     return least_waiting(v, stats, [](const Edge&) { return true; });
   }
   bool crowded(NodeId v) const { return lists_.crowded(v); }
   std::uint32_t at_hand(NodeId v) const { return lists_.at_hand(v); }
+
+  void raise(NodeId v, std::int64_t by) {
+    nodes[v].price += by;
+    nodes[v].current = 0;
+  }
 
   // A source without excess. Nothing happens where an arc out is balanced.
   void loosen(NodeId v, Stats& stats) {
@@ -240,8 +246,7 @@ class BalancedGraph {
     });
     if (least > 0) least = std::min(least, least_waiting(v, stats));
     if (least == 0 || least == kInfinity) return;
-    nodes[v].price += least;
-    current[v] = 0;
+    raise(v, least);
     ++stats.relabels;
   }
 
@@ -260,8 +265,8 @@ class BalancedGraph {
   void move(std::uint32_t i, std::int64_t amount) {
     Edge& there = arcs_.edges[i];
     Edge& back = arcs_.edges[there.partner];
-    there.residual -= static_cast<V>(amount);
-    back.residual += static_cast<V>(amount);
+    there.residual -= static_cast<Value>(amount);
+    back.residual += static_cast<Value>(amount);
     lists_.list(there.to, there.partner);
   }
   void add_excess(NodeId v, std::int64_t amount) {
@@ -295,9 +300,9 @@ class BalancedGraph {
     }
   }
 
-  std::vector<Node> nodes;
-  std::vector<std::uint32_t> current;  // place in v's list before which no arc was balanced and led to fewer hops
-  NodeQueue fresh, late;               // never tried, or pushed to since; failed to get rid of its excess the easy way
+  std::vector<Node, LargeAllocator<Node>> nodes;
+  std::vector<std::int64_t> cut;  // of labelled nodes: residual capacity of the balanced arcs that lead there from the set
+  NodeQueue fresh, late;          // never tried, or pushed to since; failed to get rid of its excess the easy way
 
  private:
   struct Reached {
@@ -312,13 +317,28 @@ class BalancedGraph {
   Status each_node(Pace& pace, const Stats& stats, Visit&& visit) {
     for (NodeId v = 0; v < num_nodes(); ++v) {
       visit(v);
-      const Status status = pace.step(stats, 1 + arcs_.first[v + 1] - arcs_.first[v]);
+      const Status status = pace.step(stats, 1 + arcs_.end(v) - arcs_.begin(v));
       if (status != Status::kOptimal) return status;
     }
     return Status::kOptimal;
   }
-  auto prices() const {
-    return [this](NodeId v) { return nodes[v].price; };
+  // Balanced, or full where rc < 0; the arc's other half-edge sees to where rc > 0.
+  void saturate(NodeId v, Stats& stats) {
+    for (std::uint32_t i = arcs_.begin(v); i < arcs_.end(v); ++i) {
+      const Edge& edge = arcs_.edges[i];
+      if (edge.residual == 0 || reduced_cost(v, edge) >= 0) continue;
+      arcs_.push(v, i, edge.residual);
+      ++stats.repaired;
+    }
+  }
+  std::int64_t largest_cost() const {  // of any half-edge, so that of |cost|
+    std::int64_t largest = 0;
+    for (NodeId v = 0; v < num_nodes(); ++v) {
+      for (std::uint32_t i = arcs_.begin(v); i < arcs_.end(v); ++i) {
+        largest = std::max<std::int64_t>(largest, arcs_.edges[i].cost);
+      }
+    }
+    return largest;
   }
   void note_excess(NodeId v) {
     Node& node = nodes[v];
@@ -333,9 +353,8 @@ class BalancedGraph {
     }
   }
 
-  ArcGraph<V> arcs_;
-  ResidualLists<V> lists_{arcs_};
-  std::int64_t largest_cost_ = 0;  // of any half-edge, so that of |cost|
+  Arcs arcs_;
+  ResidualLists<Arcs, Node> lists_{arcs_, nodes};
 };
 
 }  // namespace flowsolver

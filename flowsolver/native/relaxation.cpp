@@ -13,7 +13,7 @@ namespace {
 template <class V>
 class Relaxation {
  public:
-  using Graph = BalancedGraph<V>;
+  using Graph = BalancedGraph<ArcGraph<V>>;
   using Edge = typename Graph::Edge;
 
   Relaxation(const Control& control, Stats& stats)
@@ -21,11 +21,13 @@ class Relaxation {
 
   // kOptimal: to be run. Else why not.
   Status begin(const Network& network, const Start& start) {
-    const Status status = graph_.build(network, start, start_prices(network, start), control_, stats_);
+    std::vector<std::int64_t> price;
+    if (!start.flow.empty() || !start.price.empty()) price = start_prices(network, start);
+    const Status status = graph_.build(network, start, price, control_, stats_);
     if (status != Status::kOptimal) return status;
     missing_ = graph_.missing();
     patience_ends_ = patience_ = kPatience * static_cast<std::int64_t>(graph_.arcs().edges.size() + graph_.nodes.size());
-    return graph_.prices_too_far_apart() && !graph_.close_gaps() ? Status::kInfeasible : Status::kOptimal;
+    return !price.empty() && graph_.prices_too_far_apart() && !graph_.close_gaps() ? Status::kInfeasible : Status::kOptimal;
   }
 
   Status run() {
@@ -87,8 +89,7 @@ class Relaxation {
       if (balanced > 0) push_balanced(v);
       least = std::min(least, graph_.least_waiting(v, stats_));
       if (least == kInfinity) return false;
-      graph_.nodes[v].price += least;
-      graph_.current[v] = 0;
+      graph_.raise(v, least);
       ++stats_.relabels;
     }
   }
@@ -147,7 +148,7 @@ class Relaxation {
     while (stats_.scanned < until) {
       auto& node = graph_.nodes[u];
       std::uint32_t down = kNone;
-      graph_.current[u] = graph_.scan(u, graph_.current[u], stats_, [&](std::uint32_t i, const Edge& edge) {
+      node.current = graph_.scan(u, node.current, stats_, [&](std::uint32_t i, const Edge& edge) {
         if (graph_.nodes[edge.to].hops >= node.hops || graph_.reduced_cost(u, edge) != 0) return true;
         down = i;
         return false;
@@ -168,7 +169,7 @@ class Relaxation {
         return true;
       });
       node.hops = hops;
-      graph_.current[u] = 0;
+      node.current = 0;
       if (u != origin) {
         u = graph_.tail(path_.back());
         path_.pop_back();
@@ -193,7 +194,7 @@ class Relaxation {
   Stats& stats_;
   Pace pace_;
   Graph graph_;
-  AscentSet<V> set_;
+  AscentSet<ArcGraph<V>> set_;
   std::vector<std::uint32_t> path_;
   __int128 missing_ = 0;                           // to all deficits, the least at the end of any patience
   std::int64_t patience_ = 0, patience_ends_ = 0;  // half-edges looked at

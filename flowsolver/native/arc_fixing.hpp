@@ -2,8 +2,8 @@
 //
 // Definitions. A fixed arc keeps its flow for a phase; the others are open. Both half-edges of an arc are fixed, or none.
 //
-// Invariant. The half-edges of v are first[v] .. last; those before open(v) are fixed. Their order within a node is another
-// than the graph's was built with: `finish` makes the graph's own index of arcs agree with it again.
+// Invariant. The half-edges of v are begin(v) .. end(v); those before open(v) are fixed. Their order within a node is
+// another than the graph's was built with: `finish` makes the graph's own index of arcs agree with it again.
 //
 // Why. A flow that is eps-optimal differs from those that are so for a smaller eps only on arcs with |rc| <= 2 n eps
 // (Tardos; Goldberg and Tarjan): the others need not be looked at again. The bound is pessimistic. Fixing from far less on
@@ -25,12 +25,15 @@
 
 namespace flowsolver {
 
-template <class V>
+// Graphs that have an order of their own to keep (kept_graph.hpp) take part with all arcs open.
+template <class Graph>
 class ArcFixing {
  public:
   // `enterable`: per half-edge, kept in the order of the graph's; may be empty.
-  ArcFixing(ArcGraph<V>& graph, LargeArray<std::uint8_t>& enterable)
-      : graph_(graph), enterable_(enterable), open_(graph.first.begin(), graph.first.end() - 1) {}
+  ArcFixing(Graph& graph, LargeArray<std::uint8_t>& enterable)
+      : graph_(graph), enterable_(enterable), open_(graph.num_nodes()) {
+    for (NodeId v = 0; v < graph.num_nodes(); ++v) open_[v] = graph.begin(v);
+  }
 
   std::uint32_t open(NodeId v) const { return open_[v]; }
 
@@ -38,8 +41,8 @@ class ArcFixing {
   template <class Fixed>
   Status partition(NodeId v, const Fixed& fixed, Pace& pace, const Stats& stats) {
     if (origin_.empty()) number();
-    open_[v] = graph_.first[v];
-    std::uint32_t begin = graph_.first[v], end = graph_.first[v + 1];
+    open_[v] = graph_.begin(v);
+    std::uint32_t begin = graph_.begin(v), end = graph_.end(v);
     for (;; ++begin) {
       while (begin < end && fixed(graph_.edges[begin])) ++begin;
       while (begin < end && !fixed(graph_.edges[end - 1])) --end;
@@ -50,7 +53,7 @@ class ArcFixing {
     open_[v] = begin;
     return Status::kOptimal;
   }
-  void open_all(NodeId v) { open_[v] = graph_.first[v]; }
+  void open_all(NodeId v) { open_[v] = graph_.begin(v); }
 
   void finish() {
     if (origin_.empty()) return;
@@ -78,7 +81,7 @@ class ArcFixing {
     std::swap(origin_[e], origin_[f]);
   }
 
-  ArcGraph<V>& graph_;
+  Graph& graph_;
   LargeArray<std::uint8_t>& enterable_;
   std::vector<std::uint32_t> open_;    // per node
   LargeArray<std::uint32_t> origin_;   // per half-edge, where it was built; empty until arcs are fixed

@@ -20,6 +20,7 @@ template <class V>
 class ArcGraph {
  public:
   using Value = V;
+  static constexpr bool kMayReorder = true;  // within a node, as long as `position` is put right in the end
   struct HalfEdge {
     NodeId to;
     std::uint32_t partner;

@@ -7,6 +7,7 @@
 
 #include "arc_graph.hpp"
 #include "deficit_drain.hpp"
+#include "kept_graph.hpp"
 #include "price_estimate.hpp"
 #include "price_refine.hpp"
 #include "push_relabel.hpp"
@@ -55,10 +56,10 @@ std::vector<std::int64_t> rounded(const std::vector<Price>& price, Price scale, 
   return whole;
 }
 
-template <class V, class Price>
+template <class Graph, class Price>
 class CostScaling {
  public:
-  CostScaling(ArcGraph<V>& graph, std::vector<std::int64_t>& price, std::int64_t largest_cost, const Control& control,
+  CostScaling(Graph& graph, std::vector<std::int64_t>& price, std::int64_t largest_cost, const Control& control,
               Stats& stats)
       : graph_(graph), price_(price), largest_cost_(largest_cost), control_(control), stats_(stats) {}
 
@@ -68,7 +69,7 @@ class CostScaling {
     const Price scale = static_cast<Price>(graph_.num_nodes()) + 1;
     std::vector<Price> scaled(price_.size());
     for (std::size_t v = 0; v < price_.size(); ++v) scaled[v] = static_cast<Price>(price_[v]) * scale;
-    PushRelabel<V, Price> phases(graph_, scale, static_cast<Price>(largest_cost_), scaled, control_, stats_);
+    PushRelabel<Graph, Price> phases(graph_, scale, static_cast<Price>(largest_cost_), scaled, control_, stats_);
     const std::optional<Status> status = run(phases, scale);
     if (!status || status == Status::kOptimal || status == Status::kBudget) phases.finish();
     if (status == Status::kBudget) price_ = rounded(phases.price(), scale, control_);
@@ -76,7 +77,7 @@ class CostScaling {
   }
 
  private:
-  std::optional<Status> run(PushRelabel<V, Price>& phases, Price scale) {
+  std::optional<Status> run(PushRelabel<Graph, Price>& phases, Price scale) {
     const int unit_shift = floor_log2(scale), most_shift = floor_log2(static_cast<Price>(largest_cost_) * scale);
     const int root_shift = floor_log2(graph_.num_nodes()) / 2 + 1;  // of the number of nodes
     int shift = std::max({0, unit_shift - kFinerThanUnit, most_shift - kMostFirstShiftBelow});
@@ -99,12 +100,12 @@ class CostScaling {
         const Refined refined = refine(phases, scale, certain);
         if (refined.status != Status::kOptimal || refined.done) return refined.status;
       }
-      fix_beyond = shift == 0 ? 0 : Price{1} << (shift + root_shift + kFixBeyondShift);
+      fix_beyond = shift == 0 || !Graph::kMayReorder ? 0 : Price{1} << (shift + root_shift + kFixBeyondShift);
       shift = std::max(0, shift - kShiftPerPhase);
     }
   }
 
-  Refined refine(const PushRelabel<V, Price>& phases, Price scale, bool certain) {
+  Refined refine(const PushRelabel<Graph, Price>& phases, Price scale, bool certain) {
     std::vector<std::int64_t> refined = rounded(phases.price(), scale, control_);
     const std::int64_t most_scans = certain ? kInfinity : 2 * static_cast<std::int64_t>(graph_.edges.size());
     const Refined result = refine_prices(graph_, refined, most_scans, control_, stats_);
@@ -112,7 +113,7 @@ class CostScaling {
     return result;
   }
 
-  ArcGraph<V>& graph_;
+  Graph& graph_;
   std::vector<std::int64_t>& price_;  // per node, whole: the start's, then the answer's
   const std::int64_t largest_cost_;
   const Control& control_;
@@ -120,8 +121,8 @@ class CostScaling {
 };
 
 // Prices to start from that suit the graph's pseudoflow where that is possible; deficits are drained.
-template <class V>
-Status fit_start(ArcGraph<V>& graph, std::vector<std::int64_t>& price, bool refine, const Control& control, Stats& stats) {
+template <class Graph>
+Status fit_start(Graph& graph, std::vector<std::int64_t>& price, bool refine, const Control& control, Stats& stats) {
   if (refine) {
     std::vector<std::int64_t> refined = price;
     const Refined result = refine_prices(graph, refined, static_cast<std::int64_t>(graph.edges.size()), control, stats);
@@ -132,13 +133,26 @@ Status fit_start(ArcGraph<V>& graph, std::vector<std::int64_t>& price, bool refi
   for (NodeId v = 0; v < graph.num_nodes(); ++v) {
     if (graph.excess[v] <= 0) continue;
     std::int64_t least = kInfinity;
-    for (std::uint32_t e = graph.first[v]; e < graph.first[v + 1]; ++e) {
+    for (std::uint32_t e = graph.begin(v); e < graph.end(v); ++e) {
       const auto& edge = graph.edges[e];
       if (edge.residual > 0) least = std::min(least, edge.cost + price[edge.to]);
     }
     if (least != kInfinity) price[v] = std::max(price[v], least);
   }
   return drain_deficits(graph, price, control, stats);
+}
+
+template <class Graph>
+Status run_phases(Graph& graph, std::vector<std::int64_t>& price, std::int64_t largest_cost, const Control& control,
+                  Stats& stats) {
+  const std::optional<Status> status = CostScaling<Graph, std::int64_t>(graph, price, largest_cost, control, stats).run();
+  return status ? *status : *CostScaling<Graph, __int128>(graph, price, largest_cost, control, stats).run();
+}
+
+// Prices of a start that are too far apart for phases are of no use.
+void limit_prices(std::vector<std::int64_t>& price, std::int64_t largest_cost) {
+  const __int128 n = static_cast<__int128>(price.size());
+  if (largest_magnitude(price) > 4 * n * largest_cost) std::fill(price.begin(), price.end(), 0);
 }
 
 template <class V>
@@ -152,20 +166,15 @@ Solution solve_with(const Network& network, const Start& start, bool refine, con
   });
   if (state.status != Status::kOptimal) return state;
   const auto largest_cost = static_cast<std::int64_t>(most);
-  const __int128 n = network.num_nodes();
   std::vector<std::int64_t> price = start_prices(network, start);
-  if (largest_magnitude(price) > 4 * n * largest_cost) std::fill(price.begin(), price.end(), 0);
+  limit_prices(price, largest_cost);
   if (start.flow.empty() && start.price.empty()) {
     const PriceEstimate estimate = estimate_price(network, largest_sink(network), control);
     for (NodeId v : estimate.nodes) price[v] = estimate.price;
   } else {
     state.status = fit_start(graph, price, refine, control, state.stats);
   }
-  if (state.status == Status::kOptimal) {
-    std::optional<Status> status = CostScaling<V, std::int64_t>(graph, price, largest_cost, control, state.stats).run();
-    if (!status) status = CostScaling<V, __int128>(graph, price, largest_cost, control, state.stats).run();
-    state.status = *status;
-  }
+  if (state.status == Status::kOptimal) state.status = run_phases(graph, price, largest_cost, control, state.stats);
   state.potential = std::move(price);
   graph.give_flow(network, control, state);
   return state;
@@ -178,6 +187,17 @@ Solution solve_from(const Network& network, const Start& start, bool refine, con
 }
 
 }  // namespace
+
+template <class V>
+Status scale_costs(KeptGraph<V>& graph, std::vector<std::int64_t>& price, std::int64_t largest_cost, const Control& control,
+                   Stats& stats) {
+  limit_prices(price, largest_cost);
+  const Status status = fit_start(graph, price, true, control, stats);
+  return status == Status::kOptimal ? run_phases(graph, price, largest_cost, control, stats) : status;
+}
+
+template Status scale_costs(KeptGraph<std::int32_t>&, std::vector<std::int64_t>&, std::int64_t, const Control&, Stats&);
+template Status scale_costs(KeptGraph<std::int64_t>&, std::vector<std::int64_t>&, std::int64_t, const Control&, Stats&);
 
 Solution solve_cost_scaling(const Network& network, const Start& start, const Control& control) {
   return solve_from(network, start, true, control);

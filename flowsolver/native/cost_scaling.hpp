@@ -45,13 +45,25 @@
 // or incrementally from the costliest change.
 #pragma once
 
+#include <vector>
+
 #include "method.hpp"
 
 namespace flowsolver {
+
+template <class V>
+class KeptGraph;
 
 Solution solve_cost_scaling(const Network& network, const Start& start, const Control& control);
 
 // The same from prices as they were given: what price refine spares (the paper's figure 13) is measured against it.
 Solution solve_cost_scaling_unrefined(const Network& network, const Start& start, const Control& control);
+
+// The same on a graph that stays (kept_graph.hpp): its flow and `price` (per node, within 2^61) are the start and become the
+// answer, or after kBudget what there is. Other than kOptimal and kBudget: any pseudoflow, and prices that need not suit it.
+// Arcs are not fixed. Throws Stopped.
+template <class V>
+Status scale_costs(KeptGraph<V>& graph, std::vector<std::int64_t>& price, std::int64_t largest_cost, const Control& control,
+                   Stats& stats);
 
 }  // namespace flowsolver

@@ -7,11 +7,12 @@ namespace flowsolver {
 
 namespace {
 
-template <class V>
+template <class Graph>
 class Drain {
  public:
-  Drain(ArcGraph<V>& graph, std::span<const std::int64_t> price, const Control& control, Stats& stats)
-      : graph_(graph), price_(price), pace_(control), stats_(stats), next_(graph.first.begin(), graph.first.end() - 1) {
+  Drain(Graph& graph, std::span<const std::int64_t> price, const Control& control, Stats& stats)
+      : graph_(graph), price_(price), pace_(control), stats_(stats), next_(graph.num_nodes()) {
+    for (NodeId v = 0; v < graph.num_nodes(); ++v) next_[v] = graph.begin(v);
     seen_.assign(graph.num_nodes(), 0);
   }
 
@@ -43,7 +44,7 @@ class Drain {
     seen_[v] = 1;
     NodeId tip = v;
     for (;;) {
-      const std::uint32_t last = graph_.first[tip + 1];
+      const std::uint32_t last = graph_.end(tip);
       std::uint32_t& e = next_[tip];
       const std::uint32_t before = e;
       while (e < last && (seen_[graph_.edges[e].to] != 0 || !drains(e, tip))) ++e;
@@ -73,7 +74,7 @@ class Drain {
     ++stats_.augmentations;
   }
 
-  ArcGraph<V>& graph_;
+  Graph& graph_;
   std::span<const std::int64_t> price_;
   Pace pace_;
   Stats& stats_;
@@ -84,16 +85,18 @@ class Drain {
 
 }  // namespace
 
-template <class V>
-Status drain_deficits(ArcGraph<V>& graph, std::span<const std::int64_t> price, const Control& control, Stats& stats) {
+template <class Graph>
+Status drain_deficits(Graph& graph, std::span<const std::int64_t> price, const Control& control, Stats& stats) {
   const auto deficit = [](std::int64_t excess) { return excess < 0; };
   const auto surplus = [](std::int64_t excess) { return excess > 0; };
   if (std::none_of(graph.excess.begin(), graph.excess.end(), deficit)) return Status::kOptimal;
   if (std::none_of(graph.excess.begin(), graph.excess.end(), surplus)) return Status::kOptimal;
-  return Drain<V>(graph, price, control, stats).run();
+  return Drain<Graph>(graph, price, control, stats).run();
 }
 
 template Status drain_deficits(ArcGraph<std::int32_t>&, std::span<const std::int64_t>, const Control&, Stats&);
 template Status drain_deficits(ArcGraph<std::int64_t>&, std::span<const std::int64_t>, const Control&, Stats&);
+template Status drain_deficits(KeptGraph<std::int32_t>&, std::span<const std::int64_t>, const Control&, Stats&);
+template Status drain_deficits(KeptGraph<std::int64_t>&, std::span<const std::int64_t>, const Control&, Stats&);
 
 }  // namespace flowsolver

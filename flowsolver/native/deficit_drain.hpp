@@ -18,14 +18,17 @@
 #include <span>
 
 #include "arc_graph.hpp"
+#include "kept_graph.hpp"
 
 namespace flowsolver {
 
 // `price`: per node. Stops early when `control` says so, leaving a valid pseudoflow; kOptimal otherwise.
-template <class V>
-Status drain_deficits(ArcGraph<V>& graph, std::span<const std::int64_t> price, const Control& control, Stats& stats);
+template <class Graph>
+Status drain_deficits(Graph& graph, std::span<const std::int64_t> price, const Control& control, Stats& stats);
 
 extern template Status drain_deficits(ArcGraph<std::int32_t>&, std::span<const std::int64_t>, const Control&, Stats&);
 extern template Status drain_deficits(ArcGraph<std::int64_t>&, std::span<const std::int64_t>, const Control&, Stats&);
+extern template Status drain_deficits(KeptGraph<std::int32_t>&, std::span<const std::int64_t>, const Control&, Stats&);
+extern template Status drain_deficits(KeptGraph<std::int64_t>&, std::span<const std::int64_t>, const Control&, Stats&);
 
 }  // namespace flowsolver

@@ -56,6 +56,8 @@ KeptGraph<V>::KeptGraph(const Network& network, std::span<const std::int64_t> fl
     edges[back] = {tail, there, static_cast<V>(-network.cost[arc]), static_cast<V>(used)};
     id_[there] = 2 * a;
     id_[back] = 2 * a | kBackward;
+    note_residual(there);
+    note_residual(back);
     position[arc] = there;
     if (used == 0) return;
     cost_ += static_cast<__int128>(network.cost[arc]) * used;
@@ -175,6 +177,7 @@ void KeptGraph<V>::add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t cap
   id_[back] = 2 * arc | kBackward;
   edges[there] = {head, back, static_cast<V>(cost), static_cast<V>(capacity)};
   edges[back] = {tail, there, static_cast<V>(-cost), 0};
+  note_residual(there);
 }
 
 template <class V>
@@ -208,6 +211,7 @@ void KeptGraph<V>::set_capacity(ArcId arc, NodeId tail, std::int64_t capacity) {
     note_unbalanced(edges[there].to);
   }
   edges[there].residual = static_cast<V>(capacity - std::min(flow, capacity));
+  note_residual(there);
 }
 
 template <class V>

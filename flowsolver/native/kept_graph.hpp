@@ -29,6 +29,7 @@ template <class V>
 class KeptGraph {
  public:
   using Value = V;
+  static constexpr bool kMayReorder = false;  // blocks have an order of their own
   using HalfEdge = typename ArcGraph<V>::HalfEdge;
 
   // From arrays, in O(n + m). `flow` is empty for none. Arcs with alive[a] == 0 are left out (`alive` empty: all live).
@@ -42,13 +43,17 @@ class KeptGraph {
   std::uint32_t middle(NodeId v) const { return blocks_[v].middle; }
   std::uint32_t end(NodeId v) const { return blocks_[v].end; }
   bool is_forward(std::uint32_t edge) const { return (id_[edge] & kBackward) == 0; }
-  ArcId arc(std::uint32_t edge) const { return (id_[edge] & ~kTouched) >> 1; }
+  ArcId arc(std::uint32_t edge) const { return (id_[edge] & ~(kTouched | kEnterable)) >> 1; }
+  // Whether its partner has residual capacity, without a look at that.
+  bool is_enterable(std::uint32_t edge) const { return (id_[edge] & kEnterable) != 0; }
 
   void push(NodeId from, std::uint32_t edge, std::int64_t amount) {
     if ((id_[edge] & kTouched) == 0) touch(edge);
     HalfEdge& there = edges[edge];
     there.residual -= static_cast<Value>(amount);
     edges[there.partner].residual += static_cast<Value>(amount);
+    note_residual(edge);
+    note_residual(there.partner);
     cost_ += static_cast<__int128>(there.cost) * amount;
     excess[from] -= amount;
     excess[there.to] += amount;
@@ -94,7 +99,8 @@ class KeptGraph {
   LargeArray<std::int64_t> excess;     // per node: supply + inflow - outflow
 
  private:
-  static constexpr std::uint32_t kBackward = 1, kTouched = std::uint32_t{1} << 31;
+  static constexpr std::uint32_t kBackward = 1, kEnterable = std::uint32_t{1} << 30, kTouched = std::uint32_t{1} << 31;
+  static_assert(kMaxArcs <= kEnterable / 2);
   static constexpr std::size_t kMostWasted = 1024;
   struct Block {
     std::uint32_t begin = 0, middle = 0, end = 0, limit = 0;
@@ -104,6 +110,10 @@ class KeptGraph {
     std::int64_t flow() const { return cost < 0 ? capacity : 0; }
   };
 
+  void note_residual(std::uint32_t edge) {
+    std::uint32_t& id = id_[edges[edge].partner];
+    id = edges[edge].residual > 0 ? id | kEnterable : id & ~kEnterable;
+  }
   void touch(std::uint32_t edge);
   template <class Change>
   void change_loop(ArcId arc, NodeId v, Change change);
@@ -113,7 +123,7 @@ class KeptGraph {
   void erase(NodeId v, std::uint32_t edge);
 
   std::vector<Block> blocks_;
-  LargeArray<std::uint32_t> id_;       // per half-edge: twice its arc, one more if it is backward; and whether touched
+  LargeArray<std::uint32_t> id_;       // per half-edge: twice its arc, one more if it is backward; and what is noted of it
   std::map<std::pair<NodeId, ArcId>, Loop> loops_;
   __int128 cost_ = 0;
   std::vector<FlowBefore> touched_;

@@ -31,8 +31,8 @@ struct Refined {
   bool done = false;                 // rc >= 0 everywhere; else `price` is somewhere on the way
 };
 
-template <class V>
-Refined refine_prices(const ArcGraph<V>& graph, std::vector<std::int64_t>& price, std::int64_t most_scans,
+template <class Graph>
+Refined refine_prices(const Graph& graph, std::vector<std::int64_t>& price, std::int64_t most_scans,
                       const Control& control, Stats& stats) {
   const NodeId n = graph.num_nodes();
   Pace pace(control);
@@ -40,13 +40,13 @@ Refined refine_prices(const ArcGraph<V>& graph, std::vector<std::int64_t>& price
   std::vector<std::uint8_t> waits(n, 0);
   for (NodeId u = 0; u < n; ++u) {
     std::int64_t least = price[u];
-    const std::uint32_t last = graph.first[u + 1];
-    for (std::uint32_t e = graph.first[u]; e < last; ++e) {
+    const std::uint32_t last = graph.end(u);
+    for (std::uint32_t e = graph.begin(u); e < last; ++e) {
       const auto& edge = graph.edges[e];
       if (edge.residual > 0 && edge.cost + price[edge.to] < least) least = edge.cost + price[edge.to];
     }
-    stats.scanned += last - graph.first[u];
-    if (const Status status = pace.step(stats, last - graph.first[u] + 1); status != Status::kOptimal) return {status};
+    stats.scanned += last - graph.begin(u);
+    if (const Status status = pace.step(stats, last - graph.begin(u) + 1); status != Status::kOptimal) return {status};
     if (least == price[u]) continue;
     price[u] = least;
     ++stats.repaired;
@@ -58,7 +58,7 @@ Refined refine_prices(const ArcGraph<V>& graph, std::vector<std::int64_t>& price
     for (NodeId v : fallen) {
       waits[v] = 0;
       const std::int64_t price_v = price[v];
-      const std::uint32_t first = graph.first[v], last = graph.first[v + 1];
+      const std::uint32_t first = graph.begin(v), last = graph.end(v);
       for (std::uint32_t e = first; e < last; ++e) {
         const auto& edge = graph.edges[e];  // v -> u, whose partner is u -> v
         if (price_v - edge.cost >= price[edge.to] || graph.edges[edge.partner].residual == 0) continue;

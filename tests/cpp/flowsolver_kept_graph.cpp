@@ -157,6 +157,8 @@ class Trial {
       CHECK(edge.to == arc.head && partner.to == arc.tail && partner.partner == there);
       CHECK(edge.cost == arc.cost && partner.cost == -arc.cost);
       CHECK(edge.residual == arc.capacity - arc.flow && partner.residual == arc.flow);
+      CHECK(graph_.is_enterable(there) == (partner.residual > 0));
+      CHECK(graph_.is_enterable(edge.partner) == (edge.residual > 0));
       CHECK(graph_.begin(arc.tail) <= there && there < graph_.middle(arc.tail));
       CHECK(graph_.middle(arc.head) <= edge.partner && edge.partner < graph_.end(arc.head));
     }

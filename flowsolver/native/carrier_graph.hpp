@@ -29,9 +29,10 @@ struct SplitNetwork {
   // Throws Stopped when cancelled.
   SplitNetwork(const Network& network, NodeId root, const Control& control);
 
-  Network core;                       // without the unit sources
+  PackedNetwork<V> core;              // without the unit sources
   std::vector<NodeId> core_node;      // what its nodes are in the network
-  std::vector<ArcId> core_arc;
+  LargeArray<ArcId> core_arc;
+  std::vector<std::uint8_t> reached;  // whether arcs with capacity lead to its node
   NodeId root = kNone;                // in `core`
   std::vector<NodeId> source_node;    // the unit sources, ascending
   std::vector<std::uint32_t> begin;   // arcs of source s: [begin[s], begin[s + 1])
@@ -53,11 +54,20 @@ class CarrierGraph : public ResidualGraph<V> {
         begin_(std::move(split.begin)),
         current_(split.source_node.size(), kNone) {
     for (NodeId v : split.core.tail) this->nodes[v].flags |= kInterior;
+    carried.reserve(0, 0, 2 * num_sources());  // blocks have room to spare
   }
 
   std::size_t num_sources() const { return current_.size(); }
   std::pair<std::uint32_t, std::uint32_t> arcs_of(std::uint32_t source) const { return {begin_[source], begin_[source + 1]}; }
   std::uint32_t current_arc(std::uint32_t source) const { return current_[source]; }  // kNone: not placed yet
+
+  // Fetches what placing the source will read first.
+  void will_look_at(std::uint32_t source) const {
+    if (begin_[source] == begin_[source + 1]) return;
+    const NodeId head = source_arcs[begin_[source]].head;
+    __builtin_prefetch(&this->nodes[head], 1);
+    carried.will_add_to(head);
+  }
 
   // A path comes to a node over a half-edge, or over a source: then the top bit of the label's `parent` is set and the rest
   // is the source (forward) or its arc (backward).
@@ -102,7 +112,7 @@ class CarrierGraph : public ResidualGraph<V> {
 
   // Forward. The sources carried by v, keyed by a lower bound on (cost of the best other arc + price of where it leads - cost
   // of the present arc). Valid while prices only rise.
-  KeyedLists<std::int64_t> carried;
+  KeyedLists<V> carried;
   LargeArray<SourceArc> source_arcs;
 
  private:

@@ -28,7 +28,7 @@ struct LargeAllocator {
 
   T* allocate(std::size_t count) {
     const std::size_t bytes = count * sizeof(T);
-    const std::size_t alignment = bytes >= 2 * kHugePage ? kHugePage : std::size_t{64};
+    const std::size_t alignment = bytes >= kHugePage ? kHugePage : std::size_t{64};
     void* memory = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
     if (memory == nullptr) throw std::bad_alloc();
 #ifdef __linux__

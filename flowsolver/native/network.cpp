@@ -1,6 +1,7 @@
 #include "network.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "control.hpp"
 
@@ -52,9 +53,13 @@ std::uint64_t largest_magnitude(std::span<const std::int64_t> values) {
 
 NodeId largest_sink(const Network& network, std::span<const std::uint8_t> alive) {
   NodeId root = kNone;
-  for (NodeId v = 0; v < network.num_nodes(); ++v) {
-    if (!alive.empty() && alive[v] == 0) continue;
-    if (root == kNone || network.supply[v] < network.supply[root]) root = v;
+  if (alive.empty() && !network.supply.empty()) {  // found where the least, in a pass without branches, is first
+    std::int64_t least = network.supply[0];
+    for (std::int64_t supply : network.supply) least = std::min(least, supply);
+    return static_cast<NodeId>(std::find(network.supply.begin(), network.supply.end(), least) - network.supply.begin());
+  }
+  for (NodeId v = 0; v < network.num_nodes() && !alive.empty(); ++v) {
+    if (alive[v] != 0 && (root == kNone || network.supply[v] < network.supply[root])) root = v;
   }
   return root;
 }
@@ -109,10 +114,21 @@ Ranges check_ranges(const Network& network, const Control& control) {
   if (longest_path(cost_bits) > kMaxPathCost && longest_path(largest_magnitude(network.cost)) > kMaxPathCost) {
     return {Status::kBadCostRange, false};
   }
+  const std::uint64_t supply_bits = magnitude_bits(network.supply);
   Wide supplies = 0, balance = 0, capacities = 0;
-  for (std::int64_t supply : network.supply) {
-    supplies += magnitude(supply);
-    balance += supply;
+  if (Wide{supply_bits} * static_cast<Wide>(network.num_nodes()) <= kMaxNodeSum) {  // sums that fit 64 bits
+    std::int64_t sum = 0, absolute = 0;
+    for (std::int64_t supply : network.supply) {
+      sum += supply;
+      absolute += std::abs(supply);
+    }
+    balance = sum;
+    supplies = absolute;
+  } else {
+    for (std::int64_t supply : network.supply) {
+      supplies += magnitude(supply);
+      balance += supply;
+    }
   }
   const Wide most = Wide{capacity_bits} * static_cast<Wide>(network.num_arcs());
   if (2 * most + supplies > kMaxNodeSum) {

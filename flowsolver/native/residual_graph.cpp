@@ -6,7 +6,8 @@
 namespace flowsolver {
 
 template <class Value>
-ResidualGraph<Value>::ResidualGraph(const Network& network, std::span<const std::int64_t> flow,
+template <class Arrays>
+ResidualGraph<Value>::ResidualGraph(const Arrays& network, std::span<const std::int64_t> flow,
                                     std::span<const std::uint8_t> alive, NodeId root, bool spare, const Control& control)
     : root_(root) {
   Pace pace(control);
@@ -262,5 +263,13 @@ void ResidualGraph<Value>::set_cost(ArcId arc, NodeId tail, Value cost) {
 
 template class ResidualGraph<std::int32_t>;
 template class ResidualGraph<std::int64_t>;
+template ResidualGraph<std::int32_t>::ResidualGraph(const Network&, std::span<const std::int64_t>,
+                                                    std::span<const std::uint8_t>, NodeId, bool, const Control&);
+template ResidualGraph<std::int64_t>::ResidualGraph(const Network&, std::span<const std::int64_t>,
+                                                    std::span<const std::uint8_t>, NodeId, bool, const Control&);
+template ResidualGraph<std::int32_t>::ResidualGraph(const PackedNetwork<std::int32_t>&, std::span<const std::int64_t>,
+                                                    std::span<const std::uint8_t>, NodeId, bool, const Control&);
+template ResidualGraph<std::int64_t>::ResidualGraph(const PackedNetwork<std::int64_t>&, std::span<const std::int64_t>,
+                                                    std::span<const std::uint8_t>, NodeId, bool, const Control&);
 
 }  // namespace flowsolver

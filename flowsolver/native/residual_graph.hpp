@@ -58,6 +58,17 @@ enum NodeFlag : std::uint8_t {
   kChanged = 32,   // a carried source some of whose arcs changed
 };
 
+// The arrays of a network as a graph is built from them, written once: half the size where 32 bits do.
+template <class Value>
+struct PackedNetwork {
+  LargeArray<NodeId> tail, head;
+  LargeArray<Value> capacity, cost;
+  std::vector<std::int64_t> supply;
+
+  std::size_t num_nodes() const { return supply.size(); }
+  std::size_t num_arcs() const { return tail.size(); }
+};
+
 template <class V>
 class ResidualGraph {
  public:
@@ -67,7 +78,9 @@ class ResidualGraph {
 
   // From arrays, in O(n + m). `flow` is empty for none. `spare` leaves room in the blocks of nodes that have arcs in.
   // Arcs with alive[a] == 0 are left out (`alive` empty: all live). Sets neither prices nor imbalances. Throws Stopped when cancelled.
-  ResidualGraph(const Network& network, std::span<const std::int64_t> flow, std::span<const std::uint8_t> alive,
+  // A Network, or a PackedNetwork<Value>.
+  template <class Arrays>
+  ResidualGraph(const Arrays& network, std::span<const std::int64_t> flow, std::span<const std::uint8_t> alive,
                 NodeId root, bool spare, const Control& control);
 
   NodeId root() const { return root_; }

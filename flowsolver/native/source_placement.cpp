@@ -16,20 +16,20 @@ namespace {
 template <class Value>
 class SourcePlacement {
  public:
+  // `full`: the flow of core arcs that begin full; empty when none does.
   SourcePlacement(const Network& network, SplitNetwork<Value> split, const std::vector<std::int64_t>& price,
-                  std::vector<std::uint8_t> priced, const Control& control)
+                  std::vector<std::uint8_t> priced, const std::vector<std::int64_t>& full, const Control& control)
       : network_(network),
         split_(std::move(split)),
-        graph_(split_, full_where_cheap(core_, price), control),
+        graph_(split_, full, control),
         descent_(graph_, std::move(priced)) {
     for (NodeId v = 0; v < core_.num_nodes(); ++v) {
       graph_.nodes[v].price = price[v];
       graph_.nodes[v].imbalance = core_.supply[v];
     }
-    for (std::size_t a = 0; a < core_.num_arcs(); ++a) {
-      if (!cheap(core_, price, a)) continue;
-      graph_.nodes[core_.tail[a]].imbalance -= core_.capacity[a];
-      graph_.nodes[core_.head[a]].imbalance += core_.capacity[a];
+    for (std::size_t a = 0; a < full.size(); ++a) {
+      graph_.nodes[core_.tail[a]].imbalance -= full[a];
+      graph_.nodes[core_.head[a]].imbalance += full[a];
     }
     graph_.nodes[graph_.root()].imbalance = 0;
     search_.watch(control);
@@ -52,24 +52,11 @@ class SourcePlacement {
 
  private:
   static constexpr std::uint32_t kLookInterval = 64;
+  static constexpr std::uint32_t kAhead = 8;  // heads are anywhere: they are asked for some sources in advance
   // A search that looks at more than this share of the sources' arcs is far from local. When such searches have looked at
   // all arcs so many times over, the whole is left to a method that serves all imbalances at once. Cells of the Quincy
   // shape, oversubscribed and contended ones too, need up to 1.4.
   static constexpr std::int64_t kFarShare = 64, kFarBudget = 8;
-
-  static bool cheap(const Network& core, const std::vector<std::int64_t>& price, std::size_t a) {
-    return core.cost[a] - price[core.tail[a]] + price[core.head[a]] < 0;
-  }
-  // Empty when no arc is.
-  static std::vector<std::int64_t> full_where_cheap(const Network& core, const std::vector<std::int64_t>& price) {
-    std::vector<std::int64_t> flow;
-    for (std::size_t a = 0; a < core.num_arcs(); ++a) {
-      if (!cheap(core, price, a)) continue;
-      flow.resize(core.num_arcs(), 0);
-      flow[a] = core.capacity[a];
-    }
-    return flow;
-  }
 
   Status place_all(const Control& control, Stats& stats) {
     const auto sources = static_cast<std::uint32_t>(graph_.num_sources());
@@ -77,6 +64,7 @@ class SourcePlacement {
       if (source % kLookInterval == 0) {
         if (const Status status = control.look(stats); status != Status::kOptimal) return status;
       }
+      if (source + kAhead < sources) graph_.will_look_at(source + kAhead);
       const std::int64_t scanned_before = stats.scanned;
       if (!place(source, stats)) return Status::kInfeasible;
       charge(stats.scanned - scanned_before);
@@ -257,8 +245,9 @@ class SourcePlacement {
     if (fill_zeros(result.flow, network_.num_arcs(), control) != Status::kOptimal) throw Stopped{Status::kCancelled};
     result.price.assign(network_.num_nodes(), 0);
     result.complete = true;
+    std::vector<std::int64_t> price_of(core_.num_nodes());  // nearer together than nodes
     for (NodeId v = 0; v < core_.num_nodes(); ++v) {
-      result.price[split_.core_node[v]] = graph_.nodes[v].price;
+      result.price[split_.core_node[v]] = price_of[v] = graph_.nodes[v].price;
       result.complete &= graph_.nodes[v].imbalance == 0;
     }
     build_each(core_.num_arcs(), control, [&](std::size_t a) {
@@ -274,7 +263,7 @@ class SourcePlacement {
         const auto& arc = graph_.source_arcs[now];
         result.flow[split_.arc_id[now]] = 1;
         result.cost += arc.cost;
-        price = arc.cost + graph_.nodes[arc.head].price;
+        price = arc.cost + price_of[arc.head];
       } else {
         result.complete = false;
         const auto [begin, end] = graph_.arcs_of(source);
@@ -293,7 +282,7 @@ class SourcePlacement {
 
   const Network& network_;
   SplitNetwork<Value> split_;  // but for the sources' arcs, which the graph has
-  const Network& core_ = split_.core;
+  const PackedNetwork<Value>& core_ = split_.core;
   Graph graph_;
   PriceDescent<Value> descent_;
   Search search_;
@@ -307,18 +296,38 @@ class SourcePlacement {
 // (price_estimate.hpp). Nearly always so.
 template <class Value>
 bool has_room(const SplitNetwork<Value>& split) {
-  const Network& core = split.core;
-  std::vector<std::uint8_t> reached(core.num_nodes(), 0), shared(core.num_nodes(), 0);
-  for (const auto& arc : split.arcs) reached[arc.head] = 1;
-  for (ArcId a = 0; a < core.num_arcs(); ++a) reached[core.head[a]] |= core.capacity[a] > 0;
-  for (ArcId a = 0; a < core.num_arcs(); ++a) shared[core.head[a]] |= reached[core.tail[a]] != 0 && core.capacity[a] > 0;
+  const PackedNetwork<Value>& core = split.core;
+  std::vector<std::uint8_t> shared(core.num_nodes(), 0);
+  std::vector<std::int64_t> to_root(core.num_nodes(), 0);
+  for (std::size_t a = 0; a < core.num_arcs(); ++a) {
+    const NodeId tail = core.tail[a], head = core.head[a];
+    shared[head] |= split.reached[tail] & static_cast<std::uint8_t>(core.capacity[a] > 0);
+    if (head == split.root) to_root[tail] += core.capacity[a];
+  }
   auto supply = static_cast<std::int64_t>(split.source_node.size());
   for (std::int64_t more : core.supply) supply += std::max<std::int64_t>(0, more);
   std::int64_t room = 0;
-  for (ArcId a = 0; a < core.num_arcs(); ++a) {
-    if (core.head[a] == split.root && shared[core.tail[a]] != 0) room += core.capacity[a];
-  }
+  for (NodeId v = 0; v < core.num_nodes(); ++v) room += shared[v] != 0 ? to_root[v] : 0;
   return supply <= room;
+}
+
+// Core arcs with rc < 0 at these prices are full, all others empty. Without flow when none is.
+template <class Value>
+std::vector<std::int64_t> full_where_cheap(const PackedNetwork<Value>& core, const std::vector<std::int64_t>& price) {
+  std::vector<std::int64_t> flow;
+  for (std::size_t a = 0; a < core.num_arcs(); ++a) {
+    if (core.cost[a] - price[core.tail[a]] + price[core.head[a]] >= 0) continue;
+    flow.resize(core.num_arcs(), 0);
+    flow[a] = core.capacity[a];
+  }
+  return flow;
+}
+
+template <class Value>
+bool any_negative(const LargeArray<Value>& values) {
+  Value signs = 0;
+  for (Value value : values) signs |= value;
+  return signs < 0;
 }
 
 template <class Value>
@@ -334,7 +343,9 @@ Placement place(const Network& network, NodeId root, const Control& control, Sta
     price[static_cast<std::size_t>(number)] = estimate.price;
     priced[static_cast<std::size_t>(number)] = 1;
   }
-  return SourcePlacement<Value>(network, std::move(split), price, std::move(priced), control).run(control, stats);
+  std::vector<std::int64_t> full;
+  if (!estimate.nodes.empty() || any_negative(split.core.cost)) full = full_where_cheap(split.core, price);
+  return SourcePlacement<Value>(network, std::move(split), price, std::move(priced), full, control).run(control, stats);
 }
 
 }  // namespace

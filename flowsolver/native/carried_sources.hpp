@@ -128,7 +128,7 @@ class CarriedSources {
  private:
   static constexpr std::uint32_t kSourceBit = std::uint32_t{1} << 31;
   // Keys set anew after one search, at most; beyond that the allowance is raised.
-  static constexpr std::int64_t kExplicitKeys = 4096;
+  static constexpr std::int64_t kExplicitKeys = 32'768;
   // As far as keys may be shifted: they shall still fit where they are kept.
   static constexpr std::int64_t kAllowanceLimit = std::int64_t{1} << (sizeof(V) == 4 ? 29 : 58);
 

@@ -53,7 +53,7 @@ void CarrierEngine<Value>::recheck(Stats& stats) {
   changed_.clear();
 }
 
-// Its unit goes to where it is as well off and there is room, and makes room where it was.
+// Its unit goes to where it is as well off and there is room, or a deficit above, and makes room where it was.
 template <class Value>
 void CarrierEngine<Value>::give_way(NodeId source, Stats& stats) {
   const std::uint32_t now = sources_.current_arc(source);
@@ -63,15 +63,26 @@ void CarrierEngine<Value>::give_way(NodeId source, Stats& stats) {
   for (std::uint32_t i = begin; i < end; ++i) {
     const auto arc = sources_.source_arcs[i];
     if (arc.head == before.head || arc.head == graph_.root() || sources_.through(i) != sources_.through(now)) continue;
-    if (!PathSearch<Sources, true>::at_hand(graph_.nodes[arc.head])) continue;
+    const bool at_hand = PathSearch<Sources, true>::at_hand(graph_.nodes[arc.head]);
+    const WayBack<Value> way_back(graph_, arc.head);
+    if (!at_hand && !way_back.found()) continue;
     ++stats.augmentations;
     this->touch(before.id, 1);
     this->touch(arc.id, 0);
     cost_ += static_cast<std::int64_t>(arc.cost) - before.cost;
     sources_.move(source, i);
     shift_imbalance(before.head, -1);
-    arrive({arc.head, graph_.nodes[arc.head].imbalance >= 0, 0}, 1);
+    arrive({arc.head, at_hand && graph_.nodes[arc.head].imbalance >= 0, 0}, 1);
+    if (!at_hand) way_back.send_unit(*this);
     return;
+  }
+}
+
+// After many sources have given way, or are about to: where those who come instead look first.
+template <class Value>
+void CarrierEngine<Value>::raise_deficits(Stats& stats) {
+  for (std::size_t k = 0, before = unbalanced_.size(); k < before; ++k) {
+    if (pending<false>(unbalanced_[k])) raise_deficit(*this, unbalanced_[k], stats);
   }
 }
 
@@ -187,9 +198,9 @@ bool CarrierEngine<Value>::place(NodeId source, const Control& control, Stats& s
     arrive({head, graph_.nodes[head].imbalance >= 0, 0}, 1);
     return true;
   }
-  seeds_.clear();
-  add_seeds(source);
   const Target target = from_both_ends<true>(control, stats, seeds_, [&] {
+    seeds_.clear();
+    add_seeds(source);
     return forward_.run_from(sources_, seeds_, kInfinity, repriced_, stats);
   });
   if (!target.found()) return false;
@@ -214,7 +225,7 @@ class Impatience {
 // By the search that `run` runs; if that wanders, from the targets, too.
 template <class Value>
 template <bool kForward, class Run>
-Target CarrierEngine<Value>::from_both_ends(const Control& control, Stats& stats, std::span<const Seed> seeds,
+Target CarrierEngine<Value>::from_both_ends(const Control& control, Stats& stats, const std::vector<Seed>& seeds,
                                             const Run& run) {
   auto& paths = search<kForward>();
   Target target;
@@ -226,34 +237,37 @@ Target CarrierEngine<Value>::from_both_ends(const Control& control, Stats& stats
   const std::array<std::span<const NodeId>, 2> targets{unbalanced_, root_tails_};
   const auto in_reach = [&paths](const Node<Value>& node) { return paths.came_to(node); };
   if constexpr (kForward) {
-    target = forward_meeting_.run(sources_, ordinary_, targets, seeds, in_reach, control, repriced_, stats);
+    target = forward_meeting_.run(sources_, ordinary_, targets, seeds, paths.gave_up_at(), in_reach, control, repriced_, stats);
   } else {
-    target = backward_meeting_.run(sources_, ordinary_, targets, seeds, in_reach, control, repriced_, stats);
+    target = backward_meeting_.run(sources_, ordinary_, targets, seeds, paths.gave_up_at(), in_reach, control, repriced_, stats);
   }
-  return target.found() ? target : run();
+  if (!target.found()) return run();
+  effort_.settled = 0;  // the hops are known
+  effort_.settled_before = stats.settled;
+  return target;
 }
 
 template <class Value>
-typename CarrierEngine<Value>::Effort CarrierEngine<Value>::new_effort(const Stats& stats) const {
-  return {stats.settled, stats.scanned, 0, static_cast<std::int64_t>(graph_.edges.size() + sources_.source_arcs.size())};
+void CarrierEngine<Value>::begin_effort(const Stats& stats) {
+  effort_ = {stats.settled, stats.scanned, 0, static_cast<std::int64_t>(graph_.edges.size() + sources_.source_arcs.size())};
 }
 
 // Called after each search. True: the rest had better be done in phases.
 template <class Value>
 template <bool kForward>
-bool CarrierEngine<Value>::went_too_far(Effort& effort, Stats& stats) {
-  const std::int64_t scanned = stats.scanned - effort.scanned_before;
+bool CarrierEngine<Value>::went_too_far(Stats& stats) {
+  const std::int64_t scanned = stats.scanned - effort_.scanned_before;
   if (scanned > static_cast<std::int64_t>(graph_.edges.size() + sources_.source_arcs.size()) / kFarShare) {
-    effort.far_budget -= scanned;
+    effort_.far_budget -= scanned;
   }
-  effort.settled += stats.settled - effort.settled_before;
-  if (effort.settled > kAdvertiseAfter) {
+  effort_.settled += stats.settled - effort_.settled_before;
+  if (effort_.settled > kAdvertiseAfter) {
     advertise<kForward>(stats);
-    effort.settled = 0;
+    effort_.settled = 0;
   }
-  effort.settled_before = stats.settled;
-  effort.scanned_before = stats.scanned;
-  return effort.far_budget < 0;
+  effort_.settled_before = stats.settled;
+  effort_.scanned_before = stats.scanned;
+  return effort_.far_budget < 0;
 }
 
 template <class Value>
@@ -273,7 +287,7 @@ void CarrierEngine<Value>::advertise(Stats& stats) {
 template <class Value>
 Status CarrierEngine<Value>::place_pending(const Control& control, Stats& stats) {
   std::int64_t until_check = 0;
-  Effort effort = new_effort(stats);
+  begin_effort(stats);
   Status status = Status::kOptimal;
   bool too_far = false;
   std::size_t k = 0;
@@ -288,7 +302,7 @@ Status CarrierEngine<Value>::place_pending(const Control& control, Stats& stats)
       status = Status::kInfeasible;
       break;
     }
-    too_far = went_too_far<true>(effort, stats) && unplaced_.size() - k > kFewLeft;
+    too_far = went_too_far<true>(stats) && unplaced_.size() - k > kFewLeft;
   }
   unplaced_.erase(unplaced_.begin(), unplaced_.begin() + static_cast<std::ptrdiff_t>(k));
   return too_far ? drain_in_phases<true>(control, stats) : status;
@@ -297,8 +311,9 @@ Status CarrierEngine<Value>::place_pending(const Control& control, Stats& stats)
 template <class Value>
 template <bool kForward>
 Status CarrierEngine<Value>::drain(const Control& control, Stats& stats) {
+  const std::vector<Seed> none;
   std::int64_t until_check = 0;
-  Effort effort = new_effort(stats);
+  begin_effort(stats);
   for (std::size_t k = 0; k < unbalanced_.size(); ++k) {  // may grow by nodes that are targets
     const NodeId v = unbalanced_[k];
     while (pending<kForward>(v)) {
@@ -306,12 +321,12 @@ Status CarrierEngine<Value>::drain(const Control& control, Stats& stats) {
         if (const Status status = control.look(stats); status != Status::kOptimal) return status;
         until_check = kCancelCheckInterval;
       }
-      const Target target = from_both_ends<kForward>(control, stats, {}, [&] {
+      const Target target = from_both_ends<kForward>(control, stats, none, [&] {
         return search<kForward>().run(sources_, std::array{v}, kInfinity, repriced_, stats);
       });
       if (!target.found()) return Status::kInfeasible;
       augment<kForward>(target, stats);
-      if (went_too_far<kForward>(effort, stats) && unbalanced_.size() - k > kFewLeft) {
+      if (went_too_far<kForward>(stats) && unbalanced_.size() - k > kFewLeft) {
         return drain_in_phases<kForward>(control, stats);
       }
     }
@@ -399,15 +414,21 @@ Status CarrierEngine<Value>::run(const Control& control, Stats& stats) {
   if (!ready(control)) return Status::kCancelled;
   repair_core(stats);
   UniformRise<Value> rise(graph_, sources_, ordinary_, repriced_);
-  for (NodeId source : rise.attempt(changed_, control, stats)) give_way(source, stats);
+  rise.attempt(changed_, control, stats);
+  for (NodeId source : rise.yielding()) give_way(source, stats);
   recheck(stats);
+  const bool many_come = !rise.yielding().empty() || !rise.willing().empty();
+  if (many_come) raise_deficits(stats);
   advertise_deficits();
   forward_.watch(control);
   backward_.watch(control);
   Status status;
   try {
     status = place_pending(control, stats);
-    if (status == Status::kOptimal) status = drain<true>(control, stats);
+    if (status == Status::kOptimal) {
+      for (NodeId source : rise.willing()) give_way(source, stats);
+      status = drain<true>(control, stats);
+    }
     if (status == Status::kOptimal) status = drain<false>(control, stats);
   } catch (const Stopped& stopped) {
     status = stopped.status;

@@ -93,17 +93,18 @@ class CarrierEngine final : public Engine, private FlowMover<Value> {
   void repair_core(Stats& stats);
   void recheck(Stats& stats);
   void give_way(NodeId source, Stats& stats);
+  void raise_deficits(Stats& stats);
   void advertise_deficits();
 
-  // Watches searches in one direction during one run.
+  // Watches the searches in one direction during one run.
   struct Effort {
     std::int64_t settled_before = 0, scanned_before = 0;
     std::int64_t settled = 0;  // since the last advertisement
     std::int64_t far_budget = 0;
   };
-  Effort new_effort(const Stats& stats) const;
+  void begin_effort(const Stats& stats);
   template <bool kForward>
-  bool went_too_far(Effort& effort, Stats& stats);
+  bool went_too_far(Stats& stats);
   template <bool kForward>
   void advertise(Stats& stats);
   void add_seeds(NodeId source);
@@ -114,7 +115,7 @@ class CarrierEngine final : public Engine, private FlowMover<Value> {
   Status place_pending(const Control& control, Stats& stats);
   bool place(NodeId source, const Control& control, Stats& stats);
   template <bool kForward, class Run>
-  Target from_both_ends(const Control& control, Stats& stats, std::span<const Seed> seeds, const Run& run);
+  Target from_both_ends(const Control& control, Stats& stats, const std::vector<Seed>& seeds, const Run& run);
   template <bool kForward>
   Status drain(const Control& control, Stats& stats);
   template <bool kForward>
@@ -144,6 +145,7 @@ class CarrierEngine final : public Engine, private FlowMover<Value> {
   MeetingSearch<Value, true> forward_meeting_;
   MeetingSearch<Value, false> backward_meeting_;
   const Network& network_;
+  Effort effort_;
   std::vector<Seed> seeds_;
   std::vector<NodeId> root_tails_;       // every ordinary node with its arc to the root inside, and some without
   std::vector<NodeId> ordinary_;         // every node that is no source, and some that are gone

@@ -36,21 +36,21 @@ class MeetingSearch {
 
   // The target reached from F, or none. `ordinary`: every node that is no source; `targets`: every node that may be a target.
   // Both may name a node twice. `in_reach(node)`: whether it is in F. Throws Stopped: no price has moved then.
-  // `seeds`: what the search that gave up began with, unless all of that is in F.
+  // `seeds`: what the search that gave up began with, unless all of that is in F; it gave up at distance `given_up_at`.
   template <class InReach>
   Target run(Graph& graph, std::span<const NodeId> ordinary, std::span<const std::span<const NodeId>> targets,
-             std::span<const Seed> seeds, const InReach& in_reach, const Control& control, std::vector<NodeId>& repriced,
-             Stats& stats) {
+             std::span<const Seed> seeds, std::int64_t given_up_at, const InReach& in_reach, const Control& control,
+             std::vector<NodeId>& repriced, Stats& stats) {
     restart(graph);
-    label(graph.root(), 0, kNone);
+    label(graph.root(), 0, kNone, 0);
     for (std::span<const NodeId> some : targets) {
       for (NodeId v : some) {
         const Node<Value>& node = graph.nodes[v];
         if (graph.is_source(v) || v == graph.root()) continue;
         if (kForward ? node.imbalance < 0 : node.imbalance > 0) {
-          label(v, 0, kNone);
+          label(v, 0, kNone, 0);
         } else if (kForward ? node.root_residual > 0 : node.root_flow > 0) {
-          label(v, kForward ? node.root_cost - node.price : node.price - node.root_cost, kNone);
+          label(v, kForward ? node.root_cost - node.price : node.price - node.root_cost, kNone, 0);
         }
       }
     }
@@ -59,11 +59,13 @@ class MeetingSearch {
     for (; range_ < kFarthest && stats.scanned < enough; range_ = 2 * range_ + 1) {
       const NodeId met = settle_range(graph, in_reach, pace, stats);
       if (met == kNone) continue;
-      const auto nearer = [this](const Seed& seed) {
-        return labelled(seed.node) && labels_[seed.node].distance < current_ - seed.distance;
+      const auto nearer = [this, given_up_at](const Seed& seed) {
+        const std::int64_t away = std::max<std::int64_t>(0, seed.distance - given_up_at);
+        return labelled(seed.node) && labels_[seed.node].distance < current_ - away;
       };
       if (std::any_of(seeds.begin(), seeds.end(), nearer)) return {};
       const Target target = join(graph, met);
+      teach_hops(graph);
       if (current_ > 0) move_prices(graph, ordinary, repriced);
       return target;
     }
@@ -78,6 +80,7 @@ class MeetingSearch {
     std::int64_t distance;
     std::uint32_t stamp = 0;
     std::uint32_t parent;  // as in a backward search
+    std::uint32_t hops;    // to the target
   };
   struct Waiting {
     std::int64_t distance;
@@ -97,9 +100,9 @@ class MeetingSearch {
   }
 
   bool labelled(NodeId v) const { return labels_[v].stamp == stamp_; }
-  void label(NodeId v, std::int64_t distance, std::uint32_t parent) {
+  void label(NodeId v, std::int64_t distance, std::uint32_t parent, std::uint32_t hops) {
     if (labelled(v) && labels_[v].distance <= distance) return;
-    labels_[v] = {distance, stamp_, parent};
+    labels_[v] = {distance, stamp_, parent, hops};
     if (distance <= current_) {
       settled_.push_back(v);  // and to be looked at in its turn
     } else {
@@ -137,12 +140,13 @@ class MeetingSearch {
   void scan_edges(const Graph& graph, NodeId v, Stats& stats) {
     const Node<Value>& node = graph.nodes[v];
     const std::int64_t distance = labels_[v].distance;
+    const std::uint32_t hops = labels_[v].hops + 1;
     const std::uint32_t end = node.begin + (kForward ? node.degree : node.residual_degree);
     for (std::uint32_t i = node.begin; i < end; ++i) {
       const auto& edge = graph.edges[i];
       if (kForward && edge.reverse_residual == 0) continue;
       const std::int64_t step = edge.cost - node.price + graph.nodes[edge.to].price;
-      label(edge.to, kForward ? distance - step : distance + step, i);
+      label(edge.to, kForward ? distance - step : distance + step, i, hops);
     }
     stats.scanned += end - node.begin;
   }
@@ -162,6 +166,7 @@ class MeetingSearch {
 
   void scan_arrivals(Graph& graph, NodeId v, Stats& stats) {
     const std::int64_t base = labels_[v].distance + graph.nodes[v].price;
+    const std::uint32_t hops = labels_[v].hops + 1;
     graph.visit_arrivals(v, [&] { return range_ + 1 - base; }, [&](std::uint32_t arc, std::int64_t bound, NodeId lead) {
       ++stats.scanned;
       if (lead != kNone && labelled(lead) && labels_[lead].distance - base <= bound) return bound;
@@ -169,13 +174,14 @@ class MeetingSearch {
       if (now == kNone) return bound;
       const auto& present = graph.source_arcs[now];
       const std::int64_t key = std::int64_t{graph.source_arcs[arc].cost} - present.cost - graph.nodes[present.head].price;
-      label(present.head, base + key, Graph::as_parent(arc));
+      label(present.head, base + key, Graph::as_parent(arc), hops);
       return key;
     });
   }
 
   void scan_carried(Graph& graph, NodeId v, Stats& stats) {
     const std::int64_t base = labels_[v].distance - graph.nodes[v].price;
+    const std::uint32_t hops = labels_[v].hops + 1;
     graph.visit_carried(v, [&] { return range_ + 1 - base; }, [&](NodeId source, std::int64_t, NodeId) {
       const auto [begin, end] = graph.arcs_of(source);
       const std::uint32_t now = graph.current_arc(source);
@@ -185,7 +191,7 @@ class MeetingSearch {
         if (i == now) continue;
         const std::int64_t key = graph.through(i) - present;
         nearest = std::min(nearest, key);
-        label(graph.source_arcs[i].head, base + key, Graph::as_parent(i));
+        label(graph.source_arcs[i].head, base + key, Graph::as_parent(i), hops);
       }
       stats.scanned += end - begin;
       return nearest;
@@ -212,13 +218,21 @@ class MeetingSearch {
     return {v, !itself, current_};
   }
 
+  // What it has found is of use to the next searches.
+  void teach_hops(Graph& graph) const {
+    for (NodeId v : settled_) {
+      graph.nodes[v].hops[kForward] = static_cast<std::uint8_t>(std::min<std::uint32_t>(labels_[v].hops, HopStacks::kLevels - 2));
+    }
+  }
+
   void move_prices(Graph& graph, std::span<const NodeId> ordinary, std::vector<NodeId>& repriced) {
     constexpr std::int64_t kMoved = -1;
     for (NodeId v : ordinary) {
       if (v == graph.root() || graph.is_source(v)) continue;
       const std::int64_t away = labelled(v) ? std::min(labels_[v].distance, current_) : current_;
       if (away == kMoved) continue;
-      labels_[v] = {kMoved, stamp_, kNone};
+      labels_[v].distance = kMoved;
+      labels_[v].stamp = stamp_;
       if (away == 0) continue;
       Node<Value>& node = graph.nodes[v];
       node.price += kForward ? away : -away;

@@ -71,11 +71,13 @@ class PathSearch {
     looked_at_ = 0;
   }
 
-  // Searches that have settled so many nodes and are still at distance 0 give up: no target, and no price has moved.
+  // Searches that have settled so many nodes at one distance, and are still there, give up: no target, and prices have moved as
+  // if there was one at that distance.
   void set_patience(std::size_t settled) { patience_ = settled; }
   bool gave_up() const { return gave_up_; }
-  // Whether the last search came to the node at distance 0.
-  bool came_to(const Node<Value>& node) const { return node.stamp == stamp_ && node.distance == 0; }
+  std::int64_t gave_up_at() const { return current_; }
+  // Whether the last search, which gave up, came to the node by then: at no distance, as prices are now.
+  bool came_to(const Node<Value>& node) const { return node.stamp == stamp_ && node.distance <= current_; }
 
   // Marks what the last, failed, search settled as dead until `revive`.
   void bury_settled(Graph& graph);
@@ -109,7 +111,7 @@ class PathSearch {
   void enqueue_passed(const Graph& graph);
   void begin_at(Graph& graph, NodeId v, std::int64_t distance, std::uint32_t parent);
   void settle_all(Graph& graph, Stats& stats);
-  void move_prices(Graph& graph, std::vector<NodeId>& repriced);
+  Target conclude(Graph& graph, std::vector<NodeId>& repriced);
 
   const Control* control_ = nullptr;
   std::int64_t looked_at_ = 0;  // scanned then
@@ -118,6 +120,7 @@ class PathSearch {
   bool gave_up_ = false;
   std::int64_t bound_ = 0;    // no path longer than or as long as this is of interest
   std::int64_t current_ = 0;  // the distance being settled
+  std::size_t settled_nearer_ = 0;
   Target target_;
   HopStacks ties_;
   HopLabels<Graph, kForward> labels_;
@@ -136,6 +139,7 @@ void PathSearch<Graph, kForward>::restart(Graph& graph) {
   heap_.clear();
   settled_.clear();
   current_ = 0;
+  settled_nearer_ = 0;
   target_ = Target{};
   gave_up_ = false;
 }
@@ -303,9 +307,11 @@ void PathSearch<Graph, kForward>::scan(Graph& graph, NodeId u, Stats& stats) {
   node.hops[kForward] = static_cast<std::uint8_t>(hops + 1);
 }
 
+// Moves prices.
 template <class Graph, bool kForward>
-void PathSearch<Graph, kForward>::move_prices(Graph& graph, std::vector<NodeId>& repriced) {
-  const std::int64_t reach = target_.distance;
+Target PathSearch<Graph, kForward>::conclude(Graph& graph, std::vector<NodeId>& repriced) {
+  const std::int64_t reach = gave_up_ ? current_ : target_.found() ? target_.distance : 0;
+  if (reach == 0) return target_;
   for (NodeId v : settled_) {
     Node<Value>& node = graph.nodes[v];
     if (node.distance >= reach) continue;
@@ -317,6 +323,7 @@ void PathSearch<Graph, kForward>::move_prices(Graph& graph, std::vector<NodeId>&
     }
   }
   if constexpr (Graph::kCarries) graph.prices_moved(settled_, reach, kForward);
+  return target_;
 }
 
 // Most sources are one step from a target: no search is needed to see that.
@@ -352,8 +359,7 @@ Target PathSearch<Graph, kForward>::run(Graph& graph, std::span<const NodeId> so
     if (bound_ == 0) break;
   }
   settle_all(graph, stats);
-  if (target_.found() && target_.distance > 0) move_prices(graph, repriced);
-  return target_;
+  return conclude(graph, repriced);
 }
 
 template <class Graph, bool kForward>
@@ -366,8 +372,7 @@ Target PathSearch<Graph, kForward>::run_from(Graph& graph, std::span<const Seed>
     if (seed.distance < bound_) begin_at(graph, seed.node, seed.distance, seed.parent);
   }
   settle_all(graph, stats);
-  if (target_.found() && target_.distance > 0) move_prices(graph, repriced);
-  return target_;
+  return conclude(graph, repriced);
 }
 
 template <class Graph, bool kForward>
@@ -390,11 +395,12 @@ void PathSearch<Graph, kForward>::settle_all(Graph& graph, Stats& stats) {
       if (graph.nodes[next.node].settled || graph.nodes[next.node].distance != next.distance) continue;
       if (next.distance >= bound_) break;
       current_ = next.distance;
+      settled_nearer_ = settled_.size();
       u = next.node;
     }
     Node<Value>& node = graph.nodes[u];
     if (node.settled || node.distance != current_) continue;
-    if (settled_.size() == patience_ && current_ == 0) {
+    if (settled_.size() - settled_nearer_ == patience_) {
       gave_up_ = true;
       target_ = Target{};
       return;

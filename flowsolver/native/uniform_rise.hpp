@@ -11,7 +11,8 @@
 // Method. The price of all nodes in S rises by the least of d, the reduced costs of residual arcs out of S, and the k-th
 // smallest sigma. Arcs within S, into it, and of the sources that stay in it keep rc >= 0. Sources with a smaller sigma are handed
 // back, to be displaced. If that are fewer than k because it was sigma that ended the rise, others whose sigma is just that
-// much give way at once, as it is all the same to them: k in all, to make room for k.
+// much give way at once, as it is all the same to them: k in all, to make room for k. If it was d, those of the k that are
+// worse off by no more are as well off elsewhere now, and may take the room that the sources handed back leave.
 // So the invariant of incremental_ssp.hpp holds, and less is left to search for; what is optimal is not decided here.
 //
 // One pass over all nodes and residual arcs but the sources', and over the sources that are about to leave: worth it only in
@@ -37,13 +38,12 @@ class UniformRise {
       : graph_(graph), sources_(sources), ordinary_(ordinary), repriced_(repriced) {}
 
   // Looks at the sources in `changed` and moves prices if that helps. Appends the sources that do not suit them any more.
-  // Returns those to which it is all the same whether they leave S, and that should.
-  std::span<const NodeId> attempt(std::vector<NodeId>& changed, const Control& control, Stats& stats) {
-    yielding_.clear();
+  void attempt(std::vector<NodeId>& changed, const Control& control, Stats& stats) {
     const std::size_t worse_off = count_worse_off(changed);
-    if (worse_off < kFewSources || worse_off * kArcsPerSearch < sources_.source_arcs.size()) return {};
+    if (worse_off < kFewSources || worse_off * kArcsPerSearch < sources_.source_arcs.size()) return;
+    const std::int64_t least = amount_;
     list_priced();
-    if (!find_leaving(control, stats)) return {};
+    if (!find_leaving(control, stats)) return;
     if (leaving_.size() > worse_off) {
       std::nth_element(leaving_.begin(), leaving_.begin() + static_cast<std::ptrdiff_t>(worse_off - 1), leaving_.end());
       leaving_.resize(worse_off);
@@ -52,8 +52,13 @@ class UniformRise {
     std::sort(leaving_.begin(), leaving_.end());
     for (const auto& [sigma, source] : leaving_) (sigma < amount_ ? changed : yielding_).push_back(source);
     if (amount_ > 0) raise(stats);
-    return yielding_;
+    if (amount_ == least) willing_.swap(nearest_);
   }
+
+  // Sources to which it is all the same whether they leave S, and that should.
+  std::span<const NodeId> yielding() const { return yielding_; }
+  // Sources carried outside S to which it is all the same whether they come.
+  std::span<const NodeId> willing() const { return willing_; }
 
  private:
   static constexpr std::size_t kFewSources = 2;
@@ -70,7 +75,9 @@ class UniformRise {
       const std::int64_t worse = sources_.through(now) - sources_.best_way(source);
       if (worse <= 0) continue;
       ++count;
+      if (worse < amount_) nearest_.clear();
       amount_ = std::min(amount_, worse);
+      if (worse == amount_) nearest_.push_back(source);
     }
     return count;
   }
@@ -146,7 +153,9 @@ class UniformRise {
   std::span<const NodeId> ordinary_;
   std::vector<NodeId>& repriced_;
   std::int64_t amount_ = 0;
-  std::vector<NodeId> priced_, yielding_;                   // S; see `attempt`
+  std::vector<NodeId> priced_;                              // S
+  std::vector<NodeId> nearest_;                             // worse off by the least of all
+  std::vector<NodeId> yielding_, willing_;
   std::vector<std::pair<std::int64_t, NodeId>> leaving_;    // (sigma, source)
 };
 

@@ -88,6 +88,11 @@ class IncrementalSolver:
         last OPTIMAL resolve, and further changes can make the network solvable again. With a budget of counted operations
         (deterministic) or of time the status may be BUDGET: `flow_reached` has what there is, and the next resolve goes on.
         Ctrl-C in the main thread ends it with KeyboardInterrupt, as `cancel` would.
+
+        Resolves stopped again and again come to an end, however small their budgets. After eight BUDGETs in a row, those that
+        follow go on at least until they have found one path or cycle to send flow along. Cost scaling, relaxation, simplex and
+        races may lose at a budget all they were about: for them shortest paths do the rest then, from the state reached, and
+        the algorithm itself is back after the next OPTIMAL.
         """
         return self._core.resolve(*as_budget(max_operations, max_seconds))
 

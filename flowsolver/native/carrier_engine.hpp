@@ -31,6 +31,7 @@ class CarrierEngine final : public Engine, private FlowMover<Value> {
   void incident_arcs(std::span<const NodeId> nodes, std::vector<ArcId>& arcs) const override;
   bool remove_with_arcs(std::span<const NodeId> nodes, std::vector<ArcId>& arcs) override;
   Status run(const Control& control, Stats& stats) override;
+  bool steps_last() const override { return true; }
   std::int64_t flow(ArcId arc, NodeId tail) const override;
   std::int64_t price(NodeId v) const override {
     return sources_.is_source(v) ? sources_.price(v) : graph_.nodes[v].price;

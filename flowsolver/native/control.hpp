@@ -42,6 +42,8 @@ class Control {
     deadline_ = deadline;
     has_deadline_ = deadline != Clock::time_point::max();
   }
+  // No budget ends the solve before so many augmentations and pivots are counted. Set before the solve begins.
+  void grant_steps(std::int64_t steps) { steps_granted_ = steps; }
 
   // Asked at looks, with what the solve has counted, by the thread that looks; true cancels.
   using Interrupted = std::function<bool(const Stats&)>;
@@ -64,11 +66,12 @@ class Control {
       return outer_->look(all);
     }
     const std::int64_t operations = stats.operations();
+    const bool may_end = stats.augmentations + stats.pivots >= steps_granted_;
     if (operations > most_useful_.load(std::memory_order_relaxed)) return Status::kCancelled;
-    if (operations > most_operations_.load(std::memory_order_relaxed)) return Status::kBudget;
+    if (may_end && operations > most_operations_.load(std::memory_order_relaxed)) return Status::kBudget;
     if (!has_deadline_ && !interrupted_) return Status::kOptimal;
     const Clock::time_point now = Clock::now();
-    if (has_deadline_ && now >= deadline_) return Status::kBudget;
+    if (may_end && has_deadline_ && now >= deadline_) return Status::kBudget;
     if (interrupted_ && now >= next_poll_) {
       next_poll_ = now + poll_interval_;
       if (interrupted_(stats)) cancelled_.store(true, std::memory_order_relaxed);
@@ -84,6 +87,7 @@ class Control {
   mutable Clock::time_point next_poll_{};
   Clock::time_point deadline_{};
   bool has_deadline_ = false;
+  std::int64_t steps_granted_ = 0;
   const Control* outer_ = nullptr;
   const Stats before_;
   const bool goes_on_ = false;

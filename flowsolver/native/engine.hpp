@@ -33,6 +33,9 @@ class Engine {
   // kOptimal, kInfeasible, kCancelled or kBudget; after the last two the next run goes on from what was reached. Supplies
   // balance and numbers are in range. kBadCostRange: the prices do not fit this engine.
   virtual Status run(const Control& control, Stats& stats) = 0;
+  // Whether every augmentation and every pivot brings it nearer to the end for good: of runs that make one each, however small
+  // their budgets, finitely many get there. Others lose at a budget what they were about.
+  virtual bool steps_last() const { return false; }
 
   // The state: optimal after kOptimal, else what was reached.
   virtual std::int64_t flow(ArcId arc, NodeId tail) const = 0;

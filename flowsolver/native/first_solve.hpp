@@ -35,6 +35,7 @@ class FirstSolve final : public Engine {
   void change_supply(NodeId v, std::int64_t delta) override { engine_->change_supply(v, delta); }
 
   Status run(const Control& control, Stats& stats) override;
+  bool steps_last() const override { return !scaling_; }
 
   std::int64_t flow(ArcId arc, NodeId tail) const override { return engine_->flow(arc, tail); }
   std::int64_t price(NodeId v) const override { return engine_->price(v); }

@@ -4,6 +4,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "incremental_ssp.hpp"
 #include "start_state.hpp"
 
 namespace flowsolver {
@@ -216,6 +217,10 @@ Status IncrementalSolver::check_numbers() {
   return check_ranges(network_);
 }
 
+bool IncrementalSolver::should_change_engines() const {
+  return stepping_ ? stops_ == 0 : stops_ >= kStopsInARow && !engine_->steps_last();
+}
+
 // A new engine is made when there is none, or when the root is no longer a sink but another node is.
 void IncrementalSolver::ensure_engine() {
   if (prices_drifted_ && engine_ != nullptr) {  // from scratch: flow and prices are forgotten
@@ -228,13 +233,16 @@ void IncrementalSolver::ensure_engine() {
     const NodeId root = largest_sink(network_, node_alive_);
     if (network_.supply[root] < 0) drop_engine();
   }
+  if (engine_ != nullptr && should_change_engines()) drop_engine();
   if (engine_ != nullptr) return;
   root_ = largest_sink(network_, node_alive_);
   warm_flow_.resize(warm_flow_.empty() ? 0 : network_.num_arcs(), 0);
   warm_price_.resize(warm_price_.empty() ? 0 : network_.num_nodes(), 0);
   for (std::size_t a = 0; a < warm_flow_.size(); ++a) warm_flow_[a] = std::min(warm_flow_[a], network_.capacity[a]);
-  if (!warm_price_.empty()) warm_price_ = grounded(warm_price_, root_);
-  engine_ = make_engine_({network_, arc_alive_, root_, warm_flow_, warm_price_}, control_, stats_);
+  stepping_ = stops_ >= kStopsInARow;
+  if (!warm_price_.empty()) warm_price_ = grounded(stepping_ ? start_prices(network_, {{}, warm_price_}) : warm_price_, root_);
+  const EngineStart start{network_, arc_alive_, root_, warm_flow_, warm_price_};
+  engine_ = stepping_ ? make_incremental_ssp(start, control_, stats_) : make_engine_(start, control_, stats_);
   if (engine_ == nullptr) return;  // the next resolve starts from the same
   warm_flow_ = {};
   warm_price_ = {};
@@ -244,8 +252,11 @@ void IncrementalSolver::ensure_engine() {
 // An engine that an exception (no memory) left half-way is in no state to go on from.
 Status IncrementalSolver::run_engine() {
   try {
+    control_.grant_steps(0);
     ensure_engine();
-    return engine_ == nullptr ? Status::kCancelled : engine_->run(control_, stats_);
+    if (engine_ == nullptr) return Status::kCancelled;
+    control_.grant_steps(stops_ >= kStopsInARow && engine_->steps_last() ? 1 : 0);
+    return engine_->run(control_, stats_);
   } catch (...) {
     engine_.reset();
     compare_all_ = true;
@@ -298,7 +309,11 @@ Status IncrementalSolver::resolve() {
     return Status::kOptimal;
   }
   const Status status = run_engine();
-  if (status == Status::kCancelled) control_.clear();
+  if (status == Status::kCancelled) {
+    control_.clear();
+  } else {
+    stops_ = status == Status::kBudget ? std::min(stops_ + 1, kStopsInARow) : 0;
+  }
   if (status != Status::kOptimal) return status;
   std::int64_t cost = 0;
   if (!as_int64(engine_->cost(), cost)) {

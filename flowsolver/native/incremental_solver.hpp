@@ -44,7 +44,10 @@ class IncrementalSolver {
   // Re-optimises. The work is that of the changes since the last call. After any status but kOptimal the changes made so
   // far remain, and flow and cost are still those of the last kOptimal.
   Status resolve();
-  // For a budget: set before resolve, which then ends with kBudget; the next one goes on from there.
+  // For a budget: set before resolve, which then ends with kBudget; the next one goes on from there. When kStopsInARow have
+  // been stopped there, each of those that follow makes at least one step that lasts (Engine::steps_last), however small its
+  // budget. What the engine of a method without such steps has got to is handed to shortest paths then, up to the next
+  // kOptimal. So finitely many resolves end, whatever the algorithm and the budget.
   Control& control() { return control_; }
   // The running resolve ends with kCancelled; if none is running, or it is past its last look at the flag, the next one does.
   void cancel() { control_.cancel(); }
@@ -70,8 +73,11 @@ class IncrementalSolver {
   Certificate certify_touched() const;
 
  private:
+  static constexpr int kStopsInARow = 8;
+
   bool engine_takes(std::int64_t magnitude) const;
   void drop_engine();
+  bool should_change_engines() const;
   void ensure_engine();  // none when cancelled while it was made
   Status run_engine();
   Status check_numbers();
@@ -91,6 +97,8 @@ class IncrementalSolver {
   NodeId root_ = kNone;
   std::vector<std::int64_t> warm_flow_, warm_price_;
   bool prices_drifted_ = false;
+  int stops_ = 0;          // resolves in a row that ended kBudget
+  bool stepping_ = false;  // engine_ was made to end a row of them
   bool solved_ = false;  // the last call of interest was a resolve that ended kOptimal
   bool compare_all_ = true;  // the engine's list of touched arcs does not cover the time since the last kOptimal
 

@@ -18,11 +18,11 @@ constexpr std::array kAlgorithms{
     Algorithm{"incremental_ssp", "successive shortest paths with persistent prices", solve_incremental_ssp,
               make_incremental_ssp},
     Algorithm{"successive_shortest_path", "textbook successive shortest paths, one excess after another",
-              solve_successive_shortest_path},
+              solve_successive_shortest_path, nullptr, true},
     Algorithm{"cost_scaling", "cost scaling: push-relabel with partial augmentation and price refine", solve_cost_scaling},
     Algorithm{"network_simplex", "primal network simplex, from any flow", solve_network_simplex},
     Algorithm{"cycle_cancelling", "a feasible flow, then negative cycles cancelled (slow on large networks)",
-              solve_cycle_cancelling},
+              solve_cycle_cancelling, nullptr, true},
     Algorithm{"relaxation", "dual ascent along balanced arcs, arcs towards demand first", solve_relaxation},
 };
 
@@ -30,7 +30,7 @@ constexpr std::array kAlgorithms{
 
 std::unique_ptr<Engine> Algorithm::make_engine(const EngineStart& start, const Control& control, Stats& stats) const {
   if (make_own_engine != nullptr) return make_own_engine(start, control, stats);
-  return std::make_unique<WarmEngine>(solve, start);
+  return std::make_unique<WarmEngine>(solve, start, steps_last);
 }
 
 std::span<const Algorithm> algorithms() { return kAlgorithms; }

@@ -16,6 +16,7 @@ struct Algorithm {
   Method solve;
   // What keeps its state under changes (incremental_solver.hpp). Null: the method's own start is the last answer (warm_engine.hpp).
   std::unique_ptr<Engine> (*make_own_engine)(const EngineStart& start, const Control& control, Stats& stats) = nullptr;
+  bool steps_last = false;  // without one: as Engine::steps_last
 
   std::unique_ptr<Engine> make_engine(const EngineStart& start, const Control& control, Stats& stats) const;
 };

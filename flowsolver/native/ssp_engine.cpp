@@ -27,6 +27,7 @@ class SspEngine final : public Engine, private FlowMover<Value> {
   void change_supply(NodeId v, std::int64_t delta) override { shift_imbalance(v, delta); }
   void incident_arcs(std::span<const NodeId> nodes, std::vector<ArcId>& arcs) const override;
   Status run(const Control& control, Stats& stats) override;
+  bool steps_last() const override { return true; }
   std::int64_t flow(ArcId arc, NodeId tail) const override { return graph_.flow_at(arc, tail); }
   std::int64_t price(NodeId v) const override { return graph_.nodes[v].price; }
   __int128 cost() const override { return cost_; }

@@ -10,12 +10,15 @@ namespace flowsolver {
 
 class WarmEngine final : public KeptAnswer {
  public:
-  WarmEngine(Method method, const EngineStart& start) : KeptAnswer(start), method_(method) {}
+  WarmEngine(Method method, const EngineStart& start, bool steps_last = false)
+      : KeptAnswer(start), method_(method), steps_last_(steps_last) {}
 
   Status run(const Control& control, Stats& stats) override;
+  bool steps_last() const override { return steps_last_; }
 
  private:
   Method method_;
+  bool steps_last_;
 };
 
 }  // namespace flowsolver

@@ -12,6 +12,7 @@ namespace {
 constexpr int kMostChanges = 60;
 constexpr std::int64_t kEndless = 300'000'000;
 constexpr std::int64_t kMostCost = 9;
+constexpr std::int64_t kManyStops = 12;  // more than an engine's method is left with (incremental_solver.hpp)
 
 class Ensemble {
  public:
@@ -56,15 +57,19 @@ class Ensemble {
     if (!all_done) resolve();  // ids are free again in all or in none
   }
 
-  // Cancelled, or at its budget, at the k-th look of each.
-  void resolve_stopped(Watch::Stop how, std::int64_t at_look) {
+  // Cancelled, or at its budget, at the k-th look of each; so many times in a row.
+  void resolve_stopped(Watch::Stop how, std::int64_t at_look, std::int64_t times = 1) {
     const Solution fresh = fresh_solution();
+    const Status stopped = how == Watch::Stop::kCancel ? Status::kCancelled : Status::kBudget;
     for (const auto& solver : solvers_) {
-      Watch watch;
-      watch.over(solver->control(), how, at_look);
-      const Status status = solver->resolve();
-      CHECK(status == (how == Watch::Stop::kCancel ? Status::kCancelled : Status::kBudget) || status == fresh.status);
-      CHECK(status != Status::kCancelled || watch.looks() == at_look);
+      Status status = stopped;
+      for (std::int64_t k = 0; k < times && status == stopped; ++k) {
+        Watch watch;
+        watch.over(solver->control(), how, at_look);
+        status = solver->resolve();
+        CHECK(status == stopped || status == fresh.status);
+        CHECK(status != Status::kCancelled || watch.looks() == at_look);
+      }
       solver->control().poll({});
       solver->control().limit_operations(kInfinity);
       solver->control().clear();
@@ -217,7 +222,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         all.resolve_stopped(Watch::Stop::kCancel, bytes.between(1, 24));
         break;
       case 6:
-        all.resolve_stopped(Watch::Stop::kBudget, bytes.between(1, 24));
+        all.resolve_stopped(Watch::Stop::kBudget, bytes.between(1, 24), bytes.between(0, 1) == 0 ? 1 : kManyStops);
         break;
       default:
         change_something(bytes, unit, all);

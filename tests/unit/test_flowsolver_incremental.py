@@ -5,8 +5,8 @@ import threading
 import numpy as np
 import pytest
 
-from flowsolver import FlowNetwork, IncrementalSolver, Status
-from flowsolver.generate import GraphOptions, contended_options, quincy_graph
+from flowsolver import FlowNetwork, IncrementalSolver, Status, algorithms, solve
+from flowsolver.generate import GraphOptions, contended_options, network_aware_graph, quincy_graph
 from tests.fixtures.networks import check_resolved
 
 
@@ -145,4 +145,81 @@ def test_crowded_cell_is_solved_in_phases():
     solver.set_cost(to_unscheduled, network.cost[to_unscheduled] + 20 * (np.arange(to_unscheduled.size) % 7))
     assert solver.resolve() is Status.OPTIMAL
     assert solver.stats.phases > 0
+    check_resolved(solver)
+
+
+STOPPED = {
+    "nearly full": quincy_graph(GraphOptions(40, 97, 10), 2),
+    "contended": quincy_graph(contended_options(40, 105, 10), 2),
+    "network-aware": network_aware_graph(60, 1),
+}
+RACE = ("cost_scaling", "relaxation")
+
+
+def resolve_by_and_by(solver, most, **budget):
+    """How often it was stopped, and the status in the end."""
+    for stops in range(most):
+        status = solver.resolve(**budget)
+        reached = solver.flow_reached()
+        live, _, arcs = solver.snapshot()
+        assert ((reached[arcs] >= 0) & (reached[arcs] <= live.capacity)).all()
+        if status is not Status.BUDGET:
+            return stops, status
+    raise AssertionError(f"{most} resolves were not enough")
+
+
+@pytest.mark.parametrize("algorithm", [*algorithms(), RACE], ids=str)
+@pytest.mark.parametrize("cell", STOPPED)
+def test_any_budget_is_enough_often_enough(cell, algorithm):
+    """Each path found lasts, so there are about as many resolves as tasks to be placed, at most."""
+    graph = STOPPED[cell]
+    solver = IncrementalSolver(graph.network, algorithm, deterministic=algorithm == RACE)
+    most = 10 * graph.tasks
+    fresh = solve(graph.network, "incremental_ssp").stats.operations
+    stops, status = resolve_by_and_by(solver, most, max_operations=0)
+    assert stops > 0
+    assert status is Status.OPTIMAL
+    check_resolved(solver)
+    for gone, budget in (
+        (5, {"max_operations": 0}),
+        (10, {"max_operations": fresh // 100}),
+        (15, {"max_seconds": 0.0}),
+    ):
+        solver.remove_nodes(np.arange(graph.first_task + gone - 5, graph.first_task + gone))
+        solver.set_supply([graph.sink], [gone - graph.tasks])
+        used = np.flatnonzero(solver.flow())
+        solver.set_cost(used[used >= graph.task_arc_begin[gone]][::2], 9 + gone)
+        _, status = resolve_by_and_by(solver, most, **budget)
+        assert status is Status.OPTIMAL
+        check_resolved(solver)
+
+
+@pytest.mark.parametrize(("algorithm", "own_work"), [("network_simplex", "pivots"), ("cost_scaling", "relabels")])
+def test_an_algorithm_is_back_after_the_next_answer(algorithm, own_work):
+    graph = STOPPED["contended"]
+    solver = IncrementalSolver(graph.network, algorithm)
+    stops, _ = resolve_by_and_by(solver, 10 * graph.tasks, max_operations=0)
+    assert stops > 8
+    assert getattr(solver.stats, own_work) == 0  # shortest paths ended it
+    before = solver.flow()
+    solver.set_cost(np.flatnonzero(before[: graph.task_arc_begin[20]]), 100)
+    assert solver.resolve() is Status.OPTIMAL
+    assert getattr(solver.stats, own_work) > 0
+    check_resolved(solver)
+    arcs, flow = solver.changed_flow()
+    np.testing.assert_array_equal(np.flatnonzero(before != solver.flow()), arcs)
+    np.testing.assert_array_equal(solver.flow(arcs), flow)
+
+
+@pytest.mark.parametrize("algorithm", algorithms())
+def test_any_budget_is_enough_to_see_that_there_is_no_flow(algorithm):
+    graph = STOPPED["nearly full"]
+    solver = IncrementalSolver(graph.network, algorithm)
+    last = np.arange(*graph.task_arc_begin[-2:])
+    solver.set_capacity(last, 0)
+    _, status = resolve_by_and_by(solver, 10 * graph.tasks, max_operations=0)
+    assert status is Status.INFEASIBLE
+    solver.set_capacity(last, 1)
+    _, status = resolve_by_and_by(solver, 10 * graph.tasks, max_operations=0)
+    assert status is Status.OPTIMAL
     check_resolved(solver)

@@ -303,6 +303,7 @@ void CarriedSources<V>::prices_moved(std::span<const NodeId> moved, std::int64_t
     keys += keys_at(v);
   }
   std::size_t explicitly = moves_.size();
+  std::int64_t rest = 0;
   if (keys > kExplicitKeys) {  // the farthest moves one by one, the others by the allowance
     explicitly = 0;
     keys = 0;
@@ -311,7 +312,7 @@ void CarriedSources<V>::prices_moved(std::span<const NodeId> moved, std::int64_t
       std::pop_heap(moves_.begin(), moves_.end() - static_cast<std::ptrdiff_t>(explicitly));
       ++explicitly;
     }
-    const std::int64_t rest = moves_.front().first;
+    rest = moves_.front().first;
     (up ? arrival_allowance_ : carried_allowance_) += rest;
     if (std::max(arrival_allowance_, carried_allowance_) > kAllowanceLimit) {
       refresh_all();
@@ -319,7 +320,7 @@ void CarriedSources<V>::prices_moved(std::span<const NodeId> moved, std::int64_t
     }
     std::reverse(moves_.begin(), moves_.end());  // the popped ones come first
   }
-  for (std::size_t k = 0; k < explicitly; ++k) price_moved(moves_[k].second, up);
+  for (std::size_t k = 0; k < explicitly && moves_[k].first > rest; ++k) price_moved(moves_[k].second, up);
 }
 
 template class CarriedSources<std::int32_t>;

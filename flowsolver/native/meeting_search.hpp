@@ -1,8 +1,9 @@
 // Where a search wanders along ties, or a cell without a free slot must get dearer or cheaper: from the targets towards it.
 //
 // Definitions, for a forward search (path_search.hpp) that gave up; for a backward one all directions are turned round. F: what it
-// has labelled at distance 0. d(v): the least reduced cost from v to a target (a node with a deficit, or with room to the root).
-// D: the least d of F, which is that of where the search began, because from there F is reached at no cost.
+// has labelled up to where it gave up, which is at no distance now, for it has moved prices. d(v): the least reduced cost from v
+// to a target (a node with a deficit, or with room to the root). D: the least d of F, which is that of where the search began,
+// because from there F is reached at no cost.
 // Method. Dijkstra against the arcs from all targets, in ranges: up to distance 0, 1, 3, 7, ... only arcs that lead to a node
 // within the range are looked at, so that of the tens of thousands of sources that could leave for a target only those are met
 // for which that costs little. It ends at the first node of F, which is at distance D, or gives up when that is far. Then all
@@ -11,6 +12,7 @@
 // A source being placed may have seeds farther away, at delta > 0 and not in F. Labels below D are exact when the search ends: if
 // delta + d < D for one of them, the way over F is not the best, and the search gives up before any price has moved.
 // Result. The path's part beyond F is written over the search's labels, so that it is walked back from the target as any other.
+// All nodes that were looked at learn their hops: the next search from near F finds its way without this one.
 //
 // Invariant, before and after: rc >= 0 on every residual arc (d satisfies the triangle inequality, and so does min(d, D)).
 // Complexity: O(n) and the lists of the nodes met, per range; each looks at what those before it did once more.

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from flowsolver import IncrementalSolver, Status
+from flowsolver import FlowNetwork, IncrementalSolver, Status
 from tests.fixtures.changing_cell import Cell, as_many_come_as_go
 from tests.fixtures.network_strategies import networks, unit_source_networks
 from tests.fixtures.networks import CELLS, check_resolved, peers_answer
@@ -77,6 +77,33 @@ def test_all_places_get_dearer_alike(kind):
         cell.solver.set_cost(arcs[to_wait], rows[to_wait, 3] + step)
         cell.resolve()
         assert cell.solver.cost == before + step * waiting
+
+
+@pytest.mark.parametrize(("waiting", "tied"), [(40, 20), (20, 40), (30, 30)])
+def test_those_who_change_places_need_no_search(waiting, tied):
+    """Some wait at the cost of a slot, for as much some would leave theirs; those who wait get dearer, and as many as can go in."""
+    machines = 400
+    sink, hub, room, machine = 0, 1, 2, 3 + np.arange(machines)
+    task = 3 + machines + np.arange(machines + waiting)
+    wait = np.full(task.size, 9)
+    wait[: waiting + tied] = 5
+    network = FlowNetwork()
+    network.add_nodes(np.concatenate([[-task.size, 0, 0], np.zeros(machines, int), np.ones(task.size, int)]))
+    network.add_arcs(machine, np.full(machines, sink), 1, 0)
+    network.add_arcs(np.full(machines, hub), machine, 1, 0)
+    network.add_arcs([room], [sink], task.size, 0)
+    network.add_arcs(task, np.full(task.size, hub), 1, 0)
+    to_wait = network.add_arcs(task, np.full(task.size, room), 1, wait)
+    solver = IncrementalSolver(network)
+    assert solver.resolve() is Status.OPTIMAL
+    assert solver.cost == 5 * waiting
+    who_waits = to_wait[solver.flow(to_wait) > 0]
+    solver.set_cost(who_waits, np.full(waiting, 6))
+    assert solver.resolve() is Status.OPTIMAL
+    check_resolved(solver)
+    change = min(waiting, tied)
+    assert solver.cost == 5 * change + 6 * (waiting - change)
+    assert solver.stats.settled <= 2
 
 
 @pytest.mark.parametrize("kind", ["nearly full", "slightly oversubscribed", "contended"])

@@ -207,6 +207,24 @@ def test_a_task_whose_second_way_is_a_little_dearer(dearer):
     check_resolved(cell.solver)
 
 
+@pytest.mark.parametrize("other_way", [2, 6, 7, 8, 9, 20])
+def test_a_search_that_comes_to_many_ties_from_afar(other_way):
+    """A task comes whose place is taken by one that could go to the hub for 3 more: all machines are tied at that distance."""
+    cell = TiedCell(1500)
+    solver = cell.solver
+    taken, owner = solver.add_nodes([0, 1])
+    solver.add_arcs([taken, owner, owner], [cell.sink, taken, cell.hub], 1, [0, 0, 3])
+    solver.set_supply([cell.sink], [-cell.machines - 1])
+    assert solver.resolve() is Status.OPTIMAL
+    task = solver.add_nodes([1])
+    solver.add_arcs(np.repeat(task, 2), [taken, cell.sink], 1, [0, other_way])
+    solver.set_supply([cell.sink], [-cell.machines - 2])
+    assert solver.resolve() is Status.OPTIMAL
+    assert solver.cost == min(other_way, 3 + 5)
+    assert solver.stats.settled < 300 or other_way < 8  # given up and met, not all of the machines looked through
+    check_resolved(solver)
+
+
 def test_a_search_that_was_stopped_before_it_gave_up():
     """The next one, for another task, goes as far as it takes."""
     stopped = 0

@@ -51,8 +51,10 @@ class AscentSet {
     std::int64_t gathered_at = looked_at_ = stats_.scanned;
     bool infeasible = false;
     status_ = Status::kOptimal;
+    moved_ = false;
+    in_vain_ = 0;
     join(root);
-    while (go_on() && excess_ > 0 && raise_ < Graph::kMostPrice) {
+    while (go_on() && excess_ > 0 && raise_ < Graph::kMostPrice && (!moved_ || in_vain_ < kMostInVain)) {
       const NodeId w = next_candidate();
       if (w != kNone) {
         if (slope_ > 0 && lowers_slope(w)) {
@@ -84,6 +86,7 @@ class AscentSet {
 
  private:
   static constexpr std::int64_t kScansPerWaiting = 16;  // to gather costs about as much: a task's arcs
+  static constexpr std::int64_t kMostInVain = 8192;     // steps: what is below an arc without room left is of no use
   struct Key {
     std::int64_t raise;
     NodeId node;
@@ -94,14 +97,20 @@ class AscentSet {
     std::int64_t amount;
   };
 
-  // A search that is to stop may do so after any step: what rose stays in balance with what did not.
+  // A search that is to stop may do so after any step: what rose stays in balance with what did not. Where the graph is
+  // kept it does not stop at a budget before something moved, or the same budget again and again would never be enough.
   bool go_on() {
-    if (status_ == Status::kOptimal) status_ = pace_.step(stats_, stats_.scanned - looked_at_ + 1);
+    if (status_ != Status::kCancelled) {
+      const Status status = pace_.step(stats_, stats_.scanned - looked_at_ + 1);
+      if (status != Status::kOptimal) status_ = status;
+    }
     looked_at_ = stats_.scanned;
-    return status_ == Status::kOptimal;
+    return status_ == Status::kOptimal || (status_ == Status::kBudget && Graph::kChanges && !moved_);
   }
 
+  // Whether to break off where the graph is thrown away.
   bool cancelled() {
+    if (Graph::kChanges) return false;
     if (pace_.step(stats_) == Status::kCancelled) status_ = Status::kCancelled;
     return status_ == Status::kCancelled;
   }
@@ -186,12 +195,13 @@ class AscentSet {
   // is kNone. Returns how much: 0 when that excess is used up, or an arc of the tree.
   std::int64_t augment(NodeId v, std::uint32_t last) {
     const NodeId target = last == kNone ? v : graph_.edge(last).to;
-    std::int64_t room = -graph_.excess(target);
+    std::int64_t room = graph_.wanted(target);
     if (last != kNone) room = std::min<std::int64_t>(room, graph_.edge(last).residual);
     NodeId origin = v;
     while (graph_.excess(origin) <= 0 && room > 0) {
       const std::uint32_t parent = graph_.nodes[origin].parent;
       ++stats_.scanned;
+      ++in_vain_;
       if (parent == kNone) return 0;
       room = std::min<std::int64_t>(room, graph_.edge(parent).residual);
       origin = graph_.tail(parent);
@@ -214,6 +224,8 @@ class AscentSet {
     ++stats_.augmentations;
     graph_.add_excess(origin, -room);
     graph_.add_excess(target, room);
+    moved_ = true;
+    in_vain_ = 0;
     return room;
   }
 
@@ -248,6 +260,7 @@ class AscentSet {
   bool raise() {
     if (keys_.empty()) return false;
     raise_ = keys_.front().raise;
+    moved_ = true;
     ++stats_.relabels;
     while (!keys_.empty() && keys_.front().raise == raise_ && excess_ > 0 && go_on()) {
       std::pop_heap(keys_.begin(), keys_.end(), std::greater<>());
@@ -278,7 +291,7 @@ class AscentSet {
         return true;
       });
       if (into == kNone || outside > graph_.excess(v)) continue;
-      graph_.nodes[v].price += least;
+      if (least > 0) graph_.raise(v, least);
       const std::int64_t amount = std::min<std::int64_t>(graph_.excess(v), graph_.edge(into).residual);
       graph_.push(v, into, amount, stats_);
       gathered_.push_back({into, amount});
@@ -289,7 +302,6 @@ class AscentSet {
     }
   }
 
-  // Cancelled, it breaks off: nobody looks at the graph any more.
   void settle() {
     if (cancelled()) return;
     for (const Gathered& gathered : gathered_) {
@@ -303,6 +315,7 @@ class AscentSet {
       if (cancelled()) return;
       Node& node = graph_.nodes[v];
       node.price += raise_;
+      graph_.note_price(v);
       node.place = Place::kOutside;
       node.parent = kNone;
       node.current = 0;
@@ -335,6 +348,8 @@ class AscentSet {
   Pace pace_;
   Stats& stats_;
   Status status_ = Status::kOptimal;
+  bool moved_ = false;          // flow, or prices
+  std::int64_t in_vain_ = 0;    // steps up the tree since flow was sent
   std::int64_t looked_at_ = 0;  // stats_.scanned when control was last looked at
   std::int64_t raise_ = 0;
   __int128 slope_ = 0, excess_ = 0;  // sums over S: each node's fit 64 bits, not all of them

@@ -29,6 +29,7 @@
 
 #include "arc_graph.hpp"
 #include "deficit_drain.hpp"
+#include "kept_graph.hpp"
 #include "residual_lists.hpp"
 
 namespace flowsolver {
@@ -57,6 +58,7 @@ class BalancedGraph {
  public:
   using Edge = typename Arcs::HalfEdge;
   using Value = typename Arcs::Value;
+  static constexpr bool kChanges = kChangeable<Arcs>;
   static constexpr std::uint32_t kFar = 64;
   static constexpr std::int64_t kMostPrice = std::int64_t{1} << 60;
 
@@ -99,14 +101,37 @@ class BalancedGraph {
     return Status::kOptimal;
   }
 
+  BalancedGraph() requires(!kChanges) = default;
+  // The graph with this flow and these prices (empty: zeros), of arcs that are alive (empty: all). Arcs need not suit yet.
+  // Throws Stopped when cancelled.
+  BalancedGraph(const Network& network, std::span<const std::int64_t> flow, std::span<const std::uint8_t> alive,
+                std::span<const std::int64_t> price, const Control& control)
+    requires kChanges
+      : arcs_(network, flow, alive, control) {
+    const std::size_t n = network.num_nodes();
+    nodes.reserve(n + n / 4);
+    cut.reserve(n + n / 4);
+    marks_.reserve(n + n / 4);
+    nodes.assign(n, Node{});
+    cut.assign(n, 0);
+    marks_.assign(n, 0);
+    lists_.reset();
+    build_each(n, control, [&](std::size_t at) {
+      const NodeId v = static_cast<NodeId>(at);
+      if (!price.empty()) nodes[v].price = price[v];
+      nodes[v].source = network.supply[v] > 0;
+      if (nodes[v].source) nodes[v].hops = kFar - 1;
+    });
+  }
+
   // Hops as they are: backward from all deficits, breadth first.
   Status measure_hops(const Control& control, Stats& stats) {
     Pace pace(control);
     std::vector<NodeId> reached;
     for (NodeId v = 0; v < num_nodes(); ++v) {
-      nodes[v].hops = excess(v) < 0 ? 0 : kFar;
+      nodes[v].hops = wants(v) ? 0 : kFar;
       nodes[v].current = 0;
-      if (excess(v) < 0) reached.push_back(v);
+      if (wants(v)) reached.push_back(v);
     }
     for (std::size_t k = 0; k < reached.size(); ++k) {
       const NodeId w = reached[k];
@@ -139,15 +164,15 @@ class BalancedGraph {
     };
     std::int64_t left = 0, farthest = 0;  // left: excesses not yet reached
     for (NodeId v = 0; v < num_nodes(); ++v) {
-      if (excess(v) < 0) reach(v, 0);
-      if (excess(v) > 0) ++left;
+      if (wants(v)) reach(v, 0);
+      if (is_excess(v)) ++left;
     }
     while (left > 0 && !heap.empty()) {
       std::pop_heap(heap.begin(), heap.end(), std::greater<>());
       const auto [at, w] = heap.back();
       heap.pop_back();
       if (at > distance[w]) continue;
-      if (excess(w) > 0) --left;
+      if (is_excess(w)) --left;
       farthest = at;
       for (std::uint32_t i = arcs_.begin(w); i < arcs_.end(w); ++i) {
         const Edge& edge = arcs_.edges[i];
@@ -156,12 +181,13 @@ class BalancedGraph {
       }
       const std::int64_t steps = arcs_.end(w) - arcs_.begin(w);
       stats.scanned += steps;
-      if (const Status status = pace.step(stats, steps + 1); status != Status::kOptimal) return status;
+      const Status status = pace.step(stats, steps + 1);
+      if (status == Status::kCancelled || (status == Status::kBudget && !kChanges)) return status;  // else it would never end
     }
     if (left > 0) return Status::kInfeasible;
     std::int64_t highest = 0;
     for (NodeId v = 0; v < num_nodes(); ++v) {
-      nodes[v].price += std::min(distance[v], farthest);
+      if (distance[v] > 0) raise(v, std::min(distance[v], farthest));
       highest = std::max(highest, nodes[v].price);
     }
     ++stats.relabels;
@@ -196,6 +222,7 @@ class BalancedGraph {
       before = node.price;
       node.price = price;
       node.current = 0;
+      note_price(order[k]);
     }
     lists_.forget_keys();
     return true;
@@ -205,12 +232,15 @@ class BalancedGraph {
   const Arcs& arcs() const { return arcs_; }
   const Edge& edge(std::uint32_t i) const { return arcs_.edges[i]; }
   NodeId tail(std::uint32_t i) const { return arcs_.edges[arcs_.edges[i].partner].to; }
-  __int128 missing() const {  // to all deficits
+  __int128 unplaced() const {  // excess in all
     __int128 sum = 0;
-    for (NodeId v = 0; v < num_nodes(); ++v) sum -= std::min<std::int64_t>(excess(v), 0);
+    for (NodeId v = 0; v < num_nodes(); ++v) sum += is_excess(v) ? excess(v) : 0;
     return sum;
   }
   std::int64_t excess(NodeId v) const { return arcs_.excess[v]; }
+  bool is_excess(NodeId v) const { return excess(v) > 0 && v != root; }
+  bool wants(NodeId v) const { return excess(v) < 0 || v == root; }
+  std::int64_t wanted(NodeId v) const { return v == root ? kInfinity : -excess(v); }
   std::int64_t reduced_cost(NodeId v, const Edge& edge) const { return edge.cost - nodes[v].price + nodes[edge.to].price; }
 
   // The residual half-edges of v: residual_lists.hpp. Without a level: those that may be balanced.
@@ -235,6 +265,47 @@ class BalancedGraph {
   void raise(NodeId v, std::int64_t by) {
     nodes[v].price += by;
     nodes[v].current = 0;
+    note_price(v);
+  }
+  // Half-edges that lead to v get cheaper, whatever was known of them.
+  void lower(NodeId v, std::int64_t by)
+    requires kChanges
+  {
+    nodes[v].price -= by;
+    nodes[v].current = 0;
+    note_price(v);
+    for (std::uint32_t i = arcs_.begin(v); i < arcs_.end(v); ++i) {
+      const Edge& edge = arcs_.edges[i];
+      Node& tail = nodes[edge.to];
+      tail.current = 0;
+      if (tail.heap != kNone) lists_.refresh(edge.to, edge.partner);
+    }
+  }
+  void note_price(NodeId v) {
+    if constexpr (kChanges) {
+      if (mark(v, kRepriced)) repriced_.push_back(v);
+    }
+  }
+
+  void set_price(NodeId v, std::int64_t price)
+    requires kChanges
+  {
+    const std::int64_t before = nodes[v].price;
+    if (price > before) raise(v, price - before);
+    if (price < before) lower(v, before - price);
+  }
+  // Fills the half-edges of v with rc < 0, before there are lists. An arc with rc > 0 is emptied by its other half-edge.
+  void saturate(NodeId v, Stats& stats) {
+    for (std::uint32_t i = arcs_.begin(v); i < arcs_.end(v); ++i) {
+      const Edge& edge = arcs_.edges[i];
+      if (edge.residual == 0 || reduced_cost(v, edge) >= 0) continue;
+      arcs_.push(v, i, edge.residual);
+      ++stats.repaired;
+      if constexpr (kChanges) {
+        arcs_.note_unbalanced(v);
+        arcs_.note_unbalanced(edge.to);
+      }
+    }
   }
 
   // A source without excess. Nothing happens where an arc out is balanced.
@@ -261,8 +332,29 @@ class BalancedGraph {
     return Status::kOptimal;
   }
 
+  void note_excess(NodeId v) {
+    Node& node = nodes[v];
+    if (wants(v)) {
+      node.hops = 0;
+      if constexpr (kChanges) arcs_.note_unbalanced(v);
+      return;
+    }
+    if (node.hops == 0) node.hops = 1;
+    if (excess(v) > 0 && !node.queued) {
+      node.queued = true;
+      fresh.push(v);
+    }
+  }
   // Moves flow along a half-edge; the excess at its ends is the caller's to change.
   void move(std::uint32_t i, std::int64_t amount) {
+    if constexpr (kChanges) {
+      const NodeId from = tail(i), to = arcs_.edges[i].to;
+      arcs_.push(from, i, amount);
+      arcs_.excess[from] += amount;
+      arcs_.excess[to] -= amount;
+      lists_.list(to, arcs_.edges[i].partner);
+      return;
+    }
     Edge& there = arcs_.edges[i];
     Edge& back = arcs_.edges[there.partner];
     there.residual -= static_cast<Value>(amount);
@@ -280,11 +372,118 @@ class BalancedGraph {
     ++stats.pushes;
   }
 
+  // Changes. Reduced-cost optimality of what changed is the caller's to put right; excesses are noted in arcs().unbalanced().
+  void add_node(NodeId v, std::int64_t supply)
+    requires kChanges
+  {
+    arcs_.add_node(v, supply);
+    if (v >= nodes.size()) {
+      nodes.resize(v + 1);
+      cut.resize(v + 1, 0);
+      marks_.resize(v + 1, 0);
+    }
+    Node& node = nodes[v];
+    node.price = 0;
+    node.current = 0;
+    node.source = supply > 0;
+    node.hops = node.source ? kFar - 1 : 1;
+    note_price(v);
+  }
+  void remove_node(NodeId v)
+    requires kChanges
+  {
+    arcs_.remove_node(v);
+    lists_.clear(v);
+    nodes[v].source = false;
+  }
+  void add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity, std::int64_t cost)
+    requires kChanges
+  {
+    if (tail == head) return arcs_.add_arc(arc, tail, head, capacity, cost);
+    const std::uint32_t tail_begin = arcs_.begin(tail), tail_middle = arcs_.middle(tail) - tail_begin;
+    const std::uint32_t tail_places = arcs_.end(tail) - tail_begin;
+    const std::uint32_t head_begin = arcs_.begin(head), head_places = arcs_.end(head) - head_begin;
+    arcs_.add_arc(arc, tail, head, capacity, cost);
+    lists_.moved(tail, tail_begin, tail_places);
+    lists_.moved(head, head_begin, head_places);
+    lists_.refresh(tail, arcs_.begin(tail) + tail_middle);
+    lists_.refresh(tail, arcs_.begin(tail) + tail_places);
+    lists_.refresh(head, arcs_.begin(head) + head_places);
+    nodes[tail].current = nodes[head].current = 0;
+  }
+  void remove_arc(ArcId arc, NodeId tail)
+    requires kChanges
+  {
+    const std::uint32_t there = arcs_.position[arc];
+    if (there == kNone) return arcs_.remove_arc(arc, tail);
+    const NodeId head = arcs_.edges[there].to;
+    const std::uint32_t back = arcs_.edges[there].partner, last_forward = arcs_.middle(tail) - 1;
+    arcs_.remove_arc(arc, tail);
+    lists_.refresh(tail, there);
+    lists_.refresh(tail, last_forward);
+    lists_.refresh(head, back);
+  }
+  void set_capacity(ArcId arc, NodeId tail, std::int64_t capacity)
+    requires kChanges
+  {
+    arcs_.set_capacity(arc, tail, capacity);
+    if (arcs_.position[arc] != kNone) lists_.refresh(tail, arcs_.position[arc]);
+  }
+  void set_cost(ArcId arc, NodeId tail, std::int64_t cost)
+    requires kChanges
+  {
+    arcs_.set_cost(arc, tail, cost);
+    const std::uint32_t there = arcs_.position[arc];
+    if (there == kNone) return;
+    lists_.refresh(tail, there);
+    lists_.refresh(arcs_.edges[there].to, arcs_.edges[there].partner);
+    nodes[tail].current = nodes[arcs_.edges[there].to].current = 0;
+  }
+  void change_supply(NodeId v, std::int64_t delta, std::int64_t supply)
+    requires kChanges
+  {
+    arcs_.change_supply(v, delta);
+    nodes[v].source = supply > 0;
+  }
+  // Half-edges half out of use are put together, in O(n + m), when it is time. Throws Stopped when cancelled.
+  void keep_compact(const Control& control)
+    requires kChanges
+  {
+    if (!arcs_.is_sparse()) return;
+    arcs_.compact(control);
+    for (Node& node : nodes) node.listed = node.heap = kNone;
+    lists_.reset();
+  }
+  const std::vector<NodeId>& repriced() const { return repriced_; }
+  void begin_round()
+    requires kChanges
+  {
+    for (NodeId v : repriced_) unmark(v, kRepriced);
+    repriced_.clear();
+    arcs_.begin_round();
+  }
+  // All nodes whose excess may have changed since the last time; then only those that still have some are.
+  void note_excesses()
+    requires kChanges
+  {
+    const std::vector<NodeId> changed = arcs_.unbalanced();
+    for (NodeId v : changed) note_excess(v);
+    arcs_.forget_balanced();
+  }
+  enum Mark : std::uint8_t { kRepriced = 1, kFresh = 2, kChanged = 4 };  // the last two are the caller's
+  bool mark(NodeId v, Mark what) {                                       // false: it was
+    const bool is_new = !marked(v, what);
+    marks_[v] |= what;
+    return is_new;
+  }
+  bool marked(NodeId v, Mark what) const { return (marks_[v] & what) != 0; }
+  void unmark(NodeId v, Mark what) { marks_[v] &= static_cast<std::uint8_t>(~what); }
+
   // Nodes with excess are in one of the queues, except the one that was last taken from them.
   NodeId take(NodeQueue& queue) {
     for (NodeId v = queue.pop(); v != kNone; v = queue.pop()) {
       nodes[v].queued = false;
-      if (excess(v) > 0) return v;
+      if (is_excess(v)) return v;
     }
     return kNone;
   }
@@ -300,6 +499,8 @@ class BalancedGraph {
     }
   }
 
+  // A node at which all excess and deficits may end: its own is what the others' leave. Its price stays. kNone: none is.
+  NodeId root = kNone;
   std::vector<Node, LargeAllocator<Node>> nodes;
   std::vector<std::int64_t> cut;  // of labelled nodes: residual capacity of the balanced arcs that lead there from the set
   NodeQueue fresh, late;          // never tried, or pushed to since; failed to get rid of its excess the easy way
@@ -322,15 +523,6 @@ class BalancedGraph {
     }
     return Status::kOptimal;
   }
-  // Balanced, or full where rc < 0; the arc's other half-edge sees to where rc > 0.
-  void saturate(NodeId v, Stats& stats) {
-    for (std::uint32_t i = arcs_.begin(v); i < arcs_.end(v); ++i) {
-      const Edge& edge = arcs_.edges[i];
-      if (edge.residual == 0 || reduced_cost(v, edge) >= 0) continue;
-      arcs_.push(v, i, edge.residual);
-      ++stats.repaired;
-    }
-  }
   std::int64_t largest_cost() const {  // of any half-edge, so that of |cost|
     std::int64_t largest = 0;
     for (NodeId v = 0; v < num_nodes(); ++v) {
@@ -340,19 +532,9 @@ class BalancedGraph {
     }
     return largest;
   }
-  void note_excess(NodeId v) {
-    Node& node = nodes[v];
-    if (excess(v) < 0) {
-      node.hops = 0;
-      return;
-    }
-    if (node.hops == 0) node.hops = 1;
-    if (excess(v) > 0 && !node.queued) {
-      node.queued = true;
-      fresh.push(v);
-    }
-  }
 
+  std::vector<std::uint8_t> marks_;   // per node, where there are changes
+  std::vector<NodeId> repriced_;
   Arcs arcs_;
   ResidualLists<Arcs, Node> lists_{arcs_, nodes};
 };

@@ -11,8 +11,8 @@
 // price has come to.
 //
 // Changes. Lists hold places in a node's block, whatever half-edge is there. When another one is there, or it has become
-// cheaper (its cost fell, or its head's price), `refresh` puts the place at hand, where no key is asked for. What it leaves
-// in the heap is stale and dropped when it comes to the top, as are places that the block no longer has.
+// cheaper (its cost fell, or its head's price), `refresh` puts the place at hand, where no key is asked for. What it
+// leaves in the heap is stale and dropped when it comes to the top, as are places that the block no longer has.
 //
 // `Node` has the node's price, `listed` (half-edges at hand, kUnknown before the first look) and `heap` (its heap, or kNone).
 // Within a set under way (ascent_set.hpp) members' prices are kept lower than they are, by no more than the level asked for:
@@ -28,13 +28,16 @@
 
 namespace flowsolver {
 
-// Arcs: arc_graph.hpp, or kept_graph.hpp where they change.
+// Of graphs: whether their arcs change (kept_graph.hpp; not those of arc_graph.hpp).
+template <class Arcs>
+inline constexpr bool kChangeable = requires(const Arcs& arcs) { arcs.touched_arcs(); };
+
 template <class Arcs, class Node>
 class ResidualLists {
  public:
   using Edge = typename Arcs::HalfEdge;
   using Nodes = std::vector<Node, LargeAllocator<Node>>;
-  static constexpr bool kChanges = requires(const Arcs& arcs) { arcs.touched_arcs(); };
+  static constexpr bool kChanges = kChangeable<Arcs>;
   static constexpr std::uint32_t kUnknown = kNone;
 
   ResidualLists(const Arcs& arcs, Nodes& nodes) : arcs_(arcs), nodes_(nodes) {}
@@ -141,8 +144,9 @@ class ResidualLists {
   // Half-edge i of v is another one, or has become cheaper or residual.
   void refresh(NodeId v, std::uint32_t i) {
     if (nodes_[v].listed == kUnknown || i >= arcs_.end(v) || listed_[i] == kAtHand) return;
-    if (listed_[i] == kNot && arcs_.edges[i].residual == 0) return;
     const bool waited = listed_[i] == kWaits;
+    listed_[i] = kNot;
+    if (arcs_.edges[i].residual == 0) return;
     put_at_hand(v, i);
     if (waited && heaps_[nodes_[v].heap].size() > 2 * (arcs_.end(v) - arcs_.begin(v))) put_all_at_hand(v);
   }
@@ -183,6 +187,10 @@ class ResidualLists {
 
   void make_room() {
     const std::size_t before = listed_.size();
+    if constexpr (kChanges) {
+      residual_.reserve(arcs_.edges.capacity());
+      listed_.reserve(arcs_.edges.capacity());
+    }
     residual_.resize(arcs_.edges.size());
     listed_.resize(arcs_.edges.size());
     if constexpr (kChanges) std::fill(listed_.begin() + static_cast<std::ptrdiff_t>(before), listed_.end(), kNot);

@@ -7,6 +7,7 @@
 #include "incremental_ssp.hpp"
 #include "network_simplex.hpp"
 #include "relaxation.hpp"
+#include "relaxation_engine.hpp"
 #include "successive_shortest_path.hpp"
 #include "warm_engine.hpp"
 
@@ -23,7 +24,8 @@ constexpr std::array kAlgorithms{
     Algorithm{"network_simplex", "primal network simplex, from any flow", solve_network_simplex},
     Algorithm{"cycle_cancelling", "a feasible flow, then negative cycles cancelled (slow on large networks)",
               solve_cycle_cancelling, nullptr, true},
-    Algorithm{"relaxation", "dual ascent along balanced arcs, arcs towards demand first", solve_relaxation},
+    Algorithm{"relaxation", "dual ascent along balanced arcs, arcs towards demand first", solve_relaxation,
+              make_relaxation_engine},
 };
 
 }  // namespace

@@ -1,13 +1,15 @@
 // Primal network simplex with block-search pivots and a start from any flow.
 //
 // Definitions and signs are network.hpp's: rc = cost - p[tail] + p[head]. The network gets one more node, the root, and an
-// artificial arc between each node and the root, whose cost M exceeds that of every simple path of the network. A basis is a
-// spanning tree; arcs outside it are empty ("at the lower bound") or full ("upper"). Prices make rc = 0 on tree arcs.
+// artificial arc between each node and the root, whose cost M exceeds that of every simple path of the network; the largest
+// sink's costs nothing and carries anything: the sink balances when all others do. A basis is a spanning tree; arcs outside it
+// are empty ("at the lower bound") or full ("upper"). Prices make rc = 0 on tree arcs.
 //
 // Invariant. The flow, artificial arcs included, is feasible, and the tree strongly feasible: every tree arc has residual
 // capacity towards the root (spanning_tree.hpp).
 //
-// Method. Start: a quick feasible flow, or the given one, and a tree around it (simplex_start.hpp). Arcs that are neither
+// Method. Start: a quick feasible flow, or the given one, and a tree around it (simplex_start.hpp). Pivots: simplex_pivots.hpp;
+// the tree is kept under changes to the network by simplex_engine.hpp. Arcs that are neither
 // empty, full nor in the tree are pushed, one after another, round the cycle they close, the way that does not cost more,
 // until they or an arc of the cycle reach a bound. Then pivots: an empty arc with rc < 0 or a full one with rc > 0 enters;
 // flow goes round its cycle as far as it can; of the arcs that stop it the last one leaves, counted along the flow from the
@@ -21,7 +23,7 @@
 //
 // Result. No entering arc: rc >= 0 on every residual arc, which certifies the flow if no artificial arc carries any. If one
 // does the network is INFEASIBLE: a feasible flow would differ from this one by residual cycles, and one of those would
-// lessen the flow of two artificial arcs, at the root, and close over a simple path of the network: at a cost below zero.
+// lessen the flow of artificial arcs, at the root, and close over a simple path of the network: at a cost below zero.
 //
 // Range. M = max|cost| * n + 1 <= 2^59 + 1. A price differs from the root's by at most M and a simple path: 2^60. Reduced
 // costs stay below 2^62. Artificial flow at v is what the network's arcs at v do not balance: at most kMaxNodeSum.

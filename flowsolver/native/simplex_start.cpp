@@ -7,16 +7,15 @@ namespace flowsolver {
 
 namespace {
 
-constexpr std::int64_t kArtificialCapacity = 2 * kMaxNodeSum;  // no flow comes near it
 constexpr std::int64_t kStepsPerArc = 4;
 
 }  // namespace
 
-Status SimplexStart::run(SpanningTree& tree, std::int64_t artificial_cost) {
+Status SimplexStart::run(SpanningTree& tree, NodeId sink, std::int64_t artificial_cost) {
   if (const Status status = index(); status != Status::kOptimal) return status;
   if (const Status status = drain(); status != Status::kOptimal) return status;
   if (const Status status = route(); status != Status::kOptimal) return status;
-  return grow(tree, artificial_cost);
+  return grow(tree, sink, artificial_cost);
 }
 
 Status SimplexStart::index() {
@@ -211,7 +210,7 @@ Status SimplexStart::flood(SpanningTree& tree) {
   return Status::kOptimal;
 }
 
-Status SimplexStart::grow(SpanningTree& tree, std::int64_t artificial_cost) {
+Status SimplexStart::grow(SpanningTree& tree, NodeId sink, std::int64_t artificial_cost) {
   const auto n = static_cast<NodeId>(network_.num_nodes());
   best_.assign(n, kInfinity);
   for (auto* candidates : {&free_, &ties_, &queue_}) candidates->reserve(network_.num_arcs());  // address space only
@@ -223,12 +222,11 @@ Status SimplexStart::grow(SpanningTree& tree, std::int64_t artificial_cost) {
     if (excess_[v] < 0) return join(tree, v, tree.root(), {kNone, amount, rest}, -artificial_cost);
     return join(tree, v, tree.root(), {kNone, rest, amount}, artificial_cost);
   };
+  const SpanningTree::TreeArc free{kNone, kArtificialCapacity, kArtificialCapacity};
+  if (const Status status = join(tree, sink, tree.root(), free, 0); status != Status::kOptimal) return status;
   for (NodeId v = 0; v < n; ++v) {
-    if (excess_[v] == 0) continue;
+    if (excess_[v] == 0 || v == sink) continue;
     if (const Status status = join_root(v); status != Status::kOptimal) return status;
-  }
-  if (order_.empty()) {
-    if (const Status status = join_root(largest_sink(network_)); status != Status::kOptimal) return status;
   }
   if (const Status status = flood(tree); status != Status::kOptimal) return status;
   for (NodeId v = 0; v < n; ++v) {

@@ -7,9 +7,9 @@
 //
 // Tree. It grows from the root over residual arcs that lead to it, cheapest first (Prim's and Dijkstra's way, with the
 // prices that the tree gives), arcs that are neither empty nor full before others. So it is strongly feasible; a flow that
-// is a basic solution has all such arcs in the tree; and an optimal flow with its prices gets an optimal tree. Nodes where
-// the flow does not balance are joined to the root first, by an artificial arc that carries the difference, and those from
-// which no residual arcs lead there by one that is empty.
+// is a basic solution has all such arcs in the tree; and an optimal flow with its prices gets an optimal tree. First the
+// sink is joined to the root, by a free arc, then nodes where the flow does not balance, by an artificial arc that carries the
+// difference; those from which no residual arcs lead there come last, by one that is empty.
 #pragma once
 
 #include <vector>
@@ -20,6 +20,8 @@
 
 namespace flowsolver {
 
+inline constexpr std::int64_t kArtificialCapacity = 2 * kMaxNodeSum;  // no flow comes near it
+
 class SimplexStart {
  public:
   // `flow` is improved in place. `hint`: prices the flow was found with, of magnitude at most 2 * kMaxPathCost.
@@ -28,8 +30,8 @@ class SimplexStart {
       : network_(network), flow_(flow), hint_(hint), stats_(stats), control_(control), pace_(control) {}
 
   // kOptimal, or kCancelled or kBudget when stopped on the way; only then is the tree unfinished. `artificial_cost`: more
-  // than any simple path's.
-  Status run(SpanningTree& tree, std::int64_t artificial_cost);
+  // than any simple path's. What is missing at `sink` is not looked at: there is none when all others balance.
+  Status run(SpanningTree& tree, NodeId sink, std::int64_t artificial_cost);
 
  private:
   struct Candidate {
@@ -44,7 +46,7 @@ class SimplexStart {
   Status drain();
   Status route();
   Status route_from(NodeId source);
-  Status grow(SpanningTree& tree, std::int64_t artificial_cost);
+  Status grow(SpanningTree& tree, NodeId sink, std::int64_t artificial_cost);
   Status join(SpanningTree& tree, NodeId v, NodeId parent, const SpanningTree::TreeArc& arc, std::int64_t price);
   Status flood(SpanningTree& tree);
   void offer(const SpanningTree& tree, NodeId v, ArcId arc, std::int64_t price);

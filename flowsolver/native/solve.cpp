@@ -8,6 +8,7 @@
 #include "network_simplex.hpp"
 #include "relaxation.hpp"
 #include "relaxation_engine.hpp"
+#include "simplex_engine.hpp"
 #include "successive_shortest_path.hpp"
 #include "warm_engine.hpp"
 
@@ -21,7 +22,7 @@ constexpr std::array kAlgorithms{
     Algorithm{"successive_shortest_path", "textbook successive shortest paths, one excess after another",
               solve_successive_shortest_path, nullptr, true},
     Algorithm{"cost_scaling", "cost scaling: push-relabel with partial augmentation and price refine", solve_cost_scaling},
-    Algorithm{"network_simplex", "primal network simplex, from any flow", solve_network_simplex},
+    Algorithm{"network_simplex", "primal network simplex, from any flow", solve_network_simplex, make_simplex_engine},
     Algorithm{"cycle_cancelling", "a feasible flow, then negative cycles cancelled (slow on large networks)",
               solve_cycle_cancelling, nullptr, true},
     Algorithm{"relaxation", "dual ascent along balanced arcs, arcs towards demand first", solve_relaxation,

@@ -11,6 +11,9 @@
 //
 // Strongly feasible: every tree arc has residual capacity towards the root. All operations keep that (network_simplex.hpp).
 //
+// Under changes to the network (simplex_engine.hpp) ids that mean no node hang from the root, as outer leaves: they cost
+// nothing.
+//
 // An exchange costs O(length of the path that is turned round + ancestors), moving prices O(threaded nodes of the smaller of
 // the two parts). Reference: Ahuja, Magnanti, Orlin, Network Flows (1993), section 11.3; Barr, Glover, Klingman (1979).
 #pragma once
@@ -70,7 +73,11 @@ class SpanningTree {
   const NodeId* reference() const { return reference_.data(); }
   std::int64_t price(NodeId v) const { return above_[v] + price_[reference_[v]]; }
   bool attached(NodeId v) const { return nodes_[v].parent != kNone; }
+  NodeId parent(NodeId v) const { return nodes_[v].parent; }
   TreeArc arc(NodeId v) const { return {nodes_[v].arc, nodes_[v].up, nodes_[v].down}; }
+  std::uint32_t size(NodeId v) const { return nodes_[v].size; }  // threaded nodes from v on; 0: an outer leaf
+  NodeId next(NodeId v) const { return thread_[v]; }
+  bool outer(NodeId v) const { return outer_[v] != 0; }
 
   // While the tree is built: `parent` is attached, v is not. Afterwards `finish`, once.
   void attach(NodeId v, NodeId parent, const TreeArc& arc, std::int64_t price) {
@@ -180,6 +187,84 @@ class SpanningTree {
       if (outer_[v] != 0 && nodes_[v].size == 1) thread_out(v);
     }
     return moved;
+  }
+
+  // v, with all below it, hangs from the root by an artificial arc, at a price `above` the root's. As `exchange`.
+  std::int64_t hang(NodeId v, const TreeArc& arc, std::int64_t above) {
+    return exchange(v, root_, v, root_, arc, above + price_[root_] - price(v));
+  }
+
+  void set_arc(NodeId v, const TreeArc& arc) { set_arc(nodes_[v], arc); }
+
+  // The prices of v and all below it move by `shift`, relative to the others'. Returns how many were moved.
+  std::int64_t shift_prices(NodeId v, std::int64_t shift) {
+    if (outer_[v] != 0) above_[v] += shift;
+    return nodes_[v].size == 0 ? 1 : move_prices(v, nodes_[v].last, nodes_[v].size, shift);
+  }
+
+  // All prices anew, by the costs of tree arcs: those of nodes that hang from the root by artificial arcs stay.
+  template <class PriceBelow>  // (v, price of its parent) -> price of v
+  void reprice(PriceBelow price_below, Pace& pace) {
+    for (NodeId v = thread_[root_]; v != root_; v = thread_[v]) {
+      pace.build_step({});
+      if (nodes_[v].arc == kNone) continue;
+      price_[v] = price_below(v, price_[nodes_[v].parent]);
+      if (outer_[v] != 0) above_[v] = price_[v] - price_[nodes_[v].parent];
+    }
+  }
+
+  // Arcs lead into v from now on.
+  void make_inner(NodeId v) {
+    if (outer_[v] == 0) return;
+    const std::int64_t now = price(v);
+    if (nodes_[v].size == 0) thread_in(v);
+    price_[v] = now;
+    refer(v, v, 0);
+    outer_[v] = 0;
+  }
+  // v has no arcs left: it hangs from the root, and nothing from it.
+  void make_outer(NodeId v) {
+    if (outer_[v] != 0) return;
+    outer_[v] = 1;
+    refer(v, root_, price_[v] - price_[root_]);
+    thread_out(v);
+  }
+
+  // Ids up to `nodes` may become nodes: until then they hang from the root by `arc`, at a price `above` its. The root gets
+  // another id. O(nodes).
+  void make_room(NodeId nodes, const TreeArc& arc, std::int64_t above) {
+    const NodeId before = root_;
+    const auto renamed = [=](NodeId v) { return v == before ? nodes : v; };
+    nodes_.resize(nodes + std::size_t{1});
+    thread_.resize(nodes + std::size_t{1});
+    price_.resize(nodes + std::size_t{1});
+    above_.resize(nodes + std::size_t{1});
+    reference_.resize(nodes + std::size_t{1});
+    outer_.resize(nodes + std::size_t{1}, 1);
+    for (NodeId v = 0; v <= before; ++v) {
+      Node& node = nodes_[v];
+      if (node.parent != kNone) node.parent = renamed(node.parent);
+      if (node.back != kNone) node.back = renamed(node.back);
+      if (node.last != kNone) node.last = renamed(node.last);
+      if (thread_[v] != kNone) thread_[v] = renamed(thread_[v]);
+      reference_[v] = renamed(reference_[v]);
+    }
+    nodes_[nodes] = nodes_[before];
+    thread_[nodes] = thread_[before];
+    price_[nodes] = price_[before];
+    above_[nodes] = 0;
+    reference_[nodes] = nodes;
+    outer_[nodes] = 0;
+    root_ = nodes;
+    for (NodeId v = before; v < nodes; ++v) {
+      nodes_[v] = Node{};
+      nodes_[v].parent = root_;
+      set_arc(nodes_[v], arc);
+      thread_[v] = kNone;
+      price_[v] = 0;
+      outer_[v] = 1;
+      refer(v, root_, above);
+    }
   }
 
  private:

@@ -134,3 +134,126 @@ def test_costs_turned_round_below_a_kept_flow():
     solver.set_cost(np.arange(net.num_arcs), 7 - net.cost)
     assert solver.resolve() is Status.OPTIMAL
     check_resolved(solver)
+
+
+def resolved(net):
+    solver = IncrementalSolver(net, SIMPLEX)
+    assert solver.resolve() is Status.OPTIMAL
+    return solver
+
+
+def check_resolves(solver):
+    assert solver.resolve() is Status.OPTIMAL
+    check_resolved(solver)
+
+
+def test_the_tree_grows_beyond_the_room_it_began_with():
+    """Ids that no node had are leaves of the tree until there are more nodes than those."""
+    graph = quincy_graph(GraphOptions(20, 50), 1)
+    solver = resolved(graph.network)
+    begin, end = graph.task_arc_begin[:2]
+    for _ in range(3):
+        new = solver.add_nodes(np.ones(graph.network.num_nodes // 2, dtype=np.int64))
+        for v in new:
+            solver.add_arcs(np.full(end - begin, v), graph.network.head[begin:end], 1, graph.network.cost[begin:end])
+        sink = graph.network.supply.argmin()
+        solver.set_supply([sink], [int(solver.snapshot()[0].supply[sink]) - new.size])
+        check_resolves(solver)
+
+
+@pytest.mark.parametrize("placed", [False, True])
+def test_arcs_into_what_no_arcs_led_to(placed):
+    """Tasks are leaves whose prices nothing else depends on: that ends with the first arc to them, used or not."""
+    net = network(
+        [1, 1, 0, 0, -2], [(0, 2, 1, 1), (0, 3, 1, 5), (1, 2, 1, 2), (1, 3, 1, 9), (2, 4, 1 + placed, 0), (3, 4, 2, 0)]
+    )
+    solver = resolved(net)
+    solver.add_arcs([1, 0], [0, 1], [1, 1], [0, 0])
+    check_resolves(solver)
+    assert solver.cost == (3 if placed else 6)
+    solver.set_cost([5], [-4])
+    check_resolves(solver)
+
+
+def test_costs_of_many_tree_arcs_at_once():
+    """Where more subtrees move than are moved one by one, all prices are computed anew."""
+    graph = quincy_graph(GraphOptions(60, 99), 1)
+    solver = resolved(graph.network)
+    machines = graph.first_machine + np.arange(graph.machines)
+    ways = np.flatnonzero(np.isin(graph.network.tail, machines))
+    for step in (7, -3, 1):
+        solver.set_cost(ways, graph.network.cost[ways] + step * (ways % 5))
+        check_resolves(solver)
+        assert solver.stats.rebuilds == 0
+
+
+def test_capacities_of_tree_arcs_fall_below_their_flow():
+    """Down to what is used, below it, to nothing: what hung on the arc is joined to the tree by another one."""
+    graph = quincy_graph(GraphOptions(40, 60), 1)
+    net = graph.network
+    solver = resolved(net)
+    machines = graph.first_machine + np.arange(graph.machines)
+    ways = np.flatnonzero(np.isin(net.tail, machines))
+    for taken in (0, 1, 5):
+        flow = solver.flow(ways)
+        solver.set_capacity(ways, np.maximum(0, flow - taken * (ways % 2)))
+        check_resolves(solver)
+    solver.set_capacity(ways, net.capacity[ways])
+    check_resolves(solver)
+    assert solver.cost == solve(net).cost
+
+
+def test_loops_come_and_go():
+    solver = resolved(network([1, -1], [(0, 1, 1, 3), (0, 0, 4, -2)]))
+    assert solver.cost == 3 - 8
+    solver.set_capacity([1], [6])
+    check_resolves(solver)
+    solver.set_cost([1], [1])
+    check_resolves(solver)
+    assert solver.flow([1]) == [0]
+    (loop,) = solver.add_arcs([1], [1], [5], [-1])
+    check_resolves(solver)
+    assert solver.cost == 3 - 5
+    solver.remove_arcs([loop])
+    check_resolves(solver)
+    assert solver.cost == 3
+
+
+def test_infeasible_until_there_is_a_way():
+    """What no arc can carry stays on artificial arcs, and is found there by every resolve until it can go."""
+    solver = resolved(network([1, 0, 0, -1], [(0, 1, 1, 1), (1, 3, 1, 1), (2, 3, 1, 0)]))
+    solver.set_capacity([1], [0])
+    assert solver.resolve() is Status.INFEASIBLE
+    solver.set_cost([0], [5])
+    assert solver.resolve() is Status.INFEASIBLE
+    solver.add_arcs([1], [2], [1], [4])
+    check_resolves(solver)
+    assert solver.cost == 9
+
+
+def test_a_round_looks_at_what_changed_and_once_at_all_arcs():
+    """Nothing is read or built anew: a pass over the arcs that ends the round, and little else."""
+    graph = quincy_graph(GraphOptions(300, 90), 1)
+    net = graph.network
+    solver = resolved(net)
+    rng = np.random.default_rng(2)
+    sink = int(net.supply.argmin())
+    gone = graph.first_task + rng.choice(graph.tasks, 5, replace=False)
+    solver.remove_nodes(gone)
+    solver.set_supply([sink], [int(net.supply[sink]) + gone.size])
+    check_resolves(solver)
+    assert solver.stats.rebuilds == 0
+    assert solver.stats.scanned < 3 * net.num_arcs
+    assert solver.changed_flow()[0].size < 200
+
+
+def test_rounds_with_the_same_small_budget_end():
+    """Pivots made, and blocks of arcs found in order, stay from one resolve to the next."""
+    net = quincy_graph(GraphOptions(60, 102, 6), 1).network
+    solver = IncrementalSolver(net, SIMPLEX)
+    resolves = 1
+    while solver.resolve(max_operations=1) is Status.BUDGET:
+        resolves += 1
+        assert resolves < 10_000
+    assert resolves > 2
+    check_resolved(solver)

@@ -44,7 +44,7 @@ CarrierEngine<Value>::CarrierEngine(const EngineStart& start, const Control& con
 template <class Value>
 CarrierEngine<Value>::CarrierEngine(const EngineStart& start, const std::vector<std::uint8_t>& is_source,
                                     const Control& control)
-    : FlowMover<Value>(ResidualGraph<Value>(start.network, start.flow, core_arcs(start, is_source, control), start.root, true,
+    : LocalEngine<Value>(ResidualGraph<Value>(start.network, start.flow, core_arcs(start, is_source, control), start.root, true,
                                              control),
                        start.network),
       sources_(graph_, start.network),
@@ -262,13 +262,6 @@ template <class Value>
 std::int64_t CarrierEngine<Value>::flow(ArcId arc, NodeId tail) const {
   if (!sources_.is_source(tail)) return graph_.flow_at(arc, tail);
   return sources_.uses(tail, arc) ? 1 : 0;
-}
-
-template <class Value>
-void CarrierEngine<Value>::begin_round() {
-  for (NodeId v : repriced_) graph_.nodes[v].flags &= static_cast<std::uint8_t>(~kTouched);
-  repriced_.clear();
-  this->forget_touched();
 }
 
 // The unit of a source that had none of its arcs; imbalances are the caller's.

@@ -9,15 +9,14 @@
 #include <vector>
 
 #include "carried_sources.hpp"
-#include "engine.hpp"
-#include "flow_mover.hpp"
+#include "local_engine.hpp"
 #include "meeting_search.hpp"
 #include "path_search.hpp"
 
 namespace flowsolver {
 
 template <class Value>
-class CarrierEngine final : public Engine, private FlowMover<Value> {
+class CarrierEngine final : public LocalEngine<Value> {
  public:
   CarrierEngine(const EngineStart& start, const Control& control);
 
@@ -31,45 +30,33 @@ class CarrierEngine final : public Engine, private FlowMover<Value> {
   void incident_arcs(std::span<const NodeId> nodes, std::vector<ArcId>& arcs) const override;
   bool remove_with_arcs(std::span<const NodeId> nodes, std::vector<ArcId>& arcs) override;
   Status run(const Control& control, Stats& stats) override;
-  bool steps_last() const override { return true; }
   std::int64_t flow(ArcId arc, NodeId tail) const override;
   std::int64_t price(NodeId v) const override {
     return sources_.is_source(v) ? sources_.price(v) : graph_.nodes[v].price;
   }
-  __int128 cost() const override { return cost_; }
-  const std::vector<FlowBefore>& touched_arcs() const override { return touched_; }
-  const std::vector<NodeId>& repriced_nodes() const override { return repriced_; }
-  void begin_round() override;
   void priced_by(NodeId v, std::vector<NodeId>& nodes) const override {
     sources_.for_each_carried(v, [&](NodeId source) { nodes.push_back(source); });
-  }
-  void adopt(const Engine&) override {}  // its own state is as good a start
-  std::uint64_t value_limit() const override {
-    return static_cast<std::uint64_t>(sizeof(Value) == 4 ? kNarrowLimit : std::int64_t{1} << 56);
-  }
-  bool local() const override { return true; }
-  bool prices_drifted() const override {
-    return std::any_of(repriced_.begin(), repriced_.end(), [this](NodeId v) {
-      return graph_.nodes[v].price > 2 * kMaxPathCost || graph_.nodes[v].price < -2 * kMaxPathCost;
-    });
   }
 
  private:
   using Sources = CarriedSources<Value>;
-  using FlowMover<Value>::graph_;
-  using FlowMover<Value>::cost_;
-  using FlowMover<Value>::touched_;
-  using FlowMover<Value>::unbalanced_;
+  using LocalEngine<Value>::graph_;
+  using LocalEngine<Value>::cost_;
+  using LocalEngine<Value>::unbalanced_;
+  using LocalEngine<Value>::fresh_;
+  using LocalEngine<Value>::dirty_;
+  using LocalEngine<Value>::tail_of_dirty_;
+  using LocalEngine<Value>::repriced_;
+  using LocalEngine<Value>::kCancelCheckInterval;
+  using LocalEngine<Value>::kFarShare;
+  using LocalEngine<Value>::kFewLeft;
+  using LocalEngine<Value>::soil;
+  using LocalEngine<Value>::pending;
   using FlowMover<Value>::shift_imbalance;
 
-  static constexpr std::int64_t kCancelCheckInterval = 64;  // searches
   // After searches have settled so many nodes, the ways to the targets are labelled, so many nodes deep in all.
   static constexpr std::int64_t kAdvertiseAfter = 256;
   static constexpr std::size_t kAdvertised = 1024;
-  // A search that scans more than this share of all arcs is far from local. When such searches have looked at as much as
-  // there is, and more than a few imbalances are left, one search from all of them at once is the better bargain.
-  static constexpr std::int64_t kFarShare = 64;
-  static constexpr std::size_t kFewLeft = 4;
 
   CarrierEngine(const EngineStart& start, const std::vector<std::uint8_t>& is_source, const Control& control);
 
@@ -81,10 +68,6 @@ class CarrierEngine final : public Engine, private FlowMover<Value> {
       listed_ = sources_.list_settled(control);
     }
     return listed_;
-  }
-  void soil(ArcId arc, NodeId tail) {
-    dirty_.push_back(arc);
-    tail_of_dirty_.push_back(tail);
   }
   void place_at(NodeId source, std::uint32_t arc);
   void displace(NodeId source);
@@ -120,10 +103,6 @@ class CarrierEngine final : public Engine, private FlowMover<Value> {
   template <bool kForward>
   Status drain(const Control& control, Stats& stats);
   template <bool kForward>
-  bool pending(NodeId v) const {
-    return v != graph_.root() && (kForward ? graph_.nodes[v].imbalance > 0 : graph_.nodes[v].imbalance < 0);
-  }
-  template <bool kForward>
   PathSearch<Sources, kForward>& search() {
     if constexpr (kForward) {
       return forward_;
@@ -136,7 +115,6 @@ class CarrierEngine final : public Engine, private FlowMover<Value> {
   template <bool kForward>
   NodeId before(std::uint32_t parent) const;
   void arrive(const Target& target, std::int64_t amount);
-  void forget_balanced();
   void tidy(std::vector<NodeId>& nodes, std::size_t& tidied);
 
   Sources sources_;
@@ -152,12 +130,9 @@ class CarrierEngine final : public Engine, private FlowMover<Value> {
   std::vector<NodeId> ordinary_;         // every node that is no source, and some that are gone
   std::size_t tidied_root_tails_ = 0, tidied_ordinary_ = 0;
   std::vector<NodeId> targets_;
-  std::vector<NodeId> fresh_;            // ordinary nodes without a price
-  std::vector<ArcId> dirty_;             // arcs of ordinary nodes
-  std::vector<NodeId> tail_of_dirty_;
   std::vector<NodeId> unplaced_;         // every source that is not placed, and some that are or are gone
   std::vector<NodeId> changed_;          // sources whose arcs changed, the same; see `note_changed`
-  std::vector<NodeId> repriced_, doubtful_;
+  std::vector<NodeId> doubtful_;
 };
 
 std::unique_ptr<Engine> make_carrier_engine(const EngineStart& start, const Control& control);

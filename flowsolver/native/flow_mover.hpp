@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine.hpp"
 #include "residual_graph.hpp"
-#include "ssp_engine.hpp"
 
 namespace flowsolver {
 

@@ -15,35 +15,35 @@ RaceEngine::RaceEngine(const std::vector<const Algorithm*>& racers, Winning winn
 
 void RaceEngine::add_node(NodeId v, std::int64_t supply) {
   KeptAnswer::add_node(v, supply);
-  tell_engines([=](Engine& engine) { engine.add_node(v, supply); });
+  tell_engines(&Engine::add_node, v, supply);
 }
 
 void RaceEngine::remove_node(NodeId v) {
   KeptAnswer::remove_node(v);
-  tell_engines([=](Engine& engine) { engine.remove_node(v); });
+  tell_engines(&Engine::remove_node, v);
 }
 
 void RaceEngine::add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity, std::int64_t cost) {
   KeptAnswer::add_arc(arc, tail, head, capacity, cost);
-  tell_engines([=](Engine& engine) { engine.add_arc(arc, tail, head, capacity, cost); });
+  tell_engines(&Engine::add_arc, arc, tail, head, capacity, cost);
 }
 
 void RaceEngine::remove_arc(ArcId arc, NodeId tail, NodeId head) {
   KeptAnswer::remove_arc(arc, tail, head);
-  tell_engines([=](Engine& engine) { engine.remove_arc(arc, tail, head); });
+  tell_engines(&Engine::remove_arc, arc, tail, head);
 }
 
 void RaceEngine::set_capacity(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity) {
   KeptAnswer::set_capacity(arc, tail, head, capacity);
-  tell_engines([=](Engine& engine) { engine.set_capacity(arc, tail, head, capacity); });
+  tell_engines(&Engine::set_capacity, arc, tail, head, capacity);
 }
 
 void RaceEngine::set_cost(ArcId arc, NodeId tail, std::int64_t cost) {
-  tell_engines([=](Engine& engine) { engine.set_cost(arc, tail, cost); });
+  tell_engines(&Engine::set_cost, arc, tail, cost);
 }
 
 void RaceEngine::change_supply(NodeId v, std::int64_t delta) {
-  tell_engines([=](Engine& engine) { engine.change_supply(v, delta); });
+  tell_engines(&Engine::change_supply, v, delta);
 }
 
 // In the racer's thread. Of what the racers share, the network and the kept answer, nothing changes meanwhile. `control` is the

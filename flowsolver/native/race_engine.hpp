@@ -81,10 +81,10 @@ class RaceEngine final : public KeptAnswer {
   void settle(const Outcome& outcome);
   void hand_to_losers(const Racer& winner, Status status);
   void keep_state_of(Racer& leader, bool answered);
-  template <class Tell>
-  void tell_engines(Tell tell) {
+  template <class... What>
+  void tell_engines(void (Engine::*change)(What...), What... what) {
     for (Racer& racer : racers_) {
-      if (racer.engine != nullptr && !racer.outdated) tell(*racer.engine);
+      if (racer.engine != nullptr && !racer.outdated) (racer.engine.get()->*change)(what...);
     }
   }
 

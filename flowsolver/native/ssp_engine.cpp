@@ -4,6 +4,7 @@
 #include <array>
 
 #include "deficit_signs.hpp"
+#include "local_engine.hpp"
 #include "path_search.hpp"
 #include "price_estimate.hpp"
 #include "price_repair.hpp"
@@ -14,7 +15,7 @@ namespace flowsolver {
 namespace {
 
 template <class Value>
-class SspEngine final : public Engine, private FlowMover<Value> {
+class SspEngine final : public LocalEngine<Value> {
  public:
   SspEngine(const EngineStart& start, bool growing, std::int64_t patience, const Control& control);
 
@@ -27,36 +28,23 @@ class SspEngine final : public Engine, private FlowMover<Value> {
   void change_supply(NodeId v, std::int64_t delta) override { shift_imbalance(v, delta); }
   void incident_arcs(std::span<const NodeId> nodes, std::vector<ArcId>& arcs) const override;
   Status run(const Control& control, Stats& stats) override;
-  bool steps_last() const override { return true; }
   std::int64_t flow(ArcId arc, NodeId tail) const override { return graph_.flow_at(arc, tail); }
   std::int64_t price(NodeId v) const override { return graph_.nodes[v].price; }
-  __int128 cost() const override { return cost_; }
-  const std::vector<FlowBefore>& touched_arcs() const override { return touched_; }
-  const std::vector<NodeId>& repriced_nodes() const override { return repriced_; }
-  void begin_round() override;
-  void adopt(const Engine&) override {}  // its own state is as good a start
-  std::uint64_t value_limit() const override {
-    return static_cast<std::uint64_t>(sizeof(Value) == 4 ? kNarrowLimit : std::int64_t{1} << 56);
-  }
-  bool local() const override { return true; }
-  bool prices_drifted() const override {
-    return std::any_of(repriced_.begin(), repriced_.end(), [this](NodeId v) {
-      return graph_.nodes[v].price > 2 * kMaxPathCost || graph_.nodes[v].price < -2 * kMaxPathCost;
-    });
-  }
 
  private:
-  using FlowMover<Value>::graph_;
-  using FlowMover<Value>::cost_;
-  using FlowMover<Value>::touched_;
-  using FlowMover<Value>::unbalanced_;
+  using LocalEngine<Value>::graph_;
+  using LocalEngine<Value>::cost_;
+  using LocalEngine<Value>::unbalanced_;
+  using LocalEngine<Value>::fresh_;
+  using LocalEngine<Value>::dirty_;
+  using LocalEngine<Value>::tail_of_dirty_;
+  using LocalEngine<Value>::repriced_;
+  using LocalEngine<Value>::kCancelCheckInterval;
+  using LocalEngine<Value>::kFarShare;
+  using LocalEngine<Value>::kFewLeft;
+  using LocalEngine<Value>::soil;
+  using LocalEngine<Value>::pending;
   using FlowMover<Value>::shift_imbalance;
-
-  static constexpr std::int64_t kCancelCheckInterval = 64;  // searches
-  // A search that scans more than this share of the half-edges is far from local. When such searches have looked at as much
-  // as the graph, and several nodes are still to serve, one search from all of them at once is the better bargain.
-  static constexpr std::int64_t kFarShare = 64;
-  static constexpr std::size_t kFewLeft = 4;
 
   void start_from_estimate(const Network& network, const Control& control);
   template <bool kForward>
@@ -65,10 +53,6 @@ class SspEngine final : public Engine, private FlowMover<Value> {
   Status drain_in_phases(std::vector<NodeId>& sources, const Control& control, Stats& stats);
   template <bool kForward>
   void augment(const Target& target, Stats& stats);
-  template <bool kForward>
-  bool pending(NodeId v) const {
-    return v != graph_.root() && (kForward ? graph_.nodes[v].imbalance > 0 : graph_.nodes[v].imbalance < 0);
-  }
   template <bool kForward>
   PathSearch<ResidualGraph<Value>, kForward>& search() {
     if constexpr (kForward) {
@@ -83,7 +67,6 @@ class SspEngine final : public Engine, private FlowMover<Value> {
   }
   template <bool kForward>
   std::vector<NodeId> pending_nodes() const;
-  void forget_balanced();
   void trace_deficits();
   void advertise_deficits();
 
@@ -91,15 +74,11 @@ class SspEngine final : public Engine, private FlowMover<Value> {
   PathSearch<ResidualGraph<Value>, false> backward_;
   const std::int64_t patience_;
   std::int64_t last_scan_ = kInfinity;  // patience ends there in this run
-  std::vector<NodeId> fresh_;
-  std::vector<ArcId> dirty_;
-  std::vector<NodeId> tail_of_dirty_;
-  std::vector<NodeId> repriced_;
 };
 
 template <class Value>
 SspEngine<Value>::SspEngine(const EngineStart& start, bool growing, std::int64_t patience, const Control& control)
-    : FlowMover<Value>(ResidualGraph<Value>(start.network, start.flow, start.alive, start.root, growing, control),
+    : LocalEngine<Value>(ResidualGraph<Value>(start.network, start.flow, start.alive, start.root, growing, control),
                        start.network),
       patience_(patience) {
   Pace pace(control);
@@ -124,8 +103,7 @@ SspEngine<Value>::SspEngine(const EngineStart& start, bool growing, std::int64_t
     const std::int64_t rc = network.cost[a] - graph_.nodes[network.tail[a]].price + graph_.nodes[network.head[a]].price;
     const std::int64_t used = start.flow.empty() ? 0 : start.flow[a];
     if ((rc < 0 && used < network.capacity[a]) || (rc > 0 && used > 0)) {
-      dirty_.push_back(a);
-      tail_of_dirty_.push_back(network.tail[a]);
+      soil(a, network.tail[a]);
     }
   }
   if (cold) {
@@ -160,8 +138,7 @@ void SspEngine<Value>::remove_node(NodeId v) {
 template <class Value>
 void SspEngine<Value>::add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity, std::int64_t cost) {
   graph_.attach(arc, tail, head, static_cast<Value>(capacity), static_cast<Value>(cost));
-  dirty_.push_back(arc);
-  tail_of_dirty_.push_back(tail);
+  soil(arc, tail);
 }
 
 template <class Value>
@@ -175,8 +152,7 @@ void SspEngine<Value>::set_capacity(ArcId arc, NodeId tail, NodeId head, std::in
   const std::int64_t flow = graph_.flow_at(arc, tail);
   if (flow > capacity) this->add_flow(arc, tail, head, capacity - flow);
   graph_.set_capacity(arc, tail, static_cast<Value>(capacity));
-  dirty_.push_back(arc);
-  tail_of_dirty_.push_back(tail);
+  soil(arc, tail);
 }
 
 template <class Value>
@@ -185,8 +161,7 @@ void SspEngine<Value>::set_cost(ArcId arc, NodeId tail, std::int64_t cost) {
   const std::int64_t before = graph_.at_root(arc) ? graph_.nodes[tail].root_cost : graph_.edges[graph_.position[2 * arc]].cost;
   cost_ += static_cast<__int128>(flow) * (static_cast<__int128>(cost) - before);
   graph_.set_cost(arc, tail, static_cast<Value>(cost));
-  dirty_.push_back(arc);
-  tail_of_dirty_.push_back(tail);
+  soil(arc, tail);
 }
 
 template <class Value>
@@ -199,23 +174,6 @@ void SspEngine<Value>::incident_arcs(std::span<const NodeId> of, std::vector<Arc
       if (edge.to != v || graph_.is_forward(edge)) arcs.push_back(edge.id >> 1);  // a self-loop once
     }
   }
-}
-
-template <class Value>
-void SspEngine<Value>::begin_round() {
-  for (NodeId v : repriced_) graph_.nodes[v].flags &= static_cast<std::uint8_t>(~kTouched);
-  repriced_.clear();
-  this->forget_touched();
-}
-
-template <class Value>
-void SspEngine<Value>::forget_balanced() {
-  std::erase_if(unbalanced_, [this](NodeId v) {
-    Node<Value>& node = graph_.nodes[v];
-    const bool balanced = node.imbalance == 0 || v == graph_.root();
-    if (balanced) node.flags &= static_cast<std::uint8_t>(~kListed);
-    return balanced;
-  });
 }
 
 // A deficit left at an aggregator by a removed task is moved over flow with rc = 0 to where room came free (X -> rack ->
@@ -247,7 +205,7 @@ void SspEngine<Value>::trace_deficits() {
 template <class Value>
 void SspEngine<Value>::advertise_deficits() {
   for (NodeId v : unbalanced_) {
-    if (pending<false>(v)) point_at_deficit(graph_, v, [](const Node<Value>& node) { return (node.flags & kInterior) != 0; });
+    if (pending(v, false)) point_at_deficit(graph_, v, [](const Node<Value>& node) { return (node.flags & kInterior) != 0; });
   }
 }
 
@@ -256,7 +214,7 @@ template <bool kForward>
 std::vector<NodeId> SspEngine<Value>::pending_nodes() const {
   std::vector<NodeId> nodes;
   for (NodeId v : unbalanced_) {
-    if (pending<kForward>(v)) nodes.push_back(v);
+    if (pending(v, kForward)) nodes.push_back(v);
   }
   return nodes;
 }
@@ -305,7 +263,7 @@ template <bool kForward>
 Status SspEngine<Value>::drain_in_phases(std::vector<NodeId>& sources, const Control& control, Stats& stats) {
   auto& paths = search<kForward>();
   while (true) {
-    std::erase_if(sources, [this](NodeId v) { return !pending<kForward>(v); });
+    std::erase_if(sources, [this](NodeId v) { return !pending(v, kForward); });
     if (sources.empty()) return Status::kOptimal;
     if (const Status status = look(control, stats); status != Status::kOptimal) return status;
     ++stats.phases;
@@ -315,7 +273,7 @@ Status SspEngine<Value>::drain_in_phases(std::vector<NodeId>& sources, const Con
     // All paths of length zero, as in Dinic's blocking flows: what cannot reach a target now cannot before prices move.
     paths.relabel(graph_, stats);
     for (NodeId source : sources) {
-      while (pending<kForward>(source) && paths.within_reach(graph_.nodes[source])) {
+      while (pending(source, kForward) && paths.within_reach(graph_.nodes[source])) {
         const Target target = paths.run(graph_, std::array{source}, 0, repriced_, stats);
         if (!target.found()) {
           paths.bury_settled(graph_);
@@ -338,7 +296,7 @@ Status SspEngine<Value>::drain(std::vector<NodeId>& sources, const Control& cont
   std::int64_t far_budget = half_edges;
   for (std::size_t k = 0; k < sources.size(); ++k) {
     const NodeId source = sources[k];
-    while (pending<kForward>(source)) {
+    while (pending(source, kForward)) {
       if (until_check-- == 0) {
         if (const Status status = look(control, stats); status != Status::kOptimal) return status;
         until_check = kCancelCheckInterval;
@@ -383,7 +341,7 @@ Status SspEngine<Value>::run(const Control& control, Stats& stats) {
     forward_.revive(graph_);
     backward_.revive(graph_);
   }
-  forget_balanced();
+  this->forget_balanced();
   return status;
 }
 

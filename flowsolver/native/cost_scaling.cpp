@@ -189,15 +189,17 @@ Solution solve_from(const Network& network, const Start& start, bool refine, con
 }  // namespace
 
 template <class V>
-Status scale_costs(KeptGraph<V>& graph, std::vector<std::int64_t>& price, std::int64_t largest_cost, const Control& control,
-                   Stats& stats) {
+Status scale_costs(KeptGraph<V>& graph, std::vector<std::int64_t>& price, bool fit, std::int64_t largest_cost,
+                   const Control& control, Stats& stats) {
   limit_prices(price, largest_cost);
-  const Status status = fit_start(graph, price, true, control, stats);
+  const Status status = fit ? fit_start(graph, price, true, control, stats) : Status::kOptimal;
   return status == Status::kOptimal ? run_phases(graph, price, largest_cost, control, stats) : status;
 }
 
-template Status scale_costs(KeptGraph<std::int32_t>&, std::vector<std::int64_t>&, std::int64_t, const Control&, Stats&);
-template Status scale_costs(KeptGraph<std::int64_t>&, std::vector<std::int64_t>&, std::int64_t, const Control&, Stats&);
+template Status scale_costs(KeptGraph<std::int32_t>&, std::vector<std::int64_t>&, bool, std::int64_t, const Control&,
+                            Stats&);
+template Status scale_costs(KeptGraph<std::int64_t>&, std::vector<std::int64_t>&, bool, std::int64_t, const Control&,
+                            Stats&);
 
 Solution solve_cost_scaling(const Network& network, const Start& start, const Control& control) {
   return solve_from(network, start, true, control);

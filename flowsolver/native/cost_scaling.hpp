@@ -61,9 +61,10 @@ Solution solve_cost_scaling_unrefined(const Network& network, const Start& start
 
 // The same on a graph that stays (kept_graph.hpp): its flow and `price` (per node, within 2^61) are the start and become the
 // answer, or after kBudget what there is. Other than kOptimal and kBudget: any pseudoflow, and prices that need not suit it.
+// `fit`: the start is an answer's, with what has changed since, and not from scratch.
 // Arcs are not fixed. Throws Stopped.
 template <class V>
-Status scale_costs(KeptGraph<V>& graph, std::vector<std::int64_t>& price, std::int64_t largest_cost, const Control& control,
-                   Stats& stats);
+Status scale_costs(KeptGraph<V>& graph, std::vector<std::int64_t>& price, bool fit, std::int64_t largest_cost,
+                   const Control& control, Stats& stats);
 
 }  // namespace flowsolver

@@ -104,7 +104,7 @@ class Discharge {
       if (rc >= least) continue;
       if (rc < enough) {
         stats_.scanned += e - first + 1;
-        raise(v, eps);
+        if (rc >= 0) raise(v, eps);
         view_.node(v).current = e;
         return Status::kOptimal;
       }
@@ -115,7 +115,7 @@ class Discharge {
     stats_.scanned += last - first;
     if (least == kUnreachable) least = back;
     if (least == kUnreachable) return Status::kInfeasible;
-    raise(v, least + eps);
+    raise(v, least + eps);  // least is at least -eps
     view_.node(v).current = least_before - least >= eps ? at : first;
     return Status::kOptimal;
   }

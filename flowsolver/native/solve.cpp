@@ -3,6 +3,7 @@
 #include <array>
 
 #include "cost_scaling.hpp"
+#include "cost_scaling_engine.hpp"
 #include "cycle_cancelling.hpp"
 #include "incremental_ssp.hpp"
 #include "network_simplex.hpp"
@@ -21,7 +22,8 @@ constexpr std::array kAlgorithms{
               make_incremental_ssp},
     Algorithm{"successive_shortest_path", "textbook successive shortest paths, one excess after another",
               solve_successive_shortest_path, nullptr, true},
-    Algorithm{"cost_scaling", "cost scaling: push-relabel with partial augmentation and price refine", solve_cost_scaling},
+    Algorithm{"cost_scaling", "cost scaling: push-relabel with partial augmentation and price refine", solve_cost_scaling,
+              make_cost_scaling_engine},
     Algorithm{"network_simplex", "primal network simplex, from any flow", solve_network_simplex, make_simplex_engine},
     Algorithm{"cycle_cancelling", "a feasible flow, then negative cycles cancelled (slow on large networks)",
               solve_cycle_cancelling, nullptr, true},

@@ -182,7 +182,8 @@ class BalancedGraph {
       const std::int64_t steps = arcs_.end(w) - arcs_.begin(w);
       stats.scanned += steps;
       const Status status = pace.step(stats, steps + 1);
-      if (status == Status::kCancelled || (status == Status::kBudget && !kChanges)) return status;  // else it would never end
+      // Kept, it does not stop at a budget: the same one again and again would never be enough.
+      if (status == Status::kCancelled || (status == Status::kBudget && !kChanges)) return status;
     }
     if (left > 0) return Status::kInfeasible;
     std::int64_t highest = 0;
@@ -372,7 +373,7 @@ class BalancedGraph {
     ++stats.pushes;
   }
 
-  // Changes. Reduced-cost optimality of what changed is the caller's to put right; excesses are noted in arcs().unbalanced().
+  // Changes. Reduced-cost optimality of what changed is the caller's to put right; excesses: `note_excesses`.
   void add_node(NodeId v, std::int64_t supply)
     requires kChanges
   {

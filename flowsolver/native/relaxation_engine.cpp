@@ -89,6 +89,7 @@ class RelaxationEngine final : public Engine {
   const NodeId root_;
   Graph graph_;
   AscentPast past_;
+  RootHops from_root_;
   bool far_apart_;                    // prices were given that may be
   std::vector<NodeId> changed_;       // marked so: new, or arcs out of them changed
   std::vector<ArcId> changed_arcs_;   // some twice, some gone again
@@ -173,13 +174,13 @@ Status RelaxationEngine<V>::mend(const Control& control, Stats& stats) {
 
 template <class V>
 Status RelaxationEngine<V>::meet_deficits(const Control& control, Stats& stats) {
-  DeficitPull<KeptGraph<V>> pull(graph_, past_.loosens, control, stats);
+  DeficitPull<KeptGraph<V>> pull(graph_, from_root_, past_.loosens, control, stats);
   const std::int64_t most = stats.scanned + kPatience * static_cast<std::int64_t>(graph_.arcs().edges.size());
   const std::vector<NodeId> deficits = graph_.arcs().unbalanced();
   for (NodeId v : deficits) {
     while (v != graph_.root && graph_.excess(v) < 0) {
       if (stats.scanned > most) return solve_without_root(control, stats);
-      if (const Status status = pull.pull(v); status != Status::kOptimal) return status;
+      if (const Status status = pull.meet(v); status != Status::kOptimal) return status;
       if (pull.lowest_price() < -Graph::kMostPrice && !graph_.close_gaps()) return Status::kInfeasible;
       if (const Status status = control.look(stats); status != Status::kOptimal) return status;
     }
@@ -217,7 +218,7 @@ Status RelaxationEngine<V>::run(const Control& control, Stats& stats) {
     far_apart_ = false;
   }
   if (graph_.root == kNone) return solve_without_root(control, stats);
-  DeficitPull<KeptGraph<V>> back(graph_, past_.loosens, control, stats);
+  DeficitPull<KeptGraph<V>> back(graph_, from_root_, past_.loosens, control, stats);
   const std::vector<NodeId> deficits = graph_.arcs().unbalanced();
   for (NodeId v : deficits) back.trace_back(v);
   Status status = DualAscent<KeptGraph<V>>(graph_, past_, control, stats).run();
@@ -230,7 +231,8 @@ template <class V>
 std::unique_ptr<Engine> make(const EngineStart& start, const Control& control, Stats& stats) {
   const auto far = [](std::int64_t price) { return price > 2 * kMaxPathCost || price < -2 * kMaxPathCost; };
   const bool within = std::none_of(start.price.begin(), start.price.end(), far);
-  return std::make_unique<RelaxationEngine<V>>(start, within ? start.price : std::span<const std::int64_t>{}, control, stats);
+  const std::span<const std::int64_t> price = within ? start.price : std::span<const std::int64_t>{};
+  return std::make_unique<RelaxationEngine<V>>(start, price, control, stats);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 // cheaper (its cost fell, or its head's price), `refresh` puts the place at hand, where no key is asked for. What it
 // leaves in the heap is stale and dropped when it comes to the top, as are places that the block no longer has.
 //
-// `Node` has the node's price, `listed` (half-edges at hand, kUnknown before the first look) and `heap` (its heap, or kNone).
+// `Node` has the node's price, `listed` (half-edges at hand, kUnknown before the first look) and `heap` (its, or kNone).
 // Within a set under way (ascent_set.hpp) members' prices are kept lower than they are, by no more than the level asked for:
 // their half-edges are visited rather too early than too late.
 #pragma once

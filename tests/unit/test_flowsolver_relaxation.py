@@ -188,3 +188,125 @@ def test_stopped_anywhere_prices_suit_the_flow_and_it_goes_on_from_there(graph):
         assert solver.cost == whole.cost
         assert solver.certify().ok
     assert unplaced[-1] < unplaced[0]
+
+
+def resolved_as_from_scratch(solver):
+    """The state after a resolve, against a fresh solve by another method; what was touched is certified as well."""
+    fresh = solve(solver.snapshot()[0])
+    assert solver.resolve() is fresh.status
+    if fresh.status is Status.OPTIMAL:
+        assert solver.cost == fresh.cost
+        assert solver.certify_touched().ok
+        assert solver.certify().ok
+
+
+@pytest.mark.parametrize("percent_used", [60, 97, 104])
+def test_long_histories_of_a_cell(percent_used):
+    """Tasks and machines come and go under ids used before, costs age: hundreds of rounds without a solve from scratch."""
+    graph = quincy_graph(GraphOptions(40, percent_used, machines_per_rack=8), 4)
+    net, begin, rng = graph.network, graph.task_arc_begin, np.random.default_rng(6)
+    solver = IncrementalSolver(net, RELAXATION)
+    tasks = np.arange(graph.first_task, graph.first_task + graph.tasks)
+    into_sink = np.flatnonzero(net.head == graph.sink)
+    to_wait = into_sink[net.tail[into_sink] >= graph.first_unscheduled]
+    of_machines = into_sink[net.tail[into_sink] < graph.first_unscheduled]
+    assert solver.resolve() is Status.OPTIMAL
+    for turn in range(150):
+        gone = rng.choice(tasks, 12, replace=False)
+        solver.remove_nodes(gone)
+        like = rng.integers(0, graph.tasks, 12)
+        ids = solver.add_nodes(np.ones(12, dtype=np.int64))
+        rows = np.concatenate([np.arange(begin[i], begin[i + 1]) for i in like])
+        solver.add_arcs(np.repeat(ids, begin[like + 1] - begin[like]), net.head[rows], 1, net.cost[rows])
+        tasks = np.concatenate([np.setdiff1d(tasks, gone), ids])
+        solver.set_capacity(to_wait, tasks.size)
+        if turn % 3 == 0:  # a machine fails with all that runs there, or comes back
+            machine = rng.choice(of_machines, 2, replace=False)
+            solver.set_capacity(machine, rng.choice([0, graph.slots_per_machine], 2))
+        if turn % 5 == 0:
+            now, nodes, arcs = solver.snapshot()
+            waiting = np.isin(nodes[now.head], np.arange(graph.first_unscheduled, graph.first_task))
+            solver.set_cost(arcs[waiting], now.cost[waiting] + 1)
+        resolved_as_from_scratch(solver)
+
+
+def test_rounds_on_a_solved_cell_take_the_work_of_their_changes():
+    """However large the cell is."""
+    scanned = []
+    for machines in (100, 1000):
+        graph = quincy_graph(GraphOptions(machines, 70), 3)
+        begin, net = graph.task_arc_begin, graph.network
+        solver = IncrementalSolver(net, RELAXATION)
+        assert solver.resolve() is Status.OPTIMAL
+        most = 0
+        for task in range(20):
+            solver.remove_nodes([graph.first_task + task])
+            rows = np.arange(begin[task], begin[task + 1])
+            new = solver.add_nodes([1])
+            solver.add_arcs(np.repeat(new, rows.size), net.head[rows], 1, net.cost[rows])
+            resolved_as_from_scratch(solver)
+            most = max(most, solver.stats.scanned)
+        scanned.append(most)
+    assert scanned[1] < 3 * scanned[0] + 1000
+
+
+def test_a_waiting_task_that_gets_dearer_moves_nothing():
+    """Its price rises with the arc, as long as nothing else is cheaper by then."""
+    solver = IncrementalSolver(
+        network([1, 1, -2, 0, 0], [(0, 3, 1, 0), (1, 3, 1, 9), (1, 4, 1, 4), (3, 2, 1, 0), (4, 2, 2, 0)]), RELAXATION
+    )
+    assert solver.resolve() is Status.OPTIMAL
+    for cost in range(5, 9):
+        solver.set_cost([2], [cost])
+        resolved_as_from_scratch(solver)
+        assert solver.stats.pushes == 0
+        assert solver.changed_flow()[0].size == 0
+
+
+def test_capacity_from_nothing_and_back():
+    """Arcs without capacity have a place in the graph; loops are settled apart from it."""
+    solver = IncrementalSolver(network([2, -2], [(0, 1, 0, 1), (0, 1, 2, 8), (0, 0, 3, -2)]), RELAXATION)
+    resolved_as_from_scratch(solver)
+    for capacity in (2, 0, 1, 0):
+        solver.set_capacity([0, 2], [capacity, 3 - capacity])
+        resolved_as_from_scratch(solver)
+        assert solver.cost == capacity + 8 * (2 - capacity) - 2 * (3 - capacity)
+
+
+def test_deficits_at_both_ends_of_what_is_priced_out():
+    """A departure from a full, dear machine: who waits farthest off is nearest to gain; each in turn moves up one place."""
+    places = 40
+    here = np.arange(places)
+    tasks = 1 + places + np.arange(places + 1)
+    own = [(tasks[k], 1 + k, 1, 2) for k in here]
+    next_ones = [(tasks[k + 1], 1 + k, 1, 1) for k in here]
+    wait = [(tasks[-1], 0, 1, 500)]
+    sink = [(1 + k, 0, 1, 0) for k in here]
+    net = network([-(places + 1), *0 * here, *np.ones(places + 1, dtype=np.int64)], own + next_ones + wait + sink)
+    solver = IncrementalSolver(net, RELAXATION)
+    resolved_as_from_scratch(solver)
+    solver.remove_nodes([tasks[0]])
+    solver.set_supply([0], [-places])
+    resolved_as_from_scratch(solver)
+    assert solver.cost == places
+    again = solver.add_nodes([1])
+    solver.add_arcs(again, [1], 1, 2)
+    solver.set_supply([0], [-places - 1])
+    resolved_as_from_scratch(solver)
+    assert solver.cost == 500 + 2 * places
+
+
+def test_the_same_small_budget_again_and_again_ends():
+    graph = quincy_graph(GraphOptions(60, 103, 20, machines_per_rack=8), 2)
+    solver = IncrementalSolver(graph.network, RELAXATION)
+    rounds = 0
+    while solver.resolve(max_operations=3000) is Status.BUDGET:
+        rounds += 1
+        assert rounds < 5000
+    resolved_as_from_scratch(solver)
+    machines = np.flatnonzero(graph.network.head == graph.sink)[:20]
+    solver.set_capacity(machines, graph.slots_per_machine // 2)
+    while solver.resolve(max_operations=100) is Status.BUDGET:
+        rounds += 1
+        assert rounds < 5000
+    resolved_as_from_scratch(solver)

@@ -5,7 +5,7 @@
 // half-edges whose partner has residual capacity, noted so that searches backward read half-edges in order and their
 // partners not at all.
 //
-// kept_scaling.hpp has the same face for phases that know what they touch.
+// kept_prices.hpp has the same face for phases that know what they touch.
 #pragma once
 
 #include <cstdint>

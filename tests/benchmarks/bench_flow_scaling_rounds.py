@@ -2,7 +2,7 @@
 
 Cells of 12,500 machines x 12 slots under the Quincy policy; in each round 100 tasks go and 100 come. Times are process time, the
 median over rounds; from scratch is what the last round's network takes in the same run. The paper saw incremental cost scaling
-take half the time.
+take a quarter less under this policy.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from flowsolver.generate import GraphOptions, SchedulingGraph, contended_options
 from tests.benchmarks.bench_flow_changes import BATCH, MACHINES, Cell
 
 ROUNDS = 20
-PAPER_RATIO = 2
+PAPER_RATIO = 1.3
 CELLS: dict[str, Callable[[], SchedulingGraph]] = {
     "50 % used": lambda: quincy_graph(GraphOptions(MACHINES, 50), 1),
     "90 % used": lambda: quincy_graph(GraphOptions(MACHINES), 1),

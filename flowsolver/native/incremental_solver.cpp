@@ -4,8 +4,8 @@
 #include <limits>
 #include <stdexcept>
 
-#include "incremental_ssp.hpp"
-#include "start_state.hpp"
+#include "graph/start_state.hpp"
+#include "shortest_path/incremental_ssp.hpp"
 
 namespace flowsolver {
 

@@ -24,7 +24,8 @@ target_include_directories(flowsolver_core PUBLIC
 if(NOT DEFINED SKBUILD_STATE)  # a Python package holds no C++ library
   set(FLOWSOLVER_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/flowsolver)
   install(TARGETS flowsolver_core EXPORT flowsolver COMPONENT flowsolver)
-  install(DIRECTORY . DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/flowsolver COMPONENT flowsolver FILES_MATCHING PATTERN "*.hpp")
+  file(GLOB FLOWSOLVER_HEADERS CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.hpp)  # folders hold what is not for users
+  install(FILES ${FLOWSOLVER_HEADERS} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/flowsolver COMPONENT flowsolver)
   install(EXPORT flowsolver NAMESPACE flowsolver:: FILE flowsolver-targets.cmake DESTINATION ${FLOWSOLVER_PACKAGE_DIR}
           COMPONENT flowsolver)
   file(CONFIGURE OUTPUT flowsolver-config.cmake @ONLY CONTENT

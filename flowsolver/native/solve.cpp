@@ -2,16 +2,16 @@
 
 #include <array>
 
-#include "cost_scaling.hpp"
-#include "cost_scaling_engine.hpp"
-#include "cycle_cancelling.hpp"
-#include "incremental_ssp.hpp"
-#include "network_simplex.hpp"
-#include "relaxation.hpp"
-#include "relaxation_engine.hpp"
-#include "simplex_engine.hpp"
-#include "successive_shortest_path.hpp"
-#include "warm_engine.hpp"
+#include "cost_scaling/cost_scaling.hpp"
+#include "cost_scaling/cost_scaling_engine.hpp"
+#include "engines/warm_engine.hpp"
+#include "reference/cycle_cancelling.hpp"
+#include "reference/successive_shortest_path.hpp"
+#include "relaxation/relaxation.hpp"
+#include "relaxation/relaxation_engine.hpp"
+#include "shortest_path/incremental_ssp.hpp"
+#include "simplex/network_simplex.hpp"
+#include "simplex/simplex_engine.hpp"
 
 namespace flowsolver {
 

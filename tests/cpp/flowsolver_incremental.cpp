@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <limits>
 
+#include "check.hpp"
 #include "incremental_solver.hpp"
 #include "solve.hpp"
-#include "check.hpp"
 
 using namespace flowsolver;
 

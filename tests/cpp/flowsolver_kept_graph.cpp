@@ -3,7 +3,7 @@
 #include <map>
 #include <set>
 
-#include "kept_graph.hpp"
+#include "graph/kept_graph.hpp"
 #include "networks.hpp"
 
 using namespace flowsolver;

@@ -9,10 +9,10 @@
 
 #include "certificate.hpp"
 #include "check.hpp"
-#include "incremental_ssp.hpp"
+#include "engines/race_engine.hpp"
 #include "incremental_solver.hpp"
 #include "race.hpp"
-#include "race_engine.hpp"
+#include "shortest_path/incremental_ssp.hpp"
 
 using namespace flowsolver;
 

@@ -2,8 +2,8 @@
 #include <cstdlib>
 #include <stdexcept>
 
-#include "parsync/core/native/commit_log.hpp"
 #include "check.hpp"
+#include "parsync/core/native/commit_log.hpp"
 
 static Draws draw(4711);
 

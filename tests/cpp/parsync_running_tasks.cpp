@@ -4,8 +4,8 @@
 #include <map>
 #include <stdexcept>
 
-#include "parsync/core/native/running_tasks.hpp"
 #include "check.hpp"
+#include "parsync/core/native/running_tasks.hpp"
 
 int main() {
     const std::vector<int64_t> machine_offsets{0, 0, 2}, machine_cost{3, 5}, rack_offsets{0, 0, 0}, rack_cost, elsewhere{0, 11}, unscheduled{0, 99};

@@ -7,9 +7,9 @@
 #include <stdexcept>
 #include <vector>
 
+#include "check.hpp"
 #include "shared_state/native/cell.hpp"
 #include "shared_state/native/pack.hpp"
-#include "check.hpp"
 
 namespace {
 

@@ -3,8 +3,8 @@
 #include <map>
 #include <set>
 
-#include "parsync/core/native/timer_wheel.hpp"
 #include "check.hpp"
+#include "parsync/core/native/timer_wheel.hpp"
 
 static Draws draw(12345);
 

@@ -1,0 +1,143 @@
+// The working state of the incremental successive shortest path method (incremental_ssp.hpp) on networks most of whose arcs are
+// unit sources': tasks. They are carried (carried_sources.hpp), so that a search meets machines and aggregators only, and at
+// each of them only the tasks whose next best place is within its bound.
+//
+// A source that gets another supply, an arc in, or an arc without capacity becomes an ordinary node for the rest of its life.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "carrier/carried_sources.hpp"
+#include "carrier/meeting_search.hpp"
+#include "shortest_path/local_engine.hpp"
+#include "shortest_path/path_search.hpp"
+
+namespace flowsolver {
+
+template <class Value>
+class CarrierEngine final : public LocalEngine<Value> {
+ public:
+  CarrierEngine(const EngineStart& start, const Control& control);
+
+  void add_node(NodeId v, std::int64_t supply) override;
+  void remove_node(NodeId v) override;
+  void add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity, std::int64_t cost) override;
+  void remove_arc(ArcId arc, NodeId tail, NodeId head) override;
+  void set_capacity(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity) override;
+  void set_cost(ArcId arc, NodeId tail, std::int64_t cost) override;
+  void change_supply(NodeId v, std::int64_t delta) override;
+  void incident_arcs(std::span<const NodeId> nodes, std::vector<ArcId>& arcs) const override;
+  bool remove_with_arcs(std::span<const NodeId> nodes, std::vector<ArcId>& arcs) override;
+  Status run(const Control& control, Stats& stats) override;
+  std::int64_t flow(ArcId arc, NodeId tail) const override;
+  std::int64_t price(NodeId v) const override {
+    return sources_.is_source(v) ? sources_.price(v) : graph_.nodes[v].price;
+  }
+  void priced_by(NodeId v, std::vector<NodeId>& nodes) const override {
+    sources_.for_each_carried(v, [&](NodeId source) { nodes.push_back(source); });
+  }
+
+ private:
+  using Sources = CarriedSources<Value>;
+  using LocalEngine<Value>::graph_;
+  using LocalEngine<Value>::cost_;
+  using LocalEngine<Value>::unbalanced_;
+  using LocalEngine<Value>::fresh_;
+  using LocalEngine<Value>::dirty_;
+  using LocalEngine<Value>::tail_of_dirty_;
+  using LocalEngine<Value>::repriced_;
+  using LocalEngine<Value>::kCancelCheckInterval;
+  using LocalEngine<Value>::kFarShare;
+  using LocalEngine<Value>::kFewLeft;
+  using LocalEngine<Value>::soil;
+  using LocalEngine<Value>::pending;
+  using FlowMover<Value>::shift_imbalance;
+
+  // After searches have settled so many nodes, the ways to the targets are labelled, so many nodes deep in all.
+  static constexpr std::int64_t kAdvertiseAfter = 256;
+  static constexpr std::size_t kAdvertised = 1024;
+
+  CarrierEngine(const EngineStart& start, const std::vector<std::uint8_t>& is_source, const Control& control);
+
+  // Lists the sources that the start placed: not before the first run or change, when the start need not be kept in memory any
+  // more. False: cancelled.
+  bool ready(const Control& control = Control()) {
+    if (!listed_) {
+      release_free_memory();
+      listed_ = sources_.list_settled(control);
+    }
+    return listed_;
+  }
+  void place_at(NodeId source, std::uint32_t arc);
+  void displace(NodeId source);
+  void note_changed(NodeId source);
+  void arcs_at(NodeId v, std::vector<ArcId>& arcs) const;
+  void make_ordinary(NodeId source);
+  void repair_core(Stats& stats);
+  void recheck(Stats& stats);
+  void give_way(NodeId source, Stats& stats);
+  void raise_deficits(Stats& stats);
+  void advertise_deficits();
+
+  // Watches the searches in one direction during one run.
+  struct Effort {
+    std::int64_t settled_before = 0, scanned_before = 0;
+    std::int64_t settled = 0;  // since the last advertisement
+    std::int64_t far_budget = 0;
+  };
+  void begin_effort(const Stats& stats);
+  template <bool kForward>
+  bool went_too_far(Stats& stats);
+  template <bool kForward>
+  void advertise(Stats& stats);
+  void add_seeds(NodeId source);
+  template <bool kForward>
+  Status drain_in_phases(const Control& control, Stats& stats);
+  bool waits(NodeId source) const { return sources_.is_source(source) && sources_.current_arc(source) == kNone; }
+
+  Status place_pending(const Control& control, Stats& stats);
+  bool place(NodeId source, const Control& control, Stats& stats);
+  template <bool kForward, class Run>
+  Target from_both_ends(const Control& control, Stats& stats, const std::vector<Seed>& seeds, const Run& run);
+  template <bool kForward>
+  Status drain(const Control& control, Stats& stats);
+  template <bool kForward>
+  PathSearch<Sources, kForward>& search() {
+    if constexpr (kForward) {
+      return forward_;
+    } else {
+      return backward_;
+    }
+  }
+  template <bool kForward>
+  void augment(const Target& target, Stats& stats);
+  template <bool kForward>
+  NodeId before(std::uint32_t parent) const;
+  void arrive(const Target& target, std::int64_t amount);
+  void tidy(std::vector<NodeId>& nodes, std::size_t& tidied);
+
+  Sources sources_;
+  bool listed_ = false;  // see `ready`
+  PathSearch<Sources, true> forward_;
+  PathSearch<Sources, false> backward_;
+  MeetingSearch<Value, true> forward_meeting_;
+  MeetingSearch<Value, false> backward_meeting_;
+  const Network& network_;
+  Effort effort_;
+  std::vector<Seed> seeds_;
+  std::vector<NodeId> root_tails_;       // every ordinary node with its arc to the root inside, and some without
+  std::vector<NodeId> ordinary_;         // every node that is no source, and some that are gone
+  std::size_t tidied_root_tails_ = 0, tidied_ordinary_ = 0;
+  std::vector<NodeId> targets_;
+  std::vector<NodeId> unplaced_;         // every source that is not placed, and some that are or are gone
+  std::vector<NodeId> changed_;          // sources whose arcs changed, the same; see `note_changed`
+  std::vector<NodeId> doubtful_;
+};
+
+std::unique_ptr<Engine> make_carrier_engine(const EngineStart& start, const Control& control);
+
+// Whether most arcs are unit sources'.
+bool mostly_unit_sources(const EngineStart& start, const Control& control);
+
+}  // namespace flowsolver

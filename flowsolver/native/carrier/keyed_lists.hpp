@@ -1,0 +1,249 @@
+// A list of items per node, each with a key, of which only those with small keys are looked at.
+//
+// A key is a lower bound on what looking at the item can bring, and is refreshed when it has been looked at. Lists of up to
+// kFlat items are unordered; longer ones (thousands of tasks at an aggregator) are binary heaps by key, of which a visit sees
+// only what is below its limit, and the fringe of that. An item is in one list at most.
+//
+// Keys are kept in `Key`, 32 bits wide where costs are. What does not fit is rounded down, which a lower bound may always be:
+// to the largest that fits or to minus infinity. Infinity is kept: such items are never looked at.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "graph/large_array.hpp"
+#include "network.hpp"
+
+namespace flowsolver {
+
+template <class Key>
+class KeyedLists {
+ public:
+  KeyedLists() = default;
+  KeyedLists(std::size_t nodes, std::size_t items) : lists_(nodes), place_(items) {}
+
+  // At least so many nodes and items.
+  void extend(std::size_t nodes, std::size_t items) {
+    if (lists_.size() < nodes) lists_.resize(nodes);
+    if (place_.size() < items) place_.resize(items);
+  }
+  // Address space, so that growing does not copy.
+  void reserve(std::size_t nodes, std::size_t items, std::size_t entries) {
+    lists_.reserve(nodes);
+    place_.reserve(items);
+    entries_.reserve(entries);
+  }
+
+  // All lists are empty and without room.
+  void clear() {
+    std::fill(lists_.begin(), lists_.end(), List{});
+    entries_.clear();
+    for (std::vector<std::uint32_t>& free : free_) free.clear();
+  }
+
+  // Room for `items` in v's list, which is empty and has none.
+  void make_room(NodeId v, std::uint32_t items) {
+    if (items > 0) lists_[v] = take_block(items);
+  }
+
+  // `lead`: where the item leads, for those who want to know before they look at it.
+  void add(NodeId v, std::uint32_t item, std::int64_t key, NodeId lead = kNone) {
+    List& list = lists_[v];
+    if (list.size == list.room) grow(list);
+    put(list, list.size++, {stored(key), item, lead});
+    if (list.size > kFlat) {
+      if (list.size == kFlat + 1) order(list);
+      rise(list, list.size - 1);
+    }
+  }
+
+  // Fetches the list into the cache.
+  void will_add_to(NodeId v) const { __builtin_prefetch(&lists_[v], 1); }
+
+  // Many at once, with room made for them; `order` when all are in. Until then the list is good for nothing else.
+  void append(NodeId v, std::uint32_t item, std::int64_t key, NodeId lead = kNone) {
+    List& list = lists_[v];
+    put(list, list.size++, {stored(key), item, lead});
+  }
+  void order(NodeId v) {
+    if (lists_[v].size > kFlat) order(lists_[v]);
+  }
+
+  void remove(NodeId v, std::uint32_t item) {
+    List& list = lists_[v];
+    const std::uint32_t at = place_[item];
+    const Entry last = entries_[list.begin + --list.size];
+    if (at == list.size) return;
+    put(list, at, last);
+    if (list.size > kFlat) {
+      sink(list, at);
+      rise(list, place_[last.item]);
+    }
+  }
+
+  std::uint32_t size(NodeId v) const { return lists_[v].size; }
+  std::int64_t key(NodeId v, std::uint32_t item) const { return value(entries_[lists_[v].begin + place_[item]].key); }
+
+  void set_key(NodeId v, std::uint32_t item, std::int64_t key) {
+    const List& list = lists_[v];
+    const std::uint32_t at = place_[item];
+    entries_[list.begin + at].key = stored(key);
+    if (list.size > kFlat) {
+      sink(list, at);
+      rise(list, place_[item]);
+    }
+  }
+
+  void set_lead(NodeId v, std::uint32_t item, NodeId lead) { entries_[lists_[v].begin + place_[item]].lead = lead; }
+
+  // The item goes by another number from now on.
+  void rename(NodeId v, std::uint32_t item, std::uint32_t name) {
+    place_[name] = place_[item];
+    entries_[lists_[v].begin + place_[item]].item = name;
+  }
+
+  template <class Look>
+  void for_each(NodeId v, Look look) const {
+    for (std::uint32_t i = 0; i < lists_[v].size; ++i) look(entries_[lists_[v].begin + i].item);
+  }
+
+  // All keys by the same amount (infinite ones stay).
+  void shift_keys(std::int64_t amount) {
+    for (const List& list : lists_) {
+      for (std::uint32_t i = list.begin; i < list.begin + list.size; ++i) {
+        const std::int64_t key = value(entries_[i].key);
+        if (key != kInfinity && key != -kInfinity) entries_[i].key = stored(key + amount);
+      }
+    }
+  }
+
+  // Calls look(item, key, lead) for every item of v with key < limit(), which may fall on the way; `look` returns the new key.
+  template <class Limit, class Look>
+  void visit(NodeId v, Limit limit, Look look) {
+    const List list = lists_[v];
+    Entry* const entries = entries_.data() + list.begin;
+    if (list.size <= kFlat) {
+      for (std::uint32_t i = 0; i < list.size; ++i) {
+        Entry& entry = entries[i];
+        if (below(entry.key, limit())) entry.key = stored(look(entry.item, value(entry.key), entry.lead));
+      }
+      return;
+    }
+    // Smallest key first: what is found early lowers the limit.
+    todo_.assign(1, {entries[0].key, 0, kNone});
+    seen_.clear();
+    while (!todo_.empty() && below(todo_.front().key, limit())) {
+      const std::uint32_t at = todo_.front().item;
+      std::pop_heap(todo_.begin(), todo_.end(), larger);
+      todo_.pop_back();
+      for (std::uint32_t child = 2 * at + 1; child <= 2 * at + 2 && child < list.size; ++child) {
+        if (!below(entries[child].key, limit())) continue;
+        todo_.push_back({entries[child].key, child, kNone});
+        std::push_heap(todo_.begin(), todo_.end(), larger);
+      }
+      const Key key = stored(look(entries[at].item, value(entries[at].key), entries[at].lead));
+      if (key != entries[at].key) seen_.push_back({key, entries[at].item, kNone});
+    }
+    for (const Entry& seen : seen_) {
+      const std::uint32_t at = place_[seen.item];
+      entries[at].key = seen.key;
+      sink(list, at);
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t kFlat = 128;
+  static constexpr std::uint32_t kLeastRoom = 8;
+  static constexpr std::uint32_t kClassesAbove = 5;  // up to one and a half times as large
+  static constexpr Key kLargest = std::numeric_limits<Key>::max();  // infinity
+  static constexpr Key kLeast = std::numeric_limits<Key>::min();    // minus infinity
+
+  struct Entry {
+    Key key;
+    std::uint32_t item;
+    NodeId lead;
+  };
+  struct List {
+    std::uint32_t begin = 0, size = 0, room = 0;
+  };
+
+  static Key stored(std::int64_t key) {
+    if (key == kInfinity) return kLargest;
+    if (key <= kLeast) return kLeast;
+    return key >= kLargest ? kLargest - 1 : static_cast<Key>(key);
+  }
+  static std::int64_t value(Key key) {
+    if (key == kLargest) return kInfinity;
+    return key == kLeast ? -kInfinity : std::int64_t{key};
+  }
+  static bool below(Key key, std::int64_t limit) {
+    return key < limit ? key != kLargest : key == kLeast && limit > -kInfinity;
+  }
+  static bool larger(const Entry& a, const Entry& b) { return a.key > b.key; }
+  void put(const List& list, std::uint32_t at, const Entry& entry) {
+    entries_[list.begin + at] = entry;
+    place_[entry.item] = at;
+  }
+  // Rooms have four significant bits: their class is those and how many follow, in order of size.
+  static std::uint32_t class_of(std::uint32_t room) {
+    const auto shift = static_cast<std::uint32_t>(std::bit_width(room)) - 4;
+    return 8 * shift + (room >> shift) - 8;
+  }
+  static std::uint32_t room_of(std::uint32_t index) { return (8 + index % 8) << (index / 8); }
+  // A free block that is not much larger, or a new one.
+  List take_block(std::uint32_t items) {
+    const std::uint32_t least = std::max(items, kLeastRoom), step = std::bit_floor(least) / 8;
+    const std::uint32_t index = class_of((least + step - 1) / step * step);
+    for (std::uint32_t fit = index; fit < index + kClassesAbove; ++fit) {
+      if (free_[fit].empty()) continue;
+      const std::uint32_t begin = free_[fit].back();
+      free_[fit].pop_back();
+      return {begin, 0, room_of(fit)};
+    }
+    const auto begin = static_cast<std::uint32_t>(entries_.size());
+    entries_.resize(entries_.size() + room_of(index));
+    return {begin, 0, room_of(index)};
+  }
+  void grow(List& list) {
+    List wider = take_block(list.size + list.size / 2 + 1);
+    std::copy_n(entries_.begin() + list.begin, list.size, entries_.begin() + wider.begin);
+    wider.size = list.size;
+    if (list.room > 0) free_[class_of(list.room)].push_back(list.begin);
+    list = wider;
+  }
+  void order(const List& list) {
+    for (std::uint32_t at = list.size / 2; at-- > 0;) sink(list, at);
+  }
+  void rise(const List& list, std::uint32_t at) {
+    const Entry entry = entries_[list.begin + at];
+    while (at > 0 && entries_[list.begin + (at - 1) / 2].key > entry.key) {
+      put(list, at, entries_[list.begin + (at - 1) / 2]);
+      at = (at - 1) / 2;
+    }
+    put(list, at, entry);
+  }
+  void sink(const List& list, std::uint32_t at) {
+    const Entry entry = entries_[list.begin + at];
+    while (true) {
+      std::uint32_t child = 2 * at + 1;
+      if (child >= list.size) break;
+      if (child + 1 < list.size && entries_[list.begin + child + 1].key < entries_[list.begin + child].key) ++child;
+      if (entries_[list.begin + child].key >= entry.key) break;
+      put(list, at, entries_[list.begin + child]);
+      at = child;
+    }
+    put(list, at, entry);
+  }
+
+  std::vector<List> lists_;
+  LargeArray<std::uint32_t> place_;  // of an item in its node's list
+  LargeArray<Entry> entries_;
+  std::array<std::vector<std::uint32_t>, 8 * 32> free_;  // blocks by the class of their room
+  std::vector<Entry> todo_, seen_;  // of a visit; `todo_` has places in the list for items
+};
+
+}  // namespace flowsolver

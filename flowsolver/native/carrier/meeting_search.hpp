@@ -1,0 +1,257 @@
+// Where a search wanders along ties, or a cell without a free slot must get dearer or cheaper: from the targets towards it.
+//
+// Definitions, for a forward search (path_search.hpp) that gave up; for a backward one all directions are turned round. F: what it
+// has labelled up to where it gave up, which is at no distance now, for it has moved prices. d(v): the least reduced cost from v
+// to a target (a node with a deficit, or with room to the root). D: the least d of F, which is that of where the search began,
+// because from there F is reached at no cost.
+// Method. Dijkstra against the arcs from all targets, in ranges: up to distance 0, 1, 3, 7, ... only arcs that lead to a node
+// within the range are looked at, so that of the tens of thousands of sources that could leave for a target only those are met
+// for which that costs little. It ends at the first node of F, which is at distance D, or gives up when that is far. Then all
+// prices rise (fall) by min(d, D): those of the nodes nearer than D by what they are away, all others by D. What is tied within
+// the cell is not looked through.
+// A source being placed may have seeds farther away, at delta > 0 and not in F. Labels below D are exact when the search ends: if
+// delta + d < D for one of them, the way over F is not the best, and the search gives up before any price has moved.
+// Result. The path's part beyond F is written over the search's labels, so that it is walked back from the target as any other.
+// All nodes that were looked at learn their hops: the next search from near F finds its way without this one.
+//
+// Invariant, before and after: rc >= 0 on every residual arc (d satisfies the triangle inequality, and so does min(d, D)).
+// Complexity: O(n) and the lists of the nodes met, per range; each looks at what those before it did once more.
+// Reference. Ahuja, Magnanti, Orlin, Network Flows (1993), section 4.5: reverse and bidirectional Dijkstra. Departure: the half
+// that is there already is at distance 0 throughout, so no distances need to be added up.
+#pragma once
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+#include "carrier/carried_sources.hpp"
+#include "control.hpp"
+#include "shortest_path/path_search.hpp"
+
+namespace flowsolver {
+
+// kForward: the direction of the search that gave up.
+template <class Value, bool kForward>
+class MeetingSearch {
+ public:
+  using Graph = CarriedSources<Value>;
+
+  // The target reached from F, or none. `ordinary`: every node that is no source; `targets`: every node that may be a target.
+  // Both may name a node twice. `in_reach(node)`: whether it is in F. Throws Stopped: no price has moved then.
+  // `seeds`: what the search that gave up began with, unless all of that is in F; it gave up at distance `given_up_at`.
+  template <class InReach>
+  Target run(Graph& graph, std::span<const NodeId> ordinary, std::span<const std::span<const NodeId>> targets,
+             std::span<const Seed> seeds, std::int64_t given_up_at, const InReach& in_reach, const Control& control,
+             std::vector<NodeId>& repriced, Stats& stats) {
+    restart(graph);
+    label(graph.root(), 0, kNone, 0);
+    for (std::span<const NodeId> some : targets) {
+      for (NodeId v : some) {
+        const Node<Value>& node = graph.nodes[v];
+        if (graph.is_source(v) || v == graph.root()) continue;
+        if (kForward ? node.imbalance < 0 : node.imbalance > 0) {
+          label(v, 0, kNone, 0);
+        } else if (kForward ? node.root_residual > 0 : node.root_flow > 0) {
+          label(v, kForward ? node.root_cost - node.price : node.price - node.root_cost, kNone, 0);
+        }
+      }
+    }
+    Pace pace(control);
+    const std::int64_t enough = stats.scanned + static_cast<std::int64_t>(graph.source_arcs.size()) / kShare;
+    for (; range_ < kFarthest && stats.scanned < enough; range_ = 2 * range_ + 1) {
+      const NodeId met = settle_range(graph, in_reach, pace, stats);
+      if (met == kNone) continue;
+      const auto nearer = [this, given_up_at](const Seed& seed) {
+        const std::int64_t away = std::max<std::int64_t>(0, seed.distance - given_up_at);
+        return labelled(seed.node) && labels_[seed.node].distance < current_ - away;
+      };
+      if (std::any_of(seeds.begin(), seeds.end(), nearer)) return {};
+      const Target target = join(graph, met);
+      teach_hops(graph);
+      if (current_ > 0) move_prices(graph, ordinary, repriced);
+      return target;
+    }
+    return {};
+  }
+
+ private:
+  static constexpr std::int64_t kFarthest = std::int64_t{1} << 20;
+  static constexpr std::int64_t kShare = 8;  // of the sources' arcs, that are looked at before giving up
+
+  struct Label {
+    std::int64_t distance;
+    std::uint32_t stamp = 0;
+    std::uint32_t parent;  // as in a backward search
+    std::uint32_t hops;    // to the target
+  };
+  struct Waiting {
+    std::int64_t distance;
+    NodeId node;
+    bool operator<(const Waiting& other) const { return distance > other.distance; }  // a min-heap
+  };
+
+  void restart(const Graph& graph) {
+    if (labels_.size() < graph.num_nodes()) labels_.resize(graph.num_nodes());
+    if (++stamp_ == 0) {
+      for (Label& each : labels_) each.stamp = 0;
+      stamp_ = 1;
+    }
+    range_ = current_ = 0;
+    heap_.clear();
+    settled_.clear();
+  }
+
+  bool labelled(NodeId v) const { return labels_[v].stamp == stamp_; }
+  void label(NodeId v, std::int64_t distance, std::uint32_t parent, std::uint32_t hops) {
+    if (labelled(v) && labels_[v].distance <= distance) return;
+    labels_[v] = {distance, stamp_, parent, hops};
+    if (distance <= current_) {
+      settled_.push_back(v);  // and to be looked at in its turn
+    } else {
+      heap_.push_back({distance, v});
+      std::push_heap(heap_.begin(), heap_.end());
+    }
+  }
+
+  // Settles all nodes of the range in order, up to the first that is in reach, which is returned; or kNone.
+  template <class InReach>
+  NodeId settle_range(Graph& graph, const InReach& in_reach, Pace& pace, Stats& stats) {
+    std::size_t next = range_ == 0 ? 0 : settled_.size();
+    for (std::size_t i = 0; i < next; ++i) scan_sources(graph, settled_[i], pace, stats);
+    while (true) {
+      for (; next < settled_.size(); ++next) {
+        const NodeId v = settled_[next];
+        if (in_reach(graph.nodes[v])) return v;
+        ++stats.settled;
+        scan_edges(graph, v, stats);
+        scan_sources(graph, v, pace, stats);
+      }
+      if (heap_.empty() || heap_.front().distance > range_) break;
+      current_ = heap_.front().distance;
+      while (!heap_.empty() && heap_.front().distance == current_) {
+        std::pop_heap(heap_.begin(), heap_.end());
+        const NodeId v = heap_.back().node;
+        heap_.pop_back();
+        if (labels_[v].distance == current_) settled_.push_back(v);
+      }
+    }
+    current_ = range_;
+    return kNone;
+  }
+
+  void scan_edges(const Graph& graph, NodeId v, Stats& stats) {
+    const Node<Value>& node = graph.nodes[v];
+    const std::int64_t distance = labels_[v].distance;
+    const std::uint32_t hops = labels_[v].hops + 1;
+    const std::uint32_t end = node.begin + (kForward ? node.degree : node.residual_degree);
+    for (std::uint32_t i = node.begin; i < end; ++i) {
+      const auto& edge = graph.edges[i];
+      if (kForward && edge.reverse_residual == 0) continue;
+      const std::int64_t step = edge.cost - node.price + graph.nodes[edge.to].price;
+      label(edge.to, kForward ? distance - step : distance + step, i, hops);
+    }
+    stats.scanned += end - node.begin;
+  }
+
+  void scan_sources(Graph& graph, NodeId v, Pace& pace, Stats& stats) {
+    constexpr std::uint32_t kKeysPerStep = 8;
+    const std::int64_t scanned_before = stats.scanned;
+    if constexpr (kForward) {
+      scan_arrivals(graph, v, stats);
+    } else {
+      scan_carried(graph, v, stats);
+    }
+    const std::uint32_t keys = kForward ? graph.num_arrivals(v) : graph.num_carried(v);
+    const Status status = pace.step(stats, 1 + keys / kKeysPerStep + stats.scanned - scanned_before);
+    if (status != Status::kOptimal) throw Stopped{status};
+  }
+
+  void scan_arrivals(Graph& graph, NodeId v, Stats& stats) {
+    const std::int64_t base = labels_[v].distance + graph.nodes[v].price;
+    const std::uint32_t hops = labels_[v].hops + 1;
+    graph.visit_arrivals(v, [&] { return range_ + 1 - base; }, [&](std::uint32_t arc, std::int64_t bound, NodeId lead) {
+      ++stats.scanned;
+      if (lead != kNone && labelled(lead) && labels_[lead].distance - base <= bound) return bound;
+      const std::uint32_t now = graph.current_arc(graph.source_of(arc));
+      if (now == kNone) return bound;
+      const auto& present = graph.source_arcs[now];
+      const std::int64_t key = std::int64_t{graph.source_arcs[arc].cost} - present.cost - graph.nodes[present.head].price;
+      label(present.head, base + key, Graph::as_parent(arc), hops);
+      return key;
+    });
+  }
+
+  void scan_carried(Graph& graph, NodeId v, Stats& stats) {
+    const std::int64_t base = labels_[v].distance - graph.nodes[v].price;
+    const std::uint32_t hops = labels_[v].hops + 1;
+    graph.visit_carried(v, [&] { return range_ + 1 - base; }, [&](NodeId source, std::int64_t, NodeId) {
+      const auto [begin, end] = graph.arcs_of(source);
+      const std::uint32_t now = graph.current_arc(source);
+      const std::int64_t present = graph.source_arcs[now].cost;
+      std::int64_t nearest = kInfinity;
+      for (std::uint32_t i = begin; i < end; ++i) {
+        if (i == now) continue;
+        const std::int64_t key = graph.through(i) - present;
+        nearest = std::min(nearest, key);
+        label(graph.source_arcs[i].head, base + key, Graph::as_parent(i), hops);
+      }
+      stats.scanned += end - begin;
+      return nearest;
+    });
+  }
+
+  // The node nearer to the target.
+  NodeId next_after(const Graph& graph, std::uint32_t parent) const {
+    if (!Graph::is_source_arc(parent)) return graph.owner(parent);
+    const std::uint32_t arc = Graph::from_parent(parent);
+    return graph.source_arcs[kForward ? arc : graph.current_arc(graph.source_of(arc))].head;
+  }
+
+  // Makes the labels' parents those of the search that gave up, from `met` on.
+  Target join(Graph& graph, NodeId met) const {
+    NodeId v = met;
+    while (labels_[v].parent != kNone) {
+      const std::uint32_t parent = labels_[v].parent;
+      v = next_after(graph, parent);
+      graph.nodes[v].parent = Graph::is_source_arc(parent) ? parent : graph.partner(parent);
+    }
+    const Node<Value>& last = graph.nodes[v];
+    const bool itself = v == graph.root() || (kForward ? last.imbalance < 0 : last.imbalance > 0);
+    return {v, !itself, current_};
+  }
+
+  // What it has found is of use to the next searches.
+  void teach_hops(Graph& graph) const {
+    for (NodeId v : settled_) {
+      graph.nodes[v].hops[kForward] = static_cast<std::uint8_t>(std::min<std::uint32_t>(labels_[v].hops, HopStacks::kLevels - 2));
+    }
+  }
+
+  void move_prices(Graph& graph, std::span<const NodeId> ordinary, std::vector<NodeId>& repriced) {
+    constexpr std::int64_t kMoved = -1;
+    for (NodeId v : ordinary) {
+      if (v == graph.root() || graph.is_source(v)) continue;
+      const std::int64_t away = labelled(v) ? std::min(labels_[v].distance, current_) : current_;
+      if (away == kMoved) continue;
+      labels_[v].distance = kMoved;
+      labels_[v].stamp = stamp_;
+      if (away == 0) continue;
+      Node<Value>& node = graph.nodes[v];
+      node.price += kForward ? away : -away;
+      if ((node.flags & kTouched) == 0) {
+        node.flags |= kTouched;
+        repriced.push_back(v);
+      }
+    }
+    graph.prices_moved(current_, kForward);
+  }
+
+  std::vector<Label> labels_;  // by node
+  std::uint32_t stamp_ = 0;
+  std::int64_t range_ = 0;    // nodes no farther than this are settled now
+  std::int64_t current_ = 0;  // the distance being settled
+  std::vector<Waiting> heap_;
+  std::vector<NodeId> settled_;
+};
+
+}  // namespace flowsolver

@@ -1,0 +1,363 @@
+#include "carrier/source_placement.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "carrier/carrier_graph.hpp"
+#include "graph/price_descent.hpp"
+#include "graph/price_estimate.hpp"
+#include "graph/start_state.hpp"
+#include "shortest_path/path_search.hpp"
+
+namespace flowsolver {
+
+namespace {
+
+template <class Value>
+class SourcePlacement {
+ public:
+  // `full`: the flow of core arcs that begin full; empty when none does.
+  SourcePlacement(const Network& network, SplitNetwork<Value> split, const std::vector<std::int64_t>& price,
+                  std::vector<std::uint8_t> priced, const std::vector<std::int64_t>& full, const Control& control)
+      : network_(network),
+        split_(std::move(split)),
+        graph_(split_, full, control),
+        descent_(graph_, std::move(priced)) {
+    for (NodeId v = 0; v < core_.num_nodes(); ++v) {
+      graph_.nodes[v].price = price[v];
+      graph_.nodes[v].imbalance = core_.supply[v];
+    }
+    for (std::size_t a = 0; a < full.size(); ++a) {
+      graph_.nodes[core_.tail[a]].imbalance -= full[a];
+      graph_.nodes[core_.head[a]].imbalance += full[a];
+    }
+    graph_.nodes[graph_.root()].imbalance = 0;
+    search_.watch(control);
+    back_search_.watch(control);
+  }
+
+  Placement run(const Control& control, Stats& stats) {
+    Placement result;
+    try {
+      result.status = place_all(control, stats);
+      if (result.status == Status::kOptimal) result.status = lower_prices(control, stats);
+      if (result.status == Status::kOptimal) result.status = fill_deficits(control, stats);
+    } catch (const Stopped& stopped) {  // by a search, which leaves the state as it was
+      result.status = stopped.status;
+    }
+    result.local = far_budget_ >= 0;
+    if (result.status == Status::kBudget || (result.status == Status::kOptimal && result.local)) extract(result, control);
+    return result;
+  }
+
+ private:
+  static constexpr std::uint32_t kLookInterval = 64;
+  static constexpr std::uint32_t kAhead = 8;  // heads are anywhere: they are asked for some sources in advance
+  // A search that looks at more than this share of the sources' arcs is far from local. When such searches have looked at
+  // all arcs so many times over, the whole is left to a method that serves all imbalances at once. Cells of the Quincy
+  // shape, oversubscribed and contended ones too, need up to 1.4.
+  static constexpr std::int64_t kFarShare = 64, kFarBudget = 8;
+
+  Status place_all(const Control& control, Stats& stats) {
+    const auto sources = static_cast<std::uint32_t>(graph_.num_sources());
+    for (std::uint32_t source = 0; source < sources && far_budget_ >= 0; ++source) {
+      if (source % kLookInterval == 0) {
+        if (const Status status = control.look(stats); status != Status::kOptimal) return status;
+      }
+      if (source + kAhead < sources) graph_.will_look_at(source + kAhead);
+      const std::int64_t scanned_before = stats.scanned;
+      if (!place(source, stats)) return Status::kInfeasible;
+      charge(stats.scanned - scanned_before);
+    }
+    return Status::kOptimal;
+  }
+
+  // While that lessens the deficits.
+  Status lower_prices(const Control& control, Stats& stats) {
+    std::int64_t before = kInfinity;
+    for (std::int64_t left = deficits(); left > 0 && left < before && far_budget_ >= 0; left = deficits()) {
+      if (const Status status = control.look(stats); status != Status::kOptimal) return status;
+      before = left;
+      for (std::uint32_t source : descent_.lower(left)) {
+        ++stats.repaired;
+        if (!place_inside(source, stats) && !place(source, stats)) return Status::kInfeasible;
+      }
+    }
+    return Status::kOptimal;
+  }
+
+  std::int64_t deficits() const {
+    std::int64_t sum = 0;
+    for (const Node<Value>& node : graph_.nodes) sum += std::max<std::int64_t>(0, -node.imbalance);
+    return sum;
+  }
+
+  Status fill_deficits(const Control& control, Stats& stats) {
+    bool prepared = false;
+    for (NodeId v = 0; v < graph_.num_nodes(); ++v) {
+      while (graph_.nodes[v].imbalance < 0 && far_budget_ >= 0) {
+        if (const Status status = control.look(stats); status != Status::kOptimal) return status;
+        if (!prepared) graph_.prepare_backward(control);
+        prepared = true;
+        const std::int64_t scanned_before = stats.scanned;
+        const Target target = back_search_.run(graph_, std::array{v}, kInfinity, repriced_, stats);
+        if (!target.found()) return Status::kInfeasible;
+        ++stats.augmentations;
+        augment_backward(target);
+        charge(stats.scanned - scanned_before);
+      }
+    }
+    return Status::kOptimal;
+  }
+
+  void charge(std::int64_t scanned) {
+    if (scanned > static_cast<std::int64_t>(graph_.source_arcs.size()) / kFarShare) far_budget_ -= scanned;
+  }
+
+  bool place(std::uint32_t source, Stats& stats) {
+    const auto [begin, end] = graph_.arcs_of(source);
+    std::int64_t best = kInfinity, second = kInfinity;
+    std::uint32_t at_hand = kNone;
+    for (std::uint32_t i = begin; i < end; ++i) {
+      const auto& arc = graph_.source_arcs[i];
+      const Node<Value>& node = graph_.nodes[arc.head];
+      const std::int64_t through = arc.cost + node.price;
+      if (through > best) {
+        second = std::min(second, through);
+      } else {
+        if (through < best) at_hand = kNone;
+        second = best;
+        best = through;
+        if (at_hand == kNone && arc.head != graph_.root() && Search::at_hand(node)) at_hand = i;
+      }
+    }
+    stats.scanned += end - begin;
+    if (at_hand != kNone) {
+      ++stats.searches;
+      ++stats.augmentations;
+      const std::int64_t cost = graph_.source_arcs[at_hand].cost;
+      graph_.carry(source, at_hand, second == kInfinity ? kInfinity : second - cost);
+      arrive(graph_.source_arcs[at_hand].head, graph_.nodes[graph_.source_arcs[at_hand].head].imbalance >= 0);
+      return true;
+    }
+    seeds_.clear();
+    for (std::uint32_t i = begin; i < end; ++i) {
+      const auto& arc = graph_.source_arcs[i];
+      seeds_.push_back({arc.head, Graph::as_parent(source), arc.cost + graph_.nodes[arc.head].price - best});
+    }
+    return search_from_seeds(kInfinity, stats);
+  }
+
+  // The same, but not around priced nodes, and only if that takes no change of prices.
+  bool place_inside(std::uint32_t source, Stats& stats) {
+    const auto [begin, end] = graph_.arcs_of(source);
+    std::int64_t best = kInfinity;
+    seeds_.clear();
+    for (std::uint32_t i = begin; i < end; ++i) {
+      const auto& arc = graph_.source_arcs[i];
+      const std::int64_t through = arc.cost + graph_.nodes[arc.head].price;
+      if (through > best) continue;
+      if (through < best) seeds_.clear();
+      best = through;
+      if (descent_.priced(arc.head)) seeds_.push_back({arc.head, Graph::as_parent(source), 0});
+    }
+    stats.scanned += end - begin;
+    return search_from_seeds(0, stats);
+  }
+
+  bool search_from_seeds(std::int64_t limit, Stats& stats) {
+    const Target target = search_.run_from(graph_, seeds_, limit, repriced_, stats);
+    if (!target.found()) return false;
+    ++stats.augmentations;
+    augment(target);
+    return true;
+  }
+
+  // A unit ends at v.
+  void arrive(NodeId v, bool through_root_arc) {
+    Node<Value>& node = graph_.nodes[v];
+    if (through_root_arc) {
+      --node.root_residual;
+      ++node.root_flow;
+    } else if (v != graph_.root()) {
+      ++node.imbalance;
+    }
+  }
+
+  void augment(const Target& target) {
+    arrive(target.node, target.through_root_arc);
+    NodeId v = target.node;
+    while (true) {
+      const std::uint32_t parent = graph_.nodes[v].parent;
+      if (Graph::is_source(parent)) {
+        const std::uint32_t source = Graph::from_parent(parent);
+        const std::uint32_t before = graph_.current_arc(source);
+        graph_.carry(source, v);
+        if (before == kNone) return;  // the one being placed
+        v = graph_.source_arcs[before].head;
+      } else {
+        const NodeId u = graph_.owner(parent);
+        graph_.push(u, parent, 1);
+        if ((graph_.nodes[u].flags & kInterior) != 0) graph_.nodes[u].current = parent;
+        v = u;
+      }
+    }
+  }
+
+  // From the target back to the deficit: one unit if a source moves on the way, else as much as fits.
+  void augment_backward(const Target& target) {
+    Node<Value>& last = graph_.nodes[target.node];
+    std::int64_t amount = kInfinity;
+    if (target.through_root_arc) {
+      amount = last.root_flow;
+    } else if (target.node != graph_.root()) {
+      amount = last.imbalance;
+    }
+    NodeId deficit = target.node;
+    for (std::uint32_t parent; (parent = graph_.nodes[deficit].parent) != kNone; deficit = next_after(parent)) {
+      amount = std::min<std::int64_t>(amount, Graph::is_source(parent) ? 1 : graph_.edges[parent].reverse_residual);
+    }
+    amount = std::min(amount, -graph_.nodes[deficit].imbalance);
+    for (NodeId v = target.node; v != deficit;) {
+      const std::uint32_t parent = graph_.nodes[v].parent;
+      const NodeId next = next_after(parent);
+      if (Graph::is_source(parent)) {
+        graph_.move_backward(Graph::from_parent(parent));
+      } else {
+        graph_.push(v, graph_.position[graph_.edges[parent].id ^ 1], static_cast<Value>(amount));
+      }
+      v = next;
+    }
+    graph_.nodes[deficit].imbalance += amount;
+    if (target.through_root_arc) {
+      last.root_residual += static_cast<Value>(amount);
+      last.root_flow -= static_cast<Value>(amount);
+    } else if (target.node != graph_.root()) {
+      last.imbalance -= amount;
+    }
+  }
+  // The node to which a backward label's parent leads on.
+  NodeId next_after(std::uint32_t parent) const {
+    return Graph::is_source(parent) ? graph_.source_arcs[Graph::from_parent(parent)].head : graph_.owner(parent);
+  }
+
+  void extract(Placement& result, const Control& control) const {
+    if (fill_zeros(result.flow, network_.num_arcs(), control) != Status::kOptimal) throw Stopped{Status::kCancelled};
+    result.price.assign(network_.num_nodes(), 0);
+    result.complete = true;
+    std::vector<std::int64_t> price_of(core_.num_nodes());  // nearer together than nodes
+    for (NodeId v = 0; v < core_.num_nodes(); ++v) {
+      result.price[split_.core_node[v]] = price_of[v] = graph_.nodes[v].price;
+      result.complete &= graph_.nodes[v].imbalance == 0;
+    }
+    build_each(core_.num_arcs(), control, [&](std::size_t a) {
+      const std::int64_t flow = graph_.flow_at(static_cast<ArcId>(a), core_.tail[a]);
+      result.flow[split_.core_arc[a]] = flow;
+      result.cost += static_cast<__int128>(core_.cost[a]) * flow;
+    });
+    build_each(graph_.num_sources(), control, [&](std::size_t number) {
+      const auto source = static_cast<std::uint32_t>(number);
+      const std::uint32_t now = graph_.current_arc(source);
+      std::int64_t price = kInfinity;
+      if (now != kNone) {
+        const auto& arc = graph_.source_arcs[now];
+        result.flow[split_.arc_id[now]] = 1;
+        result.cost += arc.cost;
+        price = arc.cost + price_of[arc.head];
+      } else {
+        result.complete = false;
+        const auto [begin, end] = graph_.arcs_of(source);
+        for (std::uint32_t i = begin; i < end; ++i) {
+          price = std::min(price, graph_.source_arcs[i].cost + graph_.nodes[graph_.source_arcs[i].head].price);
+        }
+        if (price == kInfinity) price = 0;
+      }
+      result.price[split_.source_node[source]] = price;
+    });
+  }
+
+  using Graph = CarrierGraph<Value>;
+  using Search = PathSearch<Graph, true>;
+  using BackSearch = PathSearch<Graph, false>;
+
+  const Network& network_;
+  SplitNetwork<Value> split_;  // but for the sources' arcs, which the graph has
+  const PackedNetwork<Value>& core_ = split_.core;
+  Graph graph_;
+  PriceDescent<Value> descent_;
+  Search search_;
+  BackSearch back_search_;
+  std::int64_t far_budget_ = kFarBudget * static_cast<std::int64_t>(graph_.source_arcs.size());
+  std::vector<Seed> seeds_;
+  std::vector<NodeId> repriced_;
+};
+
+// Whether all supply fits where nodes lead that are reached themselves: then there is nothing to estimate
+// (price_estimate.hpp). Nearly always so.
+template <class Value>
+bool has_room(const SplitNetwork<Value>& split) {
+  const PackedNetwork<Value>& core = split.core;
+  std::vector<std::uint8_t> shared(core.num_nodes(), 0);
+  std::vector<std::int64_t> to_root(core.num_nodes(), 0);
+  for (std::size_t a = 0; a < core.num_arcs(); ++a) {
+    const NodeId tail = core.tail[a], head = core.head[a];
+    shared[head] |= split.reached[tail] & static_cast<std::uint8_t>(core.capacity[a] > 0);
+    if (head == split.root) to_root[tail] += core.capacity[a];
+  }
+  auto supply = static_cast<std::int64_t>(split.source_node.size());
+  for (std::int64_t more : core.supply) supply += std::max<std::int64_t>(0, more);
+  std::int64_t room = 0;
+  for (NodeId v = 0; v < core.num_nodes(); ++v) room += shared[v] != 0 ? to_root[v] : 0;
+  return supply <= room;
+}
+
+// Core arcs with rc < 0 at these prices are full, all others empty. Without flow when none is.
+template <class Value>
+std::vector<std::int64_t> full_where_cheap(const PackedNetwork<Value>& core, const std::vector<std::int64_t>& price) {
+  std::vector<std::int64_t> flow;
+  for (std::size_t a = 0; a < core.num_arcs(); ++a) {
+    if (core.cost[a] - price[core.tail[a]] + price[core.head[a]] >= 0) continue;
+    flow.resize(core.num_arcs(), 0);
+    flow[a] = core.capacity[a];
+  }
+  return flow;
+}
+
+template <class Value>
+bool any_negative(const LargeArray<Value>& values) {
+  Value signs = 0;
+  for (Value value : values) signs |= value;
+  return signs < 0;
+}
+
+template <class Value>
+Placement place(const Network& network, NodeId root, const Control& control, Stats& stats) {
+  SplitNetwork<Value> split(network, root, control);
+  if (2 * split.arcs.size() < network.num_arcs()) return {};  // little to gain
+  PriceEstimate estimate;
+  if (!has_room(split)) estimate = estimate_price(network, root, control);
+  std::vector<std::int64_t> price(split.core_node.size(), 0);
+  std::vector<std::uint8_t> priced(split.core_node.size(), 0);
+  for (NodeId v : estimate.nodes) {
+    const auto number = std::lower_bound(split.core_node.begin(), split.core_node.end(), v) - split.core_node.begin();
+    price[static_cast<std::size_t>(number)] = estimate.price;
+    priced[static_cast<std::size_t>(number)] = 1;
+  }
+  std::vector<std::int64_t> full;
+  if (!estimate.nodes.empty() || any_negative(split.core.cost)) full = full_where_cheap(split.core, price);
+  return SourcePlacement<Value>(network, std::move(split), price, std::move(priced), full, control).run(control, stats);
+}
+
+}  // namespace
+
+Placement place_sources(const Network& network, NodeId root, bool narrow, const Control& control, Stats& stats) {
+  try {
+    return narrow ? place<std::int32_t>(network, root, control, stats) : place<std::int64_t>(network, root, control, stats);
+  } catch (const Stopped& stopped) {
+    Placement result;
+    result.status = stopped.status;
+    return result;
+  }
+}
+
+}  // namespace flowsolver

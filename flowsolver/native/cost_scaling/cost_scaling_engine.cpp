@@ -1,0 +1,215 @@
+#include "cost_scaling/cost_scaling_engine.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "cost_scaling/cost_scaling.hpp"
+#include "cost_scaling/local_scaling.hpp"
+#include "graph/kept_graph.hpp"
+#include "graph/price_estimate.hpp"
+#include "graph/start_state.hpp"
+
+namespace flowsolver {
+
+namespace {
+
+template <class V>
+class CostScalingEngine final : public Engine {
+ public:
+  CostScalingEngine(const EngineStart& start, const Control& control)
+      : network_(start.network),
+        alive_(start.alive),
+        root_(start.root),
+        graph_(start.network, start.flow, start.alive, control),
+        scaling_(graph_, start.network),
+        known_(!start.flow.empty() || !start.price.empty()),
+        largest_cost_(costliest()) {
+    std::vector<std::int64_t> price(start.price.begin(), start.price.end());
+    price.resize(network_.num_nodes(), 0);
+    scaling_.prices().assign(price, control);
+    scaling_.note_all();
+    begin_round();
+  }
+
+  void add_node(NodeId v, std::int64_t supply) override {
+    graph_.add_node(v, supply);
+    scaling_.prices().grow();
+    scaling_.note_new_node(v);
+    scaling_.note_change();
+  }
+  void remove_node(NodeId v) override { graph_.remove_node(v); }
+  void add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity, std::int64_t cost) override {
+    graph_.add_arc(arc, tail, head, capacity, cost);
+    note_block(tail);
+    note_block(head);
+    note_cost(arc, cost);
+  }
+  void remove_arc(ArcId arc, NodeId tail, NodeId head) override {
+    graph_.remove_arc(arc, tail);
+    note_block(tail);
+    note_block(head);
+    scaling_.note_change();
+  }
+  void set_capacity(ArcId arc, NodeId tail, NodeId, std::int64_t capacity) override {
+    graph_.set_capacity(arc, tail, capacity);
+    note_arc(arc);
+  }
+  void set_cost(ArcId arc, NodeId tail, std::int64_t cost) override {
+    graph_.set_cost(arc, tail, cost);
+    note_cost(arc, cost);
+  }
+  void change_supply(NodeId v, std::int64_t delta) override {
+    graph_.change_supply(v, delta);
+    scaling_.note_change();
+  }
+
+  Status run(const Control& control, Stats& stats) override;
+
+  std::int64_t flow(ArcId arc, NodeId tail) const override { return graph_.flow(arc, tail); }
+  std::int64_t price(NodeId v) const override { return scaling_.prices().whole(v); }
+  __int128 cost() const override { return graph_.cost(); }
+  void adopt(const Engine& winner) override;
+  std::uint64_t value_limit() const override {
+    return static_cast<std::uint64_t>(sizeof(V) == 4 ? kNarrowLimit : std::int64_t{1} << 56);
+  }
+  bool prices_drifted() const override { return false; }  // those of a solve over the whole graph begin at the root's again
+
+  bool local() const override { return true; }
+  void incident_arcs(std::span<const NodeId> nodes, std::vector<ArcId>& arcs) const override {
+    for (NodeId v : nodes) graph_.incident_arcs(v, arcs);
+  }
+  const std::vector<FlowBefore>& touched_arcs() const override { return graph_.touched_arcs(); }
+  const std::vector<NodeId>& repriced_nodes() const override { return scaling_.prices().repriced(); }
+  void begin_round() override {
+    graph_.begin_round();
+    scaling_.prices().begin_round();
+    in_step_ = false;
+  }
+
+ private:
+  static constexpr std::size_t kFewChanges = 64, kManyChanges = 16;  // few, and one in so many nodes and arcs
+
+  std::int64_t costliest() const { return static_cast<std::int64_t>(largest_magnitude(network_.cost)); }
+  void note_block(NodeId v) { scaling_.prices().forget_current(v); }
+  void note_arc(ArcId arc) {
+    scaling_.note_arc(arc);
+    scaling_.note_change();
+  }
+  void note_cost(ArcId arc, std::int64_t cost) {
+    largest_cost_ = std::max(largest_cost_, cost < 0 ? -cost : cost);
+    note_arc(arc);
+  }
+  bool is_local_work() const {
+    return known_ && scaling_.num_changes() <= kFewChanges + (graph_.num_nodes() + network_.num_arcs()) / kManyChanges;
+  }
+  Status run_whole(const Control& control, Stats& stats);
+  void adopt_flow(ArcId arc, const Engine& winner);
+
+  const Network& network_;
+  const std::vector<std::uint8_t>& alive_;
+  const NodeId root_;
+  KeptGraph<V> graph_;
+  LocalScaling<V> scaling_;
+  bool known_;                 // flow and prices are some answer's, with what changed since
+  bool in_step_ = false;       // with a race (race_engine.hpp) since the last answer it handed over
+  std::int64_t largest_cost_;  // at least
+};
+
+template <class V>
+Status CostScalingEngine<V>::run(const Control& control, Stats& stats) {
+  try {
+    if (const Status status = control.look(stats); status != Status::kOptimal) return status;
+    if (graph_.is_sparse()) {
+      graph_.compact(control);
+      scaling_.prices().forget_current();
+    }
+    if (is_local_work() && scaling_.prices().fits(largest_cost_)) {
+      const auto outcome = scaling_.run(largest_cost_, control, stats);
+      if (!outcome.given_up) return outcome.status;
+    }
+    return run_whole(control, stats);
+  } catch (const Stopped& stopped) {
+    return stopped.status;
+  }
+}
+
+template <class V>
+Status CostScalingEngine<V>::run_whole(const Control& control, Stats& stats) {
+  largest_cost_ = costliest();
+  std::vector<std::int64_t> price(graph_.num_nodes());
+  for (NodeId v = 0; v < graph_.num_nodes(); ++v) price[v] = scaling_.prices().whole(v);
+  scaling_.forget();
+  scaling_.note_all();  // should it be stopped
+  if (!known_) {
+    const PriceEstimate estimate = estimate_price(network_, root_, control);
+    for (NodeId v : estimate.nodes) price[v] = estimate.price;
+  }
+  Status status;
+  try {
+    status = scale_costs(graph_, price, known_, largest_cost_, control, stats);
+  } catch (const Stopped& stopped) {
+    status = stopped.status;
+  }
+  for (NodeId v = 0; v < graph_.num_nodes(); ++v) {
+    if (graph_.excess[v] != 0) graph_.note_unbalanced(v);
+  }
+  graph_.forget_balanced();
+  scaling_.prices().assign(grounded(price, root_), control);
+  if (status == Status::kOptimal) scaling_.forget();
+  known_ = known_ || status == Status::kOptimal || status == Status::kBudget;
+  return status;
+}
+
+template <class V>
+void CostScalingEngine<V>::adopt_flow(ArcId arc, const Engine& winner) {
+  const std::uint32_t there = arc < graph_.position.size() ? graph_.position[arc] : kNone;
+  if (there == kNone) return;  // a loop's is the same already
+  const std::uint32_t back = graph_.edges[there].partner;
+  const NodeId tail = graph_.edges[back].to, head = graph_.edges[there].to;
+  const std::int64_t more = winner.flow(arc, tail) - graph_.edges[back].residual;
+  if (more > 0) graph_.push(tail, there, more);
+  if (more < 0) graph_.push(head, back, -more);
+}
+
+template <class V>
+void CostScalingEngine<V>::adopt(const Engine& winner) {
+  KeptPrices<V>& prices = scaling_.prices();
+  scaling_.forget();
+  if (in_step_ && winner.local()) {
+    std::vector<ArcId> arcs;
+    for (const FlowBefore& before : graph_.touched_arcs()) arcs.push_back(before.arc);
+    for (const FlowBefore& before : winner.touched_arcs()) arcs.push_back(before.arc);
+    for (ArcId arc : arcs) adopt_flow(arc, winner);
+    std::vector<NodeId> nodes = prices.repriced();
+    nodes.insert(nodes.end(), prices.moved().begin(), prices.moved().end());
+    for (NodeId v : winner.repriced_nodes()) {
+      nodes.push_back(v);
+      winner.priced_by(v, nodes);
+    }
+    prices.assign_some(nodes, [&winner](NodeId v) { return winner.price(v); });
+    for (NodeId v : nodes) scaling_.note_node(v);
+  } else {
+    for (ArcId arc = 0; arc < network_.num_arcs(); ++arc) adopt_flow(arc, winner);
+    std::vector<std::int64_t> price(graph_.num_nodes());
+    for (NodeId v = 0; v < graph_.num_nodes(); ++v) price[v] = winner.price(v);
+    prices.assign(price, Control());
+    scaling_.note_all();
+  }
+  graph_.forget_balanced();
+  begin_round();
+  known_ = in_step_ = true;
+}
+
+}  // namespace
+
+std::unique_ptr<Engine> make_cost_scaling_engine(const EngineStart& start, const Control& control, Stats& stats) {
+  ++stats.rebuilds;
+  try {
+    if (fits_narrow(start.network, control)) return std::make_unique<CostScalingEngine<std::int32_t>>(start, control);
+    return std::make_unique<CostScalingEngine<std::int64_t>>(start, control);
+  } catch (const Stopped&) {
+    return nullptr;
+  }
+}
+
+}  // namespace flowsolver

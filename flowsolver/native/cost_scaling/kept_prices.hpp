@@ -1,0 +1,299 @@
+// Prices of scaled costs that are kept beside a graph that is kept (kept_graph.hpp), and know which of them moved.
+//
+// Definitions. Costs are multiplied by K, a power of two above the number of nodes; P are prices of scaled costs; rc = K
+// cost - P[tail] + P[head]. A price is whole when K divides it.
+//
+// Invariant. Prices of nodes that have not moved are whole.
+//
+// Method. A phase of cost scaling looks at graph and prices through the same face as in scaled_graph.hpp, and tells of every
+// node whose price it is about to change. `settle` makes the moved prices whole again:
+// - to the nearest multiple of K but for where the border lies: at r, a residue mod K that no price has, near K / 2:
+//   P := K floor((P + K - 1 - r) / K). Whole prices stay as they are.
+// - With rc >= -1 on all residual half-edges, rounding leaves rc >= 0 whatever r is: P[u] <= P[v] + K cost + 1, and adding 1
+//   to P[v] + K - 1 - r does not pass a multiple of K.
+// - Otherwise what is rounded is refined: from the moved nodes on prices fall to what their residual half-edges ask for,
+//   first in first out (price_refine.hpp). That is done with a bound on the half-edges looked at; beyond it, prices are put
+//   back as they were.
+//
+// Complexity. `settle`: O(half-edges at moved nodes), and at those which fall.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cost_scaling/scaled_graph.hpp"
+#include "graph/kept_graph.hpp"
+#include "graph/price_refine.hpp"
+
+namespace flowsolver {
+
+template <class V>
+class KeptPrices {
+ public:
+  using Graph = KeptGraph<V>;
+  using Price = std::int64_t;
+  using HalfEdge = typename Graph::HalfEdge;
+  using Node = ScaledNode<Price>;
+
+  explicit KeptPrices(Graph& graph) : graph_(graph) {}
+
+  // Whole prices of all nodes; those that are not what they were count as repriced.
+  void assign(std::span<const std::int64_t> price, const Control& control);
+  // The same for some nodes, price(v); the others' are whole.
+  template <class PriceOf>
+  void assign_some(std::span<const NodeId> nodes, const PriceOf& price);
+  // For nodes added since; K grows with their number.
+  void grow();
+  // Whether a phase that starts from these prices stays within 64 bits.
+  bool fits(std::int64_t largest_cost) const;
+
+  std::int64_t whole(NodeId v) const { return node_[v].price >> unit_shift_; }
+  int unit_shift() const { return unit_shift_; }
+
+  // What phases look at.
+  Graph& graph() { return graph_; }
+  const Graph& graph() const { return graph_; }
+  Node& node(NodeId v) { return node_[v]; }
+  const Node& node(NodeId v) const { return node_[v]; }
+  std::uint32_t open(NodeId v) const { return graph_.begin(v); }
+  void set_shift(int shift) { shift_ = shift; }
+  int shift() const { return shift_; }
+  Price eps() const { return Price{1} << shift_; }
+  Price scale() const { return Price{1} << unit_shift_; }
+  Price reduced_cost(const HalfEdge& edge, Price price_here) const {
+    return static_cast<Price>(edge.cost) * scale() - price_here + node_[edge.to].price;
+  }
+  void push(NodeId u, std::uint32_t e, std::int64_t amount) { graph_.push(u, e, amount); }
+  void touch(NodeId v) {
+    if ((flags_[v] & kMoved) != 0) return;
+    flags_[v] |= kMoved;
+    moved_.push_back(v);
+  }
+  static constexpr bool knows_enterable() { return true; }
+  static Status mark_enterable(Pace&, Stats&) { return Status::kOptimal; }
+  bool is_enterable(std::uint32_t e) const { return graph_.is_enterable(e); }
+
+  // Nodes whose prices need not be whole.
+  const std::vector<NodeId>& moved() const { return moved_; }
+  // Prices have moved: bounds them again.
+  void note_range() {
+    for (NodeId v : moved_) furthest_ = std::max(furthest_, node_[v].price < 0 ? -node_[v].price : node_[v].price);
+  }
+  // Done: no node counts as moved any more. `certain`: rc >= -1. Not done, or stopped by the pace: nothing has changed.
+  Refined settle(bool certain, Pace& pace, Stats& stats);
+
+  // Its block has changed, or moved. Outside of phases no half-edge is admissible: none before the end of the block is, and
+  // an aggregator need not be gone through before its first relabel.
+  void forget_current(NodeId v) { node_[v].current = graph_.end(v); }
+  void forget_current();
+
+  const std::vector<NodeId>& repriced() const { return repriced_; }
+  void begin_round();
+
+ private:
+  static constexpr std::uint8_t kMoved = 1, kRepriced = 2, kWaits = 4;
+  static constexpr std::int64_t kMostScansFactor = 8;   // of the half-edges at moved nodes
+  static constexpr std::int64_t kFewScans = 4096, kMostScansShare = 16;  // and a few, and one in so many of all
+
+  struct Before {
+    NodeId node;
+    Price price;
+  };
+
+  void note_repriced(NodeId v) {
+    if ((flags_[v] & kRepriced) != 0) return;
+    flags_[v] |= kRepriced;
+    repriced_.push_back(v);
+  }
+  Price free_residue() const;
+  void lower(NodeId v, Price price);
+  Refined refine(Pace& pace, Stats& stats);
+  void put_back();
+
+  Graph& graph_;
+  int unit_shift_ = 0;  // K = 2^unit_shift_
+  int shift_ = 0;
+  LargeArray<Node> node_;
+  std::vector<std::uint8_t> flags_;  // per node
+  std::vector<NodeId> moved_, repriced_;
+  Price furthest_ = 0;  // no price is further from zero
+  std::vector<Before> before_;       // while settling
+  std::vector<NodeId> fallen_;
+};
+
+template <class V>
+void KeptPrices<V>::assign(std::span<const std::int64_t> price, const Control& control) {
+  const std::size_t n = graph_.num_nodes(), known = node_.size();
+  const int unit_shift_before = unit_shift_;
+  std::vector<std::int64_t> before(known);
+  for (std::size_t v = 0; v < known; ++v) before[v] = node_[v].price >> unit_shift_before;
+  const auto furthest = static_cast<std::int64_t>(largest_magnitude(price));
+  unit_shift_ = std::bit_width(n) + 1;
+  // Prices for which this leaves no room are only kept.
+  if (furthest > kMostScaledPrice<Price> >> unit_shift_) unit_shift_ = 0;
+  furthest_ = furthest << unit_shift_;
+  moved_.clear();
+  node_.resize(n);
+  flags_.resize(n, 0);
+  build_each(n, control, [&](std::size_t v) {
+    node_[v] = {price[v] << unit_shift_, graph_.end(static_cast<NodeId>(v)), Node::kFar};
+    flags_[v] &= static_cast<std::uint8_t>(~kMoved);
+    if (v >= known || before[v] != price[v]) note_repriced(static_cast<NodeId>(v));
+  });
+}
+
+template <class V>
+template <class PriceOf>
+void KeptPrices<V>::assign_some(std::span<const NodeId> nodes, const PriceOf& price) {
+  for (NodeId v : nodes) {
+    const std::int64_t whole = price(v), most = kMostScaledPrice<Price> >> unit_shift_;
+    if (unit_shift_ > 0 && (whole > most || whole < -most)) {  // fits() is false then
+      furthest_ = kInfinity;
+      continue;
+    }
+    node_[v].price = whole << unit_shift_;
+    furthest_ = std::max(furthest_, node_[v].price < 0 ? -node_[v].price : node_[v].price);
+    flags_[v] &= static_cast<std::uint8_t>(~kMoved);
+    forget_current(v);
+    note_repriced(v);
+  }
+  moved_.clear();
+}
+
+template <class V>
+void KeptPrices<V>::grow() {
+  const NodeId known = static_cast<NodeId>(node_.size()), n = graph_.num_nodes();
+  if (n > known) {
+    flags_.resize(n, 0);
+    node_.resize(n);
+    for (NodeId v = known; v < n; ++v) node_[v] = {0, graph_.end(v), Node::kFar};
+  }
+  if (unit_shift_ == 0 || std::int64_t{n} + 2 < scale()) return;
+  constexpr int kMore = 2;
+  if (furthest_ > kMostScaledPrice<Price> >> kMore) {  // fits() is false then
+    furthest_ = kInfinity;
+    return;
+  }
+  unit_shift_ += kMore;
+  shift_ += kMore;
+  furthest_ <<= kMore;
+  for (Node& node : node_) node.price *= std::int64_t{1} << kMore;
+}
+
+template <class V>
+bool KeptPrices<V>::fits(std::int64_t largest_cost) const {
+  if (unit_shift_ == 0 || furthest_ > kMostScaledPrice<Price>) return false;
+  const __int128 longest = static_cast<__int128>(largest_cost) << unit_shift_;
+  if (longest > kMostScaledPrice<Price>) return false;
+  return phase_fits<Price>(furthest_, graph_.num_nodes(), scale(), largest_cost, scale());
+}
+
+template <class V>
+void KeptPrices<V>::forget_current() {
+  for (NodeId v = 0; v < node_.size(); ++v) forget_current(v);
+}
+
+template <class V>
+void KeptPrices<V>::begin_round() {
+  for (NodeId v : repriced_) flags_[v] &= static_cast<std::uint8_t>(~kRepriced);
+  repriced_.clear();
+}
+
+// The first from K / 2 on that no price has; all that have not moved have 0.
+template <class V>
+std::int64_t KeptPrices<V>::free_residue() const {
+  const Price unit = scale();
+  std::vector<std::uint8_t> taken(moved_.size() + 2, 0);
+  const auto take = [&](Price residue) {
+    const auto place = static_cast<std::size_t>((residue - unit / 2) & (unit - 1));
+    if (place < taken.size()) taken[place] = 1;
+  };
+  take(0);
+  for (NodeId v : moved_) take(node_[v].price & (unit - 1));
+  return (unit / 2 + (std::find(taken.begin(), taken.end(), 0) - taken.begin())) & (unit - 1);
+}
+
+template <class V>
+void KeptPrices<V>::lower(NodeId v, Price price) {
+  if ((flags_[v] & kMoved) == 0) {
+    before_.push_back({v, node_[v].price});
+    touch(v);
+  }
+  node_[v].price = price;
+  if ((flags_[v] & kWaits) != 0) return;
+  flags_[v] |= kWaits;
+  fallen_.push_back(v);
+}
+
+template <class V>
+Refined KeptPrices<V>::refine(Pace& pace, Stats& stats) {
+  const std::size_t rounded = moved_.size();
+  std::int64_t most_scans = kFewScans + static_cast<std::int64_t>(graph_.edges.size()) / kMostScansShare;
+  for (std::size_t k = 0; k < rounded; ++k) {
+    const NodeId v = moved_[k];
+    Price least = node_[v].price;
+    const std::int64_t scanned = graph_.end(v) - graph_.begin(v);
+    for (std::uint32_t e = graph_.begin(v); e < graph_.end(v); ++e) {
+      const HalfEdge& edge = graph_.edges[e];
+      if (edge.residual > 0) least = std::min(least, static_cast<Price>(edge.cost) * scale() + node_[edge.to].price);
+    }
+    stats.scanned += scanned;
+    stats.repaired += least < node_[v].price;
+    most_scans += kMostScansFactor * scanned;
+    lower(v, least);
+    if (const Status status = pace.step(stats, scanned + 1); status != Status::kOptimal) return {status};
+  }
+  for (std::size_t k = 0; k < fallen_.size(); ++k) {  // grows while we go
+    const NodeId v = fallen_[k];
+    flags_[v] &= static_cast<std::uint8_t>(~kWaits);
+    const Price price_v = node_[v].price;
+    const std::int64_t scanned = graph_.end(v) - graph_.begin(v);
+    for (std::uint32_t e = graph_.begin(v); e < graph_.end(v); ++e) {
+      if (!graph_.is_enterable(e)) continue;
+      const HalfEdge& edge = graph_.edges[e];  // v -> u, whose partner is u -> v
+      const Price price = price_v - static_cast<Price>(edge.cost) * scale();
+      if (price >= node_[edge.to].price) continue;
+      lower(edge.to, price);
+      ++stats.repaired;
+    }
+    stats.scanned += scanned;
+    if (const Status status = pace.step(stats, scanned + 1); status != Status::kOptimal) return {status};
+    if ((most_scans -= scanned) < 0) return {};
+  }
+  return {Status::kOptimal, true};
+}
+
+template <class V>
+void KeptPrices<V>::put_back() {
+  for (const Before& before : before_) node_[before.node].price = before.price;
+}
+
+template <class V>
+Refined KeptPrices<V>::settle(bool certain, Pace& pace, Stats& stats) {
+  const Price border = free_residue();
+  before_.clear();
+  for (NodeId v : moved_) {
+    before_.push_back({v, node_[v].price});
+    node_[v].price = (node_[v].price + scale() - 1 - border) >> unit_shift_ << unit_shift_;
+  }
+  const Refined refined = certain ? Refined{Status::kOptimal, true} : refine(pace, stats);
+  for (NodeId v : fallen_) flags_[v] &= static_cast<std::uint8_t>(~kWaits);
+  fallen_.clear();
+  if (!refined.done) {
+    put_back();
+    return refined;
+  }
+  note_range();
+  for (NodeId v : moved_) {
+    flags_[v] &= static_cast<std::uint8_t>(~kMoved);
+    forget_current(v);
+    note_repriced(v);
+  }
+  moved_.clear();
+  return refined;
+}
+
+}  // namespace flowsolver

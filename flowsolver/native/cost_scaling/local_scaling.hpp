@@ -1,0 +1,334 @@
+// Incremental cost scaling: phases of cost scaling whose work is that of what has changed.
+//
+// Definitions as in kept_prices.hpp and push_relabel.hpp. Settled: all prices are whole, rc >= 0 on all residual half-edges
+// and no node has an excess or deficit; the flow is then optimal.
+//
+// Invariant. Between runs every residual half-edge has rc >= -eps, but for those at arcs and nodes that are listed as
+// changed; nodes with an excess or deficit are listed by the graph. Prices of nodes that have not moved are whole, and
+// half-edges between two of them have rc >= 0, so that nothing need be known of the others when prices are made whole.
+//
+// Method. A run
+// - gives new nodes the price of their cheapest way, and fills what has rc < 0 among what is listed: rc >= -eps everywhere,
+//   for any eps;
+// - drains deficits over tight forward half-edges with flow to a node with excess, or to a sink, whose deficit the next
+//   source to come will fill (efficient task removal, deficit_drain.hpp);
+// - runs phases as push_relabel.hpp does, for eps = K / 8 and then an eighth of it and so on: saturates half-edges with
+//   rc < 0, at moved nodes only, since there are none elsewhere; discharges deficits (reverse_discharge.hpp) until only sinks
+//   have any, then active nodes. Both look at such nodes and what they reach, and at nothing else. Where deficits have far to
+//   go, as where a cell is oversubscribed, there is one global update (global_update.hpp) before active nodes are discharged;
+// - after each phase makes prices whole (KeptPrices::settle), which ends the run if they then suit.
+//
+// Termination. With eps = 1 prices can be made whole for certain. Before that, phases that have looked at as many half-edges
+// as a pass over the graph takes are given up: the start is far from an optimum, or eps is small beside how far prices must
+// climb. A solve over the whole graph knows how to deal with that (cost_scaling.hpp).
+//
+// Stopped runs. A run that is stopped leaves what it has reached: the pseudoflow, prices, eps. The next goes on with that,
+// unless there have been changes, when eps starts anew. Making prices whole goes on at a budget; an update that is stopped
+// there is begun anew.
+//
+// Infeasibility is proven as in push_relabel.hpp.
+//
+// References. Goldberg and Tarjan (1990); Gog et al., Firmament, OSDI 2016, sections 5.2, 5.3.2, 6.2. Departures: the paper
+// starts from eps as large as the costliest change and touches all nodes in each phase.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "cost_scaling/active_queue.hpp"
+#include "cost_scaling/discharge.hpp"
+#include "cost_scaling/global_update.hpp"
+#include "cost_scaling/kept_prices.hpp"
+#include "cost_scaling/reverse_discharge.hpp"
+
+namespace flowsolver {
+
+template <class V>
+class LocalScaling {
+ public:
+  using Graph = KeptGraph<V>;
+
+  struct Outcome {
+    Status status = Status::kOptimal;  // or kInfeasible, kCancelled, kBudget
+    bool given_up = false;             // status says nothing then
+  };
+
+  LocalScaling(Graph& graph, const Network& network) : graph_(graph), network_(network), prices_(graph) {}
+
+  KeptPrices<V>& prices() { return prices_; }
+  const KeptPrices<V>& prices() const { return prices_; }
+
+  // What has changed.
+  void note_change() { changed_ = true; }  // and one of these where it is not only about excesses
+  void note_arc(ArcId arc) { changed_arcs_.push_back(arc); }
+  void note_node(NodeId v) { changed_nodes_.push_back(v); }  // flow or prices around it
+  void note_new_node(NodeId v) { new_nodes_.push_back(v); }
+  void note_all() { all_changed_ = true; }
+  // Flow and prices are another answer's: nothing is under way.
+  void forget();
+
+  std::size_t num_changes() const { return changed_arcs_.size() + changed_nodes_.size() + graph_.unbalanced().size(); }
+
+  // Precondition: prices().fits(largest_cost).
+  Outcome run(std::int64_t largest_cost, const Control& control, Stats& stats);
+
+ private:
+  using Price = std::int64_t;
+  static constexpr int kShiftPerPhase = 3;
+  static constexpr int kFinerThanUnit = 3;         // the first eps is at most an eighth of a unit of cost
+  static constexpr int kMostFirstShiftBelow = 17;  // and at least the largest cost by 2^17
+  static constexpr std::int64_t kFewScans = 4096;
+  static constexpr std::int64_t kReversedShare = 16;  // of the graph, for deficits
+  static constexpr std::int64_t kMostDrained = 64, kMostDrainedMore = 4096;
+
+  // As many as a pass over the graph takes, from now on.
+  std::int64_t scans_from(const Stats& stats) const {
+    return stats.scanned + kFewScans + static_cast<std::int64_t>(graph_.edges.size());
+  }
+  int first_shift(std::int64_t largest_cost) const;
+  void price_new(NodeId v);
+  void fill_if_admissible(NodeId u, std::uint32_t e, Stats& stats);
+  void fill_around(NodeId v, Stats& stats);
+  Status fit(Pace& pace, Stats& stats);
+  bool is_sink(NodeId v) const { return network_.supply[v] < 0; }
+  void drain(Stats& stats);
+  bool find_drain(NodeId v, std::int64_t& steps);
+  Phase run_phase(const Control& control, Stats& stats);
+
+  Graph& graph_;
+  const Network& network_;
+  KeptPrices<V> prices_;
+  ActiveQueue queue_;
+  bool under_way_ = false;     // a phase with the prices' eps has begun and prices are not whole again
+  bool changed_ = false, all_changed_ = false;
+  std::vector<ArcId> changed_arcs_;
+  std::vector<NodeId> changed_nodes_, new_nodes_;
+  std::int64_t give_up_at_ = kInfinity;  // scanned
+  // Drains.
+  std::vector<std::uint8_t> seen_;   // per node
+  std::vector<NodeId> seen_nodes_;
+  std::vector<std::uint32_t> way_;
+};
+
+template <class V>
+void LocalScaling<V>::forget() {
+  under_way_ = false;
+  changed_arcs_.clear();
+  changed_nodes_.clear();
+  new_nodes_.clear();
+  changed_ = all_changed_ = false;
+}
+
+template <class V>
+int LocalScaling<V>::first_shift(std::int64_t largest_cost) const {
+  const int unit_shift = prices_.unit_shift();
+  const int most_shift = largest_cost == 0 ? 0 : unit_shift + std::bit_width(static_cast<std::uint64_t>(largest_cost)) - 1;
+  return std::max({0, unit_shift - kFinerThanUnit, most_shift - kMostFirstShiftBelow});
+}
+
+template <class V>
+void LocalScaling<V>::price_new(NodeId v) {
+  Price least = kInfinity;
+  for (std::uint32_t e = graph_.begin(v); e < graph_.end(v); ++e) {
+    const auto& edge = graph_.edges[e];
+    if (edge.residual > 0) least = std::min(least, edge.cost * prices_.scale() + prices_.node(edge.to).price);
+  }
+  prices_.touch(v);
+  prices_.node(v).price = least == kInfinity ? 0 : least;
+}
+
+template <class V>
+void LocalScaling<V>::fill_if_admissible(NodeId u, std::uint32_t e, Stats& stats) {
+  const auto& edge = graph_.edges[e];
+  if (edge.residual == 0 || prices_.reduced_cost(edge, prices_.node(u).price) >= 0) return;
+  graph_.push(u, e, edge.residual);
+  graph_.note_unbalanced(u);
+  graph_.note_unbalanced(edge.to);
+  ++stats.repaired;
+}
+
+template <class V>
+void LocalScaling<V>::fill_around(NodeId v, Stats& stats) {
+  for (std::uint32_t e = graph_.begin(v); e < graph_.end(v); ++e) {
+    fill_if_admissible(v, e, stats);
+    if (graph_.is_enterable(e)) fill_if_admissible(graph_.edges[e].to, graph_.edges[e].partner, stats);
+  }
+  stats.scanned += graph_.end(v) - graph_.begin(v);
+}
+
+template <class V>
+Status LocalScaling<V>::fit(Pace& pace, Stats& stats) {
+  for (int round = 0; round < 2; ++round) {  // the ways of some lead over others
+    for (NodeId v : new_nodes_) price_new(v);
+  }
+  new_nodes_.clear();
+  for (ArcId arc : changed_arcs_) {
+    const std::uint32_t there = graph_.position[arc];
+    if (there == kNone) continue;
+    const NodeId head = graph_.edges[there].to;
+    const std::uint32_t back = graph_.edges[there].partner;
+    fill_if_admissible(graph_.edges[back].to, there, stats);
+    fill_if_admissible(head, back, stats);
+    ++stats.scanned;
+  }
+  changed_arcs_.clear();
+  if (all_changed_) {
+    for (NodeId v = 0; v < graph_.num_nodes(); ++v) note_node(v);
+    all_changed_ = false;
+  }
+  while (!changed_nodes_.empty()) {
+    const NodeId v = changed_nodes_.back();
+    fill_around(v, stats);
+    changed_nodes_.pop_back();
+    const Status status = pace.step(stats, graph_.end(v) - graph_.begin(v) + 1);
+    if (status != Status::kOptimal) return status;
+  }
+  return Status::kOptimal;
+}
+
+// The way to a node with excess or a sink, in `way_`. A node it turned back from leads to none and stays seen.
+template <class V>
+bool LocalScaling<V>::find_drain(NodeId v, std::int64_t& steps) {
+  const auto see = [this](NodeId u) {
+    seen_[u] = 1;
+    seen_nodes_.push_back(u);
+  };
+  way_.clear();
+  see(v);
+  NodeId tip = v;
+  std::uint32_t e = graph_.begin(tip);
+  for (; steps > 0; --steps) {
+    if (e == graph_.middle(tip)) {
+      if (way_.empty()) return false;
+      e = way_.back() + 1;
+      tip = graph_.edges[graph_.edges[way_.back()].partner].to;
+      way_.pop_back();
+      continue;
+    }
+    const auto& edge = graph_.edges[e];
+    if (seen_[edge.to] != 0 || !graph_.is_enterable(e) || prices_.reduced_cost(edge, prices_.node(tip).price) != 0) {
+      ++e;
+      continue;
+    }
+    way_.push_back(e);
+    tip = edge.to;
+    if (graph_.excess[tip] > 0 || is_sink(tip)) return true;
+    see(tip);
+    e = graph_.begin(tip);
+  }
+  return false;
+}
+
+template <class V>
+void LocalScaling<V>::drain(Stats& stats) {
+  const std::vector<NodeId> nodes = graph_.unbalanced();
+  std::int64_t steps = kMostDrainedMore + kMostDrained * static_cast<std::int64_t>(nodes.size());
+  const std::int64_t steps_before = steps;
+  for (NodeId v : nodes) {
+    while (graph_.excess[v] < 0 && !is_sink(v) && find_drain(v, steps)) {
+      const NodeId end = graph_.edges[way_.back()].to;
+      std::int64_t amount = -graph_.excess[v];
+      if (!is_sink(end)) amount = std::min(amount, graph_.excess[end]);
+      for (std::uint32_t e : way_) amount = std::min<std::int64_t>(amount, graph_.edges[graph_.edges[e].partner].residual);
+      for (std::uint32_t e : way_) {
+        graph_.push(graph_.edges[e].to, graph_.edges[e].partner, amount);
+        seen_[graph_.edges[e].to] = 0;  // other ways may pass there
+      }
+      seen_[v] = 0;
+      graph_.note_unbalanced(end);
+      stats.pushes += static_cast<std::int64_t>(way_.size());
+      ++stats.augmentations;
+    }
+  }
+  for (NodeId v : seen_nodes_) seen_[v] = 0;
+  seen_nodes_.clear();
+  stats.scanned += steps_before - steps;
+}
+
+template <class V>
+Phase LocalScaling<V>::run_phase(const Control& control, Stats& stats) {
+  Pace pace(control);
+  Phase phase;
+  ++stats.phases;
+  const auto waits = [this](NodeId v) { return graph_.excess[v] < 0 && !is_sink(v); };
+  for (NodeId v : graph_.unbalanced()) {
+    if (waits(v)) queue_.push(v);
+  }
+  const std::int64_t most_scans = kFewScans + static_cast<std::int64_t>(graph_.edges.size()) / kReversedShare;
+  const auto met = [this](NodeId v) { graph_.note_unbalanced(v); };
+  phase.status = ReverseDischarge<KeptPrices<V>>(prices_, queue_, pace, stats)
+                     .run(most_scans, [this](NodeId v) { return is_sink(v); }, met);
+  if (phase.goes_on()) {
+    std::size_t active = 0;
+    std::vector<NodeId> deficits;
+    for (NodeId v : graph_.unbalanced()) {
+      if (graph_.excess[v] > 0) {
+        queue_.push(v);
+        ++active;
+      } else if (graph_.excess[v] < 0) {
+        deficits.push_back(v);
+      }
+    }
+    // What deficits are left have far to go: prices are to move by much, which one update does.
+    if (std::any_of(deficits.begin(), deficits.end(), waits)) {
+      GlobalUpdate<KeptPrices<V>> global_update(prices_, stats);
+      std::uint32_t distance = 0;
+      phase.status = global_update.run(deficits, active, pace, distance);
+      phase.out_of_range = static_cast<Price>(distance) << prices_.shift() > kMostScaledPrice<Price>;
+      give_up_at_ = scans_from(stats);
+    }
+    if (phase.goes_on()) {
+      Discharge<KeptPrices<V>> discharge(prices_, queue_, pace, stats);
+      discharge.set_next_update(give_up_at_);
+      phase = discharge.run(active, [](std::size_t) { return Phase{Status::kOptimal, true, false}; });
+    }
+    queue_.for_each([this](NodeId v) { graph_.note_unbalanced(v); });
+    queue_.clear();
+  }
+  graph_.forget_balanced();
+  prices_.note_range();
+  return phase;
+}
+
+template <class V>
+typename LocalScaling<V>::Outcome LocalScaling<V>::run(std::int64_t largest_cost, const Control& control, Stats& stats) {
+  Control only_cancelled;
+  only_cancelled.poll([&control](const Stats& counted) { return control.look(counted) == Status::kCancelled; }, {});
+  Pace stubborn(only_cancelled);
+  const NodeId n = graph_.num_nodes();
+  queue_.resize(n);
+  seen_.resize(n, 0);
+  give_up_at_ = scans_from(stats);
+  if (!under_way_ || changed_ || all_changed_) prices_.set_shift(first_shift(largest_cost));
+  if (const Status status = fit(stubborn, stats); status != Status::kOptimal) return {status};
+  changed_ = false;
+  graph_.forget_balanced();
+  drain(stats);
+  graph_.forget_balanced();
+  for (;;) {
+    under_way_ = true;
+    if (!graph_.unbalanced().empty()) {
+      const Phase phase = run_phase(control, stats);
+      if (phase.status != Status::kOptimal) return {phase.status};
+      if (!phase.goes_on()) return {Status::kOptimal, true};
+    }
+    const Refined refined = prices_.settle(prices_.shift() == 0, stubborn, stats);
+    if (refined.status != Status::kOptimal) return {refined.status};
+    if (refined.done) {
+      under_way_ = false;
+      return {};
+    }
+    if (!prices_.fits(largest_cost) || stats.scanned > give_up_at_) return {Status::kOptimal, true};
+    changed_ = true;  // should it be stopped on the way
+    prices_.set_shift(std::max(0, prices_.shift() - kShiftPerPhase));
+    for (NodeId v : prices_.moved()) {
+      fill_around(v, stats);
+      prices_.forget_current(v);
+      stubborn.build_step(stats, graph_.end(v) - graph_.begin(v) + 1);
+    }
+    changed_ = false;
+  }
+}
+
+}  // namespace flowsolver

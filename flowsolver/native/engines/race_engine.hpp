@@ -1,0 +1,101 @@
+// Several algorithms at once on a network that changes: each round's answer is that of the one that wins (contest.hpp), and
+// all racers start the next round from it.
+//
+// State. The last answer is kept once for all (kept_answer.hpp). Racers without an engine of their own only read it: handing
+// the winner's answer to them costs nothing, and a loser has nothing to put back. Racers with one have it built in their own
+// thread in the first round, and are told of every change. One that loses before its engine is made would lose every round
+// that way: the next round waits for the engine, which then is made from the kept answer.
+//
+// After a round. If the winner is local (knows what it touched) and won the round before as well, what it touched is copied
+// into the kept answer: work proportional to the round's. If another won the round before, everything is: O(n + m).
+//   A loser with an engine of its own keeps its state and goes on from where it was stopped; Engine::adopt lets it have the
+// winner's answer. In a deterministic race, where it was stopped is a matter of timing: there its state is thrown away, in
+// its thread of the next round, and it starts anew from the winner's answer.
+//   At a budget (Status::kBudget) the leader's state is kept like an answer.
+//
+// Reference. Gog et al., Firmament, OSDI 2016, sections 6.1 and 6.2. Departures: there, relaxation runs from scratch in
+// every round and only cost scaling is incremental, its state handed over through price refine; here every racer may be
+// either, and price refine is the business of the method that needs it.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "contest.hpp"
+#include "engines/kept_answer.hpp"
+#include "solve.hpp"
+
+namespace flowsolver {
+
+// What is to be known of a round beside its answer.
+struct RaceReport {
+  const Algorithm* winner = nullptr;    // of the last round that ended with an answer
+  Control::Clock::duration stopping{};  // how long the losers of the last round took to stop (contest.hpp)
+};
+
+class RaceEngine final : public KeptAnswer {
+ public:
+  // `racers`: two or more. `report` is kept up to date.
+  RaceEngine(const std::vector<const Algorithm*>& racers, Winning winning, const EngineStart& start, RaceReport& report);
+
+  void add_node(NodeId v, std::int64_t supply) override;
+  void remove_node(NodeId v) override;
+  void add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity, std::int64_t cost) override;
+  void remove_arc(ArcId arc, NodeId tail, NodeId head) override;
+  void set_capacity(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity) override;
+  void set_cost(ArcId arc, NodeId tail, std::int64_t cost) override;
+  void change_supply(NodeId v, std::int64_t delta) override;
+  Status run(const Control& control, Stats& stats) override;
+
+  // Where an engine is at hand that has the kept answer, its own is exact.
+  std::int64_t flow(ArcId arc, NodeId tail) const override {
+    return in_step_ != nullptr ? in_step_->engine->flow(arc, tail) : KeptAnswer::flow(arc, tail);
+  }
+  std::int64_t price(NodeId v) const override {
+    return in_step_ != nullptr ? in_step_->engine->price(v) : KeptAnswer::price(v);
+  }
+  __int128 cost() const override;
+  std::uint64_t value_limit() const override;
+  bool prices_drifted() const override;
+
+  bool local() const override { return touches_known_; }
+  void incident_arcs(std::span<const NodeId> nodes, std::vector<ArcId>& arcs) const override {
+    in_step_->engine->incident_arcs(nodes, arcs);
+  }
+  const std::vector<FlowBefore>& touched_arcs() const override;
+  const std::vector<NodeId>& repriced_nodes() const override;
+  void priced_by(NodeId v, std::vector<NodeId>& nodes) const override { in_step_->engine->priced_by(v, nodes); }
+  void begin_round() override;
+
+ private:
+  struct Racer {
+    const Algorithm* algorithm;
+    std::unique_ptr<Engine> engine;  // null: not built yet, or none of its own
+    Solution solution;               // without an engine: of this round
+    bool outdated = false;           // its engine is to be made anew from the kept answer
+    bool built_anew = false;         // its engine, in this round
+    bool overtaken = false;          // before it had an engine, in the last round
+  };
+
+  Status run_racer(Racer& racer, const Control& round, const Control& control, Stats& stats) const;
+  void settle(const Outcome& outcome);
+  void hand_to_losers(const Racer& winner, Status status);
+  void keep_state_of(Racer& leader, bool answered);
+  template <class... What>
+  void tell_engines(void (Engine::*change)(What...), What... what) {
+    for (Racer& racer : racers_) {
+      if (racer.engine != nullptr && !racer.outdated) (racer.engine.get()->*change)(what...);
+    }
+  }
+
+  const NodeId root_;
+  const Winning winning_;
+  std::vector<Racer> racers_;
+  RaceReport& report_;
+  // The racer with a local engine from whose state the kept answer differs at most in what its engine has touched.
+  Racer* in_step_ = nullptr;
+  const Racer* last_to_answer_ = nullptr;
+  bool touches_known_ = false;  // in_step_ gave the last two answers
+};
+
+}  // namespace flowsolver

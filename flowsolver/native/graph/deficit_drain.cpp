@@ -1,0 +1,102 @@
+#include "graph/deficit_drain.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace flowsolver {
+
+namespace {
+
+template <class Graph>
+class Drain {
+ public:
+  Drain(Graph& graph, std::span<const std::int64_t> price, const Control& control, Stats& stats)
+      : graph_(graph), price_(price), pace_(control), stats_(stats), next_(graph.num_nodes()) {
+    for (NodeId v = 0; v < graph.num_nodes(); ++v) next_[v] = graph.begin(v);
+    seen_.assign(graph.num_nodes(), 0);
+  }
+
+  Status run() {
+    for (NodeId v = 0; v < graph_.num_nodes(); ++v) {
+      while (graph_.excess[v] < 0) {
+        bool found = false;
+        const Status status = follow(v, found);
+        if (found) augment(v);
+        for (std::uint32_t e : way_) seen_[graph_.edges[e].to] = 0;  // the ways that remain may pass there again
+        seen_[v] = 0;
+        way_.clear();
+        if (status != Status::kOptimal) return status;
+        if (!found) break;
+      }
+    }
+    return Status::kOptimal;
+  }
+
+ private:
+  bool drains(std::uint32_t e, NodeId v) const {
+    const auto& edge = graph_.edges[e];
+    if (!graph_.is_forward(e) || graph_.edges[edge.partner].residual == 0) return false;
+    return edge.cost - price_[v] + price_[edge.to] == 0;
+  }
+
+  // A way of flow from v to an excess; a node it turned back from leads to none and keeps its mark.
+  Status follow(NodeId v, bool& found) {
+    seen_[v] = 1;
+    NodeId tip = v;
+    for (;;) {
+      const std::uint32_t last = graph_.end(tip);
+      std::uint32_t& e = next_[tip];
+      const std::uint32_t before = e;
+      while (e < last && (seen_[graph_.edges[e].to] != 0 || !drains(e, tip))) ++e;
+      stats_.scanned += e - before + 1;
+      if (const Status status = pace_.step(stats_, e - before + 1); status != Status::kOptimal) return status;
+      if (e < last) {
+        way_.push_back(e);
+        tip = graph_.edges[e].to;
+        seen_[tip] = 1;
+        if (graph_.excess[tip] <= 0) continue;
+        found = true;
+        return Status::kOptimal;
+      }
+      if (way_.empty()) return Status::kOptimal;
+      tip = graph_.edges[graph_.edges[way_.back()].partner].to;
+      way_.pop_back();
+    }
+  }
+
+  void augment(NodeId v) {
+    std::int64_t amount = std::min(-graph_.excess[v], graph_.excess[graph_.edges[way_.back()].to]);
+    for (std::uint32_t e : way_) amount = std::min<std::int64_t>(amount, graph_.edges[graph_.edges[e].partner].residual);
+    for (auto e = way_.rbegin(); e != way_.rend(); ++e) {
+      graph_.push(graph_.edges[*e].to, graph_.edges[*e].partner, amount);
+    }
+    stats_.pushes += static_cast<std::int64_t>(way_.size());
+    ++stats_.augmentations;
+  }
+
+  Graph& graph_;
+  std::span<const std::int64_t> price_;
+  Pace pace_;
+  Stats& stats_;
+  std::vector<std::uint32_t> next_;  // half-edges of a node before it lead nowhere: flow only shrinks
+  std::vector<std::uint8_t> seen_;   // on the way, or turned back from
+  std::vector<std::uint32_t> way_;
+};
+
+}  // namespace
+
+template <class Graph>
+Status drain_deficits(Graph& graph, std::span<const std::int64_t> price, const Control& control, Stats& stats) {
+  const auto deficit = [](std::int64_t excess) { return excess < 0; };
+  const auto surplus = [](std::int64_t excess) { return excess > 0; };
+  if (std::none_of(graph.excess.begin(), graph.excess.end(), deficit)) return Status::kOptimal;
+  if (std::none_of(graph.excess.begin(), graph.excess.end(), surplus)) return Status::kOptimal;
+  return Drain<Graph>(graph, price, control, stats).run();
+}
+
+template Status drain_deficits(ArcGraph<std::int32_t>&, std::span<const std::int64_t>, const Control&, Stats&);
+template Status drain_deficits(ArcGraph<std::int64_t>&, std::span<const std::int64_t>, const Control&, Stats&);
+template Status drain_deficits(KeptGraph<std::int32_t>&, std::span<const std::int64_t>, const Control&, Stats&);
+template Status drain_deficits(KeptGraph<std::int64_t>&, std::span<const std::int64_t>, const Control&, Stats&);
+
+}  // namespace flowsolver

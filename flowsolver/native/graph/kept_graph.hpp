@@ -1,0 +1,138 @@
+// The residual graph of a pseudoflow that is kept under changes to the network: nodes and arcs come and go, costs and
+// capacities change, each in O(1) amortised.
+//
+// Every arc that is no loop is two half-edges that know their partner's place, as in arc_graph.hpp, in one block per node
+// with room to grow: the forward ones first, then the backward ones, so that an aggregator's few arcs out are found without
+// a look at all that lead to it. Half-edges move within their blocks only when arcs are added or removed; a block without
+// room left moves to the end, and what it leaves is had back by `compact`.
+//
+// Loops are in no block: they are full when their cost is negative, else empty.
+//
+// Arcs whose flow was touched since `begin_round` are remembered, with their flow before; so are nodes whose excess changes
+// to the network altered.
+//
+// `Value` is the type of costs and capacities: 32 bits where they fit (16-byte half-edges), else 64. Memory: 44 bytes an arc
+// (60 with 64 bits) and the blocks' room, 25 bytes a node.
+#pragma once
+
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "engine.hpp"
+#include "graph/arc_graph.hpp"
+
+namespace flowsolver {
+
+template <class V>
+class KeptGraph {
+ public:
+  using Value = V;
+  static constexpr bool kMayReorder = false;  // blocks have an order of their own
+  using HalfEdge = typename ArcGraph<V>::HalfEdge;
+
+  // From arrays, in O(n + m). `flow` is empty for none. Arcs with alive[a] == 0 are left out (`alive` empty: all live).
+  // Throws Stopped when cancelled.
+  KeptGraph(const Network& network, std::span<const std::int64_t> flow, std::span<const std::uint8_t> alive,
+            const Control& control);
+
+  NodeId num_nodes() const { return static_cast<NodeId>(blocks_.size()); }
+  // Half-edges of v: [begin(v), end(v)), the forward ones before middle(v).
+  std::uint32_t begin(NodeId v) const { return blocks_[v].begin; }
+  std::uint32_t middle(NodeId v) const { return blocks_[v].middle; }
+  std::uint32_t end(NodeId v) const { return blocks_[v].end; }
+  bool is_forward(std::uint32_t edge) const { return (id_[edge] & kBackward) == 0; }
+  ArcId arc(std::uint32_t edge) const { return (id_[edge] & ~(kTouched | kEnterable)) >> 1; }
+  // Whether its partner has residual capacity, without a look at that.
+  bool is_enterable(std::uint32_t edge) const { return (id_[edge] & kEnterable) != 0; }
+
+  void push(NodeId from, std::uint32_t edge, std::int64_t amount) {
+    if ((id_[edge] & kTouched) == 0) touch(edge);
+    HalfEdge& there = edges[edge];
+    there.residual -= static_cast<Value>(amount);
+    edges[there.partner].residual += static_cast<Value>(amount);
+    note_residual(edge);
+    note_residual(there.partner);
+    cost_ += static_cast<__int128>(there.cost) * amount;
+    excess[from] -= amount;
+    excess[there.to] += amount;
+  }
+
+  // Of a live arc; 0 of one that is gone.
+  std::int64_t flow(ArcId arc, NodeId tail) const {
+    const std::uint32_t there = arc < position.size() ? position[arc] : kNone;
+    if (there != kNone) return edges[edges[there].partner].residual;
+    const auto loop = loops_.find({tail, arc});
+    return loop == loops_.end() ? 0 : loop->second.flow();
+  }
+  __int128 cost() const { return cost_; }  // of the flow
+
+  // Changes. Where flow is taken off an arc, or a node, what remains is an excess or a deficit.
+  void add_node(NodeId v, std::int64_t supply);
+  void remove_node(NodeId v);  // it has no arcs left
+  void add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity, std::int64_t cost);
+  void remove_arc(ArcId arc, NodeId tail);
+  void set_capacity(ArcId arc, NodeId tail, std::int64_t capacity);
+  void set_cost(ArcId arc, NodeId tail, std::int64_t cost);
+  void change_supply(NodeId v, std::int64_t delta);
+
+  // Appends the arcs at v, loops included.
+  void incident_arcs(NodeId v, std::vector<ArcId>& arcs) const;
+  void begin_round();
+  const std::vector<FlowBefore>& touched_arcs() const { return touched_; }
+  // Nodes with an excess or deficit are among them, as long as only changes and `push` after `forget_balanced` made any.
+  const std::vector<NodeId>& unbalanced() const { return unbalanced_; }
+  void note_unbalanced(NodeId v) {
+    if (noted_[v] != 0) return;
+    noted_[v] = 1;
+    unbalanced_.push_back(v);
+  }
+  void forget_balanced();
+
+  // Half the places are out of use: time for `compact`, in O(n + m), which moves all blocks. Throws Stopped when cancelled.
+  bool is_sparse() const { return wasted_ > edges.size() / 2 + kMostWasted; }
+  void compact(const Control& control);
+
+  LargeArray<HalfEdge> edges;          // half-edges in no block mean nothing
+  LargeArray<std::uint32_t> position;  // arc -> its forward half-edge, or kNone: gone, or a loop
+  LargeArray<std::int64_t> excess;     // per node: supply + inflow - outflow
+
+ private:
+  static constexpr std::uint32_t kBackward = 1, kEnterable = std::uint32_t{1} << 30, kTouched = std::uint32_t{1} << 31;
+  static_assert(kMaxArcs <= kEnterable / 2);
+  static constexpr std::size_t kMostWasted = 1024;
+  struct Block {
+    std::uint32_t begin = 0, middle = 0, end = 0, limit = 0;
+  };
+  struct Loop {
+    std::int64_t capacity, cost;
+    std::int64_t flow() const { return cost < 0 ? capacity : 0; }
+  };
+
+  void note_residual(std::uint32_t edge) {
+    std::uint32_t& id = id_[edges[edge].partner];
+    id = edges[edge].residual > 0 ? id | kEnterable : id & ~kEnterable;
+  }
+  void touch(std::uint32_t edge);
+  template <class Change>
+  void change_loop(ArcId arc, NodeId v, Change change);
+  void relocate(std::uint32_t from, std::uint32_t to);
+  void make_room(NodeId v);
+  std::uint32_t insert(NodeId v, bool forward);
+  void erase(NodeId v, std::uint32_t edge);
+
+  std::vector<Block> blocks_;
+  LargeArray<std::uint32_t> id_;       // per half-edge: twice its arc, one more if it is backward; and what is noted of it
+  std::map<std::pair<NodeId, ArcId>, Loop> loops_;
+  __int128 cost_ = 0;
+  std::vector<FlowBefore> touched_;
+  std::vector<NodeId> unbalanced_;
+  std::vector<std::uint8_t> noted_;    // per node: in unbalanced_
+  std::size_t wasted_ = 0;             // places in abandoned blocks
+};
+
+extern template class KeptGraph<std::int32_t>;
+extern template class KeptGraph<std::int64_t>;
+
+}  // namespace flowsolver

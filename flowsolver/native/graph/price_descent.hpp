@@ -1,0 +1,101 @@
+// Corrects an estimated price of room that was too high, which leaves deficits: room nobody wants at that price.
+//
+// All priced nodes get cheaper by the same amount, at which as many of the sources that went around the room would rather
+// come in as there are deficits. Those are taken off their way around, to be placed anew. Arcs between priced nodes keep
+// their reduced cost, so rc >= 0 on every residual arc remains, as long as the amount is at most
+//   rc of every residual arc from a node without price to a priced one, the root's included, and
+//   the advantage of its way around to every source that cannot be taken off it.
+// Filling the deficits by backward searches instead moves the same prices, a little at a time and all of them each time.
+#pragma once
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "carrier/carrier_graph.hpp"
+
+namespace flowsolver {
+
+template <class Value>
+class PriceDescent {
+ public:
+  using Graph = CarrierGraph<Value>;
+
+  PriceDescent(Graph& graph, std::vector<std::uint8_t> priced) : graph_(graph), priced_(std::move(priced)) {}
+
+  bool priced(NodeId v) const { return priced_[v] != 0; }
+
+  // Lowers prices for `deficits` units. Returns the sources taken off, ascending; none: nothing more to be had this way.
+  const std::vector<std::uint32_t>& lower(std::int64_t deficits) {
+    freed_.clear();
+    choices_.clear();
+    std::int64_t amount = kInfinity;
+    for (NodeId v = 0; v < graph_.num_nodes(); ++v) amount = std::min(amount, look_at(v));
+    if (choices_.empty()) return freed_;
+    const auto rank = static_cast<std::size_t>(std::min(deficits, static_cast<std::int64_t>(choices_.size()))) - 1;
+    std::nth_element(choices_.begin(), choices_.begin() + static_cast<std::ptrdiff_t>(rank), choices_.end());
+    amount = std::min(amount, choices_[rank].first);
+    if (amount < 0) return freed_;
+    for (NodeId v = 0; v < graph_.num_nodes(); ++v) {
+      if (priced_[v] != 0) graph_.nodes[v].price -= amount;
+    }
+    graph_.carried.shift_keys(-amount);
+    for (std::size_t i = 0; i <= rank; ++i) {
+      if (choices_[i].first <= amount) freed_.push_back(choices_[i].second);
+    }
+    std::sort(freed_.begin(), freed_.end());
+    for (std::uint32_t source : freed_) take_off(source);
+    return freed_;
+  }
+
+ private:
+  // How far prices may fall for v's sake. Notes the sources that could be taken off v.
+  std::int64_t look_at(NodeId v) {
+    const Node<Value>& node = graph_.nodes[v];
+    if (priced_[v] != 0) return node.root_flow > 0 ? node.price - node.root_cost : kInfinity;
+    std::int64_t amount = kInfinity;
+    for (std::uint32_t i = node.begin; i < node.begin + node.residual_degree; ++i) {
+      const auto& edge = graph_.edges[i];
+      if (priced_[edge.to] != 0) amount = std::min(amount, edge.cost - node.price + graph_.nodes[edge.to].price);
+    }
+    const bool lets_go = v == graph_.root() || (node.root_cost == node.price &&
+                                                std::int64_t{node.root_flow} >= std::int64_t{graph_.carried.size(v)});
+    graph_.carried.for_each(v, [&](std::uint32_t source) {
+      const std::int64_t advantage = advantage_of_present_arc(source);
+      if (advantage == kInfinity) return;
+      if (lets_go) {
+        choices_.emplace_back(advantage, source);
+      } else {
+        amount = std::min(amount, advantage);
+      }
+    });
+    return amount;
+  }
+
+  // Over the best arc to a priced node.
+  std::int64_t advantage_of_present_arc(std::uint32_t source) const {
+    const auto [begin, end] = graph_.arcs_of(source);
+    std::int64_t best = kInfinity;
+    for (std::uint32_t i = begin; i < end; ++i) {
+      const auto& arc = graph_.source_arcs[i];
+      if (priced_[arc.head] != 0) best = std::min(best, arc.cost + graph_.nodes[arc.head].price);
+    }
+    if (best == kInfinity) return kInfinity;
+    const auto& present = graph_.source_arcs[graph_.current_arc(source)];
+    return best - present.cost - graph_.nodes[present.head].price;
+  }
+
+  void take_off(std::uint32_t source) {
+    const NodeId v = graph_.drop(source);
+    if (v == graph_.root()) return;
+    --graph_.nodes[v].root_flow;
+    ++graph_.nodes[v].root_residual;
+  }
+
+  Graph& graph_;
+  std::vector<std::uint8_t> priced_;  // by node
+  std::vector<std::pair<std::int64_t, std::uint32_t>> choices_;  // (advantage, source)
+  std::vector<std::uint32_t> freed_;
+};
+
+}  // namespace flowsolver

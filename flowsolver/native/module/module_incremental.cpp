@@ -1,0 +1,217 @@
+// IncrementalSolver for Python. An object in a long call refuses others (but for `cancel`).
+#include <atomic>
+#include <stdexcept>
+
+#include "engines/race_engine.hpp"
+#include "incremental_solver.hpp"
+#include "module/module.hpp"
+
+namespace flowsolver {
+
+namespace {
+
+// While one of these lives, the object is busy.
+class Busy {
+ public:
+  explicit Busy(std::atomic<bool>& flag) : flag_(flag) {
+    if (flag_.exchange(true)) throw std::runtime_error("the solver is busy in another thread");
+  }
+  ~Busy() { flag_.store(false); }
+  Busy(const Busy&) = delete;
+  Busy& operator=(const Busy&) = delete;
+
+ private:
+  std::atomic<bool>& flag_;
+};
+
+// IncrementalSolver with checked ids.
+class Solver {
+ public:
+  Solver(const Network& network, const std::vector<std::string>& algorithms, bool deterministic)
+      : racers_(known_algorithms(algorithms)),
+        core_(network, [this, how = winning(deterministic)](const EngineStart& start, const Control& control,
+                                                            Stats& stats) -> std::unique_ptr<Engine> {
+          if (racers_.size() > 1) return std::make_unique<RaceEngine>(racers_, how, start, report_);
+          report_.winner = racers_.front();
+          return report_.winner->make_engine(start, control, stats);
+        }) {}
+
+  Result add_nodes(const Array& supply) {
+    const Busy busy(busy_);
+    std::vector<std::int64_t> ids;
+    ids.reserve(supply.size());
+    for (std::int64_t s : view(supply)) ids.push_back(core_.add_node(s));
+    return to_array(std::move(ids));
+  }
+  Result add_arcs(const Array& tail, const Array& head, const Array& capacity, const Array& cost) {
+    const Busy busy(busy_);
+    need_arcs(tail, head, capacity, cost);
+    need_nodes("tail", tail);
+    need_nodes("head", head);
+    std::vector<std::int64_t> ids(tail.size());
+    {
+      nb::gil_scoped_release release;
+      for (std::size_t i = 0; i < ids.size(); ++i) {
+        ids[i] = core_.add_arc(static_cast<NodeId>(tail.data()[i]), static_cast<NodeId>(head.data()[i]), capacity.data()[i],
+                               cost.data()[i]);
+      }
+    }
+    return to_array(std::move(ids));
+  }
+  void remove_nodes(const Array& nodes) {
+    const Busy busy(busy_);
+    need_nodes("nodes", nodes);
+    need_distinct("nodes", nodes);
+    const std::vector<NodeId> ids(nodes.data(), nodes.data() + nodes.size());
+    nb::gil_scoped_release release;
+    core_.remove_nodes(ids);
+  }
+  void remove_arcs(const Array& arcs) {
+    const Busy busy(busy_);
+    need_live_arcs(arcs);
+    need_distinct("arcs", arcs);
+    for (std::int64_t a : view(arcs)) core_.remove_arc(static_cast<ArcId>(a));
+  }
+  void set_capacity(const Array& arcs, const Array& capacity) {
+    const Busy busy(busy_);
+    need_live_arcs(arcs);
+    need_length("capacity", capacity, arcs.size());
+    need_capacities(capacity);
+    nb::gil_scoped_release release;
+    for (std::size_t i = 0; i < arcs.size(); ++i) core_.set_capacity(static_cast<ArcId>(arcs.data()[i]), capacity.data()[i]);
+  }
+  void set_cost(const Array& arcs, const Array& cost) {
+    const Busy busy(busy_);
+    need_live_arcs(arcs);
+    need_length("cost", cost, arcs.size());
+    nb::gil_scoped_release release;
+    for (std::size_t i = 0; i < arcs.size(); ++i) core_.set_cost(static_cast<ArcId>(arcs.data()[i]), cost.data()[i]);
+  }
+  void set_supply(const Array& nodes, const Array& supply) {
+    const Busy busy(busy_);
+    need_nodes("nodes", nodes);
+    need_length("supply", supply, nodes.size());
+    for (std::size_t i = 0; i < nodes.size(); ++i) core_.set_supply(static_cast<NodeId>(nodes.data()[i]), supply.data()[i]);
+  }
+  Status resolve(std::int64_t max_operations, double max_seconds) {
+    const Busy busy(busy_);
+    set_budget(core_.control(), max_operations, max_seconds);
+    end_at_signals(core_.control());
+    Status status;
+    {
+      nb::gil_scoped_release release;
+      status = core_.resolve();
+    }
+    end_if_interrupted(core_.control());
+    return status;
+  }
+  void cancel() { core_.cancel(); }
+
+  std::int64_t cost() { return core().cost(); }
+  bool solved() { return core().solved(); }
+  // Whose answer the last one was; empty before any.
+  std::string winner() {
+    const Busy busy(busy_);
+    return report_.winner == nullptr ? "" : std::string(report_.winner->name);
+  }
+  double stop_seconds() {
+    const Busy busy(busy_);
+    return in_seconds(report_.stopping);
+  }
+  Stats stats() { return core().stats(); }
+  Result flow() { return copy_of(core().flow()); }
+  Result flow_of(const Array& arcs) {
+    const Busy busy(busy_);
+    need_live_arcs(arcs);
+    std::vector<std::int64_t> flow;
+    flow.reserve(arcs.size());
+    for (std::int64_t a : view(arcs)) flow.push_back(core_.flow()[static_cast<std::size_t>(a)]);
+    return to_array(std::move(flow));
+  }
+  Result flow_reached() { return to_array(core().flow_reached()); }
+  Result potential() { return to_array(core().potential()); }
+  std::pair<Result, Result> changed_flow() {
+    const ChangedFlow& changed = core().changed_flow();
+    return {to_array(changed.arcs), copy_of(changed.flow)};
+  }
+  Certificate certify(bool touched_only) {
+    const Busy busy(busy_);
+    if (!core_.solved()) throw std::runtime_error("nothing to certify: changed since, or not optimal at, the last resolve");
+    nb::gil_scoped_release release;
+    return touched_only ? core_.certify_touched() : core_.certify();
+  }
+  std::int64_t num_nodes() { return std::count(core().live_nodes().begin(), core().live_nodes().end(), 1); }
+  std::int64_t num_arcs() { return std::count(core().live_arcs().begin(), core().live_arcs().end(), 1); }
+  // Live nodes and arcs, numbered anew; the ids they have here.
+  std::tuple<Network, Result, Result> snapshot() {
+    const IncrementalSolver& ssp = core();
+    const Network& all = ssp.network();
+    Network live;
+    std::vector<std::int64_t> nodes, arcs;
+    std::vector<NodeId> number(all.num_nodes(), kNone);
+    for (NodeId v = 0; v < all.num_nodes(); ++v) {
+      if (ssp.live_nodes()[v] == 0) continue;
+      number[v] = static_cast<NodeId>(nodes.size());
+      nodes.push_back(v);
+      live.supply.push_back(all.supply[v]);
+    }
+    for (ArcId a = 0; a < all.num_arcs(); ++a) {
+      if (ssp.live_arcs()[a] == 0) continue;
+      arcs.push_back(a);
+      live.tail.push_back(number[all.tail[a]]);
+      live.head.push_back(number[all.head[a]]);
+      live.capacity.push_back(all.capacity[a]);
+      live.cost.push_back(all.cost[a]);
+    }
+    return {std::move(live), to_array(std::move(nodes)), to_array(std::move(arcs))};
+  }
+
+ private:
+  const IncrementalSolver& core() {
+    const Busy busy(busy_);  // reading during a resolve would be a race
+    return core_;
+  }
+  void need_nodes(const char* field, const Array& nodes) {
+    need_all(field, nodes, [this](std::int64_t v) { return core_.live_node(v); }, "no such node");
+  }
+  void need_live_arcs(const Array& arcs) {
+    need_all("arcs", arcs, [this](std::int64_t a) { return core_.live_arc(a); }, "no such arc");
+  }
+
+  const std::vector<const Algorithm*> racers_;
+  RaceReport report_;
+  IncrementalSolver core_;
+  std::atomic<bool> busy_{false};
+};
+
+}  // namespace
+
+void bind_incremental(nb::module_& m) {
+  nb::class_<Solver>(m, "IncrementalSolver")
+      .def(nb::init<const Network&, const std::vector<std::string>&, bool>())
+      .def("add_nodes", &Solver::add_nodes)
+      .def("add_arcs", &Solver::add_arcs)
+      .def("remove_nodes", &Solver::remove_nodes)
+      .def("remove_arcs", &Solver::remove_arcs)
+      .def("set_capacity", &Solver::set_capacity)
+      .def("set_cost", &Solver::set_cost)
+      .def("set_supply", &Solver::set_supply)
+      .def("resolve", &Solver::resolve)
+      .def("cancel", &Solver::cancel)
+      .def("flow", &Solver::flow)
+      .def("flow_of", &Solver::flow_of)
+      .def("flow_reached", &Solver::flow_reached)
+      .def("potential", &Solver::potential)
+      .def("changed_flow", &Solver::changed_flow)
+      .def("certify", &Solver::certify)
+      .def("snapshot", &Solver::snapshot)
+      .def_prop_ro("winner", &Solver::winner)
+      .def_prop_ro("stop_seconds", &Solver::stop_seconds)
+      .def_prop_ro("cost", &Solver::cost)
+      .def_prop_ro("solved", &Solver::solved)
+      .def_prop_ro("stats", &Solver::stats)
+      .def_prop_ro("num_nodes", &Solver::num_nodes)
+      .def_prop_ro("num_arcs", &Solver::num_arcs);
+}
+
+}  // namespace flowsolver

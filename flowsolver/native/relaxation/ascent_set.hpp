@@ -1,0 +1,367 @@
+// One iteration of relaxation: a set S is grown from a node with excess over balanced arcs, until flow can be sent to
+// deficits or its prices can be raised. Definitions and termination: relaxation.hpp; graph and prices: balanced_graph.hpp.
+//
+// Slope. With e(S) the excess in S, deficits counted negative, and cut(w) the residual capacity of the balanced arcs from S
+// to a node w outside, the dual objective changes by
+//   slope = e(S) - sum of cut(w)
+// per unit by which the prices of S are raised. It is kept up to date: w joining S adds cut(w) + e(w) and takes off the
+// balanced residual of w's arcs to the outside; sending flow to a deficit outside takes as much from e(S) as from the cut.
+// So each step costs what it looks at.
+//
+// Loop, until e(S) = 0 or nothing is left to do:
+//   - when a balanced arc out of S leads to a deficit, flow is sent there at once, from the nearest excess up the tree;
+//   - while a candidate is left (balanced arcs lead there from S) it joins S, the one of least hops first, of those the
+//     last found, unless the slope is positive and would fall by it;
+//   - when the slope is positive, the balanced arcs out of S are saturated, and S is raised until the next arc is balanced.
+//     No such arc: e(S) > 0 and no residual arc leads out of S, so no flow is feasible.
+// S stays through raises, which makes one set from one search (the textbook begins anew after each), and each raise costs
+// only the nodes whose arcs get balanced: the heap has, for each node of S, the raise at which its next arc does. Members
+// keep their price less the raise at which they joined; `settle` adds the final one.
+//
+// Gathering. A task's excess never makes a slope of more than one, and a full cell would be searched for each task anew.
+// Once a search has cost more than a look at all waiting excesses, those join that lean on S: single-node ascent brings them
+// to a balanced arc into S and none out of it worth more than their excess. Their excess moves along that arc; what is left
+// is given back. From then on the prices of the whole set rise at once, as far as the dual objective does.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <vector>
+
+#include "relaxation/balanced_graph.hpp"
+
+namespace flowsolver {
+
+template <class Arcs>
+class AscentSet {
+ public:
+  using Graph = BalancedGraph<Arcs>;
+  using Edge = typename Graph::Edge;
+  using Node = typename Graph::Node;
+  using Place = typename Graph::Place;
+
+  AscentSet(Graph& graph, const Control& control, Stats& stats) : graph_(graph), pace_(control), stats_(stats) {}
+
+  // kOptimal: the dual objective rose, or the sum of excesses fell. kInfeasible: proven. Else stopped, the prices settled.
+  Status run(NodeId root) {
+    ++stats_.searches;
+    raise_ = 0;
+    slope_ = excess_ = 0;
+    std::int64_t gathered_at = looked_at_ = stats_.scanned;
+    bool infeasible = false;
+    status_ = Status::kOptimal;
+    moved_ = false;
+    in_vain_ = 0;
+    join(root);
+    while (go_on() && excess_ > 0 && raise_ < Graph::kMostPrice && (!moved_ || in_vain_ < kMostInVain)) {
+      const NodeId w = next_candidate();
+      if (w != kNone) {
+        if (slope_ > 0 && lowers_slope(w)) {
+          refused_.push_back(w);
+        } else {
+          join(w);
+        }
+      } else if (slope_ > 0) {
+        saturate_cut();
+        infeasible = !raise();
+        if (infeasible) break;
+      } else if (!refused_.empty()) {
+        for (NodeId r : refused_) add_candidate(r);
+        refused_.clear();
+      } else {
+        break;
+      }
+      const auto waiting = static_cast<std::int64_t>(graph_.late.size());
+      if (excess_ > 0 && stats_.scanned - gathered_at > kScansPerWaiting * waiting) {
+        gather();
+        gathered_at = stats_.scanned;
+      }
+    }
+    settle();
+    return infeasible ? Status::kInfeasible : status_;
+  }
+
+  std::int64_t highest_price() const { return highest_price_; }  // of the last set
+
+ private:
+  static constexpr std::int64_t kScansPerWaiting = 16;  // to gather costs about as much: a task's arcs
+  static constexpr std::int64_t kMostInVain = 8192;     // steps: what is below an arc without room left is of no use
+  struct Key {
+    std::int64_t raise;
+    NodeId node;
+    bool operator>(const Key& other) const { return raise != other.raise ? raise > other.raise : node > other.node; }
+  };
+  struct Gathered {
+    std::uint32_t edge;
+    std::int64_t amount;
+  };
+
+  // A search that is to stop may do so after any step: what rose stays in balance with what did not. Where the graph is
+  // kept it does not stop at a budget before something moved, or the same budget again and again would never be enough.
+  bool go_on() {
+    if (status_ != Status::kCancelled) {
+      const Status status = pace_.step(stats_, stats_.scanned - looked_at_ + 1);
+      if (status != Status::kOptimal) status_ = status;
+    }
+    looked_at_ = stats_.scanned;
+    return status_ == Status::kOptimal || (status_ == Status::kBudget && Graph::kChanges && !moved_);
+  }
+
+  // Whether to break off where the graph is thrown away.
+  bool cancelled() {
+    if (Graph::kChanges) return false;
+    if (pace_.step(stats_) == Status::kCancelled) status_ = Status::kCancelled;
+    return status_ == Status::kCancelled;
+  }
+
+  void add_candidate(NodeId w) {
+    const std::uint32_t hops = graph_.nodes[w].hops;
+    candidates_[hops].push_back(w);
+    lowest_ = std::min(lowest_, hops);
+  }
+  NodeId next_candidate() {
+    for (; lowest_ <= Graph::kFar; ++lowest_) {
+      std::vector<NodeId>& stack = candidates_[lowest_];
+      while (!stack.empty()) {
+        const NodeId w = stack.back();
+        stack.pop_back();
+        if (graph_.nodes[w].place == Place::kLabelled && graph_.excess(w) >= 0) return w;
+      }
+    }
+    return kNone;
+  }
+
+  void join(NodeId v) {
+    Node& node = graph_.nodes[v];
+    slope_ += graph_.cut[v];
+    slope_ += graph_.excess(v);
+    excess_ += graph_.excess(v);
+    node.place = Place::kInside;
+    graph_.cut[v] = 0;
+    node.price -= raise_;
+    members_.push_back(v);
+    ++stats_.settled;
+    look(v, 0);
+  }
+
+  // At the arcs of a member: when it joins, and whenever one of them may have got balanced; of a crowded one's then only
+  // those that come up (`from`: half-edges at hand before that were looked at). Breaks off when no excess is left, which
+  // ends the search.
+  void look(NodeId v, std::uint32_t from) {
+    const std::int64_t price = graph_.nodes[v].price;
+    std::int64_t least = kInfinity;
+    std::uint32_t hops = Graph::kFar;
+    graph_.scan_up_to(raise_, v, from, stats_, [&](std::uint32_t i, const Edge& edge) {
+      const Node& head = graph_.nodes[edge.to];
+      const std::int64_t rc = edge.cost - price + head.price;
+      if (head.place == Place::kInside) {
+        if (rc == 0) hops = std::min(hops, head.hops + 1);
+      } else if (rc > raise_) {
+        least = std::min(least, rc);
+      } else {
+        hops = std::min(hops, head.hops + 1);
+        reach(v, i, edge);
+      }
+      return excess_ > 0;
+    });
+    const auto outside = [&](const Edge& edge) { return graph_.nodes[edge.to].place != Place::kInside; };
+    least = std::min(least, graph_.least_waiting(v, stats_, outside));
+    if (from > 0) hops = std::min(hops, graph_.nodes[v].hops);
+    if (graph_.nodes[v].hops != 0) graph_.nodes[v].hops = hops;
+    if (least == kInfinity) return;
+    keys_.push_back({least, v});
+    std::push_heap(keys_.begin(), keys_.end(), std::greater<>());
+  }
+
+  // By a balanced arc out of the set.
+  void reach(NodeId v, std::uint32_t i, const Edge& edge) {
+    Node& head = graph_.nodes[edge.to];
+    slope_ -= edge.residual;  // or, where flow is sent, as much from the excess
+    if (head.hops == 0) {
+      excess_ -= augment(v, i);
+      if (edge.residual == 0) return;
+    }
+    cut_.push_back(i);
+    graph_.cut[edge.to] += edge.residual;
+    if (head.place == Place::kLabelled) return;
+    head.place = Place::kLabelled;
+    head.parent = i;
+    labelled_.push_back(edge.to);
+    if (head.hops != 0) add_candidate(edge.to);
+  }
+
+  // Sends flow from the nearest excess up the tree to the member v, and on over `last`; v itself has the deficit when that
+  // is kNone. Returns how much: 0 when that excess is used up, or an arc of the tree.
+  std::int64_t augment(NodeId v, std::uint32_t last) {
+    const NodeId target = last == kNone ? v : graph_.edge(last).to;
+    std::int64_t room = graph_.wanted(target);
+    if (last != kNone) room = std::min<std::int64_t>(room, graph_.edge(last).residual);
+    NodeId origin = v;
+    while (graph_.excess(origin) <= 0 && room > 0) {
+      const std::uint32_t parent = graph_.nodes[origin].parent;
+      ++stats_.scanned;
+      ++in_vain_;
+      if (parent == kNone) return 0;
+      room = std::min<std::int64_t>(room, graph_.edge(parent).residual);
+      origin = graph_.tail(parent);
+    }
+    room = std::min(room, graph_.excess(origin));
+    if (room <= 0) return 0;
+    std::uint32_t hops = 0;
+    if (last != kNone) {
+      graph_.move(last, room);
+      ++hops;
+    }
+    for (NodeId u = v; u != origin; ++hops) {
+      Node& node = graph_.nodes[u];
+      if (node.hops != 0) node.hops = std::min(hops, Graph::kFar);
+      graph_.move(node.parent, room);
+      u = graph_.tail(node.parent);
+    }
+    graph_.nodes[origin].hops = std::min(hops, Graph::kFar);
+    stats_.pushes += hops;
+    ++stats_.augmentations;
+    graph_.add_excess(origin, -room);
+    graph_.add_excess(target, room);
+    moved_ = true;
+    in_vain_ = 0;
+    return room;
+  }
+
+  bool lowers_slope(NodeId w) {
+    std::int64_t gain = graph_.excess(w) + graph_.cut[w];
+    graph_.scan(w, 0, stats_, [&](std::uint32_t, const Edge& edge) {
+      if (graph_.nodes[edge.to].place != Place::kInside && graph_.reduced_cost(w, edge) == 0) gain -= edge.residual;
+      return gain >= 0;
+    });
+    return gain < 0;
+  }
+
+  void saturate_cut() {
+    for (std::uint32_t i : cut_) {
+      if (cancelled()) return;
+      const Edge& edge = graph_.edge(i);
+      Node& head = graph_.nodes[edge.to];
+      if (head.place == Place::kInside) continue;
+      const NodeId v = graph_.tail(i);
+      const std::int64_t amount = edge.residual;
+      graph_.push(v, i, amount, stats_);
+      excess_ -= amount;  // and the cut: the slope stays
+      graph_.cut[edge.to] = 0;
+      head.place = Place::kOutside;
+      if (graph_.excess(v) < 0) augment(v, kNone);
+    }
+    cut_.clear();
+    refused_.clear();
+  }
+
+  // False: no residual arc leads out.
+  bool raise() {
+    if (keys_.empty()) return false;
+    raise_ = keys_.front().raise;
+    moved_ = true;
+    ++stats_.relabels;
+    while (!keys_.empty() && keys_.front().raise == raise_ && excess_ > 0 && go_on()) {
+      std::pop_heap(keys_.begin(), keys_.end(), std::greater<>());
+      const NodeId v = keys_.back().node;
+      keys_.pop_back();
+      look(v, graph_.crowded(v) ? graph_.at_hand(v) : 0);
+    }
+    return true;
+  }
+
+  void gather() {
+    for (std::size_t k = 0; k < graph_.late.size() && excess_ > 0 && go_on(); ++k) {
+      const NodeId v = graph_.late[k];
+      if (graph_.nodes[v].place != Place::kOutside || graph_.excess(v) <= 0 || graph_.crowded(v)) continue;
+      std::int64_t least = kInfinity, outside = 0;  // outside: balanced residual out of the set once v is raised by `least`
+      std::uint32_t into = kNone;
+      graph_.scan(v, 0, stats_, [&](std::uint32_t i, const Edge& edge) {
+        const bool inside = graph_.nodes[edge.to].place == Place::kInside;
+        const std::int64_t rc = graph_.reduced_cost(v, edge) + (inside ? raise_ : 0);
+        if (rc < least) {
+          least = rc;
+          outside = 0;
+          into = kNone;
+        }
+        if (rc > least) return true;
+        if (!inside) outside += edge.residual;
+        if (inside && into == kNone) into = i;
+        return true;
+      });
+      if (into == kNone || outside > graph_.excess(v)) continue;
+      if (least > 0) graph_.raise(v, least);
+      const std::int64_t amount = std::min<std::int64_t>(graph_.excess(v), graph_.edge(into).residual);
+      graph_.push(v, into, amount, stats_);
+      gathered_.push_back({into, amount});
+      slope_ += amount;
+      excess_ += amount;
+      graph_.nodes[v].parent = graph_.edge(into).partner;
+      join(v);
+    }
+  }
+
+  void settle() {
+    if (cancelled()) return;
+    for (const Gathered& gathered : gathered_) {
+      const Edge& edge = graph_.edge(gathered.edge);
+      const std::int64_t back = graph_.edge(edge.partner).residual;
+      const std::int64_t amount = std::min({graph_.excess(edge.to), gathered.amount, back});
+      if (amount > 0) graph_.push(edge.to, edge.partner, amount, stats_);
+    }
+    highest_price_ = 0;
+    for (NodeId v : members_) {
+      if (cancelled()) return;
+      Node& node = graph_.nodes[v];
+      node.price += raise_;
+      graph_.note_price(v);
+      node.place = Place::kOutside;
+      node.parent = kNone;
+      node.current = 0;
+      if (graph_.excess(v) > 0) graph_.postpone(v);
+    }
+    for (NodeId w : labelled_) {
+      if (cancelled()) return;
+      Node& node = graph_.nodes[w];
+      node.place = Place::kOutside;
+      graph_.cut[w] = 0;
+      node.parent = kNone;
+    }
+    for (NodeId v : members_) {
+      if (cancelled()) return;
+      Node& node = graph_.nodes[v];
+      if (node.source && graph_.excess(v) == 0) graph_.loosen(v, stats_);
+      highest_price_ = std::max(highest_price_, node.price);
+    }
+    for (std::vector<NodeId>& stack : candidates_) stack.clear();
+    lowest_ = Graph::kFar + 1;
+    members_.clear();
+    labelled_.clear();
+    cut_.clear();
+    refused_.clear();
+    keys_.clear();
+    gathered_.clear();
+  }
+
+  Graph& graph_;
+  Pace pace_;
+  Stats& stats_;
+  Status status_ = Status::kOptimal;
+  bool moved_ = false;          // flow, or prices
+  std::int64_t in_vain_ = 0;    // steps up the tree since flow was sent
+  std::int64_t looked_at_ = 0;  // stats_.scanned when control was last looked at
+  std::int64_t raise_ = 0;
+  __int128 slope_ = 0, excess_ = 0;  // sums over S: each node's fit 64 bits, not all of them
+  std::vector<NodeId> members_;      // of S
+  std::vector<NodeId> labelled_;     // ever, in this search
+  std::vector<NodeId> refused_;      // candidates the slope would fall by
+  std::vector<std::uint32_t> cut_;   // balanced arcs out of S, and some that are inside by now
+  std::vector<Key> keys_;            // heap
+  std::vector<Gathered> gathered_;
+  std::array<std::vector<NodeId>, Graph::kFar + 1> candidates_;  // by hops
+  std::uint32_t lowest_ = Graph::kFar + 1;
+  std::int64_t highest_price_ = 0;
+};
+
+}  // namespace flowsolver

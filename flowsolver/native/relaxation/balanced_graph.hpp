@@ -1,0 +1,543 @@
+// A residual graph with prices that are kept reduced-cost optimal, and what a dual ascent needs to know of it at any time:
+// each node's residual half-edges (residual_lists.hpp), which nodes have excess, and about how far each is from a deficit.
+//
+// Invariant: rc = cost - p[u] + p[w] >= 0 on every residual half-edge u -> w. One with rc = 0 is balanced: flow may be moved
+// along it. (A set under way, ascent_set.hpp, keeps its own prices less what it was raised by; the invariant is then meant
+// with the raise added.)
+//
+// Loose sources. Where a source's flow is on full arcs only, its price may be anything from what those ask for to where the
+// first other arc gets balanced: the dual objective is the same. It is set to the latter (`loosen`, a degenerate ascent
+// step). Then the residual half-edges back to it have as reduced cost what it would cost it to go elsewhere, instead of 0,
+// and no set has to take in thousands of tasks that hang on one aggregator and have nowhere to go.
+//
+// Hops. hops[v] estimates the number of balanced arcs from v to the nearest deficit: 0 exactly at deficits, kFar where no
+// way is known. It says where to look first and nothing else: no answer depends on it. Whoever looks at all arcs of v sets
+// it to 1 + the least of its balanced heads, so that dead ends are learned once.
+//
+// Range. Prices only rise. When one is beyond kMostPrice, or a start's are too far apart, close_gaps sorts them and moves
+// every group of nodes that lies further than the largest |cost| above the rest down to that distance: arcs out of such a
+// group T have rc < 0 before, and <= 0 after, arcs into it rc > 0 and >= 0, so the invariant stays. All prices then lie in
+// [0, (n - 1) max|cost|], below 2^59. By T's arcs, full out and empty in, e(T) > 0 proves that no flow is feasible;
+// otherwise the dual objective does not fall.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <span>
+#include <vector>
+
+#include "graph/arc_graph.hpp"
+#include "graph/deficit_drain.hpp"
+#include "graph/kept_graph.hpp"
+#include "relaxation/residual_lists.hpp"
+
+namespace flowsolver {
+
+// First in, first out.
+class NodeQueue {
+ public:
+  void push(NodeId v) { nodes_.push_back(v); }
+  NodeId pop() {  // kNone when empty
+    if (begin_ < nodes_.size()) return nodes_[begin_++];
+    nodes_.clear();
+    begin_ = 0;
+    return kNone;
+  }
+  std::size_t size() const { return nodes_.size() - begin_; }
+  NodeId operator[](std::size_t i) const { return nodes_[begin_ + i]; }
+
+ private:
+  std::vector<NodeId> nodes_;
+  std::size_t begin_ = 0;
+};
+
+// Arcs: arc_graph.hpp, or kept_graph.hpp where they change.
+template <class Arcs>
+class BalancedGraph {
+ public:
+  using Edge = typename Arcs::HalfEdge;
+  using Value = typename Arcs::Value;
+  static constexpr bool kChanges = kChangeable<Arcs>;
+  static constexpr std::uint32_t kFar = 64;
+  static constexpr std::int64_t kMostPrice = std::int64_t{1} << 60;
+
+  enum class Place : std::uint8_t { kOutside, kLabelled, kInside };  // of the set under way
+  struct Node {  // two to a cache line: nearly all that a look at a node asks for
+    std::int64_t price = 0;
+    std::uint32_t hops = 1;
+    std::uint32_t current = 0;     // place in its list before which no arc was balanced and led to fewer hops
+    std::uint32_t listed = kNone;  // this and `heap`: residual_lists.hpp
+    std::uint32_t heap = kNone;
+    std::uint32_t parent = kNone;  // inside: the arc it was reached by, kNone at a root
+    Place place = Place::kOutside;
+    bool source = false;           // has supply
+    bool queued = false;           // waits in `fresh` or `late`
+  };
+
+  // The graph with the start's flow, all arcs that do not suit `price` (empty: all 0) made full or empty.
+  Status build(const Network& network, const Start& start, std::span<const std::int64_t> price, const Control& control,
+               Stats& stats) {
+    Status status = arcs_.build(network, start, control, stats);
+    if (status != Status::kOptimal) return status;
+    nodes.assign(network.num_nodes(), Node{});
+    cut.assign(network.num_nodes(), 0);
+    for (NodeId v = 0; v < price.size(); ++v) nodes[v].price = price[v];
+    Pace pace(control);
+    std::int64_t cheapest = 0;
+    for (std::int64_t cost : network.cost) cheapest = std::min(cheapest, cost);
+    if (cheapest < 0 || !start.flow.empty() || !price.empty()) {
+      status = each_node(pace, stats, [&](NodeId v) { saturate(v, stats); });
+      if (status != Status::kOptimal) return status;
+    }
+    if (!start.flow.empty()) status = drain_deficits(arcs_, price, control, stats);
+    if (status != Status::kOptimal) return status;
+    lists_.reset();
+    for (NodeId v = 0; v < num_nodes(); ++v) {
+      nodes[v].source = network.supply[v] > 0;
+      note_excess(v);
+      if (excess(v) > 0) nodes[v].hops = kFar - 1;
+    }
+    return Status::kOptimal;
+  }
+
+  BalancedGraph() requires(!kChanges) = default;
+  // The graph with this flow and these prices (empty: zeros), of arcs that are alive (empty: all). Arcs need not suit yet.
+  // Throws Stopped when cancelled.
+  BalancedGraph(const Network& network, std::span<const std::int64_t> flow, std::span<const std::uint8_t> alive,
+                std::span<const std::int64_t> price, const Control& control)
+    requires kChanges
+      : arcs_(network, flow, alive, control) {
+    const std::size_t n = network.num_nodes();
+    nodes.reserve(n + n / 4);
+    cut.reserve(n + n / 4);
+    marks_.reserve(n + n / 4);
+    nodes.assign(n, Node{});
+    cut.assign(n, 0);
+    marks_.assign(n, 0);
+    lists_.reset();
+    build_each(n, control, [&](std::size_t at) {
+      const NodeId v = static_cast<NodeId>(at);
+      if (!price.empty()) nodes[v].price = price[v];
+      nodes[v].source = network.supply[v] > 0;
+      if (nodes[v].source) nodes[v].hops = kFar - 1;
+    });
+  }
+
+  // Hops as they are: backward from all deficits, breadth first.
+  Status measure_hops(const Control& control, Stats& stats) {
+    Pace pace(control);
+    std::vector<NodeId> reached;
+    for (NodeId v = 0; v < num_nodes(); ++v) {
+      nodes[v].hops = wants(v) ? 0 : kFar;
+      nodes[v].current = 0;
+      if (wants(v)) reached.push_back(v);
+    }
+    for (std::size_t k = 0; k < reached.size(); ++k) {
+      const NodeId w = reached[k];
+      if (nodes[w].hops + 1 >= kFar) break;
+      for (std::uint32_t i = arcs_.begin(w); i < arcs_.end(w); ++i) {
+        const Edge& edge = arcs_.edges[i];
+        Node& node = nodes[edge.to];
+        if (node.hops != kFar || reduced_cost(w, edge) != 0 || arcs_.edges[edge.partner].residual == 0) continue;
+        node.hops = nodes[w].hops + 1;
+        reached.push_back(edge.to);
+      }
+      const std::int64_t steps = arcs_.end(w) - arcs_.begin(w);
+      stats.scanned += steps;
+      if (const Status status = pace.step(stats, steps + 1); status != Status::kOptimal) return status;
+    }
+    return Status::kOptimal;
+  }
+
+  // Raises every node by its distance to the nearest deficit in reduced costs, but none by more than the farthest excess; so
+  // each excess gets a balanced way to a deficit. kInfeasible: one has no way at all, so what it reaches has more supply
+  // than capacity out. Without a set under way.
+  Status raise_by_distance(const Control& control, Stats& stats) {
+    Pace pace(control);
+    std::vector<std::int64_t> distance(num_nodes(), kInfinity);
+    std::vector<Reached> heap;
+    const auto reach = [&](NodeId v, std::int64_t at) {
+      distance[v] = at;
+      heap.push_back({at, v});
+      std::push_heap(heap.begin(), heap.end(), std::greater<>());
+    };
+    std::int64_t left = 0, farthest = 0;  // left: excesses not yet reached
+    for (NodeId v = 0; v < num_nodes(); ++v) {
+      if (wants(v)) reach(v, 0);
+      if (is_excess(v)) ++left;
+    }
+    while (left > 0 && !heap.empty()) {
+      std::pop_heap(heap.begin(), heap.end(), std::greater<>());
+      const auto [at, w] = heap.back();
+      heap.pop_back();
+      if (at > distance[w]) continue;
+      if (is_excess(w)) --left;
+      farthest = at;
+      for (std::uint32_t i = arcs_.begin(w); i < arcs_.end(w); ++i) {
+        const Edge& edge = arcs_.edges[i];
+        const std::int64_t beyond = at - reduced_cost(w, edge);
+        if (arcs_.edges[edge.partner].residual > 0 && beyond < distance[edge.to]) reach(edge.to, beyond);
+      }
+      const std::int64_t steps = arcs_.end(w) - arcs_.begin(w);
+      stats.scanned += steps;
+      const Status status = pace.step(stats, steps + 1);
+      // Kept, it does not stop at a budget: the same one again and again would never be enough.
+      if (status == Status::kCancelled || (status == Status::kBudget && !kChanges)) return status;
+    }
+    if (left > 0) return Status::kInfeasible;
+    std::int64_t highest = 0;
+    for (NodeId v = 0; v < num_nodes(); ++v) {
+      if (distance[v] > 0) raise(v, std::min(distance[v], farthest));
+      highest = std::max(highest, nodes[v].price);
+    }
+    ++stats.relabels;
+    if (highest > kMostPrice && !close_gaps()) return Status::kInfeasible;
+    return measure_hops(control, stats);
+  }
+
+  // A start's: there are gaps, which it would take many small raises to climb.
+  bool prices_too_far_apart() const {
+    const auto cheaper = [](const Node& a, const Node& b) { return a.price < b.price; };
+    const auto [low, high] = std::minmax_element(nodes.begin(), nodes.end(), cheaper);
+    return high->price - low->price > largest_cost() * static_cast<std::int64_t>(nodes.size() - 1);
+  }
+
+  // False: no flow is feasible. Without a set under way.
+  bool close_gaps() {
+    std::vector<NodeId> order(num_nodes());
+    std::iota(order.begin(), order.end(), NodeId{0});
+    std::sort(order.begin(), order.end(), [&](NodeId a, NodeId b) {
+      return nodes[a].price != nodes[b].price ? nodes[a].price > nodes[b].price : a < b;
+    });
+    const std::int64_t widest = largest_cost();
+    __int128 above = 0;  // excess of the nodes above a gap
+    for (std::size_t k = 0; k + 1 < order.size(); ++k) {
+      above += excess(order[k]);
+      if (above > 0 && nodes[order[k]].price - nodes[order[k + 1]].price > widest) return false;
+    }
+    std::int64_t before = nodes[order.back()].price, price = 0;
+    for (std::size_t k = order.size(); k-- > 0;) {
+      Node& node = nodes[order[k]];
+      price += std::min(node.price - before, widest);
+      before = node.price;
+      node.price = price;
+      node.current = 0;
+      note_price(order[k]);
+    }
+    lists_.forget_keys();
+    return true;
+  }
+
+  NodeId num_nodes() const { return static_cast<NodeId>(nodes.size()); }
+  const Arcs& arcs() const { return arcs_; }
+  const Edge& edge(std::uint32_t i) const { return arcs_.edges[i]; }
+  NodeId tail(std::uint32_t i) const { return arcs_.edges[arcs_.edges[i].partner].to; }
+  __int128 unplaced() const {  // excess in all
+    __int128 sum = 0;
+    for (NodeId v = 0; v < num_nodes(); ++v) sum += is_excess(v) ? excess(v) : 0;
+    return sum;
+  }
+  std::int64_t excess(NodeId v) const { return arcs_.excess[v]; }
+  bool is_excess(NodeId v) const { return excess(v) > 0 && v != root; }
+  bool wants(NodeId v) const { return excess(v) < 0 || v == root; }
+  std::int64_t wanted(NodeId v) const { return v == root ? kInfinity : -excess(v); }
+  std::int64_t reduced_cost(NodeId v, const Edge& edge) const { return edge.cost - nodes[v].price + nodes[edge.to].price; }
+
+  // The residual half-edges of v: residual_lists.hpp. Without a level: those that may be balanced.
+  template <class Visit>
+  std::uint32_t scan(NodeId v, std::uint32_t from, Stats& stats, Visit&& visit) {
+    return lists_.scan(v, from, 0, stats, visit);
+  }
+  template <class Visit>
+  std::uint32_t scan_up_to(std::int64_t level, NodeId v, std::uint32_t from, Stats& stats, Visit&& visit) {
+    return lists_.scan(v, from, level, stats, visit);
+  }
+  template <class Counts>
+  std::int64_t least_waiting(NodeId v, Stats& stats, Counts&& counts) {
+    return lists_.least_waiting(v, stats, counts);
+  }
+  std::int64_t least_waiting(NodeId v, Stats& stats) {
+    return least_waiting(v, stats, [](const Edge&) { return true; });
+  }
+  bool crowded(NodeId v) const { return lists_.crowded(v); }
+  std::uint32_t at_hand(NodeId v) const { return lists_.at_hand(v); }
+
+  void raise(NodeId v, std::int64_t by) {
+    nodes[v].price += by;
+    nodes[v].current = 0;
+    note_price(v);
+  }
+  // Half-edges that lead to v get cheaper, whatever was known of them.
+  void lower(NodeId v, std::int64_t by)
+    requires kChanges
+  {
+    nodes[v].price -= by;
+    nodes[v].current = 0;
+    note_price(v);
+    for (std::uint32_t i = arcs_.begin(v); i < arcs_.end(v); ++i) {
+      const Edge& edge = arcs_.edges[i];
+      Node& tail = nodes[edge.to];
+      tail.current = 0;
+      if (tail.heap != kNone) lists_.refresh(edge.to, edge.partner);
+    }
+  }
+  void note_price(NodeId v) {
+    if constexpr (kChanges) {
+      if (mark(v, kRepriced)) repriced_.push_back(v);
+    }
+  }
+
+  void set_price(NodeId v, std::int64_t price)
+    requires kChanges
+  {
+    const std::int64_t before = nodes[v].price;
+    if (price > before) raise(v, price - before);
+    if (price < before) lower(v, before - price);
+  }
+  // Fills the half-edges of v with rc < 0, before there are lists. An arc with rc > 0 is emptied by its other half-edge.
+  void saturate(NodeId v, Stats& stats) {
+    for (std::uint32_t i = arcs_.begin(v); i < arcs_.end(v); ++i) {
+      const Edge& edge = arcs_.edges[i];
+      if (edge.residual == 0 || reduced_cost(v, edge) >= 0) continue;
+      arcs_.push(v, i, edge.residual);
+      ++stats.repaired;
+      if constexpr (kChanges) {
+        arcs_.note_unbalanced(v);
+        arcs_.note_unbalanced(edge.to);
+      }
+    }
+  }
+
+  // A source without excess. Nothing happens where an arc out is balanced.
+  void loosen(NodeId v, Stats& stats) {
+    std::int64_t least = kInfinity;
+    scan(v, 0, stats, [&](std::uint32_t, const Edge& edge) {
+      least = std::min(least, reduced_cost(v, edge));
+      return least > 0;
+    });
+    if (least > 0) least = std::min(least, least_waiting(v, stats));
+    if (least == 0 || least == kInfinity) return;
+    raise(v, least);
+    ++stats.relabels;
+  }
+
+  // All that have no excess. Without a set under way.
+  Status loosen_sources(const Control& control, Stats& stats) {
+    Pace pace(control);
+    for (NodeId v = 0; v < num_nodes(); ++v) {
+      const std::int64_t before = stats.scanned;
+      if (nodes[v].source && excess(v) == 0) loosen(v, stats);
+      if (const Status status = pace.step(stats, stats.scanned - before + 1); status != Status::kOptimal) return status;
+    }
+    return Status::kOptimal;
+  }
+
+  void note_excess(NodeId v) {
+    Node& node = nodes[v];
+    if (wants(v)) {
+      node.hops = 0;
+      if constexpr (kChanges) arcs_.note_unbalanced(v);
+      return;
+    }
+    if (node.hops == 0) node.hops = 1;
+    if (excess(v) > 0 && !node.queued) {
+      node.queued = true;
+      fresh.push(v);
+    }
+  }
+  // Moves flow along a half-edge; the excess at its ends is the caller's to change.
+  void move(std::uint32_t i, std::int64_t amount) {
+    if constexpr (kChanges) {
+      const NodeId from = tail(i), to = arcs_.edges[i].to;
+      arcs_.push(from, i, amount);
+      arcs_.excess[from] += amount;
+      arcs_.excess[to] -= amount;
+      lists_.list(to, arcs_.edges[i].partner);
+      return;
+    }
+    Edge& there = arcs_.edges[i];
+    Edge& back = arcs_.edges[there.partner];
+    there.residual -= static_cast<Value>(amount);
+    back.residual += static_cast<Value>(amount);
+    lists_.list(there.to, there.partner);
+  }
+  void add_excess(NodeId v, std::int64_t amount) {
+    arcs_.excess[v] += amount;
+    note_excess(v);
+  }
+  void push(NodeId from, std::uint32_t i, std::int64_t amount, Stats& stats) {
+    move(i, amount);
+    add_excess(from, -amount);
+    add_excess(arcs_.edges[i].to, amount);
+    ++stats.pushes;
+  }
+
+  // Changes. Reduced-cost optimality of what changed is the caller's to put right; excesses: `note_excesses`.
+  void add_node(NodeId v, std::int64_t supply)
+    requires kChanges
+  {
+    arcs_.add_node(v, supply);
+    if (v >= nodes.size()) {
+      nodes.resize(v + 1);
+      cut.resize(v + 1, 0);
+      marks_.resize(v + 1, 0);
+    }
+    Node& node = nodes[v];
+    node.price = 0;
+    node.current = 0;
+    node.source = supply > 0;
+    node.hops = node.source ? kFar - 1 : 1;
+    note_price(v);
+  }
+  void remove_node(NodeId v)
+    requires kChanges
+  {
+    arcs_.remove_node(v);
+    lists_.clear(v);
+    nodes[v].source = false;
+  }
+  void add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity, std::int64_t cost)
+    requires kChanges
+  {
+    if (tail == head) return arcs_.add_arc(arc, tail, head, capacity, cost);
+    const std::uint32_t tail_begin = arcs_.begin(tail), tail_middle = arcs_.middle(tail) - tail_begin;
+    const std::uint32_t tail_places = arcs_.end(tail) - tail_begin;
+    const std::uint32_t head_begin = arcs_.begin(head), head_places = arcs_.end(head) - head_begin;
+    arcs_.add_arc(arc, tail, head, capacity, cost);
+    lists_.moved(tail, tail_begin, tail_places);
+    lists_.moved(head, head_begin, head_places);
+    lists_.refresh(tail, arcs_.begin(tail) + tail_middle);
+    lists_.refresh(tail, arcs_.begin(tail) + tail_places);
+    lists_.refresh(head, arcs_.begin(head) + head_places);
+    nodes[tail].current = nodes[head].current = 0;
+  }
+  void remove_arc(ArcId arc, NodeId tail)
+    requires kChanges
+  {
+    const std::uint32_t there = arcs_.position[arc];
+    if (there == kNone) return arcs_.remove_arc(arc, tail);
+    const NodeId head = arcs_.edges[there].to;
+    const std::uint32_t back = arcs_.edges[there].partner, last_forward = arcs_.middle(tail) - 1;
+    arcs_.remove_arc(arc, tail);
+    lists_.refresh(tail, there);
+    lists_.refresh(tail, last_forward);
+    lists_.refresh(head, back);
+  }
+  void set_capacity(ArcId arc, NodeId tail, std::int64_t capacity)
+    requires kChanges
+  {
+    arcs_.set_capacity(arc, tail, capacity);
+    if (arcs_.position[arc] != kNone) lists_.refresh(tail, arcs_.position[arc]);
+  }
+  void set_cost(ArcId arc, NodeId tail, std::int64_t cost)
+    requires kChanges
+  {
+    arcs_.set_cost(arc, tail, cost);
+    const std::uint32_t there = arcs_.position[arc];
+    if (there == kNone) return;
+    lists_.refresh(tail, there);
+    lists_.refresh(arcs_.edges[there].to, arcs_.edges[there].partner);
+    nodes[tail].current = nodes[arcs_.edges[there].to].current = 0;
+  }
+  void change_supply(NodeId v, std::int64_t delta, std::int64_t supply)
+    requires kChanges
+  {
+    arcs_.change_supply(v, delta);
+    nodes[v].source = supply > 0;
+  }
+  // Half-edges half out of use are put together, in O(n + m), when it is time. Throws Stopped when cancelled.
+  void keep_compact(const Control& control)
+    requires kChanges
+  {
+    if (!arcs_.is_sparse()) return;
+    arcs_.compact(control);
+    for (Node& node : nodes) node.listed = node.heap = kNone;
+    lists_.reset();
+  }
+  const std::vector<NodeId>& repriced() const { return repriced_; }
+  void begin_round()
+    requires kChanges
+  {
+    for (NodeId v : repriced_) unmark(v, kRepriced);
+    repriced_.clear();
+    arcs_.begin_round();
+  }
+  // All nodes whose excess may have changed since the last time; then only those that still have some are.
+  void note_excesses()
+    requires kChanges
+  {
+    const std::vector<NodeId> changed = arcs_.unbalanced();
+    for (NodeId v : changed) note_excess(v);
+    arcs_.forget_balanced();
+  }
+  enum Mark : std::uint8_t { kRepriced = 1, kFresh = 2, kChanged = 4 };  // the last two are the caller's
+  bool mark(NodeId v, Mark what) {                                       // false: it was
+    const bool is_new = !marked(v, what);
+    marks_[v] |= what;
+    return is_new;
+  }
+  bool marked(NodeId v, Mark what) const { return (marks_[v] & what) != 0; }
+  void unmark(NodeId v, Mark what) { marks_[v] &= static_cast<std::uint8_t>(~what); }
+
+  // Nodes with excess are in one of the queues, except the one that was last taken from them.
+  NodeId take(NodeQueue& queue) {
+    for (NodeId v = queue.pop(); v != kNone; v = queue.pop()) {
+      nodes[v].queued = false;
+      if (is_excess(v)) return v;
+    }
+    return kNone;
+  }
+  void postpone(NodeId v) {
+    if (nodes[v].queued) return;
+    nodes[v].queued = true;
+    late.push(v);
+  }
+  void retry_late() {
+    for (NodeId v = take(late); v != kNone; v = take(late)) {
+      nodes[v].queued = true;
+      fresh.push(v);
+    }
+  }
+
+  // A node at which all excess and deficits may end: its own is what the others' leave. Its price stays. kNone: none is.
+  NodeId root = kNone;
+  std::vector<Node, LargeAllocator<Node>> nodes;
+  std::vector<std::int64_t> cut;  // of labelled nodes: residual capacity of the balanced arcs that lead there from the set
+  NodeQueue fresh, late;          // never tried, or pushed to since; failed to get rid of its excess the easy way
+
+ private:
+  struct Reached {
+    std::int64_t distance;
+    NodeId node;
+    bool operator>(const Reached& other) const {
+      return distance != other.distance ? distance > other.distance : node > other.node;
+    }
+  };
+
+  template <class Visit>
+  Status each_node(Pace& pace, const Stats& stats, Visit&& visit) {
+    for (NodeId v = 0; v < num_nodes(); ++v) {
+      visit(v);
+      const Status status = pace.step(stats, 1 + arcs_.end(v) - arcs_.begin(v));
+      if (status != Status::kOptimal) return status;
+    }
+    return Status::kOptimal;
+  }
+  std::int64_t largest_cost() const {  // of any half-edge, so that of |cost|
+    std::int64_t largest = 0;
+    for (NodeId v = 0; v < num_nodes(); ++v) {
+      for (std::uint32_t i = arcs_.begin(v); i < arcs_.end(v); ++i) {
+        largest = std::max<std::int64_t>(largest, arcs_.edges[i].cost);
+      }
+    }
+    return largest;
+  }
+
+  std::vector<std::uint8_t> marks_;   // per node, where there are changes
+  std::vector<NodeId> repriced_;
+  Arcs arcs_;
+  ResidualLists<Arcs, Node> lists_{arcs_, nodes};
+};
+
+}  // namespace flowsolver

@@ -1,0 +1,294 @@
+// How deficits are met after changes: by flow taken back on the way it used to go, or pulled from the root
+// (balanced_graph.hpp) along the shortest way. Definitions and signs: relaxation.hpp.
+//
+// Tracing back. What a removed task leaves is a deficit where its flow went first, and the flow goes on from there to the
+// root. It is taken off arc by arc, as long as arcs out with flow are balanced (Firmament, section 5.3.2): mostly to the
+// root in two or three steps, else to where room came free, which is nearer to who wants it.
+//
+// Pulling, the mirror image of raising a set. Let d(v) be the distance from v to the deficit in reduced costs, along
+// residual half-edges, and D that of the root. Lowering every v with d(v) < D by D - d(v) is to lower the sets {d <= t} for
+// t = 0 .. D - 1 in turn: each holds a deficit and no excess, and no balanced half-edge leads into it, so that the dual
+// objective rises with each. Reduced-cost optimality stays, and the way from the root is balanced: flow is sent along it.
+// The search ends where the root is found at the distance it has come to; what lies beyond is not looked at. If the root is
+// not found at all, nothing leads to the deficit any more, which proves that no flow is feasible.
+//
+// Following. Mostly the way is balanced already (D = 0), but among tens of thousands of others. So each node knows about
+// how many balanced steps it is from the root (0 there, kFar where no way is known), which says where to look first and
+// nothing else. Before a search, they are followed from the deficit to ever fewer, learning on the way back from dead ends,
+// as excesses do in dual_ascent.hpp. They are measured anew when looks for deficits have been as many as there are half-edges.
+//
+// Precondition: there is a root, and no node has excess.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <vector>
+
+#include "relaxation/balanced_graph.hpp"
+
+namespace flowsolver {
+
+// What is known of the ways from the root. Outlives a run.
+struct RootHops {
+  std::vector<std::uint8_t> hops;       // per node
+  std::vector<std::uint32_t> current;   // per node: place in its block before which no half-edge leads to fewer hops
+  std::int64_t since = kInfinity;       // half-edges looked at since they were measured
+};
+
+template <class Arcs>
+class DeficitPull {
+ public:
+  using Graph = BalancedGraph<Arcs>;
+  using Edge = typename Graph::Edge;
+  using Place = typename Graph::Place;
+
+  // `loosens`: sources whose prices fell are loosened again.
+  DeficitPull(Graph& graph, RootHops& known, bool loosens, const Control& control, Stats& stats)
+      : graph_(graph), known_(known), loosens_(loosens), pace_(control), stats_(stats) {}
+
+  // As far as it gets; v has a deficit. Where room came free is made known to the nodes above.
+  void trace_back(NodeId v) {
+    for (int steps = 0; steps < kMostSteps && v != graph_.root && graph_.excess(v) < 0; ++steps) {
+      const Arcs& arcs = graph_.arcs();
+      std::uint32_t i = arcs.begin(v);
+      for (; i < arcs.middle(v); ++i) {
+        const Edge& edge = arcs.edges[i];
+        ++stats_.scanned;
+        if (graph_.reduced_cost(v, edge) == 0 && arcs.edges[edge.partner].residual > 0) break;
+      }
+      if (i == arcs.middle(v)) return;
+      const std::uint32_t back = arcs.edges[i].partner;
+      const NodeId to = arcs.edges[i].to;
+      graph_.push(to, back, std::min<std::int64_t>(-graph_.excess(v), arcs.edges[back].residual), stats_);
+      if (to == graph_.root) advertise(v);
+      if (graph_.excess(v) == 0) v = to;
+    }
+  }
+
+  // Sends some flow to v, which has a deficit. kCancelled: nothing has changed. kInfeasible: proven. It does not stop at a
+  // budget: the same budget again and again would never be enough.
+  Status meet(NodeId v) {
+    const std::int64_t before = stats_.scanned;
+    const std::size_t n = graph_.num_nodes();
+    if (known_.hops.size() < n) {
+      known_.hops.resize(n, kFar);
+      known_.current.resize(n, 0);
+    }
+    if (known_.since > static_cast<std::int64_t>(graph_.arcs().edges.size())) {
+      known_.since = 0;
+      if (measure() == Status::kCancelled) return Status::kCancelled;
+    }
+    const Status status = follow(v) ? Status::kOptimal : pull(v);
+    known_.since += stats_.scanned - before;
+    return status;
+  }
+
+  std::int64_t lowest_price() const { return lowest_price_; }  // of those the last pull came to
+
+ private:
+  // By a search.
+  Status pull(NodeId v) {
+    const Arcs& arcs = graph_.arcs();
+    ++stats_.searches;
+    nearest_ = kInfinity;
+    lowest_price_ = 0;
+    label(v, 0, kNone);
+    Status status = Status::kOptimal;
+    while (!heap_.empty() && status != Status::kCancelled) {
+      std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
+      const auto [distance, order, w] = heap_.back();
+      heap_.pop_back();
+      if (distance >= nearest_) break;
+      if (graph_.nodes[w].place == Place::kInside) continue;
+      graph_.nodes[w].place = Place::kInside;
+      ++stats_.settled;
+      std::uint32_t i = arcs.begin(w);
+      for (; i < arcs.end(w) && distance < nearest_; ++i) {
+        const Edge& edge = arcs.edges[i];
+        const auto& tail = graph_.nodes[edge.to];
+        const std::int64_t length = -graph_.reduced_cost(w, edge);  // of the half-edge that leads here
+        if (length < 0 || length >= nearest_ - distance || tail.place == Place::kInside) continue;
+        if (tail.place == Place::kLabelled && graph_.cut[edge.to] <= distance + length) continue;
+        if (arcs.edges[edge.partner].residual == 0) continue;
+        label(edge.to, distance + length, edge.partner);
+        if (edge.to == graph_.root) nearest_ = distance + length;
+      }
+      const std::int64_t steps = i - arcs.begin(w);
+      stats_.scanned += steps;
+      status = pace_.step(stats_, steps + 1);
+    }
+    if (status != Status::kCancelled) {
+      status = Status::kInfeasible;
+      if (nearest_ != kInfinity) {
+        way_.clear();
+        for (NodeId u = graph_.root; u != v; u = graph_.edge(way_.back()).to) {
+          known_.hops[u] = static_cast<std::uint8_t>(std::min<std::size_t>(way_.size(), kFar));
+          known_.current[u] = 0;
+          way_.push_back(graph_.nodes[u].parent);
+        }
+        augment(v);
+        status = Status::kOptimal;
+      }
+    }
+    for (NodeId w : labelled_) {
+      const std::int64_t distance = graph_.cut[w];
+      if (status == Status::kOptimal && distance < nearest_) graph_.lower(w, nearest_ - distance);
+      lowest_price_ = std::min(lowest_price_, graph_.nodes[w].price);
+      graph_.nodes[w].place = Place::kOutside;
+      graph_.nodes[w].parent = kNone;
+      graph_.cut[w] = 0;
+    }
+    if (loosens_ && status == Status::kOptimal) {
+      for (NodeId w : labelled_) {
+        if (graph_.nodes[w].source && w != graph_.root && graph_.excess(w) == 0) graph_.loosen(w, stats_);
+      }
+    }
+    labelled_.clear();
+    heap_.clear();
+    return status;
+  }
+
+  // Breadth first from the root.
+  Status measure() {
+    const Arcs& arcs = graph_.arcs();
+    std::fill(known_.hops.begin(), known_.hops.end(), kFar);
+    std::fill(known_.current.begin(), known_.current.end(), 0);
+    std::vector<NodeId> reached{graph_.root};
+    known_.hops[graph_.root] = 0;
+    for (std::size_t k = 0; k < reached.size(); ++k) {
+      const NodeId v = reached[k];
+      const auto hops = static_cast<std::uint8_t>(known_.hops[v] + 1);
+      if (hops == kFar) break;
+      for (std::uint32_t i = arcs.begin(v); i < arcs.end(v); ++i) {
+        const Edge& edge = arcs.edges[i];
+        if (known_.hops[edge.to] != kFar || edge.residual == 0 || graph_.reduced_cost(v, edge) != 0) continue;
+        known_.hops[edge.to] = hops;
+        reached.push_back(edge.to);
+      }
+      const std::int64_t steps = arcs.end(v) - arcs.begin(v);
+      stats_.scanned += steps;
+      if (pace_.step(stats_, steps + 1) == Status::kCancelled) return Status::kCancelled;
+    }
+    return Status::kOptimal;
+  }
+
+  // True when flow was sent.
+  bool follow(NodeId target) {
+    const Arcs& arcs = graph_.arcs();
+    const std::int64_t until = stats_.scanned + static_cast<std::int64_t>(arcs.edges.size() / kFollowShare);
+    way_.clear();
+    NodeId w = target;
+    while (stats_.scanned < until) {
+      const std::uint32_t begin = arcs.begin(w), degree = arcs.end(w) - begin;
+      std::uint32_t place = std::min(known_.current[w], degree);
+      const std::uint32_t before = place;
+      for (; place < degree; ++place) {
+        if (known_.hops[arcs.edges[begin + place].to] < known_.hops[w] && is_balanced_from(w, begin + place)) break;
+      }
+      stats_.scanned += place - before + 1;
+      known_.current[w] = place;
+      if (place < degree) {
+        way_.push_back(arcs.edges[begin + place].partner);
+        w = arcs.edges[begin + place].to;
+        if (w != graph_.root) continue;
+        augment(target);
+        return true;
+      }
+      std::uint8_t hops = kFar;
+      for (std::uint32_t i = begin; i < begin + degree; ++i) {
+        if (known_.hops[arcs.edges[i].to] + 1 < hops && is_balanced_from(w, i)) {
+          hops = static_cast<std::uint8_t>(known_.hops[arcs.edges[i].to] + 1);
+        }
+      }
+      stats_.scanned += degree;
+      known_.hops[w] = hops;
+      known_.current[w] = 0;
+      if (w != target) {
+        w = graph_.edge(way_.back()).to;
+        way_.pop_back();
+      } else if (hops == kFar) {
+        return false;
+      }
+    }
+    return false;
+  }
+
+  // Whether flow can come to w, balanced, the other way over its half-edge i.
+  bool is_balanced_from(NodeId w, std::uint32_t i) const {
+    const Edge& edge = graph_.edge(i);
+    return graph_.reduced_cost(w, edge) == 0 && graph_.edge(edge.partner).residual > 0;
+  }
+
+  static constexpr std::uint8_t kFar = 32;
+  static constexpr std::size_t kFollowShare = 4;  // of the half-edges, looked at before a search is made
+  static constexpr int kMostSteps = 64;
+  static constexpr std::uint32_t kMostLooked = 4096;  // half-edges of a node looked at for who leads there
+  struct Reached {
+    std::int64_t distance;
+    std::uint32_t order;
+    NodeId node;
+    bool operator>(const Reached& other) const {
+      return distance != other.distance ? distance > other.distance : order > other.order;
+    }
+  };
+
+  // v has a balanced way to the root. So have up to two levels of nodes from which a balanced half-edge leads to it; sources
+  // look at theirs anyway.
+  void advertise(NodeId v) {
+    const Arcs& arcs = graph_.arcs();
+    graph_.nodes[v].hops = 1;
+    for (int level = 0; level < 2 && arcs.end(v) - arcs.begin(v) <= kMostLooked; ++level) {
+      const std::uint32_t hops = graph_.nodes[v].hops + 1;
+      NodeId above = kNone;
+      for (std::uint32_t i = arcs.middle(v); i < arcs.end(v); ++i) {
+        const Edge& edge = arcs.edges[i];
+        auto& tail = graph_.nodes[edge.to];
+        if (tail.source || tail.hops <= hops || edge.to == graph_.root) continue;
+        if (graph_.reduced_cost(v, edge) != 0 || arcs.edges[edge.partner].residual == 0) continue;
+        tail.hops = hops;
+        tail.current = 0;
+        above = edge.to;
+      }
+      stats_.scanned += arcs.end(v) - arcs.middle(v);
+      if (above == kNone) return;
+      v = above;
+    }
+  }
+
+  // `way`: the half-edge by which it goes on to the deficit.
+  void label(NodeId v, std::int64_t distance, std::uint32_t way) {
+    auto& node = graph_.nodes[v];
+    if (node.place == Place::kOutside) {
+      node.place = Place::kLabelled;
+      labelled_.push_back(v);
+    }
+    node.parent = way;
+    graph_.cut[v] = distance;
+    heap_.push_back({distance, static_cast<std::uint32_t>(labelled_.size()), v});
+    std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
+  }
+
+  // Along way_, which ends at the root.
+  void augment(NodeId target) {
+    std::int64_t room = -graph_.excess(target);
+    for (std::uint32_t i : way_) room = std::min<std::int64_t>(room, graph_.edge(i).residual);
+    for (std::uint32_t i : way_) graph_.move(i, room);
+    stats_.pushes += static_cast<std::int64_t>(way_.size());
+    ++stats_.augmentations;
+    graph_.add_excess(graph_.root, -room);
+    graph_.add_excess(target, room);
+  }
+
+  Graph& graph_;
+  RootHops& known_;
+  const bool loosens_;
+  Pace pace_;
+  Stats& stats_;
+  std::int64_t nearest_ = kInfinity;  // distance of the root, as far as is known
+  std::int64_t lowest_price_ = 0;
+  std::vector<std::uint32_t> way_;    // half-edges
+  std::vector<NodeId> labelled_;
+  std::vector<Reached> heap_;
+};
+
+}  // namespace flowsolver

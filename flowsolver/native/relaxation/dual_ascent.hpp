@@ -1,0 +1,210 @@
+// The iterations of relaxation: definitions, method, termination and complexity are in relaxation.hpp.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "relaxation/ascent_set.hpp"
+#include "relaxation/balanced_graph.hpp"
+
+namespace flowsolver {
+
+// What sets have taken so far, by which steps 3 and the loosening of sources come in. Outlives a run where the graph does.
+struct AscentPast {
+  std::int64_t since_hops = 0;            // half-edges looked at for sets since hops were measured
+  std::int64_t window = 0, of_window = 0; // sets in the window so far, half-edges looked at for them
+  bool passes_on = false, loosens = false;
+};
+
+template <class Arcs>
+class DualAscent {
+ public:
+  using Graph = BalancedGraph<Arcs>;
+  using Edge = typename Graph::Edge;
+
+  DualAscent(Graph& graph, AscentPast& past, const Control& control, Stats& stats)
+      : control_(control), stats_(stats), pace_(control), graph_(graph), past_(past), set_(graph_, control, stats) {}
+
+  // Until no node has excess: kOptimal. Nodes with excess are in the graph's queues, before and after.
+  Status run() {
+    if (!Graph::kChanges) unplaced_ = graph_.unplaced();
+    patience_ = kPatience * static_cast<std::int64_t>(graph_.arcs().edges.size() + graph_.nodes.size());
+    patience_ends_ = stats_.scanned + patience_;
+    Status status = Status::kOptimal;
+    while (status == Status::kOptimal) {
+      const std::int64_t scanned = stats_.scanned;
+      NodeId v = graph_.take(graph_.fresh);
+      const bool alone = v == kNone;
+      if (alone) v = graph_.take(graph_.late);
+      if (v == kNone) return Status::kOptimal;
+      status = serve(v, alone);
+      if (status == Status::kOptimal) status = pace_.step(stats_, stats_.scanned - scanned + 1);
+      if (status != Status::kOptimal && graph_.is_excess(v)) graph_.postpone(v);
+    }
+    return status;
+  }
+
+ private:
+  static constexpr std::int64_t kPatience = 4;         // times the half-edges: looks without a fall of what deficits lack
+  static constexpr std::int64_t kDescentScans = 2048;  // more than a machine and its tasks and theirs
+  static constexpr std::int64_t kDearSet = 4096;       // half-edges looked at for a set, mean of a window
+  static constexpr std::int64_t kLooseningShare = 8;   // of the half-edges, looked at for sets before sources are loosened
+  static constexpr std::int64_t kWindow = 64;          // sets
+
+  // One iteration, for the excess of v. `alone`: all others have been postponed.
+  Status serve(NodeId v, bool alone) {
+    if (stats_.scanned > patience_ends_) {
+      const __int128 unplaced = graph_.unplaced();
+      if (unplaced >= unplaced_) {
+        if (const Status status = graph_.raise_by_distance(control_, stats_); status != Status::kOptimal) return status;
+      }
+      unplaced_ = std::min(unplaced, unplaced_);
+      patience_ends_ = stats_.scanned + patience_;
+    }
+    if (!raise_node(v)) return Status::kInfeasible;
+    Status status = Status::kOptimal;
+    std::int64_t price = graph_.nodes[v].price;
+    if (graph_.excess(v) == 0 || descend(v)) {
+      if (past_.loosens && graph_.nodes[v].source) graph_.loosen(v, stats_);
+    } else if (alone) {
+      status = grow_set(v);
+      price = set_.highest_price();
+    } else if (!past_.passes_on || !pass_on(v)) {
+      graph_.postpone(v);
+    }
+    price = std::max(price, graph_.nodes[v].price);
+    if (status == Status::kOptimal && price > Graph::kMostPrice && !graph_.close_gaps()) return Status::kInfeasible;
+    return status;
+  }
+
+  // Step 1. False: v has more excess than residual capacity out.
+  bool raise_node(NodeId v) {
+    while (true) {
+      const std::int64_t excess = graph_.excess(v);
+      std::int64_t balanced = 0, least = kInfinity;
+      graph_.scan(v, 0, stats_, [&](std::uint32_t, const Edge& edge) {
+        const std::int64_t rc = graph_.reduced_cost(v, edge);
+        if (rc == 0) {
+          balanced += edge.residual;
+        } else {
+          least = std::min(least, rc);
+        }
+        return balanced < excess;
+      });
+      if (balanced >= excess) return true;
+      if (balanced > 0) push_balanced(v);
+      least = std::min(least, graph_.least_waiting(v, stats_));
+      if (least == kInfinity) return false;
+      graph_.raise(v, least);
+      ++stats_.relabels;
+    }
+  }
+
+  // Step 4. What it takes decides about loosening, hops and step 3.
+  Status grow_set(NodeId v) {
+    const std::int64_t before = stats_.scanned;
+    Status status = set_.run(v);
+    past_.since_hops += stats_.scanned - before;
+    past_.of_window += stats_.scanned - before;
+    const auto half_edges = static_cast<std::int64_t>(graph_.arcs().edges.size());
+    if (!past_.loosens && past_.since_hops > half_edges / kLooseningShare && status == Status::kOptimal) {
+      past_.loosens = true;
+      status = graph_.loosen_sources(control_, stats_);
+    }
+    bool measure = past_.since_hops > half_edges;
+    if (++past_.window == kWindow) {
+      if (past_.of_window > kWindow * kDearSet && !past_.passes_on) {
+        past_.passes_on = measure = true;
+        graph_.retry_late();
+      }
+      past_.window = past_.of_window = 0;
+    }
+    if (!measure || status != Status::kOptimal) return status;
+    past_.since_hops = 0;
+    return graph_.measure_hops(control_, stats_);
+  }
+
+  // Step 3. A source that would fill all its balanced arcs does so, and is raised. False: it would not.
+  bool pass_on(NodeId v) {
+    const std::int64_t excess = graph_.excess(v);
+    std::int64_t balanced = 0;
+    if (!graph_.nodes[v].source) return false;
+    graph_.scan(v, 0, stats_, [&](std::uint32_t, const Edge& edge) {
+      if (graph_.reduced_cost(v, edge) == 0) balanced += edge.residual;
+      return balanced <= excess;
+    });
+    if (balanced != excess) return false;
+    push_balanced(v);
+    graph_.loosen(v, stats_);
+    return true;
+  }
+
+  void push_balanced(NodeId v) {
+    graph_.scan(v, 0, stats_, [&](std::uint32_t i, const Edge& edge) {
+      if (graph_.reduced_cost(v, edge) == 0) graph_.push(v, i, edge.residual, stats_);
+      return true;
+    });
+  }
+
+  // Step 2. True when no excess is left.
+  bool descend(NodeId origin) {
+    const std::int64_t until = stats_.scanned + kDescentScans;
+    path_.clear();
+    NodeId u = origin;
+    while (stats_.scanned < until) {
+      auto& node = graph_.nodes[u];
+      std::uint32_t down = kNone;
+      node.current = graph_.scan(u, node.current, stats_, [&](std::uint32_t i, const Edge& edge) {
+        if (graph_.nodes[edge.to].hops >= node.hops || graph_.reduced_cost(u, edge) != 0) return true;
+        down = i;
+        return false;
+      });
+      if (down != kNone) {
+        path_.push_back(down);
+        u = graph_.edge(down).to;
+        if (graph_.nodes[u].hops != 0) continue;
+        augment(origin, u);
+        if (graph_.excess(origin) == 0) return true;
+        path_.clear();
+        u = origin;
+        continue;
+      }
+      std::uint32_t hops = Graph::kFar;
+      graph_.scan(u, 0, stats_, [&](std::uint32_t, const Edge& edge) {
+        if (graph_.reduced_cost(u, edge) == 0) hops = std::min(hops, graph_.nodes[edge.to].hops + 1);
+        return true;
+      });
+      node.hops = hops;
+      node.current = 0;
+      if (u != origin) {
+        u = graph_.tail(path_.back());
+        path_.pop_back();
+      } else if (hops == Graph::kFar) {
+        return false;
+      }
+    }
+    return false;
+  }
+
+  void augment(NodeId origin, NodeId target) {
+    std::int64_t room = std::min(graph_.excess(origin), graph_.wanted(target));
+    for (std::uint32_t i : path_) room = std::min<std::int64_t>(room, graph_.edge(i).residual);
+    for (std::uint32_t i : path_) graph_.move(i, room);
+    graph_.add_excess(origin, -room);
+    graph_.add_excess(target, room);
+    stats_.pushes += static_cast<std::int64_t>(path_.size());
+    ++stats_.augmentations;
+  }
+
+  const Control& control_;
+  Stats& stats_;
+  Pace pace_;
+  Graph& graph_;
+  AscentPast& past_;
+  AscentSet<Arcs> set_;
+  std::vector<std::uint32_t> path_;
+  __int128 unplaced_ = __int128{1} << 120;         // excess, the least at the end of any patience
+  std::int64_t patience_ = 0, patience_ends_ = 0;  // half-edges looked at
+};
+
+}  // namespace flowsolver

@@ -1,0 +1,76 @@
+// What the engines of the incremental successive shortest path method (incremental_ssp.hpp) have in common: a pseudoflow with
+// prices on a residual graph, what of it has to be put right at the next run, and what this round has touched.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "engine.hpp"
+#include "shortest_path/flow_mover.hpp"
+
+namespace flowsolver {
+
+template <class Value>
+class LocalEngine : public Engine, protected FlowMover<Value> {
+ public:
+  __int128 cost() const override { return cost_; }
+  void adopt(const Engine&) override {}  // its own state is as good a start
+  bool steps_last() const override { return true; }
+  std::uint64_t value_limit() const override {
+    return static_cast<std::uint64_t>(sizeof(Value) == 4 ? kNarrowLimit : std::int64_t{1} << 56);
+  }
+  bool prices_drifted() const override {
+    return std::any_of(repriced_.begin(), repriced_.end(), [this](NodeId v) {
+      return graph_.nodes[v].price > 2 * kMaxPathCost || graph_.nodes[v].price < -2 * kMaxPathCost;
+    });
+  }
+
+  bool local() const override { return true; }
+  const std::vector<FlowBefore>& touched_arcs() const override { return touched_; }
+  const std::vector<NodeId>& repriced_nodes() const override { return repriced_; }
+  void begin_round() override {
+    for (NodeId v : repriced_) graph_.nodes[v].flags &= static_cast<std::uint8_t>(~kTouched);
+    repriced_.clear();
+    this->forget_touched();
+  }
+
+ protected:
+  using FlowMover<Value>::graph_;
+  using FlowMover<Value>::cost_;
+  using FlowMover<Value>::touched_;
+  using FlowMover<Value>::unbalanced_;
+
+  static constexpr std::int64_t kCancelCheckInterval = 64;  // searches
+  // A search that scans more than this share of all arcs is far from local. When such searches have looked at as much as
+  // there is, and more than a few imbalances are left, one search from all of them at once is the better bargain.
+  static constexpr std::int64_t kFarShare = 64;
+  static constexpr std::size_t kFewLeft = 4;
+
+  LocalEngine(ResidualGraph<Value> graph, const Network& network) : FlowMover<Value>(std::move(graph), network) {}
+
+  void soil(ArcId arc, NodeId tail) {
+    dirty_.push_back(arc);
+    tail_of_dirty_.push_back(tail);
+  }
+  // Whether flow is to start there (forward), or to end.
+  bool pending(NodeId v, bool forward) const {
+    return v != graph_.root() && (forward ? graph_.nodes[v].imbalance > 0 : graph_.nodes[v].imbalance < 0);
+  }
+  void forget_balanced() {
+    std::erase_if(unbalanced_, [this](NodeId v) {
+      Node<Value>& node = graph_.nodes[v];
+      const bool balanced = node.imbalance == 0 || v == graph_.root();
+      if (balanced) node.flags &= static_cast<std::uint8_t>(~kListed);
+      return balanced;
+    });
+  }
+
+  std::vector<NodeId> fresh_;  // nodes without a price
+  std::vector<ArcId> dirty_;   // arcs that may break the invariant
+  std::vector<NodeId> tail_of_dirty_;
+  std::vector<NodeId> repriced_;
+};
+
+}  // namespace flowsolver

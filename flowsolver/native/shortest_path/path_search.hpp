@@ -1,0 +1,269 @@
+// Shortest residual paths by reduced cost, forward (from excess nodes to the nearest deficit or the root) or backward (from
+// deficit nodes, against the arcs, to the root).
+//
+// Invariant: rc >= 0 on every residual arc, before and after. A search finds the least distance D to a target and moves the
+// price of every node nearer than D by D - distance, up (forward) or down (backward); the path found then has rc = 0.
+//
+// What makes it quick on scheduling graphs, where most prices are equal and most distances are ties:
+//  - targets are tested when a node is labelled, not when it is settled, and give an upper bound that prunes every farther
+//    label; the search ends when the bound equals the distance being settled;
+//  - labels are valid by a version stamp: nothing is reset between searches;
+//  - nodes at equal distance wait in stacks by their learned number of zero-rc hops to a target, nearest first. Prices are
+//    nearly always exact already, and the cost of a search is the wandering along zero-rc ties: this ends it;
+//  - an interior node (aggregator) remembers the half-edge by which the last path left it. A label on it first tries to run
+//    down the chain of these while they have rc = 0: forward to room, backward (over flow) to where there is some to take.
+//    Backward not where sources are carried: an aggregator has its nearest ones at hand there.
+#pragma once
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "control.hpp"
+#include "graph/residual_graph.hpp"
+#include "shortest_path/hop_labels.hpp"
+
+namespace flowsolver {
+
+struct Target {
+  NodeId node = kNone;
+  bool through_root_arc = false;  // the path goes on over the arc inside the node (forward), or comes from it (backward)
+  std::int64_t distance = 0;
+  bool found() const { return node != kNone; }
+};
+
+// A node a search begins with, other than a source at distance 0.
+struct Seed {
+  NodeId node;
+  std::uint32_t parent;
+  std::int64_t distance;
+};
+
+template <class Graph, bool kForward>
+class PathSearch {
+ public:
+  using Value = typename Graph::Value;
+
+  // The nearest target of any source within `limit`. Moves prices when one is found (also records the nodes whose price
+  // moved for the first time in `repriced`). Leaves parents for walking back from the target.
+  Target run(Graph& graph, std::span<const NodeId> sources, std::int64_t limit, std::vector<NodeId>& repriced,
+             Stats& stats);
+
+  // From several nodes at their distances. The seeds' parents stand for where they come from.
+  Target run_from(Graph& graph, std::span<const Seed> seeds, std::int64_t limit, std::vector<NodeId>& repriced,
+                  Stats& stats);
+
+  // As hop_labels.hpp says.
+  void relabel(Graph& graph, Stats& stats) {
+    labels_.relabel(graph, stats, [&] { look(stats); });
+  }
+  void advertise(Graph& graph, std::span<const NodeId> nodes, std::span<const NodeId> targets, std::size_t most,
+                 Stats& stats) {
+    restart(graph);
+    labels_.advertise(graph, nodes, targets, most, stamp_, stats);
+  }
+  static bool within_reach(const Node<Value>& node) { return HopLabels<Graph, kForward>::within_reach(node); }
+  static bool at_hand(const Node<Value>& node) { return HopLabels<Graph, kForward>::at_hand(node); }
+
+  // Searches look at the control from now on, and throw Stopped: no price has moved then. `stats` begin at zero.
+  void watch(const Control& control) {
+    control_ = &control;
+    looked_at_ = 0;
+  }
+
+  // Searches that have settled so many nodes at one distance, and are still there, give up: no target, and prices have moved as
+  // if there was one at that distance.
+  void set_patience(std::size_t settled) { patience_ = settled; }
+  bool gave_up() const { return gave_up_; }
+  std::int64_t gave_up_at() const { return current_; }
+  // Whether the last search, which gave up, came to the node by then: at no distance, as prices are now.
+  bool came_to(const Node<Value>& node) const { return node.stamp == stamp_ && node.distance <= current_; }
+
+  // Marks what the last, failed, search settled as dead until `revive`.
+  void bury_settled(Graph& graph);
+  void revive(Graph& graph);
+
+ private:
+  static constexpr int kChainLimit = 8;
+  static constexpr std::int64_t kLookInterval = 1024;  // half-edges, whose ends are anywhere in memory
+
+  struct Waiting {
+    std::int64_t distance;
+    NodeId node;
+    bool operator<(const Waiting& other) const { return distance > other.distance; }  // a min-heap
+  };
+
+  void look(const Stats& stats) {
+    if (control_ == nullptr || stats.scanned - looked_at_ < kLookInterval) return;
+    looked_at_ = stats.scanned;
+    if (const Status status = control_->look(stats); status != Status::kOptimal) throw Stopped{status};
+  }
+  void restart(Graph& graph);
+  bool one_step(Graph& graph, NodeId source, Stats& stats);
+  bool label(Graph& graph, NodeId v, std::int64_t distance, std::uint32_t parent);
+  bool test_target(const Graph& graph, const Node<Value>& node, NodeId v, std::int64_t distance);
+  void run_down_chain(Graph& graph, NodeId v, std::int64_t distance);
+  void enqueue(const Node<Value>& node, NodeId v);
+  void scan(Graph& graph, NodeId u, Stats& stats);
+  void scan_edge(Graph& graph, std::uint32_t index, std::int64_t base, unsigned& hops);
+  void reach(Graph& graph, NodeId v, std::int64_t distance, std::uint32_t parent, unsigned& hops);
+  void scan_carried(Graph& graph, NodeId u, std::int64_t base, unsigned& hops, Stats& stats);
+  void enqueue_passed(const Graph& graph);
+  void begin_at(Graph& graph, NodeId v, std::int64_t distance, std::uint32_t parent);
+  void settle_all(Graph& graph, Stats& stats);
+  Target conclude(Graph& graph, std::vector<NodeId>& repriced);
+
+  const Control* control_ = nullptr;
+  std::int64_t looked_at_ = 0;  // scanned then
+  std::uint32_t stamp_ = 0;
+  std::size_t patience_ = std::numeric_limits<std::size_t>::max();
+  bool gave_up_ = false;
+  std::int64_t bound_ = 0;    // no path longer than or as long as this is of interest
+  std::int64_t current_ = 0;  // the distance being settled
+  std::size_t settled_nearer_ = 0;
+  Target target_;
+  HopStacks ties_;
+  HopLabels<Graph, kForward> labels_;
+  std::vector<Waiting> heap_;
+  std::vector<NodeId> settled_, passed_, dead_;
+};
+
+template <class Graph, bool kForward>
+void PathSearch<Graph, kForward>::restart(Graph& graph) {
+  if (stamp_ >= kNone - 4) {  // both directions share the nodes' stamps: one uses odd ones, the other even ones
+    for (Node<Value>& node : graph.nodes) node.stamp = 0;
+    stamp_ = 0;
+  }
+  stamp_ = stamp_ == 0 ? (kForward ? 1 : 2) : stamp_ + 2;
+  ties_.clear();
+  heap_.clear();
+  settled_.clear();
+  current_ = 0;
+  settled_nearer_ = 0;
+  target_ = Target{};
+  gave_up_ = false;
+}
+
+// Moves prices.
+template <class Graph, bool kForward>
+Target PathSearch<Graph, kForward>::conclude(Graph& graph, std::vector<NodeId>& repriced) {
+  const std::int64_t reach = gave_up_ ? current_ : target_.found() ? target_.distance : 0;
+  if (reach == 0) return target_;
+  for (NodeId v : settled_) {
+    Node<Value>& node = graph.nodes[v];
+    if (node.distance >= reach) continue;
+    const std::int64_t change = reach - node.distance;
+    node.price += kForward ? change : -change;
+    if ((node.flags & kTouched) == 0) {
+      node.flags |= kTouched;
+      repriced.push_back(v);
+    }
+  }
+  if constexpr (Graph::kCarries) graph.prices_moved(settled_, reach, kForward);
+  return target_;
+}
+
+// Most sources are one step from a target: no search is needed to see that.
+template <class Graph, bool kForward>
+bool PathSearch<Graph, kForward>::one_step(Graph& graph, NodeId source, Stats& stats) {
+  Node<Value>& from = graph.nodes[source];
+  from.parent = kNone;
+  for (std::uint32_t index = from.begin; index < from.begin + from.residual_degree; ++index) {
+    const auto& edge = graph.edges[index];
+    Node<Value>& node = graph.nodes[edge.to];
+    ++stats.scanned;
+    if (edge.cost - from.price + node.price != 0 || edge.to == graph.root() || !at_hand(node)) continue;
+    node.parent = index;
+    target_ = {edge.to, node.imbalance >= 0, 0};
+    return true;
+  }
+  return false;
+}
+
+template <class Graph, bool kForward>
+Target PathSearch<Graph, kForward>::run(Graph& graph, std::span<const NodeId> sources, std::int64_t limit,
+                                        std::vector<NodeId>& repriced, Stats& stats) {
+  restart(graph);
+  ++stats.searches;
+  if constexpr (kForward) {
+    if (sources.size() == 1 && (graph.nodes[sources[0]].flags & kInterior) == 0 && one_step(graph, sources[0], stats)) {
+      return target_;
+    }
+  }
+  bound_ = limit == kInfinity ? kInfinity : limit + 1;
+  for (NodeId source : sources) {
+    begin_at(graph, source, 0, kNone);
+    if (bound_ == 0) break;
+  }
+  settle_all(graph, stats);
+  return conclude(graph, repriced);
+}
+
+template <class Graph, bool kForward>
+Target PathSearch<Graph, kForward>::run_from(Graph& graph, std::span<const Seed> seeds, std::int64_t limit,
+                                             std::vector<NodeId>& repriced, Stats& stats) {
+  restart(graph);
+  ++stats.searches;
+  bound_ = limit == kInfinity ? kInfinity : limit + 1;
+  for (const Seed& seed : seeds) {
+    if (seed.distance < bound_) begin_at(graph, seed.node, seed.distance, seed.parent);
+  }
+  settle_all(graph, stats);
+  return conclude(graph, repriced);
+}
+
+template <class Graph, bool kForward>
+void PathSearch<Graph, kForward>::begin_at(Graph& graph, NodeId v, std::int64_t distance, std::uint32_t parent) {
+  if (label(graph, v, distance, parent)) enqueue(graph.nodes[v], v);
+  enqueue_passed(graph);
+}
+
+template <class Graph, bool kForward>
+void PathSearch<Graph, kForward>::settle_all(Graph& graph, Stats& stats) {
+  while (bound_ > current_) {
+    NodeId u;
+    if (!ties_.empty()) {
+      u = ties_.pop();
+    } else {
+      if (heap_.empty()) break;
+      std::pop_heap(heap_.begin(), heap_.end());
+      const Waiting next = heap_.back();
+      heap_.pop_back();
+      if (graph.nodes[next.node].settled || graph.nodes[next.node].distance != next.distance) continue;
+      if (next.distance >= bound_) break;
+      current_ = next.distance;
+      settled_nearer_ = settled_.size();
+      u = next.node;
+    }
+    Node<Value>& node = graph.nodes[u];
+    if (node.settled || node.distance != current_) continue;
+    if (settled_.size() - settled_nearer_ == patience_) {
+      gave_up_ = true;
+      target_ = Target{};
+      return;
+    }
+    node.settled = true;
+    settled_.push_back(u);
+    ++stats.settled;
+    scan(graph, u, stats);
+    look(stats);
+  }
+}
+
+template <class Graph, bool kForward>
+void PathSearch<Graph, kForward>::bury_settled(Graph& graph) {
+  for (NodeId v : settled_) {
+    graph.nodes[v].flags |= kDead;
+    dead_.push_back(v);
+  }
+}
+
+template <class Graph, bool kForward>
+void PathSearch<Graph, kForward>::revive(Graph& graph) {
+  for (NodeId v : dead_) graph.nodes[v].flags &= static_cast<std::uint8_t>(~kDead);
+  dead_.clear();
+}
+
+}  // namespace flowsolver
+
+#include "shortest_path/path_scan.hpp"

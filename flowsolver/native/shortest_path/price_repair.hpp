@@ -1,0 +1,180 @@
+// Restores rc >= 0 on residual arcs after changes: gives new nodes a price, and puts right the arcs whose cost, capacity or
+// existence changed. A price that suits all arcs of the node is looked for first (a task's continuation arc got dearer, and
+// still is its best); where there is none, the arcs in the way are saturated or emptied, which is always valid and leaves
+// imbalances for the searches.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "shortest_path/flow_mover.hpp"
+
+namespace flowsolver {
+
+template <class Value>
+class PriceRepair {
+ public:
+  PriceRepair(FlowMover<Value>& mover, std::vector<NodeId>& repriced, Stats& stats)
+      : mover_(mover), graph_(mover.graph()), repriced_(repriced), stats_(stats) {}
+
+  // `tail_of[i]` is the tail of `dirty[i]`. Both lists are consumed, and `fresh`.
+  void run(std::vector<NodeId>& fresh, std::vector<ArcId>& dirty, std::vector<NodeId>& tail_of) {
+    // Sources last: their price follows from where they lead.
+    for (bool sources : {false, true}) {
+      for (NodeId v : fresh) {
+        if ((graph_.nodes[v].flags & kFresh) == 0 || is_source(v) != sources) continue;
+        graph_.nodes[v].flags &= static_cast<std::uint8_t>(~kFresh);
+        if (v != graph_.root()) place(v);
+      }
+    }
+    for (std::size_t i = 0; i < dirty.size(); ++i) {
+      if (!graph_.gone(dirty[i])) mend(dirty[i], tail_of[i]);
+    }
+    fresh.clear();
+    dirty.clear();
+    tail_of.clear();
+  }
+
+ private:
+  static constexpr std::uint32_t kLowDegree = 64;
+
+  struct Interval {
+    std::int64_t low = -kInfinity, high = kInfinity;
+    bool empty() const { return low > high; }
+  };
+
+  bool is_source(NodeId v) const {
+    const Node<Value>& node = graph_.nodes[v];
+    return node.degree == 0 || ((node.flags & kInterior) == 0 && graph_.is_forward(graph_.edges[node.begin]));
+  }
+  bool counts(NodeId v, NodeId neighbour) const {
+    return neighbour != v && (graph_.nodes[neighbour].flags & kFresh) == 0;
+  }
+
+  // The prices v may have without breaking any arc to a neighbour that has one.
+  Interval allowed(NodeId v) const {
+    const Node<Value>& node = graph_.nodes[v];
+    Interval allowed;
+    if (node.root_residual > 0) allowed.high = node.root_cost;
+    if (node.root_flow > 0) allowed.low = node.root_cost;
+    for (std::uint32_t i = node.begin; i < node.begin + node.degree; ++i) {
+      const auto& edge = graph_.edges[i];
+      if (!counts(v, edge.to)) continue;
+      const std::int64_t through = edge.cost + graph_.nodes[edge.to].price;
+      if (edge.residual > 0) allowed.high = std::min(allowed.high, through);
+      if (edge.reverse_residual > 0) allowed.low = std::max(allowed.low, through);
+    }
+    return allowed;
+  }
+
+  void set_price(NodeId v, std::int64_t price) {
+    Node<Value>& node = graph_.nodes[v];
+    if (node.price == price) return;
+    node.price = price;
+    ++stats_.repaired;
+    if ((node.flags & kTouched) == 0) {
+      node.flags |= kTouched;
+      repriced_.push_back(v);
+    }
+  }
+
+  void place(NodeId v) {
+    const Interval range = allowed(v);
+    if (range.empty()) {
+      place_in_conflict(v, range);
+    } else if (range.low == -kInfinity && range.high == kInfinity) {
+      return;
+    } else if (range.high != kInfinity && is_source(v)) {
+      set_price(v, range.high);
+    } else {
+      set_price(v, std::clamp(graph_.nodes[v].price, range.low, range.high));
+    }
+  }
+
+  // No price suits all arcs. Take the end that few arcs object to. When the way to the root is the only one to object to
+  // the low end, that one: its room becomes a deficit here, which is how new machines join a cell whose slots have a price.
+  void place_in_conflict(NodeId v, const Interval& range) {
+    const Node<Value>& node = graph_.nodes[v];
+    std::int64_t against_low = 0, against_high = 0;
+    for (std::uint32_t i = node.begin; i < node.begin + node.degree; ++i) {
+      const auto& edge = graph_.edges[i];
+      if (!counts(v, edge.to)) continue;
+      const std::int64_t through = edge.cost + graph_.nodes[edge.to].price;
+      against_low += edge.residual > 0 && through < range.low;
+      against_high += edge.reverse_residual > 0 && through > range.high;
+    }
+    const bool low = against_low == 0 || against_low < against_high;
+    set_price(v, low ? range.low : range.high);
+    saturate_around(v);
+  }
+
+  void saturate_around(NodeId v) {
+    const Node<Value>& node = graph_.nodes[v];
+    const std::int64_t root_rc = node.root_cost - node.price;
+    if (graph_.root_arc(v) != kNone) {
+      const ArcId arc = graph_.root_arc(v);
+      if (root_rc < 0) mover_.add_flow(arc, v, graph_.root(), node.root_residual);
+      if (root_rc > 0) mover_.add_flow(arc, v, graph_.root(), -static_cast<std::int64_t>(node.root_flow));
+    }
+    ids_.clear();
+    for (std::uint32_t i = node.begin; i < node.begin + node.degree; ++i) {
+      const auto& edge = graph_.edges[i];
+      if (!counts(v, edge.to)) continue;
+      const std::int64_t rc = edge.cost - node.price + graph_.nodes[edge.to].price;
+      if ((edge.residual > 0 && rc < 0) || (edge.reverse_residual > 0 && rc > 0)) ids_.push_back(edge.id);
+    }
+    for (std::uint32_t id : ids_) {
+      const NodeId other = graph_.edges[graph_.position[id]].to;
+      if ((id & 1) == 0) {
+        saturate(id >> 1, v, other);
+      } else {
+        saturate(id >> 1, other, v);
+      }
+    }
+  }
+
+  std::int64_t reduced_cost(ArcId arc, NodeId tail) const {
+    if (graph_.at_root(arc)) return graph_.nodes[tail].root_cost - graph_.nodes[tail].price;
+    const auto& edge = graph_.edges[graph_.position[2 * arc]];
+    return edge.cost - graph_.nodes[tail].price + graph_.nodes[edge.to].price;
+  }
+  std::int64_t room(ArcId arc, NodeId tail) const {
+    return graph_.at_root(arc) ? graph_.nodes[tail].root_residual : graph_.edges[graph_.position[2 * arc]].residual;
+  }
+
+  // Fills an arc with rc < 0, empties one with rc > 0.
+  void saturate(ArcId arc, NodeId tail, NodeId head) {
+    const std::int64_t rc = reduced_cost(arc, tail);
+    if (rc < 0) mover_.add_flow(arc, tail, head, room(arc, tail));
+    if (rc > 0) mover_.add_flow(arc, tail, head, -graph_.flow_at(arc, tail));
+    ++stats_.repaired;
+  }
+
+  void mend(ArcId arc, NodeId tail) {
+    const std::int64_t rc = reduced_cost(arc, tail);
+    if (!((rc < 0 && room(arc, tail) > 0) || (rc > 0 && graph_.flow_at(arc, tail) > 0))) return;
+    const NodeId head = graph_.at_root(arc) ? graph_.root() : graph_.edges[graph_.position[2 * arc]].to;
+    for (NodeId end : {tail, head}) {
+      if (tail == head || end == graph_.root() || graph_.nodes[end].degree > kLowDegree) continue;
+      const Interval range = allowed(end);
+      if (!range.empty()) {
+        place(end);
+        return;
+      }
+    }
+    // A source in conflict: all its arcs at once, so that its best arc decides.
+    if (tail != head && is_source(tail) && tail != graph_.root() && graph_.nodes[tail].degree <= kLowDegree) {
+      place_in_conflict(tail, allowed(tail));
+    } else {
+      saturate(arc, tail, head);
+    }
+  }
+
+  FlowMover<Value>& mover_;
+  ResidualGraph<Value>& graph_;
+  std::vector<NodeId>& repriced_;
+  Stats& stats_;
+  std::vector<std::uint32_t> ids_;
+};
+
+}  // namespace flowsolver

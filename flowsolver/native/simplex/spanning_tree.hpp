@@ -1,0 +1,391 @@
+// The rooted spanning tree of the network simplex: parents, a preorder thread, subtree sizes, tree arcs with their residual
+// capacities, and prices for which tree arcs have reduced cost zero.
+//
+// Nodes are 0..n-1 and the root n. The thread is the nodes in preorder, cyclic; the subtree of v is the `size` nodes from v
+// to last[v]. A node's tree arc joins it to its parent: an arc of the network, or kNone for the artificial one to the root.
+//
+// Outer nodes are those without arcs into them (tasks). Their price matters to their own arcs only, and their neighbours in
+// the tree are no outer nodes: it is kept as a difference from their parent's. As leaves they are not threaded and have size
+// 0. So moving the prices of a subtree costs its inner nodes only, however many tasks hang on them, and a task that changes
+// its parent costs O(1).
+//
+// Strongly feasible: every tree arc has residual capacity towards the root. All operations keep that (network_simplex.hpp).
+//
+// Under changes to the network (simplex_engine.hpp) ids that mean no node hang from the root, as outer leaves: they cost
+// nothing.
+//
+// An exchange costs O(length of the path that is turned round + ancestors), moving prices O(threaded nodes of the smaller of
+// the two parts). Reference: Ahuja, Magnanti, Orlin, Network Flows (1993), section 11.3; Barr, Glover, Klingman (1979).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "control.hpp"
+#include "graph/large_array.hpp"
+#include "network.hpp"
+
+namespace flowsolver {
+
+class SpanningTree {
+ public:
+  // Residual capacities of a node's tree arc towards its parent, and from it.
+  struct TreeArc {
+    ArcId arc = kNone;
+    std::int64_t up = 0, down = 0;
+  };
+  // The cycle that an arc k -> l closes, walked from the junction down to k, over the arc, and up from l to the junction.
+  struct Cycle {
+    NodeId junction = kNone;
+    NodeId down_node = kNone, up_node = kNone;  // below the last tree arc of least room on either side, or kNone
+    std::int64_t down_room = kInfinity, up_room = kInfinity;
+    std::int64_t length = 0;
+  };
+
+  // `outer`: per node. This and `finish` throw Stopped when cancelled.
+  SpanningTree(std::vector<std::uint8_t> outer, const Control& control)
+      : root_(static_cast<NodeId>(outer.size())),
+        outer_(std::move(outer)),
+        nodes_(root_ + 1),
+        thread_(root_ + 1),
+        price_(root_ + 1),
+        above_(root_ + 1),
+        reference_(root_ + 1) {
+    outer_.push_back(0);
+    Pace pace(control);
+    for (NodeId v = 0; v <= root_; ++v) {
+      pace.build_step({});
+      nodes_[v] = Node{};
+      thread_[v] = kNone;
+      price_[v] = 0;
+      above_[v] = 0;
+      reference_[v] = v;
+    }
+    nodes_[root_].size = 1;
+  }
+
+  NodeId root() const { return root_; }
+  // v's price is above[v] + prices[reference[v]]; of nodes that are not outer ones, prices[v].
+  const std::int64_t* prices() const { return price_.data(); }
+  const std::int64_t* above() const { return above_.data(); }
+  const NodeId* reference() const { return reference_.data(); }
+  std::int64_t price(NodeId v) const { return above_[v] + price_[reference_[v]]; }
+  bool attached(NodeId v) const { return nodes_[v].parent != kNone; }
+  NodeId parent(NodeId v) const { return nodes_[v].parent; }
+  TreeArc arc(NodeId v) const { return {nodes_[v].arc, nodes_[v].up, nodes_[v].down}; }
+  std::uint32_t size(NodeId v) const { return nodes_[v].size; }  // threaded nodes from v on; 0: an outer leaf
+  NodeId next(NodeId v) const { return thread_[v]; }
+  bool outer(NodeId v) const { return outer_[v] != 0; }
+
+  // While the tree is built: `parent` is attached, v is not. Afterwards `finish`, once.
+  void attach(NodeId v, NodeId parent, const TreeArc& arc, std::int64_t price) {
+    Node& node = nodes_[v];
+    node.parent = parent;
+    node.size = 1;
+    set_arc(node, arc);
+    price_[v] = price;
+    if (outer_[v] != 0) refer(v, parent, price - price_[parent]);
+  }
+
+  // Threads the tree, siblings in order of ids: large subtrees are then walked nearly in order of memory. `order`: all nodes
+  // but the root, parents before children.
+  void finish(const std::vector<NodeId>& order, const Control& control) {
+    Pace pace(control);
+    for (auto v = order.rbegin(); v != order.rend(); ++v) {
+      pace.build_step({});
+      Node& node = nodes_[*v];
+      if (outer_[*v] != 0 && node.size == 1) node.size = 0;
+      nodes_[node.parent].size += node.size;
+    }
+    // A node's thread is its first child for now, `back` its next sibling, `last` its last child.
+    for (NodeId v = root_; v-- > 0;) {
+      pace.build_step({});
+      Node& node = nodes_[v];
+      if (node.size == 0) continue;
+      Node& parent = nodes_[node.parent];
+      node.back = thread_[node.parent];
+      thread_[node.parent] = v;
+      if (parent.last == kNone) parent.last = v;
+    }
+    std::vector<NodeId> pending{root_};
+    NodeId before = root_;
+    bool first = true;
+    while (!pending.empty()) {
+      pace.build_step({});
+      const NodeId v = pending.back();
+      pending.pop_back();
+      if (v != root_ && nodes_[v].back != kNone) pending.push_back(nodes_[v].back);
+      if (thread_[v] != kNone) pending.push_back(thread_[v]);
+      if (!first) link(before, v);
+      before = v;
+      first = false;
+    }
+    link(before, root_);
+    for (auto v = order.rbegin(); v != order.rend(); ++v) {
+      pace.build_step({});
+      end_at_last_child(*v);
+    }
+    end_at_last_child(root_);
+  }
+
+  Cycle cycle(NodeId k, NodeId l) const {
+    Cycle cycle;
+    while (k != l) {
+      ++cycle.length;
+      if (nodes_[k].size < nodes_[l].size) {
+        if (nodes_[k].down < cycle.down_room) {
+          cycle.down_room = nodes_[k].down;
+          cycle.down_node = k;
+        }
+        k = nodes_[k].parent;
+      } else {
+        if (nodes_[l].up <= cycle.up_room) {
+          cycle.up_room = nodes_[l].up;
+          cycle.up_node = l;
+        }
+        l = nodes_[l].parent;
+      }
+    }
+    cycle.junction = k;
+    return cycle;
+  }
+
+  void push(NodeId k, NodeId l, NodeId junction, std::int64_t amount) {
+    for (; k != junction; k = nodes_[k].parent) {
+      nodes_[k].down -= amount;
+      nodes_[k].up += amount;
+    }
+    for (; l != junction; l = nodes_[l].parent) {
+      nodes_[l].up -= amount;
+      nodes_[l].down += amount;
+    }
+  }
+
+  // The tree arc of `out` leaves, and the subtree below it hangs, turned round so that `in` is its top, from `parent` by
+  // `arc`. `junction` is where the ways up from `in` and `parent` meet. Prices of the subtree move by `shift`, relative to
+  // the others'. Returns how many prices were moved.
+  std::int64_t exchange(NodeId in, NodeId parent, NodeId out, NodeId junction, const TreeArc& arc, std::int64_t shift) {
+    if (nodes_[in].size == 0) {
+      if (in == out) {
+        nodes_[in].parent = parent;
+        set_arc(nodes_[in], arc);
+        refer(in, parent, price(in) + shift - price_[parent]);
+        return 1;
+      }
+      thread_in(in);
+    }
+    if (nodes_[parent].size == 0) thread_in(parent);
+    const NodeId old_parent = nodes_[out].parent;
+    const std::uint32_t total = nodes_[out].size;
+    const NodeId end = turn(in, parent, out, arc, shift);
+    for (NodeId v = old_parent; v != junction; v = nodes_[v].parent) nodes_[v].size -= total;
+    for (NodeId v = parent; v != junction; v = nodes_[v].parent) nodes_[v].size += total;
+    const std::int64_t moved = move_prices(in, end, total, shift);
+    for (NodeId v : {out, old_parent}) {
+      if (outer_[v] != 0 && nodes_[v].size == 1) thread_out(v);
+    }
+    return moved;
+  }
+
+  // v, with all below it, hangs from the root by an artificial arc, at a price `above` the root's. As `exchange`.
+  std::int64_t hang(NodeId v, const TreeArc& arc, std::int64_t above) {
+    return exchange(v, root_, v, root_, arc, above + price_[root_] - price(v));
+  }
+
+  void set_arc(NodeId v, const TreeArc& arc) { set_arc(nodes_[v], arc); }
+
+  // The prices of v and all below it move by `shift`, relative to the others'. Returns how many were moved.
+  std::int64_t shift_prices(NodeId v, std::int64_t shift) {
+    if (outer_[v] != 0) above_[v] += shift;
+    return nodes_[v].size == 0 ? 1 : move_prices(v, nodes_[v].last, nodes_[v].size, shift);
+  }
+
+  // All prices anew, by the costs of tree arcs: those of nodes that hang from the root by artificial arcs stay.
+  template <class PriceBelow>  // (v, price of its parent) -> price of v
+  void reprice(PriceBelow price_below, Pace& pace) {
+    for (NodeId v = thread_[root_]; v != root_; v = thread_[v]) {
+      pace.build_step({});
+      if (nodes_[v].arc == kNone) continue;
+      price_[v] = price_below(v, price_[nodes_[v].parent]);
+      if (outer_[v] != 0) above_[v] = price_[v] - price_[nodes_[v].parent];
+    }
+  }
+
+  // Arcs lead into v from now on.
+  void make_inner(NodeId v) {
+    if (outer_[v] == 0) return;
+    const std::int64_t now = price(v);
+    if (nodes_[v].size == 0) thread_in(v);
+    price_[v] = now;
+    refer(v, v, 0);
+    outer_[v] = 0;
+  }
+  // v has no arcs left: it hangs from the root, and nothing from it.
+  void make_outer(NodeId v) {
+    if (outer_[v] != 0) return;
+    outer_[v] = 1;
+    refer(v, root_, price_[v] - price_[root_]);
+    thread_out(v);
+  }
+
+  // Ids up to `nodes` may become nodes: until then they hang from the root by `arc`, at a price `above` its. The root gets
+  // another id. O(nodes).
+  void make_room(NodeId nodes, const TreeArc& arc, std::int64_t above) {
+    const NodeId before = root_;
+    const auto renamed = [=](NodeId v) { return v == before ? nodes : v; };
+    nodes_.resize(nodes + std::size_t{1});
+    thread_.resize(nodes + std::size_t{1});
+    price_.resize(nodes + std::size_t{1});
+    above_.resize(nodes + std::size_t{1});
+    reference_.resize(nodes + std::size_t{1});
+    outer_.resize(nodes + std::size_t{1}, 1);
+    for (NodeId v = 0; v <= before; ++v) {
+      Node& node = nodes_[v];
+      if (node.parent != kNone) node.parent = renamed(node.parent);
+      if (node.back != kNone) node.back = renamed(node.back);
+      if (node.last != kNone) node.last = renamed(node.last);
+      if (thread_[v] != kNone) thread_[v] = renamed(thread_[v]);
+      reference_[v] = renamed(reference_[v]);
+    }
+    nodes_[nodes] = nodes_[before];
+    thread_[nodes] = thread_[before];
+    price_[nodes] = price_[before];
+    above_[nodes] = 0;
+    reference_[nodes] = nodes;
+    outer_[nodes] = 0;
+    root_ = nodes;
+    for (NodeId v = before; v < nodes; ++v) {
+      nodes_[v] = Node{};
+      nodes_[v].parent = root_;
+      set_arc(nodes_[v], arc);
+      thread_[v] = kNone;
+      price_[v] = 0;
+      outer_[v] = 1;
+      refer(v, root_, above);
+    }
+  }
+
+ private:
+  struct Node {
+    std::int64_t up = 0, down = 0;
+    ArcId arc = kNone;
+    NodeId parent = kNone;
+    NodeId back = kNone;  // before it in the thread
+    NodeId last = kNone;
+    std::uint32_t size = 0;
+  };
+  static constexpr std::int64_t kMostDrift = 2 * kMaxPathCost;
+
+  static void set_arc(Node& node, const TreeArc& arc) {
+    node.arc = arc.arc;
+    node.up = arc.up;
+    node.down = arc.down;
+  }
+  void end_at_last_child(NodeId v) { nodes_[v].last = nodes_[v].last == kNone ? v : nodes_[nodes_[v].last].last; }
+  void link(NodeId a, NodeId b) {
+    thread_[a] = b;
+    nodes_[b].back = a;
+  }
+
+  void refer(NodeId v, NodeId parent, std::int64_t above) {
+    reference_[v] = parent;
+    above_[v] = above;
+  }
+
+  // An outer node comes into the thread before it has its first child, and goes when it has lost its last.
+  void thread_in(NodeId v) {
+    const NodeId parent = nodes_[v].parent, after = thread_[parent];
+    price_[v] = price(v);
+    nodes_[v].size = 1;
+    nodes_[v].last = v;
+    link(parent, v);
+    link(v, after);
+    for (NodeId u = parent; u != kNone && nodes_[u].last == parent; u = nodes_[u].parent) nodes_[u].last = v;
+    for (NodeId u = parent; u != kNone; u = nodes_[u].parent) ++nodes_[u].size;
+  }
+  void thread_out(NodeId v) {
+    const NodeId before = nodes_[v].back;
+    link(before, thread_[v]);
+    for (NodeId u = nodes_[v].parent; u != kNone && nodes_[u].last == v; u = nodes_[u].parent) nodes_[u].last = before;
+    for (NodeId u = v; u != kNone; u = nodes_[u].parent) --nodes_[u].size;
+  }
+
+  // Turns the path in..out round, threads the subtree anew and puts it after `parent`; all but the sizes of the nodes
+  // outside. Returns the last node of the subtree. The blocks of the thread, from `in` up: a node of the path comes first in
+  // its block, which is cut in two by the block of the one below it.
+  NodeId turn(NodeId in, NodeId parent, NodeId out, TreeArc arc, std::int64_t shift) {
+    const NodeId old_parent = nodes_[out].parent, old_last = nodes_[out].last;
+    const std::uint32_t total = nodes_[out].size;
+    NodeId end = kNone;  // of what is threaded anew
+    NodeId below_before = kNone, below_after = kNone, below_last = kNone, above = parent;
+    std::uint32_t below_size = 0;
+    for (NodeId v = in;;) {
+      Node& node = nodes_[v];
+      const NodeId next = node.parent, before = node.back;
+      const NodeId after = node.last == below_last ? below_after : thread_[node.last];
+      const std::uint32_t size = node.size;
+      const TreeArc turned{node.arc, node.down, node.up};
+      if (end == kNone) {
+        end = node.last;
+      } else {
+        link(end, v);
+        end = below_before;
+        if (node.last != below_last) {
+          link(end, below_after);
+          end = node.last;
+        }
+      }
+      if (outer_[v] != 0) refer(v, above, price(v) + (v == in ? shift : 0) - price_[above]);
+      node.parent = above;
+      node.size = total - below_size;
+      set_arc(node, arc);
+      below_before = before;
+      below_after = after;
+      below_last = node.last;
+      below_size = size;
+      arc = turned;
+      above = v;
+      if (v == out) break;
+      v = next;
+    }
+    for (NodeId v = out; v != parent; v = nodes_[v].parent) nodes_[v].last = end;
+    link(below_before, below_after);
+    for (NodeId v = old_parent; v != kNone && nodes_[v].last == old_last; v = nodes_[v].parent) {
+      nodes_[v].last = below_before;
+    }
+    const NodeId after = thread_[parent];
+    link(parent, in);
+    link(end, after);
+    for (NodeId v = parent; v != kNone && nodes_[v].last == parent; v = nodes_[v].parent) nodes_[v].last = end;
+    return end;
+  }
+
+  // Only differences of prices count, so the smaller part is moved; the root's price shows how far all have drifted.
+  std::int64_t move_prices(NodeId first, NodeId last, std::uint32_t size, std::int64_t shift) {
+    const std::uint32_t others = nodes_[root_].size - size;
+    if (size <= others) {
+      for (NodeId v = first;; v = thread_[v]) {
+        price_[v] += shift;
+        if (v == last) return size;
+      }
+    }
+    for (NodeId v = thread_[last]; v != first; v = thread_[v]) price_[v] -= shift;
+    if (price_[root_] > kMostDrift || price_[root_] < -kMostDrift) {
+      const std::int64_t drift = price_[root_];
+      for (NodeId v = 0; v <= root_; ++v) price_[v] = outer_[v] != 0 ? 0 : price_[v] - drift;
+    }
+    return others;
+  }
+
+  NodeId root_;
+  std::vector<std::uint8_t> outer_;
+  LargeArray<Node> nodes_;
+  LargeArray<NodeId> thread_;
+  LargeArray<std::int64_t> price_;  // kept up for nodes that are not outer ones
+  LargeArray<std::int64_t> above_;
+  LargeArray<NodeId> reference_;
+};
+
+}  // namespace flowsolver

@@ -34,9 +34,10 @@ class IncrementalSolver:
     ) -> None:
         """Copies `network`. Nothing is solved before `resolve`. ValueError for an unknown algorithm.
 
-        Every algorithm takes every change. Only the default's work is that of the changes; the others start from the last
-        answer and read the whole network at each resolve. Several algorithms race at each resolve, see `solve`; all start
-        the next one from the winner's answer.
+        Every algorithm takes every change. A round of `incremental_ssp`, `relaxation`, `cost_scaling` or `network_simplex`
+        is the work of its changes, as long as these are not many or far-reaching (`network_simplex` reads all costs once);
+        the plain references start from the last answer and read the whole network. Several algorithms race at each
+        resolve, see `solve`; those that lose go on from their own state or from the winner's answer.
         """
         self._core = native.IncrementalSolver(network.core, as_names(algorithm), deterministic)
 

@@ -202,13 +202,14 @@ class SpanningTree {
     return nodes_[v].size == 0 ? 1 : move_prices(v, nodes_[v].last, nodes_[v].size, shift);
   }
 
-  // All prices anew, by the costs of tree arcs: those of nodes that hang from the root by artificial arcs stay.
+  // All prices anew, by the costs of tree arcs: those of nodes that hang from the root by artificial arcs stay. What is stored
+  // for such an outer node need not be its price.
   template <class PriceBelow>  // (v, price of its parent) -> price of v
   void reprice(PriceBelow price_below, Pace& pace) {
     for (NodeId v = thread_[root_]; v != root_; v = thread_[v]) {
       pace.build_step({});
       if (nodes_[v].arc == kNone) continue;
-      price_[v] = price_below(v, price_[nodes_[v].parent]);
+      price_[v] = price_below(v, price(nodes_[v].parent));
       if (outer_[v] != 0) above_[v] = price_[v] - price_[nodes_[v].parent];
     }
   }

@@ -58,6 +58,7 @@ class Engine {
   // every arc. False: it has done nothing, and is to be told.
   virtual bool remove_with_arcs(std::span<const NodeId>, std::vector<ArcId>&) { return false; }
   // Arcs whose flow was touched, with their flow before, and nodes whose price moved, since `begin_round`.
+  // Among the latter need not be tails of arcs that were touched or changed.
   virtual const std::vector<FlowBefore>& touched_arcs() const = 0;
   virtual const std::vector<NodeId>& repriced_nodes() const = 0;
   virtual void begin_round() = 0;

@@ -35,6 +35,7 @@ class CostScalingEngine final : public Engine {
     graph_.add_node(v, supply);
     scaling_.prices().grow();
     scaling_.note_new_node(v);
+    stirred_.push_back(v);
     scaling_.note_change();
   }
   void remove_node(NodeId v) override { graph_.remove_node(v); }
@@ -42,21 +43,22 @@ class CostScalingEngine final : public Engine {
     graph_.add_arc(arc, tail, head, capacity, cost);
     note_block(tail);
     note_block(head);
-    note_cost(arc, cost);
+    note_cost(arc, tail, cost);
   }
   void remove_arc(ArcId arc, NodeId tail, NodeId head) override {
     graph_.remove_arc(arc, tail);
     note_block(tail);
     note_block(head);
+    stirred_.push_back(tail);
     scaling_.note_change();
   }
   void set_capacity(ArcId arc, NodeId tail, NodeId, std::int64_t capacity) override {
     graph_.set_capacity(arc, tail, capacity);
-    note_arc(arc);
+    note_arc(arc, tail);
   }
   void set_cost(ArcId arc, NodeId tail, std::int64_t cost) override {
     graph_.set_cost(arc, tail, cost);
-    note_cost(arc, cost);
+    note_cost(arc, tail, cost);
   }
   void change_supply(NodeId v, std::int64_t delta) override {
     graph_.change_supply(v, delta);
@@ -83,6 +85,7 @@ class CostScalingEngine final : public Engine {
   void begin_round() override {
     graph_.begin_round();
     scaling_.prices().begin_round();
+    stirred_.clear();
     in_step_ = false;
   }
 
@@ -91,13 +94,14 @@ class CostScalingEngine final : public Engine {
 
   std::int64_t costliest() const { return static_cast<std::int64_t>(largest_magnitude(network_.cost)); }
   void note_block(NodeId v) { scaling_.prices().forget_current(v); }
-  void note_arc(ArcId arc) {
+  void note_arc(ArcId arc, NodeId tail) {
     scaling_.note_arc(arc);
+    stirred_.push_back(tail);
     scaling_.note_change();
   }
-  void note_cost(ArcId arc, std::int64_t cost) {
+  void note_cost(ArcId arc, NodeId tail, std::int64_t cost) {
     largest_cost_ = std::max(largest_cost_, cost < 0 ? -cost : cost);
-    note_arc(arc);
+    note_arc(arc, tail);
   }
   bool is_local_work() const {
     return known_ && scaling_.num_changes() <= kFewChanges + (graph_.num_nodes() + network_.num_arcs()) / kManyChanges;
@@ -112,6 +116,7 @@ class CostScalingEngine final : public Engine {
   LocalScaling<V> scaling_;
   bool known_;                 // flow and prices are some answer's, with what changed since
   bool in_step_ = false;       // with a race (race_engine.hpp) since the last answer it handed over
+  std::vector<NodeId> stirred_;  // since the last answer: new nodes, and tails of arcs that changed
   std::int64_t largest_cost_;  // at least
 };
 
@@ -182,6 +187,11 @@ void CostScalingEngine<V>::adopt(const Engine& winner) {
     for (ArcId arc : arcs) adopt_flow(arc, winner);
     std::vector<NodeId> nodes = prices.repriced();
     nodes.insert(nodes.end(), prices.moved().begin(), prices.moved().end());
+    nodes.insert(nodes.end(), stirred_.begin(), stirred_.end());
+    // A source's price may be what its arcs make of others', and move with its arcs alone.
+    for (const FlowBefore& before : winner.touched_arcs()) {
+      if (alive_[before.arc] != 0) nodes.push_back(network_.tail[before.arc]);
+    }
     for (NodeId v : winner.repriced_nodes()) {
       nodes.push_back(v);
       winner.priced_by(v, nodes);

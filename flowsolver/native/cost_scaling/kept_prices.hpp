@@ -140,8 +140,8 @@ void KeptPrices<V>::assign(std::span<const std::int64_t> price, const Control& c
   flags_.resize(n, 0);
   build_each(n, control, [&](std::size_t v) {
     node_[v] = {price[v] << unit_shift_, graph_.end(static_cast<NodeId>(v)), Node::kFar};
+    if (v >= known || (flags_[v] & kMoved) != 0 || before[v] != price[v]) note_repriced(static_cast<NodeId>(v));
     flags_[v] &= static_cast<std::uint8_t>(~kMoved);
-    if (v >= known || before[v] != price[v]) note_repriced(static_cast<NodeId>(v));
   });
 }
 

@@ -347,7 +347,7 @@ int main() {
   }
   deterministic_twice();
   overtaken_while_made();
-  for (const std::string_view winner : {"incremental_ssp", "relaxation"}) {
+  for (const std::string_view winner : {"incremental_ssp", "relaxation", "network_simplex"}) {
     for (std::uint64_t seed = 1; seed <= 5; ++seed) losers_adopt_all_of_the_answer(winner, seed);
   }
   return 0;

@@ -180,7 +180,8 @@ template <class V>
 void CostScalingEngine<V>::adopt(const Engine& winner) {
   KeptPrices<V>& prices = scaling_.prices();
   scaling_.forget();
-  if (in_step_ && winner.local()) {
+  bool local = in_step_ && winner.local();
+  if (local) {
     std::vector<ArcId> arcs;
     for (const FlowBefore& before : graph_.touched_arcs()) arcs.push_back(before.arc);
     for (const FlowBefore& before : winner.touched_arcs()) arcs.push_back(before.arc);
@@ -196,10 +197,12 @@ void CostScalingEngine<V>::adopt(const Engine& winner) {
       nodes.push_back(v);
       winner.priced_by(v, nodes);
     }
-    prices.assign_some(nodes, [&winner](NodeId v) { return winner.price(v); });
+    local = prices.assign_some(nodes, [&winner](NodeId v) { return winner.price(v); });
     for (NodeId v : nodes) scaling_.note_node(v);
   } else {
     for (ArcId arc = 0; arc < network_.num_arcs(); ++arc) adopt_flow(arc, winner);
+  }
+  if (!local) {
     std::vector<std::int64_t> price(graph_.num_nodes());
     for (NodeId v = 0; v < graph_.num_nodes(); ++v) price[v] = winner.price(v);
     prices.assign(price, Control());

@@ -42,9 +42,9 @@ class KeptPrices {
 
   // Whole prices of all nodes; those that are not what they were count as repriced.
   void assign(std::span<const std::int64_t> price, const Control& control);
-  // The same for some nodes, price(v); the others' are whole.
+  // The same for some nodes, price(v); the others' are whole. False, and to be followed by `assign`: there is no room for one.
   template <class PriceOf>
-  void assign_some(std::span<const NodeId> nodes, const PriceOf& price);
+  bool assign_some(std::span<const NodeId> nodes, const PriceOf& price);
   // For nodes added since; K grows with their number.
   void grow();
   // Whether a phase that starts from these prices stays within 64 bits.
@@ -147,13 +147,11 @@ void KeptPrices<V>::assign(std::span<const std::int64_t> price, const Control& c
 
 template <class V>
 template <class PriceOf>
-void KeptPrices<V>::assign_some(std::span<const NodeId> nodes, const PriceOf& price) {
+bool KeptPrices<V>::assign_some(std::span<const NodeId> nodes, const PriceOf& price) {
+  const std::int64_t most = unit_shift_ == 0 ? kInfinity : kMostScaledPrice<Price> >> unit_shift_;
   for (NodeId v : nodes) {
-    const std::int64_t whole = price(v), most = kMostScaledPrice<Price> >> unit_shift_;
-    if (unit_shift_ > 0 && (whole > most || whole < -most)) {  // fits() is false then
-      furthest_ = kInfinity;
-      continue;
-    }
+    const std::int64_t whole = price(v);
+    if (whole > most || whole < -most) return false;
     node_[v].price = whole << unit_shift_;
     furthest_ = std::max(furthest_, node_[v].price < 0 ? -node_[v].price : node_[v].price);
     flags_[v] &= static_cast<std::uint8_t>(~kMoved);
@@ -161,6 +159,7 @@ void KeptPrices<V>::assign_some(std::span<const NodeId> nodes, const PriceOf& pr
     note_repriced(v);
   }
   moved_.clear();
+  return true;
 }
 
 template <class V>

@@ -120,6 +120,7 @@ void RaceEngine::hand_to_losers(const Racer& winner, Status status) {
       if (in_step_ == &racer) in_step_ = nullptr;
     } else if (status == Status::kOptimal) {
       racer.engine->adopt(*this);
+      if (racer.engine->local()) racer.engine->begin_round();  // when it wins, everything is compared
     }
   }
 }

@@ -255,7 +255,7 @@ def test_growth(benchmark: Any, percent_used: int, machines: int) -> None:
     benchmark.extra_info.update(unit="arcs", figure=scanned / (2 * changes), note=note)
 
 
-@pytest.mark.parametrize("which", ["incremental", "scratch"])
+@pytest.mark.parametrize("which", ["incremental_ssp", "relaxation", "cost_scaling", "network_simplex", "scratch"])
 def test_memory(benchmark: Any, which: str, tmp_path: Path) -> None:
     """What a process of its own holds at most beyond the arrays it reads from a file: network, solver, solution."""
     benchmark.group = f"memory per arc: 12,500 machines, 90 % used, {which}"
@@ -286,11 +286,11 @@ def peak_bytes_per_arc(which: str, file: str) -> float:
     network = FlowNetwork()
     network.add_nodes(supply)
     network.add_arcs(*arcs)
-    if which == "incremental":
-        solver = IncrementalSolver(network)
-        assert solver.resolve() is Status.OPTIMAL
-    else:
+    if which == "scratch":
         assert solve(network).status is Status.OPTIMAL
+    else:
+        solver = IncrementalSolver(network, which)
+        assert solver.resolve() is Status.OPTIMAL
     return 1024 * (memory_in_kib("VmHWM") - before) / network.num_arcs
 
 

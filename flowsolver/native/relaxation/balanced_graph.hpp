@@ -67,8 +67,7 @@ class BalancedGraph {
     std::int64_t price = 0;
     std::uint32_t hops = 1;
     std::uint32_t current = 0;     // place in its list before which no arc was balanced and led to fewer hops
-    std::uint32_t listed = kNone;  // this and `heap`: residual_lists.hpp
-    std::uint32_t heap = kNone;
+    std::uint32_t list = kNone;    // residual_lists.hpp
     std::uint32_t parent = kNone;  // inside: the arc it was reached by, kNone at a root
     Place place = Place::kOutside;
     bool source = false;           // has supply
@@ -92,7 +91,6 @@ class BalancedGraph {
     }
     if (!start.flow.empty()) status = drain_deficits(arcs_, price, control, stats);
     if (status != Status::kOptimal) return status;
-    lists_.reset();
     for (NodeId v = 0; v < num_nodes(); ++v) {
       nodes[v].source = network.supply[v] > 0;
       note_excess(v);
@@ -115,7 +113,6 @@ class BalancedGraph {
     nodes.assign(n, Node{});
     cut.assign(n, 0);
     marks_.assign(n, 0);
-    lists_.reset();
     build_each(n, control, [&](std::size_t at) {
       const NodeId v = static_cast<NodeId>(at);
       if (!price.empty()) nodes[v].price = price[v];
@@ -279,7 +276,7 @@ class BalancedGraph {
       const Edge& edge = arcs_.edges[i];
       Node& tail = nodes[edge.to];
       tail.current = 0;
-      if (tail.heap != kNone) lists_.refresh(edge.to, edge.partner);
+      if (lists_.crowded(edge.to)) lists_.refresh(edge.to, edge.partner);
     }
   }
   void note_price(NodeId v) {
@@ -401,12 +398,9 @@ class BalancedGraph {
     requires kChanges
   {
     if (tail == head) return arcs_.add_arc(arc, tail, head, capacity, cost);
-    const std::uint32_t tail_begin = arcs_.begin(tail), tail_middle = arcs_.middle(tail) - tail_begin;
-    const std::uint32_t tail_places = arcs_.end(tail) - tail_begin;
-    const std::uint32_t head_begin = arcs_.begin(head), head_places = arcs_.end(head) - head_begin;
+    const std::uint32_t tail_middle = arcs_.middle(tail) - arcs_.begin(tail);
+    const std::uint32_t tail_places = arcs_.end(tail) - arcs_.begin(tail), head_places = arcs_.end(head) - arcs_.begin(head);
     arcs_.add_arc(arc, tail, head, capacity, cost);
-    lists_.moved(tail, tail_begin, tail_places);
-    lists_.moved(head, head_begin, head_places);
     lists_.refresh(tail, arcs_.begin(tail) + tail_middle);
     lists_.refresh(tail, arcs_.begin(tail) + tail_places);
     lists_.refresh(head, arcs_.begin(head) + head_places);
@@ -450,10 +444,7 @@ class BalancedGraph {
   void keep_compact(const Control& control)
     requires kChanges
   {
-    if (!arcs_.is_sparse()) return;
-    arcs_.compact(control);
-    for (Node& node : nodes) node.listed = node.heap = kNone;
-    lists_.reset();
+    if (arcs_.is_sparse()) arcs_.compact(control);
   }
   const std::vector<NodeId>& repriced() const { return repriced_; }
   void begin_round()

@@ -2,7 +2,8 @@
 //
 // Every residual half-edge is listed at its tail; one whose residual has gone is dropped when it is next come across. So a
 // machine with 70 arcs in looks at its dozen tasks, and an aggregator with 150,000 only at those that use it. A node's list
-// is made when it is first looked at.
+// is made when it is first looked at. Nodes of few half-edges (tasks) have none, all of theirs are looked at: half the
+// half-edges there are, for which nothing is kept.
 //
 // Crowded nodes. Where more than kFew are listed, those of reduced cost above what a visitor asks for wait in a heap
 // instead, by cost + price[head] as of when they were put there. While prices only rise the key is a lower bound, and a
@@ -10,11 +11,12 @@
 // with its new key. So of an aggregator's 125,000 arcs of different costs only those are looked at, in O(log) each, that its
 // price has come to.
 //
-// Changes. Lists hold places in a node's block, whatever half-edge is there. When another one is there, or it has become
-// cheaper (its cost fell, or its head's price), `refresh` puts the place at hand, where no key is asked for. What it
-// leaves in the heap is stale and dropped when it comes to the top, as are places that the block no longer has.
+// Changes. Lists hold places in a node's block, whatever half-edge is there and wherever the block moves to. When another
+// one is there, or it has become cheaper (its cost fell, or its head's price), `refresh` puts the place at hand, where no
+// key is asked for. What it leaves in the heap is stale and dropped when it comes to the top, as are places that the block
+// no longer has.
 //
-// `Node` has the node's price, `listed` (half-edges at hand, kUnknown before the first look) and `heap` (its, or kNone).
+// `Node` has the node's price and `list`: the number of its list, kNone without one.
 // Within a set under way (ascent_set.hpp) members' prices are kept lower than they are, by no more than the level asked for:
 // their half-edges are visited rather too early than too late.
 #pragma once
@@ -38,58 +40,65 @@ class ResidualLists {
   using Edge = typename Arcs::HalfEdge;
   using Nodes = std::vector<Node, LargeAllocator<Node>>;
   static constexpr bool kChanges = kChangeable<Arcs>;
-  static constexpr std::uint32_t kUnknown = kNone;
 
   ResidualLists(const Arcs& arcs, Nodes& nodes) : arcs_(arcs), nodes_(nodes) {}
 
-  // Room for the graph. All nodes' lists are to be unknown, and without a heap.
-  void reset() {
-    residual_.clear();
-    listed_.clear();
-    heaps_.clear();
-    make_room();
-  }
-
   // Half-edge i of v has got residual capacity.
   void list(NodeId v, std::uint32_t i) {
-    if (nodes_[v].listed != kUnknown && listed_[i] == kNot) put_at_hand(v, i);
+    if (!has_list(v)) return;
+    List& list = list_of(v);
+    const std::uint32_t place = i - arcs_.begin(v);
+    if (list.states[place] == kNot) list.put_at_hand(place);
   }
 
-  bool crowded(NodeId v) const { return nodes_[v].heap != kNone; }
-  // Half-edges of v that are not in its heap; what gets listed or comes up later stands behind them.
-  std::uint32_t at_hand(NodeId v) const { return nodes_[v].listed; }
+  bool crowded(NodeId v) const { return has_list(v) && lists_[nodes_[v].list].crowded; }
+  // Half-edges of v, which is crowded, that are not in its heap; what gets listed or comes up later stands behind them.
+  std::uint32_t at_hand(NodeId v) const { return static_cast<std::uint32_t>(lists_[nodes_[v].list].places.size()); }
 
   // Calls visit(index, half-edge) for the residual half-edges of v, from the `from`-th at hand on, until it returns false:
   // all of them, or if v is crowded those of reduced cost <= level (and perhaps some to members of a set). Returns where it
   // stopped. What is listed meanwhile is visited as well.
   template <class Visit>
   std::uint32_t scan(NodeId v, std::uint32_t from, std::int64_t level, Stats& stats, Visit&& visit) {
-    Node& node = nodes_[v];
-    if (node.listed == kUnknown) fill(v);
     const std::uint32_t begin = arcs_.begin(v);
-    const bool gets_crowded = from == 0 && node.listed > kFew && !crowded(v);
-    if (gets_crowded) {
-      node.heap = static_cast<std::uint32_t>(heaps_.size());
-      heaps_.emplace_back().reserve(node.listed);
+    if (!has_list(v)) {
+      if (const std::uint32_t end = arcs_.end(v); end - begin <= kFew) {
+        std::uint32_t i = begin + from;
+        for (; i < end; ++i) {
+          const Edge& edge = arcs_.edges[i];
+          ++stats.scanned;
+          if (edge.residual > 0 && !visit(i, edge)) break;
+        }
+        return i - begin;
+      }
+      make_list(v);
     }
-    std::vector<Waiting>* const heap = crowded(v) ? &heaps_[node.heap] : nullptr;
-    if (heap != nullptr) bring_up(v, *heap, level, stats);
+    const std::uint32_t number = nodes_[v].list;
+    const std::int64_t price = nodes_[v].price;
+    const bool gets_crowded = from == 0 && !lists_[number].crowded && lists_[number].places.size() > kFew;
+    if (gets_crowded) {
+      lists_[number].crowded = true;
+      lists_[number].heap.reserve(lists_[number].places.size());
+    }
+    const bool crowded = lists_[number].crowded;
+    if (crowded) bring_up(v, lists_[number], level, stats);
     std::uint32_t k = from;
-    while (k < node.listed) {
-      const std::uint32_t place = residual_[begin + k], i = begin + place;
+    while (k < lists_[number].places.size()) {
+      List& list = lists_[number];
+      const std::uint32_t place = list.places[k], i = begin + place;
       const Edge& edge = arcs_.edges[i];
       ++stats.scanned;
       if (!is_residual(v, i)) {
-        listed_[i] = kNot;
-        residual_[begin + k] = residual_[begin + --node.listed];
-      } else if (heap != nullptr && edge.cost + nodes_[edge.to].price - node.price > level) {
-        residual_[begin + k] = residual_[begin + --node.listed];
-        listed_[i] = kWaits;
+        list.states[place] = kNot;
+        list.take_off(k);
+      } else if (crowded && edge.cost + nodes_[edge.to].price - price > level) {
+        list.take_off(k);
+        list.states[place] = kWaits;
         const Waiting waiting{edge.cost + nodes_[edge.to].price, place};
         if (gets_crowded) {
-          heap->push_back(waiting);
+          list.heap.push_back(waiting);
         } else {
-          wait(*heap, waiting);
+          list.wait(waiting);
         }
       } else if (visit(i, edge)) {
         ++k;
@@ -97,7 +106,7 @@ class ResidualLists {
         break;
       }
     }
-    if (gets_crowded) std::make_heap(heap->begin(), heap->end(), std::greater<>());
+    if (gets_crowded) std::make_heap(lists_[number].heap.begin(), lists_[number].heap.end(), std::greater<>());
     return k;
   }
 
@@ -107,28 +116,28 @@ class ResidualLists {
   std::int64_t least_waiting(NodeId v, Stats& stats, Counts&& counts) {
     if (!crowded(v)) return kInfinity;
     const std::uint32_t begin = arcs_.begin(v);
-    std::vector<Waiting>& heap = heaps_[nodes_[v].heap];
-    while (!heap.empty()) {
-      const std::uint32_t place = heap.front().place, i = begin + place;
+    List& list = list_of(v);
+    while (!list.heap.empty()) {
+      const std::uint32_t place = list.heap.front().place, i = begin + place;
       ++stats.scanned;
-      if (listed_[i] != kWaits) {
-        take_top(heap);
+      if (list.states[place] != kWaits) {
+        list.take_top();
         continue;
       }
       if (!is_residual(v, i)) {
-        take_top(heap);
-        listed_[i] = kNot;
+        list.take_top();
+        list.states[place] = kNot;
         continue;
       }
       const Edge& edge = arcs_.edges[i];
       const std::int64_t key = edge.cost + nodes_[edge.to].price;
       const bool good = counts(edge);
-      if (good && key <= heap.front().key) return key - nodes_[v].price;
-      take_top(heap);
+      if (good && key <= list.heap.front().key) return key - nodes_[v].price;
+      list.take_top();
       if (good) {
-        wait(heap, {key, place});
+        list.wait({key, place});
       } else {
-        put_at_hand(v, i);
+        list.put_at_hand(place);
       }
     }
     return kInfinity;
@@ -136,131 +145,121 @@ class ResidualLists {
 
   // Prices have been lowered: no key is a bound any more.
   void forget_keys() {
-    for (NodeId v = 0; v < nodes_.size(); ++v) {
-      if (crowded(v)) put_all_at_hand(v);
-    }
+    for (List& list : lists_) list.put_all_at_hand();
   }
 
   // Half-edge i of v is another one, or has become cheaper or residual.
   void refresh(NodeId v, std::uint32_t i) {
-    if (nodes_[v].listed == kUnknown || i >= arcs_.end(v) || listed_[i] == kAtHand) return;
-    const bool waited = listed_[i] == kWaits;
-    listed_[i] = kNot;
+    if (!has_list(v) || i >= arcs_.end(v)) return;
+    List& list = list_of(v);
+    const std::uint32_t place = i - arcs_.begin(v), degree = arcs_.end(v) - arcs_.begin(v);
+    if (list.states.size() < degree) list.states.resize(degree, kNot);
+    if (list.states[place] == kAtHand) return;
+    const bool waited = list.states[place] == kWaits;
+    list.states[place] = kNot;
     if (arcs_.edges[i].residual == 0) return;
-    put_at_hand(v, i);
-    if (waited && heaps_[nodes_[v].heap].size() > 2 * (arcs_.end(v) - arcs_.begin(v))) put_all_at_hand(v);
-  }
-
-  // The block of v, which began at `before` and had so many places in use, may have moved to the end of all.
-  void moved(NodeId v, std::uint32_t before, std::uint32_t places) {
-    const std::uint32_t begin = arcs_.begin(v);
-    if (listed_.size() < arcs_.edges.size()) make_room();
-    if (begin == before || nodes_[v].listed == kUnknown) return;
-    std::uint32_t kept = 0;
-    for (std::uint32_t place = 0; place < places; ++place) listed_[begin + place] = listed_[before + place];
-    for (std::uint32_t k = 0; k < nodes_[v].listed; ++k) {
-      const std::uint32_t place = residual_[before + k];
-      if (place < places) residual_[begin + kept++] = place;
-    }
-    nodes_[v].listed = kept;
+    list.put_at_hand(place);
+    if (waited && list.heap.size() > 2 * std::size_t{degree}) list.put_all_at_hand();
   }
 
   // v has no half-edges left.
   void clear(NodeId v) {
-    if (nodes_[v].listed == kUnknown) return;
-    const std::uint32_t begin = arcs_.begin(v);
-    for (std::uint32_t k = 0; k < nodes_[v].listed; ++k) listed_[begin + residual_[begin + k]] = kNot;
-    nodes_[v].listed = 0;
-    if (!crowded(v)) return;
-    for (const Waiting& waiting : heaps_[nodes_[v].heap]) listed_[begin + waiting.place] = kNot;
-    heaps_[nodes_[v].heap] = {};
+    if (!has_list(v)) return;
+    list_of(v) = {};
+    free_.push_back(nodes_[v].list);
+    nodes_[v].list = kNone;
   }
 
  private:
   static constexpr std::uint32_t kFew = 16;  // as soon looked at as kept in order
-  enum Listed : std::uint8_t { kNot, kAtHand, kWaits };
+  enum State : std::uint8_t { kNot, kAtHand, kWaits };
   struct Waiting {
     std::int64_t key;
     std::uint32_t place;
     bool operator>(const Waiting& other) const { return key != other.key ? key > other.key : place > other.place; }
   };
+  struct List {
+    std::vector<std::uint32_t> places;  // at hand
+    std::vector<State> states;          // per place
+    std::vector<Waiting> heap;
+    bool crowded = false;
 
-  void make_room() {
-    const std::size_t before = listed_.size();
-    if constexpr (kChanges) {
-      residual_.reserve(arcs_.edges.capacity());
-      listed_.reserve(arcs_.edges.capacity());
+    void put_at_hand(std::uint32_t place) {
+      places.push_back(place);
+      states[place] = kAtHand;
     }
-    residual_.resize(arcs_.edges.size());
-    listed_.resize(arcs_.edges.size());
-    if constexpr (kChanges) std::fill(listed_.begin() + static_cast<std::ptrdiff_t>(before), listed_.end(), kNot);
-  }
+    void take_off(std::uint32_t k) {
+      places[k] = places.back();
+      places.pop_back();
+    }
+    void put_all_at_hand() {
+      for (const Waiting& waiting : heap) {
+        if (states[waiting.place] == kWaits) put_at_hand(waiting.place);
+      }
+      heap.clear();
+    }
+    void wait(Waiting waiting) {
+      heap.push_back(waiting);
+      std::push_heap(heap.begin(), heap.end(), std::greater<>());
+    }
+    void take_top() {
+      std::pop_heap(heap.begin(), heap.end(), std::greater<>());
+      heap.pop_back();
+    }
+  };
 
-  void fill(NodeId v) {
+  bool has_list(NodeId v) const { return nodes_[v].list != kNone; }
+  List& list_of(NodeId v) { return lists_[nodes_[v].list]; }
+
+  void make_list(NodeId v) {
+    if (free_.empty()) {
+      nodes_[v].list = static_cast<std::uint32_t>(lists_.size());
+      lists_.emplace_back();
+    } else {
+      nodes_[v].list = free_.back();
+      free_.pop_back();
+    }
+    List& list = list_of(v);
     const std::uint32_t begin = arcs_.begin(v), end = arcs_.end(v);
-    std::uint32_t count = 0;
+    list.states.assign(end - begin, kNot);
+    const auto residual = [](const Edge& edge) { return edge.residual > 0; };
+    list.places.reserve(std::count_if(arcs_.edges.begin() + begin, arcs_.edges.begin() + end, residual));
     for (std::uint32_t i = begin; i < end; ++i) {
-      const bool residual = arcs_.edges[i].residual > 0;
-      listed_[i] = residual ? kAtHand : kNot;
-      residual_[begin + count] = i - begin;
-      count += residual ? 1 : 0;
+      if (residual(arcs_.edges[i])) list.put_at_hand(i - begin);
     }
-    nodes_[v].listed = count;
   }
 
   bool is_residual(NodeId v, std::uint32_t i) const {
     if (kChanges && i >= arcs_.end(v)) return false;
     return arcs_.edges[i].residual > 0;
   }
-  void put_at_hand(NodeId v, std::uint32_t i) {
-    const std::uint32_t begin = arcs_.begin(v);
-    residual_[begin + nodes_[v].listed++] = i - begin;
-    listed_[i] = kAtHand;
-  }
-  void put_all_at_hand(NodeId v) {
-    const std::uint32_t begin = arcs_.begin(v);
-    std::vector<Waiting>& heap = heaps_[nodes_[v].heap];
-    for (const Waiting& waiting : heap) {
-      if (listed_[begin + waiting.place] == kWaits) put_at_hand(v, begin + waiting.place);
-    }
-    heap.clear();
-  }
-  static void wait(std::vector<Waiting>& heap, Waiting waiting) {
-    heap.push_back(waiting);
-    std::push_heap(heap.begin(), heap.end(), std::greater<>());
-  }
-  static void take_top(std::vector<Waiting>& heap) {
-    std::pop_heap(heap.begin(), heap.end(), std::greater<>());
-    heap.pop_back();
-  }
 
-  void bring_up(NodeId v, std::vector<Waiting>& heap, std::int64_t level, Stats& stats) {
+  void bring_up(NodeId v, List& list, std::int64_t level, Stats& stats) {
     const std::uint32_t begin = arcs_.begin(v);
     const std::int64_t price = nodes_[v].price;
-    while (!heap.empty() && heap.front().key - price <= level) {
-      const std::uint32_t place = heap.front().place, i = begin + place;
+    while (!list.heap.empty() && list.heap.front().key - price <= level) {
+      const std::uint32_t place = list.heap.front().place, i = begin + place;
       ++stats.scanned;
-      take_top(heap);
-      if (listed_[i] != kWaits) continue;
+      list.take_top();
+      if (list.states[place] != kWaits) continue;
       if (!is_residual(v, i)) {
-        listed_[i] = kNot;
+        list.states[place] = kNot;
         continue;
       }
       const Edge& edge = arcs_.edges[i];
       const std::int64_t key = edge.cost + nodes_[edge.to].price;
       if (key - price > level) {
-        wait(heap, {key, place});
+        list.wait({key, place});
       } else {
-        put_at_hand(v, i);
+        list.put_at_hand(place);
       }
     }
   }
 
   const Arcs& arcs_;
   Nodes& nodes_;
-  LargeArray<std::uint32_t> residual_;  // like arcs_.edges: v's block, the first `listed` in use, places in the block
-  LargeArray<std::uint8_t> listed_;     // per half-edge
-  std::vector<std::vector<Waiting>> heaps_;
+  std::vector<List> lists_;
+  std::vector<std::uint32_t> free_;  // lists of nodes that have gone
 };
 
 }  // namespace flowsolver

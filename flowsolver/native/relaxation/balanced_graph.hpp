@@ -14,43 +14,20 @@
 // way is known. It says where to look first and nothing else: no answer depends on it. Whoever looks at all arcs of v sets
 // it to 1 + the least of its balanced heads, so that dead ends are learned once.
 //
-// Range. Prices only rise. When one is beyond kMostPrice, or a start's are too far apart, close_gaps sorts them and moves
-// every group of nodes that lies further than the largest |cost| above the rest down to that distance: arcs out of such a
-// group T have rc < 0 before, and <= 0 after, arcs into it rc > 0 and >= 0, so the invariant stays. All prices then lie in
-// [0, (n - 1) max|cost|], below 2^59. By T's arcs, full out and empty in, e(T) > 0 proves that no flow is feasible;
-// otherwise the dual objective does not fall.
+// Range. Prices only rise. What brings them back below 2^59: close_gaps in price_passes.hpp.
 #pragma once
 
 #include <algorithm>
-#include <functional>
-#include <numeric>
 #include <span>
 #include <vector>
 
 #include "graph/arc_graph.hpp"
 #include "graph/deficit_drain.hpp"
 #include "graph/kept_graph.hpp"
+#include "relaxation/node_queue.hpp"
 #include "relaxation/residual_lists.hpp"
 
 namespace flowsolver {
-
-// First in, first out.
-class NodeQueue {
- public:
-  void push(NodeId v) { nodes_.push_back(v); }
-  NodeId pop() {  // kNone when empty
-    if (begin_ < nodes_.size()) return nodes_[begin_++];
-    nodes_.clear();
-    begin_ = 0;
-    return kNone;
-  }
-  std::size_t size() const { return nodes_.size() - begin_; }
-  NodeId operator[](std::size_t i) const { return nodes_[begin_ + i]; }
-
- private:
-  std::vector<NodeId> nodes_;
-  std::size_t begin_ = 0;
-};
 
 // Arcs: arc_graph.hpp, or kept_graph.hpp where they change.
 template <class Arcs>
@@ -121,111 +98,6 @@ class BalancedGraph {
     });
   }
 
-  // Hops as they are: backward from all deficits, breadth first.
-  Status measure_hops(const Control& control, Stats& stats) {
-    Pace pace(control);
-    std::vector<NodeId> reached;
-    for (NodeId v = 0; v < num_nodes(); ++v) {
-      nodes[v].hops = wants(v) ? 0 : kFar;
-      nodes[v].current = 0;
-      if (wants(v)) reached.push_back(v);
-    }
-    for (std::size_t k = 0; k < reached.size(); ++k) {
-      const NodeId w = reached[k];
-      if (nodes[w].hops + 1 >= kFar) break;
-      for (std::uint32_t i = arcs_.begin(w); i < arcs_.end(w); ++i) {
-        const Edge& edge = arcs_.edges[i];
-        Node& node = nodes[edge.to];
-        if (node.hops != kFar || reduced_cost(w, edge) != 0 || arcs_.edges[edge.partner].residual == 0) continue;
-        node.hops = nodes[w].hops + 1;
-        reached.push_back(edge.to);
-      }
-      const std::int64_t steps = arcs_.end(w) - arcs_.begin(w);
-      stats.scanned += steps;
-      if (const Status status = pace.step(stats, steps + 1); status != Status::kOptimal) return status;
-    }
-    return Status::kOptimal;
-  }
-
-  // Raises every node by its distance to the nearest deficit in reduced costs, but none by more than the farthest excess; so
-  // each excess gets a balanced way to a deficit. kInfeasible: one has no way at all, so what it reaches has more supply
-  // than capacity out. Without a set under way.
-  Status raise_by_distance(const Control& control, Stats& stats) {
-    Pace pace(control);
-    std::vector<std::int64_t> distance(num_nodes(), kInfinity);
-    std::vector<Reached> heap;
-    const auto reach = [&](NodeId v, std::int64_t at) {
-      distance[v] = at;
-      heap.push_back({at, v});
-      std::push_heap(heap.begin(), heap.end(), std::greater<>());
-    };
-    std::int64_t left = 0, farthest = 0;  // left: excesses not yet reached
-    for (NodeId v = 0; v < num_nodes(); ++v) {
-      if (wants(v)) reach(v, 0);
-      if (is_excess(v)) ++left;
-    }
-    while (left > 0 && !heap.empty()) {
-      std::pop_heap(heap.begin(), heap.end(), std::greater<>());
-      const auto [at, w] = heap.back();
-      heap.pop_back();
-      if (at > distance[w]) continue;
-      if (is_excess(w)) --left;
-      farthest = at;
-      for (std::uint32_t i = arcs_.begin(w); i < arcs_.end(w); ++i) {
-        const Edge& edge = arcs_.edges[i];
-        const std::int64_t beyond = at - reduced_cost(w, edge);
-        if (arcs_.edges[edge.partner].residual > 0 && beyond < distance[edge.to]) reach(edge.to, beyond);
-      }
-      const std::int64_t steps = arcs_.end(w) - arcs_.begin(w);
-      stats.scanned += steps;
-      const Status status = pace.step(stats, steps + 1);
-      // Kept, it does not stop at a budget: the same one again and again would never be enough.
-      if (status == Status::kCancelled || (status == Status::kBudget && !kChanges)) return status;
-    }
-    if (left > 0) return Status::kInfeasible;
-    std::int64_t highest = 0;
-    for (NodeId v = 0; v < num_nodes(); ++v) {
-      if (distance[v] > 0) raise(v, std::min(distance[v], farthest));
-      highest = std::max(highest, nodes[v].price);
-    }
-    ++stats.relabels;
-    if (highest > kMostPrice && !close_gaps()) return Status::kInfeasible;
-    return measure_hops(control, stats);
-  }
-
-  // A start's: there are gaps, which it would take many small raises to climb.
-  bool prices_too_far_apart() const {
-    const auto cheaper = [](const Node& a, const Node& b) { return a.price < b.price; };
-    const auto [low, high] = std::minmax_element(nodes.begin(), nodes.end(), cheaper);
-    return high->price - low->price > largest_cost() * static_cast<std::int64_t>(nodes.size() - 1);
-  }
-
-  // False: no flow is feasible. Without a set under way.
-  bool close_gaps() {
-    std::vector<NodeId> order(num_nodes());
-    std::iota(order.begin(), order.end(), NodeId{0});
-    std::sort(order.begin(), order.end(), [&](NodeId a, NodeId b) {
-      return nodes[a].price != nodes[b].price ? nodes[a].price > nodes[b].price : a < b;
-    });
-    const std::int64_t widest = largest_cost();
-    __int128 above = 0;  // excess of the nodes above a gap
-    for (std::size_t k = 0; k + 1 < order.size(); ++k) {
-      above += excess(order[k]);
-      if (above > 0 && nodes[order[k]].price - nodes[order[k + 1]].price > widest) return false;
-    }
-    std::int64_t before = nodes[order.back()].price, price = 0;
-    for (std::size_t k = order.size(); k-- > 0;) {
-      Node& node = nodes[order[k]];
-      price += std::min(node.price - before, widest);
-      before = node.price;
-      node.price = price;
-      node.current = 0;
-      note_price(order[k]);
-    }
-    lists_.forget_keys();
-    return true;
-  }
-
   NodeId num_nodes() const { return static_cast<NodeId>(nodes.size()); }
   const Arcs& arcs() const { return arcs_; }
   const Edge& edge(std::uint32_t i) const { return arcs_.edges[i]; }
@@ -279,6 +151,8 @@ class BalancedGraph {
       if (lists_.crowded(edge.to)) lists_.refresh(edge.to, edge.partner);
     }
   }
+  // Every price may have moved, down too.
+  void forget_keys() { lists_.forget_keys(); }
   void note_price(NodeId v) {
     if constexpr (kChanges) {
       if (mark(v, kRepriced)) repriced_.push_back(v);
@@ -317,17 +191,6 @@ class BalancedGraph {
     if (least == 0 || least == kInfinity) return;
     raise(v, least);
     ++stats.relabels;
-  }
-
-  // All that have no excess. Without a set under way.
-  Status loosen_sources(const Control& control, Stats& stats) {
-    Pace pace(control);
-    for (NodeId v = 0; v < num_nodes(); ++v) {
-      const std::int64_t before = stats.scanned;
-      if (nodes[v].source && excess(v) == 0) loosen(v, stats);
-      if (const Status status = pace.step(stats, stats.scanned - before + 1); status != Status::kOptimal) return status;
-    }
-    return Status::kOptimal;
   }
 
   void note_excess(NodeId v) {
@@ -498,14 +361,6 @@ class BalancedGraph {
   NodeQueue fresh, late;          // never tried, or pushed to since; failed to get rid of its excess the easy way
 
  private:
-  struct Reached {
-    std::int64_t distance;
-    NodeId node;
-    bool operator>(const Reached& other) const {
-      return distance != other.distance ? distance > other.distance : node > other.node;
-    }
-  };
-
   template <class Visit>
   Status each_node(Pace& pace, const Stats& stats, Visit&& visit) {
     for (NodeId v = 0; v < num_nodes(); ++v) {
@@ -515,16 +370,6 @@ class BalancedGraph {
     }
     return Status::kOptimal;
   }
-  std::int64_t largest_cost() const {  // of any half-edge, so that of |cost|
-    std::int64_t largest = 0;
-    for (NodeId v = 0; v < num_nodes(); ++v) {
-      for (std::uint32_t i = arcs_.begin(v); i < arcs_.end(v); ++i) {
-        largest = std::max<std::int64_t>(largest, arcs_.edges[i].cost);
-      }
-    }
-    return largest;
-  }
-
   std::vector<std::uint8_t> marks_;   // per node, where there are changes
   std::vector<NodeId> repriced_;
   Arcs arcs_;

@@ -6,6 +6,7 @@
 
 #include "relaxation/ascent_set.hpp"
 #include "relaxation/balanced_graph.hpp"
+#include "relaxation/price_passes.hpp"
 
 namespace flowsolver {
 
@@ -56,7 +57,7 @@ class DualAscent {
     if (stats_.scanned > patience_ends_) {
       const __int128 unplaced = graph_.unplaced();
       if (unplaced >= unplaced_) {
-        if (const Status status = graph_.raise_by_distance(control_, stats_); status != Status::kOptimal) return status;
+        if (const Status status = raise_by_distance(graph_, control_, stats_); status != Status::kOptimal) return status;
       }
       unplaced_ = std::min(unplaced, unplaced_);
       patience_ends_ = stats_.scanned + patience_;
@@ -73,7 +74,7 @@ class DualAscent {
       graph_.postpone(v);
     }
     price = std::max(price, graph_.nodes[v].price);
-    if (status == Status::kOptimal && price > Graph::kMostPrice && !graph_.close_gaps()) return Status::kInfeasible;
+    if (status == Status::kOptimal && price > Graph::kMostPrice && !close_gaps(graph_)) return Status::kInfeasible;
     return status;
   }
 
@@ -109,7 +110,7 @@ class DualAscent {
     const auto half_edges = static_cast<std::int64_t>(graph_.arcs().edges.size());
     if (!past_.loosens && past_.since_hops > half_edges / kLooseningShare && status == Status::kOptimal) {
       past_.loosens = true;
-      status = graph_.loosen_sources(control_, stats_);
+      status = loosen_sources(graph_, control_, stats_);
     }
     bool measure = past_.since_hops > half_edges;
     if (++past_.window == kWindow) {
@@ -121,7 +122,7 @@ class DualAscent {
     }
     if (!measure || status != Status::kOptimal) return status;
     past_.since_hops = 0;
-    return graph_.measure_hops(control_, stats_);
+    return measure_hops(graph_, control_, stats_);
   }
 
   // Step 3. A source that would fill all its balanced arcs does so, and is raised. False: it would not.

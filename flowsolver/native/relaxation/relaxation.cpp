@@ -14,7 +14,7 @@ void solve(const Network& network, const Start& start, const Control& control, S
   if (!start.flow.empty() || !start.price.empty()) price = start_prices(network, start);
   solution.status = graph.build(network, start, price, control, solution.stats);
   if (solution.status != Status::kOptimal) return;
-  if (!price.empty() && graph.prices_too_far_apart() && !graph.close_gaps()) {
+  if (!price.empty() && prices_too_far_apart(graph) && !close_gaps(graph)) {
     solution.status = Status::kInfeasible;
     return;
   }

@@ -34,11 +34,11 @@
 // Price wars. Nodes that pass an excess round among them raise each other by small steps until a dear arc gets balanced, or
 // to the largest price there is. So once half-edges have been looked at four times as often as there are any, without a
 // fall of what the deficits lack, all nodes are raised by their distance to the nearest deficit in reduced costs, none by
-// more than the farthest excess (raise_by_distance in balanced_graph.hpp: all sets {distance > t} in turn, each with slope
+// more than the farthest excess (raise_by_distance in price_passes.hpp: all sets {distance > t} in turn, each with slope
 // e > 0). Then each excess has a balanced way to a deficit; or one has no way at all, which proves infeasibility.
 //
 // Range. A raise goes to the reduced cost of some arc, or of a path: at most the cost of a path plus the spread of prices.
-// Prices are kept within 2^60 of 0 between iterations (close_gaps in balanced_graph.hpp brings them back below
+// Prices are kept within 2^60 of 0 between iterations (close_gaps in price_passes.hpp brings them back below
 // (n - 1) max|cost| < 2^59), and an iteration ends once it raised by 2^60; loosening a set's sources adds at most
 // (n - 1) max|cost|. So no price exceeds 2^60 + 2^60 + 2^61 + 2^60 < 2^63 in between, nor a reduced cost.
 //

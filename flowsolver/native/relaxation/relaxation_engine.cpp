@@ -181,7 +181,7 @@ Status RelaxationEngine<V>::meet_deficits(const Control& control, Stats& stats) 
     while (v != graph_.root && graph_.excess(v) < 0) {
       if (stats.scanned > most) return solve_without_root(control, stats);
       if (const Status status = pull.meet(v); status != Status::kOptimal) return status;
-      if (pull.lowest_price() < -Graph::kMostPrice && !graph_.close_gaps()) return Status::kInfeasible;
+      if (pull.lowest_price() < -Graph::kMostPrice && !close_gaps(graph_)) return Status::kInfeasible;
       if (const Status status = control.look(stats); status != Status::kOptimal) return status;
     }
   }
@@ -214,7 +214,7 @@ Status RelaxationEngine<V>::run(const Control& control, Stats& stats) {
   if (const Status status = mend(control, stats); status != Status::kOptimal) return status;
   graph_.note_excesses();
   if (far_apart_) {
-    if (graph_.prices_too_far_apart() && !graph_.close_gaps()) return Status::kInfeasible;
+    if (prices_too_far_apart(graph_) && !close_gaps(graph_)) return Status::kInfeasible;
     far_apart_ = false;
   }
   if (graph_.root == kNone) return solve_without_root(control, stats);

@@ -27,7 +27,7 @@
 // suit but for what is yet to be mended. A run stops at its budget only once an iteration has come to an end, so that the
 // same small budget, again and again, ends at the optimum. A set that is cancelled is settled first, O(its members).
 //
-// Range. Prices rise in step 3 and fall in step 4; close_gaps (balanced_graph.hpp) brings them back when one is beyond 2^60.
+// Range. Prices rise in step 3 and fall in step 4; close_gaps (price_passes.hpp) brings them back when one is beyond 2^60.
 //
 // Complexity. That of relaxation in the worst case. Below full, a departure takes a look at the machine's arcs and one push
 // per arc of its way, an arrival a look at its arcs and those of a handful of machines. At and above full, a departure makes

@@ -1,0 +1,164 @@
+// Passes over a whole balanced graph (balanced_graph.hpp), without a set under way: hops measured anew, prices raised by
+// distance, gaps among prices closed, sources loosened. Relaxation falls back on them by counted work (relaxation.hpp).
+//
+// Closing gaps. Prices only rise. When one is beyond kMostPrice, or a start's are too far apart, close_gaps sorts them and
+// moves every group of nodes that lies further than the largest |cost| above the rest down to that distance: arcs out of
+// such a group T have rc < 0 before, and <= 0 after, arcs into it rc > 0 and >= 0, so the invariant stays. All prices then
+// lie in [0, (n - 1) max|cost|], below 2^59. By T's arcs, full out and empty in, e(T) > 0 proves that no flow is feasible;
+// otherwise the dual objective does not fall.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <vector>
+
+#include "relaxation/balanced_graph.hpp"
+
+namespace flowsolver {
+
+// Of any half-edge, so that of |cost|.
+template <class Arcs>
+std::int64_t largest_cost(const Arcs& arcs) {
+  std::int64_t largest = 0;
+  for (NodeId v = 0; v < arcs.num_nodes(); ++v) {
+    for (std::uint32_t i = arcs.begin(v); i < arcs.end(v); ++i) {
+      largest = std::max<std::int64_t>(largest, arcs.edges[i].cost);
+    }
+  }
+  return largest;
+}
+
+// Hops as they are: backward from all deficits, breadth first.
+template <class Graph>
+Status measure_hops(Graph& graph, const Control& control, Stats& stats) {
+  Pace pace(control);
+  const auto& arcs = graph.arcs();
+  std::vector<NodeId> reached;
+  for (NodeId v = 0; v < graph.num_nodes(); ++v) {
+    graph.nodes[v].hops = graph.wants(v) ? 0 : Graph::kFar;
+    graph.nodes[v].current = 0;
+    if (graph.wants(v)) reached.push_back(v);
+  }
+  for (std::size_t k = 0; k < reached.size(); ++k) {
+    const NodeId w = reached[k];
+    if (graph.nodes[w].hops + 1 >= Graph::kFar) break;
+    for (std::uint32_t i = arcs.begin(w); i < arcs.end(w); ++i) {
+      const auto& edge = arcs.edges[i];
+      auto& node = graph.nodes[edge.to];
+      if (node.hops != Graph::kFar || graph.reduced_cost(w, edge) != 0 || arcs.edges[edge.partner].residual == 0) continue;
+      node.hops = graph.nodes[w].hops + 1;
+      reached.push_back(edge.to);
+    }
+    const std::int64_t steps = arcs.end(w) - arcs.begin(w);
+    stats.scanned += steps;
+    if (const Status status = pace.step(stats, steps + 1); status != Status::kOptimal) return status;
+  }
+  return Status::kOptimal;
+}
+
+// A start's: there are gaps, which it would take many small raises to climb.
+template <class Graph>
+bool prices_too_far_apart(const Graph& graph) {
+  const auto cheaper = [](const auto& a, const auto& b) { return a.price < b.price; };
+  const auto [low, high] = std::minmax_element(graph.nodes.begin(), graph.nodes.end(), cheaper);
+  return high->price - low->price > largest_cost(graph.arcs()) * static_cast<std::int64_t>(graph.nodes.size() - 1);
+}
+
+// False: no flow is feasible.
+template <class Graph>
+bool close_gaps(Graph& graph) {
+  std::vector<NodeId> order(graph.num_nodes());
+  std::iota(order.begin(), order.end(), NodeId{0});
+  std::sort(order.begin(), order.end(), [&](NodeId a, NodeId b) {
+    const std::int64_t price_a = graph.nodes[a].price, price_b = graph.nodes[b].price;
+    return price_a != price_b ? price_a > price_b : a < b;
+  });
+  const std::int64_t widest = largest_cost(graph.arcs());
+  __int128 above = 0;  // excess of the nodes above a gap
+  for (std::size_t k = 0; k + 1 < order.size(); ++k) {
+    above += graph.excess(order[k]);
+    if (above > 0 && graph.nodes[order[k]].price - graph.nodes[order[k + 1]].price > widest) return false;
+  }
+  std::int64_t before = graph.nodes[order.back()].price, price = 0;
+  for (std::size_t k = order.size(); k-- > 0;) {
+    auto& node = graph.nodes[order[k]];
+    price += std::min(node.price - before, widest);
+    before = node.price;
+    node.price = price;
+    node.current = 0;
+    graph.note_price(order[k]);
+  }
+  graph.forget_keys();
+  return true;
+}
+
+struct Reached {
+  std::int64_t distance;
+  NodeId node;
+  bool operator>(const Reached& other) const {
+    return distance != other.distance ? distance > other.distance : node > other.node;
+  }
+};
+
+// Raises every node by its distance to the nearest deficit in reduced costs, but none by more than the farthest excess; so
+// each excess gets a balanced way to a deficit. kInfeasible: one has no way at all, so what it reaches has more supply
+// than capacity out.
+template <class Graph>
+Status raise_by_distance(Graph& graph, const Control& control, Stats& stats) {
+  Pace pace(control);
+  const auto& arcs = graph.arcs();
+  std::vector<std::int64_t> distance(graph.num_nodes(), kInfinity);
+  std::vector<Reached> heap;
+  const auto reach = [&](NodeId v, std::int64_t at) {
+    distance[v] = at;
+    heap.push_back({at, v});
+    std::push_heap(heap.begin(), heap.end(), std::greater<>());
+  };
+  std::int64_t left = 0, farthest = 0;  // left: excesses not yet reached
+  for (NodeId v = 0; v < graph.num_nodes(); ++v) {
+    if (graph.wants(v)) reach(v, 0);
+    if (graph.is_excess(v)) ++left;
+  }
+  while (left > 0 && !heap.empty()) {
+    std::pop_heap(heap.begin(), heap.end(), std::greater<>());
+    const auto [at, w] = heap.back();
+    heap.pop_back();
+    if (at > distance[w]) continue;
+    if (graph.is_excess(w)) --left;
+    farthest = at;
+    for (std::uint32_t i = arcs.begin(w); i < arcs.end(w); ++i) {
+      const auto& edge = arcs.edges[i];
+      const std::int64_t beyond = at - graph.reduced_cost(w, edge);
+      if (arcs.edges[edge.partner].residual > 0 && beyond < distance[edge.to]) reach(edge.to, beyond);
+    }
+    const std::int64_t steps = arcs.end(w) - arcs.begin(w);
+    stats.scanned += steps;
+    const Status status = pace.step(stats, steps + 1);
+    // Kept, it does not stop at a budget: the same one again and again would never be enough.
+    if (status == Status::kCancelled || (status == Status::kBudget && !Graph::kChanges)) return status;
+  }
+  if (left > 0) return Status::kInfeasible;
+  std::int64_t highest = 0;
+  for (NodeId v = 0; v < graph.num_nodes(); ++v) {
+    if (distance[v] > 0) graph.raise(v, std::min(distance[v], farthest));
+    highest = std::max(highest, graph.nodes[v].price);
+  }
+  ++stats.relabels;
+  if (highest > Graph::kMostPrice && !close_gaps(graph)) return Status::kInfeasible;
+  return measure_hops(graph, control, stats);
+}
+
+// All that have no excess.
+template <class Graph>
+Status loosen_sources(Graph& graph, const Control& control, Stats& stats) {
+  Pace pace(control);
+  for (NodeId v = 0; v < graph.num_nodes(); ++v) {
+    const std::int64_t before = stats.scanned;
+    if (graph.nodes[v].source && graph.excess(v) == 0) graph.loosen(v, stats);
+    if (const Status status = pace.step(stats, stats.scanned - before + 1); status != Status::kOptimal) return status;
+  }
+  return Status::kOptimal;
+}
+
+}  // namespace flowsolver

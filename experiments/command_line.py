@@ -1,4 +1,5 @@
-"""How the commands end: their exit statuses, and one line on standard error for whatever is wrong."""
+"""How the commands end: their exit statuses, and one line on standard error for whatever is
+wrong."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ BAD_INPUT = 2
 UNREAD = 1  # as typer has it
 INTERRUPTED = 130
 
-_USAGE_ERRORS: tuple[Any, ...] = typer.BadParameter.__bases__  # typer brings UsageError along, but under no public name
+# typer brings UsageError along, but under no public name
+_USAGE_ERRORS: tuple[Any, ...] = typer.BadParameter.__bases__
 
 
 def run_command(app: typer.Typer, arguments: Sequence[str] | None = None) -> NoReturn:
@@ -33,11 +35,14 @@ def run_command(app: typer.Typer, arguments: Sequence[str] | None = None) -> NoR
     except AgoraError as error:
         status = _refused(str(error))
     except MemoryError:
-        status = _refused("memory: this machine has not enough of it; choose a smaller scale or a shorter duration")
+        status = _refused(
+            "memory: this machine has not enough of it; choose a smaller scale or a shorter duration"
+        )
     except (typer.Abort, KeyboardInterrupt):
         status = INTERRUPTED
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still held goes nowhere
+        # what is still held goes nowhere
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):  # whoever read the output has seen enough
             status = UNREAD
         else:

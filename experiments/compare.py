@@ -1,8 +1,10 @@
 """python -m experiments.compare RUN...: the arms of several runs in one table, paired by seed.
 
-Runs can be compared if they gave their arms the same work and counted it alike: equal workload options, equal workloads under equal seeds (by their
-digests), equal settling and draining times. What else differs between them, such as the time messages take, is said below the table. Arms are compared
-seed by seed over the seeds all of them ran; without common seeds the runs' own figures are shown and nothing is said about certainty.
+Runs can be compared if they gave their arms the same work and counted it alike: equal workload
+options, equal workloads under equal seeds (by their digests), equal settling and draining times.
+What else differs between them, such as the time messages take, is said below the table. Arms are
+compared seed by seed over the seeds all of them ran; without common seeds the runs' own figures are
+shown and nothing is said about certainty.
 """
 
 from __future__ import annotations
@@ -37,9 +39,12 @@ Figures = dict[str, Any]
 def main(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run directories.")],
     metric: Annotated[
-        list[str] | None, typer.Option(help="A figure to compare, by its name in summary.json; may be repeated.")
+        list[str] | None,
+        typer.Option(help="A figure to compare, by its name in summary.json; may be repeated."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Also write the table: .html, .csv or .md.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Also write the table: .html, .csv or .md.")
+    ] = None,
 ) -> None:
     """Put the arms of several runs in one table, paired by seed."""
     quantities = _quantities(metric or [])
@@ -47,16 +52,20 @@ def main(
     combined = combine(runs)
     rows = verdict(combined, quantities)
     if not rows:
-        raise AgoraError(f"--metric: no run has {', '.join(quantity.key for quantity in quantities)}")
+        raise AgoraError(
+            f"--metric: no run has {', '.join(quantity.key for quantity in quantities)}"
+        )
     _show(combined, rows if metric else [row for row in rows if row.quantity.short])
     if out is not None:
         _create(out, write(combined, rows))
 
 
 def combine(directories: Sequence[Path]) -> Figures:
-    """One summary holding the arms of all runs, named after their run where there are several, with `paired` made anew.
+    """One summary holding the arms of all runs, named after their run where there are several, with
+    `paired` made anew.
 
-    Raises AgoraError if a directory is not a run, is named twice, or had another workload than the first.
+    Raises AgoraError if a directory is not a run, is named twice, or had another workload than the
+    first.
     """
     summaries = [read_summary(directory) for directory in directories]
     first = summaries[0]
@@ -73,10 +82,14 @@ def combine(directories: Sequence[Path]) -> Figures:
             arms.append({**arm, "name": label, "slug": f"{name}/{arm['slug']}"})
     return {
         "format": FORMAT,
-        "seed": ", ".join(str(seed) for seed in dict.fromkeys(summary["seed"] for summary in summaries)),
+        "seed": ", ".join(
+            str(seed) for seed in dict.fromkeys(summary["seed"] for summary in summaries)
+        ),
         "runtime": "own run",
         "partial": any(summary["partial"] for summary in summaries),
-        "partial_reason": ", ".join(name for name, summary in zip(names, summaries, strict=True) if summary["partial"]),
+        "partial_reason": ", ".join(
+            name for name, summary in zip(names, summaries, strict=True) if summary["partial"]
+        ),
         "workload": first["workload"],
         "notes": _notes(dict(zip(names, summaries, strict=True))),
         "arms": arms,
@@ -106,15 +119,23 @@ def _settings(summary: Figures, names: Sequence[str]) -> Figures:
 
     def flat(path: str, value: Any) -> Figures:
         if isinstance(value, Mapping):
-            return {inner: v for name, part in value.items() for inner, v in flat(f"{path}.{name}", part).items()}
+            return {
+                inner: v
+                for name, part in value.items()
+                for inner, v in flat(f"{path}.{name}", part).items()
+            }
         return {path: value}
 
-    return {path: v for name in names for path, v in flat(name, summary["config"].get(name)).items()}
+    return {
+        path: v for name in names for path, v in flat(name, summary["config"].get(name)).items()
+    }
 
 
 def _workload_digests(summary: Figures) -> dict[int, str]:
     """Of the workload of each seed that the run used."""
-    digests = {row["seed"]: row.get("workload", "") for arm in summary["arms"] for row in arm["seeds"]}
+    digests = {
+        row["seed"]: row.get("workload", "") for arm in summary["arms"] for row in arm["seeds"]
+    }
     return {**digests, summary["seed"]: summary["workload"]["digest"]}
 
 
@@ -125,20 +146,30 @@ def _notes(summaries: Mapping[str, Figures]) -> list[str]:
     for path in sorted(set().union(*settings.values())):
         values = {name: of.get(path) for name, of in settings.items()}
         if len(set(map(str, values.values()))) > 1:
-            notes.append(f"{path}: " + ", ".join(f"{value} in {name}" for name, value in values.items()))
+            notes.append(
+                f"{path}: " + ", ".join(f"{value} in {name}" for name, value in values.items())
+            )
     return notes
 
 
 def csv_text(summary: Figures, rows: Sequence[Row]) -> str:
-    """One line per arm and figure, in the units of summary.json: the run's own value, the mean over seeds, the difference to the baseline.
+    """One line per arm and figure, in the units of summary.json: the run's own value, the mean over
+    seeds, the difference to the baseline.
 
-    at_least: value and mean may be lower bounds (bounds.py); difference_at_least, difference_at_most: the difference rests on one.
+    at_least: value and mean may be lower bounds (bounds.py); difference_at_least,
+    difference_at_most: the difference rests on one.
     """
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     names = ("mean", "low", "high", "n")
     sides = ("at_least", "at_most")
-    columns = ["value", "value_at_least", *names, "at_least", *(f"difference_{name}" for name in (*names, *sides))]
+    columns = [
+        "value",
+        "value_at_least",
+        *names,
+        "at_least",
+        *(f"difference_{name}" for name in (*names, *sides)),
+    ]
     writer.writerow(["arm", "metric", *columns])
     for arm in summary["arms"]:
         for row in rows:
@@ -159,7 +190,8 @@ def _csv_value(value: float | bool | None) -> str:
 
 
 def markdown_text(summary: Figures, rows: Sequence[Row]) -> str:
-    """A table of arms and figures; the best of a column in bold, with the difference to the baseline below its value."""
+    """A table of arms and figures; the best of a column in bold, with the difference to the
+    baseline below its value."""
     lines = [
         "| Arm | " + " | ".join(row.quantity.label for row in rows) + " |",
         "|---|" + "---:|" * len(rows),
@@ -169,8 +201,12 @@ def markdown_text(summary: Figures, rows: Sequence[Row]) -> str:
         for row in rows:
             cell = row.cells[index]
             value = f"**{cell.value}**" if cell.best else cell.value
-            change = f"{cell.change} ({cell.change_interval})" if cell.change_interval else cell.change
-            cells.append("<br>".join(part for part in (f"{value} {cell.spread}".strip(), change) if part))
+            change = (
+                f"{cell.change} ({cell.change_interval})" if cell.change_interval else cell.change
+            )
+            cells.append(
+                "<br>".join(part for part in (f"{value} {cell.spread}".strip(), change) if part)
+            )
         lines.append(f"| {arm['name'].replace('|', '/')} | " + " | ".join(cells) + " |")
     return "\n".join([*lines, "", _basis(summary)]) + "\n"
 
@@ -191,11 +227,19 @@ def _basis(summary: Mapping[str, Any]) -> str:
         if waiting
         else ""
     )
-    differing = f" The runs differ in {'; '.join(summary['notes'])}." if summary.get("notes") else ""
+    differing = (
+        f" The runs differ in {'; '.join(summary['notes'])}." if summary.get("notes") else ""
+    )
     if not seeds:
-        cut = " Arms that were cut short win nothing." if any(arm["partial"] for arm in summary["arms"]) else ""
+        cut = (
+            " Arms that were cut short win nothing."
+            if any(arm["partial"] for arm in summary["arms"])
+            else ""
+        )
         return f"The runs share no seeds: each figure is its run's own, and differences may be chance.{cut}{unplaced}{differing}"
-    baseline = next(arm["name"] for arm in summary["arms"] if arm["slug"] == summary["paired"]["baseline"])
+    baseline = next(
+        arm["name"] for arm in summary["arms"] if arm["slug"] == summary["paired"]["baseline"]
+    )
     return (
         f"Means over the {len(seeds)} seeds that all arms ran, ± half the 95 % interval; differences to {baseline}, taken seed by "
         f"seed, with their 95 % interval.{unplaced}{differing}"
@@ -205,7 +249,9 @@ def _basis(summary: Mapping[str, Any]) -> str:
 def _quantities(names: Sequence[str]) -> tuple[Quantity, ...]:
     unknown = [name for name in names if name not in QUANTITIES]
     if unknown:
-        raise AgoraError(f"--metric {unknown[0]}: unknown; known are {', '.join(sorted(QUANTITIES))}")
+        raise AgoraError(
+            f"--metric {unknown[0]}: unknown; known are {', '.join(sorted(QUANTITIES))}"
+        )
     return tuple(QUANTITIES[name] for name in names) or HEADLINE
 
 

@@ -1,4 +1,5 @@
-"""A run's configuration: one validated model, read from TOML and flags, written beside the results, and enough to run it again."""
+"""A run's configuration: one validated model, read from TOML and flags, written beside the results,
+and enough to run it again."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ class _Strict(BaseModel):
 
 
 class ModelledTime(_Strict):
-    """t_job + t_task * tasks + t_partition * partitions looked at (ParSync section 6.2: quality-first checks them all)."""
+    """t_job + t_task * tasks + t_partition * partitions looked at (ParSync section 6.2:
+    quality-first checks them all)."""
 
     clock: Literal["modelled"] = "modelled"
     job_us: int = Field(0, ge=0, le=LONGEST_S * 1e6)
@@ -43,7 +45,8 @@ class ModelledTime(_Strict):
 
 
 class CountedTime(_Strict):
-    """Work the scheduler counts, weighted so that an operation takes about 100 ns on the machine it was calibrated on: deterministic."""
+    """Work the scheduler counts, weighted so that an operation takes about 100 ns on the machine it
+    was calibrated on: deterministic."""
 
     clock: Literal["counted"] = "counted"
     ns_per_operation: int = Field(100, gt=0)
@@ -65,7 +68,8 @@ DecisionTime = Annotated[ModelledTime | CountedTime | MeasuredTime, Field(discri
 
 
 class GroupConfig(_Strict):
-    """`count` schedulers of one kind. share: of the jobs (of task_class, if given); None: in proportion to count of what others leave."""
+    """`count` schedulers of one kind. share: of the jobs (of task_class, if given); None: in
+    proportion to count of what others leave."""
 
     name: str = Field(min_length=1)
     kind: str
@@ -76,16 +80,20 @@ class GroupConfig(_Strict):
     share: float | None = Field(None, gt=0, le=1)
     task_class: Literal["batch", "service"] | None = None
     decision: DecisionTime | None = Field(
-        None, description="unset: the kind's own; a kind that remembers what waits (flow) is Measured when live"
+        None,
+        description="unset: the kind's own; a kind that remembers what waits (flow) is Measured when live",
     )
     cut_at_sync: bool = Field(
         True,
         description="a round ends at the next sync; without effect under counted and measured decision times, which do not tell beforehand how many"
         " tasks fit, under every_attempt, and for kinds that remember what waits (flow)",
     )
-    freed_at_once: bool = Field(False, description="see the room of own tasks when they end, not at the next sync")
+    freed_at_once: bool = Field(
+        False, description="see the room of own tasks when they end, not at the next sync"
+    )
     waits_for_commit: bool = Field(
-        False, description="wait for a transaction's outcome before the next round, as ParSync's slot simulation does"
+        False,
+        description="wait for a transaction's outcome before the next round, as ParSync's slot simulation does",
     )
     losers: Literal["block", "requeue"] = "block"
     requeue_s: float = Field(1.0, ge=1e-6, le=LONGEST_S)
@@ -102,7 +110,10 @@ class GroupConfig(_Strict):
         description="the same where no task submitted with them got a place either (Omega's 100)",
     )
     average_permille: int = Field(
-        100, ge=1, le=1000, description="adaptive: weight of one batch in the moving average of the delay"
+        100,
+        ge=1,
+        le=1000,
+        description="adaptive: weight of one batch in the moving average of the delay",
     )
     check: Literal["resource_fit", "sequence_number"] = "resource_fit"
     commit: Literal["incremental", "all_or_nothing"] = Field(
@@ -124,7 +135,14 @@ class ArmConfig(_Strict):
     """One competitor: its schedulers and how they synchronise."""
 
     name: str = Field(min_length=1)
-    sync: Literal["state_aligned", "state_staggered", "diff_block", "diff_single", "same_block", "every_attempt"]
+    sync: Literal[
+        "state_aligned",
+        "state_staggered",
+        "diff_block",
+        "diff_single",
+        "same_block",
+        "every_attempt",
+    ]
     partitions: int = Field(ge=1)
     gap_s: float = Field(
         gt=0,
@@ -152,17 +170,26 @@ class ArmConfig(_Strict):
         return self
 
     def shares_permille(self) -> tuple[int, ...]:
-        """The groups' shares of the jobs. Groups without one divide what is left of their class in proportion to their counts."""
-        shares = [0 if group.share is None else round(group.share * ENTIRE) for group in self.groups]
+        """The groups' shares of the jobs. Groups without one divide what is left of their class in
+        proportion to their counts."""
+        shares = [
+            0 if group.share is None else round(group.share * ENTIRE) for group in self.groups
+        ]
         for scope in sorted({group.task_class or "" for group in self.groups}):
-            members = [i for i, group in enumerate(self.groups) if (group.task_class or "") == scope]
+            members = [
+                i for i, group in enumerate(self.groups) if (group.task_class or "") == scope
+            ]
             open_ended = [i for i in members if self.groups[i].share is None]
             left = ENTIRE - sum(shares[i] for i in members)
             if left < 0 or (left > 0 and not open_ended):
                 of_class = f" of {scope} jobs" if scope else ""
-                raise ValueError(f"groups: shares{of_class} sum to {(ENTIRE - left) / ENTIRE:g}, not to 1")
+                raise ValueError(
+                    f"groups: shares{of_class} sum to {(ENTIRE - left) / ENTIRE:g}, not to 1"
+                )
             if left == 0 and open_ended:
-                raise ValueError(f"groups: the shares leave nothing for group '{self.groups[open_ended[0]].name}'")
+                raise ValueError(
+                    f"groups: the shares leave nothing for group '{self.groups[open_ended[0]].name}'"
+                )
             counts = [self.groups[i].count for i in open_ended]
             for position, i in enumerate(open_ended):
                 before = left * sum(counts[:position]) // sum(counts)
@@ -173,15 +200,24 @@ class ArmConfig(_Strict):
         """What the runtimes run."""
         shares = self.shares_permille()
         groups = tuple(
-            _group_spec(group, share, sample_us, live) for group, share in zip(self.groups, shares, strict=True)
+            _group_spec(group, share, sample_us, live)
+            for group, share in zip(self.groups, shares, strict=True)
         )
         return ArmSpec(
-            self.name, groups, self.sync, round(self.gap_s * 1e6), self.partitions, heartbeat_us, sample_us, seed
+            self.name,
+            groups,
+            self.sync,
+            round(self.gap_s * 1e6),
+            self.partitions,
+            heartbeat_us,
+            sample_us,
+            seed,
         )
 
 
 def decision_clock(group: GroupConfig, live: bool) -> DecisionClock:
-    """The configured clock, or the kind's own: deterministic in virtual time, Measured for flow schedulers when live."""
+    """The configured clock, or the kind's own: deterministic in virtual time, Measured for flow
+    schedulers when live."""
     if group.decision is not None:
         return group.decision.make()
     spec = registry.get(group.kind)
@@ -217,9 +253,11 @@ def _group_spec(group: GroupConfig, share_permille: int, sample_us: int, live: b
 
 
 class LiveConfig(_Strict):
-    """How arms run on Ray. address: of a running cluster; unset: an embedded one. hosts: scheduler processes.
+    """How arms run on Ray. address: of a running cluster; unset: an embedded one. hosts: scheduler
+    processes.
 
-    fsync: the cell waits for the disk at each step, so that its log survives the machine and not only the process.
+    fsync: the cell waits for the disk at each step, so that its log survives the machine and not
+    only the process.
     """
 
     address: str | None = None
@@ -229,13 +267,15 @@ class LiveConfig(_Strict):
 
 
 class VirtualConfig(_Strict):
-    """How arms run in virtual time. message_us: one-way time of every message between schedulers, cell, workers and workload source."""
+    """How arms run in virtual time. message_us: one-way time of every message between schedulers,
+    cell, workers and workload source."""
 
     message_us: int = Field(0, ge=0, le=1_000_000)
 
 
 class RunConfig(_Strict):
-    """Everything a run depends on. seeds: paired seeds in virtual time for the confidence intervals (seed, seed + 1, ...)."""
+    """Everything a run depends on. seeds: paired seeds in virtual time for the confidence intervals
+    (seed, seed + 1, ...)."""
 
     name: str = "parsync_vs_flow"
     runtime: Literal["virtual", "ray"] = "virtual"
@@ -245,7 +285,10 @@ class RunConfig(_Strict):
     seeds: int = Field(10, ge=1, le=1000)
     drain_s: float = Field(10.0, ge=0, le=LONGEST_S)
     settle_s: float = Field(
-        2.0, ge=0, le=LONGEST_S, description="left out at the start of each phase (of a trace: at its start)"
+        2.0,
+        ge=0,
+        le=LONGEST_S,
+        description="left out at the start of each phase (of a trace: at its start)",
     )
     heartbeat_us: int = Field(1000, ge=1, le=LONGEST_S * 1e6)
     sample_s: float = Field(0.1, ge=0.001, le=LONGEST_S)
@@ -284,11 +327,14 @@ def first_error(error: ValidationError) -> str:
 
 
 def load_config(path: Path) -> RunConfig:
-    """The run a TOML file describes. Raises AgoraError naming the file and the line (syntax) or field (meaning)."""
+    """The run a TOML file describes. Raises AgoraError naming the file and the line (syntax) or
+    field (meaning)."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise AgoraError(f"{path}: {getattr(error, 'strerror', None) or 'is not UTF-8 text'}") from error
+        raise AgoraError(
+            f"{path}: {getattr(error, 'strerror', None) or 'is not UTF-8 text'}"
+        ) from error
     try:
         tree = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

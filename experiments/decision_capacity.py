@@ -1,7 +1,8 @@
-"""How much a group of schedulers can decide, over what it is asked to at 100 % load: the A of ParSync's section 4.3, as it is for the configured costs.
+"""How much a group of schedulers can decide, over what it is asked to at 100 % load: the A of
+ParSync's section 4.3, as it is for the configured costs.
 
-ParSync's A = 2 is twice the needed capacity for a scheduler whose decisions cost the same whatever it looks at. One that looks at every partition decides
-less, and its arm is compared at that A.
+ParSync's A = 2 is twice the needed capacity for a scheduler whose decisions cost the same whatever
+it looks at. One that looks at every partition decides less, and its arm is compared at that A.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from experiments.workloads.synthetic import SyntheticOptions
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """Of one group. low, high: decisions per arrival at 100 % load, looking at every partition or at as few as may be; equal where the strategy settles it."""
+    """Of one group. low, high: decisions per arrival at 100 % load, looking at every partition or
+    at as few as may be; equal where the strategy settles it."""
 
     group: str
     low: float
@@ -32,7 +34,8 @@ def decision_capacity(arm: ArmConfig, synthetic: SyntheticOptions) -> list[Capac
             continue
         fewest, most = _partitions_scanned(group.strategy, partitions)
         low, high = (
-            group.count / (_task_us(group.decision, scanned, synthetic.batch_tasks) / 1e6 * needed_per_s)
+            group.count
+            / (_task_us(group.decision, scanned, synthetic.batch_tasks) / 1e6 * needed_per_s)
             for scanned in (most, fewest)
         )
         capacities.append(Capacity(group.name, low, high))
@@ -40,8 +43,13 @@ def decision_capacity(arm: ArmConfig, synthetic: SyntheticOptions) -> list[Capac
 
 
 def _partitions_scanned(strategy: str, partitions: int) -> tuple[int, int]:
-    """By a task, at the fewest and at the most. Latency-first turns to the next partition only where the freshest has no room."""
-    every = {"quality_first": (partitions, partitions), "latency_first": (1, 1), "adaptive": (1, partitions)}
+    """By a task, at the fewest and at the most. Latency-first turns to the next partition only
+    where the freshest has no room."""
+    every = {
+        "quality_first": (partitions, partitions),
+        "latency_first": (1, 1),
+        "adaptive": (1, partitions),
+    }
     return every.get(strategy, (1, 1))
 
 

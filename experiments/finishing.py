@@ -30,7 +30,8 @@ def finish_run(
     partial: str,
     console: Console,
 ) -> None:
-    """Write everything into the run directory and show the comparison. partial: why the run did not get to its end, "" if it did."""
+    """Write everything into the run directory and show the comparison. partial: why the run did not
+    get to its end, "" if it did."""
     facts = RunFacts(
         seed=config.seed,
         version=version_text(),
@@ -48,16 +49,24 @@ def finish_run(
     console.print(f"report: {write_report(directory)}", highlight=False, soft_wrap=True)
 
 
-def _arm_result(config: RunConfig, run: ArmRun, seeds: Mapping[int, Mapping[str, Figures]]) -> ArmResult:
+def _arm_result(
+    config: RunConfig, run: ArmRun, seeds: Mapping[int, Mapping[str, Figures]]
+) -> ArmResult:
     arm, live = run.arm, config.runtime == "ray"
     capacity = [] if config.synthetic is None else decision_capacity(arm, config.synthetic)
-    results = [_seed_result(seed, figures[arm.name]) for seed, figures in sorted(seeds.items()) if arm.name in figures]
+    results = [
+        _seed_result(seed, figures[arm.name])
+        for seed, figures in sorted(seeds.items())
+        if arm.name in figures
+    ]
     return ArmResult(
         name=arm.name,
         mix=[group.model_dump(mode="json", exclude_none=True) for group in arm.groups],
         sync=arm.sync,
         strategy=", ".join(dict.fromkeys(group.strategy for group in arm.groups)),
-        decision_clock=", ".join(dict.fromkeys(type(decision_clock(g, live)).__name__ for g in arm.groups)),
+        decision_clock=", ".join(
+            dict.fromkeys(type(decision_clock(g, live)).__name__ for g in arm.groups)
+        ),
         clock_notes={"gap_us": round(arm.gap_s * 1e6), **run.notes},
         figures=summarise(run.metrics),
         series=series(run.metrics),
@@ -72,5 +81,8 @@ def _arm_result(config: RunConfig, run: ArmRun, seeds: Mapping[int, Mapping[str,
 def _seed_result(seed: int, figures: Figures) -> SeedResult:
     named = ("digest", "workload")
     return SeedResult(
-        seed, figures["digest"], {k: v for k, v in figures.items() if k not in named}, figures["workload"]
+        seed,
+        figures["digest"],
+        {k: v for k, v in figures.items() if k not in named},
+        figures["workload"],
     )

@@ -23,7 +23,8 @@ class Interruption:
 
 @contextlib.contextmanager
 def ctrl_c_deferred() -> Iterator[Interruption]:
-    """Ctrl-C waits for check(), so that it tears no event and no file in two; pressed again it interrupts at once.
+    """Ctrl-C waits for check(), so that it tears no event and no file in two; pressed again it
+    interrupts at once.
 
     Only a process's main thread gets signals, and a process may ignore them: there nothing changes.
     """
@@ -47,9 +48,11 @@ def ctrl_c_deferred() -> Iterator[Interruption]:
 
 @contextlib.contextmanager
 def ctrl_c_kept_from_children() -> Iterator[None]:
-    """Ctrl-C waits for the end, and never reaches processes started meanwhile: who started them ends them."""
+    """Ctrl-C waits for the end, and never reaches processes started meanwhile: who started them
+    ends them."""
     with ctrl_c_deferred() as interruption:
-        resource_tracker.ensure_running()  # which would let signals through again if it was started below
+        # which would let signals through again if it was started below
+        resource_tracker.ensure_running()
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # children inherit it
         try:
             yield

@@ -24,7 +24,8 @@ def _milliseconds(us: float | None) -> str:
 def live_table(
     title: str, names: list[str], snapshot: Snapshot, end_us: int, seconds_left: float | None
 ) -> RenderableType:
-    """One row per scheduler, cell utilisation and time left above. names: by agent index. end_us: the workload's end."""
+    """One row per scheduler, cell utilisation and time left above. names: by agent index. end_us:
+    the workload's end."""
     table = Table(title=None, expand=False, pad_edge=False)
     table.add_column("scheduler", no_wrap=True)
     for column in ("queue", "commits/s", "conflicts", "delay p50", "delay p99", "preferred"):
@@ -34,9 +35,14 @@ def live_table(
     used = UNKNOWN if snapshot.used_permille is None else f"{snapshot.used_permille / 10:.1f} %"
     left = "" if seconds_left is None else f"  about {max(0.0, seconds_left):.0f} s left"
     head = Text.assemble(
-        (title, "bold"), f"  t = {snapshot.at_us / 1e6:.1f} of {end_us / 1e6:.0f} s  cell used {used}{left}"
+        (title, "bold"),
+        f"  t = {snapshot.at_us / 1e6:.1f} of {end_us / 1e6:.0f} s  cell used {used}{left}",
     )
-    return Stack(head, ProgressBar(total=max(1, end_us), completed=min(snapshot.at_us, end_us), width=60), table)
+    return Stack(
+        head,
+        ProgressBar(total=max(1, end_us), completed=min(snapshot.at_us, end_us), width=60),
+        table,
+    )
 
 
 def _cells(line: SchedulerLine) -> tuple[str, ...]:

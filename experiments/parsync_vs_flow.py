@@ -1,6 +1,7 @@
 """The main job: ParSync's synchronisation and flow scheduling compared on one shared cell.
 
-python -m experiments.parsync_vs_flow [--config FILE.toml] [--mix "latency_first=8,firmament=1"] [--scale demo|paper] ...
+python -m experiments.parsync_vs_flow [--config FILE.toml] [--mix "latency_first=8,firmament=1"]
+[--scale demo|paper] ...
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ from parsync.core.metrics_summary import Figures
 from parsync.core.workload import Workload
 from shared_state.errors import AgoraError
 
-TRACE_SETTLE_S = 2.0  # until the tasks that wait as the trace begins are placed, mostly; their figures stand apart
+# until the tasks that wait as the trace begins are placed, mostly; their figures stand apart
+TRACE_SETTLE_S = 2.0
 SETTLE_PART = 3  # --duration settles for at most this part of a phase
 
 
@@ -68,14 +70,17 @@ def resolve(
     runtime: RuntimeName | None = None,
     address: str | None = None,
 ) -> RunConfig:
-    """The configuration that flags (over a file, if given) describe. Raises AgoraError naming the flag or field.
+    """The configuration that flags (over a file, if given) describe. Raises AgoraError naming the
+    flag or field.
 
     trace_options: speedup, resources and overcommit, None where not given.
     """
     preset = paper_scale() if scale is ScaleName.PAPER else demo_scale(quick)
     if config is not None:
         if mix is None:
-            _refuse("has no use with --config, which tells everything", scale=scale, quick=quick or None)
+            _refuse(
+                "has no use with --config, which tells everything", scale=scale, quick=quick or None
+            )
         tree = load_config(config).model_dump(mode="json")
     else:
         tree = {
@@ -93,7 +98,9 @@ def resolve(
         tree["synthetic"] = None
     if tree.get("google2011") is not None:
         given = {**trace_options, "duration_s": duration}
-        tree["google2011"].update({name: value for name, value in given.items() if value is not None})
+        tree["google2011"].update(
+            {name: value for name, value in given.items() if value is not None}
+        )
         if config is None:
             tree["settle_s"] = TRACE_SETTLE_S
         if duration is not None:
@@ -136,35 +143,64 @@ def _scale_phases(tree: dict[str, Any], duration_s: float) -> None:
 
 @app.command()
 def main(
-    config: Annotated[Path | None, typer.Option(help="TOML file; a run writes its own as config.toml")] = None,
-    mix: Annotated[str | None, typer.Option(help='one arm: "latency_first=8,quality_first=4,firmament=1"')] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="TOML file; a run writes its own as config.toml")
+    ] = None,
+    mix: Annotated[
+        str | None, typer.Option(help='one arm: "latency_first=8,quality_first=4,firmament=1"')
+    ] = None,
     scale: Annotated[
         ScaleName | None, typer.Option(help="the demo's cell (default), or ParSync's 200,000 slots")
     ] = None,
     trace: Annotated[str | None, typer.Option(help="real input, e.g. google2011:DIR")] = None,
-    speedup: Annotated[int | None, typer.Option(min=1, help="divides a trace's times (default 50)")] = None,
-    resources: Annotated[
-        str | None, typer.Option(help="of a trace: slots=N (default slots=13), or requests (CPU and memory vectors)")
+    speedup: Annotated[
+        int | None, typer.Option(min=1, help="divides a trace's times (default 50)")
     ] = None,
-    overcommit: Annotated[float | None, typer.Option(help="factor on capacity under --resources requests")] = None,
-    duration: Annotated[float | None, typer.Option(min=0.001, help="seconds of load in all")] = None,
+    resources: Annotated[
+        str | None,
+        typer.Option(
+            help="of a trace: slots=N (default slots=13), or requests (CPU and memory vectors)"
+        ),
+    ] = None,
+    overcommit: Annotated[
+        float | None, typer.Option(help="factor on capacity under --resources requests")
+    ] = None,
+    duration: Annotated[
+        float | None, typer.Option(min=0.001, help="seconds of load in all")
+    ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="root of all random streams")] = None,
-    seeds: Annotated[int | None, typer.Option(min=1, help="paired seeds for the confidence intervals")] = None,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="paired seeds for the confidence intervals")
+    ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="half the cell, short tasks and phases, two seeds: about a minute")
+        bool,
+        typer.Option(
+            "--quick", help="half the cell, short tasks and phases, two seeds: about a minute"
+        ),
     ] = False,
     runtime: Annotated[
         RuntimeName | None,
-        typer.Option(help="Ray actors in real time, or virtual time; paired seeds are always virtual"),
+        typer.Option(
+            help="Ray actors in real time, or virtual time; paired seeds are always virtual"
+        ),
     ] = None,
-    address: Annotated[str | None, typer.Option(help="of a running Ray cluster (default: an embedded one)")] = None,
-    hold: Annotated[bool, typer.Option("--hold", help="keep Ray and its dashboard up until Enter")] = False,
-    out: Annotated[Path | None, typer.Option(help="run directory to create (default runs/TIME)")] = None,
+    address: Annotated[
+        str | None, typer.Option(help="of a running Ray cluster (default: an embedded one)")
+    ] = None,
+    hold: Annotated[
+        bool, typer.Option("--hold", help="keep Ray and its dashboard up until Enter")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="run directory to create (default runs/TIME)")
+    ] = None,
 ) -> None:
-    """Compare ParSync's synchronisation and flow scheduling on one shared cell; writes a run directory with report.html."""
+    """Compare ParSync's synchronisation and flow scheduling on one shared cell; writes a run
+    directory with report.html."""
     console = Console(stderr=True)
     trace_options = {"speedup": speedup, "resources": resources, "overcommit": overcommit}
-    resolved = resolve(config, mix, scale, trace, trace_options, duration, seed, seeds, quick, runtime, address)
+    resolved = resolve(
+        config, mix, scale, trace, trace_options, duration, seed, seeds, quick, runtime, address
+    )
     if resolved.runtime == RuntimeName.VIRTUAL:
         _refuse("has no use in virtual time", hold=hold or None, address=address)
     # Everything that can be refused is tried before the run directory is made.
@@ -176,7 +212,9 @@ def main(
     check_arms(resolved, workload)
     too_large = workload.facts["tasks_larger_than_every_machine"]
     if too_large:
-        console.print(f"{too_large:,} tasks are larger than every machine: each is given up once, none will be placed.")
+        console.print(
+            f"{too_large:,} tasks are larger than every machine: each is given up once, none will be placed."
+        )
     with _runner(resolved, hold) as runner:
         make_run_directory(directory, resolved)
         status = run(resolved, workload, directory, console, runner)
@@ -187,7 +225,8 @@ def main(
 
 @contextlib.contextmanager
 def _runner(config: RunConfig, hold: bool) -> Iterator[ArmRunner]:
-    """Ray is imported only where it is used: virtual time starts in a second. Interrupted while it starts or ends, Ray would leave processes."""
+    """Ray is imported only where it is used: virtual time starts in a second. Interrupted while it
+    starts or ends, Ray would leave processes."""
     if config.runtime == RuntimeName.VIRTUAL:
         yield run_arm_virtual
         return
@@ -216,11 +255,14 @@ def _hold(console: Console) -> None:
                 time.sleep(3600)
 
 
-def run(config: RunConfig, workload: Workload, directory: Path, console: Console, run_arm: ArmRunner) -> int:
-    """Every arm in full, then all of them over the paired seeds, then the report. Returns the exit status: 0, or INTERRUPTED.
+def run(
+    config: RunConfig, workload: Workload, directory: Path, console: Console, run_arm: ArmRunner
+) -> int:
+    """Every arm in full, then all of them over the paired seeds, then the report. Returns the exit
+    status: 0, or INTERRUPTED.
 
-    A run that ends early writes what it has, marked partial; if it has nothing, its directory goes. Raises AgoraError if anything but Ctrl-C
-    ended it, and if the results cannot be written.
+    A run that ends early writes what it has, marked partial; if it has nothing, its directory goes.
+    Raises AgoraError if anything but Ctrl-C ended it, and if the results cannot be written.
     """
     results: list[ArmRun] = []
     seeds: dict[int, dict[str, Figures]] = {}
@@ -230,10 +272,15 @@ def run(config: RunConfig, workload: Workload, directory: Path, console: Console
             folder = directory / "arms" / slug
             reason = f"'{arm.name}': stopped at once"
             with ctrl_c_deferred() as interruption:
-                result = _run_arm(config, arm, workload, folder, len(results) + 1, console, run_arm, interruption)
+                result = _run_arm(
+                    config, arm, workload, folder, len(results) + 1, console, run_arm, interruption
+                )
                 results.append(result)
             if result.stopped:
-                reason, status = f"'{arm.name}': {result.stopped}", INTERRUPTED if result.interrupted else BAD_INPUT
+                reason, status = (
+                    f"'{arm.name}': {result.stopped}",
+                    INTERRUPTED if result.interrupted else BAD_INPUT,
+                )
                 break
             if interruption.asked and (len(results) < len(config.arms) or config.seeds > 1):
                 reason, status = "interrupted", INTERRUPTED
@@ -290,8 +337,16 @@ def _run_arm(
             live.update(live_table(title, names, snapshot, workload.end_us, left_s))
 
         result = run_arm(config, arm, workload, config.seed, folder, show, interruption)
-    end = "interrupted after" if result.interrupted else "stopped after" if result.stopped else "done in"
-    console.print(f"{title}: {end} {result.wall_s:.1f} s", highlight=False, markup=False, soft_wrap=True)
+    end = (
+        "interrupted after"
+        if result.interrupted
+        else "stopped after"
+        if result.stopped
+        else "done in"
+    )
+    console.print(
+        f"{title}: {end} {result.wall_s:.1f} s", highlight=False, markup=False, soft_wrap=True
+    )
     return result
 
 
@@ -315,7 +370,9 @@ def _finish(
         raise
 
 
-def _paired_seeds(config: RunConfig, console: Console, figures: dict[int, dict[str, Figures]]) -> None:
+def _paired_seeds(
+    config: RunConfig, console: Console, figures: dict[int, dict[str, Figures]]
+) -> None:
     """Adds figures by seed and arm as they come."""
     total = config.seeds * len(config.arms)
     begun_s = time.monotonic()
@@ -323,7 +380,9 @@ def _paired_seeds(config: RunConfig, console: Console, figures: dict[int, dict[s
         for done, (seed, name, result) in enumerate(runs, start=1):
             figures.setdefault(seed, {})[name] = result
             left_s = (time.monotonic() - begun_s) * (total - done) / done
-            status.update(f"paired seeds in virtual time: {done} of {total} runs, about {left_s:.0f} s left")
+            status.update(
+                f"paired seeds in virtual time: {done} of {total} runs, about {left_s:.0f} s left"
+            )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""What placements are worth beyond the workload's cost: the scores of their machines, and how much of their input is near."""
+"""What placements are worth beyond the workload's cost: the scores of their machines, and how much
+of their input is near."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ _LARGEST_SCORE = 1 << 38  # sums over a run's tasks stay within int64
 
 @dataclass(frozen=True, slots=True)
 class SlotScore:
-    """Score of the machines that were chosen over that of the cell's slots on average: 1 is what chance would choose."""
+    """Score of the machines that were chosen over that of the cell's slots on average: 1 is what
+    chance would choose."""
 
     score: Int64
     mean: int
@@ -57,5 +59,7 @@ def placement_values(config: RunConfig, workload: Workload) -> list[PlacementVal
         values.append(SlotScore.of_cell(workload.cell))
     if config.google2011 is not None:
         places = InputPlaces(workload.catalog, workload.cell.rack)
-        values += [InputNear(places, workload.tasks.preference, in_rack) for in_rack in (False, True)]
+        values += [
+            InputNear(places, workload.tasks.preference, in_rack) for in_rack in (False, True)
+        ]
     return values

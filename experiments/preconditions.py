@@ -32,7 +32,8 @@ def check_new(out: Path) -> None:
 def check_memory(config: RunConfig, workload: Workload | None) -> None:
     """Raises AgoraError if this machine has clearly too little memory for the run.
 
-    Without a workload the configuration is taken to tell its size; a trace's is known only once it is read.
+    Without a workload the configuration is taken to tell its size; a trace's is known only once it
+    is read.
     """
     if workload is not None:
         machines, tasks = workload.cell.machines, len(workload.tasks)
@@ -56,13 +57,17 @@ def needed_bytes(config: RunConfig, machines: int, tasks: int) -> int:
 
 
 def available_bytes() -> int | None:
-    """What this process may still take, by what the machine and its container allow; None if neither tells."""
+    """What this process may still take, by what the machine and its container allow; None if
+    neither tells."""
     limits: list[int] = []
     with contextlib.suppress(OSError, KeyError):
         limits.append(_numbers(Path("/proc/meminfo"))["MemAvailable:"] * 1024)
     with contextlib.suppress(OSError, KeyError, ValueError):  # "max" is no number: no limit
-        most, used = (int((_CONTAINER / name).read_text("ascii")) for name in ("memory.max", "memory.current"))
-        limits.append(most - used + _numbers(_CONTAINER / "memory.stat")["file"])  # cached files make room
+        most, used = (
+            int((_CONTAINER / name).read_text("ascii")) for name in ("memory.max", "memory.current")
+        )
+        # cached files make room
+        limits.append(most - used + _numbers(_CONTAINER / "memory.stat")["file"])
     return max(0, min(limits)) if limits else None
 
 
@@ -76,18 +81,23 @@ def check_arms(config: RunConfig, workload: Workload) -> None:
     """Raises AgoraError naming the arm that this workload's cell and jobs do not suit."""
     for arm in config.arms:
         try:
-            Assembly.of(arm.spec(config.seed, config.heartbeat_us, 1, live=False), workload).owners()
+            Assembly.of(
+                arm.spec(config.seed, config.heartbeat_us, 1, live=False), workload
+            ).owners()
         except AgoraError as error:
             raise AgoraError(f"arm '{arm.name}': {error}") from error
 
 
 def make_run_directory(out: Path, config: RunConfig) -> None:
-    """Creates `out` with its folders and its configuration. Raises AgoraError if it exists or cannot be made; nothing is left then."""
+    """Creates `out` with its folders and its configuration. Raises AgoraError if it exists or
+    cannot be made; nothing is left then."""
     check_new(out)
     above = next(folder for folder in (out.absolute(), *out.absolute().parents) if folder.exists())
     try:
         if shutil.disk_usage(above).free < LEAST_FREE_BYTES:
-            raise AgoraError(f"--out {out}: less than {LEAST_FREE_BYTES >> 20} MiB free on this disk")
+            raise AgoraError(
+                f"--out {out}: less than {LEAST_FREE_BYTES >> 20} MiB free on this disk"
+            )
         out.mkdir(parents=True)
     except OSError as error:
         raise AgoraError(f"--out {out}: {error.strerror}") from error

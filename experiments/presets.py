@@ -1,4 +1,5 @@
-"""The arms of the main job, at demo and paper scale, and the short form of a mix on the command line."""
+"""The arms of the main job, at demo and paper scale, and the short form of a mix on the command
+line."""
 
 from __future__ import annotations
 
@@ -8,9 +9,11 @@ from experiments.config import ArmConfig, GroupConfig, ModelledTime
 from experiments.workloads.synthetic import SyntheticOptions, demo_options, paper_options
 from shared_state.errors import AgoraError
 
-# A decision that looks at every partition costs 1.75 times one that looks at none. Section 6.2 of ParSync: quality-first's delay grows "because of a higher
-# scheduling overhead as it checks all partitions", beyond what it can decide in the 95 % phase (its throughput falls below 1.9K tasks/s and 5,800 tasks wait per
-# scheduler). From 1.4, which would fit Table 2, no such growth follows and adaptive never leaves quality-first; from 1.75 Figs. 5, 7b and 8 follow.
+# A decision that looks at every partition costs 1.75 times one that looks at none. Section 6.2 of
+# ParSync: quality-first's delay grows "because of a higher scheduling overhead as it checks all
+# partitions", beyond what it can decide in the 95 % phase (its throughput falls below 1.9K tasks/s
+# and 5,800 tasks wait per scheduler). From 1.4, which would fit Table 2, no such growth follows and
+# adaptive never leaves quality-first; from 1.75 Figs. 5, 7b and 8 follow.
 PARTITIONS_COST = 0.75
 GREEDY = ("optimistic", "quality_first", "latency_first", "adaptive")
 FLOW = {"firmament": "quincy", "quincy": "quincy", "flow_load_spreading": "flow_load_spreading"}
@@ -19,7 +22,8 @@ FLOW_SHARE = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """What differs between the demo and the paper's cell. task_us: decision time of a task at A = 2, twice the needed capacity."""
+    """What differs between the demo and the paper's cell. task_us: decision time of a task at A =
+    2, twice the needed capacity."""
 
     synthetic: SyntheticOptions
     schedulers: int
@@ -37,25 +41,39 @@ class Scale:
 
 
 def demo_scale(quick: bool) -> Scale:
-    """ParSync's ratios at a tenth of its size; quick: of half the demo's cell, its times halved with the tasks' length. A task length of each phase settles."""
+    """ParSync's ratios at a tenth of its size; quick: of half the demo's cell, its times halved
+    with the tasks' length. A task length of each phase settles."""
     options = demo_options(quick)
     task_s = options.mean_duration_s
-    return Scale(options, 8, 8, gap_s=task_s / 10, tau_s=task_s * 0.4, drain_s=10.0, settle_s=task_s)
+    return Scale(
+        options, 8, 8, gap_s=task_s / 10, tau_s=task_s * 0.4, drain_s=10.0, settle_s=task_s
+    )
 
 
 def paper_scale() -> Scale:
-    """ParSync section 6: 200,000 slots, 20 schedulers and partitions, G = 0.5 s, tau = 2 s, phases of 60 s."""
+    """ParSync section 6: 200,000 slots, 20 schedulers and partitions, G = 0.5 s, tau = 2 s, phases
+    of 60 s."""
     return Scale(paper_options(), 20, 20, 0.5, 2.0, drain_s=60.0, settle_s=5.0)
 
 
 def greedy_group(scale: Scale, strategy: str, count: int, kind: str = "random") -> GroupConfig:
     """`count` greedy schedulers with ParSync's modelled decision time."""
-    decision = ModelledTime(task_us=scale.task_us, partition_us=scale.task_us * PARTITIONS_COST / scale.partitions)
-    return GroupConfig(name=strategy, kind=kind, count=count, strategy=strategy, tau_s=scale.tau_s, decision=decision)
+    decision = ModelledTime(
+        task_us=scale.task_us, partition_us=scale.task_us * PARTITIONS_COST / scale.partitions
+    )
+    return GroupConfig(
+        name=strategy,
+        kind=kind,
+        count=count,
+        strategy=strategy,
+        tau_s=scale.tau_s,
+        decision=decision,
+    )
 
 
 def flow_group(name: str, share: float | None) -> GroupConfig:
-    """One flow scheduler, with its kind's decision time: Measured when live, Counted in virtual time."""
+    """One flow scheduler, with its kind's decision time: Measured when live, Counted in virtual
+    time."""
     return GroupConfig(name=name, kind=FLOW[name], count=1, share=share, cut_at_sync=False)
 
 
@@ -66,7 +84,9 @@ def default_arms(scale: Scale) -> tuple[ArmConfig, ...]:
         count = sum(group.count for group in groups)
         # The flow scheduler counts in N, and ParSync needs P >= N.
         partitions = max(scale.partitions, count)
-        return ArmConfig(name=name, sync=sync, partitions=partitions, gap_s=scale.gap_s, groups=groups)
+        return ArmConfig(
+            name=name, sync=sync, partitions=partitions, gap_s=scale.gap_s, groups=groups
+        )
 
     n = scale.schedulers
     quality, adaptive = greedy_group(scale, "quality_first", n), greedy_group(scale, "adaptive", n)
@@ -81,7 +101,8 @@ def default_arms(scale: Scale) -> tuple[ArmConfig, ...]:
 
 
 def mix_arm(text: str, scale: Scale) -> ArmConfig:
-    """An arm from "latency_first=8,quality_first=4,firmament=1": groups share the jobs in proportion to their counts.
+    """An arm from "latency_first=8,quality_first=4,firmament=1": groups share the jobs in
+    proportion to their counts.
 
     Raises AgoraError naming what is wrong.
     """
@@ -99,7 +120,9 @@ def mix_arm(text: str, scale: Scale) -> ArmConfig:
                 raise AgoraError(f"--mix: {name}={number}: one flow scheduler at a time")
             groups.append(flow_group(name, None))
         else:
-            raise AgoraError(f"--mix: unknown '{name}', expected one of {', '.join((*GREEDY, *FLOW))}")
+            raise AgoraError(
+                f"--mix: unknown '{name}', expected one of {', '.join((*GREEDY, *FLOW))}"
+            )
     if len({group.name for group in groups}) < len(groups):
         raise AgoraError("--mix: a name stands twice")
     count = sum(group.count for group in groups)

@@ -1,4 +1,5 @@
-"""The figures people compare: what each is called, in which unit it is shown, and which way is better."""
+"""The figures people compare: what each is called, in which unit it is shown, and which way is
+better."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ NEVER = "never"
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """key: its name in a summary's figures. says: one sentence for a reader who meets it first. short: for the terminal's narrow columns, if it belongs there.
+    """key: its name in a summary's figures. says: one sentence for a reader who meets it first.
+    short: for the terminal's narrow columns, if it belongs there.
 
     never: the value None means "beyond the end of the run", not "nothing known".
     """
@@ -47,13 +49,16 @@ class Quantity:
         return ("≥ " if at_least else "") + _TEXT[self.unit](float(value))
 
     def difference_text(self, value: float | None) -> str:
-        """A difference of two values, with its sign, two significant digits: shares in percentage points."""
+        """A difference of two values, with its sign, two significant digits: shares in percentage
+        points."""
         return MISSING if value is None else _sign(value) + self.spread_text(value)
 
     def spread_text(self, value: float) -> str:
         """The size of a difference, or half the width of an interval."""
         size = abs(value)
-        return f"{_digits(size * 100, 2)} pp" if self.unit is Unit.SHARE else _TEXT[self.unit](size, 2)
+        return (
+            f"{_digits(size * 100, 2)} pp" if self.unit is Unit.SHARE else _TEXT[self.unit](size, 2)
+        )
 
 
 def _digits(value: float, digits: int = 3) -> str:
@@ -84,7 +89,8 @@ def share(value: float, digits: int = 3) -> str:
 
 
 def percent_change(value: float | None) -> str:
-    """A relative difference in per cent with its sign, two significant digits; as a factor once it is more than threefold."""
+    """A relative difference in per cent with its sign, two significant digits; as a factor once it
+    is more than threefold."""
     if value is None:
         return MISSING
     if value > 2:
@@ -175,7 +181,13 @@ HEADLINE: tuple[Quantity, ...] = (
         _HIGHER,
         "Of the input data of placed tasks, on the machine or elsewhere in its rack; racks that hold less than a tenth count as holding none.",
     ),
-    Quantity("cost_mean", "Mean placement cost", _PLAIN, _LOWER, "The workload's own cost of where a task was placed."),
+    Quantity(
+        "cost_mean",
+        "Mean placement cost",
+        _PLAIN,
+        _LOWER,
+        "The workload's own cost of where a task was placed.",
+    ),
     Quantity(
         "jct_mean_us",
         "Job completion time",
@@ -185,17 +197,40 @@ HEADLINE: tuple[Quantity, ...] = (
         short="JCT",
     ),
     Quantity(
-        "throughput_per_s", "Throughput", _RATE, _HIGHER, "First commits per second; what was submitted bounds it."
+        "throughput_per_s",
+        "Throughput",
+        _RATE,
+        _HIGHER,
+        "First commits per second; what was submitted bounds it.",
     ),
 )
 
 DETAIL: tuple[Quantity, ...] = (
-    Quantity("delay_p50_us", "Median delay", _TIME, _LOWER, "Over all submitted tasks.", never=True),
-    Quantity("delay_p90_us", "90th percentile of the delay", _TIME, _LOWER, "Over all submitted tasks.", never=True),
     Quantity(
-        "jsd_mean_us", "Job scheduling delay", _TIME, _LOWER, "Submission of a job to its last first commit (JSD)."
+        "delay_p50_us", "Median delay", _TIME, _LOWER, "Over all submitted tasks.", never=True
     ),
-    Quantity("stet_mean_us", "Summed execution time of a job", _TIME, _LOWER, "Averaged over finished jobs (STET)."),
+    Quantity(
+        "delay_p90_us",
+        "90th percentile of the delay",
+        _TIME,
+        _LOWER,
+        "Over all submitted tasks.",
+        never=True,
+    ),
+    Quantity(
+        "jsd_mean_us",
+        "Job scheduling delay",
+        _TIME,
+        _LOWER,
+        "Submission of a job to its last first commit (JSD).",
+    ),
+    Quantity(
+        "stet_mean_us",
+        "Summed execution time of a job",
+        _TIME,
+        _LOWER,
+        "Averaged over finished jobs (STET).",
+    ),
     Quantity(
         "conflict_fraction",
         "Failed per successful transaction",
@@ -204,11 +239,25 @@ DETAIL: tuple[Quantity, ...] = (
         "Omega's conflict fraction; a transaction with any conflict has failed.",
     ),
     Quantity(
-        "gang_rate", "Gang collateral", _SHARE, _LOWER, "Claims that fitted but whose gang did not, of all claims."
+        "gang_rate",
+        "Gang collateral",
+        _SHARE,
+        _LOWER,
+        "Claims that fitted but whose gang did not, of all claims.",
     ),
-    Quantity("attempts_mean", "Claims per placed task", _PLAIN, _LOWER, "1 if no claim was ever rejected."),
     Quantity(
-        "age_mean_us", "Age of the state decided on", _TIME, _NEITHER, "Averaged over claims, at the cell's commit."
+        "attempts_mean",
+        "Claims per placed task",
+        _PLAIN,
+        _LOWER,
+        "1 if no claim was ever rejected.",
+    ),
+    Quantity(
+        "age_mean_us",
+        "Age of the state decided on",
+        _TIME,
+        _NEITHER,
+        "Averaged over claims, at the cell's commit.",
     ),
     Quantity(
         "preferred_time_share",
@@ -218,20 +267,72 @@ DETAIL: tuple[Quantity, ...] = (
         "Of the time that tasks with preferences ran.",
     ),
     Quantity(
-        "utilisation_mean", "Utilisation", _SHARE, _NEITHER, "Of the cell's first resource, averaged over samples."
+        "utilisation_mean",
+        "Utilisation",
+        _SHARE,
+        _NEITHER,
+        "Of the cell's first resource, averaged over samples.",
     ),
     Quantity("utilisation_max", "Highest utilisation", _SHARE, _NEITHER, "Largest sample."),
-    Quantity("backlog_mean", "Backlog", _COUNT, _LOWER, "Tasks submitted and not committed, averaged over samples."),
-    Quantity("backlog_end", "Backlog at the end", _COUNT, _LOWER, "At the last sample of the counted time."),
     Quantity(
-        "busy_useful_share", "Deciding usefully", _SHARE, _NEITHER, "Share of a scheduler's time (Omega's busyness)."
+        "backlog_mean",
+        "Backlog",
+        _COUNT,
+        _LOWER,
+        "Tasks submitted and not committed, averaged over samples.",
     ),
-    Quantity("busy_wasted_share", "Deciding in vain", _SHARE, _LOWER, "Share of time spent on rounds with a conflict."),
-    Quantity("latency_first_share", "Time in latency-first", _SHARE, _NEITHER, "Share of samples; adaptive switches."),
-    Quantity("lost_us", "Work lost", _TIME, _LOWER, "Run time of tasks that were evicted or whose machine failed."),
-    Quantity("solve_p50_us", "Solver time per round", _TIME, _LOWER, "Median over the rounds of flow schedulers."),
-    Quantity("solve_max_us", "Longest solver time", _TIME, _LOWER, "Over the rounds of flow schedulers."),
-    Quantity("round_p50_us", "Flow round, end to end", _TIME, _LOWER, "Graph update, solve and extraction; median."),
+    Quantity(
+        "backlog_end",
+        "Backlog at the end",
+        _COUNT,
+        _LOWER,
+        "At the last sample of the counted time.",
+    ),
+    Quantity(
+        "busy_useful_share",
+        "Deciding usefully",
+        _SHARE,
+        _NEITHER,
+        "Share of a scheduler's time (Omega's busyness).",
+    ),
+    Quantity(
+        "busy_wasted_share",
+        "Deciding in vain",
+        _SHARE,
+        _LOWER,
+        "Share of time spent on rounds with a conflict.",
+    ),
+    Quantity(
+        "latency_first_share",
+        "Time in latency-first",
+        _SHARE,
+        _NEITHER,
+        "Share of samples; adaptive switches.",
+    ),
+    Quantity(
+        "lost_us",
+        "Work lost",
+        _TIME,
+        _LOWER,
+        "Run time of tasks that were evicted or whose machine failed.",
+    ),
+    Quantity(
+        "solve_p50_us",
+        "Solver time per round",
+        _TIME,
+        _LOWER,
+        "Median over the rounds of flow schedulers.",
+    ),
+    Quantity(
+        "solve_max_us", "Longest solver time", _TIME, _LOWER, "Over the rounds of flow schedulers."
+    ),
+    Quantity(
+        "round_p50_us",
+        "Flow round, end to end",
+        _TIME,
+        _LOWER,
+        "Graph update, solve and extraction; median.",
+    ),
     Quantity(
         "decision_regret",
         "Decision regret per claim",

@@ -1,4 +1,5 @@
-"""Regret of an arm's run (parsync/core/regret.py): watched as it happens in virtual time, from the cell's log of a live run; and its means."""
+"""Regret of an arm's run (parsync/core/regret.py): watched as it happens in virtual time, from the
+cell's log of a live run; and its means."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ _EVENTS_PER_FLUSH = 1 << 12
 
 
 def settle_us(config: RunConfig) -> int:
-    """What the figures leave out at the start of each phase; a trace has one, which begins with the tasks that wait as its window opens."""
+    """What the figures leave out at the start of each phase; a trace has one, which begins with the
+    tasks that wait as its window opens."""
     return round(config.settle_s * 1e6)
 
 
@@ -27,7 +29,8 @@ def regret_watch(config: RunConfig, workload: Workload, seed: int) -> RegretWatc
 
 
 def regret_of_log(log: Path, watch: RegretWatch, master: MasterCore, ended_us: int) -> Regret:
-    """From the log of a live cell, and a master as it was at the start of that run. Raises AgoraError if the log cannot be read."""
+    """From the log of a live cell, and a master as it was at the start of that run. Raises
+    AgoraError if the log cannot be read."""
     watch.attach(master)
     for number, (at_us, event) in enumerate(cell_events(log)):
         watch.handle(at_us, event)
@@ -39,14 +42,19 @@ def regret_of_log(log: Path, watch: RegretWatch, master: MasterCore, ended_us: i
 def regret_means(regret: Regret) -> dict[str, float]:
     """Figures of a run, each only if there is something to average.
 
-    decision_regret: of all sampled transactions together, per task claimed. system_regret, system_regret_moving: of the whole cell, mean over the instants,
-    the running tasks staying where they are or free to move.
+    decision_regret: of all sampled transactions together, per task claimed. system_regret,
+    system_regret_moving: of the whole cell, mean over the instants, the running tasks staying where
+    they are or free to move.
     """
     means: dict[str, float] = {}
     decisions, instants = regret.get("decision", ()), regret.get("system", ())
     if decisions:
-        means["decision_regret"] = sum(row["regret"] for row in decisions) / sum(row["tasks"] for row in decisions)
+        means["decision_regret"] = sum(row["regret"] for row in decisions) / sum(
+            row["tasks"] for row in decisions
+        )
     if instants:
         means["system_regret"] = sum(row["without_migration"] for row in instants) / len(instants)
-        means["system_regret_moving"] = sum(row["with_migration"] for row in instants) / len(instants)
+        means["system_regret_moving"] = sum(row["with_migration"] for row in instants) / len(
+            instants
+        )
     return means

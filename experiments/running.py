@@ -1,4 +1,5 @@
-"""Runs the arms of a configuration: each once in full with its measurements on disk, then all again over paired seeds for the confidence intervals."""
+"""Runs the arms of a configuration: each once in full with its measurements on disk, then all again
+over paired seeds for the confidence intervals."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ SNAPSHOT_EVERY_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class ArmRun:
-    """An arm after its run. digest: of its event log. notes: what its times include. stopped: why it did not get to its end, "" if it did.
+    """An arm after its run. digest: of its event log. notes: what its times include. stopped: why
+    it did not get to its end, "" if it did.
 
     interrupted: it was stopped by Ctrl-C. regret: parsync.core.regret.
     """
@@ -48,7 +50,8 @@ class ArmRun:
 
 
 def make_workload(config: RunConfig, seed: int) -> Workload:
-    """The workload of this configuration and seed. Raises AgoraError for a trace that cannot be read, or is not longer than settle_s."""
+    """The workload of this configuration and seed. Raises AgoraError for a trace that cannot be
+    read, or is not longer than settle_s."""
     if config.google2011 is not None:
         workload = google2011.load(config.google2011, seed)
         if settle_us(config) >= workload.end_us:
@@ -73,7 +76,8 @@ def make_metrics(config: RunConfig, arm: ArmConfig, workload: Workload) -> RunMe
         groups.append(Group(group.name, tuple(range(first, first + group.count))))
         first += group.count
     job_of = workload.tasks.job.copy()
-    job_of[workload.initial.task] = NOT_IN_JOB  # a job that ran before the run began has no completion time of its own
+    # a job that ran before the run began has no completion time of its own
+    job_of[workload.initial.task] = NOT_IN_JOB
     return RunMetrics(
         workload.phases,
         first,
@@ -87,7 +91,8 @@ def make_metrics(config: RunConfig, arm: ArmConfig, workload: Workload) -> RunMe
 
 
 class ArmRunner(Protocol):
-    """Runs one arm under one of the runtimes. directory: where its Parquet files and logs go. interruption: looked at between events."""
+    """Runs one arm under one of the runtimes. directory: where its Parquet files and logs go.
+    interruption: looked at between events."""
 
     def __call__(
         self,
@@ -110,7 +115,8 @@ def run_arm_virtual(
     on_snapshot: Callable[[Snapshot], None],
     interruption: Interruption,
 ) -> ArmRun:
-    """One arm in virtual time; directory None keeps the figures only. Ctrl-C and a full disk yield a partial result."""
+    """One arm in virtual time; directory None keeps the figures only. Ctrl-C and a full disk yield
+    a partial result."""
     metrics = make_metrics(config, arm, workload)
     watch = regret_watch(config, workload, seed)
     sink = None if directory is None else RecordSink(directory)
@@ -136,7 +142,9 @@ def run_arm_virtual(
     spec = arm.spec(seed, config.heartbeat_us, round(config.sample_s * 1e6), live=False)
     drain_us = round(config.drain_s * 1e6)
     try:
-        outcome = run_virtual(spec, workload, drain_us, take, progress, config.virtual.message_us, watch.attach)
+        outcome = run_virtual(
+            spec, workload, drain_us, take, progress, config.virtual.message_us, watch.attach
+        )
         if sink is not None and directory is not None:
             sink.close()
             merge_parts(directory)
@@ -173,10 +181,13 @@ def seed_figures(config: RunConfig, arm: ArmConfig, seed: int) -> Figures:
     return {"digest": result.digest, "workload": digest(workload), **figures}
 
 
-def run_seeds(config: RunConfig, processes: int | None = None) -> Generator[tuple[int, str, Figures], None, None]:
+def run_seeds(
+    config: RunConfig, processes: int | None = None
+) -> Generator[tuple[int, str, Figures], None, None]:
     """(seed, arm name, figures) of every arm on seeds seed, seed + 1, ..., as they are done.
 
-    Ctrl-C is the caller's business: the processes do not hear it, and end when the iteration does. Raises AgoraError if one is lost.
+    Ctrl-C is the caller's business: the processes do not hear it, and end when the iteration does.
+    Raises AgoraError if one is lost.
     """
     tasks = [(config.seed + k, arm) for k in range(config.seeds) for arm in config.arms]
     workers = min(processes or os.cpu_count() or 1, len(tasks))
@@ -185,12 +196,17 @@ def run_seeds(config: RunConfig, processes: int | None = None) -> Generator[tupl
     pool = ProcessPoolExecutor(workers, context)
     try:
         with ctrl_c_kept_from_children():
-            running = {pool.submit(seed_figures, config, arm, seed): (seed, arm.name) for seed, arm in tasks}
+            running = {
+                pool.submit(seed_figures, config, arm, seed): (seed, arm.name)
+                for seed, arm in tasks
+            }
         for done in as_completed(running):
             seed, name = running[done]
             yield seed, name, done.result()
     except BrokenProcessPool as error:
-        raise AgoraError("paired seeds: one of their processes was killed (out of memory?)") from error
+        raise AgoraError(
+            "paired seeds: one of their processes was killed (out of memory?)"
+        ) from error
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
         for process in set(multiprocessing.active_children()) - others:

@@ -31,7 +31,8 @@ OBJECT_STORE_MB = 150
 
 
 def prepare(config: RunConfig, hold: bool) -> None:
-    """Start or find Ray. Raises AgoraError if the address does not answer or runs another version."""
+    """Start or find Ray. Raises AgoraError if the address does not answer or runs another
+    version."""
     connect(config.live.address, OBJECT_STORE_MB, hold)
 
 
@@ -50,7 +51,8 @@ def run_arm_live(
     interruption: Interruption,
     hold: bool,
 ) -> ArmRun:
-    """One arm in real time. The cell's log goes to directory/log, from which `python -m parsync.runtime.replay` repeats it."""
+    """One arm in real time. The cell's log goes to directory/log, from which `python -m
+    parsync.runtime.replay` repeats it."""
     options = LiveOptions(
         journal_dir=directory / "log",
         records_dir=directory,
@@ -69,7 +71,8 @@ def run_arm_live(
 
     begun_s = time.monotonic()
     spec = arm.spec(seed, config.heartbeat_us, round(config.sample_s * 1e6), live=True)
-    # A copy each of the same empty accumulators: with make_metrics itself, every actor would import this package to start.
+    # A copy each of the same empty accumulators: with make_metrics itself, every actor would import
+    # this package to start.
     metrics_maker = partial(copy.deepcopy, make_metrics(config, arm, workload))
     outcome = run_live(spec, workload, options, round(config.drain_s * 1e6), metrics_maker, show)
     stopped = _brief(outcome.notes) if outcome.partial else ""
@@ -79,7 +82,9 @@ def run_arm_live(
         merge_parts(directory)
         if not stopped:
             master = Assembly.of(spec, workload).master()
-            regret = regret_of_log(log, regret_watch(config, workload, seed), master, outcome.ended_us)
+            regret = regret_of_log(
+                log, regret_watch(config, workload, seed), master, outcome.ended_us
+            )
     except AgoraError as error:  # the figures are kept
         stopped = stopped or str(error)
     trips = outcome.round_trip_us
@@ -96,19 +101,25 @@ def run_arm_live(
         "notes": list(outcome.notes),
     }
     wall_s = time.monotonic() - begun_s
-    return ArmRun(arm, outcome.metrics, _log_digest(log), notes, stopped, wall_s, regret, outcome.interrupted)
+    return ArmRun(
+        arm, outcome.metrics, _log_digest(log), notes, stopped, wall_s, regret, outcome.interrupted
+    )
 
 
 def _step_waits(outcome: LiveOutcome) -> dict[str, float | None]:
-    """What the runtime adds to the delay: per task, the time its submission and its claims waited for a tick or step; and its part of the mean delay of all
-    tasks, those never committed charged until the run was last seen."""
+    """What the runtime adds to the delay: per task, the time its submission and its claims waited
+    for a tick or step; and its part of the mean delay of all tasks, those never committed charged
+    until the run was last seen."""
     metrics, mean_us = outcome.metrics, outcome.waited.mean_us
     censored, waiting_us = metrics.waiting(range(metrics.agents), range(metrics.slots))
     delay_us = int(metrics.count["delay_us"].sum()) + int(censored @ waiting_us)
     tasks = int(metrics.count["committed"].sum()) + int(censored.sum())
     if mean_us is None or not delay_us:
         return {"step_wait_mean_us": mean_us, "step_wait_share": None}
-    return {"step_wait_mean_us": round(mean_us, 1), "step_wait_share": round(min(1.0, mean_us * tasks / delay_us), 4)}
+    return {
+        "step_wait_mean_us": round(mean_us, 1),
+        "step_wait_share": round(min(1.0, mean_us * tasks / delay_us), 4),
+    }
 
 
 def _brief(notes: Sequence[str]) -> str:

@@ -1,9 +1,10 @@
 """Means with confidence intervals, and paired comparisons over seeds.
 
-Arms of one seed meet the same workload, so their difference is taken seed by seed: what the seed does to both cancels. Intervals are
-Student's t on the seeds' values (exact if those are normal; with ten seeds their means are near enough). Beside it stands the sign test,
-which assumes nothing about the distribution. No correction for the number of comparisons: a table of forty 95 % intervals has about two
-that miss.
+Arms of one seed meet the same workload, so their difference is taken seed by seed: what the seed
+does to both cancels. Intervals are Student's t on the seeds' values (exact if those are normal;
+with ten seeds their means are near enough). Beside it stands the sign test, which assumes nothing
+about the distribution. No correction for the number of comparisons: a table of forty 95 % intervals
+has about two that miss.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ Value = float | int | None
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Mean of n values and its confidence limits (None where n < 2). missing: seeds without the figure; then there is no mean."""
+    """Mean of n values and its confidence limits (None where n < 2). missing: seeds without the
+    figure; then there is no mean."""
 
     mean: float | None
     low: float | None
@@ -39,11 +41,14 @@ class Interval:
 class Difference:
     """Arm minus baseline, seed by seed.
 
-    mean, low, high: in the figure's unit. relative, relative_low, relative_high: the arm over the baseline, less 1: geometric mean of the
-    seeds' ratios, with the interval of their logarithms, so that a delay can fall by at most 100 % (None unless all values are positive).
-    lower_in, higher_in: in how many seeds the arm's figure was lower, higher. sign_p: two-sided sign test. at_least, at_most: in some seed the
-    arm's or the baseline's figure is a lower bound, so the difference is at least or at most what stands here (both: it may be anything).
-    certain: no interval given here includes "no difference", and what a bound hides could only make the difference larger.
+    mean, low, high: in the figure's unit. relative, relative_low, relative_high: the arm over the
+    baseline, less 1: geometric mean of the seeds' ratios, with the interval of their logarithms, so
+    that a delay can fall by at most 100 % (None unless all values are positive). lower_in,
+    higher_in: in how many seeds the arm's figure was lower, higher. sign_p: two-sided sign test.
+    at_least, at_most: in some seed the arm's or the baseline's figure is a lower bound, so the
+    difference is at least or at most what stands here (both: it may be anything).
+    certain: no interval given here includes "no difference", and what a bound hides could only make
+    the difference larger.
     """
 
     mean: float | None
@@ -66,7 +71,8 @@ class Difference:
 
 
 def mean_interval(values: Sequence[Value], confidence: float = CONFIDENCE) -> Interval:
-    """Student's t interval of the mean. A value of None (a quantile among uncommitted tasks) leaves the mean undefined: it is large, not absent."""
+    """Student's t interval of the mean. A value of None (a quantile among uncommitted tasks) leaves
+    the mean undefined: it is large, not absent."""
     known = [float(value) for value in values if value is not None]
     missing = len(values) - len(known)
     if missing or not known:
@@ -86,7 +92,8 @@ def paired_difference(
     at_least: bool = False,
     at_most: bool = False,
 ) -> Difference:
-    """Compare two arms whose i-th values are of the same seed. at_least, at_most: see Difference. Raises ValueError if they are not equally many."""
+    """Compare two arms whose i-th values are of the same seed. at_least, at_most: see Difference.
+    Raises ValueError if they are not equally many."""
     pairs = list(zip(arm, baseline, strict=True))
     known = [(float(a), float(b)) for a, b in pairs if a is not None and b is not None]
     differences = [a - b for a, b in known]
@@ -96,7 +103,20 @@ def paired_difference(
     sign_p = float(stats.binomtest(lower, lower + higher).pvalue) if lower + higher else None
     if missing:
         return Difference(
-            None, None, None, None, None, None, len(known), missing, lower, higher, sign_p, False, at_least, at_most
+            None,
+            None,
+            None,
+            None,
+            None,
+            None,
+            len(known),
+            missing,
+            lower,
+            higher,
+            sign_p,
+            False,
+            at_least,
+            at_most,
         )
     ratios = Interval(None, None, None, 0, 0)
     if known and all(a > 0 and b > 0 for a, b in known):
@@ -127,4 +147,8 @@ def _less_one(logarithm: float | None) -> float | None:
 
 
 def _excludes_zero(interval: Interval) -> bool:
-    return interval.low is not None and interval.high is not None and (interval.low > 0 or interval.high < 0)
+    return (
+        interval.low is not None
+        and interval.high is not None
+        and (interval.low > 0 or interval.high < 0)
+    )

@@ -1,4 +1,5 @@
-"""summary.json: everything a run found out, small enough to read; and the run directory it lives in.
+"""summary.json: everything a run found out, small enough to read; and the run directory it lives
+in.
 
 A run directory holds
 
@@ -6,8 +7,10 @@ A run directory holds
     summary.json           see build_summary
     report.html            self-contained
     figures/               one PNG and one SVG per figure
-    arms/<slug>/           <table>.parquet for every table of parsync.core.tables that got rows, and series.npz (time series and
-                           histograms the figures are drawn from: parsync.core.metrics_summary.series)
+    arms/<slug>/           <table>.parquet for every table of parsync.core.tables that got rows, and
+    series.npz (time series and
+                           histograms the figures are drawn from:
+                           parsync.core.metrics_summary.series)
     seeds/<seed>.json      the figures of every arm for one paired seed, phase by phase
 
 Files ending in .partial were not finished.
@@ -43,7 +46,13 @@ BASELINE = "ParSync adaptive"
 Figures = dict[str, Any]
 
 # What a reader of summary.json counts on.
-_JSON_NAMES = {str: "a text", int: "a whole number", bool: "true or false", list: "a list", dict: "an object"}
+_JSON_NAMES = {
+    str: "a text",
+    int: "a whole number",
+    bool: "true or false",
+    list: "a list",
+    dict: "an object",
+}
 _SUMMARY_FIELDS = {
     "digest": str,
     "seed": int,
@@ -65,12 +74,21 @@ _WORKLOAD_FIELDS = {
     "facts": dict,
 }
 _PAIRED_FIELDS = {"seeds": list, "arms": dict, "differences": dict}
-_ARM_FIELDS = {"name": str, "slug": str, "mix": list, "overall": dict, "agents": list, "seeds": list, "partial": bool}
+_ARM_FIELDS = {
+    "name": str,
+    "slug": str,
+    "mix": list,
+    "overall": dict,
+    "agents": list,
+    "seeds": list,
+    "partial": bool,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class SeedResult:
-    """One arm under one seed of the paired runs. figures: parsync.core.metrics_summary.summarise. workload: the digest of the seed's workload."""
+    """One arm under one seed of the paired runs. figures: parsync.core.metrics_summary.summarise.
+    workload: the digest of the seed's workload."""
 
     seed: int
     digest: str
@@ -82,9 +100,11 @@ class SeedResult:
 class ArmResult:
     """One arm as it ran under the run's own runtime and seed, and its paired seeds.
 
-    mix: one mapping per scheduler group, e.g. name, kind, count, strategy. clock_notes: what its times include, e.g. tick_us, step_wait_share.
-    series: parsync.core.metrics_summary.series. regret: parsync.core.regret, either part optional. decision_capacity: a mapping per group whose decision
-    times are modelled (decision_capacity.Capacity).
+    mix: one mapping per scheduler group, e.g. name, kind, count, strategy. clock_notes: what its
+    times include, e.g. tick_us, step_wait_share.
+    series: parsync.core.metrics_summary.series. regret: parsync.core.regret, either part optional.
+    decision_capacity: a mapping per group whose decision times are modelled
+    (decision_capacity.Capacity).
     """
 
     name: str
@@ -124,7 +144,8 @@ class Run:
 
 
 def slugs(names: Sequence[str]) -> list[str]:
-    """File names for arms: lower case, digits and dashes; a number is appended where two would be alike."""
+    """File names for arms: lower case, digits and dashes; a number is appended where two would be
+    alike."""
     taken: list[str] = []
     for name in names:
         stem = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "arm"
@@ -138,15 +159,18 @@ def slugs(names: Sequence[str]) -> list[str]:
 def build_summary(facts: RunFacts, workload: Workload, arms: Sequence[ArmResult]) -> Figures:
     """The summary: digest, seed, version, runtime, partial, workload, config, arms[] and paired.
 
-    arms[]: name, slug, what the arm is, and all figures of metrics_summary.summarise (overall, phases, groups, agents, totals, rivals,
-    staleness). paired: by arm and quantity the mean over seeds with its interval, and the difference to the baseline, which is the arm
-    named BASELINE or else the first. The digest is that of the arms' digests in order.
+    arms[]: name, slug, what the arm is, and all figures of metrics_summary.summarise (overall,
+    phases, groups, agents, totals, rivals, staleness). paired: by arm and quantity the mean over
+    seeds with its interval, and the difference to the baseline, which is the arm named BASELINE or
+    else the first. The digest is that of the arms' digests in order.
     """
     of_run = hashlib.blake2b(digest_size=16)
     for arm in arms:
         for part in (arm.digest, *(seed.digest for seed in arm.seeds)):
             of_run.update(part.encode())
-    described = [_arm(arm, slug) for arm, slug in zip(arms, slugs([arm.name for arm in arms]), strict=True)]
+    described = [
+        _arm(arm, slug) for arm, slug in zip(arms, slugs([arm.name for arm in arms]), strict=True)
+    ]
     summary = {
         "format": FORMAT,
         "digest": of_run.hexdigest(),
@@ -166,7 +190,8 @@ def build_summary(facts: RunFacts, workload: Workload, arms: Sequence[ArmResult]
 
 
 def workload_facts(workload: Workload) -> Figures:
-    """What the arms had to do, for the report and to tell whether two runs can be compared. mean_duration_us: of the arriving tasks that end."""
+    """What the arms had to do, for the report and to tell whether two runs can be compared.
+    mean_duration_us: of the arriving tasks that end."""
     lasting = workload.duration_us[workload.arrival_rows]
     lasting = lasting[lasting >= 0]
     return {
@@ -190,17 +215,29 @@ def workload_facts(workload: Workload) -> Figures:
 
 
 def paired(arms: Sequence[Mapping[str, Any]], baseline_name: str = BASELINE) -> Figures:
-    """Intervals and differences over the seeds that every arm ran; `seeds` is empty if there are none.
+    """Intervals and differences over the seeds that every arm ran; `seeds` is empty if there are
+    none.
 
-    Figures that leave out too much are taken by their lower bounds (bounds.py), and say so: at_least of an arm, at_least and at_most of a difference.
-    arms: as in the summary, each with `seeds`, a list of {"seed", "overall"}. The baseline is the arm of that name, else the first.
+    Figures that leave out too much are taken by their lower bounds (bounds.py), and say so:
+    at_least of an arm, at_least and at_most of a difference.
+    arms: as in the summary, each with `seeds`, a list of {"seed", "overall"}. The baseline is the
+    arm of that name, else the first.
     """
-    common = set.intersection(*({row["seed"] for row in arm["seeds"]} for arm in arms)) if arms else set()
+    common = (
+        set.intersection(*({row["seed"] for row in arm["seeds"]} for arm in arms))
+        if arms
+        else set()
+    )
     seeds = sorted(common)
     names = [arm["name"] for arm in arms]
-    baseline = arms[names.index(baseline_name) if baseline_name in names else 0]["slug"] if arms else None
+    baseline = (
+        arms[names.index(baseline_name) if baseline_name in names else 0]["slug"] if arms else None
+    )
     values = {
-        arm["slug"]: [row["overall"] for seed in seeds for row in arm["seeds"] if row["seed"] == seed] for arm in arms
+        arm["slug"]: [
+            row["overall"] for seed in seeds for row in arm["seeds"] if row["seed"] == seed
+        ]
+        for arm in arms
     }
 
     def column(slug: str, key: str) -> list[float | None]:
@@ -254,8 +291,13 @@ def write_run(directory: Path, summary: Figures, arms: Sequence[ArmResult]) -> N
         by_seed: dict[int, Figures] = {}
         for arm, described in zip(arms, summary["arms"], strict=True):
             for result in arm.seeds:
-                figures = {name: result.figures[name] for name in ("overall", "phases", "groups", "totals")}
-                by_seed.setdefault(result.seed, {})[described["slug"]] = {"digest": result.digest, **figures}
+                figures = {
+                    name: result.figures[name] for name in ("overall", "phases", "groups", "totals")
+                }
+                by_seed.setdefault(result.seed, {})[described["slug"]] = {
+                    "digest": result.digest,
+                    **figures,
+                }
         if by_seed:
             (directory / "seeds").mkdir(exist_ok=True)
         for seed, figures in by_seed.items():
@@ -266,7 +308,8 @@ def write_run(directory: Path, summary: Figures, arms: Sequence[ArmResult]) -> N
 
 
 def read_summary(directory: Path) -> Figures:
-    """The summary of a run directory. Raises AgoraError naming the directory if it is not one, or one this version cannot read."""
+    """The summary of a run directory. Raises AgoraError naming the directory if it is not one, or
+    one this version cannot read."""
     path = directory / SUMMARY
     if not directory.is_dir():
         raise AgoraError(f"{directory}: no such directory")
@@ -298,7 +341,8 @@ def _check_fields(path: Path, prefix: str, values: Any, fields: Mapping[str, typ
 
 
 def read_run(directory: Path) -> Run:
-    """A run directory with its series. Raises AgoraError as read_summary does, or naming a series that is missing."""
+    """A run directory with its series. Raises AgoraError as read_summary does, or naming a series
+    that is missing."""
     summary = read_summary(directory)
     series: dict[str, dict[str, NDArray[Any]]] = {}
     for arm in summary["arms"]:

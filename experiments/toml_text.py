@@ -8,7 +8,8 @@ from typing import Any
 
 
 def toml_text(tree: Mapping[str, Any]) -> str:
-    """TOML of nested mappings, lists of mappings, and scalars. Keys with value None are left out. tomllib reads it back equal."""
+    """TOML of nested mappings, lists of mappings, and scalars. Keys with value None are left out.
+    tomllib reads it back equal."""
     lines: list[str] = []
     _table(tree, (), lines)
     return "\n".join(lines).lstrip("\n") + "\n"

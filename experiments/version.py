@@ -10,7 +10,8 @@ _GIT_S = 5.0
 
 
 def version_text(source: Path = Path(__file__).parents[1]) -> str:
-    """The package's version and, in a git checkout of it, the commit, with "-dirty" if files differ from it. E.g. "0.1.0, commit 1a2b3c4d5e6f"."""
+    """The package's version and, in a git checkout of it, the commit, with "-dirty" if files differ
+    from it. E.g. "0.1.0, commit 1a2b3c4d5e6f"."""
     try:
         package = version("agora")
     except PackageNotFoundError:
@@ -24,7 +25,16 @@ def _commit(source: Path) -> str:
         return ""  # an installed package, perhaps inside somebody else's repository
     try:
         described = subprocess.run(
-            ["git", "-C", str(source), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"],
+            [
+                "git",
+                "-C",
+                str(source),
+                "describe",
+                "--always",
+                "--dirty",
+                "--abbrev=12",
+                "--exclude=*",
+            ],
             capture_output=True,
             text=True,
             timeout=_GIT_S,

@@ -1,9 +1,25 @@
-"""Min-cost max-flow on integer networks, from scratch and incrementally. Knows nothing of clusters or schedulers."""
+"""Min-cost max-flow on integer networks, from scratch and incrementally. Knows nothing of clusters
+or schedulers."""
 
-from flowsolver.dimacs import DimacsError, DimacsProblem, parse_dimacs, write_dimacs, write_dimacs_solution
+from flowsolver.dimacs import (
+    DimacsError,
+    DimacsProblem,
+    parse_dimacs,
+    write_dimacs,
+    write_dimacs_solution,
+)
 from flowsolver.incremental import IncrementalSolver
 from flowsolver.network import FlowNetwork
-from flowsolver.solution import Certificate, Solution, Stats, Status, algorithms, certify, misplaced_tasks, solve
+from flowsolver.solution import (
+    Certificate,
+    Solution,
+    Stats,
+    Status,
+    algorithms,
+    certify,
+    misplaced_tasks,
+    solve,
+)
 
 __all__ = [
     "Certificate",

@@ -1,4 +1,5 @@
-"""`python -m flowsolver`: the solver, its generators, file formats and benchmark on the command line (commands/)."""
+"""`python -m flowsolver`: the solver, its generators, file formats and benchmark on the command
+line (commands/)."""
 
 from __future__ import annotations
 
@@ -17,12 +18,14 @@ from flowsolver.commands.solve import ALGORITHMS_TEXT, solve_command
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
-_USAGE_ERRORS: tuple[Any, ...] = typer.BadParameter.__bases__  # typer brings UsageError along, but under no public name
+# typer brings UsageError along, but under no public name
+_USAGE_ERRORS: tuple[Any, ...] = typer.BadParameter.__bases__
 
 
 @app.callback()
 def main() -> None:
-    """Min-cost max-flow on integer networks: a solver, graphs to try it on, and a benchmark against other solvers."""
+    """Min-cost max-flow on integer networks: a solver, graphs to try it on, and a benchmark against
+    other solvers."""
 
 
 app.command("solve", epilog=ALGORITHMS_TEXT)(solve_command)
@@ -32,7 +35,8 @@ app.command("bench")(bench_command)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """The command on these arguments (unset: the process's). One line on standard error tells what is wrong. Returns its exit status."""
+    """The command on these arguments (unset: the process's). One line on standard error tells what
+    is wrong. Returns its exit status."""
     if sys.stdout is None:
         print("standard output is closed", file=sys.stderr)
         return BAD_INPUT
@@ -46,7 +50,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
         print("not enough memory for a network of this size", file=sys.stderr)
         return BAD_INPUT
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still held goes nowhere
+        # what is still held goes nowhere
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):  # whoever read the answer has seen enough
             return UNREAD
         print(f"standard output: {error.strerror}", file=sys.stderr)

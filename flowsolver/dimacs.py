@@ -23,8 +23,8 @@ class DimacsError(ValueError):
 
 @dataclass(frozen=True)
 class DimacsProblem:
-    """A problem as read. Lower bounds are taken out of the network: the flow and cost of the file's problem are the
-    network's plus `low` (int64[m]) and `base_cost`."""
+    """A problem as read. Lower bounds are taken out of the network: the flow and cost of the file's
+    problem are the network's plus `low` (int64[m]) and `base_cost`."""
 
     network: FlowNetwork
     low: Int64Array
@@ -49,12 +49,16 @@ def write_dimacs(network: FlowNetwork, comments: Iterable[str] = ()) -> bytes:
     return _comment_lines(comments) + native.write_dimacs(network.core)
 
 
-def write_dimacs_solution(problem: DimacsProblem, solution: Solution, *, potentials: bool = False) -> bytes:
-    """`s <cost>` and a line `f <tail> <head> <flow>` per arc with flow, in the terms of the file's problem.
+def write_dimacs_solution(
+    problem: DimacsProblem, solution: Solution, *, potentials: bool = False
+) -> bytes:
+    """`s <cost>` and a line `f <tail> <head> <flow>` per arc with flow, in the terms of the file's
+    problem.
 
-    potentials: also a line `p <node> <price>` per node in cs2's form: the least price is 0, and cost + price[tail] -
-    price[head] is >= 0 where flow can grow and <= 0 where it can shrink. The flow of a solution that is BUDGET comes after a
-    comment that says so, without potentials. Raises ValueError for any other status.
+    potentials: also a line `p <node> <price>` per node in cs2's form: the least price is 0, and
+    cost + price[tail] - price[head] is >= 0 where flow can grow and <= 0 where it can shrink. The
+    flow of a solution that is BUDGET comes after a comment that says so, without potentials. Raises
+    ValueError for any other status.
     """
     if solution.status not in (Status.OPTIMAL, Status.BUDGET):
         raise ValueError(f"no flow to write: {solution.status.name}")

@@ -1,7 +1,8 @@
 """Min-cost flow graphs for tests and benchmarks, the same for a seed on every machine.
 
-Scheduling graphs are a cell's at one moment: every task (supply 1) may go to machines, directly or over aggregators, or wait at
-its job's unscheduled aggregator; machines and unscheduled aggregators lead to the sink.
+Scheduling graphs are a cell's at one moment: every task (supply 1) may go to machines, directly or
+over aggregators, or wait at its job's unscheduled aggregator; machines and unscheduled aggregators
+lead to the sink.
 """
 
 from flowsolver.graphs.draws import Draws

@@ -41,9 +41,10 @@ def broadcast(name: str, values: ArrayLike, length: int) -> Int64Array:
 class FlowNetwork:
     """A directed graph for `flowsolver.solve` and `flowsolver.IncrementalSolver`.
 
-    Nodes and arcs are numbered from 0 in the order they are added. Arc a carries an integer flow 0 <= x[a] <= capacity[a]
-    at cost[a] per unit (any sign). supply[v] > 0 where flow starts, < 0 where it ends; a feasible flow has
-    outflow - inflow == supply at every node. Parallel arcs, self-loops, zero capacities and isolated nodes are fine.
+    Nodes and arcs are numbered from 0 in the order they are added. Arc a carries an integer flow 0
+    <= x[a] <= capacity[a] at cost[a] per unit (any sign). supply[v] > 0 where flow starts, < 0
+    where it ends; a feasible flow has outflow - inflow == supply at every node. Parallel arcs,
+    self-loops, zero capacities and isolated nodes are fine.
     """
 
     def __init__(self, core: native.Network | None = None) -> None:
@@ -55,11 +56,14 @@ class FlowNetwork:
         first = self._core.add_nodes(values)
         return np.arange(first, first + values.size, dtype=np.int64)
 
-    def add_arcs(self, tail: ArrayLike, head: ArrayLike, capacity: ArrayLike, cost: ArrayLike) -> Int64Array:
-        """Adds k arcs. `tail`, `head`: node ids int64[k]; `capacity` >= 0, `cost`: int64[k] or one value for all.
+    def add_arcs(
+        self, tail: ArrayLike, head: ArrayLike, capacity: ArrayLike, cost: ArrayLike
+    ) -> Int64Array:
+        """Adds k arcs. `tail`, `head`: node ids int64[k]; `capacity` >= 0, `cost`: int64[k] or one
+        value for all.
 
-        Returns their ids, int64[k]. Raises ValueError naming field and index for an unknown node or a negative capacity;
-        nothing is added then.
+        Returns their ids, int64[k]. Raises ValueError naming field and index for an unknown node or
+        a negative capacity; nothing is added then.
         """
         tails = as_int64("tail", tail)
         first = self._core.add_arcs(

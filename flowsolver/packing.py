@@ -8,10 +8,12 @@ from flowsolver.network import FlowNetwork, Int64Array
 
 
 def packed(network: FlowNetwork) -> FlowNetwork:
-    """The network with parallel arcs of equal cost made one (the first), and without arcs of capacity 0, self-loops that save
-    nothing, and nodes that have neither arcs nor supply; the others are renumbered in their order.
+    """The network with parallel arcs of equal cost made one (the first), and without arcs of
+    capacity 0, self-loops that save nothing, and nodes that have neither arcs nor supply; the
+    others are renumbered in their order.
 
-    The optimal cost is the same. ValueError when the capacity of arcs made one does not fit 64 bits.
+    The optimal cost is the same. ValueError when the capacity of arcs made one does not fit 64
+    bits.
     """
     tail, head, capacity, cost = network.tail, network.head, network.capacity, network.cost
     useful = np.flatnonzero((capacity > 0) & ((tail != head) | (cost < 0)))

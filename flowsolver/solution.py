@@ -29,10 +29,12 @@ STATUS_TEXT = {
 class Solution:
     """The answer of `solve`.
 
-    cost: exact total cost. flow: int64[m] by arc id. potential: int64[n]; reduced cost = cost - potential[tail] +
-    potential[head] is >= 0 where flow < capacity and <= 0 where flow > 0. All three mean something only when status is
-    OPTIMAL (for BUDGET see `solve`). stats: counted work (searches, settled, scanned, ...), the same on every machine.
-    winner: the algorithm whose answer this is. stop_seconds: in a race, the time from its end until all others had stopped.
+    cost: exact total cost. flow: int64[m] by arc id. potential: int64[n]; reduced cost = cost -
+    potential[tail] + potential[head] is >= 0 where flow < capacity and <= 0 where flow > 0. All
+    three mean something only when status is OPTIMAL (for BUDGET see `solve`). stats: counted work
+    (searches, settled, scanned, ...), the same on every machine.
+    winner: the algorithm whose answer this is. stop_seconds: in a race, the time from its end until
+    all others had stopped.
     """
 
     status: native.Status
@@ -52,34 +54,48 @@ def solve(
     max_operations: int | None = None,
     max_seconds: float | None = None,
 ) -> Solution:
-    """Solves `network` from scratch. Releases the GIL. ValueError for an unknown algorithm; see `algorithms`.
+    """Solves `network` from scratch. Releases the GIL. ValueError for an unknown algorithm; see
+    `algorithms`.
 
-    Several algorithms race, each in a thread; the first answer wins and the others are stopped. With `deterministic` all of
-    them go on until no other can win by fewer counted operations (`Stats.operations`): winner and answer are then the same
-    at every call.
+    Several algorithms race, each in a thread; the first answer wins and the others are stopped.
+    With `deterministic` all of them go on until no other can win by fewer counted operations
+    (`Stats.operations`): winner and answer are then the same at every call.
 
-    With a budget of counted operations (deterministic) or of time, the status may be BUDGET: the flow is then the best there
-    was, within capacities but not necessarily balanced, and cost that flow's; of several algorithms, that of the first one.
-    `misplaced_tasks` tells how far it is from an optimum.
+    With a budget of counted operations (deterministic) or of time, the status may be BUDGET: the
+    flow is then the best there was, within capacities but not necessarily balanced, and cost that
+    flow's; of several algorithms, that of the first one. `misplaced_tasks` tells how far it is from
+    an optimum.
 
-    Ctrl-C in the main thread ends the solve with KeyboardInterrupt. The network must not be changed by another thread
-    meanwhile.
+    Ctrl-C in the main thread ends the solve with KeyboardInterrupt. The network must not be changed
+    by another thread meanwhile.
     """
     budget = as_budget(max_operations, max_seconds)
-    result, winner, stopping = native.solve(network.core, as_names(algorithm), deterministic, *budget)
+    result, winner, stopping = native.solve(
+        network.core, as_names(algorithm), deterministic, *budget
+    )
     return Solution(
-        result.status, result.cost, result.take_flow(), result.take_potential(), result.stats, winner, stopping
+        result.status,
+        result.cost,
+        result.take_flow(),
+        result.take_potential(),
+        result.stats,
+        winner,
+        stopping,
     )
 
 
 def misplaced_tasks(network: FlowNetwork, flow: ArrayLike, optimum: ArrayLike) -> int:
-    """Tasks (nodes of supply 1) that `flow` does not deliver, or to another machine than the flow `optimum` does.
+    """Tasks (nodes of supply 1) that `flow` does not deliver, or to another machine than the flow
+    `optimum` does.
 
-    A task's machine is the last node before the demand its unit meets. Units that pass an aggregator are alike; of the ways
-    to tell whose is whose, one is taken by which the flows agree much. The count is thus an upper bound of the least one, and
-    0 for equal flows (native/misplacement.hpp). `flow` need not balance. ValueError for a wrong length.
+    A task's machine is the last node before the demand its unit meets. Units that pass an
+    aggregator are alike; of the ways to tell whose is whose, one is taken by which the flows agree
+    much. The count is thus an upper bound of the least one, and 0 for equal flows
+    (native/misplacement.hpp). `flow` need not balance. ValueError for a wrong length.
     """
-    return native.misplaced_tasks(network.core, as_int64("flow", flow), as_int64("optimum", optimum))
+    return native.misplaced_tasks(
+        network.core, as_int64("flow", flow), as_int64("optimum", optimum)
+    )
 
 
 def as_names(algorithm: str | Sequence[str]) -> list[str]:
@@ -92,7 +108,10 @@ def as_budget(max_operations: int | None, max_seconds: float | None) -> tuple[in
     for name, value in (("max_operations", max_operations), ("max_seconds", max_seconds)):
         if value is not None and not value >= 0:
             raise ValueError(f"{name} = {value}: must be 0 or more")
-    return -1 if max_operations is None else max_operations, -1.0 if max_seconds is None else max_seconds
+    return (
+        -1 if max_operations is None else max_operations,
+        -1.0 if max_seconds is None else max_seconds,
+    )
 
 
 def algorithms() -> dict[str, str]:
@@ -101,11 +120,15 @@ def algorithms() -> dict[str, str]:
 
 
 def certify(network: FlowNetwork, solution: Solution) -> native.Certificate:
-    """Proof of optimality in one pass, exact: feasible flow, complementary slackness, and claimed == primal == dual cost.
+    """Proof of optimality in one pass, exact: feasible flow, complementary slackness, and claimed
+    == primal == dual cost.
 
-    `certificate.ok` is the verdict, its other fields say what was violated how often. ValueError when the arrays do not
-    have the network's lengths. The status is not looked at.
+    `certificate.ok` is the verdict, its other fields say what was violated how often. ValueError
+    when the arrays do not have the network's lengths. The status is not looked at.
     """
     return native.certify(
-        network.core, as_int64("flow", solution.flow), as_int64("potential", solution.potential), solution.cost
+        network.core,
+        as_int64("flow", solution.flow),
+        as_int64("potential", solution.potential),
+        solution.cost,
     )

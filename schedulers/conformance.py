@@ -1,7 +1,9 @@
-"""What every kind of scheduler must hold, as a function anyone can run on theirs: check_conformance(SPEC).
+"""What every kind of scheduler must hold, as a function anyone can run on theirs:
+check_conformance(SPEC).
 
-It drives two schedulers of the kind, made alike, through rounds on small cells with rivals, rejections, ends, failures, gangs, preferences,
-tasks too large for any machine and partitions never synced, and checks after every plan the promises of schedulers.interface.Scheduler.
+It drives two schedulers of the kind, made alike, through rounds on small cells with rivals,
+rejections, ends, failures, gangs, preferences, tasks too large for any machine and partitions never
+synced, and checks after every plan the promises of schedulers.interface.Scheduler.
 """
 
 from __future__ import annotations
@@ -43,8 +45,11 @@ class NonConformance(AssertionError):
     """A scheduler broke a promise; the message says which, and in which round of which world."""
 
 
-def check_conformance(spec: SchedulerSpec, options: Mapping[str, Any] | None = None, seed: int = 1) -> None:
-    """Raises NonConformance if a scheduler of this kind breaks the contract. Takes about a second."""
+def check_conformance(
+    spec: SchedulerSpec, options: Mapping[str, Any] | None = None, seed: int = 1
+) -> None:
+    """Raises NonConformance if a scheduler of this kind breaks the contract. Takes about a
+    second."""
     parsed = spec.parse_options(options or {})
     for dimensions in (1, 2):
         for ranking in PartitionRanking:
@@ -60,7 +65,8 @@ def _require(condition: bool, promise: str) -> None:
 
 @dataclass
 class _World:
-    """The true cell, the view under test and the tasks there will be: rows of `tasks`, offered in order."""
+    """The true cell, the view under test and the tasks there will be: rows of `tasks`, offered in
+    order."""
 
     spec: CellSpec
     partitioning: Partitioning
@@ -100,9 +106,13 @@ class _World:
             gang,
             np.zeros(n, np.int8),
         )
-        fits: NDArray[np.bool_] = np.any(np.all(request[:, None, :] <= spec.limit[None, :, :], axis=2), axis=1)
+        fits: NDArray[np.bool_] = np.any(
+            np.all(request[:, None, :] <= spec.limit[None, :, :], axis=2), axis=1
+        )
         view = ClusterView(spec, partitioning)
-        return _World(spec, partitioning, environment, Cell(spec, partitioning), view, tasks, fits, stream)
+        return _World(
+            spec, partitioning, environment, Cell(spec, partitioning), view, tasks, fits, stream
+        )
 
 
 def _catalog() -> PreferenceCatalog:
@@ -128,8 +138,10 @@ class _Trial:
     twins: tuple[Scheduler, Scheduler]
     retains_pending: bool
     ranking: PartitionRanking
-    waiting: Int64 = field(default_factory=lambda: np.zeros(0, np.int64))  # offered before, nowhere yet
-    again: Int64 = field(default_factory=lambda: np.zeros(0, np.int64))  # of these, evicted or lost since the last plan
+    # offered before, nowhere yet
+    waiting: Int64 = field(default_factory=lambda: np.zeros(0, np.int64))
+    # of these, evicted or lost since the last plan
+    again: Int64 = field(default_factory=lambda: np.zeros(0, np.int64))
     running: dict[int, tuple[int, int]] = field(default_factory=dict)  # allocation -> task, machine
     sequence: int = 0
     now_us: int = 0
@@ -158,17 +170,23 @@ class _Trial:
         plan = self.twins[0].plan(batch, world.view, context)
         _require(np.array_equal(world.view.free, before), "plan() leaves the view as it found it")
         self._same(plan, self.twins[1].plan(batch, world.view, context))
-        _require(np.array_equal(world.view.free, before), "a second plan() leaves the view as it found it")
+        _require(
+            np.array_equal(world.view.free, before),
+            "a second plan() leaves the view as it found it",
+        )
         self._check(plan, batch, np.union1d(self.waiting, fresh), before)
         too_large = plan.pending[plan.pending_reason == PendingReason.TOO_LARGE]
-        self.waiting = np.setdiff1d(np.setdiff1d(np.union1d(self.waiting, fresh), plan.task), too_large)
+        self.waiting = np.setdiff1d(
+            np.setdiff1d(np.union1d(self.waiting, fresh), plan.task), too_large
+        )
         self._commit(plan)
         self._end_some()
         if number in (6, 9):
             self._toggle_machines(up=number == 9)
 
     def _sync(self, number: int) -> None:
-        """Nothing is known in round 0, part of the cell in round 1; later every partition or only one is brought up to date."""
+        """Nothing is known in round 0, part of the cell in round 1; later every partition or only
+        one is brought up to date."""
         known = (
             []
             if number == 0
@@ -179,7 +197,9 @@ class _Trial:
             else range(PARTITIONS)
         )
         for p in known:
-            self.world.view.apply(self.world.cell.delta_since(p, int(self.world.view.versions[p]), self.now_us, False))
+            self.world.view.apply(
+                self.world.cell.delta_since(p, int(self.world.view.versions[p]), self.now_us, False)
+            )
 
     # --- what a plan must hold ---
 
@@ -196,28 +216,56 @@ class _Trial:
         ):
             column = getattr(plan, name)
             _require(
-                column.dtype == dtype and column.shape == shape, f"plan.{name} is {np.dtype(dtype)} of shape {shape}"
+                column.dtype == dtype and column.shape == shape,
+                f"plan.{name} is {np.dtype(dtype)} of shape {shape}",
             )
-        _require(plan.operations >= 0 and plan.partitions_scanned >= 0, "counted work is not negative")
-        _require(len(np.unique(plan.task)) == k, "a task is claimed at most once")
-        _require(bool(np.isin(plan.task, known).all()), "only tasks that were offered and are nowhere yet are claimed")
-        _require(not np.isin(plan.task, plan.pending).any(), "a task is not claimed and pending at once")
-        accounted = np.union1d(plan.task, plan.pending)
-        _require(bool(np.isin(batch.task, accounted).all()), "every task of the call is claimed or pending")
-        _require(bool(np.isin(plan.pending, batch.task).all()), "pending names tasks of this call only")
-        _require(np.array_equal(plan.request, world.tasks.request[plan.task]), "claims carry their tasks' requests")
-        _require(np.array_equal(plan.gang, world.tasks.gang[plan.task]), "claims carry their tasks' gangs")
-        _require(bool(((plan.machine >= 0) & (plan.machine < MACHINES)).all()), "claims name machines of the cell")
-        _require(bool(world.view.up[plan.machine].all()), "no claim on a machine that is down or unknown")
         _require(
-            bool(np.isin(plan.evict, np.array(list(self.running), np.int64)).all()), "only own allocations are evicted"
+            plan.operations >= 0 and plan.partitions_scanned >= 0, "counted work is not negative"
+        )
+        _require(len(np.unique(plan.task)) == k, "a task is claimed at most once")
+        _require(
+            bool(np.isin(plan.task, known).all()),
+            "only tasks that were offered and are nowhere yet are claimed",
+        )
+        _require(
+            not np.isin(plan.task, plan.pending).any(), "a task is not claimed and pending at once"
+        )
+        accounted = np.union1d(plan.task, plan.pending)
+        _require(
+            bool(np.isin(batch.task, accounted).all()),
+            "every task of the call is claimed or pending",
+        )
+        _require(
+            bool(np.isin(plan.pending, batch.task).all()), "pending names tasks of this call only"
+        )
+        _require(
+            np.array_equal(plan.request, world.tasks.request[plan.task]),
+            "claims carry their tasks' requests",
+        )
+        _require(
+            np.array_equal(plan.gang, world.tasks.gang[plan.task]),
+            "claims carry their tasks' gangs",
+        )
+        _require(
+            bool(((plan.machine >= 0) & (plan.machine < MACHINES)).all()),
+            "claims name machines of the cell",
+        )
+        _require(
+            bool(world.view.up[plan.machine].all()), "no claim on a machine that is down or unknown"
+        )
+        _require(
+            bool(np.isin(plan.evict, np.array(list(self.running), np.int64)).all()),
+            "only own allocations are evicted",
         )
         left = free.copy()
         for allocation in plan.evict.tolist():
             task, machine = self.running[allocation]
             left[machine] += world.tasks.request[task]
         np.subtract.at(left, plan.machine, plan.request)
-        _require(bool((left[plan.machine] >= 0).all()), "claims fit what the view shows free, after evictions")
+        _require(
+            bool((left[plan.machine] >= 0).all()),
+            "claims fit what the view shows free, after evictions",
+        )
         self._check_pending(plan, batch)
         self._check_gangs(plan, known)
 
@@ -225,7 +273,9 @@ class _Trial:
         fits_some = self.world.fits_empty[batch.task]
         reason = dict(zip(plan.pending.tolist(), plan.pending_reason.tolist(), strict=True))
         hopeless_gangs = set(batch.gang[~fits_some & (batch.gang != NO_GANG)].tolist())
-        for task, gang, fits in zip(batch.task.tolist(), batch.gang.tolist(), fits_some.tolist(), strict=True):
+        for task, gang, fits in zip(
+            batch.task.tolist(), batch.gang.tolist(), fits_some.tolist(), strict=True
+        ):
             too_large = reason.get(task) == PendingReason.TOO_LARGE
             _require(fits or too_large, "a task larger than every machine is pending as TOO_LARGE")
             _require(
@@ -239,7 +289,9 @@ class _Trial:
         fits = self.world.fits_empty
         for gang in np.unique(plan.gang[plan.gang != NO_GANG]).tolist():
             members = known[(gangs[known] == gang) & fits[known]]
-            _require(bool(np.isin(members, plan.task).all()), "a gang is claimed whole or not at all")
+            _require(
+                bool(np.isin(members, plan.task).all()), "a gang is claimed whole or not at all"
+            )
 
     def _same(self, plan: Plan, twin: Plan) -> None:
         for name in ("task", "machine", "request", "gang", "evict", "pending", "pending_reason"):
@@ -247,20 +299,36 @@ class _Trial:
                 np.array_equal(getattr(plan, name), getattr(twin, name)),
                 f"plan.{name} is a function of what the scheduler saw",
             )
-        same = plan.operations == twin.operations and plan.partitions_scanned == twin.partitions_scanned
+        same = (
+            plan.operations == twin.operations
+            and plan.partitions_scanned == twin.partitions_scanned
+        )
         _require(same, "counted work is a function of what the scheduler saw")
 
     # --- what happens to it ---
 
-    def _tell(self, kind: ChangeKind, task: Int64, machine: Int32 | Int64, allocation: Int64) -> None:
+    def _tell(
+        self, kind: ChangeKind, task: Int64, machine: Int32 | Int64, allocation: Int64
+    ) -> None:
         for scheduler in self.twins:
-            scheduler.observe(TaskChanges(kind, self.now_us, task, machine.astype(np.int32), allocation))
+            scheduler.observe(
+                TaskChanges(kind, self.now_us, task, machine.astype(np.int32), allocation)
+            )
 
-    def _transaction(self, scheduler: int, task: Int64, machine: Int32, request: Int64, **more: Any) -> CommitResult:
+    def _transaction(
+        self, scheduler: int, task: Int64, machine: Int32, request: Int64, **more: Any
+    ) -> CommitResult:
         self.sequence += 1
         synced_us = np.full(len(task), self.now_us, np.int64)
         transaction = Transaction(
-            scheduler, self.sequence, task, machine, request, synced_us, CommitMode.ALL_OR_NOTHING, **more
+            scheduler,
+            self.sequence,
+            task,
+            machine,
+            request,
+            synced_us,
+            CommitMode.ALL_OR_NOTHING,
+            **more,
         )
         return self.world.cell.commit(transaction, self.now_us)
 
@@ -279,16 +347,25 @@ class _Trial:
         ticket = world.view.claim(plan.machine, plan.request)
         single = plan.gang == NO_GANG
         gang = np.where(single, 10**8 + np.arange(len(single)), plan.gang)
-        result = self._transaction(OURS, plan.task, plan.machine, plan.request, gang=gang, evict=plan.evict)
+        result = self._transaction(
+            OURS, plan.task, plan.machine, plan.request, gang=gang, evict=plan.evict
+        )
         world.view.settle(ticket, result.reason, result.version)
         won = result.accepted
-        evicted = np.array([self.running.pop(a) for a in result.evicted.tolist()], np.int64).reshape(-1, 2)
+        evicted = np.array(
+            [self.running.pop(a) for a in result.evicted.tolist()], np.int64
+        ).reshape(-1, 2)
         if len(evicted):
             self._tell(ChangeKind.EVICTED, evicted[:, 0], evicted[:, 1], result.evicted)
         self._tell(ChangeKind.COMMITTED, plan.task[won], plan.machine[won], result.allocation[won])
-        self._tell(ChangeKind.REJECTED, plan.task[~won], plan.machine[~won], result.allocation[~won])
+        self._tell(
+            ChangeKind.REJECTED, plan.task[~won], plan.machine[~won], result.allocation[~won]
+        )
         for allocation, task, machine in zip(
-            result.allocation[won].tolist(), plan.task[won].tolist(), plan.machine[won].tolist(), strict=True
+            result.allocation[won].tolist(),
+            plan.task[won].tolist(),
+            plan.machine[won].tolist(),
+            strict=True,
         ):
             self.running[allocation] = (task, machine)
         self.waiting = np.union1d(self.waiting, plan.task[~won])
@@ -300,7 +377,9 @@ class _Trial:
         ended = allocations[self.world.stream.integers(len(allocations), 3) == 0]
         released = self.world.cell.release(np.ascontiguousarray(ended), None, self.now_us)
         own = released.owner == OURS
-        self.world.view.released(released.machine[own], released.request[own], released.version[own])
+        self.world.view.released(
+            released.machine[own], released.request[own], released.version[own]
+        )
         self._tell(ChangeKind.FINISHED, released.task, released.machine, released.allocation)
         for allocation in released.allocation.tolist():
             del self.running[allocation]

@@ -1,33 +1,41 @@
-"""How long a decision takes: a value, so that a fast placer still saturates as the scheduler it stands for would (DESIGN.md section 1)."""
+"""How long a decision takes: a value, so that a fast placer still saturates as the scheduler it
+stands for would (DESIGN.md section 1)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Protocol
 
-# What an operation of this repository's kinds of scheduler takes on the machine their counted work was calibrated on.
+# What an operation of this repository's kinds of scheduler takes on the machine their counted work
+# was calibrated on.
 PS_PER_OPERATION = 100_000
 
 
 class DecisionClock(Protocol):
-    """Turns one round of deciding into a duration. Everything in integers; durations round up to whole microseconds."""
+    """Turns one round of deciding into a duration. Everything in integers; durations round up to
+    whole microseconds."""
 
-    def duration_us(self, tasks: int, partitions_scanned: int, operations: int, elapsed_ns: int) -> int:
-        """The duration of a round over `tasks` tasks, whose plan looked at partitions_scanned partitions (summed over tasks), counted
-        `operations` elementary steps and was computed in elapsed_ns of wall time."""
+    def duration_us(
+        self, tasks: int, partitions_scanned: int, operations: int, elapsed_ns: int
+    ) -> int:
+        """The duration of a round over `tasks` tasks, whose plan looked at partitions_scanned
+        partitions (summed over tasks), counted `operations` elementary steps and was computed in
+        elapsed_ns of wall time."""
         ...
 
     def tasks_within(self, window_us: int, partitions_per_task: int) -> int | None:
-        """How many tasks' decisions begin within window_us when each looks at partitions_per_task partitions, at least one; None if that
-        cannot be told before deciding."""
+        """How many tasks' decisions begin within window_us when each looks at partitions_per_task
+        partitions, at least one; None if that cannot be told before deciding."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Modelled:
-    """t_job + t_task * tasks + t_partition * partitions scanned (Omega section 4; ParSync section 6.2: quality-first checks every partition).
+    """t_job + t_task * tasks + t_partition * partitions scanned (Omega section 4; ParSync section
+    6.2: quality-first checks every partition).
 
-    job_us: per round; task_ns: per task; partition_ns: per partition looked at. ValueError for a negative time.
+    job_us: per round; task_ns: per task; partition_ns: per partition looked at. ValueError for a
+    negative time.
     """
 
     job_us: int
@@ -39,7 +47,9 @@ class Modelled:
             if getattr(self, name) < 0:
                 raise ValueError(f"{name}: expected 0 or more, got {getattr(self, name)}")
 
-    def duration_us(self, tasks: int, partitions_scanned: int, operations: int, elapsed_ns: int) -> int:
+    def duration_us(
+        self, tasks: int, partitions_scanned: int, operations: int, elapsed_ns: int
+    ) -> int:
         return self.job_us + _to_us(self.task_ns * tasks + self.partition_ns * partitions_scanned)
 
     def tasks_within(self, window_us: int, partitions_per_task: int) -> int | None:
@@ -51,10 +61,13 @@ class Modelled:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Operations at a calibrated cost each: deterministic, yet it grows with the work. ValueError unless ns_per_operation > 0.
+    """Operations at a calibrated cost each: deterministic, yet it grows with the work. ValueError
+    unless ns_per_operation > 0.
 
-    The kinds of this repository weight what they count, so that an operation takes about 100 ns whatever it consists of: 100 stands for the machine of the
-    calibration, 200 for one half as fast. (flow/work.py and greedy/base.py have the weights, tests/benchmarks/calibrate_*_work.py the calibration.)
+    The kinds of this repository weight what they count, so that an operation takes about 100 ns
+    whatever it consists of: 100 stands for the machine of the calibration, 200 for one half as
+    fast. (flow/work.py and greedy/base.py have the weights, tests/benchmarks/calibrate_*_work.py
+    the calibration.)
     """
 
     ns_per_operation: int
@@ -63,7 +76,9 @@ class Counted:
         if self.ns_per_operation <= 0:
             raise ValueError(f"ns_per_operation: expected more than 0, got {self.ns_per_operation}")
 
-    def duration_us(self, tasks: int, partitions_scanned: int, operations: int, elapsed_ns: int) -> int:
+    def duration_us(
+        self, tasks: int, partitions_scanned: int, operations: int, elapsed_ns: int
+    ) -> int:
         return _to_us(self.ns_per_operation * operations)
 
     def tasks_within(self, window_us: int, partitions_per_task: int) -> int | None:
@@ -74,7 +89,9 @@ class Counted:
 class Measured:
     """Wall time. Under the virtual runtime runs with it do not repeat, and results say so."""
 
-    def duration_us(self, tasks: int, partitions_scanned: int, operations: int, elapsed_ns: int) -> int:
+    def duration_us(
+        self, tasks: int, partitions_scanned: int, operations: int, elapsed_ns: int
+    ) -> int:
         return _to_us(elapsed_ns)
 
     def tasks_within(self, window_us: int, partitions_per_task: int) -> int | None:

@@ -1,7 +1,8 @@
 """The contract between a scheduler and the agent that drives it.
 
-A scheduler holds placement logic only: no clock, no I/O, no messages. The agent (parsync.core.agent) owns the view, the queue,
-commits and retries. Expected outcomes are values; exceptions are for bugs and bad input.
+A scheduler holds placement logic only: no clock, no I/O, no messages. The agent
+(parsync.core.agent) owns the view, the queue, commits and retries. Expected outcomes are values;
+exceptions are for bugs and bad input.
 """
 
 from __future__ import annotations
@@ -19,19 +20,24 @@ from shared_state.view import ClusterView
 
 
 class PartitionRanking(IntEnum):
-    """In which order a placer turns to partitions (ParSync section 5.2). Adaptive is decided by the agent and arrives as one of these."""
+    """In which order a placer turns to partitions (ParSync section 5.2). Adaptive is decided by the
+    agent and arrives as one of these."""
 
     OPTIMISTIC = 0  # the whole view is one pool
-    QUALITY_FIRST = 1  # preferred machines wherever they are, then the partition of the best remaining
-    LATENCY_FIRST = 2  # the freshest partition first: preferred machines there, then any there, then the next freshest
+    # preferred machines wherever they are, then the partition of the best remaining
+    QUALITY_FIRST = 1
+    # the freshest partition first: preferred machines there, then any there, then the next freshest
+    LATENCY_FIRST = 2
 
 
 @dataclass(frozen=True, slots=True)
 class PlanContext:
     """What a plan may rest on besides tasks and view.
 
-    now_us: the agent's time. stream: uint64 key of this decision's random stream (seed, scheduler name, decision number).
-    ranking: how to rank partitions. partition_order: int32[P], freshest first (ties: highest index of the last sync round first).
+    now_us: the agent's time. stream: uint64 key of this decision's random stream (seed, scheduler
+    name, decision number).
+    ranking: how to rank partitions. partition_order: int32[P], freshest first (ties: highest index
+    of the last sync round first).
     """
 
     now_us: int
@@ -52,11 +58,13 @@ class PendingReason(IntEnum):
 class Plan:
     """What a scheduler decided.
 
-    task: int64[k], machine: int32[k], request: int64[k, R], gang: int64[k]: the claims. A task appears at most once. evict: int64[e] allocation ids to end first.
-    pending: int64[p] tasks of this call that stay waiting, pending_reason: int8[p] (PendingReason). operations: counted work, in units of the
-    scheduler's choice (this repository's: decision_time.PS_PER_OPERATION). partitions_scanned: partitions looked at, summed over tasks. stats:
-    figures of the round for the report, e.g. the columns of the "rounds" table of a flow scheduler (graph_us, solve_us, extract_us, arcs_scanned,
-    nodes, arcs); never decided upon.
+    task: int64[k], machine: int32[k], request: int64[k, R], gang: int64[k]: the claims. A task
+    appears at most once. evict: int64[e] allocation ids to end first.
+    pending: int64[p] tasks of this call that stay waiting, pending_reason: int8[p] (PendingReason).
+    operations: counted work, in units of the scheduler's choice (this repository's:
+    decision_time.PS_PER_OPERATION). partitions_scanned: partitions looked at, summed over tasks.
+    stats: figures of the round for the report, e.g. the columns of the "rounds" table of a flow
+    scheduler (graph_us, solve_us, extract_us, arcs_scanned, nodes, arcs); never decided upon.
     """
 
     task: Int64
@@ -84,7 +92,8 @@ class ChangeKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class TaskChanges:
-    """n changes of one kind: task int64[n], machine int32[n], allocation int64[n] (-1 where there is none)."""
+    """n changes of one kind: task int64[n], machine int32[n], allocation int64[n] (-1 where there
+    is none)."""
 
     kind: ChangeKind
     at_us: int
@@ -104,14 +113,16 @@ class SchedulerEnvironment:
 
 
 class Scheduler(Protocol):
-    """Who places what. See tests/unit/test_scheduler_conformance.py for what every kind must hold."""
+    """Who places what. See tests/unit/test_scheduler_conformance.py for what every kind must
+    hold."""
 
     def plan(self, tasks: TaskBatch, view: ClusterView, context: PlanContext) -> Plan:
         """Decide on `tasks` (not yet offered, or rejected) given what the view shows.
 
-        Must leave the view as it found it (the agent takes the claims out of it), claim only what fits view.free, claim each task at
-        most once and account for every task of the call as claimed or pending, unless its spec says it retains pending tasks, in which
-        case claims may also name tasks offered in earlier calls.
+        Must leave the view as it found it (the agent takes the claims out of it), claim only what
+        fits view.free, claim each task at most once and account for every task of the call as
+        claimed or pending, unless its spec says it retains pending tasks, in which case claims may
+        also name tasks offered in earlier calls.
         """
         ...
 

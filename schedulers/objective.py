@@ -1,4 +1,5 @@
-"""The one placement cost (DESIGN.md section 4): what a task of a preference set costs on a machine, for every scheduler and every report."""
+"""The one placement cost (DESIGN.md section 4): what a task of a preference set costs on a machine,
+for every scheduler and every report."""
 
 from __future__ import annotations
 
@@ -15,11 +16,13 @@ UNPLACED = -1
 def placement_cost(
     catalog: PreferenceCatalog, rack: Int32, preference: Int32, machine: Int32
 ) -> tuple[Int64, NDArray[np.bool_]]:
-    """(cost int64[n], preferred bool[n]) of tasks of sets preference int32[n] on machine int32[n] of a cell with rack int32[M].
+    """(cost int64[n], preferred bool[n]) of tasks of sets preference int32[n] on machine int32[n]
+    of a cell with rack int32[M].
 
-    The machine's cost where it is listed for the set (preferred is true only there), else its rack's cost where that is listed, else
-    elsewhere_cost; for UNPLACED tasks unscheduled_cost, without what they pay for waiting. O(n log set size): the catalog is not copied.
-    ValueError for a set or machine that does not exist.
+    The machine's cost where it is listed for the set (preferred is true only there), else its
+    rack's cost where that is listed, else elsewhere_cost; for UNPLACED tasks unscheduled_cost,
+    without what they pay for waiting. O(n log set size): the catalog is not copied. ValueError for
+    a set or machine that does not exist.
     """
     cost: Int64
     preferred: NDArray[np.bool_]
@@ -28,14 +31,18 @@ def placement_cost(
 
 
 def native_catalog(catalog: PreferenceCatalog, cell: CellSpec) -> object:
-    """The catalog as placement kernels take it, its machines grouped by cost. Shares the arrays. ValueError naming a malformed set."""
+    """The catalog as placement kernels take it, its machines grouped by cost. Shares the arrays.
+    ValueError naming a malformed set."""
     handle: object = _native.Catalog(native_columns(catalog, cell))
     return handle
 
 
 def native_columns(catalog: PreferenceCatalog, cell: CellSpec) -> object:
-    """The catalog as native code takes it that needs the costs of placements alone. Shares the arrays; cheap to make."""
-    handle: object = _native.CatalogColumns(*_columns(catalog), np.ascontiguousarray(cell.rack, np.int32))
+    """The catalog as native code takes it that needs the costs of placements alone. Shares the
+    arrays; cheap to make."""
+    handle: object = _native.CatalogColumns(
+        *_columns(catalog), np.ascontiguousarray(cell.rack, np.int32)
+    )
     return handle
 
 

@@ -1,16 +1,20 @@
-"""The least cost at which a set of tasks could be placed: what decisions are measured against (regret), never a scheduler.
+"""The least cost at which a set of tasks could be placed: what decisions are measured against
+(regret), never a scheduler.
 
-A min-cost flow on the workload's own costs (objective.py). Tasks that prefer and ask alike are one node, machines that no task of the set lists are
-one arc (one per rack where racks are listed), so the network is small however large the cell is:
+A min-cost flow on the workload's own costs (objective.py). Tasks that prefer and ask alike are one
+node, machines that no task of the set lists are one arc (one per rack where racks are listed), so
+the network is small however large the cell is:
 
     class --machine_cost--> machine --> sink          machines the class lists, as many tasks as fit
-    class --rack_cost--> rack --> machine, sink       racks the class lists; to the sink: the room of the rack's unlisted machines
-    class --elsewhere_cost--> X --> rack, machine, sink
+    class --rack_cost--> rack --> machine, sink       racks the class lists; to the sink: the room
+    of the rack's unlisted machines class --elsewhere_cost--> X --> rack, machine, sink
     class --unscheduled_cost--> sink
 
-The flow is the optimum when all tasks ask for the same amount, none belongs to a gang, and no catalog set lists a machine above its rack or a rack
-above elsewhere. Otherwise packing is hard and the flow is a relaxation of it, so its cost is a lower bound and what is measured against it an upper one:
-a machine takes as many tasks as fit it of the set's smallest requests, dimension by dimension; gangs may be torn; the cheaper of two prices counts.
+The flow is the optimum when all tasks ask for the same amount, none belongs to a gang, and no
+catalog set lists a machine above its rack or a rack above elsewhere. Otherwise packing is hard and
+the flow is a relaxation of it, so its cost is a lower bound and what is measured against it an
+upper one: a machine takes as many tasks as fit it of the set's smallest requests, dimension by
+dimension; gangs may be torn; the cheaper of two prices counts.
 """
 
 from __future__ import annotations
@@ -46,9 +50,11 @@ class BestPlacement:
         self._ordered = _costs_are_ordered(catalog, cell.rack)
 
     def cost(self, room: Int64, preference: Int32, request: Int64) -> Optimum:
-        """The best placement of tasks of sets preference int32[n] that ask for request int64[n, R], on room int64[M, R] (below 0: none).
+        """The best placement of tasks of sets preference int32[n] that ask for request int64[n, R],
+        on room int64[M, R] (below 0: none).
 
-        A task left waiting costs its unscheduled_cost. ValueError for costs beyond the solver's range (flowsolver.solution.STATUS_TEXT).
+        A task left waiting costs its unscheduled_cost. ValueError for costs beyond the solver's
+        range (flowsolver.solution.STATUS_TEXT).
         """
         count = len(preference)
         if count == 0:
@@ -69,13 +75,20 @@ class BestPlacement:
             raise ValueError(f"least placement cost: {STATUS_TEXT[solution.status]}")
         return Optimum(solution.cost, alike and self._ordered)
 
-    def _network(self, room: Int64, slots: Int64, sets: Int64, size: Int64, asked: Int64 | None) -> FlowNetwork:
-        """Classes of sets int64[C] and size int64[C] tasks. slots: int64[M], tasks that machines take. asked: int64[C, R], the requests if they differ."""
+    def _network(
+        self, room: Int64, slots: Int64, sets: Int64, size: Int64, asked: Int64 | None
+    ) -> FlowNetwork:
+        """Classes of sets int64[C] and size int64[C] tasks. slots: int64[M], tasks that machines
+        take. asked: int64[C, R], the requests if they differ."""
         catalog, rack = self._catalog, self._rack
         total = int(size.sum())
         everyone = np.arange(len(sets))
-        tail, machine, machine_cost = _listed(sets, catalog.machine_offsets, catalog.machine, catalog.machine_cost)
-        rack_tail, listed_rack, rack_cost = _listed(sets, catalog.rack_offsets, catalog.rack, catalog.rack_cost)
+        tail, machine, machine_cost = _listed(
+            sets, catalog.machine_offsets, catalog.machine, catalog.machine_cost
+        )
+        rack_tail, listed_rack, rack_cost = _listed(
+            sets, catalog.rack_offsets, catalog.rack, catalog.rack_cost
+        )
         usable = slots[machine] > 0
         fits = np.ones(len(sets), np.bool_)  # on some machine
         if asked is not None:
@@ -83,7 +96,11 @@ class BestPlacement:
             fits = fits_somewhere(asked, room)
         tail, machine, machine_cost = tail[usable], machine[usable], machine_cost[usable]
         usable = fits[rack_tail]
-        rack_tail, listed_rack, rack_cost = rack_tail[usable], listed_rack[usable], rack_cost[usable]
+        rack_tail, listed_rack, rack_cost = (
+            rack_tail[usable],
+            listed_rack[usable],
+            rack_cost[usable],
+        )
         placeable = everyone[fits]
 
         node_of_machine, machines = _numbered(machine, len(slots))
@@ -103,10 +120,16 @@ class BestPlacement:
         network = FlowNetwork()
         network.add_nodes(np.concatenate([size, np.zeros(sink - len(sets), np.int64), [-total]]))
         network.add_arcs(tail, first_machine + node_of_machine[machine], size[tail], machine_cost)
-        network.add_arcs(rack_tail, first_rack + node_of_rack[listed_rack], size[rack_tail], rack_cost)
-        network.add_arcs(placeable, anywhere, size[placeable], catalog.elsewhere_cost[sets[placeable]])
+        network.add_arcs(
+            rack_tail, first_rack + node_of_rack[listed_rack], size[rack_tail], rack_cost
+        )
+        network.add_arcs(
+            placeable, anywhere, size[placeable], catalog.elsewhere_cost[sets[placeable]]
+        )
         network.add_arcs(everyone, sink, size, catalog.unscheduled_cost[sets])
-        network.add_arcs(np.full(len(racks), anywhere), first_rack + np.arange(len(racks)), total, 0)
+        network.add_arcs(
+            np.full(len(racks), anywhere), first_rack + np.arange(len(racks)), total, 0
+        )
         network.add_arcs(first_rack + np.arange(len(racks)), sink, of_rack, 0)
         network.add_arcs(above, first_machine + np.arange(len(machines)), slots[machines], 0)
         network.add_arcs(first_machine + np.arange(len(machines)), sink, slots[machines], 0)
@@ -117,14 +140,20 @@ class BestPlacement:
 def _slots_of_one(room: Int64, request: Int64) -> Int64:
     """int64[M]: how many of `request` (int64[R]) fit."""
     most = np.iinfo(np.int64).max
-    fit = [np.where(room[:, r] < 0, 0, room[:, r] // max(int(q), 1) if q else most) for r, q in enumerate(request)]
+    fit = [
+        np.where(room[:, r] < 0, 0, room[:, r] // max(int(q), 1) if q else most)
+        for r, q in enumerate(request)
+    ]
     return np.maximum(np.minimum.reduce(fit), 0)
 
 
 def _slots_of_smallest(room: Int64, request: Int64) -> Int64:
-    """int64[M]: no subset of more tasks than this fits, whatever it is: in each dimension the k smallest requests must fit."""
+    """int64[M]: no subset of more tasks than this fits, whatever it is: in each dimension the k
+    smallest requests must fit."""
     smallest = np.cumsum(np.sort(request, axis=0), axis=0)
-    fit = [np.searchsorted(smallest[:, r], room[:, r], side="right") for r in range(request.shape[1])]
+    fit = [
+        np.searchsorted(smallest[:, r], room[:, r], side="right") for r in range(request.shape[1])
+    ]
     return np.minimum.reduce(fit).astype(np.int64)
 
 
@@ -159,7 +188,8 @@ def _numbered(items: Int64, most: int) -> tuple[Int64, Int64]:
 
 
 def _costs_are_ordered(catalog: PreferenceCatalog, rack: Int32) -> bool:
-    """Whether no listed machine costs more than its rack, and no listed rack more than elsewhere: then the cheapest path is the right price."""
+    """Whether no listed machine costs more than its rack, and no listed rack more than elsewhere:
+    then the cheapest path is the right price."""
     of_rack = np.repeat(np.arange(catalog.sets), np.diff(catalog.rack_offsets))
     if (catalog.rack_cost > catalog.elsewhere_cost[of_rack]).any():
         return False

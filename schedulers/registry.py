@@ -1,6 +1,8 @@
-"""Every kind of scheduler by name: ours, and those of packages with an entry point in the group `agora.schedulers`.
+"""Every kind of scheduler by name: ours, and those of packages with an entry point in the group
+`agora.schedulers`.
 
-A new kind is one file with a SPEC and one line: in BUILT_IN below, or in another package's metadata,
+A new kind is one file with a SPEC and one line: in BUILT_IN below, or in another package's
+metadata,
 
     [project.entry-points."agora.schedulers"]
     my_kind = "my_package.my_module:SPEC"
@@ -44,9 +46,10 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
 class SchedulerSpec:
     """A kind of scheduler.
 
-    options: a pydantic model that forbids unknown fields. build: makes a scheduler from validated options. retains_pending: the scheduler
-    remembers the tasks it left waiting and may claim them in later plans; otherwise its agent offers them again. default_decision: the clock that
-    stands for its decision time where a run states none, deterministic.
+    options: a pydantic model that forbids unknown fields. build: makes a scheduler from validated
+    options. retains_pending: the scheduler remembers the tasks it left waiting and may claim them
+    in later plans; otherwise its agent offers them again. default_decision: the clock that stands
+    for its decision time where a run states none, deterministic.
     """
 
     kind: str
@@ -67,7 +70,9 @@ class SchedulerSpec:
                 raise AgoraError(
                     f"scheduler kind {self.kind!r} has no option {name!r}; its options: {known}"
                 ) from error
-            raise AgoraError(f"scheduler kind {self.kind!r}, option {name!r}: {first['msg']}") from error
+            raise AgoraError(
+                f"scheduler kind {self.kind!r}, option {name!r}: {first['msg']}"
+            ) from error
 
 
 def kinds() -> tuple[str, ...]:
@@ -76,7 +81,8 @@ def kinds() -> tuple[str, ...]:
 
 
 def get(kind: str) -> SchedulerSpec:
-    """The spec of a kind. AgoraError if there is none, or if its entry point does not lead to a SchedulerSpec of that name."""
+    """The spec of a kind. AgoraError if there is none, or if its entry point does not lead to a
+    SchedulerSpec of that name."""
     locations = _locations()
     if kind not in locations:
         raise AgoraError(f"unknown scheduler kind {kind!r}; known: {', '.join(sorted(locations))}")
@@ -96,11 +102,14 @@ def _locations() -> dict[str, str]:
     locations = dict(BUILT_IN)
     for name, value in _installed(tuple(sys.path)):
         if locations.setdefault(name, value) != value:
-            raise AgoraError(f"scheduler kind {name!r} is registered twice: {locations[name]} and {value}")
+            raise AgoraError(
+                f"scheduler kind {name!r} is registered twice: {locations[name]} and {value}"
+            )
     return locations
 
 
 @lru_cache(maxsize=8)
 def _installed(path: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """(name, value) of the entry points of the packages on sys.path, which is `path`: reading all their metadata takes milliseconds."""
+    """(name, value) of the entry points of the packages on sys.path, which is `path`: reading all
+    their metadata takes milliseconds."""
     return tuple((point.name, point.value) for point in entry_points(group=ENTRY_POINTS))

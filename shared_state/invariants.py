@@ -1,8 +1,10 @@
-"""Whole-system checkers: an audit that follows a cell's events and recomputes everything on its own, in plain numpy.
+"""Whole-system checkers: an audit that follows a cell's events and recomputes everything on its
+own, in plain numpy.
 
-It shares no code with the cell: it believes only the events. What it checks: no machine filled above its limit by a claim, no allocation
-or task placed twice, no task lost, versions that move by one and only where something changed, views never newer than the cell and deltas
-that hold exactly what changed, rejections that are true, and groups that stand or fall together.
+It shares no code with the cell: it believes only the events. What it checks: no machine filled
+above its limit by a claim, no allocation or task placed twice, no task lost, versions that move by
+one and only where something changed, views never newer than the cell and deltas that hold exactly
+what changed, rejections that are true, and groups that stand or fall together.
 """
 
 from __future__ import annotations
@@ -31,12 +33,14 @@ _NO_ID = -1
 
 
 class InvariantViolation(Exception):
-    """An event that cannot be: the message names it (its number in the audit, what it is, when) and what is wrong."""
+    """An event that cannot be: the message names it (its number in the audit, what it is, when) and
+    what is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditCounts:
-    """Sums over all events: claims == accepted + rejected; accepted + loaded == running + finished + evicted + lost."""
+    """Sums over all events: claims == accepted + rejected; accepted + loaded == running + finished
+    + evicted + lost."""
 
     submitted: int
     waiting: int
@@ -60,14 +64,19 @@ class _Growing:
     def upto(self, index: Int64) -> NDArray[Any]:
         size = int(index.max(initial=-1)) + 1
         if size > len(self.values):
-            grown = np.full((max(size, 2 * len(self.values)), *self.values.shape[1:]), self._fill, self.values.dtype)
+            grown = np.full(
+                (max(size, 2 * len(self.values)), *self.values.shape[1:]),
+                self._fill,
+                self.values.dtype,
+            )
             grown[: len(self.values)] = self.values
             self.values = grown
         return self.values
 
 
 class CellAudit:
-    """Call one method per event, in the order the cell handled them. Each raises InvariantViolation."""
+    """Call one method per event, in the order the cell handled them. Each raises
+    InvariantViolation."""
 
     def __init__(self, spec: CellSpec, partitioning: Partitioning) -> None:
         self._limit = spec.limit
@@ -87,15 +96,18 @@ class CellAudit:
         self._machine = _Growing(-1, np.int32)
         self._owner = _Growing(-1, np.int32)
         self._request = _Growing(0, np.int64, len(spec.dimensions))
-        # By slot of an allocation id (its low 32 bits): the last id given and its task. Ids of a slot ascend.
+        # By slot of an allocation id (its low 32 bits): the last id given and its task. Ids of a
+        # slot ascend.
         self._last_id = _Growing(_NO_ID, np.int64)
         self._slot_task = _Growing(-1, np.int64)
         self._now_us = 0
         self._events = 0
         self._event = ""
-        self._counts = dict.fromkeys(("submitted", "loaded", "evicted", "lost", "finished", "claims", "accepted"), 0)
+        self._counts = dict.fromkeys(
+            ("submitted", "loaded", "evicted", "lost", "finished", "claims", "accepted"), 0
+        )
 
-    # --- events ---------------------------------------------------------------------------------------------------------------
+    # --- events ----------------------------------------------------------------------------------
 
     def submitted(self, task: Int64) -> None:
         """Tasks arrived: int64[n], each for the first time."""
@@ -106,7 +118,9 @@ class CellAudit:
         state[task] = WAITING
         self._counts["submitted"] += len(task)
 
-    def loaded(self, task: Int64, machine: Int32, request: Int64, owner: Int32, allocation: Int64) -> None:
+    def loaded(
+        self, task: Int64, machine: Int32, request: Int64, owner: Int32, allocation: Int64
+    ) -> None:
         """Cell.load of an initial state, which counts as submitted, and its answer."""
         self._begin(f"load of {len(task)} tasks", self._now_us)
         self._must(self._state.upto(task)[task] == UNKNOWN, "task {} was submitted before", task)
@@ -123,9 +137,15 @@ class CellAudit:
         k = len(t.task)
         columns = (result.reason, result.allocation, result.rival, result.age_us, result.version)
         if result.sequence != t.sequence or any(len(column) != k for column in columns):
-            self._fail("the answer is not one to this transaction: accepted + rejected != submitted")
+            self._fail(
+                "the answer is not one to this transaction: accepted + rejected != submitted"
+            )
         accepted = result.reason == Reason.ACCEPTED
-        self._must((result.reason >= 0) & (result.reason <= max(Reason)), "claim {} has no known reason", np.arange(k))
+        self._must(
+            (result.reason >= 0) & (result.reason <= max(Reason)),
+            "claim {} has no known reason",
+            np.arange(k),
+        )
         self._must(
             (result.allocation >= 0) == accepted,
             "claim {} is accepted without an allocation or the reverse",
@@ -144,12 +164,16 @@ class CellAudit:
         self._must(self._up[machine], "machine {} is down and took a claim", machine)
         owner = np.full(len(machine), t.scheduler, np.int32)
         ended = self._machine.values[self._slot_task.values[result.evicted & 0xFFFFFFFF]]
-        self._place(t.task[accepted], machine, t.request[accepted], owner, result.allocation[accepted])
+        self._place(
+            t.task[accepted], machine, t.request[accepted], owner, result.allocation[accepted]
+        )
         over = (self._used[machine] > self._limit[machine]).any(axis=1)
         self._must(~over, "machine {} is filled above its limit by a claim", machine)
         self._move_versions(np.concatenate([machine, ended]))
         self._must(
-            result.version == self._versions[self._partition[t.machine]], "claim {} has a wrong version", np.arange(k)
+            result.version == self._versions[self._partition[t.machine]],
+            "claim {} has a wrong version",
+            np.arange(k),
         )
         if t.mode == CommitMode.INCREMENTAL and (t.evict is None or len(t.evict) == 0):
             full = result.reason == Reason.FULL
@@ -183,7 +207,9 @@ class CellAudit:
         running = np.flatnonzero(self._state.values == RUNNING)
         expected = running[np.isin(self._machine.values[running], list(downed))]
         if not np.array_equal(np.sort(lost.task), expected):
-            self._fail("the tasks said to be lost are not those that ran on the machines that went down")
+            self._fail(
+                "the tasks said to be lost are not those that ran on the machines that went down"
+            )
         self._end(lost)
         self._state.values[lost.task] = WAITING
         self._move_versions(np.array(sorted(touched), np.int32))
@@ -191,7 +217,8 @@ class CellAudit:
         self._counts["lost"] += len(lost)
 
     def delta(self, agent: int, delta: PartitionDelta) -> None:
-        """A delta the cell has just taken for an agent: it must hold exactly the rows that changed, as they are."""
+        """A delta the cell has just taken for an agent: it must hold exactly the rows that changed,
+        as they are."""
         self.synced(agent, delta.partition, delta.from_version, delta.to_version)
         self._now_us = max(self._now_us, delta.at_us)
         if delta.to_version != self._versions[delta.partition]:
@@ -205,19 +232,34 @@ class CellAudit:
         if not np.array_equal(delta.row, changed):
             self._fail("the delta's rows are not those that changed")
         at = changed + rows.start
-        self._must((delta.used == self._used[at]).all(axis=1), "the delta shows another use of machine {}", at)
-        self._must(delta.up == self._up[at], "the delta shows machine {} up or down, and it is not", at)
+        self._must(
+            (delta.used == self._used[at]).all(axis=1),
+            "the delta shows another use of machine {}",
+            at,
+        )
+        self._must(
+            delta.up == self._up[at], "the delta shows machine {} up or down, and it is not", at
+        )
         if delta.seqnum is not None:
-            self._must(delta.seqnum == self._seqnum[at], "the delta shows another sequence number of machine {}", at)
+            self._must(
+                delta.seqnum == self._seqnum[at],
+                "the delta shows another sequence number of machine {}",
+                at,
+            )
 
     def synced(self, agent: int, partition: int, from_version: int, to_version: int) -> None:
-        """A view of a partition was moved, where only versions are known. from_version: what the agent says it holds (a reply may be lost)."""
+        """A view of a partition was moved, where only versions are known. from_version: what the
+        agent says it holds (a reply may be lost)."""
         self._begin(f"sync of agent {agent}, partition {partition}", self._now_us)
         held = self._synced.get((agent, partition), 0)
         if not 0 <= from_version <= held:
-            self._fail(f"the delta starts at version {from_version}, the view was brought to {held}")
+            self._fail(
+                f"the delta starts at version {from_version}, the view was brought to {held}"
+            )
         if to_version > self._versions[partition]:
-            self._fail(f"the view is at version {to_version}, newer than the cell at {self._versions[partition]}")
+            self._fail(
+                f"the view is at version {to_version}, newer than the cell at {self._versions[partition]}"
+            )
         if to_version < from_version:
             self._fail(f"the view goes back from version {from_version} to {to_version}")
         self._synced[agent, partition] = to_version
@@ -226,19 +268,32 @@ class CellAudit:
         """The cell's own state is what its events make it (after a restart, at the end)."""
         self._begin("comparison with the cell", self._now_us)
         machines = np.arange(len(self._up))
-        self._must((cell.used == self._used).all(axis=1), "the cell has another use of machine {}", machines)
-        self._must(cell.up == self._up, "the cell has machine {} up or down, and it is not", machines)
-        self._must(cell.seqnum == self._seqnum, "the cell has another sequence number of machine {}", machines)
+        self._must(
+            (cell.used == self._used).all(axis=1),
+            "the cell has another use of machine {}",
+            machines,
+        )
+        self._must(
+            cell.up == self._up, "the cell has machine {} up or down, and it is not", machines
+        )
+        self._must(
+            cell.seqnum == self._seqnum,
+            "the cell has another sequence number of machine {}",
+            machines,
+        )
         self._must(
             cell.versions == self._versions,
             "the cell has another version of partition {}",
             np.arange(len(self._versions)),
         )
-        if not np.array_equal(np.sort(cell.allocations().task), np.flatnonzero(self._state.values == RUNNING)):
+        if not np.array_equal(
+            np.sort(cell.allocations().task), np.flatnonzero(self._state.values == RUNNING)
+        ):
             self._fail("the cell runs other tasks")
 
     def finish(self, waiting: Int64 | None = None) -> AuditCounts:
-        """The end. waiting: every task the schedulers still hold, queued or in flight; then none may be missing or held twice."""
+        """The end. waiting: every task the schedulers still hold, queued or in flight; then none
+        may be missing or held twice."""
         self._begin("end", self._now_us)
         state = self._state.values
         if waiting is not None:
@@ -252,7 +307,9 @@ class CellAudit:
             held[waiting] = True
             missing = np.flatnonzero((self._state.values == WAITING) & ~held)
             self._must(
-                np.zeros(len(missing), np.bool_), "task {} is lost: it neither runs nor waits nor has run", missing
+                np.zeros(len(missing), np.bool_),
+                "task {} is lost: it neither runs nor waits nor has run",
+                missing,
             )
         c = self._counts
         counts = AuditCounts(
@@ -263,16 +320,21 @@ class CellAudit:
         )
         if counts.submitted != counts.waiting + counts.running + counts.finished:
             self._fail("submitted != waiting + running + finished")
-        if counts.accepted + counts.loaded != counts.running + counts.finished + counts.evicted + counts.lost:
+        if (
+            counts.accepted + counts.loaded
+            != counts.running + counts.finished + counts.evicted + counts.lost
+        ):
             self._fail("accepted + loaded != running + finished + evicted + lost")
         return counts
 
-    # --- checks ---------------------------------------------------------------------------------------------------------------
+    # --- checks ----------------------------------------------------------------------------------
 
     def _check_groups(self, t: Transaction, accepted: NDArray[np.bool_]) -> None:
         if t.mode != CommitMode.ALL_OR_NOTHING or len(t.task) == 0:
             return
-        gangs, group = np.unique(np.zeros(len(t.task), np.int64) if t.gang is None else t.gang, return_inverse=True)
+        gangs, group = np.unique(
+            np.zeros(len(t.task), np.int64) if t.gang is None else t.gang, return_inverse=True
+        )
         members = np.bincount(group)
         inside = np.bincount(group, weights=accepted)
         self._must((inside == 0) | (inside == members), "gang {} is accepted in part", gangs)
@@ -296,36 +358,63 @@ class CellAudit:
         # In a gang that failed a task claimed twice is a duplicate of a claim that did not last.
         if t.mode == CommitMode.INCREMENTAL:
             self._must(
-                (reason != Reason.DUPLICATE) | placed, "claim {} was rejected as duplicate, its task waits", claim
+                (reason != Reason.DUPLICATE) | placed,
+                "claim {} was rejected as duplicate, its task waits",
+                claim,
             )
         if t.check == ConflictCheck.SEQUENCE_NUMBER and t.seqnum is not None:
             moved = t.seqnum != seen_before
             self._must(
-                (reason != Reason.STALE) | moved, "claim {} was rejected as stale, its machine has not changed", claim
+                (reason != Reason.STALE) | moved,
+                "claim {} was rejected as stale, its machine has not changed",
+                claim,
             )
             self._must(
-                (reason != Reason.ACCEPTED) | ~moved, "claim {} was accepted on a machine that has changed", claim
+                (reason != Reason.ACCEPTED) | ~moved,
+                "claim {} was accepted on a machine that has changed",
+                claim,
             )
         else:
-            self._must(reason != Reason.STALE, "claim {} was rejected as stale without the check", claim)
+            self._must(
+                reason != Reason.STALE, "claim {} was rejected as stale without the check", claim
+            )
         if t.mode == CommitMode.INCREMENTAL:
-            self._must(reason != Reason.GANG, "claim {} was rejected for its gang without gangs", claim)
+            self._must(
+                reason != Reason.GANG, "claim {} was rejected for its gang without gangs", claim
+            )
         if t.evict is None:
-            self._must(reason != Reason.EVICTED, "claim {} was rejected for a victim, and there is none", claim)
+            self._must(
+                reason != Reason.EVICTED,
+                "claim {} was rejected for a victim, and there is none",
+                claim,
+            )
         explained = (reason == Reason.STALE) | (reason == Reason.FULL)
-        self._must(result.rival == np.where(explained, rival, NO_RIVAL), "claim {} names a wrong rival", claim)
+        self._must(
+            result.rival == np.where(explained, rival, NO_RIVAL),
+            "claim {} names a wrong rival",
+            claim,
+        )
 
     def _end_victims(self, t: Transaction, evicted: Int64) -> None:
-        """Victims of a commit: named by it, running, its scheduler's own. Their versions move with those of the claims."""
+        """Victims of a commit: named by it, running, its scheduler's own. Their versions move with
+        those of the claims."""
         named = np.zeros(0, np.int64) if t.evict is None else t.evict
         self._must(np.isin(evicted, named), "allocation {} was evicted and not named", evicted)
         self._must_be_unique(evicted, "allocation {} was evicted twice")
         slot = evicted & 0xFFFFFFFF
-        self._must(self._last_id.upto(slot)[slot] == evicted, "allocation {} was evicted and never existed", evicted)
+        self._must(
+            self._last_id.upto(slot)[slot] == evicted,
+            "allocation {} was evicted and never existed",
+            evicted,
+        )
         task = self._slot_task.upto(slot)[slot]
         running = (self._state.values[task] == RUNNING) & (self._allocation.values[task] == evicted)
         self._must(running, "allocation {} was evicted and had ended", evicted)
-        self._must(self._owner.values[task] == t.scheduler, "allocation {} was evicted by another scheduler", evicted)
+        self._must(
+            self._owner.values[task] == t.scheduler,
+            "allocation {} was evicted by another scheduler",
+            evicted,
+        )
         np.subtract.at(self._used, self._machine.values[task], self._request.values[task])
         self._state.values[task] = WAITING
         self._counts["evicted"] += len(evicted)
@@ -335,23 +424,37 @@ class CellAudit:
         self._must_be_unique(task, "task {} ended twice")
         self._must(self._state.upto(task)[task] == RUNNING, "task {} ended and did not run", task)
         self._must(
-            self._allocation.values[task] == ended.allocation, "task {} ended with an allocation not its own", task
+            self._allocation.values[task] == ended.allocation,
+            "task {} ended with an allocation not its own",
+            task,
         )
-        same = (self._machine.values[task] == ended.machine) & (self._owner.values[task] == ended.owner)
+        same = (self._machine.values[task] == ended.machine) & (
+            self._owner.values[task] == ended.owner
+        )
         self._must(same, "task {} ended on another machine or for another owner", task)
         self._must(
-            (self._request.values[task] == ended.request).all(axis=1), "task {} freed what it had not taken", task
+            (self._request.values[task] == ended.request).all(axis=1),
+            "task {} freed what it had not taken",
+            task,
         )
         np.subtract.at(self._used, ended.machine, ended.request)
 
-    def _place(self, task: Int64, machine: Int32, request: Int64, owner: Int32, allocation: Int64) -> None:
+    def _place(
+        self, task: Int64, machine: Int32, request: Int64, owner: Int32, allocation: Int64
+    ) -> None:
         self._must_be_unique(task, "task {} is placed twice")
         self._must(
-            self._state.upto(task)[task] == WAITING, "task {} is placed, and runs, has run or was never submitted", task
+            self._state.upto(task)[task] == WAITING,
+            "task {} is placed, and runs, has run or was never submitted",
+            task,
         )
         slot = allocation & 0xFFFFFFFF
         self._must_be_unique(slot, "the slot {} is given twice")
-        self._must(self._last_id.upto(slot)[slot] < allocation, "allocation {} is given a second time", allocation)
+        self._must(
+            self._last_id.upto(slot)[slot] < allocation,
+            "allocation {} is given a second time",
+            allocation,
+        )
         holder = self._slot_task.upto(slot)[slot]
         busy = (
             (holder >= 0)

@@ -1,8 +1,9 @@
 """A framed log on disk, and the digest of a log's frames.
 
-Frame: u32 length of the payload, u32 crc32 of the payload, u32 crc32 of these 8 bytes, payload; little-endian. A crash can tear only the
-tail: reading stops there and opening for writing cuts it. Damage before the tail is refused; the header's own checksum is there to tell a
-damaged length from a torn tail.
+Frame: u32 length of the payload, u32 crc32 of the payload, u32 crc32 of these 8 bytes, payload;
+little-endian. A crash can tear only the
+tail: reading stops there and opening for writing cuts it. Damage before the tail is refused; the
+header's own checksum is there to tell a damaged length from a torn tail.
 """
 
 from __future__ import annotations
@@ -29,15 +30,17 @@ _READ_BYTES = 1 << 22
 
 
 class JournalError(AgoraError):
-    """A log that cannot be read or written. The message names the file and, where there is one, the byte offset."""
+    """A log that cannot be read or written. The message names the file and, where there is one, the
+    byte offset."""
 
 
 class JournalWriter:
     """Appends frames to a log; after flush() they are the file's (with `sync`, the disk's).
 
-    An existing log is continued after its last whole frame; JournalError if it is corrupt before that. When a write fails (a full disk)
-    the file is cut back to the frames of the last flush that succeeded and the writer takes no more. whole: bytes at the log's start that are known to
-    be whole frames, and not read again.
+    An existing log is continued after its last whole frame; JournalError if it is corrupt before
+    that. When a write fails (a full disk) the file is cut back to the frames of the last flush that
+    succeeded and the writer takes no more. whole: bytes at the log's start that are known to be
+    whole frames, and not read again.
     """
 
     def __init__(self, path: Path | str, sync: bool, whole: int = 0) -> None:
@@ -52,7 +55,9 @@ class JournalWriter:
             os.ftruncate(self._file, end)
             os.lseek(self._file, end, os.SEEK_SET)
         except OSError as error:
-            raise JournalError(f"{self._path}: cannot open the log for writing: {error.strerror}") from error
+            raise JournalError(
+                f"{self._path}: cannot open the log for writing: {error.strerror}"
+            ) from error
         self._end = end
 
     @property
@@ -61,10 +66,13 @@ class JournalWriter:
         return self._end
 
     def append(self, payload: bytes) -> None:
-        """Add a frame. It reaches the file with the next flush(), or earlier when much has gathered."""
+        """Add a frame. It reaches the file with the next flush(), or earlier when much has
+        gathered."""
         size = len(payload)
         if size > MAX_FRAME_BYTES:
-            raise JournalError(f"{self._path}: a frame of {size} bytes; at most {MAX_FRAME_BYTES} are allowed")
+            raise JournalError(
+                f"{self._path}: a frame of {size} bytes; at most {MAX_FRAME_BYTES} are allowed"
+            )
         front = _FRONT.pack(size, zlib.crc32(payload))
         self._pending += (front, zlib.crc32(front).to_bytes(4, "little"), payload)
         self._pending_bytes += _HEADER.size + size
@@ -72,7 +80,8 @@ class JournalWriter:
             self._write()
 
     def flush(self) -> None:
-        """Hand all frames to the file; with `sync` wait until they are on the disk. JournalError if they do not fit there."""
+        """Hand all frames to the file; with `sync` wait until they are on the disk. JournalError if
+        they do not fit there."""
         self._write()
         if self._sync:
             try:
@@ -96,7 +105,10 @@ class JournalWriter:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -121,11 +133,11 @@ class JournalWriter:
 
 
 def read_journal(path: Path | str, start: int = 0) -> Iterator[bytes]:
-    """The payloads of a log's whole frames, in order, from the frame at byte `start` on. JournalError naming file and offset if it is corrupt before
-    its tail.
+    """The payloads of a log's whole frames, in order, from the frame at byte `start` on.
+    JournalError naming file and offset if it is corrupt before its tail.
 
-    A frame is a torn tail if the file ends inside it, or if it is the last and its checksum is wrong, or if nothing but zero bytes
-    follows its start (space a file system had set aside).
+    A frame is a torn tail if the file ends inside it, or if it is the last and its checksum is
+    wrong, or if nothing but zero bytes follows its start (space a file system had set aside).
     """
     for _, payload in _frames(Path(path), start):
         yield payload
@@ -149,7 +161,9 @@ def _frames(path: Path, offset: int) -> Iterator[tuple[int, bytes]]:
                 if zlib.crc32(header[: _FRONT.size]) != header_checksum:
                     if _rest_is_zero(header, file):
                         return
-                    raise JournalError(f"{path}: corrupt at byte {offset}: the checksum of the frame's header is wrong")
+                    raise JournalError(
+                        f"{path}: corrupt at byte {offset}: the checksum of the frame's header is wrong"
+                    )
                 end = offset + _HEADER.size + length
                 if end > size:
                     return
@@ -157,7 +171,9 @@ def _frames(path: Path, offset: int) -> Iterator[tuple[int, bytes]]:
                 if zlib.crc32(payload) != checksum:
                     if end == size:
                         return
-                    raise JournalError(f"{path}: corrupt at byte {offset}: the checksum of the frame is wrong")
+                    raise JournalError(
+                        f"{path}: corrupt at byte {offset}: the checksum of the frame is wrong"
+                    )
                 yield offset, payload
                 offset = end
     except OSError as error:
@@ -173,7 +189,8 @@ def _rest_is_zero(chunk: bytes, file: BinaryIO) -> bool:
 
 
 class EventDigest:
-    """blake2b-128 over a log's payloads, each preceded by its length (u32), so that it tells where frames begin.
+    """blake2b-128 over a log's payloads, each preceded by its length (u32), so that it tells where
+    frames begin.
 
     Frames are gathered before they are hashed: one call per 64 KiB instead of one per frame.
     """
@@ -191,7 +208,8 @@ class EventDigest:
             self._hash_pending()
 
     def update_framed(self, frames: bytes) -> None:
-        """Take in any number of whole payloads, each preceded by its length (u32, little-endian)."""
+        """Take in any number of whole payloads, each preceded by its length (u32,
+        little-endian)."""
         self._hash_pending()
         self._hash.update(frames)
 

@@ -16,13 +16,15 @@ _OFFSETS: dict[int, np.dtype[Any]] = {size: np.dtype(f"<u{size}") for size in (1
 
 
 def pack_columns(*arrays: NDArray[Any]) -> bytes:
-    """C-contiguous integer or bool arrays of one or two dimensions as bytes. ValueError for others."""
+    """C-contiguous integer or bool arrays of one or two dimensions as bytes. ValueError for
+    others."""
     packed: bytes = _native.pack_columns(*arrays)
     return packed
 
 
 def unpack_columns(packed: bytes) -> list[NDArray[Any]]:
-    """The arrays pack_columns was given, equal in dtype, shape and values. ValueError if the bytes are not such."""
+    """The arrays pack_columns was given, equal in dtype, shape and values. ValueError if the bytes
+    are not such."""
     arrays: list[NDArray[Any]] = []
     at = 0
     while at < len(packed):

@@ -16,7 +16,12 @@ class Partitioning:
 
     def __init__(self, offsets: Int64) -> None:
         offsets = np.array(offsets, np.int64)
-        if offsets.ndim != 1 or len(offsets) < 2 or offsets[0] != 0 or (np.diff(offsets) <= 0).any():
+        if (
+            offsets.ndim != 1
+            or len(offsets) < 2
+            or offsets[0] != 0
+            or (np.diff(offsets) <= 0).any()
+        ):
             raise AgoraError("partition offsets: expected bounds ascending strictly from 0")
         offsets.flags.writeable = False
         self.offsets: Int64 = offsets
@@ -45,24 +50,30 @@ class Partitioning:
 
     @classmethod
     def by_topology(cls, cell: CellSpec, partitions: int) -> Partitioning:
-        """`partitions` blocks of nearly equal size, cut at rack boundaries where there are racks enough, else within racks.
+        """`partitions` blocks of nearly equal size, cut at rack boundaries where there are racks
+        enough, else within racks.
 
-        Bound p of equal blocks is p * M // P. With at least P racks each bound moves to a rack boundary: the nearest (the lower on a
-        tie) that leaves every partition at least one rack. AgoraError unless 1 <= partitions <= machines.
+        Bound p of equal blocks is p * M // P. With at least P racks each bound moves to a rack
+        boundary: the nearest (the lower on a tie) that leaves every partition at least one rack.
+        AgoraError unless 1 <= partitions <= machines.
         """
         machines = cell.machines
         if not 1 <= partitions <= machines:
-            raise AgoraError(f"partitions: expected 1 to {machines} (the number of machines), got {partitions}")
+            raise AgoraError(
+                f"partitions: expected 1 to {machines} (the number of machines), got {partitions}"
+            )
         bounds = np.arange(partitions + 1, dtype=np.int64) * machines // partitions
         starts = np.flatnonzero(np.diff(cell.rack, prepend=cell.rack[0] - 1))
-        edges = np.append(starts, machines).astype(np.int64)  # every rack boundary, 0 and M included
+        # every rack boundary, 0 and M included
+        edges = np.append(starts, machines).astype(np.int64)
         racks = len(edges) - 1
         if racks < partitions:
             return cls(bounds)
         right = np.searchsorted(edges, bounds)  # edges[right] >= bound
         left = np.maximum(right - 1, 0)
         edge = np.where(bounds - edges[left] <= edges[right] - bounds, left, right)
-        # Bounds must differ: push them up from the front, then down from the back so that enough racks remain.
+        # Bounds must differ: push them up from the front, then down from the back so that enough
+        # racks remain.
         step = np.arange(partitions + 1)
         edge = np.maximum.accumulate(edge - step) + step
         edge = np.minimum(edge, racks - partitions + step)

@@ -1,7 +1,9 @@
-"""Random streams keyed by (seed, name, sequence): the same numbers on any machine, in any order of use.
+"""Random streams keyed by (seed, name, sequence): the same numbers on any machine, in any order of
+use.
 
-Philox4x64-10 (Salmon et al., SC 2011) and elementary functions of our own (native/random.hpp): decisions and workloads never rest on
-numpy's or libm's exp and log, whose last bits differ between machines.
+Philox4x64-10 (Salmon et al., SC 2011) and elementary functions of our own (native/random.hpp):
+decisions and workloads never rest on numpy's or libm's exp and log, whose last bits differ between
+machines.
 """
 
 from __future__ import annotations
@@ -16,30 +18,35 @@ _WORD = (1 << 64) - 1
 
 
 def stream_key(seed: int, name: str, sequence: int = 0) -> int:
-    """The key (64 bits) of the stream `name` uses for its `sequence`-th purpose. Seed and sequence count modulo 2^64."""
+    """The key (64 bits) of the stream `name` uses for its `sequence`-th purpose. Seed and sequence
+    count modulo 2^64."""
     return int(_native.stream_key(seed & _WORD, name, sequence & _WORD))
 
 
 def hash64(value: Int64, salt: int) -> NDArray[np.uint64]:
-    """uint64[n], a well-spread hash of int64[n]; different salts (modulo 2^64) give unrelated hashes."""
+    """uint64[n], a well-spread hash of int64[n]; different salts (modulo 2^64) give unrelated
+    hashes."""
     hashed: NDArray[np.uint64] = _native.hash64(np.ascontiguousarray(value, np.int64), salt & _WORD)
     return hashed
 
 
 def log(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """float64[n], natural logarithms, the same bits on any machine. ValueError unless positive and finite."""
+    """float64[n], natural logarithms, the same bits on any machine. ValueError unless positive and
+    finite."""
     result: NDArray[np.float64] = _native.log(np.ascontiguousarray(x, np.float64))
     return result
 
 
 def exp(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """float64[n], e^x, the same bits on any machine; 0 below -708, infinity above 709. ValueError for NaN."""
+    """float64[n], e^x, the same bits on any machine; 0 below -708, infinity above 709. ValueError
+    for NaN."""
     result: NDArray[np.float64] = _native.exp(np.ascontiguousarray(x, np.float64))
     return result
 
 
 class Stream:
-    """A sequence of numbers, a pure function of its key and of the calls made so far. ValueError for a negative n."""
+    """A sequence of numbers, a pure function of its key and of the calls made so far. ValueError
+    for a negative n."""
 
     def __init__(self, key: int) -> None:
         self._native = _native.Stream(key & _WORD)
@@ -67,8 +74,9 @@ class Stream:
         return result
 
     def lognormal(self, n: int, mean_us: int, sigma: float) -> Int64:
-        """int64[n], lognormal with this mean (of the distribution, not of its logarithm) and this sigma (of its logarithm), rounded,
-        at least 1. ValueError unless mean_us >= 1 and sigma is in [0, 10]."""
+        """int64[n], lognormal with this mean (of the distribution, not of its logarithm) and this
+        sigma (of its logarithm), rounded, at least 1. ValueError unless mean_us >= 1 and sigma is
+        in [0, 10]."""
         result: Int64 = self._native.lognormal(n, mean_us, sigma)
         return result
 

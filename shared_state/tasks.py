@@ -24,11 +24,14 @@ class TaskClass(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class CellSpec:
-    """A cell's machines, as rows in topology order (rack by rack). Immutable; shared by every participant.
+    """A cell's machines, as rows in topology order (rack by rack). Immutable; shared by every
+    participant.
 
     dimensions: names of the R resource dimensions, e.g. ("slots",) or ("cpu_milli", "mem_mib").
-    capacity: int64[M, R]. rack: int32[M], non-decreasing. slot_score: int64[M], static quality (higher is better; 0 = none).
-    overcommit_permille: int64[R]; claims are accepted while used <= capacity * permille / 1000 (integer floor).
+    capacity: int64[M, R]. rack: int32[M], non-decreasing. slot_score: int64[M], static quality
+    (higher is better; 0 = none).
+    overcommit_permille: int64[R]; claims are accepted while used <= capacity * permille / 1000
+    (integer floor).
     """
 
     dimensions: tuple[str, ...]
@@ -52,13 +55,15 @@ class CellSpec:
 class PreferenceCatalog:
     """Integer placement costs by preference set (DESIGN.md section 4, "One value model").
 
-    K sets; set 0 is "no preference": empty, all costs 0. A task of set k placed on machine m costs the machine's cost if m is
-    listed for k, else its rack's cost if the rack is listed, else elsewhere_cost[k]; left waiting it costs unscheduled_cost[k]
-    plus wait_cost for each wait_quantum_us of run time that it has waited. Machines and racks are ascending within a set. The machines listed are the
+    K sets; set 0 is "no preference": empty, all costs 0. A task of set k placed on machine m costs
+    the machine's cost if m is listed for k, else its rack's cost if the rack is listed, else
+    elsewhere_cost[k]; left waiting it costs unscheduled_cost[k] plus wait_cost for each
+    wait_quantum_us of run time that it has waited. Machines and racks are ascending within a set.
+    The machines listed are the
     *preferred* machines.
 
-    machine_offsets: int64[K+1]; machine: int32[...]; machine_cost: int64[...]; rack_offsets, rack, rack_cost: alike;
-    elsewhere_cost, unscheduled_cost: int64[K].
+    machine_offsets: int64[K+1]; machine: int32[...]; machine_cost: int64[...]; rack_offsets, rack,
+    rack_cost: alike; elsewhere_cost, unscheduled_cost: int64[K].
     """
 
     machine_offsets: Int64
@@ -89,9 +94,10 @@ class PreferenceCatalog:
 class TaskBatch:
     """n tasks, columnar. A task's id is its row in the workload; ids are dense from 0.
 
-    task, job: int64[n]. request: int64[n, R]. priority: int32[n] (higher is more important). submit_us: int64[n].
-    preference: int32[n], a set of the PreferenceCatalog (0 = none). gang: int64[n], NO_GANG or an id shared by tasks that are
-    placed together or not at all. task_class: int8[n], a TaskClass.
+    task, job: int64[n]. request: int64[n, R]. priority: int32[n] (higher is more important).
+    submit_us: int64[n].
+    preference: int32[n], a set of the PreferenceCatalog (0 = none). gang: int64[n], NO_GANG or an
+    id shared by tasks that are placed together or not at all. task_class: int8[n], a TaskClass.
     """
 
     task: Int64
@@ -124,12 +130,21 @@ class TaskBatch:
         """One batch with the rows of all, in order. `batches` holds at least one."""
         if len(batches) == 1:
             return batches[0]
-        return TaskBatch(*(np.concatenate([getattr(b, f.name) for b in batches]) for f in fields(TaskBatch)))
+        return TaskBatch(
+            *(np.concatenate([getattr(b, f.name) for b in batches]) for f in fields(TaskBatch))
+        )
 
     @staticmethod
     def empty(dimensions: int) -> TaskBatch:
         none = np.zeros(0, np.int64)
         none32 = np.zeros(0, np.int32)
         return TaskBatch(
-            none, none, np.zeros((0, dimensions), np.int64), none32, none, none32, none, np.zeros(0, np.int8)
+            none,
+            none,
+            np.zeros((0, dimensions), np.int64),
+            none32,
+            none,
+            none32,
+            none,
+            np.zeros(0, np.int8),
         )

@@ -18,14 +18,16 @@ NO_ALLOCATION = -1
 
 
 class ConflictCheck(IntEnum):
-    """Omega section 5.2: fine-grained (does it still fit?) or coarse-grained (has the machine changed?) conflict detection."""
+    """Omega section 5.2: fine-grained (does it still fit?) or coarse-grained (has the machine
+    changed?) conflict detection."""
 
     RESOURCE_FIT = 0
     SEQUENCE_NUMBER = 1
 
 
 class CommitMode(IntEnum):
-    """Omega section 3.4: accept all but the conflicting claims, or all claims of a gang group or none of them.
+    """Omega section 3.4: accept all but the conflicting claims, or all claims of a gang group or
+    none of them.
 
     Under ALL_OR_NOTHING claims with gang NO_GANG form one group: the transaction.
     """
@@ -35,7 +37,8 @@ class CommitMode(IntEnum):
 
 
 class Reason(IntEnum):
-    """Why a claim was rejected. Conflicts are STALE, FULL and EVICTED; the others are counted apart."""
+    """Why a claim was rejected. Conflicts are STALE, FULL and EVICTED; the others are counted
+    apart."""
 
     ACCEPTED = 0
     STALE = 1  # the machine's sequence number moved since the view was synced
@@ -53,11 +56,13 @@ CONFLICTS = (int(Reason.STALE), int(Reason.FULL), int(Reason.EVICTED))
 class Transaction:
     """k claims of one scheduler.
 
-    sequence: 1, 2, ... per scheduler. task: int64[k]; machine: int32[k]; request: int64[k, R]; synced_us: int64[k], the cell time of the
-    state the claim was planned on (its partition's last sync): ages are differences of the cell's time. gang: int64[k], or None (all
-    NO_GANG). seqnum: uint32[k], the machine's sequence number as seen; None under RESOURCE_FIT. evict: int64[e], allocation ids
-    of this scheduler that end first so that the claims fit, but only if claims that rely on them are accepted: the claim that places the
-    victim's own task anew, else any claim on its machine (none made: it ends). None for no eviction.
+    sequence: 1, 2, ... per scheduler. task: int64[k]; machine: int32[k]; request: int64[k, R];
+    synced_us: int64[k], the cell time of the state the claim was planned on (its partition's last
+    sync): ages are differences of the cell's time. gang: int64[k], or None (all NO_GANG). seqnum:
+    uint32[k], the machine's sequence number as seen; None under RESOURCE_FIT. evict: int64[e],
+    allocation ids of this scheduler that end first so that the claims fit, but only if claims that
+    rely on them are accepted: the claim that places the victim's own task anew, else any claim on
+    its machine (none made: it ends). None for no eviction.
     """
 
     scheduler: int
@@ -78,12 +83,15 @@ class Transaction:
 
 @dataclass(frozen=True, slots=True)
 class CommitResult:
-    """The answer to a Transaction of k claims; accepted + rejected == k, and a rejected transaction changed nothing.
+    """The answer to a Transaction of k claims; accepted + rejected == k, and a rejected transaction
+    changed nothing.
 
-    reason: int8[k] (Reason; 0 = accepted). allocation: int64[k], NO_ALLOCATION where rejected. rival: int32[k], the other scheduler that last
-    claimed the machine where rejected as stale or full; NO_RIVAL where nobody else did, and for other outcomes. age_us: int64[k], cell time minus
-    the time of the state the claim was planned on. version: int64[k], the claim's partition version after this commit: a view synced to at
-    least it has seen the outcome. evicted: int64[j], allocation ids ended by this commit.
+    reason: int8[k] (Reason; 0 = accepted). allocation: int64[k], NO_ALLOCATION where rejected.
+    rival: int32[k], the other scheduler that last claimed the machine where rejected as stale or
+    full; NO_RIVAL where nobody else did, and for other outcomes. age_us: int64[k], cell time minus
+    the time of the state the claim was planned on. version: int64[k], the claim's partition version
+    after this commit: a view synced to at least it has seen the outcome. evicted: int64[j],
+    allocation ids ended by this commit.
     """
 
     sequence: int
@@ -102,10 +110,13 @@ class CommitResult:
 
 @dataclass(frozen=True, slots=True)
 class PartitionDelta:
-    """Rows of one partition that changed in versions (from_version, to_version]; from_version 0 is a snapshot of all rows.
+    """Rows of one partition that changed in versions (from_version, to_version]; from_version 0 is
+    a snapshot of all rows.
 
-    row: uint16 or uint32[k], offset within the partition, ascending. used: [k, R], narrowest signed dtype that holds it.
-    up: bool[k]. seqnum: uint32[k], or None for schedulers that do not check it. at_us: the cell's time when taken.
+    row: uint16 or uint32[k], offset within the partition, ascending. used: [k, R], narrowest signed
+    dtype that holds it.
+    up: bool[k]. seqnum: uint32[k], or None for schedulers that do not check it. at_us: the cell's
+    time when taken.
     """
 
     partition: int
@@ -132,7 +143,8 @@ EncodedDelta = tuple[int, int, int, int, int, int, bytes, bytes, bytes, bytes | 
 
 
 def encode_delta(delta: PartitionDelta) -> EncodedDelta:
-    """A delta as integers and bytes (msgpack can pack it): partition, versions, time, row and used widths, row, used, up bits, seqnum."""
+    """A delta as integers and bytes (msgpack can pack it): partition, versions, time, row and used
+    widths, row, used, up bits, seqnum."""
     return (
         delta.partition,
         delta.from_version,
@@ -148,9 +160,12 @@ def encode_delta(delta: PartitionDelta) -> EncodedDelta:
 
 
 def decode_delta(encoded: Sequence[Any], dimensions: int) -> PartitionDelta:
-    """The inverse of encode_delta; the arrays are read-only. ValueError if the parts do not fit together."""
+    """The inverse of encode_delta; the arrays are read-only. ValueError if the parts do not fit
+    together."""
     try:
-        partition, from_version, to_version, at_us, row_bytes, used_bytes, row, used, up, seqnum = encoded
+        partition, from_version, to_version, at_us, row_bytes, used_bytes, row, used, up, seqnum = (
+            encoded
+        )
         rows = np.frombuffer(row, _ROW_DTYPES[row_bytes])
         count = len(rows)
         if len(up) != (count + 7) // 8:
@@ -173,14 +188,17 @@ EncodedTransaction = tuple[int, int, int, int, int, bytes]
 
 
 def encode_transaction(transaction: Transaction) -> EncodedTransaction:
-    """A transaction as integers and bytes (msgpack can pack it): scheduler, sequence, mode, check, what is there, packed columns."""
+    """A transaction as integers and bytes (msgpack can pack it): scheduler, sequence, mode, check,
+    what is there, packed columns."""
     t = transaction
     if t.gang is None and t.seqnum is None and t.evict is None:
         columns = pack_columns(t.task, t.machine, t.request, t.synced_us)
         return (t.scheduler, t.sequence, int(t.mode), int(t.check), 0, columns)
     optional = (t.gang, t.seqnum, t.evict)
     present = sum(1 << bit for bit, column in enumerate(optional) if column is not None)
-    columns = pack_columns(t.task, t.machine, t.request, t.synced_us, *(c for c in optional if c is not None))
+    columns = pack_columns(
+        t.task, t.machine, t.request, t.synced_us, *(c for c in optional if c is not None)
+    )
     return (t.scheduler, t.sequence, int(t.mode), int(t.check), present, columns)
 
 

@@ -1,4 +1,5 @@
-"""What one scheduler believes about the cell (native/view.hpp): synced state, with its own claims and releases laid over it."""
+"""What one scheduler believes about the cell (native/view.hpp): synced state, with its own claims
+and releases laid over it."""
 
 from __future__ import annotations
 
@@ -12,10 +13,12 @@ from shared_state.transaction import PartitionDelta
 
 
 class Terrain(_native.Terrain):
-    """What never changes about a cell's machines: limits, weights, partitions. Views of one cell may share one.
+    """What never changes about a cell's machines: limits, weights, partitions. Views of one cell
+    may share one.
 
-    A row's weight is its slot score, at least 1. ValueError for limits outside 0..2^50, scores whose sum exceeds 63 bits, more than eight
-    dimensions, or offsets that do not run from 0 to the number of machines.
+    A row's weight is its slot score, at least 1. ValueError for limits outside 0..2^50, scores
+    whose sum exceeds 63 bits, more than eight dimensions, or offsets that do not run from 0 to the
+    number of machines.
     """
 
     def __init__(self, spec: CellSpec, partitioning: Partitioning) -> None:
@@ -31,9 +34,11 @@ class ClusterView(_native.ClusterView):
 
     The arrays are read-only windows on the view's own memory, not copies: they change with it.
 
-    free: int64[M, R] = limit - used as synced - own claims not yet in the synced state + own slots freed since; -1 in every dimension
-    where the machine is down or its partition was never synced; 2^55 less, so that nothing fits, where the machine's sequence number is not known
-    (settle). up: bool[M]. seqnum: uint32[M], only `with_seqnum`. synced_us: int64[P], cell time of the state held, -1 = never. versions: int64[P].
+    free: int64[M, R] = limit - used as synced - own claims not yet in the synced state + own slots
+    freed since; -1 in every dimension where the machine is down or its partition was never synced;
+    2^55 less, so that nothing fits, where the machine's sequence number is not known (settle). up:
+    bool[M]. seqnum: uint32[M], only `with_seqnum`. synced_us: int64[P], cell time of the state
+    held, -1 = never. versions: int64[P].
     open_rows: machines that are up, overdrawn in no dimension and have some room.
     A view serves one thread at a time. Calls that raise ValueError have changed nothing.
     """
@@ -46,16 +51,23 @@ class ClusterView(_native.ClusterView):
     open_rows: int
 
     def __init__(
-        self, spec: CellSpec, partitioning: Partitioning, with_seqnum: bool = False, terrain: Terrain | None = None
+        self,
+        spec: CellSpec,
+        partitioning: Partitioning,
+        with_seqnum: bool = False,
+        terrain: Terrain | None = None,
     ) -> None:
-        """`terrain`: of the same cell and partitioning, to share its memory (20 B per machine) between views."""
+        """`terrain`: of the same cell and partitioning, to share its memory (20 B per machine)
+        between views."""
         super().__init__(Terrain(spec, partitioning) if terrain is None else terrain, with_seqnum)
 
     def apply(self, delta: PartitionDelta) -> None:
-        """Bring a partition up to date. Claims in flight, or settled at a version later than the delta's, stay overlaid.
+        """Bring a partition up to date. Claims in flight, or settled at a version later than the
+        delta's, stay overlaid.
 
-        ValueError unless the delta starts at or before the version held, does not go back, holds all rows if it is a snapshot (or the first
-        of its partition), and carries sequence numbers if the view keeps them.
+        ValueError unless the delta starts at or before the version held, does not go back, holds
+        all rows if it is a snapshot (or the first of its partition), and carries sequence numbers
+        if the view keeps them.
         """
         self.apply_columns(
             delta.partition,
@@ -69,29 +81,36 @@ class ClusterView(_native.ClusterView):
         )
 
     def claim(self, machine: Int32, request: Int64) -> int:
-        """Take request int64[k, R] off machine int32[k] at once, and until settled. Returns the ticket. May overdraw (evictions)."""
+        """Take request int64[k, R] off machine int32[k] at once, and until settled. Returns the
+        ticket. May overdraw (evictions)."""
         ticket: int = super().claim(machine, request)
         return ticket
 
     def settle(self, ticket: int, reason: NDArray[np.int8], version: Int64) -> None:
-        """The cell answered the ticket's claims: reason int8[k], version int64[k] as in CommitResult.
+        """The cell answered the ticket's claims: reason int8[k], version int64[k] as in
+        CommitResult.
 
-        A claim stays overlaid until its partition is synced to `version`: the synced state then shows its allocation or whoever won.
-        Claims rejected as GANG or DUPLICATE lost to nobody and return to the view at once. ValueError for a ticket not in flight.
+        A claim stays overlaid until its partition is synced to `version`: the synced state then
+        shows its allocation or whoever won. Claims rejected as GANG or DUPLICATE lost to nobody and
+        return to the view at once. ValueError for a ticket not in flight.
 
-        With sequence numbers, a machine takes no other claim from claim() on until this call, which moves its number by the accepted claims (they
-        were accepted, so it was the one seen). If the claim was STALE somebody else has moved it, and it stays closed until synced.
+        With sequence numbers, a machine takes no other claim from claim() on until this call, which
+        moves its number by the accepted claims (they were accepted, so it was the one seen). If the
+        claim was STALE somebody else has moved it, and it stays closed until synced.
         """
         super().settle(ticket, reason, version)
 
     def withdraw(self, ticket: int) -> None:
-        """The ticket's claims were never sent: they return to the view at once. ValueError for a ticket not in flight."""
+        """The ticket's claims were never sent: they return to the view at once. ValueError for a
+        ticket not in flight."""
         super().withdraw(ticket)
 
     def released(self, machine: Int32, request: Int64, version: Int64) -> None:
-        """Own slots were freed: machine int32[k], request int64[k, R], in partition version int64[k]. The view shows them at once."""
+        """Own slots were freed: machine int32[k], request int64[k, R], in partition version
+        int64[k]. The view shows them at once."""
         super().released(machine, request, version)
 
     def reset(self) -> None:
-        """Believe nothing: all partitions unsynced at version 0. Claims in flight stay in flight (settle or withdraw them)."""
+        """Believe nothing: all partitions unsynced at version 0. Claims in flight stay in flight
+        (settle or withdraw them)."""
         super().reset()

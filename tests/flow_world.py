@@ -1,4 +1,5 @@
-"""A small true cell with one flow scheduler on it, for tests: rounds, rivals, ends, and independent oracles of the optimum."""
+"""A small true cell with one flow scheduler on it, for tests: rounds, rivals, ends, and independent
+oracles of the optimum."""
 
 from __future__ import annotations
 
@@ -29,7 +30,9 @@ def cell_of(capacity: Int64, rack: NDArray[np.int32] | None = None) -> CellSpec:
     machines, dimensions = capacity.shape
     names = tuple(f"r{r}" for r in range(dimensions))
     racks = np.zeros(machines, np.int32) if rack is None else rack
-    return CellSpec(names, capacity, racks, np.zeros(machines, np.int64), np.full(dimensions, 1000, np.int64))
+    return CellSpec(
+        names, capacity, racks, np.zeros(machines, np.int64), np.full(dimensions, 1000, np.int64)
+    )
 
 
 def tasks_of(
@@ -55,14 +58,19 @@ def tasks_of(
 
 
 def catalog_of(sets: list[dict[str, object]]) -> PreferenceCatalog:
-    """Sets of {"machine": {row: cost}, "rack": {row: cost}, "elsewhere": cost, "unscheduled": cost}; set 0 comes by itself."""
+    """Sets of {"machine": {row: cost}, "rack": {row: cost}, "elsewhere": cost, "unscheduled":
+    cost}; set 0 comes by itself."""
     rows = [{"machine": {}, "rack": {}, "elsewhere": 0, "unscheduled": 0}, *sets]
 
     def csr(field: str) -> tuple[Int64, NDArray[np.int32], Int64]:
         parts = [sorted(dict(row.get(field, {})).items()) for row in rows]  # type: ignore[call-overload]
         offsets = np.cumsum([0, *map(len, parts)]).astype(np.int64)
         flat = [entry for part in parts for entry in part]
-        return offsets, np.array([m for m, _ in flat], np.int32), np.array([c for _, c in flat], np.int64)
+        return (
+            offsets,
+            np.array([m for m, _ in flat], np.int32),
+            np.array([c for _, c in flat], np.int64),
+        )
 
     elsewhere = np.array([row["elsewhere"] for row in rows], np.int64)
     unscheduled = np.array([row["unscheduled"] for row in rows], np.int64)
@@ -70,7 +78,8 @@ def catalog_of(sets: list[dict[str, object]]) -> PreferenceCatalog:
 
 
 class FlowWorld:
-    """One scheduler, its view, the true cell; `held` are the allocations by id: (task, machine, owner)."""
+    """One scheduler, its view, the true cell; `held` are the allocations by id: (task, machine,
+    owner)."""
 
     def __init__(self, spec: CellSpec, scheduler: FlowScheduler, partitions: int = 1) -> None:
         self.spec = spec
@@ -85,20 +94,25 @@ class FlowWorld:
 
     def sync(self) -> None:
         for p in range(self.partitioning.count):
-            self.view.apply(self.cell.delta_since(p, int(self.view.versions[p]), self.now_us, False))
+            self.view.apply(
+                self.cell.delta_since(p, int(self.view.versions[p]), self.now_us, False)
+            )
 
     def offer(self, tasks: TaskBatch) -> None:
         self.offered.append(tasks)
 
     def plan(self) -> Plan:
-        """One decision, checked: the whole certificate, OR-tools' cost, and that claims fit the view."""
+        """One decision, checked: the whole certificate, OR-tools' cost, and that claims fit the
+        view."""
         dimensions = len(self.spec.dimensions)
         batch = TaskBatch.concatenate([TaskBatch.empty(dimensions), *self.offered])
         self.offered = []
         order = np.arange(self.partitioning.count, dtype=np.int32)
         key = stream_key(1, "flow", self.rounds)
         before = self.view.free.copy()
-        plan = self.scheduler.plan(batch, self.view, PlanContext(self.now_us, key, PartitionRanking.OPTIMISTIC, order))
+        plan = self.scheduler.plan(
+            batch, self.view, PlanContext(self.now_us, key, PartitionRanking.OPTIMISTIC, order)
+        )
         self.rounds += 1
         assert np.array_equal(before, self.view.free)
         assert len(np.unique(plan.task)) == len(plan.task)
@@ -116,12 +130,15 @@ class FlowWorld:
         assert np.all(free[plan.machine] >= 0)
 
     def commit(self, plan: Plan) -> CommitResult:
-        """Send the plan and tell the scheduler what came of it. (Evicted tasks are the caller's to offer again.)"""
+        """Send the plan and tell the scheduler what came of it. (Evicted tasks are the caller's to
+        offer again.)"""
         victims = self.cell.describe(plan.evict)
         ticket = self.view.claim(plan.machine, plan.request)
         evict = plan.evict if len(plan.evict) else None
         synced = np.zeros(len(plan.task), np.int64)
-        transaction = Transaction(FLOW, self.rounds, plan.task, plan.machine, plan.request, synced, evict=evict)
+        transaction = Transaction(
+            FLOW, self.rounds, plan.task, plan.machine, plan.request, synced, evict=evict
+        )
         result = self.cell.commit(transaction, self.now_us)
         self.view.settle(ticket, result.reason, result.version)
         won = result.accepted
@@ -132,12 +149,15 @@ class FlowWorld:
         return result
 
     def rival_claims(self, machine: list[int], first_task: int) -> CommitResult:
-        """Somebody else places tasks of one unit; the scheduler's view does not know until the next sync."""
+        """Somebody else places tasks of one unit; the scheduler's view does not know until the next
+        sync."""
         n = len(machine)
         request = np.ones((n, len(self.spec.dimensions)), np.int64)
         task = np.arange(first_task, first_task + n)
         zero = np.zeros(n, np.int64)
-        transaction = Transaction(RIVAL, first_task, task, np.array(machine, np.int32), request, zero)
+        transaction = Transaction(
+            RIVAL, first_task, task, np.array(machine, np.int32), request, zero
+        )
         return self.cell.commit(transaction, self.now_us)
 
     def finish(self, allocation: Int64) -> None:
@@ -147,8 +167,12 @@ class FlowWorld:
         self.view.released(ended.machine, ended.request, ended.version)
         self.tell(ChangeKind.FINISHED, ended.task, ended.machine, ended.allocation)
 
-    def tell(self, kind: ChangeKind, task: Int64, machine: Int32 | Int64, allocation: Int64) -> None:
-        self.scheduler.observe(TaskChanges(kind, self.now_us, task, np.asarray(machine, np.int32), allocation))
+    def tell(
+        self, kind: ChangeKind, task: Int64, machine: Int32 | Int64, allocation: Int64
+    ) -> None:
+        self.scheduler.observe(
+            TaskChanges(kind, self.now_us, task, np.asarray(machine, np.int32), allocation)
+        )
 
     def running(self, owner: int) -> Int64:
         """Allocation ids, ascending."""
@@ -160,15 +184,18 @@ def or_tools_cost(solver: object) -> int:
     network, _, _ = solver.snapshot()  # type: ignore[attr-defined]
     peer = min_cost_flow.SimpleMinCostFlow()
     if network.num_arcs:
-        peer.add_arcs_with_capacity_and_unit_cost(network.tail, network.head, network.capacity, network.cost)
+        peer.add_arcs_with_capacity_and_unit_cost(
+            network.tail, network.head, network.capacity, network.cost
+        )
     peer.set_nodes_supplies(np.arange(network.num_nodes), network.supply)
     assert peer.solve() == peer.OPTIMAL
     return int(peer.optimal_cost())
 
 
 def assignment_optimum(place_cost: Int64, wait_cost: Int64, room: Int64) -> int:
-    """The least total cost of giving each of n tasks one machine (place_cost int64[n, M]; at most room[m] each) or leaving it waiting
-    (wait_cost int64[n]): by the Hungarian method, knowing nothing of flow graphs."""
+    """The least total cost of giving each of n tasks one machine (place_cost int64[n, M]; at most
+    room[m] each) or leaving it waiting (wait_cost int64[n]): by the Hungarian method, knowing
+    nothing of flow graphs."""
     n = len(wait_cost)
     slots = np.repeat(np.arange(len(room)), room)
     own_wait = np.full((n, n), FORBIDDEN, np.int64)

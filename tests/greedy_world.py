@@ -18,12 +18,18 @@ def cell_of(capacity, score=None, rack_size=4):
     machines, dimensions = capacity.shape
     rack = np.arange(machines, dtype=np.int32) // rack_size
     score = np.zeros(machines, np.int64) if score is None else np.array(score, np.int64)
-    return CellSpec(tuple("abc"[:dimensions]), capacity, rack, score, np.full(dimensions, 1000, np.int64))
+    return CellSpec(
+        tuple("abc"[:dimensions]), capacity, rack, score, np.full(dimensions, 1000, np.int64)
+    )
 
 
 def view_of(spec, partitioning, used=None, up=None):
     """A view synced to this state of the cell."""
-    used = np.zeros_like(spec.capacity) if used is None else np.array(used, np.int64).reshape(spec.capacity.shape)
+    used = (
+        np.zeros_like(spec.capacity)
+        if used is None
+        else np.array(used, np.int64).reshape(spec.capacity.shape)
+    )
     up = np.ones(spec.machines, bool) if up is None else np.array(up, bool)
     view = ClusterView(spec, partitioning)
     for p in range(partitioning.count):
@@ -56,7 +62,11 @@ def catalog_of(*sets):
     def csr(rows):
         entries = [entry for row in rows for entry in row]
         offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
-        return offsets, np.array([e[0] for e in entries], np.int32), np.array([e[1] for e in entries], np.int64)
+        return (
+            offsets,
+            np.array([e[0] for e in entries], np.int32),
+            np.array([e[1] for e in entries], np.int64),
+        )
 
     elsewhere = np.array([0] + [100] * len(sets), np.int64)
     return PreferenceCatalog(*csr(machine), *csr(rack), elsewhere, elsewhere * 2)
@@ -76,4 +86,6 @@ class Greedy:
 
     def plan(self, tasks, ranking=PartitionRanking.OPTIMISTIC, stream=0, order=None) -> Plan:
         order = self.order if order is None else np.array(order, np.int32)
-        return self.scheduler.plan(tasks, self.view, PlanContext(0, stream_key(1, "greedy", stream), ranking, order))
+        return self.scheduler.plan(
+            tasks, self.view, PlanContext(0, stream_key(1, "greedy", stream), ranking, order)
+        )

@@ -1,4 +1,5 @@
-"""Every figure of a run: one PNG and one SVG each, drawn from the summary and the series beside it."""
+"""Every figure of a run: one PNG and one SVG each, drawn from the summary and the series beside
+it."""
 
 from __future__ import annotations
 
@@ -133,7 +134,8 @@ FIGURES: tuple[FigureSpec, ...] = (
 
 
 def draw_all(run: Run, directory: Path) -> list[Drawn]:
-    """Draw every figure the run has data for into an existing directory. Raises AgoraError if it cannot be written."""
+    """Draw every figure the run has data for into an existing directory. Raises AgoraError if it
+    cannot be written."""
     drawn = []
     for spec in FIGURES:
         figure = spec.draw(run)
@@ -142,6 +144,8 @@ def draw_all(run: Run, directory: Path) -> list[Drawn]:
         try:
             png, svg = style.save(figure, directory, spec.name)
         except OSError as error:
-            raise AgoraError(f"{directory / spec.name}: cannot write the figure: {error.strerror}") from error
+            raise AgoraError(
+                f"{directory / spec.name}: cannot write the figure: {error.strerror}"
+            ) from error
         drawn.append(Drawn(spec, png, svg))
     return drawn

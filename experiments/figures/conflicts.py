@@ -1,4 +1,5 @@
-"""Conflicts: over time (ParSync's Figs. 6c and 7c as a rate), against the age of the state decided on, and between whom."""
+"""Conflicts: over time (ParSync's Figs. 6c and 7c as a rate), against the age of the state decided
+on, and between whom."""
 
 from __future__ import annotations
 
@@ -27,7 +28,9 @@ def over_time(run: Run) -> Figure | None:
             low, median, high = data.band(data.ratio(conflicts, claims))
             drawn |= bool(claims.any())
             axes.plot(time, median, label=arm.name, **style.line_style(arm.index))
-            axes.fill_between(time, low, high, color=style.colour(arm.index), alpha=style.BAND_ALPHA, linewidth=0)
+            axes.fill_between(
+                time, low, high, color=style.colour(arm.index), alpha=style.BAND_ALPHA, linewidth=0
+            )
         style.share_axis(axes)
         axes.set_ylim(bottom=0)
         style.shade_phases(axes, run.summary["workload"]["phases"], run.summary["settle_us"])
@@ -54,7 +57,9 @@ def by_age(run: Run) -> Figure | None:
         for arm in data.arms(run):
             counts = data.rebinned_ages(arm, edges)
             claims = counts.sum(axis=0)
-            rate = data.ratio(counts[Outcome.CONFLICT], np.where(claims >= _FEWEST_CLAIMS, claims, 0))
+            rate = data.ratio(
+                counts[Outcome.CONFLICT], np.where(claims >= _FEWEST_CLAIMS, claims, 0)
+            )
             axes.plot(
                 middle,
                 rate,
@@ -74,11 +79,15 @@ def by_age(run: Run) -> Figure | None:
 
 
 def rivals(run: Run) -> Figure | None:
-    """Who loses claims to whom, a matrix per arm on one scale; a last column for unknown rivals if there are any."""
+    """Who loses claims to whom, a matrix per arm on one scale; a last column for unknown rivals if
+    there are any."""
     shown = [arm for arm in data.arms(run) if np.any(arm.figures["rivals"])]
     if not shown:
         return None
-    shares = [np.array(arm.figures["rivals"], float) / max(arm.figures["overall"]["claims"], 1) for arm in shown]
+    shares = [
+        np.array(arm.figures["rivals"], float) / max(arm.figures["overall"]["claims"], 1)
+        for arm in shown
+    ]
     shares = [share if share[:, -1].any() else share[:, :-1] for share in shares]
     highest = max(float(share.max()) for share in shares)
     columns = min(_MATRICES_PER_ROW, len(shown))

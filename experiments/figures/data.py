@@ -1,4 +1,5 @@
-"""From a run's series to what is drawn: coarser buckets, values per scheduler, bands among schedulers."""
+"""From a run's series to what is drawn: coarser buckets, values per scheduler, bands among
+schedulers."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ def end_us(run: Run) -> int:
 
 
 def coarse(arm: Arm, name: str, until_us: int) -> tuple[Floats, Floats]:
-    """(middle of each bucket in s, counts float64[agents, buckets]) up to until_us, in at most MOST_POINTS buckets."""
+    """(middle of each bucket in s, counts float64[agents, buckets]) up to until_us, in at most
+    MOST_POINTS buckets."""
     counts = arm.series[name]
     bucket_us = int(arm.series["bucket_us"][0])
     buckets = min(counts.shape[1], -(-until_us // bucket_us))
@@ -50,7 +52,8 @@ def coarse(arm: Arm, name: str, until_us: int) -> tuple[Floats, Floats]:
 
 
 def rate(arm: Arm, name: str, until_us: int) -> tuple[Floats, Floats]:
-    """(time in s, events per second float64[agents, buckets]); the last, perhaps cut bucket is left out."""
+    """(time in s, events per second float64[agents, buckets]); the last, perhaps cut bucket is left
+    out."""
     time, counts = coarse(arm, name, until_us)
     if len(time) < 2:
         return time[:0], counts[:, :0]
@@ -63,7 +66,8 @@ def ratio(part: Floats, whole: Floats) -> Floats:
 
 
 def band(values: Floats) -> tuple[Floats, Floats, Floats]:
-    """(10th percentile, median, 90th percentile) among schedulers, per column; NaN where no scheduler has a value."""
+    """(10th percentile, median, 90th percentile) among schedulers, per column; NaN where no
+    scheduler has a value."""
     result = np.full((3, values.shape[1]), np.nan)
     for column in np.flatnonzero(~np.isnan(values).all(axis=0)):
         known = values[:, column]
@@ -80,7 +84,8 @@ def sampled(arm: Arm, table: str, column: str) -> tuple[Floats, Floats]:
 
 
 def sampled_by_agent(arm: Arm, column: str) -> tuple[Floats, Floats]:
-    """(time in s, float64[agents, times]) of the agents' samples, gathered in at most MOST_POINTS steps of time."""
+    """(time in s, float64[agents, times]) of the agents' samples, gathered in at most MOST_POINTS
+    steps of time."""
     time, value = sampled(arm, "agents", column)
     if not len(time):
         return time, np.zeros((0, 0))
@@ -97,9 +102,12 @@ def sampled_by_agent(arm: Arm, column: str) -> tuple[Floats, Floats]:
 
 
 def rebinned_ages(arm: Arm, edges_us: Floats) -> Floats:
-    """Claims by age of the state they were planned on: float64[Outcome.COUNT, bins], over all groups."""
+    """Claims by age of the state they were planned on: float64[Outcome.COUNT, bins], over all
+    groups."""
     counts = arm.series["ages"].sum(axis=0)
-    bins = np.clip(np.searchsorted(edges_us, histogram.MIDDLE, side="right") - 1, 0, len(edges_us) - 2)
+    bins = np.clip(
+        np.searchsorted(edges_us, histogram.MIDDLE, side="right") - 1, 0, len(edges_us) - 2
+    )
     result = np.zeros((counts.shape[0], len(edges_us) - 1))
     for outcome in range(counts.shape[0]):
         np.add.at(result[outcome], bins, counts[outcome])

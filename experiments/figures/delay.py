@@ -17,7 +17,9 @@ def over_time(run: Run) -> Figure | None:
             low, median, high = data.band(data.ratio(total, count))
             drawn |= bool((median > 0).any())
             axes.plot(time, median, label=arm.name, **style.line_style(arm.index))
-            axes.fill_between(time, low, high, color=style.colour(arm.index), alpha=style.BAND_ALPHA, linewidth=0)
+            axes.fill_between(
+                time, low, high, color=style.colour(arm.index), alpha=style.BAND_ALPHA, linewidth=0
+            )
         style.duration_axis(axes, "y", log=drawn)
         style.shade_phases(axes, run.summary["workload"]["phases"], run.summary["settle_us"])
         style.time_axis(axes, data.end_us(run))
@@ -33,7 +35,13 @@ def distribution(run: Run) -> Figure | None:
             value, share = arm.series["delay_value_us"], arm.series["delay_share"]
             if len(value):
                 drawn = True
-                axes.step(value.clip(1), share, where="post", label=arm.name, **style.line_style(arm.index))
+                axes.step(
+                    value.clip(1),
+                    share,
+                    where="post",
+                    label=arm.name,
+                    **style.line_style(arm.index),
+                )
         style.duration_axis(axes, "x", log=True)
         style.share_axis(axes)
         axes.set_ylim(0, 1.02)

@@ -1,4 +1,5 @@
-"""Load and how it is borne: throughput (ParSync's Figs. 6a and 7a), utilisation, tasks waiting (its Fig. 9)."""
+"""Load and how it is borne: throughput (ParSync's Figs. 6a and 7a), utilisation, tasks waiting (its
+Fig. 9)."""
 
 from __future__ import annotations
 
@@ -15,7 +16,13 @@ def throughput(run: Run) -> Figure | None:
             if arm.index == 0:
                 time, offered = data.rate(arm, "submitted", data.end_us(run))
                 axes.step(
-                    time, offered.sum(axis=0), where="mid", color=style.INK, alpha=0.45, linewidth=3, label="submitted"
+                    time,
+                    offered.sum(axis=0),
+                    where="mid",
+                    color=style.INK,
+                    alpha=0.45,
+                    linewidth=3,
+                    label="submitted",
                 )
             time, commits = data.rate(arm, "first_commits", data.end_us(run))
             drawn |= bool(commits.any())
@@ -55,7 +62,9 @@ def backlog(run: Run) -> Figure | None:
             drawn = True
             low, median, high = data.band(queued)
             axes.plot(time, median, label=arm.name, **style.line_style(arm.index))
-            axes.fill_between(time, low, high, color=style.colour(arm.index), alpha=style.BAND_ALPHA, linewidth=0)
+            axes.fill_between(
+                time, low, high, color=style.colour(arm.index), alpha=style.BAND_ALPHA, linewidth=0
+            )
         axes.set_yscale("symlog", linthresh=10)
         axes.set_ylim(bottom=0)
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")

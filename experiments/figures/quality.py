@@ -1,4 +1,5 @@
-"""Placement quality: over time (ParSync's Figs. 5b, 6d and 7d), against the delay it costs, and regret."""
+"""Placement quality: over time (ParSync's Figs. 5b, 6d and 7d), against the delay it costs, and
+regret."""
 
 from __future__ import annotations
 
@@ -23,7 +24,12 @@ def over_time(run: Run) -> Figure | None:
             drawn |= bool(whole.any())
             axes.plot(time[:width], median, label=arm.name, **style.line_style(arm.index))
             axes.fill_between(
-                time[:width], low, high, color=style.colour(arm.index), alpha=style.BAND_ALPHA, linewidth=0
+                time[:width],
+                low,
+                high,
+                color=style.colour(arm.index),
+                alpha=style.BAND_ALPHA,
+                linewidth=0,
             )
         style.share_axis(axes)
         axes.set_ylim(0, 1.02)
@@ -35,20 +41,36 @@ def over_time(run: Run) -> Figure | None:
 
 
 def trade_off(run: Run) -> Figure | None:
-    """Mean delay against preferred share: this run filled, every paired seed a small dot, the seeds' mean with its interval."""
+    """Mean delay against preferred share: this run filled, every paired seed a small dot, the
+    seeds' mean with its interval."""
     drawn = False
     with style.drawing() as (figure, axes):
         for arm in data.arms(run):
             overall = arm.figures["overall"]
-            marker = {"marker": style.MARKERS[arm.index % len(style.MARKERS)], "color": style.colour(arm.index)}
+            marker = {
+                "marker": style.MARKERS[arm.index % len(style.MARKERS)],
+                "color": style.colour(arm.index),
+            }
             for seed in arm.figures["seeds"]:
-                x, y = value_of(seed["overall"], "delay_mean_us"), seed["overall"].get("preferred_share")
+                x, y = (
+                    value_of(seed["overall"], "delay_mean_us"),
+                    seed["overall"].get("preferred_share"),
+                )
                 if x and y is not None:
-                    axes.plot(x, y, linestyle="none", markersize=3, alpha=0.4, markeredgewidth=0, **marker)
+                    axes.plot(
+                        x, y, linestyle="none", markersize=3, alpha=0.4, markeredgewidth=0, **marker
+                    )
             paired = run.summary["paired"]["arms"].get(arm.figures["slug"], {})
             delay, share = paired.get("delay_mean_us"), paired.get("preferred_share")
-            if delay and share and delay["low"] is not None and share["low"] is not None and delay["mean"] > 0:
-                # An interval that reaches 0 cannot be drawn on a logarithmic axis: it is cut at a tenth of the mean.
+            if (
+                delay
+                and share
+                and delay["low"] is not None
+                and share["low"] is not None
+                and delay["mean"] > 0
+            ):
+                # An interval that reaches 0 cannot be drawn on a logarithmic axis: it is cut at a
+                # tenth of the mean.
                 below = delay["mean"] - max(delay["low"], delay["mean"] / 10)
                 axes.errorbar(
                     delay["mean"],
@@ -92,8 +114,13 @@ def decision_regret(run: Run) -> Figure | None:
             if not rows:
                 continue
             drawn, exact = True, exact and all(row["exact"] for row in rows)
-            at_us, regret, tasks = (np.array([row[key] for row in rows]) for key in ("at_us", "regret", "tasks"))
-            marker = {"marker": style.MARKERS[arm.index % len(style.MARKERS)], "color": style.colour(arm.index)}
+            at_us, regret, tasks = (
+                np.array([row[key] for row in rows]) for key in ("at_us", "regret", "tasks")
+            )
+            marker = {
+                "marker": style.MARKERS[arm.index % len(style.MARKERS)],
+                "color": style.colour(arm.index),
+            }
             dots = {"linestyle": "none", "markersize": 2.5, "alpha": 0.3, "markeredgewidth": 0}
             axes.plot(at_us / 1e6, regret / tasks, **dots, **marker)
             middle, mean = [], []
@@ -104,7 +131,9 @@ def decision_regret(run: Run) -> Figure | None:
                     share = 0.2 + 0.6 * (arm.index + 0.5) / len(arms)
                     middle.append((start_us + share * (end_us - start_us)) / 1e6)
                     mean.append(regret[inside].sum() / tasks[inside].sum())
-            axes.plot(middle, mean, label=arm.name, linestyle="-", linewidth=0.8, markersize=6, **marker)
+            axes.plot(
+                middle, mean, label=arm.name, linestyle="-", linewidth=0.8, markersize=6, **marker
+            )
         axes.set_ylim(bottom=0)
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
         style.shade_phases(axes, run.summary["workload"]["phases"], run.summary["settle_us"])
@@ -124,7 +153,8 @@ def _stretches(run: Run) -> list[tuple[float, float]]:
 
 
 def system_regret(run: Run) -> Figure | None:
-    """Above: running tasks stay. Below: they may move, which is often worth so much more that one scale would not do."""
+    """Above: running tasks stay. Below: they may move, which is often worth so much more that one
+    scale would not do."""
     drawn, exact = False, True
     with style.drawing(rows=2, height_in=1.6 * style.HEIGHT_IN) as (figure, panels):
         for arm in data.arms(run):
@@ -132,7 +162,12 @@ def system_regret(run: Run) -> Figure | None:
             drawn, exact = drawn or bool(rows), exact and all(row["exact"] for row in rows)
             for axes, part in zip(panels, ("without_migration", "with_migration"), strict=True):
                 time_s = [row["at_us"] / 1e6 for row in rows]
-                axes.plot(time_s, [row[part] for row in rows], label=arm.name, **style.line_style(arm.index))
+                axes.plot(
+                    time_s,
+                    [row[part] for row in rows],
+                    label=arm.name,
+                    **style.line_style(arm.index),
+                )
         for axes, title in zip(panels, ("running tasks stay", "all may move"), strict=True):
             axes.set_ylim(bottom=0)
             axes.yaxis.set_major_formatter(lambda value, _: _compact(value))

@@ -42,4 +42,6 @@ def _median(time: data.Floats, value: data.Floats, end_s: float) -> tuple[data.F
     edges = np.linspace(0, max(end_s, float(time[-1])), 21)
     step = np.clip(np.searchsorted(edges, time, side="right") - 1, 0, 19)
     filled = np.unique(step)
-    return ((edges[:-1] + edges[1:]) / 2)[filled], np.array([np.median(value[step == s]) for s in filled])
+    return ((edges[:-1] + edges[1:]) / 2)[filled], np.array(
+        [np.median(value[step == s]) for s in filled]
+    )

@@ -13,7 +13,8 @@ def by_partition(run: Run) -> Figure | None:
     drawn = False
     with style.drawing() as (figure, axes):
         for arm in data.arms(run):
-            mean = np.array(arm.figures["staleness"]["mean_us"], float)  # None becomes NaN: not drawn
+            # None becomes NaN: not drawn
+            mean = np.array(arm.figures["staleness"]["mean_us"], float)
             drawn |= bool(np.isfinite(mean).any())
             axes.plot(
                 np.arange(len(mean)),

@@ -1,7 +1,9 @@
-"""How all figures look: colours that colour-blind readers can tell apart, sizes that stay readable on a telephone, phases shaded.
+"""How all figures look: colours that colour-blind readers can tell apart, sizes that stay readable
+on a telephone, phases shaded.
 
-Figures are drawn in one column's width; a page sets as many side by side as fit. Three colours are placeholders: ink, grid and paper are
-replaced by the page's own when a figure is inlined (inline_svg), so that one drawing serves light and dark pages.
+Figures are drawn in one column's width; a page sets as many side by side as fit. Three colours are
+placeholders: ink, grid and paper are replaced by the page's own when a figure is inlined
+(inline_svg), so that one drawing serves light and dark pages.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ GRID = "#c9ccd3"
 PAPER = "#fffffe"
 _PAGE_COLOURS = {INK: "currentColor", GRID: "var(--grid)", PAPER: "none"}
 
-# Okabe and Ito (2008), without yellow, which is too pale for lines; then greys told apart by their dashes.
+# Okabe and Ito (2008), without yellow, which is too pale for lines; then greys told apart by their
+# dashes.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#8C6D31", "#7F7F7F")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), "-", (0, (5, 1.5, 1, 1.5)), "-", (0, (1.5, 1.2)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
@@ -74,7 +77,9 @@ def line_style(index: int) -> dict[str, Any]:
 
 
 @contextmanager
-def drawing(rows: int = 1, columns: int = 1, height_in: float = HEIGHT_IN) -> Iterator[tuple[Figure, Any]]:
+def drawing(
+    rows: int = 1, columns: int = 1, height_in: float = HEIGHT_IN
+) -> Iterator[tuple[Figure, Any]]:
     """A figure in the common style with its axes (one Axes, or an array of them)."""
     with matplotlib.rc_context(_SETTINGS):
         figure = Figure(figsize=(WIDTH_IN, height_in), layout="constrained")
@@ -83,7 +88,8 @@ def drawing(rows: int = 1, columns: int = 1, height_in: float = HEIGHT_IN) -> It
 
 
 def save(figure: Figure, directory: Path, name: str) -> tuple[Path, Path]:
-    """Write <name>.png and <name>.svg; equal figures give equal bytes. The figure's layout is final afterwards."""
+    """Write <name>.png and <name>.svg; equal figures give equal bytes. The figure's layout is final
+    afterwards."""
     png, svg = directory / f"{name}.png", directory / f"{name}.svg"
     with matplotlib.rc_context({**_SETTINGS, "svg.hashsalt": name}):
         with whole_file(png) as unfinished:
@@ -95,7 +101,8 @@ def save(figure: Figure, directory: Path, name: str) -> tuple[Path, Path]:
 
 
 def inline_svg(path: Path, label: str) -> str:
-    """The drawing as an element of a page that sets --grid and the text's colour; it takes the width it is given."""
+    """The drawing as an element of a page that sets --grid and the text's colour; it takes the
+    width it is given."""
     text = path.read_text("utf-8")
     text = text[text.index("<svg") :]
     for ours, pages in _PAGE_COLOURS.items():
@@ -114,7 +121,8 @@ def legend(figure: Figure, axes: Axes) -> None:
 
 
 def shade_phases(axes: Axes, phases: Sequence[dict[str, Any]], settle_us: int) -> None:
-    """Each load phase shaded by its load and labelled; a strip at the top marks what is left out of the figures."""
+    """Each load phase shaded by its load and labelled; a strip at the top marks what is left out of
+    the figures."""
     if len(phases) > 20 or not any(phase["load_percent"] for phase in phases):
         return
     for phase in phases:
@@ -149,7 +157,9 @@ def duration_axis(axes: Axes, which: str, log: bool) -> None:
         low, high = axes.get_ylim() if which == "y" else axes.get_xlim()
         axis.set_minor_formatter(NullFormatter())
         if high > 8 * low:
-            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 200 * low else (1.0,), numticks=9))
+            axis.set_major_locator(
+                LogLocator(subs=(1.0, 2.0, 5.0) if high < 200 * low else (1.0,), numticks=9)
+            )
         else:
             axis.set_major_locator(MaxNLocator(5))
             axis.set_minor_locator(NullLocator())

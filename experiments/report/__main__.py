@@ -1,4 +1,5 @@
-"""python -m experiments.report RUN...: draw the figures of run directories again and write their reports."""
+"""python -m experiments.report RUN...: draw the figures of run directories again and write their
+reports."""
 
 from __future__ import annotations
 
@@ -11,7 +12,9 @@ from experiments.command_line import run_command
 from experiments.report.page import write_report
 
 
-def main(runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run directories.")]) -> None:
+def main(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run directories.")],
+) -> None:
     """Draw the figures of run directories again and write their reports."""
     for run in runs:
         print(write_report(run))

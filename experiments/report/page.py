@@ -46,7 +46,8 @@ _GOOGLE_ATTRIBUTION = (
 def write_report(directory: Path) -> Path:
     """Draw the figures of a finished run directory and write its report; the path of report.html.
 
-    Reads only what is in the directory, so a report can be made again. Raises AgoraError if it is not a run directory or cannot be written.
+    Reads only what is in the directory, so a report can be made again. Raises AgoraError if it is
+    not a run directory or cannot be written.
     """
     run = read_run(directory)
     figures = directory / "figures"
@@ -84,7 +85,14 @@ def render(run: Run, drawn: Sequence[Drawn]) -> str:
         detail=[row for row in verdict(summary, DETAIL) if _told(summary, row.quantity.key)],
         wins=_wins(summary, headline),
         glance=[row for row in headline if row.quantity.key in _GLANCE and row.sentence],
-        baseline=next((arm["name"] for arm in summary["arms"] if arm["slug"] == summary["paired"]["baseline"]), ""),
+        baseline=next(
+            (
+                arm["name"]
+                for arm in summary["arms"]
+                if arm["slug"] == summary["paired"]["baseline"]
+            ),
+            "",
+        ),
         figures=[
             {
                 "name": figure.spec.name,
@@ -112,17 +120,23 @@ def render(run: Run, drawn: Sequence[Drawn]) -> str:
 
 
 def verdict_page(summary: Mapping[str, Any], rows: Sequence[Row], title: str, caption: str) -> str:
-    """A page with nothing but a verdict table. summary needs workload, arms, paired, partial, partial_reason and runtime."""
+    """A page with nothing but a verdict table. summary needs workload, arms, paired, partial,
+    partial_reason and runtime."""
     return _fill("compare.html.j2", summary=summary, rows=rows, title=title, caption=caption)
 
 
 def _fill(template: str, **values: Any) -> str:
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
+        loader=jinja2.FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
     )
     css = (_TEMPLATES / "style.css").read_text("utf-8")
     told = {"left_waiting": left_waiting, "wins_nothing": wins_nothing, "share": share}
-    return environment.get_template(template).render(css=css, colour=style.colour, same=SAME, **told, **values)
+    return environment.get_template(template).render(
+        css=css, colour=style.colour, same=SAME, **told, **values
+    )
 
 
 class _Column:
@@ -142,7 +156,8 @@ def _settled(summary: Mapping[str, Any]) -> str:
 
 
 def _short_settling(summary: Mapping[str, Any]) -> str:
-    """A warning, if a cell that began empty, or with another load, was still filling when counting began."""
+    """A warning, if a cell that began empty, or with another load, was still filling when counting
+    began."""
     settle_us, workload = summary["settle_us"], summary["workload"]
     length_us = workload.get("mean_duration_us") or 0
     if workload["initial_tasks"] or settle_us >= length_us:
@@ -155,7 +170,8 @@ def _short_settling(summary: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """The tasks that wait as a trace begins. arms: (name, place, figures) of each arm; left_out: tasks submitted before counting begins, them included;
+    """The tasks that wait as a trace begins. arms: (name, place, figures) of each arm; left_out:
+    tasks submitted before counting begins, them included;
     counted: those submitted later."""
 
     tasks: int
@@ -170,19 +186,26 @@ def _start(summary: Mapping[str, Any]) -> _Start | None:
         return None
     first = summary["arms"][0]
     counted = first["overall"]["submitted"] or 0
-    arms = [(arm["name"], index, arm["start"]) for index, arm in enumerate(summary["arms"]) if arm.get("start")]
+    arms = [
+        (arm["name"], index, arm["start"])
+        for index, arm in enumerate(summary["arms"])
+        if arm.get("start")
+    ]
     return _Start(tasks, (first["totals"]["submitted"] or 0) - counted, counted, arms)
 
 
 def _wins(summary: Mapping[str, Any], rows: Sequence[Row]) -> list[tuple[str, int, str]]:
-    """(arm, its place, what it is best at) for each arm that is best at something; a tie is said to be one."""
+    """(arm, its place, what it is best at) for each arm that is best at something; a tie is said to
+    be one."""
     wins = []
     for index, arm in enumerate(summary["arms"]):
         labels = []
         for row in rows:
             if row.cells[index].best:
                 ties = sum(cell.tied for cell in row.cells)
-                labels.append(row.quantity.label.lower() + (f" ({ties} more not told apart)" if ties else ""))
+                labels.append(
+                    row.quantity.label.lower() + (f" ({ties} more not told apart)" if ties else "")
+                )
         if labels:
             wins.append((arm["name"], index, ", ".join(labels)))
     return wins
@@ -202,21 +225,27 @@ def _count(value: float | None) -> str:
 
 
 def _describe(group: Mapping[str, Any]) -> str:
-    """A scheduler group in a few words: how many, of which kind, with which strategy; the rest is in the details below."""
+    """A scheduler group in a few words: how many, of which kind, with which strategy; the rest is
+    in the details below."""
     words = [str(group[name]) for name in ("count", "kind") if group.get(name) not in ("", None)]
     strategy = group.get("strategy")
-    return " ".join(words or [str(group.get("name", ""))]).replace("_", " ") + (f", {strategy}" if strategy else "")
+    return " ".join(words or [str(group.get("name", ""))]).replace("_", " ") + (
+        f", {strategy}" if strategy else ""
+    )
 
 
 def _capacity(arm: Mapping[str, Any]) -> str:
-    """How much the arm's groups decide, over what comes at 100 % load; "" where nothing is modelled."""
+    """How much the arm's groups decide, over what comes at 100 % load; "" where nothing is
+    modelled."""
     capacities = arm.get("decision_capacity", [])
     parts = []
     for of in capacities:
         low, high = f"{of['low']:.3g}", f"{of['high']:.3g}"
         name = f"{of['group'].replace('_', ' ')}: " if len(arm["mix"]) > 1 else ""
         its = "its share of the arrivals" if len(arm["mix"]) > 1 else "the arrival rate"
-        parts.append(f"{name}decides {low if low == high else f'{low} to {high}'} × {its} at 100 % load")
+        parts.append(
+            f"{name}decides {low if low == high else f'{low} to {high}'} × {its} at 100 % load"
+        )
     return "; ".join(parts)
 
 
@@ -232,7 +261,8 @@ def _settings(group: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _clock(notes: Mapping[str, Any]) -> str:
-    """The notes on an arm's clock: names ending in _us and _s are durations, in _share parts of the delay."""
+    """The notes on an arm's clock: names ending in _us and _s are durations, in _share parts of the
+    delay."""
     parts = []
     for name, value in notes.items():
         if value is None or value == []:
@@ -258,16 +288,28 @@ def _workload_facts(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("Machines", f"{workload['machines']:,}"),
         (
             "Capacity",
-            ", ".join(f"{c:,} {d}" for d, c in zip(workload["dimensions"], workload["capacity"], strict=True)),
+            ", ".join(
+                f"{c:,} {d}"
+                for d, c in zip(workload["dimensions"], workload["capacity"], strict=True)
+            ),
         ),
         (
             "Tasks",
             f"{workload['tasks']:,} ({workload['arrivals']:,} arrive, {workload['initial_tasks']:,} run at the start)",
         ),
-        ("Run time on a preferred machine", f"{workload['preferred_permille'] / 10:g} % of that elsewhere"),
+        (
+            "Run time on a preferred machine",
+            f"{workload['preferred_permille'] / 10:g} % of that elsewhere",
+        ),
         ("Length", duration(workload["end_us"])),
     ]
     for name, value in workload["facts"].items():
-        shown = f"{value:,}" if isinstance(value, int) else f"{value:g}" if isinstance(value, float) else str(value)
+        shown = (
+            f"{value:,}"
+            if isinstance(value, int)
+            else f"{value:g}"
+            if isinstance(value, float)
+            else str(value)
+        )
         rows.append((name.replace("_", " ").capitalize(), shown))
     return rows

@@ -14,22 +14,37 @@ from experiments.report.verdict import Cell, Row, left_waiting, verdict
 
 
 def comparison_table(summary: Mapping[str, Any]) -> Table:
-    """One row per arm, one column per headline quantity: mean over the paired seeds and its interval, or the run's own figure.
+    """One row per arm, one column per headline quantity: mean over the paired seeds and its
+    interval, or the run's own figure.
 
     Bold green with a star: best; green: not told apart from it. Fits 80 columns.
     """
-    return arms_table(summary, verdict(summary, [quantity for quantity in HEADLINE if quantity.short]))
+    return arms_table(
+        summary, verdict(summary, [quantity for quantity in HEADLINE if quantity.short])
+    )
 
 
 def arms_table(summary: Mapping[str, Any], rows: Sequence[Row]) -> Table:
     """As comparison_table, with any quantities."""
     seeds = summary["paired"]["seeds"]
-    basis = f"mean of {len(seeds)} paired seeds in virtual time, ± half its 95 % interval" if seeds else "one run"
+    basis = (
+        f"mean of {len(seeds)} paired seeds in virtual time, ± half its 95 % interval"
+        if seeds
+        else "one run"
+    )
     title = Text(f"{summary['workload']['name']}, seed {summary['seed']}: {basis}")
     if summary["partial"]:
         title.append(f"\nPARTIAL: {summary['partial_reason']}")
-    waiting = " Waiting: tasks not committed by the end." if any(row.quantity.key == "censored" for row in rows) else ""
-    cut = " Arms cut short win nothing." if any(arm["partial"] for arm in summary["arms"]) and not seeds else ""
+    waiting = (
+        " Waiting: tasks not committed by the end."
+        if any(row.quantity.key == "censored" for row in rows)
+        else ""
+    )
+    cut = (
+        " Arms cut short win nothing."
+        if any(arm["partial"] for arm in summary["arms"]) and not seeds
+        else ""
+    )
     shares = {arm["slug"]: left_waiting(summary, arm) for arm in summary["arms"]}
     bounds = (
         " ≥: tasks never placed are charged up to the end; arms that left many win nothing."
@@ -60,7 +75,9 @@ def arms_table(summary: Mapping[str, Any], rows: Sequence[Row]) -> Table:
 
 def _text(cell: Cell) -> Text:
     style = "bold green" if cell.best else "green" if cell.tied else ""
-    text = Text(cell.value.replace("≥ ", "≥") + (" ★" if cell.best else ""), style=style, no_wrap=True)
+    text = Text(
+        cell.value.replace("≥ ", "≥") + (" ★" if cell.best else ""), style=style, no_wrap=True
+    )
     if cell.spread:
         text.append(f"\n{cell.spread}", style="dim")
     return text

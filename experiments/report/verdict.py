@@ -1,4 +1,5 @@
-"""Who wins at what, by how much, how surely: one row per quantity, for the page and for the terminal."""
+"""Who wins at what, by how much, how surely: one row per quantity, for the page and for the
+terminal."""
 
 from __future__ import annotations
 
@@ -18,12 +19,14 @@ SAME = "same"
 class Cell:
     """One arm at one quantity.
 
-    value: mean over seeds, or this run's figure where there are no seeds. spread: half the width of its interval. run: this run's
-    figure where it is shown beside the seeds' mean. change: difference to the baseline; certain: its interval excludes 0, good: it is to
-    the better. best: of all arms; tied: not told apart from the best.
+    value: mean over seeds, or this run's figure where there are no seeds. spread: half the width of
+    its interval. run: this run's figure where it is shown beside the seeds' mean. change:
+    difference to the baseline; certain: its interval excludes 0, good: it is to the better. best:
+    of all arms; tied: not told apart from the best.
 
-    A figure that leaves out too much stands here with its lower bound, "≥" before it (bounds.py), and so do changes that rest on one ("≤" where it
-    is the baseline's). Neither it nor any other figure of an arm that left tasks unplaced is best or tied beside arms that did their work.
+    A figure that leaves out too much stands here with its lower bound, "≥" before it (bounds.py),
+    and so do changes that rest on one ("≤" where it is the baseline's). Neither it nor any other
+    figure of an arm that left tasks unplaced is best or tied beside arms that did their work.
     """
 
     arm: str
@@ -60,12 +63,17 @@ def _row(summary: Figures, quantity: Quantity) -> Row:
     key, seeds = quantity.key, paired["seeds"]
     by_seed = {arm["slug"]: _by_seed(arm, key, seeds) for arm in arms}
     values = {arm["slug"]: _value(summary, arm, key) for arm in arms}
-    bounded = {arm["slug"]: any(is_bound(figures, key) for figures in _compared(arm, seeds)) for arm in arms}
+    bounded = {
+        arm["slug"]: any(is_bound(figures, key) for figures in _compared(arm, seeds))
+        for arm in arms
+    }
     in_competition = competing(_whole(summary), key)
     comparable = {slug: values[slug] for slug in in_competition}
     best = _best(quantity, comparable, len(_out_of_competition(summary, quantity, comparable)))
     against_best = {
-        slug: paired_difference(by_seed[slug], by_seed[best], at_least=bounded[slug], at_most=bounded[best])
+        slug: paired_difference(
+            by_seed[slug], by_seed[best], at_least=bounded[slug], at_most=bounded[best]
+        )
         for slug in in_competition
         if best is not None and slug != best and seeds
     }
@@ -80,12 +88,18 @@ def _row(summary: Figures, quantity: Quantity) -> Row:
                 arm=arm["name"],
                 slug=slug,
                 value=quantity.text(values[slug], bounded[slug]),
-                spread=_spread(quantity, interval) if not missing else f"in {missing} of {len(seeds)} seeds",
-                run=quantity.text(value_of(arm["overall"], key), is_bound(arm["overall"], key)) if seeds else "",
+                spread=_spread(quantity, interval)
+                if not missing
+                else f"in {missing} of {len(seeds)} seeds",
+                run=quantity.text(value_of(arm["overall"], key), is_bound(arm["overall"], key))
+                if seeds
+                else "",
                 change=_change(quantity, change),
                 change_interval=_change_interval(quantity, change),
                 certain=bool(change and change["certain"]),
-                good=bool(change and change["mean"] is not None and is_better(quantity, change["mean"], 0)),
+                good=bool(
+                    change and change["mean"] is not None and is_better(quantity, change["mean"], 0)
+                ),
                 best=slug == best,
                 tied=slug in against_best
                 and values[slug] is not None
@@ -110,12 +124,18 @@ def wins_nothing(summary: Figures, arm: Figures) -> bool:
 def _whole(summary: Figures) -> dict[str, list[Figures]]:
     """What each arm is compared by; one that was cut short did less than the others."""
     seeds = summary["paired"]["seeds"]
-    return {arm["slug"]: _compared(arm, seeds) for arm in summary["arms"] if seeds or not arm["partial"]}
+    return {
+        arm["slug"]: _compared(arm, seeds) for arm in summary["arms"] if seeds or not arm["partial"]
+    }
 
 
 def _compared(arm: Figures, seeds: Sequence[int]) -> list[Figures]:
     """The figures that an arm is compared by: those of the paired seeds, or its own."""
-    return [row["overall"] for row in arm["seeds"] if row["seed"] in seeds] if seeds else [arm["overall"]]
+    return (
+        [row["overall"] for row in arm["seeds"] if row["seed"] in seeds]
+        if seeds
+        else [arm["overall"]]
+    )
 
 
 def _by_seed(arm: Figures, key: str, seeds: Sequence[int]) -> list[float | None]:
@@ -132,7 +152,8 @@ def _value(summary: Figures, arm: Figures, key: str) -> float | None:
 
 
 def _best(quantity: Quantity, values: Mapping[str, float | None], rivals: int = 0) -> str | None:
-    """The best of these; none if they are alike, or if there is but one and no rivals out of competition."""
+    """The best of these; none if they are alike, or if there is but one and no rivals out of
+    competition."""
     known = {slug: value for slug, value in values.items() if value is not None}
     if quantity.better is Better.NEITHER or len(known) + rivals < 2 or not known:
         return None
@@ -171,7 +192,9 @@ def _change_interval(quantity: Quantity, change: Figures | None) -> str:
     if change is None or change["low"] is None or change["low"] == change["high"]:
         return ""
     if quantity.unit is Unit.SHARE or change["relative_low"] is None:
-        return _from_to(quantity.difference_text(change["low"]), quantity.difference_text(change["high"]))
+        return _from_to(
+            quantity.difference_text(change["low"]), quantity.difference_text(change["high"])
+        )
     return _from_to(percent_change(change["relative_low"]), percent_change(change["relative_high"]))
 
 
@@ -215,7 +238,9 @@ def _sentence(
     tied = [slug for slug in others if not against_best[slug].certain]
     if len(tied) == len(others):
         return (
-            f"{lead}, but the seeds tell no two apart from it." if len(others) > 1 else f"{lead}, not surely."
+            f"{lead}, but the seeds tell no two apart from it."
+            if len(others) > 1
+            else f"{lead}, not surely."
         ) + out
     if tied:
         rest = [slug for slug in others if slug not in tied]
@@ -226,8 +251,11 @@ def _sentence(
     return f"{lead}. {_ahead(quantity, names[second], against_best[second])}{out}"
 
 
-def _out_of_competition(summary: Figures, quantity: Quantity, comparable: Mapping[str, Any]) -> list[Figures]:
-    """The arms that win nothing here because they did not do all their work; those that were cut short are told of elsewhere."""
+def _out_of_competition(
+    summary: Figures, quantity: Quantity, comparable: Mapping[str, Any]
+) -> list[Figures]:
+    """The arms that win nothing here because they did not do all their work; those that were cut
+    short are told of elsewhere."""
     seeds = summary["paired"]["seeds"]
     return [
         arm
@@ -252,13 +280,16 @@ def _wins(names: Sequence[str]) -> str:
 
 
 def _other_clock(summary: Figures, quantity: Quantity, best: str | None) -> str:
-    """Whether the one run in real time agrees with the seeds in virtual time about the best arm. Empty for a run of one clock."""
+    """Whether the one run in real time agrees with the seeds in virtual time about the best arm.
+    Empty for a run of one clock."""
     if best is None or not summary["paired"]["seeds"] or summary["runtime"] != "ray":
         return ""
     own = {arm["slug"]: arm["overall"] for arm in summary["arms"] if not arm["partial"]}
     whole = {slug: value_of(figures, quantity.key) for slug, figures in own.items()}
     in_competition = competing({slug: [figures] for slug, figures in own.items()}, quantity.key)
-    best_live = _best(quantity, {slug: whole[slug] for slug in in_competition}, len(own) - len(in_competition))
+    best_live = _best(
+        quantity, {slug: whole[slug] for slug in in_competition}, len(own) - len(in_competition)
+    )
     if best_live is None or whole.get(best) is None:
         return ""
     if best_live == best:

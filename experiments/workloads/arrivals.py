@@ -1,8 +1,9 @@
 """When generated batches arrive: offered load as a clock that counts work.
 
-Under load `percent` a cell of S slots is offered S * percent slot-microseconds (in hundredths) each microsecond. A batch stands for
-100 * tasks * mean duration of that work, so batch b is due when the clock has counted b of those: in every phase the offered load is exact
-up to one batch, whatever the phases' loads and lengths. All integers.
+Under load `percent` a cell of S slots is offered S * percent slot-microseconds (in hundredths) each
+microsecond. A batch stands for 100 * tasks * mean duration of that work, so batch b is due when the
+clock has counted b of those: in every phase the offered load is exact up to one batch, whatever the
+phases' loads and lengths. All integers.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from shared_state.tasks import Int64
 
 
 class WorkClock:
-    """Cumulative offered work over phases, and its inverse. Raises ValueError if the work overflows an int64."""
+    """Cumulative offered work over phases, and its inverse. Raises ValueError if the work overflows
+    an int64."""
 
     def __init__(self, phases: tuple[Phase, ...], slots: int) -> None:
         work = [(phase.end_us - phase.start_us) * phase.load_percent * slots for phase in phases]
@@ -36,8 +38,11 @@ class WorkClock:
         return time
 
 
-def even_arrivals(clock: WorkClock, work_per_batch: int, jitter_percent: int, stream: Stream) -> Int64:
-    """int64[batches], ascending: batch b is due at b * work_per_batch plus a uniform jitter of up to jitter_percent of the spacing."""
+def even_arrivals(
+    clock: WorkClock, work_per_batch: int, jitter_percent: int, stream: Stream
+) -> Int64:
+    """int64[batches], ascending: batch b is due at b * work_per_batch plus a uniform jitter of up
+    to jitter_percent of the spacing."""
     batches = clock.total // work_per_batch
     due = np.arange(batches, dtype=np.int64) * work_per_batch
     jitter = work_per_batch * jitter_percent // 100
@@ -47,7 +52,8 @@ def even_arrivals(clock: WorkClock, work_per_batch: int, jitter_percent: int, st
 
 
 def poisson_arrivals(clock: WorkClock, work_per_batch: int, stream: Stream) -> Int64:
-    """int64[batches], ascending: exponential gaps of mean work_per_batch on the work clock (a Poisson process in each phase)."""
+    """int64[batches], ascending: exponential gaps of mean work_per_batch on the work clock (a
+    Poisson process in each phase)."""
     due = np.zeros(0, np.int64)
     reached = 0
     while reached < clock.total:

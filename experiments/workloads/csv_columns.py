@@ -1,4 +1,5 @@
-"""Columns of gzipped, headerless CSV files, read fast; what is wrong with a file is told by name and line.
+"""Columns of gzipped, headerless CSV files, read fast; what is wrong with a file is told by name
+and line.
 
 pyarrow parses; only when it refuses is the file walked row by row to find the line.
 """
@@ -28,7 +29,8 @@ _FLOAT = re.compile(rb"[0-9]*\.?[0-9]*([eE][+-]?[0-9]+)?")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column to read. Kinds: see the makers below; `absent` stands for an empty field, None where one must be present."""
+    """A column to read. Kinds: see the makers below; `absent` stands for an empty field, None where
+    one must be present."""
 
     name: str
     arrow: pa.DataType
@@ -39,16 +41,29 @@ class Column:
 
 
 def time_column(name: str) -> Column:
-    """Microseconds, uint64: the trace's "after the end" mark is 2^63 - 1, and some copies round it up beyond an int64."""
+    """Microseconds, uint64: the trace's "after the end" mark is 2^63 - 1, and some copies round it
+    up beyond an int64."""
     return Column(
-        name, pa.uint64(), np.uint64, None, "a time in microseconds", lambda text: _integer(text, _UINT64_MAX)
+        name,
+        pa.uint64(),
+        np.uint64,
+        None,
+        "a time in microseconds",
+        lambda text: _integer(text, _UINT64_MAX),
     )
 
 
 def integer_column(name: str, largest: int = _INT64_MAX, optional: bool = False) -> Column:
     """An integer in [0, largest], int64; an empty field reads as -1 if optional."""
     expected = "an integer" if largest == _INT64_MAX else f"an integer in [0, {largest}]"
-    return Column(name, pa.int64(), np.int64, -1 if optional else None, expected, lambda text: _integer(text, largest))
+    return Column(
+        name,
+        pa.int64(),
+        np.int64,
+        -1 if optional else None,
+        expected,
+        lambda text: _integer(text, largest),
+    )
 
 
 def fraction_column(name: str) -> Column:
@@ -70,15 +85,19 @@ def _fraction(text: bytes) -> bool:
 
 
 def read_columns(path: Path, width: int, columns: dict[int, Column]) -> dict[str, NDArray[Any]]:
-    """The named columns (by field position, from 0) of a file of `width` fields per row. Row i of the result is line i + 1.
+    """The named columns (by field position, from 0) of a file of `width` fields per row. Row i of
+    the result is line i + 1.
 
-    Raises AgoraError naming file and line if the file is missing, not gzip, truncated, empty, or a row has another number of fields or
-    a field that its column does not take.
+    Raises AgoraError naming file and line if the file is missing, not gzip, truncated, empty, or a
+    row has another number of fields or a field that its column does not take.
     """
     text = _decompress(path)
     if not text:
         raise AgoraError(f"{path}: holds no rows")
-    names = [columns[position].name if position in columns else f"unused {position}" for position in range(width)]
+    names = [
+        columns[position].name if position in columns else f"unused {position}"
+        for position in range(width)
+    ]
     wanted = [columns[position] for position in sorted(columns)]
     try:
         table = pyarrow.csv.read_csv(
@@ -108,7 +127,8 @@ def _to_numpy(chunks: pa.ChunkedArray, column: Column) -> NDArray[Any]:
 
 
 def _refused(result: dict[str, NDArray[Any]], table: pa.Table, wanted: list[Column]) -> bool:
-    """Whether some field that pyarrow took may not be taken: then the rows are walked with the exact rules."""
+    """Whether some field that pyarrow took may not be taken: then the rows are walked with the
+    exact rules."""
     for column in wanted:
         chunks, values = table.column(column.name), result[column.name]
         if column.absent is None and chunks.null_count:
@@ -117,12 +137,16 @@ def _refused(result: dict[str, NDArray[Any]], table: pa.Table, wanted: list[Colu
         if len(present) == 0:
             continue
         low, high = present.min(), present.max()
-        if not column.accepts(repr(low.item()).encode()) or not column.accepts(repr(high.item()).encode()):
+        if not column.accepts(repr(low.item()).encode()) or not column.accepts(
+            repr(high.item()).encode()
+        ):
             return True
     return False
 
 
-def _first_fault(path: Path, text: bytes, width: int, columns: dict[int, Column]) -> AgoraError | None:
+def _first_fault(
+    path: Path, text: bytes, width: int, columns: dict[int, Column]
+) -> AgoraError | None:
     for number, line in enumerate(text.removesuffix(b"\n").split(b"\n"), start=1):
         fields = line.removesuffix(b"\r").split(b",")
         if len(fields) != width:
@@ -132,7 +156,9 @@ def _first_fault(path: Path, text: bytes, width: int, columns: dict[int, Column]
             if column.accepts(field) if field else column.absent is not None:
                 continue
             shown = repr(field.decode("utf-8", "replace")[:40]) if field else "nothing"
-            return AgoraError(f"{path}, line {number}, {column.name}: {shown}, expected {column.expected}")
+            return AgoraError(
+                f"{path}, line {number}, {column.name}: {shown}, expected {column.expected}"
+            )
     return None
 
 
@@ -144,7 +170,9 @@ def _decompress(path: Path) -> bytes:
         raise AgoraError(f"{path}: no such file") from None
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         line = _last_readable_line(path)
-        raise AgoraError(f"{path}, line {line}: truncated or damaged gzip data ({error})") from error
+        raise AgoraError(
+            f"{path}, line {line}: truncated or damaged gzip data ({error})"
+        ) from error
     except OSError as error:
         raise AgoraError(f"{path}: {error.strerror or error}") from error
 

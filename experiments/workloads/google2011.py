@@ -1,16 +1,23 @@
-"""The Google 2011 cluster trace as a workload: real machines, the tasks running as the window opens, real arrivals, ends and removals.
+"""The Google 2011 cluster trace as a workload: real machines, the tasks running as the window
+opens, real arrivals, ends and removals.
 
-Run time 0 is trace time 600 s, where the trace window opens; part 0 goes on for 5,011 s. What the trace does not say, and what is done:
-- Tasks running at 0 are the initial placement, with the run time that remains. Their machines may hold more than `slots` of them: then those of
-  lowest priority (ties: highest job, index) start pending. So do tasks whose machine is empty, unknown or down. All are counted in facts.
-- Run times: see google2011_tasks. A task whose run time is unknown is a service (Firmament's simulator tells services that way, though its paper
-  says by priority): it runs past the end and has no input data.
-- Machines that appear later are rows that go down at 0. Racks: machines_per_rack machines by machine id, whenever they appear (the trace
-  has no topology; the last rack may be smaller). Capacities are those first stated; a machine without any has none (resources "requests").
-- Requests: parts per million of the largest machine, rounded to nearest; empty or zero requests count as 1 ppm.
-  Running tasks hold what their SCHEDULE row states, others ask what their first SUBMIT states; later changes are ignored.
+Run time 0 is trace time 600 s, where the trace window opens; part 0 goes on for 5,011 s. What the
+trace does not say, and what is done:
+- Tasks running at 0 are the initial placement, with the run time that remains. Their machines may
+  hold more than `slots` of them: then those of lowest priority (ties: highest job, index) start
+  pending. So do tasks whose machine is empty, unknown or down. All are counted in facts.
+- Run times: see google2011_tasks. A task whose run time is unknown is a service (Firmament's
+  simulator tells services that way, though its paper says by priority): it runs past the end and
+  has no input data.
+- Machines that appear later are rows that go down at 0. Racks: machines_per_rack machines by
+  machine id, whenever they appear (the trace has no topology; the last rack may be smaller).
+  Capacities are those first stated; a machine without any has none (resources "requests").
+- Requests: parts per million of the largest machine, rounded to nearest; empty or zero requests
+  count as 1 ppm. Running tasks hold what their SCHEDULE row states, others ask what their first
+  SUBMIT states; later changes are ignored.
 - Constraints ("different machines") are ignored and counted.
-- Input data and costs: see input_data; one preference set per batch task. Run times there are the trace's, before --speedup.
+- Input data and costs: see input_data; one preference set per batch task. Run times there are the
+  trace's, before --speedup.
 """
 
 from __future__ import annotations
@@ -59,13 +66,17 @@ class Google2011Options(BaseModel):
         description="with resources 'requests': claims fill a machine to this multiple of its capacity (unset: 2.0)",
     )
     duration_s: float | None = Field(
-        None, gt=0, description="run this long, in run time (unset, or longer than the trace: all of it)"
+        None,
+        gt=0,
+        description="run this long, in run time (unset, or longer than the trace: all of it)",
     )
     machines_per_rack: int = Field(
         30, ge=1, description="machines of a rack, by machine id (Firmament's simulator: 30)"
     )
     batch_tasks: int = Field(
-        100, ge=1, description="largest batch: a job's tasks submitted together arrive in batches of at most this many"
+        100,
+        ge=1,
+        description="largest batch: a job's tasks submitted together arrive in batches of at most this many",
     )
     batch_window_us: int = Field(
         1_000,
@@ -97,7 +108,8 @@ class Google2011Options(BaseModel):
 
 
 def trace_directory(trace: str) -> Path:
-    """The folder named by --trace: `google2011:DIR`, or `google2011` for the one below $AGORA_TRACES. Raises AgoraError."""
+    """The folder named by --trace: `google2011:DIR`, or `google2011` for the one below
+    $AGORA_TRACES. Raises AgoraError."""
     kind, separator, folder = trace.partition(":")
     if kind != TRACE_PREFIX or (separator and not folder):
         raise AgoraError(f"--trace {trace}: expected {TRACE_PREFIX}:DIR")
@@ -105,23 +117,30 @@ def trace_directory(trace: str) -> Path:
         return Path(folder)
     root = os.environ.get("AGORA_TRACES")
     if not root:
-        raise AgoraError(f"--trace {trace}: name the folder ({TRACE_PREFIX}:DIR) or set AGORA_TRACES")
+        raise AgoraError(
+            f"--trace {trace}: name the folder ({TRACE_PREFIX}:DIR) or set AGORA_TRACES"
+        )
     return Path(root) / TRACE_PREFIX
 
 
 def load(options: Google2011Options, seed: int) -> Workload:
-    """Read the trace. The seed moves only where input data lie. Raises AgoraError naming file and line of what cannot be read."""
+    """Read the trace. The seed moves only where input data lie. Raises AgoraError naming file and
+    line of what cannot be read."""
     trace = read_trace(options.directory)
     tasks = trace_tasks(trace)
     if len(tasks.job) == 0:
-        raise AgoraError(f"{options.directory}: no task in task_events runs or arrives inside the window")
+        raise AgoraError(
+            f"{options.directory}: no task in task_events runs or arrives inside the window"
+        )
     last_us = int(trace.tasks.time_us[-1])
     end_us = max(1, (last_us - WINDOW_START_US) // options.speedup + 1)
     if options.duration_s is not None:
         end_us = min(end_us, max(1, round(options.duration_s * 1e6)))
     machines = trace_machines(trace.machines, WINDOW_START_US + end_us * options.speedup)
     if not machines.up.any():
-        raise AgoraError(f"{options.directory}: no machine in machine_events is up when the window opens")
+        raise AgoraError(
+            f"{options.directory}: no machine in machine_events is up when the window opens"
+        )
     cell = _cell(options, machines)
     timeline = _timeline(options, tasks, machines, end_us)
 
@@ -133,10 +152,15 @@ def load(options: Google2011Options, seed: int) -> Workload:
     preference[known] = np.arange(1, int(known.sum()) + 1, dtype=np.int32)
     blocks = input_blocks(tasks.run_us[rows[known]])
     catalog = input_catalog(
-        blocks, cell.rack, options.unscheduled_margin, Stream(stream_key(seed, "google2011/input_data"))
+        blocks,
+        cell.rack,
+        options.unscheduled_margin,
+        Stream(stream_key(seed, "google2011/input_data")),
     )
     # The price is that of a second of the trace, which takes 1 / speedup of one here.
-    catalog = replace(catalog, wait_cost=WAITING_COST_PER_S, wait_quantum_us=max(1, 1_000_000 // options.speedup))
+    catalog = replace(
+        catalog, wait_cost=WAITING_COST_PER_S, wait_quantum_us=max(1, 1_000_000 // options.speedup)
+    )
     batch = TaskBatch(
         task=np.arange(n, dtype=np.int64),
         job=tasks.job[rows],
@@ -148,7 +172,9 @@ def load(options: Google2011Options, seed: int) -> Workload:
         task_class=np.where(known, np.int8(TaskClass.BATCH), np.int8(TaskClass.SERVICE)),
     )
     run_us = np.maximum((tasks.run_us[rows] + options.speedup // 2) // options.speedup, 1)
-    grandfathered = _above_the_limit(cell, timeline.initial_machine, request[: len(timeline.initial)])
+    grandfathered = _above_the_limit(
+        cell, timeline.initial_machine, request[: len(timeline.initial)]
+    )
     return Workload(
         name=TRACE_PREFIX,
         cell=cell,
@@ -159,7 +185,9 @@ def load(options: Google2011Options, seed: int) -> Workload:
         arrival_us=timeline.submit_us[timeline.batch_offsets[:-1]],
         arrival_offsets=timeline.batch_offsets,
         arrival_rows=np.arange(len(timeline.initial), n, dtype=np.int64),
-        initial=InitialPlacement(np.arange(len(timeline.initial), dtype=np.int64), timeline.initial_machine),
+        initial=InitialPlacement(
+            np.arange(len(timeline.initial), dtype=np.int64), timeline.initial_machine
+        ),
         machine_events=_machine_events(options, machines),
         phases=(Phase(0, end_us, 0),),
         end_us=end_us,
@@ -170,8 +198,13 @@ def load(options: Google2011Options, seed: int) -> Workload:
             **tasks.facts,
             **timeline.facts,
             **request_facts,
-            **{f"machines_above_{name}_limit_at_start": count for name, count in grandfathered.items()},
-            "tasks_larger_than_every_machine": int(np.count_nonzero(larger_than_every_machine(cell, request))),
+            **{
+                f"machines_above_{name}_limit_at_start": count
+                for name, count in grandfathered.items()
+            },
+            "tasks_larger_than_every_machine": int(
+                np.count_nonzero(larger_than_every_machine(cell, request))
+            ),
             "input_blocks_gb": int(blocks.sum()),
             "waiting_cost_per_s": WAITING_COST_PER_S,
         },
@@ -180,7 +213,8 @@ def load(options: Google2011Options, seed: int) -> Workload:
 
 @dataclass(frozen=True, slots=True)
 class _Timeline:
-    """Which tasks run at 0 and where; which arrive, in order of arrival, when (run time, int64 per arriving task) and in what batches."""
+    """Which tasks run at 0 and where; which arrive, in order of arrival, when (run time, int64 per
+    arriving task) and in what batches."""
 
     initial: Int64
     initial_machine: Int32
@@ -190,7 +224,9 @@ class _Timeline:
     facts: dict[str, int | float | str]
 
 
-def _timeline(options: Google2011Options, tasks: TraceTasks, machines: TraceMachines, end_us: int) -> _Timeline:
+def _timeline(
+    options: Google2011Options, tasks: TraceTasks, machines: TraceMachines, end_us: int
+) -> _Timeline:
     before = tasks.submit_us < WINDOW_START_US
     at = np.minimum(np.searchsorted(machines.id, tasks.machine), len(machines.id) - 1)
     in_cell = (machines.id[at] == tasks.machine) & machines.up[at]
@@ -207,7 +243,8 @@ def _timeline(options: Google2011Options, tasks: TraceTasks, machines: TraceMach
     waits[initial] = False
     submit_us = np.where(before, 0, (tasks.submit_us - WINDOW_START_US) // options.speedup)
     arrives = np.flatnonzero(waits | (~before & (submit_us < end_us)))
-    # One batch per job and stretch of time, at the time of its last task; those waiting at 0 come first, apart.
+    # One batch per job and stretch of time, at the time of its last task; those waiting at 0 come
+    # first, apart.
     stretch = np.where(waits[arrives], -1, submit_us[arrives] // options.batch_window_us)
     by_group = np.lexsort((arrives, stretch, tasks.job[arrives]))
     arrives, stretch = arrives[by_group], stretch[by_group]
@@ -270,7 +307,9 @@ def _ppm(fraction: NDArray[np.float64]) -> Int64:
     return np.rint(fraction * PPM).astype(np.int64)
 
 
-def _requests(options: Google2011Options, tasks: TraceTasks, rows: Int64) -> tuple[Int64, dict[str, int | float | str]]:
+def _requests(
+    options: Google2011Options, tasks: TraceTasks, rows: Int64
+) -> tuple[Int64, dict[str, int | float | str]]:
     if options.slots is not None:
         return np.broadcast_to(np.int64(1), (len(rows), 1)), {}
     stated = np.stack([tasks.cpu[rows], tasks.mem[rows]], axis=1)
@@ -282,8 +321,8 @@ def _requests(options: Google2011Options, tasks: TraceTasks, rows: Int64) -> tup
 
 
 def _machine_events(options: Google2011Options, machines: TraceMachines) -> MachineEvents:
-    """Machines that appear later go down at 0; then the trace's changes. Two changes of a machine that fall together after division are kept
-    a microsecond apart, so that no time holds both."""
+    """Machines that appear later go down at 0; then the trace's changes. Two changes of a machine
+    that fall together after division are kept a microsecond apart, so that no time holds both."""
     absent = np.flatnonzero(~machines.up)
     at_us = (machines.changed_us - WINDOW_START_US) // options.speedup
     latest: dict[int, int] = dict.fromkeys(absent.tolist(), 0)
@@ -297,7 +336,8 @@ def _machine_events(options: Google2011Options, machines: TraceMachines) -> Mach
 
 
 def _above_the_limit(cell: CellSpec, machine: Int32, request: Int64) -> dict[str, int]:
-    """Machines loaded beyond their limit as the window opens, by dimension: they take no claim until they drain."""
+    """Machines loaded beyond their limit as the window opens, by dimension: they take no claim
+    until they drain."""
     above = {}
     for dimension, name in enumerate(cell.dimensions):
         used = np.zeros(cell.machines, np.int64)

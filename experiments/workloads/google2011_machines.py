@@ -1,4 +1,5 @@
-"""From machine events to the cell's machines: which there are, which are up as the window opens, and when they come and go."""
+"""From machine events to the cell's machines: which there are, which are up as the window opens,
+and when they come and go."""
 
 from __future__ import annotations
 
@@ -16,8 +17,9 @@ from shared_state.tasks import Int64
 class TraceMachines:
     """Machines that are up at some time in the window, ascending by id.
 
-    id: int64[M]. up: bool[M] as the window opens. cpu, mem: float64[M], fractions of the largest machine (first stated; 0 if never).
-    changed_us, changed_row, changed_up: changes inside the window in order, trace time. facts: what was ignored.
+    id: int64[M]. up: bool[M] as the window opens. cpu, mem: float64[M], fractions of the largest
+    machine (first stated; 0 if never). changed_us, changed_row, changed_up: changes inside the
+    window in order, trace time. facts: what was ignored.
     """
 
     id: Int64
@@ -31,8 +33,9 @@ class TraceMachines:
 
 
 def trace_machines(rows: MachineRows, end_us: int) -> TraceMachines:
-    """Reduce machine events before end_us (trace time) to machines. An ADD of a machine that is up and a REMOVE of one that is down change
-    nothing; UPDATE rows are ignored (as Firmament's simulator does), except that they may state a capacity that ADD left empty."""
+    """Reduce machine events before end_us (trace time) to machines. An ADD of a machine that is up
+    and a REMOVE of one that is down change nothing; UPDATE rows are ignored (as Firmament's
+    simulator does), except that they may state a capacity that ADD left empty."""
     ids, of = np.unique(rows.machine, return_inverse=True)
     cpu, mem = _first_stated(of, rows.cpu, len(ids)), _first_stated(of, rows.mem, len(ids))
 
@@ -52,7 +55,9 @@ def trace_machines(rows: MachineRows, end_us: int) -> TraceMachines:
     used[of[changes]] = True
     row = np.cumsum(used) - 1
     facts: dict[str, int | float | str] = {
-        "machine_updates_ignored": int(np.count_nonzero((rows.time_us < end_us) & (rows.event == MachineEvent.UPDATE))),
+        "machine_updates_ignored": int(
+            np.count_nonzero((rows.time_us < end_us) & (rows.event == MachineEvent.UPDATE))
+        ),
         "machine_events_without_effect": len(inside) - len(effective),
         "machines_up_at_start": int(up.sum()),
         "machines_added_later": int(np.count_nonzero(used & ~up)),

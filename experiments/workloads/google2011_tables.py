@@ -1,4 +1,5 @@
-"""The tables of the Google 2011 cluster trace (ClusterData 2011 v2.1, part 0), columns as its schema.csv names them."""
+"""The tables of the Google 2011 cluster trace (ClusterData 2011 v2.1, part 0), columns as its
+schema.csv names them."""
 
 from __future__ import annotations
 
@@ -10,7 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.workloads.csv_columns import Column, fraction_column, integer_column, read_columns, time_column
+from experiments.workloads.csv_columns import (
+    Column,
+    fraction_column,
+    integer_column,
+    read_columns,
+    time_column,
+)
 from shared_state.errors import AgoraError
 from shared_state.tasks import Int64
 
@@ -45,7 +52,8 @@ class TaskEvent(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class MachineRows:
-    """machine_events, in file order. cpu, mem: fractions of the largest machine, NaN where empty."""
+    """machine_events, in file order. cpu, mem: fractions of the largest machine, NaN where
+    empty."""
 
     time_us: Int64
     machine: Int64
@@ -56,7 +64,8 @@ class MachineRows:
 
 @dataclass(frozen=True, slots=True)
 class TaskRows:
-    """task_events, in file order. machine -1 and cpu, mem NaN where empty; different_machines -1 where empty."""
+    """task_events, in file order. machine -1 and cpu, mem NaN where empty; different_machines -1
+    where empty."""
 
     time_us: Int64
     job: Int64
@@ -71,7 +80,8 @@ class TaskRows:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """All tables. job_end: last end event of each job, ascending by job (times of parts 0-499). dropped_rows: beyond the trace's end."""
+    """All tables. job_end: last end event of each job, ascending by job (times of parts 0-499).
+    dropped_rows: beyond the trace's end."""
 
     machines: MachineRows
     tasks: TaskRows
@@ -81,11 +91,14 @@ class Trace:
 
 
 def read_trace(directory: Path) -> Trace:
-    """Read and check the four files. Raises AgoraError naming what is missing, or file and line of what is malformed."""
+    """Read and check the four files. Raises AgoraError naming what is missing, or file and line of
+    what is malformed."""
     if not directory.is_dir():
         raise AgoraError(f"{directory}: no such trace directory")
     missing = [
-        path for path in (MACHINE_EVENTS, TASK_EVENTS, JOB_EVENTS, JOB_EVENTS_LATER) if not (directory / path).is_file()
+        path
+        for path in (MACHINE_EVENTS, TASK_EVENTS, JOB_EVENTS, JOB_EVENTS_LATER)
+        if not (directory / path).is_file()
     ]
     if missing:
         raise AgoraError(f"{directory}: the trace lacks {', '.join(map(str, missing))}")
@@ -120,7 +133,9 @@ def read_trace(directory: Path) -> Trace:
         *(np.concatenate([job[name], later[name]]) for name in ("job ID", "event type", "time"))
     )
     return Trace(
-        MachineRows(*(machine[name] for name in ("time", "machine ID", "event type", "CPUs", "Memory"))),
+        MachineRows(
+            *(machine[name] for name in ("time", "machine ID", "event type", "CPUs", "Memory"))
+        ),
         TaskRows(
             task["time"],
             task["job ID"],
@@ -138,8 +153,11 @@ def read_trace(directory: Path) -> Trace:
     )
 
 
-def _before_the_end(path: Path, width: int, columns: dict[int, Column]) -> tuple[dict[str, NDArray[Any]], int]:
-    """The file's rows in order of time (file order within a time) without those marked as after the trace's end, and how many those are."""
+def _before_the_end(
+    path: Path, width: int, columns: dict[int, Column]
+) -> tuple[dict[str, NDArray[Any]], int]:
+    """The file's rows in order of time (file order within a time) without those marked as after the
+    trace's end, and how many those are."""
     table = read_columns(path, width, columns)
     keep = table["time"] < AFTER_THE_END_US
     dropped = len(keep) - int(np.count_nonzero(keep))

@@ -1,7 +1,9 @@
-"""From task events to tasks: when each was first submitted, where it ran as the window opened, and for how long it runs.
+"""From task events to tasks: when each was first submitted, where it ran as the window opened, and
+for how long it runs.
 
-The rules are Firmament's (its simulator's trace replay): only a task's first SUBMIT counts; its run time is the sum of all its attempts;
-later EVICT, FAIL and KILL, resubmissions and UPDATE rows are otherwise ignored.
+The rules are Firmament's (its simulator's trace replay): only a task's first SUBMIT counts; its run
+time is the sum of all its attempts; later EVICT, FAIL and KILL, resubmissions and UPDATE rows are
+otherwise ignored.
 """
 
 from __future__ import annotations
@@ -22,11 +24,13 @@ UNKNOWN = -1
 class TraceTasks:
     """One row per task, ascending by (job, index).
 
-    submit_us: first SUBMIT, trace time (below WINDOW_START_US: waiting or running as the window opens). machine: where it runs as the
-    window opens, trace machine id; UNKNOWN if the trace does not say; meaningful where running. run_us: the sum of its attempts
-    after the window opens, UNKNOWN if it never runs, or runs on past the end of part 0 in a job whose end is not in the trace.
-    cpu, mem: request, NaN if empty: of a running task that of the SCHEDULE in force (in the trace 36,000 of them were submitted with
-    another, or none), else that of the first SUBMIT. facts: what was ignored or estimated, for the report.
+    submit_us: first SUBMIT, trace time (below WINDOW_START_US: waiting or running as the window
+    opens). machine: where it runs as the window opens, trace machine id; UNKNOWN if the trace does
+    not say; meaningful where running. run_us: the sum of its attempts after the window opens,
+    UNKNOWN if it never runs, or runs on past the end of part 0 in a job whose end is not in the
+    trace. cpu, mem: request, NaN if empty: of a running task that of the SCHEDULE in force (in the
+    trace 36,000 of them were submitted with another, or none), else that of the first SUBMIT.
+    facts: what was ignored or estimated, for the report.
     """
 
     job: Int64
@@ -42,12 +46,17 @@ class TraceTasks:
 
 
 def trace_tasks(trace: Trace) -> TraceTasks:
-    """Reduce the trace's task events to tasks. A run still open at the end of part 0 is taken to end with its job, if the trace has the
-    job's end (an upper bound); else it runs past the end."""
+    """Reduce the trace's task events to tasks. A run still open at the end of part 0 is taken to
+    end with its job, if the trace has the job's end (an upper bound); else it runs past the end."""
     rows = trace.tasks
     # Columns by task, in time order within a task.
     order = np.lexsort((np.arange(len(rows.job)), rows.index, rows.job))
-    job, index, event, time_us = rows.job[order], rows.index[order], rows.event[order], rows.time_us[order]
+    job, index, event, time_us = (
+        rows.job[order],
+        rows.index[order],
+        rows.event[order],
+        rows.time_us[order],
+    )
     begins = np.ones(len(order), np.bool_)
     begins[1:] = (job[1:] != job[:-1]) | (index[1:] != index[:-1])
     task = np.cumsum(begins) - 1
@@ -58,7 +67,9 @@ def trace_tasks(trace: Trace) -> TraceTasks:
     )  # a SCHEDULE stands in for a missing SUBMIT
     first = _first_row_of(task, submission, tasks)
     first_submit = _first_row_of(task, event == TaskEvent.SUBMIT, tasks)
-    resubmitted = int(np.count_nonzero(event == TaskEvent.SUBMIT)) - int(np.count_nonzero(first_submit >= 0))
+    resubmitted = int(np.count_nonzero(event == TaskEvent.SUBMIT)) - int(
+        np.count_nonzero(first_submit >= 0)
+    )
 
     attempts = _alternating(task, event)
     starts = event[attempts] == TaskEvent.SCHEDULE
@@ -99,7 +110,9 @@ def trace_tasks(trace: Trace) -> TraceTasks:
         "runs_open_at_end": len(open_row),
         "runs_open_ended_with_their_job": int(np.count_nonzero(bounded)),
         "tasks_never_run": never_ran,
-        "tasks_on_different_machines_ignored": int(np.count_nonzero(rows.different_machines[chosen] == 1)),
+        "tasks_on_different_machines_ignored": int(
+            np.count_nonzero(rows.different_machines[chosen] == 1)
+        ),
     }
     return TraceTasks(
         job=rows.job[chosen],
@@ -124,8 +137,9 @@ def _first_row_of(task: Int64, wanted: NDArray[np.bool_], tasks: int) -> Int64:
 
 
 def _alternating(task: Int64, event: Int64) -> Int64:
-    """Rows of SCHEDULE and end events that change whether a task runs: of repeated SCHEDULEs the first, of repeated ends the first, and
-    no end before a SCHEDULE (a task killed while it waits)."""
+    """Rows of SCHEDULE and end events that change whether a task runs: of repeated SCHEDULEs the
+    first, of repeated ends the first, and no end before a SCHEDULE (a task killed while it
+    waits)."""
     rows = np.flatnonzero((event == TaskEvent.SCHEDULE) | is_end(event))
     schedules = event[rows] == TaskEvent.SCHEDULE
     same_task = np.zeros(len(rows), np.bool_)
@@ -139,7 +153,8 @@ def _alternating(task: Int64, event: Int64) -> Int64:
 def _running_as_window_opens(
     task: Int64, event: Int64, time_us: Int64, attempts: Int64, tasks: int
 ) -> tuple[NDArray[np.bool_], Int64]:
-    """bool[tasks]: the last change before the window is a SCHEDULE; int64[tasks]: that change's row (-1 if none)."""
+    """bool[tasks]: the last change before the window is a SCHEDULE; int64[tasks]: that change's row
+    (-1 if none)."""
     last = np.full(tasks, -1, np.int64)
     before = attempts[time_us[attempts] < WINDOW_START_US]
     last[task[before]] = before

@@ -1,12 +1,16 @@
-"""Where batch tasks' input data lie, and what it costs to run elsewhere: Firmament's input-data model with Quincy's transfer costs.
+"""Where batch tasks' input data lie, and what it costs to run elsewhere: Firmament's input-data
+model with Quincy's transfer costs.
 
-The model (Firmament's simulator): a task's run time of h hours is the quantile y = 1 - 0.298 h^-0.2627; its input is 64 MB if y <= 0.5, else
-2^((y - 0.5) log2(320) / 0.5) * 64 MB, rounded up to blocks of 1 GB, at most 20. Each block has three replicas on distinct machines: two
-in one rack, one in another. A machine or rack that holds at least a tenth of the input is preferred (Quincy). Machines hold up to 12,288 blocks
-in Firmament; the trace needs about a hundredth of that, so the bound is not modelled.
+The model (Firmament's simulator): a task's run time of h hours is the quantile y = 1 - 0.298
+h^-0.2627; its input is 64 MB if y <= 0.5, else 2^((y - 0.5) log2(320) / 0.5) * 64 MB, rounded up to
+blocks of 1 GB, at most 20. Each block has three replicas on distinct machines: two in one rack, one
+in another. A machine or rack that holds at least a tenth of the input is preferred (Quincy).
+Machines hold up to 12,288 blocks in Firmament; the trace needs about a hundredth of that, so the
+bound is not modelled.
 
-Cost (integers, COST_PER_GB = 1000 to one of Quincy's): per GB read 0 from the machine itself, 1000 from its rack, 2000 from another rack.
-A rack's cost is that of its worst machine: one that holds nothing itself.
+Cost (integers, COST_PER_GB = 1000 to one of Quincy's): per GB read 0 from the machine itself, 1000
+from its rack, 2000 from another rack. A rack's cost is that of its worst machine: one that holds
+nothing itself.
 """
 
 from __future__ import annotations
@@ -24,7 +28,8 @@ COST_PER_GB = 1000
 # Firmament prices waiting at 0.5 per second, on the scale of COST_PER_GB.
 WAITING_COST_PER_S = COST_PER_GB // 2
 BLOCKS_MAX = 20
-# A machine or rack is preferred if it holds at least 1 / PREFERRED_PART of the input (Firmament section 7; 14 % and 2 % in its Fig. 15).
+# A machine or rack is preferred if it holds at least 1 / PREFERRED_PART of the input (Firmament
+# section 7; 14 % and 2 % in its Fig. 15).
 PREFERRED_PART = 10
 _HOUR_US = 3_600_000_000
 
@@ -33,14 +38,19 @@ _HOUR_US = 3_600_000_000
 def run_time_limits_us() -> tuple[int, ...]:
     """Longest run time, in microseconds, whose input fits 1, 2, ... BLOCKS_MAX - 1 blocks.
 
-    The model inverted, by correctly rounded decimal arithmetic: b GB is reached at y = 0.5 + 0.5 log_320(16 b), h = (0.298 / (1 - y))^(1 / 0.2627).
+    The model inverted, by correctly rounded decimal arithmetic: b GB is reached at y = 0.5 + 0.5
+    log_320(16 b), h = (0.298 / (1 - y))^(1 / 0.2627).
     """
     context = Context(prec=40)
     limits = []
     for blocks in range(1, BLOCKS_MAX):
-        quantile = Decimal("0.5") + context.divide(context.ln(Decimal(16 * blocks)), context.ln(Decimal(320))) / 2
+        quantile = (
+            Decimal("0.5")
+            + context.divide(context.ln(Decimal(16 * blocks)), context.ln(Decimal(320))) / 2
+        )
         hours = context.power(
-            context.divide(Decimal("0.298"), 1 - quantile), context.divide(Decimal(1), Decimal("0.2627"))
+            context.divide(Decimal("0.298"), 1 - quantile),
+            context.divide(Decimal(1), Decimal("0.2627")),
         )
         limits.append(int(hours * _HOUR_US))
     return tuple(limits)
@@ -48,13 +58,16 @@ def run_time_limits_us() -> tuple[int, ...]:
 
 def input_blocks(run_us: Int64) -> Int64:
     """int64[n]: blocks of 1 GB that tasks of these run times read."""
-    blocks: Int64 = 1 + np.searchsorted(np.array(run_time_limits_us(), np.int64), run_us, side="left")
+    blocks: Int64 = 1 + np.searchsorted(
+        np.array(run_time_limits_us(), np.int64), run_us, side="left"
+    )
     return blocks
 
 
 def place_replicas(rack: Int32, blocks: int, stream: Stream) -> Int32:
-    """int32[blocks, 3]: machines of each block's replicas, distinct if the cell has three machines: the first uniform, the second in its
-    rack (anywhere else if the rack has one machine), the third in another rack (anywhere else if there is one rack)."""
+    """int32[blocks, 3]: machines of each block's replicas, distinct if the cell has three machines:
+    the first uniform, the second in its rack (anywhere else if the rack has one machine), the third
+    in another rack (anywhere else if there is one rack)."""
     machines = len(rack)
     first = stream.integers(blocks, machines)
     low = np.searchsorted(rack, rack[first], side="left")
@@ -63,8 +76,11 @@ def place_replicas(rack: Int32, blocks: int, stream: Stream) -> Int32:
     near = low + (first - low + 1 + draw_below(stream, np.maximum(size - 1, 1))) % size
     if machines > 1:
         lone = size == 1
-        near[lone] = (first[lone] + 1 + draw_below(stream, np.full(int(lone.sum()), machines - 1))) % machines
-    outside = np.where(size < machines, machines - size, machines)  # one rack: no outside, any machine
+        near[lone] = (
+            first[lone] + 1 + draw_below(stream, np.full(int(lone.sum()), machines - 1))
+        ) % machines
+    # one rack: no outside, any machine
+    outside = np.where(size < machines, machines - size, machines)
     far = (high + draw_below(stream, outside)) % machines
     for _ in range(2):
         clash = (far == first) | (far == near)
@@ -72,8 +88,11 @@ def place_replicas(rack: Int32, blocks: int, stream: Stream) -> Int32:
     return np.stack([first, near, far], axis=1).astype(np.int32)
 
 
-def input_catalog(blocks: Int64, rack: Int32, unscheduled_margin: int, stream: Stream) -> PreferenceCatalog:
-    """The catalog with set k + 1 for the k-th input (blocks int64[k]), its replicas placed by the stream; rack int32[M] is the cell's.
+def input_catalog(
+    blocks: Int64, rack: Int32, unscheduled_margin: int, stream: Stream
+) -> PreferenceCatalog:
+    """The catalog with set k + 1 for the k-th input (blocks int64[k]), its replicas placed by the
+    stream; rack int32[M] is the cell's.
 
     Waiting costs unscheduled_margin more than running away from the data (not below 0).
     """
@@ -89,7 +108,9 @@ def input_catalog(blocks: Int64, rack: Int32, unscheduled_margin: int, stream: S
     host = np.sort(replica.astype(np.int64), axis=1)
     distinct = np.ones(host.shape, np.bool_)
     distinct[:, 1:] = host[:, 1:] != host[:, :-1]
-    machine_key, machine_blocks = np.unique((of_block[:, None] * machines + host)[distinct], return_counts=True)
+    machine_key, machine_blocks = np.unique(
+        (of_block[:, None] * machines + host)[distinct], return_counts=True
+    )
 
     machine_set, machine = np.divmod(machine_key, machines)
     near = rack_blocks[np.searchsorted(rack_key, machine_set * racks + rack[machine])]
@@ -114,7 +135,8 @@ def input_catalog(blocks: Int64, rack: Int32, unscheduled_margin: int, stream: S
 
 
 class InputPlaces:
-    """Where input lies, as a catalog of input_catalog tells: machines and racks that hold less than a tenth of it count as holding nothing."""
+    """Where input lies, as a catalog of input_catalog tells: machines and racks that hold less than
+    a tenth of it count as holding nothing."""
 
     def __init__(self, catalog: PreferenceCatalog, rack: Int32) -> None:
         self._rack = rack.astype(np.int64)
@@ -123,16 +145,27 @@ class InputPlaces:
         rack_set = np.repeat(np.arange(catalog.sets, dtype=np.int64), np.diff(catalog.rack_offsets))
         self._rack_key = rack_set * self._racks + catalog.rack
         self._rack_gb = 2 * self._blocks[rack_set] - catalog.rack_cost // COST_PER_GB
-        machine_set = np.repeat(np.arange(catalog.sets, dtype=np.int64), np.diff(catalog.machine_offsets))
+        machine_set = np.repeat(
+            np.arange(catalog.sets, dtype=np.int64), np.diff(catalog.machine_offsets)
+        )
         self._machine_key = machine_set * self._machines + catalog.machine
-        in_rack = _looked_up(self._rack_key, self._rack_gb, machine_set * self._racks + self._rack[catalog.machine])
-        self._machine_gb = 2 * self._blocks[machine_set] - in_rack - catalog.machine_cost // COST_PER_GB
+        in_rack = _looked_up(
+            self._rack_key, self._rack_gb, machine_set * self._racks + self._rack[catalog.machine]
+        )
+        self._machine_gb = (
+            2 * self._blocks[machine_set] - in_rack - catalog.machine_cost // COST_PER_GB
+        )
 
     def near(self, preference: Int32, machine: Int32) -> tuple[Int64, Int64, Int64]:
-        """GB of input of tasks of these sets on machine int32[n], in its rack (the machine included), and all: int64[n] each."""
+        """GB of input of tasks of these sets on machine int32[n], in its rack (the machine
+        included), and all: int64[n] each."""
         of_set = preference.astype(np.int64)
-        on_machine = _looked_up(self._machine_key, self._machine_gb, of_set * self._machines + machine)
-        in_rack = _looked_up(self._rack_key, self._rack_gb, of_set * self._racks + self._rack[machine])
+        on_machine = _looked_up(
+            self._machine_key, self._machine_gb, of_set * self._machines + machine
+        )
+        in_rack = _looked_up(
+            self._rack_key, self._rack_gb, of_set * self._racks + self._rack[machine]
+        )
         return on_machine, in_rack, self._blocks[of_set]
 
 
@@ -146,4 +179,6 @@ def _looked_up(keys: Int64, values: Int64, wanted: Int64) -> Int64:
 
 def _offsets(of_input: Int64, sets: int) -> Int64:
     """int64[sets + 2]: CSR offsets with the empty set 0 in front."""
-    return np.concatenate([np.zeros(2, np.int64), np.cumsum(np.bincount(of_input, minlength=sets))]).astype(np.int64)
+    return np.concatenate(
+        [np.zeros(2, np.int64), np.cumsum(np.bincount(of_input, minlength=sets))]
+    ).astype(np.int64)

@@ -1,4 +1,5 @@
-"""What a workload holds (`describe`), whether it keeps its contract (`validate`) and whether it is another one's equal (`digest`)."""
+"""What a workload holds (`describe`), whether it keeps its contract (`validate`) and whether it is
+another one's equal (`digest`)."""
 
 from __future__ import annotations
 
@@ -17,8 +18,10 @@ PERCENTILES = (10, 50, 90, 99)
 
 
 def larger_than_every_machine(cell: CellSpec, request: Int64) -> NDArray[np.bool_]:
-    """bool[n]: requests int64[n, R] that exceed the limit of every machine, up or down, in some dimension."""
-    distinct = request[:1] if request.strides[0] == 0 else request  # a broadcast column is one request
+    """bool[n]: requests int64[n, R] that exceed the limit of every machine, up or down, in some
+    dimension."""
+    # a broadcast column is one request
+    distinct = request[:1] if request.strides[0] == 0 else request
     fits = np.zeros(len(distinct), np.bool_)
     for limit in np.unique(cell.limit, axis=0):
         fits |= (distinct <= limit).all(axis=1)
@@ -26,10 +29,12 @@ def larger_than_every_machine(cell: CellSpec, request: Int64) -> NDArray[np.bool
 
 
 def describe(workload: Workload) -> dict[str, object]:
-    """Facts for the report: counts, percentiles (nearest rank below) of run times and job sizes, offered load per phase. JSON-ready.
+    """Facts for the report: counts, percentiles (nearest rank below) of run times and job sizes,
+    offered load per phase. JSON-ready.
 
-    Offered load of a phase is the sum of run time x request of the tasks submitted in it, over capacity x its length, per dimension, in
-    per cent; tasks without end count until the end of the workload. Initial tasks are not offered load.
+    Offered load of a phase is the sum of run time x request of the tasks submitted in it, over
+    capacity x its length, per dimension, in per cent; tasks without end count until the end of the
+    workload. Initial tasks are not offered load.
     """
     tasks = workload.tasks
     arrived = workload.arrival_rows
@@ -39,7 +44,9 @@ def describe(workload: Workload) -> dict[str, object]:
         "name": workload.name,
         "machines": workload.cell.machines,
         "racks": len(np.unique(workload.cell.rack)),
-        "capacity": dict(zip(workload.cell.dimensions, workload.cell.capacity.sum(axis=0).tolist(), strict=True)),
+        "capacity": dict(
+            zip(workload.cell.dimensions, workload.cell.capacity.sum(axis=0).tolist(), strict=True)
+        ),
         "tasks": len(tasks),
         "jobs": len(job_tasks),
         "batches": len(workload.arrival_us),
@@ -69,14 +76,19 @@ def _percentiles(values: NDArray[np.float64] | Int64) -> dict[str, float]:
 
 def _phases(workload: Workload) -> list[dict[str, object]]:
     edges = np.searchsorted(
-        workload.arrival_us, [phase.start_us for phase in workload.phases] + [workload.phases[-1].end_us]
+        workload.arrival_us,
+        [phase.start_us for phase in workload.phases] + [workload.phases[-1].end_us],
     )
     described: list[dict[str, object]] = []
     for phase, first, last in zip(workload.phases, edges[:-1], edges[1:], strict=True):
-        rows = workload.arrival_rows[workload.arrival_offsets[first] : workload.arrival_offsets[last]]
+        rows = workload.arrival_rows[
+            workload.arrival_offsets[first] : workload.arrival_offsets[last]
+        ]
         batch = workload.tasks.take(rows)
         duration = workload.duration_us[rows]
-        held = np.where(duration >= 0, duration, workload.end_us - batch.submit_us).astype(np.float64)
+        held = np.where(duration >= 0, duration, workload.end_us - batch.submit_us).astype(
+            np.float64
+        )
         room = workload.cell.capacity.sum(axis=0) * float(phase.end_us - phase.start_us)
         described.append(
             {
@@ -87,7 +99,9 @@ def _phases(workload: Workload) -> list[dict[str, object]]:
                 "tasks_per_s": len(rows) / ((phase.end_us - phase.start_us) / 1e6),
                 "offered_percent": dict(
                     zip(
-                        workload.cell.dimensions, (100.0 * (held @ batch.request) / room).round(3).tolist(), strict=True
+                        workload.cell.dimensions,
+                        (100.0 * (held @ batch.request) / room).round(3).tolist(),
+                        strict=True,
                     )
                 ),
             }
@@ -96,10 +110,17 @@ def _phases(workload: Workload) -> list[dict[str, object]]:
 
 
 def digest(workload: Workload) -> str:
-    """Of every column: cell, costs, tasks with their true durations, arrivals, machine events, phases. Equal for equal workloads on any machine; name and
-    facts are no part of it."""
+    """Of every column: cell, costs, tasks with their true durations, arrivals, machine events,
+    phases. Equal for equal workloads on any machine; name and facts are no part of it."""
     state = hashlib.blake2b(digest_size=16)
-    for part in (workload.cell, workload.catalog, workload.tasks, workload.initial, workload.machine_events, workload):
+    for part in (
+        workload.cell,
+        workload.catalog,
+        workload.tasks,
+        workload.initial,
+        workload.machine_events,
+        workload,
+    ):
         for field in dataclasses.fields(part):
             value = getattr(part, field.name)
             if isinstance(value, np.ndarray):
@@ -115,14 +136,17 @@ def digest(workload: Workload) -> str:
 
 
 def validate(workload: Workload) -> None:
-    """Check every invariant of Workload, CellSpec, PreferenceCatalog and TaskBatch. Raises ValueError naming the first field at fault."""
+    """Check every invariant of Workload, CellSpec, PreferenceCatalog and TaskBatch. Raises
+    ValueError naming the first field at fault."""
     _validate_cell(workload.cell)
     _validate_catalog(workload.catalog, workload.cell)
     _validate_tasks(workload)
     _validate_arrivals(workload)
     _validate_machines(workload)
     _validate_phases(workload)
-    too_large = int(np.count_nonzero(larger_than_every_machine(workload.cell, workload.tasks.request)))
+    too_large = int(
+        np.count_nonzero(larger_than_every_machine(workload.cell, workload.tasks.request))
+    )
     _require(
         workload.facts.get("tasks_larger_than_every_machine") == too_large,
         f"facts.tasks_larger_than_every_machine: must count the {too_large} tasks larger than every machine",
@@ -144,7 +168,9 @@ def _within(values: NDArray[Any], count: int) -> bool:
 
 def _validate_cell(cell: CellSpec) -> None:
     machines, dimensions = cell.capacity.shape
-    _require(cell.capacity.dtype == np.int64 and machines > 0, "cell.capacity: int64[M, R] with M > 0")
+    _require(
+        cell.capacity.dtype == np.int64 and machines > 0, "cell.capacity: int64[M, R] with M > 0"
+    )
     _require(
         dimensions == len(cell.dimensions) == len(cell.overcommit_permille) > 0,
         "cell.dimensions: one name and factor each",
@@ -156,7 +182,8 @@ def _validate_cell(cell: CellSpec) -> None:
         "cell.rack: int32[M], ascending",
     )
     _require(
-        len(cell.slot_score) == machines and (cell.slot_score >= 0).all(), "cell.slot_score: int64[M], not negative"
+        len(cell.slot_score) == machines and (cell.slot_score >= 0).all(),
+        "cell.slot_score: int64[M], not negative",
     )
 
 
@@ -173,15 +200,25 @@ def _validate_catalog(catalog: PreferenceCatalog, cell: CellSpec) -> None:
         )
         _require(offsets[-1] == len(member) == len(cost), f"catalog.{name}: lengths differ")
         _require(offsets[1] == 0, f"catalog.{name}: set 0 is not empty")
-        _require(member.dtype == np.int32 and _within(member, bound), f"catalog.{name}: int32 in [0, {bound})")
+        _require(
+            member.dtype == np.int32 and _within(member, bound),
+            f"catalog.{name}: int32 in [0, {bound})",
+        )
         _require((cost >= 0).all(), f"catalog.{name}_cost: negative")
         of_set = np.repeat(np.arange(sets, dtype=np.int64), np.diff(offsets))
         key = of_set * bound + member
         _require((key[1:] > key[:-1]).all(), f"catalog.{name}: not strictly ascending within a set")
     _require(len(catalog.unscheduled_cost) == sets, "catalog.unscheduled_cost: int64[K]")
-    _require(catalog.elsewhere_cost[0] == catalog.unscheduled_cost[0] == 0, "catalog: set 0 has a cost")
-    _require(catalog.wait_cost >= 0 and catalog.wait_quantum_us > 0, "catalog.wait_cost: not a price")
-    _require((catalog.elsewhere_cost >= 0).all() and (catalog.unscheduled_cost >= 0).all(), "catalog: negative cost")
+    _require(
+        catalog.elsewhere_cost[0] == catalog.unscheduled_cost[0] == 0, "catalog: set 0 has a cost"
+    )
+    _require(
+        catalog.wait_cost >= 0 and catalog.wait_quantum_us > 0, "catalog.wait_cost: not a price"
+    )
+    _require(
+        (catalog.elsewhere_cost >= 0).all() and (catalog.unscheduled_cost >= 0).all(),
+        "catalog: negative cost",
+    )
 
 
 def _validate_tasks(workload: Workload) -> None:
@@ -197,13 +234,23 @@ def _validate_tasks(workload: Workload) -> None:
         ("task_class", np.int8),
     ):
         column = getattr(tasks, name)
-        _require(column.shape == (n,) and column.dtype == dtype, f"tasks.{name}: {dtype.__name__}[n]")
-    _require(tasks.request.shape == (n, len(workload.cell.dimensions)), "tasks.request: int64[n, R]")
-    _require(tasks.request.dtype == np.int64 and (tasks.request > 0).all(), "tasks.request: int64, positive")
+        _require(
+            column.shape == (n,) and column.dtype == dtype, f"tasks.{name}: {dtype.__name__}[n]"
+        )
+    _require(
+        tasks.request.shape == (n, len(workload.cell.dimensions)), "tasks.request: int64[n, R]"
+    )
+    _require(
+        tasks.request.dtype == np.int64 and (tasks.request > 0).all(),
+        "tasks.request: int64, positive",
+    )
     _require(_within(tasks.preference, workload.catalog.sets), "tasks.preference: no such set")
     _require(_within(tasks.task_class, len(TaskClass)), "tasks.task_class: no such class")
     _require(workload.duration_us.shape == (n,), "duration_us: int64[n]")
-    _require(((workload.duration_us > 0) | (workload.duration_us == -1)).all(), "duration_us: neither positive nor -1")
+    _require(
+        ((workload.duration_us > 0) | (workload.duration_us == -1)).all(),
+        "duration_us: neither positive nor -1",
+    )
     _require(0 < workload.preferred_permille <= 1000, "preferred_permille: not in [1, 1000]")
 
 
@@ -214,13 +261,21 @@ def _validate_arrivals(workload: Workload) -> None:
         len(arrival_us) == 0 or (arrival_us[0] >= 0 and arrival_us[-1] < workload.end_us),
         "arrival_us: not in [0, end_us)",
     )
-    _require(len(offsets) == len(arrival_us) + 1 and offsets[0] == 0, "arrival_offsets: int64[batches + 1] from 0")
+    _require(
+        len(offsets) == len(arrival_us) + 1 and offsets[0] == 0,
+        "arrival_offsets: int64[batches + 1] from 0",
+    )
     _require(
         (np.diff(offsets) > 0).all() and offsets[-1] == len(workload.arrival_rows),
         "arrival_offsets: an empty batch or rows left over",
     )
-    covered = np.bincount(np.concatenate([workload.arrival_rows, workload.initial.task]), minlength=len(tasks))
-    _require(len(covered) == len(tasks) and (covered == 1).all(), "arrival_rows: rows not covered exactly once")
+    covered = np.bincount(
+        np.concatenate([workload.arrival_rows, workload.initial.task]), minlength=len(tasks)
+    )
+    _require(
+        len(covered) == len(tasks) and (covered == 1).all(),
+        "arrival_rows: rows not covered exactly once",
+    )
     size = np.diff(offsets)
     first = workload.arrival_rows[offsets[:-1]]
     _require(
@@ -228,7 +283,10 @@ def _validate_arrivals(workload: Workload) -> None:
         "arrival_rows: a batch of several jobs",
     )
     submitted = tasks.submit_us[workload.arrival_rows]
-    _require((submitted == np.repeat(arrival_us, size)).all(), "tasks.submit_us: differs from the batch's arrival")
+    _require(
+        (submitted == np.repeat(arrival_us, size)).all(),
+        "tasks.submit_us: differs from the batch's arrival",
+    )
 
 
 def _validate_machines(workload: Workload) -> None:
@@ -236,14 +294,24 @@ def _validate_machines(workload: Workload) -> None:
     initial, events = workload.initial, workload.machine_events
     _require(len(initial.task) == len(initial.machine), "initial: lengths differ")
     _require(_within(initial.machine, machines), "initial.machine: no such machine")
-    _require(len(events.at_us) == len(events.machine) == len(events.up), "machine_events: lengths differ")
-    _require(_ascending(events.at_us) and (events.at_us >= 0).all(), "machine_events.at_us: not ascending from 0")
+    _require(
+        len(events.at_us) == len(events.machine) == len(events.up), "machine_events: lengths differ"
+    )
+    _require(
+        _ascending(events.at_us) and (events.at_us >= 0).all(),
+        "machine_events.at_us: not ascending from 0",
+    )
     _require((events.at_us < workload.end_us).all(), "machine_events.at_us: after the end")
     _require(_within(events.machine, machines), "machine_events.machine: no such machine")
     pair = events.at_us * machines + events.machine
-    _require(len(np.unique(pair)) == len(pair), "machine_events: two events of a machine at one time")
+    _require(
+        len(np.unique(pair)) == len(pair), "machine_events: two events of a machine at one time"
+    )
     down_at_start = events.machine[(events.at_us == 0) & ~events.up]
-    _require(not np.isin(initial.machine, down_at_start).any(), "initial.machine: a machine that is down at 0")
+    _require(
+        not np.isin(initial.machine, down_at_start).any(),
+        "initial.machine: a machine that is down at 0",
+    )
 
 
 def _validate_phases(workload: Workload) -> None:

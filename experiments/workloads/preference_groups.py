@@ -1,8 +1,10 @@
-"""Preferred machines of generated jobs: groups of machines, some more popular than others (ParSync section 6).
+"""Preferred machines of generated jobs: groups of machines, some more popular than others (ParSync
+section 6).
 
-A group is a set of `preferred_fraction` of the cell's machines, one drawn from each of as many equal stretches of the cell, so that every
-group is spread over all racks and partitions; groups overlap. Contention for them is tuned by the popularity of groups (Zipf) and by
-their size. Set 0 of the catalog is "no preference", set g + 1 is group g.
+A group is a set of `preferred_fraction` of the cell's machines, one drawn from each of as many
+equal stretches of the cell, so that every group is spread over all racks and partitions; groups
+overlap. Contention for them is tuned by the popularity of groups (Zipf) and by their size. Set 0 of
+the catalog is "no preference", set g + 1 is group g.
 """
 
 from __future__ import annotations
@@ -15,17 +17,26 @@ from shared_state.tasks import Int32, Int64, PreferenceCatalog
 
 
 def spread_machines(stream: Stream, machines: int, chosen: int) -> Int32:
-    """int32[chosen], ascending and distinct: one machine from each of `chosen` equal stretches of [0, machines)."""
+    """int32[chosen], ascending and distinct: one machine from each of `chosen` equal stretches of
+    [0, machines)."""
     edges = np.arange(chosen + 1, dtype=np.int64) * machines // chosen
     return (edges[:-1] + draw_below(stream, np.diff(edges))).astype(np.int32)
 
 
 def group_catalog(
-    groups: list[Int32], rack: Int32, rack_cost: int | None, elsewhere_cost: int, unscheduled_cost: int
+    groups: list[Int32],
+    rack: Int32,
+    rack_cost: int | None,
+    elsewhere_cost: int,
+    unscheduled_cost: int,
 ) -> PreferenceCatalog:
-    """The catalog of groups of preferred machines (each ascending): a preferred machine costs 0, one in a rack that holds preferred
-    machines rack_cost (None: as anywhere else), any other elsewhere_cost; waiting costs unscheduled_cost."""
-    racks = [np.unique(rack[group]) if rack_cost is not None else np.zeros(0, np.int32) for group in groups]
+    """The catalog of groups of preferred machines (each ascending): a preferred machine costs 0,
+    one in a rack that holds preferred machines rack_cost (None: as anywhere else), any other
+    elsewhere_cost; waiting costs unscheduled_cost."""
+    racks = [
+        np.unique(rack[group]) if rack_cost is not None else np.zeros(0, np.int32)
+        for group in groups
+    ]
     machine, listed_rack = _joined(groups), _joined(racks)
     prefers = np.ones(len(groups) + 1, np.int64)
     prefers[0] = 0

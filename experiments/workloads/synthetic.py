@@ -1,7 +1,7 @@
 """Generated workloads, calibrated on ParSync's figures (sections 2, 4.3 and 6).
 
-Every random number comes from a stream named after what it decides, so one option moves only what it names. Same options and seed, same
-workload on any machine.
+Every random number comes from a stream named after what it decides, so one option moves only what
+it names. Same options and seed, same workload on any machine.
 """
 
 from __future__ import annotations
@@ -18,9 +18,18 @@ from experiments.workloads.draws import bounded_pareto_table, draw, exponential,
 from experiments.workloads.preference_groups import group_catalog, spread_machines
 from parsync.core.workload import InitialPlacement, MachineEvents, Phase, Workload
 from shared_state.random import Stream, stream_key
-from shared_state.tasks import NO_GANG, CellSpec, Int32, Int64, PreferenceCatalog, TaskBatch, TaskClass
+from shared_state.tasks import (
+    NO_GANG,
+    CellSpec,
+    Int32,
+    Int64,
+    PreferenceCatalog,
+    TaskBatch,
+    TaskClass,
+)
 
-# A slot of median score has this weight; scores of down to 13 below it differ; lower ones share weight 1.
+# A slot of median score has this weight; scores of down to 13 below it differ; lower ones share
+# weight 1.
 SLOT_SCORE_ONE = 1 << 20
 SERVICE_PRIORITY = 1
 
@@ -41,17 +50,24 @@ class SyntheticOptions(BaseModel):
         le=64,
         description="V of ParSync section 4.3: a machine's weight is exp(score - mean) with score ~ N(mean, V); 0 = no scores",
     )
-    mean_duration_s: float = Field(2.0, ge=0.001, le=1e6, description="mean run time away from preferred machines")
+    mean_duration_s: float = Field(
+        2.0, ge=0.001, le=1e6, description="mean run time away from preferred machines"
+    )
     duration_sigma: float = Field(
         1.18,
         ge=0,
         le=4,
         description="sigma of the lognormal run time (1.18 at mean 5 s: 88 % under 10 s); 0 = all run exactly the mean",
     )
-    batch_tasks: int = Field(100, ge=1, le=1_000_000, description="tasks of a batch; a batch is of one job")
+    batch_tasks: int = Field(
+        100, ge=1, le=1_000_000, description="tasks of a batch; a batch is of one job"
+    )
     job_batches_max: int = Field(8, ge=1, le=100_000, description="batches of the largest job")
     job_size_alpha: float = Field(
-        1.14, gt=0, le=10, description="tail exponent of the bounded Pareto number of batches in a job (minimum 1)"
+        1.14,
+        gt=0,
+        le=10,
+        description="tail exponent of the bounded Pareto number of batches in a job (minimum 1)",
     )
     phase_s: float = Field(6.0, gt=0, le=1e6, description="length of each load phase")
     load_percent: tuple[Annotated[int, Field(ge=0, le=1000)], ...] = Field(
@@ -60,11 +76,19 @@ class SyntheticOptions(BaseModel):
         description="offered load of each phase, in per cent of slots / mean duration",
     )
     arrival_jitter_percent: int = Field(
-        100, ge=0, le=100, description="batches are evenly spaced, each late by up to this share of the spacing"
+        100,
+        ge=0,
+        le=100,
+        description="batches are evenly spaced, each late by up to this share of the spacing",
     )
-    poisson_arrivals: bool = Field(False, description="exponential gaps between batches instead of even spacing")
+    poisson_arrivals: bool = Field(
+        False, description="exponential gaps between batches instead of even spacing"
+    )
     service_permille: int = Field(
-        0, ge=0, le=1000, description="share of jobs that are services: they never end, and so add to the load for good"
+        0,
+        ge=0,
+        le=1000,
+        description="share of jobs that are services: they never end, and so add to the load for good",
     )
     gang_permille: int = Field(
         0,
@@ -73,31 +97,53 @@ class SyntheticOptions(BaseModel):
         description="share of jobs whose batches are gangs: planned whole, and placed whole where commits are all_or_nothing",
     )
     preference_groups: int = Field(
-        16, ge=0, le=100_000, description="groups of preferred machines; 0 = nobody prefers anything"
+        16,
+        ge=0,
+        le=100_000,
+        description="groups of preferred machines; 0 = nobody prefers anything",
     )
     preference_zipf: float = Field(
-        0.5, ge=0, le=8, description="popularity of group g is proportional to g ** -preference_zipf"
+        0.5,
+        ge=0,
+        le=8,
+        description="popularity of group g is proportional to g ** -preference_zipf",
     )
-    preferred_fraction: float = Field(0.0625, gt=0, le=1, description="share of the cell's machines in each group")
-    no_preference_permille: int = Field(0, ge=0, le=1000, description="share of jobs that prefer nothing")
+    preferred_fraction: float = Field(
+        0.0625, gt=0, le=1, description="share of the cell's machines in each group"
+    )
+    no_preference_permille: int = Field(
+        0, ge=0, le=1000, description="share of jobs that prefer nothing"
+    )
     preferred_permille: int = Field(
-        700, ge=1, le=1000, description="run time on a preferred machine, relative (alpha of ParSync section 6.4)"
+        700,
+        ge=1,
+        le=1000,
+        description="run time on a preferred machine, relative (alpha of ParSync section 6.4)",
     )
     rack_cost: int | None = Field(
-        None, ge=0, le=1 << 30, description="cost of a place in a rack with preferred machines; unset = as elsewhere"
+        None,
+        ge=0,
+        le=1 << 30,
+        description="cost of a place in a rack with preferred machines; unset = as elsewhere",
     )
     elsewhere_cost: int = Field(
         1_000, ge=0, le=1 << 30, description="cost of any other place (a preferred machine costs 0)"
     )
-    unscheduled_cost: int = Field(2_000, ge=0, le=1 << 30, description="cost of waiting, before the waiting time")
+    unscheduled_cost: int = Field(
+        2_000, ge=0, le=1 << 30, description="cost of waiting, before the waiting time"
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if self.rack_cost is not None and self.rack_cost > self.elsewhere_cost:
-            raise ValueError("rack_cost: a place near preferred machines cannot cost more than elsewhere_cost")
+            raise ValueError(
+                "rack_cost: a place near preferred machines cannot cost more than elsewhere_cost"
+            )
         slots = self.machines * self.slots_per_machine
         if self.gang_permille and self.batch_tasks > slots:
-            raise ValueError(f"batch_tasks: gangs of {self.batch_tasks:,} tasks do not fit the cell's {slots:,} slots")
+            raise ValueError(
+                f"batch_tasks: gangs of {self.batch_tasks:,} tasks do not fit the cell's {slots:,} slots"
+            )
         if not any(self.load_percent):
             raise ValueError("load_percent: at least one phase must offer load")
         return self
@@ -110,24 +156,32 @@ class SyntheticOptions(BaseModel):
 
     def lasting(self, duration_s: float) -> SyntheticOptions:
         """These options with the phases scaled so that together they take duration_s."""
-        return SyntheticOptions.model_validate({**self.model_dump(), "phase_s": duration_s / len(self.load_percent)})
+        return SyntheticOptions.model_validate(
+            {**self.model_dump(), "phase_s": duration_s / len(self.load_percent)}
+        )
 
 
 def demo_options(quick: bool = False) -> SyntheticOptions:
-    """A tenth of ParSync's cell at its ratios: 2,000 machines x 10 slots in racks of 40, tasks of mean 2 s; phases of 6 s.
+    """A tenth of ParSync's cell at its ratios: 2,000 machines x 10 slots in racks of 40, tasks of
+    mean 2 s; phases of 6 s.
 
-    quick: half of that cell and tasks of half the length, so as many tasks per second; a phase can be two task lengths then, of which one settles, in 2 s.
+    quick: half of that cell and tasks of half the length, so as many tasks per second; a phase can
+    be two task lengths then, of which one settles, in 2 s.
     """
     if not quick:
         return SyntheticOptions()
-    return SyntheticOptions(machines=1_000, mean_duration_s=1.0, load_percent=(50, 95, 50), phase_s=2.0)
+    return SyntheticOptions(
+        machines=1_000, mean_duration_s=1.0, load_percent=(50, 95, 50), phase_s=2.0
+    )
 
 
 def paper_options() -> SyntheticOptions:
-    """ParSync's cell (section 6): 200,000 machines of one slot, tasks of mean 5 s, 40,000 tasks/s at 100 %, phases of 60 s.
+    """ParSync's cell (section 6): 200,000 machines of one slot, tasks of mean 5 s, 40,000 tasks/s
+    at 100 %, phases of 60 s.
 
-    104 groups that together prefer every machine once are calibrated on Table 1: in the five phases of 60 s, tau = 1 s, latency-first gets 33 % of tasks onto
-    preferred machines, adaptive 72 % and quality-first 76 %. The paper's mean execution times imply 33, 64 and 74 % over all its alphas.
+    104 groups that together prefer every machine once are calibrated on Table 1: in the five phases
+    of 60 s, tau = 1 s, latency-first gets 33 % of tasks onto preferred machines, adaptive 72 % and
+    quality-first 76 %. The paper's mean execution times imply 33, 64 and 74 % over all its alphas.
     """
     return SyntheticOptions(
         machines=200_000,
@@ -142,27 +196,36 @@ def paper_options() -> SyntheticOptions:
 def demo(seed: int, quick: bool = False, duration_s: float | None = None) -> Workload:
     """The workload of `demo_options`, its phases scaled to duration_s in all if given."""
     options = demo_options(quick)
-    return generate(options if duration_s is None else options.lasting(duration_s), seed, name="demo")
+    return generate(
+        options if duration_s is None else options.lasting(duration_s), seed, name="demo"
+    )
 
 
 def paper(seed: int, duration_s: float | None = None) -> Workload:
     """The workload of `paper_options`, its phases scaled to duration_s in all if given."""
     options = paper_options()
-    return generate(options if duration_s is None else options.lasting(duration_s), seed, name="paper")
+    return generate(
+        options if duration_s is None else options.lasting(duration_s), seed, name="paper"
+    )
 
 
 def generate(options: SyntheticOptions, seed: int, name: str = "synthetic") -> Workload:
-    """The workload of these options and this seed. Raises ValueError if no batch or more than 2^31 tasks would arrive.
+    """The workload of these options and this seed. Raises ValueError if no batch or more than 2^31
+    tasks would arrive.
 
-    Offered load counts run times away from preferred machines: with preferred_permille = 700 and every task on a preferred machine, a load
-    of 100 % occupies 70 % of the slots. Jobs arrive one after the other; a job's batches are consecutive. Batches are full, so the last
-    job is cut short by the end of the last phase. Constant columns (request, priority, gang without gangs, class without services) are read-only
-    broadcasts that take no memory; `tasks.task` and `arrival_rows` are one array.
+    Offered load counts run times away from preferred machines: with preferred_permille = 700 and
+    every task on a preferred machine, a load of 100 % occupies 70 % of the slots. Jobs arrive one
+    after the other; a job's batches are consecutive. Batches are full, so the last job is cut short
+    by the end of the last phase. Constant columns (request, priority, gang without gangs, class
+    without services) are read-only broadcasts that take no memory; `tasks.task` and `arrival_rows`
+    are one array.
     """
     slots = options.machines * options.slots_per_machine
     mean_us = round(options.mean_duration_s * 1e6)
     phase_us = max(1, round(options.phase_s * 1e6))
-    phases = tuple(Phase(k * phase_us, (k + 1) * phase_us, load) for k, load in enumerate(options.load_percent))
+    phases = tuple(
+        Phase(k * phase_us, (k + 1) * phase_us, load) for k, load in enumerate(options.load_percent)
+    )
     clock = WorkClock(phases, slots)
     work_per_batch = 100 * mean_us * options.batch_tasks
     if clock.total // work_per_batch * options.batch_tasks >= 1 << 31:
@@ -170,7 +233,9 @@ def generate(options: SyntheticOptions, seed: int, name: str = "synthetic") -> W
     arrival_us = _arrivals(options, clock, work_per_batch, seed)
     batches = len(arrival_us)
     if batches == 0:
-        raise ValueError("phase_s: no batch arrives in phases this short; lengthen them or make batches smaller")
+        raise ValueError(
+            "phase_s: no batch arrives in phases this short; lengthen them or make batches smaller"
+        )
 
     cell = _cell(options, seed)
     catalog = _catalog(options, cell, seed)
@@ -186,7 +251,9 @@ def generate(options: SyntheticOptions, seed: int, name: str = "synthetic") -> W
         priority = np.where(is_service, np.int32(SERVICE_PRIORITY), np.int32(0))
     gang = np.broadcast_to(np.int64(NO_GANG), len(rows))
     if options.gang_permille > 0:
-        gang_of_batch = np.where(in_gangs[job], np.arange(batches, dtype=np.int64), np.int64(NO_GANG))
+        gang_of_batch = np.where(
+            in_gangs[job], np.arange(batches, dtype=np.int64), np.int64(NO_GANG)
+        )
         gang = np.repeat(gang_of_batch, options.batch_tasks)
     tasks = TaskBatch(
         task=rows,
@@ -235,7 +302,9 @@ def _cell(options: SyntheticOptions, seed: int) -> CellSpec:
         # exp(N(0, V)) is lognormal of mean exp(V / 2) and median 1.
         mean = round(exponential(options.slot_score_variance / 2) * SLOT_SCORE_ONE)
         stream = Stream(stream_key(seed, "workload/slot_score"))
-        score = np.maximum(stream.lognormal(machines, mean, math.sqrt(options.slot_score_variance)), 1)
+        score = np.maximum(
+            stream.lognormal(machines, mean, math.sqrt(options.slot_score_variance)), 1
+        )
     return CellSpec(
         dimensions=("slots",),
         capacity=np.full((machines, 1), options.slots_per_machine, np.int64),
@@ -248,16 +317,21 @@ def _cell(options: SyntheticOptions, seed: int) -> CellSpec:
 def _catalog(options: SyntheticOptions, cell: CellSpec, seed: int) -> PreferenceCatalog:
     chosen = max(1, round(options.preferred_fraction * options.machines))
     groups = [
-        spread_machines(Stream(stream_key(seed, "workload/preferred_machines", group)), options.machines, chosen)
+        spread_machines(
+            Stream(stream_key(seed, "workload/preferred_machines", group)), options.machines, chosen
+        )
         for group in range(options.preference_groups)
     ]
-    return group_catalog(groups, cell.rack, options.rack_cost, options.elsewhere_cost, options.unscheduled_cost)
+    return group_catalog(
+        groups, cell.rack, options.rack_cost, options.elsewhere_cost, options.unscheduled_cost
+    )
 
 
 def _jobs(
     options: SyntheticOptions, batches: int, groups: int, seed: int
 ) -> tuple[Int64, Int32, NDArray[np.bool_], NDArray[np.bool_]]:
-    """Job of each batch int64[batches]; preference set int32[jobs], whether it is a service and whether its batches are gangs bool[jobs]."""
+    """Job of each batch int64[batches]; preference set int32[jobs], whether it is a service and
+    whether its batches are gangs bool[jobs]."""
     table = bounded_pareto_table(options.job_batches_max, options.job_size_alpha)
     size = 1 + draw(Stream(stream_key(seed, "workload/job_size")), table, batches)
     jobs = int(np.searchsorted(np.cumsum(size), batches)) + 1
@@ -265,20 +339,27 @@ def _jobs(
     preference = np.zeros(jobs, np.int32)
     if groups > 0:
         popularity = zipf_table(groups, options.preference_zipf)
-        preference = (1 + draw(Stream(stream_key(seed, "workload/preference_group")), popularity, jobs)).astype(
-            np.int32
-        )
+        preference = (
+            1 + draw(Stream(stream_key(seed, "workload/preference_group")), popularity, jobs)
+        ).astype(np.int32)
         indifferent = (
-            Stream(stream_key(seed, "workload/no_preference")).integers(jobs, 1000) < options.no_preference_permille
+            Stream(stream_key(seed, "workload/no_preference")).integers(jobs, 1000)
+            < options.no_preference_permille
         )
         preference[indifferent] = 0
-    service = Stream(stream_key(seed, "workload/service")).integers(jobs, 1000) < options.service_permille
-    in_gangs = Stream(stream_key(seed, "workload/gang")).integers(jobs, 1000) < options.gang_permille
+    service = (
+        Stream(stream_key(seed, "workload/service")).integers(jobs, 1000) < options.service_permille
+    )
+    in_gangs = (
+        Stream(stream_key(seed, "workload/gang")).integers(jobs, 1000) < options.gang_permille
+    )
     return job, preference, service, in_gangs
 
 
 def _durations(options: SyntheticOptions, mean_us: int, n: int, seed: int) -> Int64:
     if options.duration_sigma == 0:
         return np.full(n, mean_us, np.int64)
-    duration = Stream(stream_key(seed, "workload/duration")).lognormal(n, mean_us, options.duration_sigma)
+    duration = Stream(stream_key(seed, "workload/duration")).lognormal(
+        n, mean_us, options.duration_sigma
+    )
     return np.maximum(duration, 1, out=duration)

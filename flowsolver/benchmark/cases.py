@@ -1,4 +1,5 @@
-"""What is measured: for each figure of the Firmament paper a series of graphs, ever harder along its axis, and other graphs."""
+"""What is measured: for each figure of the Firmament paper a series of graphs, ever harder along
+its axis, and other graphs."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ _NETGEN_NODES_PER_MACHINE = 4
 
 @dataclass(frozen=True)
 class Case:
-    """One graph: its network and first task (the number of nodes if it has none). Where it stands on its figure's axis."""
+    """One graph: its network and first task (the number of nodes if it has none). Where it stands
+    on its figure's axis."""
 
     title: str
     label: str
@@ -40,8 +42,8 @@ class Case:
 class Series:
     """A figure's graphs.
 
-    ordered: ever harder along an axis, so that a solver over the time limit need not be tried further; else a graph stands by
-    itself. incremental: rounds of changes are timed, too.
+    ordered: ever harder along an axis, so that a solver over the time limit need not be tried
+    further; else a graph stands by itself. incremental: rounds of changes are timed, too.
     """
 
     figure: str
@@ -95,7 +97,8 @@ def _network_aware(machines: int, seed: int) -> Case:
 
 
 def _netgen(machines: int, seed: int) -> Case:
-    """NETGEN-8 of Kovács (2015): 8 arcs per node, sqrt(nodes) sources and sinks, each source of 1,000 units at the mean."""
+    """NETGEN-8 of Kovács (2015): 8 arcs per node, sqrt(nodes) sources and sinks, each source of
+    1,000 units at the mean."""
     nodes = max(16, _NETGEN_NODES_PER_MACHINE * machines)
     ends = math.isqrt(nodes)
     options = NetgenOptions(nodes, 8 * nodes, ends, ends, 1_000 * ends)
@@ -128,16 +131,24 @@ def series_of(machines: Sequence[int], seed: int, quick: bool) -> list[Series]:
     """The paper's four figures, and other graphs; those of one cell size are of the largest."""
     largest = max(machines)
     room = largest * _SLOTS // 2
-    jobs = [tasks for tasks in (_NEW_TASKS_QUICK if quick else _NEW_TASKS) if tasks <= room] or [room]
+    jobs = [tasks for tasks in (_NEW_TASKS_QUICK if quick else _NEW_TASKS) if tasks <= room] or [
+        room
+    ]
     return [
         Series(
-            "machines", "Quincy policy, 50 % used", "machines", [_quincy(m, 50, seed, m) for m in sorted(set(machines))]
+            "machines",
+            "Quincy policy, 50 % used",
+            "machines",
+            [_quincy(m, 50, seed, m) for m in sorted(set(machines))],
         ),
         Series(
             "utilisation",
             f"Quincy policy, {largest:,} machines",
             "tasks in % of slots",
-            [_quincy(largest, used, seed, used) for used in (_USED_PERCENT_QUICK if quick else _USED_PERCENT)],
+            [
+                _quincy(largest, used, seed, used)
+                for used in (_USED_PERCENT_QUICK if quick else _USED_PERCENT)
+            ],
         ),
         Series(
             "job-size",

@@ -1,8 +1,10 @@
-"""One solver on one graph, in a process of its own that ends at the time limit whatever the solver does.
+"""One solver on one graph, in a process of its own that ends at the time limit whatever the solver
+does.
 
     python -m flowsolver.benchmark.child JOB      JOB: a Job as JSON
 
-Prints a JSON object per measured solve (Sample); exits by SIGALRM when a solve is over the time limit.
+Prints a JSON object per measured solve (Sample); exits by SIGALRM when a solve is over the time
+limit.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ _REPEAT_FOR_S = 2.0
 
 @dataclass(frozen=True)
 class Job:
-    """graph: an .npz file. rounds: 0 to solve the graph from scratch, else changes to go through after that."""
+    """graph: an .npz file. rounds: 0 to solve the graph from scratch, else changes to go through
+    after that."""
 
     solver: str
     graph: str
@@ -57,7 +60,9 @@ class _Limited:
         self._limit_s = limit_s
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
 
-    def __call__(self, mode: str, run: Callable[[], tuple[int, Callable[[], bool] | None]]) -> Sample:
+    def __call__(
+        self, mode: str, run: Callable[[], tuple[int, Callable[[], bool] | None]]
+    ) -> Sample:
         signal.setitimer(signal.ITIMER_REAL, self._limit_s)
         wall, cpu = time.perf_counter(), time.process_time()
         cost, certified = run()
@@ -71,7 +76,10 @@ def _say(sample: Sample) -> None:
 
 
 def _from_scratch(network: FlowNetwork, job: Job) -> None:
-    timed, run = _Limited(job.limit_s + (0 if job.solver in PEERS else _GRACE_S)), _runner(network, job)
+    timed, run = (
+        _Limited(job.limit_s + (0 if job.solver in PEERS else _GRACE_S)),
+        _runner(network, job),
+    )
     begun = time.perf_counter()
     for _ in range(job.repeats):
         _say(timed("scratch", run))
@@ -80,10 +88,17 @@ def _from_scratch(network: FlowNetwork, job: Job) -> None:
 
 
 def _through_rounds(network: FlowNetwork, job: Job) -> None:
-    """Ours go through the rounds, for as long as the limit of one solve; a peer solves the network after the first."""
+    """Ours go through the rounds, for as long as the limit of one solve; a peer solves the network
+    after the first."""
     ours = job.solver not in PEERS
     timed = _Limited(job.limit_s + (_GRACE_S if ours else 0))
-    rounds = Rounds(network, job.first_task, job.solver if ours else next(iter(algorithms())), job.limit_s, job.seed)
+    rounds = Rounds(
+        network,
+        job.first_task,
+        job.solver if ours else next(iter(algorithms())),
+        job.limit_s,
+        job.seed,
+    )
     if not ours:
         rounds.apply(*rounds.draw(job.changes))
         _say(timed("scratch", _runner(rounds.solver.snapshot()[0], job)))
@@ -93,7 +108,9 @@ def _through_rounds(network: FlowNetwork, job: Job) -> None:
     for _ in range(job.rounds):
         changes = rounds.draw(job.changes)
 
-        def incremental(changes: tuple[Int64Array, ...] = changes) -> tuple[int, Callable[[], bool]]:
+        def incremental(
+            changes: tuple[Int64Array, ...] = changes,
+        ) -> tuple[int, Callable[[], bool]]:
             rounds.apply(*changes)
             rounds.resolve()
             return rounds.solver.cost, lambda: rounds.solver.certify().ok

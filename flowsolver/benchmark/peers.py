@@ -1,4 +1,5 @@
-"""Other solvers, and ours, behind one call: a network is made ready, then solved as often as one likes."""
+"""Other solvers, and ours, behind one call: a network is made ready, then solved as often as one
+likes."""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ class Peer:
 def _ortools(network: FlowNetwork) -> Run:
     min_cost_flow: Any = importlib.import_module("ortools.graph.python.min_cost_flow")
     solver = min_cost_flow.SimpleMinCostFlow()
-    solver.add_arcs_with_capacity_and_unit_cost(network.tail, network.head, network.capacity, network.cost)
+    solver.add_arcs_with_capacity_and_unit_cost(
+        network.tail, network.head, network.capacity, network.cost
+    )
     solver.set_nodes_supplies(np.arange(network.num_nodes), network.supply)
 
     def run() -> int:
@@ -53,13 +56,18 @@ def _highs(network: FlowNetwork) -> Run:
     tail, head, capacity, cost = network.tail, network.head, network.capacity, network.cost
     column = np.arange(arcs)
     leaving_less_entering = sparse.csc_matrix(
-        (np.repeat([1.0, -1.0], arcs), (np.concatenate([tail, head]), np.concatenate([column, column]))),
+        (
+            np.repeat([1.0, -1.0], arcs),
+            (np.concatenate([tail, head]), np.concatenate([column, column])),
+        ),
         shape=(network.num_nodes, arcs),
     )
     bounds = np.column_stack([np.zeros(arcs), capacity])
 
     def run() -> int:
-        found = optimize.linprog(cost, A_eq=leaving_less_entering, b_eq=network.supply, bounds=bounds, method="highs")
+        found = optimize.linprog(
+            cost, A_eq=leaving_less_entering, b_eq=network.supply, bounds=bounds, method="highs"
+        )
         if found.status != 0:
             raise RuntimeError(f"HiGHS: {found.message}")
         return int(np.rint(found.x).astype(np.int64) @ cost)
@@ -73,7 +81,11 @@ def _networkx(network: FlowNetwork) -> Run:
     for node, supply in enumerate(network.supply.tolist()):
         graph.add_node(node, demand=-supply)
     for tail, head, capacity, cost in zip(
-        network.tail.tolist(), network.head.tolist(), network.capacity.tolist(), network.cost.tolist(), strict=True
+        network.tail.tolist(),
+        network.head.tolist(),
+        network.capacity.tolist(),
+        network.cost.tolist(),
+        strict=True,
     ):
         graph.add_edge(tail, head, capacity=capacity, weight=cost)
     return lambda: int(networkx.network_simplex(graph)[0])

@@ -42,7 +42,8 @@ _SETTINGS: dict[Any, Any] = {
 
 
 def draw(series: Series, results: Sequence[Result], limit_s: float, folder: Path) -> list[Path]:
-    """Writes <figure>.png and .svg; equal results give equal files. Nothing is drawn of a series without an answer."""
+    """Writes <figure>.png and .svg; equal results give equal files. Nothing is drawn of a series
+    without an answer."""
     mine = [result for result in results if result.figure == series.figure]
     if not any(result.outcome is Outcome.OK for result in mine):
         return []
@@ -68,7 +69,11 @@ def _styles(results: Sequence[Result]) -> dict[str, dict[str, Any]]:
             }
             peers += 1
         else:
-            styles[solver] = {"color": _COLOURS[ours % 8], "linestyle": "-", "marker": _MARKERS[ours % 8]}
+            styles[solver] = {
+                "color": _COLOURS[ours % 8],
+                "linestyle": "-",
+                "marker": _MARKERS[ours % 8],
+            }
             ours += 1
     return styles
 
@@ -82,7 +87,11 @@ def _lines(series: Series, results: Sequence[Result], limit_s: float) -> Figure:
     axes: Axes = figure.subplots()
     stopped = False
     for solver, style in _styles(results).items():
-        mine = [r for r in results if r.solver == solver and r.outcome in (Outcome.OK, Outcome.OVER_TIME)]
+        mine = [
+            r
+            for r in results
+            if r.solver == solver and r.outcome in (Outcome.OK, Outcome.OVER_TIME)
+        ]
         if not mine:
             continue
         at = [r.position for r in mine]
@@ -92,7 +101,14 @@ def _lines(series: Series, results: Sequence[Result], limit_s: float) -> Figure:
         if beyond:
             stopped = True
             at_limit = [limit_s] * len(beyond)
-            axes.plot(beyond, at_limit, style["marker"], color=style["color"], markerfacecolor="white", markersize=7)
+            axes.plot(
+                beyond,
+                at_limit,
+                style["marker"],
+                color=style["color"],
+                markerfacecolor="white",
+                markersize=7,
+            )
     if stopped:
         axes.axhline(limit_s, color=_INK, linewidth=0.8, linestyle=(0, (1, 2)))
         axes.annotate(
@@ -120,7 +136,8 @@ def _lines(series: Series, results: Sequence[Result], limit_s: float) -> Figure:
 
 
 def _dots(series: Series, results: Sequence[Result], limit_s: float) -> Figure:
-    """A panel per graph, with a row per solver: a dot from scratch, and one incremental where there are rounds."""
+    """A panel per graph, with a row per solver: a dot from scratch, and one incremental where there
+    are rounds."""
     cases = [case for case in series.cases if any(result.case == case.title for result in results)]
     timed = [result for result in results if result.outcome in (Outcome.OK, Outcome.OVER_TIME)]
     solvers = list(dict.fromkeys(result.solver for result in timed))
@@ -151,7 +168,12 @@ def _dots(series: Series, results: Sequence[Result], limit_s: float) -> Figure:
 
 
 def _draw_dots(
-    panel: Axes, case: Case, incremental: bool, timed: Sequence[Result], solvers: Sequence[str], limit_s: float
+    panel: Axes,
+    case: Case,
+    incremental: bool,
+    timed: Sequence[Result],
+    solvers: Sequence[str],
+    limit_s: float,
 ) -> None:
     styles = _styles(timed)
     for row, solver in enumerate(solvers):

@@ -42,7 +42,8 @@ class Result:
 
 
 def judge(results: Sequence[Result]) -> None:
-    """Marks the results of one graph whose costs are not those of a certified answer. Without one, they must agree."""
+    """Marks the results of one graph whose costs are not those of a certified answer. Without one,
+    they must agree."""
     answered = [result for result in results if result.outcome is Outcome.OK]
     for result in answered:
         if result.certified is False:
@@ -54,7 +55,9 @@ def judge(results: Sequence[Result]) -> None:
     length = max(len(result.costs) for result in trusted)
     truth = next(result.costs for result in trusted if len(result.costs) == length)
     for result in answered:
-        wrong = [(cost, right) for cost, right in zip(result.costs, truth, strict=False) if cost != right]
+        wrong = [
+            (cost, right) for cost, right in zip(result.costs, truth, strict=False) if cost != right
+        ]
         if result.outcome is Outcome.OK and wrong:
             result.outcome = Outcome.WRONG
             result.note = f"cost {wrong[0][0]}, not {wrong[0][1]}"
@@ -68,6 +71,13 @@ def explanation(results: Sequence[Result], limit_s: float) -> str:
     return "; ".join(words + ([f"not tried: {' or '.join(reasons)}"] if reasons else []))
 
 
-def as_json(machine: dict[str, Any], options: dict[str, Any], partial: bool, results: Sequence[Result]) -> str:
+def as_json(
+    machine: dict[str, Any], options: dict[str, Any], partial: bool, results: Sequence[Result]
+) -> str:
     rows = [{**asdict(result), "median_s": result.median_s} for result in results]
-    return json.dumps({"machine": machine, "options": options, "partial": partial, "results": rows}, indent=1) + "\n"
+    return (
+        json.dumps(
+            {"machine": machine, "options": options, "partial": partial, "results": rows}, indent=1
+        )
+        + "\n"
+    )

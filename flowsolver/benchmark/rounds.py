@@ -12,9 +12,12 @@ from flowsolver.solution import Status
 
 
 class Rounds:
-    """Tasks are the nodes from `first_task` on; one that comes has the arcs of one that was there at the start."""
+    """Tasks are the nodes from `first_task` on; one that comes has the arcs of one that was there
+    at the start."""
 
-    def __init__(self, network: FlowNetwork, first_task: int, algorithm: str, limit_s: float, seed: int) -> None:
+    def __init__(
+        self, network: FlowNetwork, first_task: int, algorithm: str, limit_s: float, seed: int
+    ) -> None:
         self.solver = IncrementalSolver(network, algorithm.split("+"))
         self._limit_s = limit_s
         self._draws = Draws(seed)
@@ -23,7 +26,9 @@ class Rounds:
         order = of_task[np.argsort(tail[of_task], kind="stable")]
         self._head, self._cost = network.head[order], network.cost[order]
         self._tasks = network.num_nodes - first_task
-        self._begin = np.concatenate([[0], np.cumsum(np.bincount(tail[order] - first_task, minlength=self._tasks))])
+        self._begin = np.concatenate(
+            [[0], np.cumsum(np.bincount(tail[order] - first_task, minlength=self._tasks))]
+        )
         self._alive = np.arange(first_task, network.num_nodes)
 
     def draw(self, changes: int) -> tuple[Int64Array, Int64Array, Int64Array, Int64Array]:
@@ -36,7 +41,9 @@ class Rounds:
         row = np.repeat(self._begin[like] - np.cumsum(size) + size, size) + np.arange(task.size)
         return going, task, self._head[row], self._cost[row]
 
-    def apply(self, going: Int64Array, task: Int64Array, head: Int64Array, cost: Int64Array) -> None:
+    def apply(
+        self, going: Int64Array, task: Int64Array, head: Int64Array, cost: Int64Array
+    ) -> None:
         self.solver.remove_nodes(self._alive[going])
         self._alive[going] = self.solver.add_nodes(np.ones(going.size, dtype=np.int64))
         self.solver.add_arcs(self._alive[going][task], head, 1, cost)

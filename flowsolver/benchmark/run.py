@@ -1,4 +1,5 @@
-"""Runs the benchmark: every solver on every graph, each in a process that ends at the time limit."""
+"""Runs the benchmark: every solver on every graph, each in a process that ends at the time
+limit."""
 
 from __future__ import annotations
 
@@ -39,9 +40,11 @@ class Plan:
     seed: int
 
 
-def run_bench(plan: Plan, results: list[Result], tell: Callable[[str], None], keep: Callable[[], None]) -> None:
-    """Appends to `results` as it goes, so that an interrupted run keeps what it has; tells of each measurement in a line, and
-    asks to keep the results after each graph."""
+def run_bench(
+    plan: Plan, results: list[Result], tell: Callable[[str], None], keep: Callable[[], None]
+) -> None:
+    """Appends to `results` as it goes, so that an interrupted run keeps what it has; tells of each
+    measurement in a line, and asks to keep the results after each graph."""
     total = sum(len(series.cases) for series in plan.series) * len(plan.solvers)
     done = 0
     with tempfile.TemporaryDirectory(prefix="flowsolver-bench-") as folder:
@@ -57,7 +60,9 @@ def run_bench(plan: Plan, results: list[Result], tell: Callable[[str], None], ke
                     measured = _not_tried(series, case, network, solver, over) or _measure(
                         plan, series, case, network, first_task, solver, path
                     )
-                    if series.ordered and any(result.outcome is Outcome.OVER_TIME for result in measured):
+                    if series.ordered and any(
+                        result.outcome is Outcome.OVER_TIME for result in measured
+                    ):
                         over.add(solver)
                     of_case += measured
                     results += measured
@@ -66,27 +71,52 @@ def run_bench(plan: Plan, results: list[Result], tell: Callable[[str], None], ke
                 keep()
 
 
-def _blank(series: Series, case: Case, network: FlowNetwork, solver: str, mode: str, outcome: Outcome) -> Result:
-    return Result(series.figure, case.title, case.position, network.num_nodes, network.num_arcs, solver, mode, outcome)
+def _blank(
+    series: Series, case: Case, network: FlowNetwork, solver: str, mode: str, outcome: Outcome
+) -> Result:
+    return Result(
+        series.figure,
+        case.title,
+        case.position,
+        network.num_nodes,
+        network.num_arcs,
+        solver,
+        mode,
+        outcome,
+    )
 
 
-def _not_tried(series: Series, case: Case, network: FlowNetwork, solver: str, over: set[str]) -> list[Result]:
+def _not_tried(
+    series: Series, case: Case, network: FlowNetwork, solver: str, over: set[str]
+) -> list[Result]:
     peer = PEERS.get(solver)
-    too_large = peer is not None and peer.largest_arcs is not None and network.num_arcs > peer.largest_arcs
+    too_large = (
+        peer is not None and peer.largest_arcs is not None and network.num_arcs > peer.largest_arcs
+    )
     if solver not in over and not too_large:
         return []
     result = _blank(series, case, network, solver, "scratch", Outcome.NOT_TRIED)
     result.note = (
-        f"above {peer.largest_arcs:,} arcs ({peer.title})" if peer and too_large else "over time on an easier graph"
+        f"above {peer.largest_arcs:,} arcs ({peer.title})"
+        if peer and too_large
+        else "over time on an easier graph"
     )
     return [result]
 
 
 def _measure(
-    plan: Plan, series: Series, case: Case, network: FlowNetwork, first_task: int, solver: str, path: Path
+    plan: Plan,
+    series: Series,
+    case: Case,
+    network: FlowNetwork,
+    first_task: int,
+    solver: str,
+    path: Path,
 ) -> list[Result]:
     rounds = plan.rounds if series.incremental else 0
-    job = Job(solver, str(path), plan.limit_s, plan.repeats, rounds, plan.changes, first_task, plan.seed)
+    job = Job(
+        solver, str(path), plan.limit_s, plan.repeats, rounds, plan.changes, first_task, plan.seed
+    )
     child = subprocess.Popen(
         [sys.executable, "-m", "flowsolver.benchmark.child", json.dumps(asdict(job))],
         stdin=subprocess.DEVNULL,
@@ -134,7 +164,9 @@ def _ending(status: int) -> str:
 def _in_words(measured: Sequence[Result]) -> str:
     words = []
     for result in measured:
-        what = f"{time_text(result.median_s)}" if result.median_s is not None else str(result.outcome)
+        what = (
+            f"{time_text(result.median_s)}" if result.median_s is not None else str(result.outcome)
+        )
         words.append(f"{result.mode} {what}" if len(measured) > 1 else what)
     return ", ".join(words) + (f" ({measured[0].note})" if measured[0].note else "")
 
@@ -142,7 +174,11 @@ def _in_words(measured: Sequence[Result]) -> str:
 def time_text(seconds: float) -> str:
     for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
         if seconds * factor >= 1 or unit == "us":
-            return f"{seconds * factor:.3g} {unit}" if seconds * factor < 1000 else f"{seconds * factor:.0f} {unit}"
+            return (
+                f"{seconds * factor:.3g} {unit}"
+                if seconds * factor < 1000
+                else f"{seconds * factor:.0f} {unit}"
+            )
     raise AssertionError
 
 
@@ -175,9 +211,14 @@ def _commit() -> str | None:
     """Of the checkout this runs from, with + when files differ from it; None without git."""
     here = Path(__file__).parent
     try:
-        known = subprocess.run(["git", "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, check=True)
+        known = subprocess.run(
+            ["git", "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, check=True
+        )
         changed = subprocess.run(
-            ["git", "diff", "--quiet", "HEAD", "--", ".."], cwd=here, capture_output=True, check=False
+            ["git", "diff", "--quiet", "HEAD", "--", ".."],
+            cwd=here,
+            capture_output=True,
+            check=False,
         )
     except (OSError, subprocess.CalledProcessError):
         return None

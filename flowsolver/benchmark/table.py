@@ -1,4 +1,5 @@
-"""The tables of a benchmark: time of each solver on each graph, and how many times faster than OR-tools."""
+"""The tables of a benchmark: time of each solver on each graph, and how many times faster than
+OR-tools."""
 
 from __future__ import annotations
 
@@ -66,7 +67,9 @@ def _cell(result: Result, yardstick: Result | None, limit_s: float) -> Text:
     if result.outcome is Outcome.OVER_TIME:
         return Text(f"> {limit_s:g} s", style="yellow")
     if result.median_s is None:
-        return Text(str(result.outcome), style="dim" if result.outcome is Outcome.NOT_TRIED else "bold red")
+        return Text(
+            str(result.outcome), style="dim" if result.outcome is Outcome.NOT_TRIED else "bold red"
+        )
     return Text(f"{time_text(result.median_s)}\n{ratio_text(result, yardstick, limit_s)}".rstrip())
 
 

@@ -26,7 +26,10 @@ def bench_command(
     out: Annotated[Path, typer.Option(metavar="DIR", help="folder for bench.json and the figures")],
     machines: Annotated[
         str | None,
-        typer.Option(metavar="M,M,...", help=f"sizes of the cells; unset: {_MACHINES}, quick {_MACHINES_QUICK}"),
+        typer.Option(
+            metavar="M,M,...",
+            help=f"sizes of the cells; unset: {_MACHINES}, quick {_MACHINES_QUICK}",
+        ),
     ] = None,
     algorithm_names: Annotated[
         str | None,
@@ -38,26 +41,46 @@ def bench_command(
     ] = None,
     peer_names: Annotated[
         str | None,
-        typer.Option("--peers", metavar="P,P,...", help="of ortools, highs, networkx, or none; unset: those installed"),
+        typer.Option(
+            "--peers",
+            metavar="P,P,...",
+            help="of ortools, highs, networkx, or none; unset: those installed",
+        ),
     ] = None,
     figures: Annotated[
         str | None,
-        typer.Option(metavar="F,F,...", help="of machines, utilisation, job-size, others, incremental; unset: all"),
+        typer.Option(
+            metavar="F,F,...",
+            help="of machines, utilisation, job-size, others, incremental; unset: all",
+        ),
     ] = None,
     time_limit: Annotated[
         float | None,
         typer.Option(
-            min=0.001, max=1e6, metavar="S", help=f"for one solve; unset: {_LIMIT_S:g}, quick {_LIMIT_QUICK_S:g}"
+            min=0.001,
+            max=1e6,
+            metavar="S",
+            help=f"for one solve; unset: {_LIMIT_S:g}, quick {_LIMIT_QUICK_S:g}",
         ),
     ] = None,
     repeats: Annotated[
-        int, typer.Option(min=1, max=1000, metavar="N", help="solves at most, within 2 s; medians count")
+        int,
+        typer.Option(
+            min=1, max=1000, metavar="N", help="solves at most, within 2 s; medians count"
+        ),
     ] = 3,
     changes: Annotated[
-        int, typer.Option(min=1, metavar="N", help="tasks that go, and that come, in an incremental round")
+        int,
+        typer.Option(
+            min=1, metavar="N", help="tasks that go, and that come, in an incremental round"
+        ),
     ] = 100,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="of the graphs and the changes")] = 1,
-    quick: Annotated[bool, typer.Option("--quick", help="small cells and a short limit: a minute or two")] = False,
+    seed: Annotated[
+        int, typer.Option(min=0, metavar="N", help="of the graphs and the changes")
+    ] = 1,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="small cells and a short limit: a minute or two")
+    ] = False,
 ) -> None:
     """Time other solvers and ours on the same graphs.
 
@@ -89,7 +112,10 @@ def bench_command(
     if set(_FIRMAMENT.split("+")) <= set(ours):
         ours.append(_FIRMAMENT)
     if algorithm_names is not None:
-        ours = ["+".join(algorithm_of("--algorithms", name)) for name in dict.fromkeys(algorithm_names.split(","))]
+        ours = [
+            "+".join(algorithm_of("--algorithms", name))
+            for name in dict.fromkeys(algorithm_names.split(","))
+        ]
     if peer_names == "none":
         peers = []
     else:
@@ -124,14 +150,19 @@ def _run(plan: Plan, out: Path) -> int:
     results: list[Result] = []
     machine = machine_facts()
     if machine["load_1min"] > machine["cores"] / 2:
-        print(f"this machine is busy (load {machine['load_1min']}): times will be too long", file=sys.stderr)
+        print(
+            f"this machine is busy (load {machine['load_1min']}): times will be too long",
+            file=sys.stderr,
+        )
     begun = time.perf_counter()
     interrupted = False
     try:
         run_bench(
             plan,
             results,
-            tell=lambda line: print(f"{time.perf_counter() - begun:6.1f} s  {line}", file=sys.stderr),
+            tell=lambda line: print(
+                f"{time.perf_counter() - begun:6.1f} s  {line}", file=sys.stderr
+            ),
             keep=lambda: _keep(plan, machine, True, results, out),
         )
     except KeyboardInterrupt:
@@ -147,7 +178,9 @@ def _run(plan: Plan, out: Path) -> int:
     return SELF_CHECK_FAILED if bad else 0
 
 
-def _keep(plan: Plan, machine: dict[str, Any], partial: bool, results: list[Result], out: Path) -> None:
+def _keep(
+    plan: Plan, machine: dict[str, Any], partial: bool, results: list[Result], out: Path
+) -> None:
     from flowsolver.benchmark.results import as_json
 
     options = {
@@ -168,13 +201,19 @@ def _report(plan: Plan, results: list[Result], out: Path) -> None:
     from flowsolver.benchmark.table import tables
 
     try:
-        files = [path.name for each in plan.series for path in draw(each, results, plan.limit_s, out)]
+        files = [
+            path.name for each in plan.series for path in draw(each, results, plan.limit_s, out)
+        ]
     except OSError as error:
         refuse(f"{error.filename or out}: {error.strerror}")
     console = Console(width=None if sys.stdout.isatty() else 200)
     for table in tables(plan.series, results, plan.limit_s):
         console.print(table)
-    console.print(f"{out}: bench.json{''.join(', ' + name for name in files)}", highlight=False, soft_wrap=True)
+    console.print(
+        f"{out}: bench.json{''.join(', ' + name for name in files)}",
+        highlight=False,
+        soft_wrap=True,
+    )
 
 
 def _sizes(text: str) -> list[int]:

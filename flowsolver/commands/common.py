@@ -1,4 +1,5 @@
-"""What the commands share: exit statuses, reading and writing problems, and one line for whatever is wrong."""
+"""What the commands share: exit statuses, reading and writing problems, and one line for whatever
+is wrong."""
 
 from __future__ import annotations
 

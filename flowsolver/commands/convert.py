@@ -24,10 +24,15 @@ def is_npz(file: str, chosen: Format | None = None) -> bool:
 
 
 def convert_command(
-    source: Annotated[str, typer.Argument(metavar="IN", help="DIMACS min file or .npz, or - for standard input")],
-    target: Annotated[str, typer.Argument(metavar="OUT", help="file to write, or - for standard output")] = "-",
+    source: Annotated[
+        str, typer.Argument(metavar="IN", help="DIMACS min file or .npz, or - for standard input")
+    ],
+    target: Annotated[
+        str, typer.Argument(metavar="OUT", help="file to write, or - for standard output")
+    ] = "-",
     to: Annotated[
-        Format | None, typer.Option(help="format to write; unset: npz for a name in .npz, else dimacs")
+        Format | None,
+        typer.Option(help="format to write; unset: npz for a name in .npz, else dimacs"),
     ] = None,
     pack: Annotated[
         bool,

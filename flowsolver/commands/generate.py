@@ -46,16 +46,32 @@ PercentUsed = Annotated[
 PercentPending = Annotated[
     int, typer.Option(min=0, max=100, metavar="P", help="tasks that wait, in percent of all tasks")
 ]
-Slots = Annotated[int, typer.Option("--slots", min=1, max=1_000, metavar="N", help="tasks that fit on a machine")]
+Slots = Annotated[
+    int, typer.Option("--slots", min=1, max=1_000, metavar="N", help="tasks that fit on a machine")
+]
 PerRack = Annotated[int, typer.Option(min=1, metavar="N", help="machines in a rack")]
 Replicas = Annotated[
-    int, typer.Option(min=1, max=3, metavar="1|3", help="copies of a block of data; 3: two in one rack, one anywhere")
+    int,
+    typer.Option(
+        min=1,
+        max=3,
+        metavar="1|3",
+        help="copies of a block of data; 3: two in one rack, one anywhere",
+    ),
 ]
 Skew = Annotated[
-    int, typer.Option(min=1, max=100, metavar="K", help="1: data lie anywhere; above: ever fewer machines hold most")
+    int,
+    typer.Option(
+        min=1,
+        max=100,
+        metavar="K",
+        help="1: data lie anywhere; above: ever fewer machines hold most",
+    ),
 ]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="of the random draws")]
-Out = Annotated[str, typer.Option(metavar="FILE", help="file to write (.npz: arrays), or - for standard output")]
+Out = Annotated[
+    str, typer.Option(metavar="FILE", help="file to write (.npz: arrays), or - for standard output")
+]
 
 
 def _quincy_command(family: str, what: str, usual: GraphOptions) -> None:
@@ -75,7 +91,9 @@ def _quincy_command(family: str, what: str, usual: GraphOptions) -> None:
         out: Out = "-",
     ) -> None:
         try:
-            options = GraphOptions(machines, percent_used, percent_pending, slots, machines_per_rack, replicas, skew)
+            options = GraphOptions(
+                machines, percent_used, percent_pending, slots, machines_per_rack, replicas, skew
+            )
         except ValueError as error:
             _refuse_field(error)
         graph = quincy_graph(options, seed)
@@ -92,8 +110,16 @@ _quincy_command(
     "Quincy's policy when many want the same machines: popular data, one copy of each block.",
     contended_options(1_000),
 )
-_quincy_command("cold", "Quincy's policy when all tasks wait and none runs.", GraphOptions(1_000, percent_pending=100))
-_quincy_command("oversubscribed", "Quincy's policy with more tasks than slots: some wait.", GraphOptions(1_000, 105, 6))
+_quincy_command(
+    "cold",
+    "Quincy's policy when all tasks wait and none runs.",
+    GraphOptions(1_000, percent_pending=100),
+)
+_quincy_command(
+    "oversubscribed",
+    "Quincy's policy with more tasks than slots: some wait.",
+    GraphOptions(1_000, 105, 6),
+)
 
 
 @generate.command("load-spreading")
@@ -138,23 +164,46 @@ def network_aware_command(
 @generate.command("netgen")
 def netgen_command(
     context: typer.Context,
-    nodes: Annotated[int, typer.Option(min=2, metavar="N", help="sources and sinks included")] = 1_000,
-    arcs: Annotated[int, typer.Option(min=1, metavar="M", help="no two of the same tail and head")] = 10_000,
+    nodes: Annotated[
+        int, typer.Option(min=2, metavar="N", help="sources and sinks included")
+    ] = 1_000,
+    arcs: Annotated[
+        int, typer.Option(min=1, metavar="M", help="no two of the same tail and head")
+    ] = 10_000,
     sources: Annotated[int, typer.Option(min=1, metavar="N", help="nodes with supply")] = 30,
     sinks: Annotated[int, typer.Option(min=1, metavar="N", help="nodes with demand")] = 30,
-    supply: Annotated[int, typer.Option(min=1, metavar="N", help="of all sources together")] = 100_000,
-    transshipment_sources: Annotated[int, typer.Option(min=0, metavar="N", help="sources that may have arcs in")] = 0,
-    transshipment_sinks: Annotated[int, typer.Option(min=0, metavar="N", help="sinks that may have arcs out")] = 0,
+    supply: Annotated[
+        int, typer.Option(min=1, metavar="N", help="of all sources together")
+    ] = 100_000,
+    transshipment_sources: Annotated[
+        int, typer.Option(min=0, metavar="N", help="sources that may have arcs in")
+    ] = 0,
+    transshipment_sinks: Annotated[
+        int, typer.Option(min=0, metavar="N", help="sinks that may have arcs out")
+    ] = 0,
     min_cost: Annotated[int, typer.Option(metavar="C", help="least cost of an arc")] = 1,
     max_cost: Annotated[int, typer.Option(metavar="C", help="greatest cost of an arc")] = 10_000,
     percent_max_cost: Annotated[
-        int, typer.Option(min=0, max=100, metavar="P", help="of the arcs that make it feasible: at the greatest cost")
+        int,
+        typer.Option(
+            min=0,
+            max=100,
+            metavar="P",
+            help="of the arcs that make it feasible: at the greatest cost",
+        ),
     ] = 0,
     percent_capacitated: Annotated[
-        int, typer.Option(min=0, max=100, metavar="P", help="of the arcs; the others have room for all supply")
+        int,
+        typer.Option(
+            min=0, max=100, metavar="P", help="of the arcs; the others have room for all supply"
+        ),
     ] = 100,
-    min_capacity: Annotated[int, typer.Option(min=0, metavar="K", help="least capacity of those")] = 1,
-    max_capacity: Annotated[int, typer.Option(min=0, metavar="K", help="greatest capacity of those")] = 1_000,
+    min_capacity: Annotated[
+        int, typer.Option(min=0, metavar="K", help="least capacity of those")
+    ] = 1,
+    max_capacity: Annotated[
+        int, typer.Option(min=0, metavar="K", help="greatest capacity of those")
+    ] = 1_000,
     seed: Seed = 1,
     out: Out = "-",
 ) -> None:
@@ -181,7 +230,12 @@ def netgen_command(
     except ValueError as error:
         _refuse_field(error)
     between = nodes - sources - sinks
-    _write(context, netgen_network(options, seed), out, f"nodes: {sources} sources, {between} between, {sinks} sinks")
+    _write(
+        context,
+        netgen_network(options, seed),
+        out,
+        f"nodes: {sources} sources, {between} between, {sinks} sinks",
+    )
 
 
 def _refuse_field(error: ValueError) -> NoReturn:
@@ -200,7 +254,9 @@ def _nodes_of(graph: SchedulingGraph) -> str:
 def _write(context: typer.Context, network: FlowNetwork, out: str, nodes: str) -> None:
     """The graph, in DIMACS form after the command that makes it again and what its nodes are."""
     chosen = [
-        f"{each.opts[0]} {context.params[each.name or '']}" for each in context.command.params if each.name != "out"
+        f"{each.opts[0]} {context.params[each.name or '']}"
+        for each in context.command.params
+        if each.name != "out"
     ]
     made_by = f"flowsolver generate {context.info_name} {' '.join(chosen)}"
     put(out, write_problem(DimacsProblem.without_bounds(network), is_npz(out), [made_by, nodes]))

@@ -9,12 +9,30 @@ from typing import Annotated
 
 import typer
 
-from flowsolver.commands.common import OVER_BUDGET, SELF_CHECK_FAILED, algorithm_of, name_of, put, read_problem, refuse
+from flowsolver.commands.common import (
+    OVER_BUDGET,
+    SELF_CHECK_FAILED,
+    algorithm_of,
+    name_of,
+    put,
+    read_problem,
+    refuse,
+)
 from flowsolver.dimacs import DimacsProblem, unsent, write_dimacs_solution
-from flowsolver.solution import STATUS_TEXT, Certificate, Solution, Status, algorithms, certify, solve
+from flowsolver.solution import (
+    STATUS_TEXT,
+    Certificate,
+    Solution,
+    Status,
+    algorithms,
+    certify,
+    solve,
+)
 
 _WIDTH = max(map(len, algorithms()))
-ALGORITHMS_TEXT = "\b\nAlgorithms:\n" + "\n".join(f"  {name:{_WIDTH}}  {what}" for name, what in algorithms().items())
+ALGORITHMS_TEXT = "\b\nAlgorithms:\n" + "\n".join(
+    f"  {name:{_WIDTH}}  {what}" for name, what in algorithms().items()
+)
 
 _INT64_MAX = 2**63 - 1
 _YEARS_S = 1e9  # a clock's int64 holds it
@@ -22,13 +40,23 @@ _YEARS_S = 1e9  # a clock's int64 holds it
 
 def solve_command(
     file: Annotated[
-        str, typer.Argument(metavar="FILE", help="DIMACS min file or .npz (see convert), or - for standard input")
+        str,
+        typer.Argument(
+            metavar="FILE", help="DIMACS min file or .npz (see convert), or - for standard input"
+        ),
     ] = "-",
     algorithm: Annotated[
-        str, typer.Option(metavar="A", help="one of those below; A+B: a race on threads, the first answer wins")
+        str,
+        typer.Option(
+            metavar="A", help="one of those below; A+B: a race on threads, the first answer wins"
+        ),
     ] = next(iter(algorithms())),
     deterministic: Annotated[
-        bool, typer.Option("--deterministic", help="the winner of a race is the one with the fewest counted operations")
+        bool,
+        typer.Option(
+            "--deterministic",
+            help="the winner of a race is the one with the fewest counted operations",
+        ),
     ] = False,
     max_seconds: Annotated[
         float | None,
@@ -36,14 +64,23 @@ def solve_command(
     ] = None,
     max_operations: Annotated[
         int | None,
-        typer.Option(min=0, metavar="N", help="stop it after N counted operations: at the same point on every machine"),
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="stop it after N counted operations: at the same point on every machine",
+        ),
     ] = None,
-    check: Annotated[bool, typer.Option("--certify", help="prove the answer optimal before printing it")] = False,
+    check: Annotated[
+        bool, typer.Option("--certify", help="prove the answer optimal before printing it")
+    ] = False,
     potentials: Annotated[
         bool, typer.Option("--potentials", help="also p <node> <price> for every node, as cs2")
     ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="print status, cost, times in ms and counts instead of the flow")
+        bool,
+        typer.Option(
+            "--json", help="print status, cost, times in ms and counts instead of the flow"
+        ),
     ] = False,
 ) -> None:
     """Print the optimal flow of a DIMACS problem, as cs2 does.
@@ -90,7 +127,9 @@ def solve_command(
         raise typer.Exit(OVER_BUDGET)
 
 
-def _summary(problem: DimacsProblem, solution: Solution, certificate: Certificate | None) -> dict[str, object]:
+def _summary(
+    problem: DimacsProblem, solution: Solution, certificate: Certificate | None
+) -> dict[str, object]:
     optimal = solution.status is Status.OPTIMAL
     answer: dict[str, object] = {
         "status": solution.status.name,

@@ -1,4 +1,5 @@
-"""What the cells of all policies share: jobs, which tasks run, and where; arcs from tasks, and arcs to the sink."""
+"""What the cells of all policies share: jobs, which tasks run, and where; arcs from tasks, and arcs
+to the sink."""
 
 from __future__ import annotations
 
@@ -18,12 +19,16 @@ def job_sizes(draws: Draws, tasks: int) -> Int64Array:
     left = tasks
     while left > 0:
         u = (int(draws.bits(1)[0]) >> 11) / 2.0**53
-        sizes.append(min(left, _JOB_SIZE_MAX, int(_JOB_SIZE_MIN / (1 - u) ** (1 / _JOB_SIZE_ALPHA))))
+        sizes.append(
+            min(left, _JOB_SIZE_MAX, int(_JOB_SIZE_MIN / (1 - u) ** (1 / _JOB_SIZE_ALPHA)))
+        )
         left -= sizes[-1]
     return np.array(sizes, dtype=np.int64)
 
 
-def count_tasks(machines: int, slots_per_machine: int, percent_used: int, percent_pending: int) -> tuple[int, int]:
+def count_tasks(
+    machines: int, slots_per_machine: int, percent_used: int, percent_pending: int
+) -> tuple[int, int]:
     """How many tasks there are, and how many of them run."""
     slots = machines * slots_per_machine
     tasks = slots * percent_used // 100
@@ -42,19 +47,25 @@ def choose_running(draws: Draws, tasks: int, running_count: int) -> np.ndarray:
 
 
 def fill(wish: Int64Array, free: Int64Array, draws: Draws) -> Int64Array:
-    """Machine for each task: the wished one while it has a free slot (first come), else any free slot."""
+    """Machine for each task: the wished one while it has a free slot (first come), else any free
+    slot."""
     order = np.argsort(wish, kind="stable")
     arrival = np.empty(wish.size, dtype=np.int64)
     arrival[order] = rank(wish[order])
     place = np.where(arrival < free[wish], wish, -1)
     left = np.flatnonzero(place < 0)
-    slots = np.repeat(np.arange(free.size), free - np.bincount(place[place >= 0], minlength=free.size))
+    slots = np.repeat(
+        np.arange(free.size), free - np.bincount(place[place >= 0], minlength=free.size)
+    )
     place[left] = slots[np.argsort(draws.bits(slots.size), kind="stable")[: left.size]]
     return place
 
 
-def network_of_tasks(first_task: int, tasks: int, task: Int64Array, head: Int64Array, cost: Int64Array) -> FlowNetwork:
-    """Tasks as the last nodes, the sink as node 0, and an arc per row from its task; the arcs of a task lie together."""
+def network_of_tasks(
+    first_task: int, tasks: int, task: Int64Array, head: Int64Array, cost: Int64Array
+) -> FlowNetwork:
+    """Tasks as the last nodes, the sink as node 0, and an arc per row from its task; the arcs of a
+    task lie together."""
     supply = np.zeros(first_task + tasks, dtype=np.int64)
     supply[first_task:] = 1
     supply[0] = -tasks
@@ -78,12 +89,16 @@ def rank(sorted_keys: Int64Array) -> Int64Array:
     """Position of each entry within its run of equal keys."""
     index = np.arange(sorted_keys.size, dtype=np.int64)
     start = (
-        np.concatenate([[True], sorted_keys[1:] != sorted_keys[:-1]]) if sorted_keys.size else np.zeros(0, dtype=bool)
+        np.concatenate([[True], sorted_keys[1:] != sorted_keys[:-1]])
+        if sorted_keys.size
+        else np.zeros(0, dtype=bool)
     )
     return index - np.maximum.accumulate(np.where(start, index, 0))
 
 
-def check_cell(machines: int, percent_used: int, percent_pending: int, slots_per_machine: int) -> None:
+def check_cell(
+    machines: int, percent_used: int, percent_pending: int, slots_per_machine: int
+) -> None:
     """ValueError naming the field that makes no cell."""
     for name, value in (
         ("machines", machines),

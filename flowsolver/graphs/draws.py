@@ -12,25 +12,32 @@ _STEP = 0x9E3779B97F4A7C15  # of SplitMix64
 class Draws:
     """Counter-based uniform 64-bit draws (SplitMix64), any number at a time.
 
-    A stream starts at the generator's first output from the seed: streams of neighbouring seeds do not overlap.
+    A stream starts at the generator's first output from the seed: streams of neighbouring seeds do
+    not overlap.
     """
 
     def __init__(self, seed: int) -> None:
-        self._base = _mixed(np.array([(seed * _STEP + 0xD1B54A32D192ED03) & (2**64 - 1)], dtype=np.uint64))[0]
+        self._base = _mixed(
+            np.array([(seed * _STEP + 0xD1B54A32D192ED03) & (2**64 - 1)], dtype=np.uint64)
+        )[0]
         self._count = 0
 
     def bits(self, size: int) -> np.ndarray:
         """uint64[size]."""
         with np.errstate(over="ignore"):
-            z = np.arange(self._count + 1, self._count + 1 + size, dtype=np.uint64) * np.uint64(_STEP) + self._base
+            z = (
+                np.arange(self._count + 1, self._count + 1 + size, dtype=np.uint64)
+                * np.uint64(_STEP)
+                + self._base
+            )
         self._count += size
         return _mixed(z)
 
     def below(self, limit: int | Int64Array, size: int) -> Int64Array:
         """int64[size] in [0, limit), limit < 2**31, one or one per draw."""
-        return ((self.bits(size) >> np.uint64(32)) * np.asarray(limit, dtype=np.uint64) >> np.uint64(32)).astype(
-            np.int64
-        )
+        return (
+            (self.bits(size) >> np.uint64(32)) * np.asarray(limit, dtype=np.uint64) >> np.uint64(32)
+        ).astype(np.int64)
 
 
 def _mixed(z: np.ndarray) -> np.ndarray:

@@ -11,7 +11,8 @@ from flowsolver.network import FlowNetwork, Int64Array
 
 
 class TaskGraph:
-    """Tasks are the last nodes; the arcs of each lie together, and those of all tasks come first in the network."""
+    """Tasks are the last nodes; the arcs of each lie together, and those of all tasks come first in
+    the network."""
 
     network: FlowNetwork
     tasks: int
@@ -24,7 +25,8 @@ class TaskGraph:
 
     @cached_property
     def task_arc_begin(self) -> Int64Array:
-        """int64[tasks + 1]: arcs of task i are task_arc_begin[i] .. task_arc_begin[i + 1]; they come first in the network."""
+        """int64[tasks + 1]: arcs of task i are task_arc_begin[i] .. task_arc_begin[i + 1]; they
+        come first in the network."""
         tail = self.network.tail
         count = np.bincount(tail[tail >= self.first_task] - self.first_task, minlength=self.tasks)
         return np.concatenate([[0], np.cumsum(count)])

@@ -1,14 +1,16 @@
-"""General min-cost flow networks in the manner of NETGEN (Klingman, Napier, Stutz, Management Science 20, 1974).
+"""General min-cost flow networks in the manner of NETGEN (Klingman, Napier, Stutz, Management
+Science 20, 1974).
 
-Nodes: sources, then nodes without supply, then sinks. A skeleton makes the network feasible: the nodes without supply are dealt
-out to one chain per source, 60 % of them in turn and the others at random; every chain sends its source's supply to sinks, by an
-arc from one of its nodes each, and all skeleton arcs have room for that. The other arcs join random pairs of nodes, no pair
-twice. Transshipment sources (the last ones) may have arcs in, transshipment sinks (the first ones) arcs out; other sources and
-sinks may not.
+Nodes: sources, then nodes without supply, then sinks. A skeleton makes the network feasible: the
+nodes without supply are dealt out to one chain per source, 60 % of them in turn and the others at
+random; every chain sends its source's supply to sinks, by an arc from one of its nodes each, and
+all skeleton arcs have room for that. The other arcs join random pairs of nodes, no pair twice.
+Transshipment sources (the last ones) may have arcs in, transshipment sinks (the first ones) arcs
+out; other sources and sinks may not.
 
-Departure from NETGEN: which chain serves which sink, and how much, comes from laying supplies and demands side by side on one
-line, in random order of the sinks, so that every source and sink has its share of at least 1, and the skeleton at most
-nodes - 1 arcs.
+Departure from NETGEN: which chain serves which sink, and how much, comes from laying supplies and
+demands side by side on one line, in random order of the sinks, so that every source and sink has
+its share of at least 1, and the skeleton at most nodes - 1 arcs.
 """
 
 from __future__ import annotations
@@ -26,10 +28,11 @@ _WIDTH_LIMIT = 2**31
 
 @dataclass(frozen=True)
 class NetgenOptions:
-    """What to generate. Costs are uniform in min_cost .. max_cost, but max_cost on percent_max_cost of the skeleton arcs.
+    """What to generate. Costs are uniform in min_cost .. max_cost, but max_cost on percent_max_cost
+    of the skeleton arcs.
 
-    percent_capacitated of the arcs have a capacity uniform in min_capacity .. max_capacity (a skeleton arc as much more as its
-    chain needs), the others one of all the supply.
+    percent_capacitated of the arcs have a capacity uniform in min_capacity .. max_capacity (a
+    skeleton arc as much more as its chain needs), the others one of all the supply.
     """
 
     nodes: int
@@ -102,13 +105,21 @@ def netgen_network(options: NetgenOptions, seed: int) -> FlowNetwork:
     cost = options.min_cost + draws.below(options.max_cost - options.min_cost + 1, options.arcs)
     dear = draws.below(100, built) < options.percent_max_cost
     cost[:built][dear] = options.max_cost
-    capacity = options.min_capacity + draws.below(options.max_capacity - options.min_capacity + 1, options.arcs)
+    capacity = options.min_capacity + draws.below(
+        options.max_capacity - options.min_capacity + 1, options.arcs
+    )
     capacity[:built] = np.maximum(capacity[:built], skeleton.need)
     capacity[draws.below(100, options.arcs) >= options.percent_capacitated] = options.supply
 
     network = FlowNetwork()
     network.add_nodes(
-        np.concatenate([produced, np.zeros(options.nodes - options.sources - options.sinks, dtype=np.int64), -consumed])
+        np.concatenate(
+            [
+                produced,
+                np.zeros(options.nodes - options.sources - options.sinks, dtype=np.int64),
+                -consumed,
+            ]
+        )
     )
     order = np.argsort(tail, kind="stable")
     network.add_arcs(tail[order], head[order], capacity[order], cost[order])
@@ -116,7 +127,8 @@ def netgen_network(options: NetgenOptions, seed: int) -> FlowNetwork:
 
 
 def _shares(draws: Draws, total: int, count: int) -> Int64Array:
-    """int64[count] of sum `total`, each at least 1: each keeps a random part of its equal share, the rest falls anywhere."""
+    """int64[count] of sum `total`, each at least 1: each keeps a random part of its equal share,
+    the rest falls anywhere."""
     equal = total // count
     kept = 1 + draws.below(equal, count)
     rest = equal - kept
@@ -125,11 +137,15 @@ def _shares(draws: Draws, total: int, count: int) -> Int64Array:
     return kept
 
 
-def _skeleton(draws: Draws, options: NetgenOptions, produced: Int64Array, consumed: Int64Array) -> _Skeleton:
+def _skeleton(
+    draws: Draws, options: NetgenOptions, produced: Int64Array, consumed: Int64Array
+) -> _Skeleton:
     sources, first_sink = options.sources, options.nodes - options.sinks
     between = first_sink - sources
     dealt = between * _DEALT_PERCENT // 100
-    chain = np.concatenate([np.arange(sources), np.arange(dealt) % sources, draws.below(sources, between - dealt)])
+    chain = np.concatenate(
+        [np.arange(sources), np.arange(dealt) % sources, draws.below(sources, between - dealt)]
+    )
     member = np.argsort(chain, kind="stable")  # sources have the least ids: each begins its chain
     length = np.bincount(chain, minlength=sources)
     begin = np.cumsum(length) - length
@@ -149,8 +165,11 @@ def _skeleton(draws: Draws, options: NetgenOptions, produced: Int64Array, consum
     )
 
 
-def _random_pairs(draws: Draws, options: NetgenOptions, skeleton: _Skeleton) -> tuple[Int64Array, Int64Array]:
-    """(tail, head) of the arcs beyond the skeleton, all different from each other and from the skeleton's."""
+def _random_pairs(
+    draws: Draws, options: NetgenOptions, skeleton: _Skeleton
+) -> tuple[Int64Array, Int64Array]:
+    """(tail, head) of the arcs beyond the skeleton, all different from each other and from the
+    skeleton's."""
     tails, heads = options.last_tail, options.nodes - options.first_head
     taken = skeleton.tail * heads + skeleton.head - options.first_head
     wanted = options.arcs - taken.size

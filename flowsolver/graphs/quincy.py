@@ -1,11 +1,12 @@
 """The Quincy policy (SOSP 2009, figure 4; Firmament, OSDI 2016, figure 6b).
 
 Shape: every task (supply 1) has arcs to the machines and racks
-that hold much of its input, to the cluster aggregator X, and to its job's unscheduled aggregator; X leads to the racks,
-racks to their machines, machines and unscheduled aggregators to the sink.
+that hold much of its input, to the cluster aggregator X, and to its job's unscheduled aggregator; X
+leads to the racks, racks to their machines, machines and unscheduled aggregators to the sink.
 
-Costs, for a task with input of size S, f of it on the machine and g in the rack: machine S(2(1-g) + (g-f)), rack S(2(1-g) + g),
-X 2S + 1, unscheduled X + 200 + waiting time + time run. A running task's arc to its machine is cheaper by the time run.
+Costs, for a task with input of size S, f of it on the machine and g in the rack: machine S(2(1-g) +
+(g-f)), rack S(2(1-g) + g), X 2S + 1, unscheduled X + 200 + waiting time + time run. A running
+task's arc to its machine is cheaper by the time run.
 """
 
 from __future__ import annotations
@@ -41,9 +42,11 @@ _SIZE_LIMIT = 20_000
 class GraphOptions:
     """What to generate.
 
-    percent_used: tasks, running and pending, in percent of the slots; above 100 is an oversubscribed cell.
-    percent_pending: of the tasks; 100 is a cold start. replicas: copies of each input block (3: two in one rack, one
-    anywhere). skew: blocks fall on machine M * u**skew (scattered), so above 1 few machines hold most data.
+    percent_used: tasks, running and pending, in percent of the slots; above 100 is an
+    oversubscribed cell.
+    percent_pending: of the tasks; 100 is a cold start. replicas: copies of each input block (3: two
+    in one rack, one anywhere). skew: blocks fall on machine M * u**skew (scattered), so above 1 few
+    machines hold most data.
     """
 
     machines: int
@@ -92,7 +95,9 @@ def quincy_graph(options: GraphOptions, seed: int) -> SchedulingGraph:
     pref_cost = np.where(continues, np.maximum(0, prefs.cost - run_s[prefs.task]), prefs.cost)
     at_preferred = np.zeros(tasks, dtype=bool)
     at_preferred[prefs.task[continues]] = True
-    elsewhere = ids[running & ~at_preferred]  # no data to speak of at their machine: the full transfer
+    elsewhere = ids[
+        running & ~at_preferred
+    ]  # no data to speak of at their machine: the full transfer
     task = np.concatenate([prefs.task, elsewhere, ids, ids])
     head = np.concatenate(
         [
@@ -114,14 +119,24 @@ def quincy_graph(options: GraphOptions, seed: int) -> SchedulingGraph:
     rack_of = np.arange(machines) // per_rack
     rack_slots = np.bincount(rack_of, minlength=racks) * options.slots_per_machine
     network.add_arcs(np.ones(racks, dtype=np.int64), first_rack + np.arange(racks), rack_slots, 0)
-    network.add_arcs(first_rack + rack_of, first_machine + np.arange(machines), options.slots_per_machine, 0)
+    network.add_arcs(
+        first_rack + rack_of, first_machine + np.arange(machines), options.slots_per_machine, 0
+    )
     add_ways_to_sink(network, first_machine, machines, options.slots_per_machine, sizes_of_jobs)
     return SchedulingGraph(
-        network, racks, machines, sizes_of_jobs.size, tasks, options.slots_per_machine, options.machines_per_rack
+        network,
+        racks,
+        machines,
+        sizes_of_jobs.size,
+        tasks,
+        options.slots_per_machine,
+        options.machines_per_rack,
     )
 
 
-def contended_options(machines: int, percent_used: int = 90, percent_pending: int = 2) -> GraphOptions:
+def contended_options(
+    machines: int, percent_used: int = 90, percent_pending: int = 2
+) -> GraphOptions:
     """Popular data with one replica: thousands of machines have a positive price."""
     return GraphOptions(machines, percent_used, percent_pending, replicas=1, skew=3)
 
@@ -146,12 +161,20 @@ def _sizes(draws: Draws, tasks: int) -> Int64Array:
     """Lognormal, median e^4 = 55, sigma 1.2, by a table of quantiles."""
     normal = NormalDist(4.0, 1.2)
     steps = 4096
-    table = [min(_SIZE_LIMIT, int(2.718281828459045 ** normal.inv_cdf((i + 0.5) / steps))) for i in range(steps)]
+    table = [
+        min(_SIZE_LIMIT, int(2.718281828459045 ** normal.inv_cdf((i + 0.5) / steps)))
+        for i in range(steps)
+    ]
     return np.array(table, dtype=np.int64)[draws.below(steps, tasks)]
 
 
 def _preferences(
-    draws: Draws, options: GraphOptions, blocks: Int64Array, size: Int64Array, first_rack: int, first_machine: int
+    draws: Draws,
+    options: GraphOptions,
+    blocks: Int64Array,
+    size: Int64Array,
+    first_rack: int,
+    first_machine: int,
 ) -> _Preferences:
     machines, per_rack = options.machines, options.machines_per_rack
     racks = -(-machines // per_rack)
@@ -171,7 +194,11 @@ def _preferences(
         away = third // per_rack != home
         extra2, extra3 = second != first, (third != first) & (third != second)
         on_machine = np.concatenate(
-            [task * machines + first, (task * machines + second)[extra2], (task * machines + third)[extra3]]
+            [
+                task * machines + first,
+                (task * machines + second)[extra2],
+                (task * machines + third)[extra3],
+            ]
         )
         in_rack = np.concatenate([task * racks + home, (task * racks + third // per_rack)[away]])
     else:
@@ -196,11 +223,17 @@ def _preferences(
 
 
 def _place(
-    draws: Draws, options: GraphOptions, running: np.ndarray, prefs: _Preferences, first_rack: int, first_machine: int
+    draws: Draws,
+    options: GraphOptions,
+    running: np.ndarray,
+    prefs: _Preferences,
+    first_rack: int,
+    first_machine: int,
 ) -> Int64Array:
     """int64[tasks]: machine of each running task, -1 for the others.
 
-    60 % ask for the best preferred machine, 25 % for some machine of the best preferred rack, the rest for any.
+    60 % ask for the best preferred machine, 25 % for some machine of the best preferred rack, the
+    rest for any.
     """
     tasks, machines, per_rack = running.size, options.machines, options.machines_per_rack
     mood = draws.below(100, tasks)

@@ -21,8 +21,9 @@ void check_arc(const Network& network, ArcId arc, std::int64_t flow, std::int64_
   certificate.slackness_violations += (flow < capacity && rc < 0) || (flow > 0 && rc > 0);
 }
 
-Certificate certify(const Network& network, std::span<const std::int64_t> flow, std::span<const std::int64_t> potential,
-                    std::int64_t cost, std::span<const std::uint8_t> alive) {
+Certificate certify(const Network& network, std::span<const std::int64_t> flow,
+                    std::span<const std::int64_t> potential, std::int64_t cost,
+                    std::span<const std::uint8_t> alive) {
   Certificate certificate;
   std::vector<Wide> outflow(network.num_nodes(), 0);
   Wide primal = 0, dual = 0;

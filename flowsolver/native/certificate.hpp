@@ -1,9 +1,10 @@
 // Optimality certificates, checked without trust in how the answer was found.
 //
 // A flow x is optimal if it is feasible and prices p exist with, for every arc,
-//   x < capacity  =>  rc >= 0   and   x > 0  =>  rc <= 0        (complementary slackness; signs in network.hpp).
-// Then its cost equals the dual's:  sum supply[v] p[v] + sum over arcs with rc < 0 of capacity * rc.
-// Sums are exact (128 bits); reduced costs as well.
+//   x < capacity  =>  rc >= 0   and   x > 0  =>  rc <= 0        (complementary slackness; signs in
+//   network.hpp).
+// Then its cost equals the dual's:  sum supply[v] p[v] + sum over arcs with rc < 0 of capacity *
+// rc. Sums are exact (128 bits); reduced costs as well.
 #pragma once
 
 #include <span>
@@ -15,19 +16,22 @@ namespace flowsolver {
 struct Certificate {
   std::int64_t arcs_checked = 0;
   std::int64_t nodes_checked = 0;
-  std::int64_t capacity_violations = 0;  // arcs with flow outside [0, capacity]
-  std::int64_t balance_violations = 0;   // nodes where outflow - inflow != supply
-  std::int64_t slackness_violations = 0; // arcs
-  bool costs_agree = false;              // cost claimed == primal == dual (a partial check leaves this true)
+  std::int64_t capacity_violations = 0;   // arcs with flow outside [0, capacity]
+  std::int64_t balance_violations = 0;    // nodes where outflow - inflow != supply
+  std::int64_t slackness_violations = 0;  // arcs
+  // cost claimed == primal == dual (a partial check leaves this true)
+  bool costs_agree = false;
 
   bool ok() const {
-    return capacity_violations == 0 && balance_violations == 0 && slackness_violations == 0 && costs_agree;
+    return capacity_violations == 0 && balance_violations == 0 && slackness_violations == 0 &&
+           costs_agree;
   }
 };
 
 // `alive` is per arc, empty for all live. Spans have the network's lengths.
-Certificate certify(const Network& network, std::span<const std::int64_t> flow, std::span<const std::int64_t> potential,
-                    std::int64_t cost, std::span<const std::uint8_t> alive = {});
+Certificate certify(const Network& network, std::span<const std::int64_t> flow,
+                    std::span<const std::int64_t> potential, std::int64_t cost,
+                    std::span<const std::uint8_t> alive = {});
 
 // One arc: adds to the counts of the certificate.
 void check_arc(const Network& network, ArcId arc, std::int64_t flow, std::int64_t tail_potential,

@@ -26,7 +26,8 @@ class Contest {
     std::size_t started = 1;
     try {
       threads.reserve(lanes_.size() - 1);
-      for (; started < lanes_.size(); ++started) threads.emplace_back([this, started] { run_lane(started); });
+      for (; started < lanes_.size(); ++started)
+        threads.emplace_back([this, started] { run_lane(started); });
     } catch (const std::system_error&) {  // no more threads
     } catch (const std::bad_alloc&) {
     }
@@ -78,7 +79,8 @@ class Contest {
       if (winning_ == Winning::kFirst) {
         lanes_[i].control.cancel();
       } else {
-        lanes_[i].most_useful = std::min(lanes_[i].most_useful, i < winner ? operations : operations - 1);
+        lanes_[i].most_useful =
+            std::min(lanes_[i].most_useful, i < winner ? operations : operations - 1);
         lanes_[i].control.cancel_beyond(lanes_[i].most_useful);
       }
     }
@@ -86,7 +88,8 @@ class Contest {
 
   void wait() {
     std::unique_lock lock(mutex_);
-    while (!all_finished_.wait_for(lock, Control::kPollInterval, [this] { return finished_ == lanes_.size(); })) {
+    while (!all_finished_.wait_for(lock, Control::kPollInterval,
+                                   [this] { return finished_ == lanes_.size(); })) {
       lock.unlock();
       outer_.look({});
       lock.lock();
@@ -102,7 +105,8 @@ class Contest {
     };
     for (std::size_t i = 0; winning_ == Winning::kFewestOperations && i < lanes_.size(); ++i) {
       if (lanes_[i].error != nullptr || !is_answer(lanes_[i].status)) continue;
-      if (leader == kNobody || lanes_[i].stats.operations() < lanes_[leader].stats.operations()) leader = i;
+      if (leader == kNobody || lanes_[i].stats.operations() < lanes_[leader].stats.operations())
+        leader = i;
     }
     prefer([](Status status) { return status == Status::kBudget; });
     prefer([](Status status) { return status != Status::kCancelled; });
@@ -110,7 +114,8 @@ class Contest {
     if (leader == kNobody) std::rethrow_exception(lanes_.front().error);
     const auto by_end = [](const Lane& a, const Lane& b) { return a.ended < b.ended; };
     const auto last = std::max_element(lanes_.begin(), lanes_.end(), by_end);
-    return {leader, lanes_[leader].status, lanes_[leader].stats, last->ended - lanes_[leader].ended};
+    return {leader, lanes_[leader].status, lanes_[leader].stats,
+            last->ended - lanes_[leader].ended};
   }
 
   static constexpr std::size_t kNobody = static_cast<std::size_t>(-1);
@@ -127,7 +132,8 @@ class Contest {
 
 }  // namespace
 
-Outcome run_contest(std::size_t racers, Winning winning, const Control& control, const Racer& racer) {
+Outcome run_contest(std::size_t racers, Winning winning, const Control& control,
+                    const Racer& racer) {
   return Contest(racers, winning, control, racer).run();
 }
 

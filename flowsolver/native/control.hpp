@@ -1,4 +1,5 @@
-// How a running solve is stopped from outside: cancelled by another thread, or at a budget of counted operations or of time.
+// How a running solve is stopped from outside: cancelled by another thread, or at a budget of
+// counted operations or of time.
 #pragma once
 
 #include <algorithm>
@@ -13,9 +14,10 @@
 
 namespace flowsolver {
 
-// One for each running solve. Methods look at it about every kLookInterval counted operations, and as often in passes over
-// arrays, while they build their data structures and write their answer. `cancel` and the limits of operations may be set by
-// any thread at any time; the deadline and the poll before the solve begins.
+// One for each running solve. Methods look at it about every kLookInterval counted operations, and
+// as often in passes over arrays, while they build their data structures and write their answer.
+// `cancel` and the limits of operations may be set by any thread at any time; the deadline and the
+// poll before the solve begins.
 class Control {
  public:
   using Clock = std::chrono::steady_clock;
@@ -30,19 +32,24 @@ class Control {
         has_deadline_(outer.has_deadline_),
         outer_(&outer) {}
   // For a method that another one calls: looks are the outer one's, with what was counted before.
-  Control(const Control& outer, const Stats& before) : outer_(&outer), before_(before), goes_on_(true) {}
+  Control(const Control& outer, const Stats& before)
+      : outer_(&outer), before_(before), goes_on_(true) {}
   Control& operator=(const Control&) = delete;
 
   void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
   void clear() { cancelled_.store(false, std::memory_order_relaxed); }
-  void limit_operations(std::int64_t most) { most_operations_.store(most, std::memory_order_relaxed); }
-  // Beyond so many operations an answer comes too late for a race (contest.hpp): the solve is cancelled.
+  void limit_operations(std::int64_t most) {
+    most_operations_.store(most, std::memory_order_relaxed);
+  }
+  // Beyond so many operations an answer comes too late for a race (contest.hpp): the solve is
+  // cancelled.
   void cancel_beyond(std::int64_t most) { most_useful_.store(most, std::memory_order_relaxed); }
   void stop_at(Clock::time_point deadline) {
     deadline_ = deadline;
     has_deadline_ = deadline != Clock::time_point::max();
   }
-  // No budget ends the solve before so many augmentations and pivots are counted. Set before the solve begins.
+  // No budget ends the solve before so many augmentations and pivots are counted. Set before the
+  // solve begins.
   void grant_steps(std::int64_t steps) { steps_granted_ = steps; }
 
   // Asked at looks, with what the solve has counted, by the thread that looks; true cancels.
@@ -68,7 +75,8 @@ class Control {
     const std::int64_t operations = stats.operations();
     const bool may_end = stats.augmentations + stats.pivots >= steps_granted_;
     if (operations > most_useful_.load(std::memory_order_relaxed)) return Status::kCancelled;
-    if (may_end && operations > most_operations_.load(std::memory_order_relaxed)) return Status::kBudget;
+    if (may_end && operations > most_operations_.load(std::memory_order_relaxed))
+      return Status::kBudget;
     if (!has_deadline_ && !interrupted_) return Status::kOptimal;
     const Clock::time_point now = Clock::now();
     if (may_end && has_deadline_ && now >= deadline_) return Status::kBudget;
@@ -93,8 +101,8 @@ class Control {
   const bool goes_on_ = false;
 };
 
-// Thrown where no status can be returned: out of constructors and from within searches, which then leave no trace but in
-// Stats. It does not leave methods and engines.
+// Thrown where no status can be returned: out of constructors and from within searches, which then
+// leave no trace but in Stats. It does not leave methods and engines.
 struct Stopped {
   Status status;
 };
@@ -109,8 +117,9 @@ class Pace {
     left_ = Control::kLookInterval;
     return control_.look(stats);
   }
-  // While something is made without which the next solve could not go on from where this one came: throws Stopped when
-  // cancelled, but not at a budget, or solves with budgets too small for it would never get beyond it.
+  // While something is made without which the next solve could not go on from where this one came:
+  // throws Stopped when cancelled, but not at a budget, or solves with budgets too small for it
+  // would never get beyond it.
   void build_step(const Stats& stats, std::int64_t steps = 1) {
     if (step(stats, steps) == Status::kCancelled) throw Stopped{Status::kCancelled};
   }
@@ -120,7 +129,8 @@ class Pace {
   std::int64_t left_ = Control::kLookInterval;
 };
 
-// A pass over an array in blocks, with a look after each: visit(begin, end). Stops when cancelled only, as `build_step`.
+// A pass over an array in blocks, with a look after each: visit(begin, end). Stops when cancelled
+// only, as `build_step`.
 template <class Visit>
 Status sweep(std::size_t size, const Control& control, const Stats& stats, Visit visit) {
   constexpr std::size_t kBlock = std::size_t{1} << 14;
@@ -131,7 +141,8 @@ Status sweep(std::size_t size, const Control& control, const Stats& stats, Visit
   return Status::kOptimal;
 }
 
-// visit(i) for every i, with looks as `build_step`: a loop that is nothing but its body between them.
+// visit(i) for every i, with looks as `build_step`: a loop that is nothing but its body between
+// them.
 template <class Visit>
 void build_each(std::size_t size, const Control& control, Visit visit) {
   for (std::size_t begin = 0; begin < size; begin += Control::kLookInterval) {

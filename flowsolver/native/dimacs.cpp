@@ -7,8 +7,9 @@ namespace flowsolver {
 
 namespace {
 
-constexpr std::size_t kBytesPerNode = 6;                  // "n 1 1\n", or half of "a 1 2 0 1 1\n"
-constexpr std::size_t kIdleNodes = std::size_t{1} << 22;  // nodes without a line that any file may have
+constexpr std::size_t kBytesPerNode = 6;  // "n 1 1\n", or half of "a 1 2 0 1 1\n"
+// nodes without a line that any file may have
+constexpr std::size_t kIdleNodes = std::size_t{1} << 22;
 
 class Parser {
  public:
@@ -39,8 +40,8 @@ class Parser {
     if (line_ == 0) line_ = 1;
     if (!have_problem_) fail("no problem line (p min <nodes> <arcs>)");
     if (problem_.network.num_arcs() != expected_arcs_) {
-      fail("the file ends after " + std::to_string(problem_.network.num_arcs()) + " of " + std::to_string(expected_arcs_) +
-           " arcs");
+      fail("the file ends after " + std::to_string(problem_.network.num_arcs()) + " of " +
+           std::to_string(expected_arcs_) + " arcs");
     }
     return std::move(problem_);
   }
@@ -61,7 +62,8 @@ class Parser {
     std::int64_t value = 0;
     const auto [stop, error] = std::from_chars(next_, end_, value);
     if (error == std::errc::result_out_of_range) fail(std::string(field) + " does not fit 64 bits");
-    const bool clean = stop == end_ || *stop == ' ' || *stop == '\t' || *stop == '\n' || *stop == '\r';
+    const bool clean =
+        stop == end_ || *stop == ' ' || *stop == '\t' || *stop == '\n' || *stop == '\r';
     if (error != std::errc{} || !clean) fail(std::string(field) + " is missing or not an integer");
     next_ = stop;
     return value;
@@ -70,7 +72,8 @@ class Parser {
   std::size_t count(const char* field, std::size_t limit) {
     const std::int64_t value = number(field);
     if (value < 0 || static_cast<std::uint64_t>(value) > limit) {
-      fail(std::string(field) + " " + std::to_string(value) + " is not within 0.." + std::to_string(limit));
+      fail(std::string(field) + " " + std::to_string(value) + " is not within 0.." +
+           std::to_string(limit));
     }
     return static_cast<std::size_t>(value);
   }
@@ -93,15 +96,18 @@ class Parser {
     if (!at_line_end() && *next_ != ' ' && *next_ != '\t') fail("the problem is not \"min\"");
     const std::size_t nodes = count("number of nodes", kMaxNodes);
     expected_arcs_ = count("number of arcs", kMaxArcs);
-    // A node that matters stands on a line of its own or shares an arc's: a wrong count must not ask for more memory than
-    // the file can fill.
+    // A node that matters stands on a line of its own or shares an arc's: a wrong count must not
+    // ask for more memory than the file can fill.
     const std::size_t named = static_cast<std::size_t>(end_ - next_) / kBytesPerNode;
-    if (nodes > named + kIdleNodes) fail("number of nodes " + std::to_string(nodes) + " is far more than the file names");
+    if (nodes > named + kIdleNodes)
+      fail("number of nodes " + std::to_string(nodes) + " is far more than the file names");
     have_problem_ = true;
     problem_.network.supply.assign(nodes, 0);
     has_line_.assign(nodes, false);
-    // The smallest arc line has 12 characters: a wrong count must not ask for more memory than the file can fill.
-    const std::size_t likely = std::min(expected_arcs_, static_cast<std::size_t>(end_ - next_) / 12 + 1);
+    // The smallest arc line has 12 characters: a wrong count must not ask for more memory than the
+    // file can fill.
+    const std::size_t likely =
+        std::min(expected_arcs_, static_cast<std::size_t>(end_ - next_) / 12 + 1);
     problem_.network.tail.reserve(likely);
     problem_.network.head.reserve(likely);
     problem_.network.capacity.reserve(likely);
@@ -126,11 +132,14 @@ class Parser {
       fail("more than the " + std::to_string(expected_arcs_) + " arcs announced");
     }
     const NodeId tail = node("tail"), head = node("head");
-    const std::int64_t low = number("lower bound"), high = number("capacity"), cost = number("cost");
-    if (low > high) fail("capacity " + std::to_string(high) + " is below the lower bound " + std::to_string(low));
+    const std::int64_t low = number("lower bound"), high = number("capacity"),
+                       cost = number("cost");
+    if (low > high)
+      fail("capacity " + std::to_string(high) + " is below the lower bound " + std::to_string(low));
     Network& network = problem_.network;
     std::int64_t capacity = 0;
-    if (__builtin_sub_overflow(high, low, &capacity)) fail("capacity - lower bound does not fit 64 bits");
+    if (__builtin_sub_overflow(high, low, &capacity))
+      fail("capacity - lower bound does not fit 64 bits");
     if (low != 0) take_low(tail, head, low, cost);
     network.tail.push_back(tail);
     network.head.push_back(head);
@@ -183,14 +192,15 @@ DimacsProblem parse_dimacs(std::string_view text) { return Parser(text).parse();
 
 std::string write_dimacs(const Network& network) {
   Writer out;
-  out << "p min " << static_cast<std::int64_t>(network.num_nodes()) << " " << static_cast<std::int64_t>(network.num_arcs())
-      << "\n";
+  out << "p min " << static_cast<std::int64_t>(network.num_nodes()) << " "
+      << static_cast<std::int64_t>(network.num_arcs()) << "\n";
   for (NodeId v = 0; v < network.num_nodes(); ++v) {
-    if (network.supply[v] != 0) out << "n " << std::int64_t{v} + 1 << " " << network.supply[v] << "\n";
+    if (network.supply[v] != 0)
+      out << "n " << std::int64_t{v} + 1 << " " << network.supply[v] << "\n";
   }
   for (ArcId a = 0; a < network.num_arcs(); ++a) {
-    out << "a " << std::int64_t{network.tail[a]} + 1 << " " << std::int64_t{network.head[a]} + 1 << " 0 "
-        << network.capacity[a] << " " << network.cost[a] << "\n";
+    out << "a " << std::int64_t{network.tail[a]} + 1 << " " << std::int64_t{network.head[a]} + 1
+        << " 0 " << network.capacity[a] << " " << network.cost[a] << "\n";
   }
   return out.take();
 }
@@ -199,7 +209,8 @@ std::string write_dimacs_flow(const Network& network, std::span<const std::int64
   Writer out;
   for (ArcId a = 0; a < network.num_arcs(); ++a) {
     if (flow[a] != 0) {
-      out << "f " << std::int64_t{network.tail[a]} + 1 << " " << std::int64_t{network.head[a]} + 1 << " " << flow[a] << "\n";
+      out << "f " << std::int64_t{network.tail[a]} + 1 << " " << std::int64_t{network.head[a]} + 1
+          << " " << flow[a] << "\n";
     }
   }
   return out.take();

@@ -5,9 +5,9 @@
 //   n <node> <supply>                    at most once per node, before the arcs; nodes count from 1
 //   a <tail> <head> <low> <cap> <cost>   exactly <arcs> of them; low <= cap, of any sign
 //
-// An arc with a lower bound becomes one with bound 0: flow `low` is taken as sent, supplies and the base cost follow.
-// Numbers are 64-bit integers. Anything else is an error with its line; so is a number of nodes over four million beyond
-// what a file of this size can name.
+// An arc with a lower bound becomes one with bound 0: flow `low` is taken as sent, supplies and the
+// base cost follow. Numbers are 64-bit integers. Anything else is an error with its line; so is a
+// number of nodes over four million beyond what a file of this size can name.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +22,9 @@
 namespace flowsolver {
 
 struct DimacsProblem {
-  Network network;                 // lower bounds taken out
-  std::vector<std::int64_t> low;   // per arc; add to the flow
-  std::int64_t base_cost = 0;      // add to the cost
+  Network network;                // lower bounds taken out
+  std::vector<std::int64_t> low;  // per arc; add to the flow
+  std::int64_t base_cost = 0;     // add to the cost
 };
 
 class DimacsError : public std::runtime_error {

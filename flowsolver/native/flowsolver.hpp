@@ -12,11 +12,11 @@
 //       flowsolver::find_algorithm("incremental_ssp")->solve(network, {}, flowsolver::Control());
 //   // answer.status == flowsolver::Status::kOptimal, answer.cost == 12, answer.flow == {4, 0, 4}
 //
-// Arrays of equal length, node ids below supply.size() and capacities >= 0 are the caller's duty: nothing checks them. Numbers
-// out of range and networks without an answer end in a status.
+// Arrays of equal length, node ids below supply.size() and capacities >= 0 are the caller's duty:
+// nothing checks them. Numbers out of range and networks without an answer end in a status.
 //
-// In CMake, find_package(flowsolver) after `cmake --install`, or add_subdirectory(flowsolver/native); then link
-// flowsolver::flowsolver.
+// In CMake, find_package(flowsolver) after `cmake --install`, or
+// add_subdirectory(flowsolver/native); then link flowsolver::flowsolver.
 //
 //   network.hpp             the problem, its answer, statuses, counted work
 //   solve.hpp               the algorithms by name; method.hpp: what each of them promises

@@ -18,13 +18,15 @@ std::uint64_t magnitude(std::int64_t value) {
 }  // namespace
 
 IncrementalSolver::IncrementalSolver(const Network& network, const Algorithm& algorithm)
-    : IncrementalSolver(network, [&algorithm](const EngineStart& start, const Control& control, Stats& stats) {
-        return algorithm.make_engine(start, control, stats);
-      }) {}
+    : IncrementalSolver(
+          network, [&algorithm](const EngineStart& start, const Control& control, Stats& stats) {
+            return algorithm.make_engine(start, control, stats);
+          }) {}
 
-IncrementalSolver::IncrementalSolver(const Network& network, MakeEngine make_engine) : make_engine_(std::move(make_engine)) {
-  // Copied into vectors with room (address space only): the first arcs added shall not copy everything, and what is copied
-  // twice leaves holes.
+IncrementalSolver::IncrementalSolver(const Network& network, MakeEngine make_engine)
+    : make_engine_(std::move(make_engine)) {
+  // Copied into vectors with room (address space only): the first arcs added shall not copy
+  // everything, and what is copied twice leaves holes.
   const auto fill = [](auto& values, const auto& from) {
     values.reserve(from.size() + from.size() / 4);
     values.assign(from.begin(), from.end());
@@ -51,15 +53,18 @@ IncrementalSolver::IncrementalSolver(const Network& network, MakeEngine make_eng
 }
 
 bool IncrementalSolver::live_node(std::int64_t node) const {
-  return node >= 0 && static_cast<std::size_t>(node) < node_alive_.size() && node_alive_[static_cast<std::size_t>(node)] != 0;
+  return node >= 0 && static_cast<std::size_t>(node) < node_alive_.size() &&
+         node_alive_[static_cast<std::size_t>(node)] != 0;
 }
 
 bool IncrementalSolver::live_arc(std::int64_t arc) const {
-  return arc >= 0 && static_cast<std::size_t>(arc) < arc_alive_.size() && arc_alive_[static_cast<std::size_t>(arc)] != 0;
+  return arc >= 0 && static_cast<std::size_t>(arc) < arc_alive_.size() &&
+         arc_alive_[static_cast<std::size_t>(arc)] != 0;
 }
 
-// Values beyond the engine's width, or so large that its arithmetic could overflow before the next range check, are
-// not given to it: it is dropped, and the next resolve builds another one that fits.
+// Values beyond the engine's width, or so large that its arithmetic could overflow before the next
+// range check, are not given to it: it is dropped, and the next resolve builds another one that
+// fits.
 bool IncrementalSolver::engine_takes(std::int64_t value) const {
   return engine_ != nullptr && magnitude(value) <= engine_->value_limit();
 }
@@ -100,7 +105,8 @@ NodeId IncrementalSolver::add_node(std::int64_t supply) {
   return v;
 }
 
-ArcId IncrementalSolver::add_arc(NodeId tail, NodeId head, std::int64_t capacity, std::int64_t cost) {
+ArcId IncrementalSolver::add_arc(NodeId tail, NodeId head, std::int64_t capacity,
+                                 std::int64_t cost) {
   if (!engine_takes(capacity) || !engine_takes(cost)) drop_engine();
   solved_ = false;
   capacity_sum_ += capacity;
@@ -167,7 +173,9 @@ void IncrementalSolver::remove_nodes(std::span<const NodeId> nodes) {
     arcs.erase(std::unique(arcs.begin(), arcs.end()), arcs.end());
   } else {
     for (ArcId a = 0; a < network_.num_arcs(); ++a) {
-      if (arc_alive_[a] != 0 && (node_alive_[network_.tail[a]] == 0 || node_alive_[network_.head[a]] == 0)) arcs.push_back(a);
+      if (arc_alive_[a] != 0 &&
+          (node_alive_[network_.tail[a]] == 0 || node_alive_[network_.head[a]] == 0))
+        arcs.push_back(a);
     }
   }
   for (ArcId a : arcs) {
@@ -184,7 +192,8 @@ void IncrementalSolver::set_capacity(ArcId arc, std::int64_t capacity) {
   solved_ = false;
   capacity_sum_ += static_cast<__int128>(capacity) - network_.capacity[arc];
   network_.capacity[arc] = capacity;
-  if (engine_ != nullptr) engine_->set_capacity(arc, network_.tail[arc], network_.head[arc], capacity);
+  if (engine_ != nullptr)
+    engine_->set_capacity(arc, network_.tail[arc], network_.head[arc], capacity);
 }
 
 void IncrementalSolver::set_cost(ArcId arc, std::int64_t cost) {
@@ -207,9 +216,11 @@ void IncrementalSolver::set_supply(NodeId node, std::int64_t supply) {
   if (engine_ != nullptr) engine_->change_supply(node, supply - before);
 }
 
-// The sums kept along the way decide nearly always; only when they look bad are the numbers gone through.
+// The sums kept along the way decide nearly always; only when they look bad are the numbers gone
+// through.
 Status IncrementalSolver::check_numbers() {
-  const __int128 longest = static_cast<__int128>(cost_bound_) * static_cast<__int128>(network_.num_nodes() + 1);
+  const __int128 longest =
+      static_cast<__int128>(cost_bound_) * static_cast<__int128>(network_.num_nodes() + 1);
   if (longest <= kMaxPathCost && 2 * capacity_sum_ + supply_magnitudes_ <= kMaxNodeSum) {
     return supply_sum_ == 0 ? Status::kOptimal : Status::kUnbalanced;
   }
@@ -221,7 +232,8 @@ bool IncrementalSolver::should_change_engines() const {
   return stepping_ ? stops_ == 0 : stops_ >= kStopsInARow && !engine_->steps_last();
 }
 
-// A new engine is made when there is none, or when the root is no longer a sink but another node is.
+// A new engine is made when there is none, or when the root is no longer a sink but another node
+// is.
 void IncrementalSolver::ensure_engine() {
   if (prices_drifted_ && engine_ != nullptr) {  // from scratch: flow and prices are forgotten
     drop_engine();
@@ -238,11 +250,15 @@ void IncrementalSolver::ensure_engine() {
   root_ = largest_sink(network_, node_alive_);
   warm_flow_.resize(warm_flow_.empty() ? 0 : network_.num_arcs(), 0);
   warm_price_.resize(warm_price_.empty() ? 0 : network_.num_nodes(), 0);
-  for (std::size_t a = 0; a < warm_flow_.size(); ++a) warm_flow_[a] = std::min(warm_flow_[a], network_.capacity[a]);
+  for (std::size_t a = 0; a < warm_flow_.size(); ++a)
+    warm_flow_[a] = std::min(warm_flow_[a], network_.capacity[a]);
   stepping_ = stops_ >= kStopsInARow;
-  if (!warm_price_.empty()) warm_price_ = grounded(stepping_ ? start_prices(network_, {{}, warm_price_}) : warm_price_, root_);
+  if (!warm_price_.empty())
+    warm_price_ =
+        grounded(stepping_ ? start_prices(network_, {{}, warm_price_}) : warm_price_, root_);
   const EngineStart start{network_, arc_alive_, root_, warm_flow_, warm_price_};
-  engine_ = stepping_ ? make_incremental_ssp(start, control_, stats_) : make_engine_(start, control_, stats_);
+  engine_ = stepping_ ? make_incremental_ssp(start, control_, stats_)
+                      : make_engine_(start, control_, stats_);
   if (engine_ == nullptr) return;  // the next resolve starts from the same
   warm_flow_ = {};
   warm_price_ = {};

@@ -1,5 +1,6 @@
-// Re-optimisation after changes, whatever the method: owns the network, hands out ids, checks ranges, tells the engine
-// (engine.hpp) of every change, and finds out what flow changed from one optimum to the next.
+// Re-optimisation after changes, whatever the method: owns the network, hands out ids, checks
+// ranges, tells the engine (engine.hpp) of every change, and finds out what flow changed from one
+// optimum to the next.
 #pragma once
 
 #include <functional>
@@ -20,14 +21,17 @@ struct ChangedFlow {
   std::vector<std::int64_t> flow;
 };
 
-// Ids. Nodes and arcs keep their id for life. Ids of removed ones are handed out again, last removed first, but only after
-// the next resolve that ends kOptimal: between two such resolves an id means one thing.
+// Ids. Nodes and arcs keep their id for life. Ids of removed ones are handed out again, last
+// removed first, but only after the next resolve that ends kOptimal: between two such resolves an
+// id means one thing.
 //
-// Preconditions (checked by the caller, see `live_node`, `live_arc`): ids given are live, capacities are >= 0, a removed id
-// occurs once. Not thread-safe, except that `cancel` may be called from any thread.
+// Preconditions (checked by the caller, see `live_node`, `live_arc`): ids given are live,
+// capacities are >= 0, a removed id occurs once. Not thread-safe, except that `cancel` may be
+// called from any thread.
 class IncrementalSolver {
  public:
-  using MakeEngine = std::function<std::unique_ptr<Engine>(const EngineStart& start, const Control& control, Stats& stats)>;
+  using MakeEngine = std::function<std::unique_ptr<Engine>(const EngineStart& start,
+                                                           const Control& control, Stats& stats)>;
 
   // Both copy the network.
   IncrementalSolver(const Network& network, const Algorithm& algorithm);
@@ -41,29 +45,34 @@ class IncrementalSolver {
   void set_cost(ArcId arc, std::int64_t cost);
   void set_supply(NodeId node, std::int64_t supply);
 
-  // Re-optimises. The work is that of the changes since the last call. After any status but kOptimal the changes made so
-  // far remain, and flow and cost are still those of the last kOptimal.
+  // Re-optimises. The work is that of the changes since the last call. After any status but
+  // kOptimal the changes made so far remain, and flow and cost are still those of the last
+  // kOptimal.
   Status resolve();
-  // For a budget: set before resolve, which then ends with kBudget; the next one goes on from there. When kStopsInARow have
-  // been stopped there, each of those that follow makes at least one step that lasts (Engine::steps_last), however small its
-  // budget. What the engine of a method without such steps has got to is handed to shortest paths then, up to the next
-  // kOptimal. So finitely many resolves end, whatever the algorithm and the budget.
+  // For a budget: set before resolve, which then ends with kBudget; the next one goes on from
+  // there. When kStopsInARow have been stopped there, each of those that follow makes at least one
+  // step that lasts (Engine::steps_last), however small its budget. What the engine of a method
+  // without such steps has got to is handed to shortest paths then, up to the next kOptimal. So
+  // finitely many resolves end, whatever the algorithm and the budget.
   Control& control() { return control_; }
-  // The running resolve ends with kCancelled; if none is running, or it is past its last look at the flag, the next one does.
+  // The running resolve ends with kCancelled; if none is running, or it is past its last look at
+  // the flag, the next one does.
   void cancel() { control_.cancel(); }
 
   bool live_node(std::int64_t node) const;
   bool live_arc(std::int64_t arc) const;
-  const Network& network() const { return network_; }  // with gaps at removed ids (capacity and supply 0)
+  // with gaps at removed ids (capacity and supply 0)
+  const Network& network() const { return network_; }
   std::span<const std::uint8_t> live_nodes() const { return node_alive_; }
   std::span<const std::uint8_t> live_arcs() const { return arc_alive_; }
 
   std::int64_t cost() const { return cost_; }
   std::span<const std::int64_t> flow() const { return flow_; }
-  // Flow reached so far, per arc id: the optimum, or after kBudget and kCancelled whatever there is, balanced or not.
+  // Flow reached so far, per arc id: the optimum, or after kBudget and kCancelled whatever there
+  // is, balanced or not.
   std::vector<std::int64_t> flow_reached() const;
   bool solved() const { return solved_; }  // no change since the last resolve, which ended kOptimal
-  std::vector<std::int64_t> potential() const;  // prices; optimal duals when solved()
+  std::vector<std::int64_t> potential() const;   // prices; optimal duals when solved()
   const Stats& stats() const { return stats_; }  // of the last resolve
   // Live arcs whose flow differs between the last two kOptimal resolves (new arcs had none).
   const ChangedFlow& changed_flow() const { return changed_; }
@@ -99,15 +108,17 @@ class IncrementalSolver {
   bool prices_drifted_ = false;
   int stops_ = 0;          // resolves in a row that ended kBudget
   bool stepping_ = false;  // engine_ was made to end a row of them
-  bool solved_ = false;  // the last call of interest was a resolve that ended kOptimal
-  bool compare_all_ = true;  // the engine's list of touched arcs does not cover the time since the last kOptimal
+  bool solved_ = false;    // the last call of interest was a resolve that ended kOptimal
+  // the engine's list of touched arcs does not cover the time since the last kOptimal
+  bool compare_all_ = true;
 
   std::int64_t cost_ = 0;
   std::vector<std::int64_t> flow_;
   ChangedFlow changed_;
   Stats stats_;
   bool touched_all_ = false;  // the last resolve may have touched any node
-  std::vector<NodeId> touched_, repriced_;  // else: nodes at touched arcs, and nodes whose price moved; may repeat
+  // else: nodes at touched arcs, and nodes whose price moved; may repeat
+  std::vector<NodeId> touched_, repriced_;
   MakeEngine make_engine_;
   Control control_;
 };

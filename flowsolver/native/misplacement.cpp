@@ -10,7 +10,8 @@ namespace {
 
 // Arcs by their tail, in order of ids.
 struct Outgoing {
-  explicit Outgoing(const Network& network) : first(network.num_nodes() + 1, 0), arcs(network.num_arcs()) {
+  explicit Outgoing(const Network& network)
+      : first(network.num_nodes() + 1, 0), arcs(network.num_arcs()) {
     for (NodeId v : network.tail) ++first[v + 1];
     for (std::size_t v = 0; v < network.num_nodes(); ++v) first[v + 1] += first[v];
     std::vector<ArcId> next(first.begin(), first.end() - 1);
@@ -34,8 +35,8 @@ class Remainder {
     }
   }
 
-  // The arcs of a walk from v to a node with demand left, whose units it takes; empty if there is none. A step back gives
-  // the arc's units up for good: nothing could be delivered over its head.
+  // The arcs of a walk from v to a node with demand left, whose units it takes; empty if there is
+  // none. A step back gives the arc's units up for good: nothing could be delivered over its head.
   const std::vector<ArcId>& walk(NodeId v) {
     walk_.clear();
     while (demand_[v] == 0) {
@@ -96,7 +97,8 @@ std::int64_t misplaced_tasks(const Network& network, std::span<const std::int64_
   for (NodeId v : left) {
     const std::vector<ArcId>& to = reached.walk(v);
     const std::vector<ArcId>& best = wanted.walk(v);
-    const bool alike = !to.empty() && !best.empty() && network.tail[to.back()] == network.tail[best.back()] &&
+    const bool alike = !to.empty() && !best.empty() &&
+                       network.tail[to.back()] == network.tail[best.back()] &&
                        network.head[to.back()] == network.head[best.back()];
     misplaced += !alike;
   }

@@ -11,9 +11,12 @@ namespace {
 
 using Wide = __int128;
 
-Wide magnitude(std::int64_t value) { return value < 0 ? -static_cast<Wide>(value) : static_cast<Wide>(value); }
+Wide magnitude(std::int64_t value) {
+  return value < 0 ? -static_cast<Wide>(value) : static_cast<Wide>(value);
+}
 
-Status bits_with_looks(std::span<const std::int64_t> values, const Control& control, std::uint64_t& bits) {
+Status bits_with_looks(std::span<const std::int64_t> values, const Control& control,
+                       std::uint64_t& bits) {
   return sweep(values.size(), control, {}, [&](std::size_t begin, std::size_t end) {
     bits |= magnitude_bits(values.subspan(begin, end - begin));
   });
@@ -47,16 +50,19 @@ std::uint64_t magnitude_bits(std::span<const std::int64_t> values) {
 
 std::uint64_t largest_magnitude(std::span<const std::int64_t> values) {
   std::uint64_t largest = 0;
-  for (std::int64_t value : values) largest = std::max(largest, static_cast<std::uint64_t>(magnitude(value)));
+  for (std::int64_t value : values)
+    largest = std::max(largest, static_cast<std::uint64_t>(magnitude(value)));
   return largest;
 }
 
 NodeId largest_sink(const Network& network, std::span<const std::uint8_t> alive) {
   NodeId root = kNone;
-  if (alive.empty() && !network.supply.empty()) {  // found where the least, in a pass without branches, is first
+  // found where the least, in a pass without branches, is first
+  if (alive.empty() && !network.supply.empty()) {
     std::int64_t least = network.supply[0];
     for (std::int64_t supply : network.supply) least = std::min(least, supply);
-    return static_cast<NodeId>(std::find(network.supply.begin(), network.supply.end(), least) - network.supply.begin());
+    return static_cast<NodeId>(std::find(network.supply.begin(), network.supply.end(), least) -
+                               network.supply.begin());
   }
   for (NodeId v = 0; v < network.num_nodes() && !alive.empty(); ++v) {
     if (alive[v] != 0 && (root == kNone || network.supply[v] < network.supply[root])) root = v;
@@ -80,15 +86,18 @@ void Stats::add(const Stats& other) {
 bool fits_narrow(const Network& network, const Control& control) {
   std::uint64_t bits = 0;
   for (const auto* values : {&network.cost, &network.capacity}) {
-    if (bits_with_looks(*values, control, bits) != Status::kOptimal) throw Stopped{Status::kCancelled};
+    if (bits_with_looks(*values, control, bits) != Status::kOptimal)
+      throw Stopped{Status::kCancelled};
   }
   return narrow(bits);
 }
 
-Status add_up_cost(const Network& network, std::span<const std::int64_t> flow, const Control& control, __int128& cost) {
+Status add_up_cost(const Network& network, std::span<const std::int64_t> flow,
+                   const Control& control, __int128& cost) {
   cost = 0;
   return sweep(flow.size(), control, {}, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t a = begin; a < end; ++a) cost += static_cast<__int128>(network.cost[a]) * flow[a];
+    for (std::size_t a = begin; a < end; ++a)
+      cost += static_cast<__int128>(network.cost[a]) * flow[a];
   });
 }
 
@@ -99,24 +108,31 @@ __int128 flow_cost(const Network& network, std::span<const std::int64_t> flow) {
 }
 
 bool as_int64(__int128 value, std::int64_t& out) {
-  constexpr __int128 kMost = std::numeric_limits<std::int64_t>::max(), kLeast = std::numeric_limits<std::int64_t>::min();
+  constexpr __int128 kMost = std::numeric_limits<std::int64_t>::max(),
+                     kLeast = std::numeric_limits<std::int64_t>::min();
   out = static_cast<std::int64_t>(std::clamp(value, kLeast, kMost));
   return value == out;
 }
 
-// Bounds found in one quick pass are nearly always enough, both for costs and for the sum of capacities.
+// Bounds found in one quick pass are nearly always enough, both for costs and for the sum of
+// capacities.
 Ranges check_ranges(const Network& network, const Control& control) {
   std::uint64_t cost_bits = 0, capacity_bits = 0;
   Status status = bits_with_looks(network.cost, control, cost_bits);
-  if (status == Status::kOptimal) status = bits_with_looks(network.capacity, control, capacity_bits);
+  if (status == Status::kOptimal)
+    status = bits_with_looks(network.capacity, control, capacity_bits);
   if (status != Status::kOptimal) return {status, false};
-  const auto longest_path = [&](std::uint64_t cost) { return Wide{cost} * static_cast<Wide>(network.num_nodes() + 1); };
-  if (longest_path(cost_bits) > kMaxPathCost && longest_path(largest_magnitude(network.cost)) > kMaxPathCost) {
+  const auto longest_path = [&](std::uint64_t cost) {
+    return Wide{cost} * static_cast<Wide>(network.num_nodes() + 1);
+  };
+  if (longest_path(cost_bits) > kMaxPathCost &&
+      longest_path(largest_magnitude(network.cost)) > kMaxPathCost) {
     return {Status::kBadCostRange, false};
   }
   const std::uint64_t supply_bits = magnitude_bits(network.supply);
   Wide supplies = 0, balance = 0, capacities = 0;
-  if (Wide{supply_bits} * static_cast<Wide>(network.num_nodes()) <= kMaxNodeSum) {  // sums that fit 64 bits
+  // sums that fit 64 bits
+  if (Wide{supply_bits} * static_cast<Wide>(network.num_nodes()) <= kMaxNodeSum) {
     std::int64_t sum = 0, absolute = 0;
     for (std::int64_t supply : network.supply) {
       sum += supply;
@@ -136,7 +152,8 @@ Ranges check_ranges(const Network& network, const Control& control) {
   }
   if (supplies > kMaxNodeSum) return {Status::kBadCapacityRange, false};
   // The sum over all arcs bounds the sum around every node and is nearly always enough.
-  if (2 * capacities + supplies > kMaxNodeSum && !node_sums_fit(network)) return {Status::kBadCapacityRange, false};
+  if (2 * capacities + supplies > kMaxNodeSum && !node_sums_fit(network))
+    return {Status::kBadCapacityRange, false};
   return {balance == 0 ? Status::kOptimal : Status::kUnbalanced, narrow(cost_bits | capacity_bits)};
 }
 

@@ -1,11 +1,13 @@
 // A min-cost flow problem as plain arrays, and what a solver says about it.
 //
-// Problem. A directed graph of nodes 0..n-1 and arcs 0..m-1. Arc a goes from tail[a] to head[a], carries an integer flow
-// 0 <= x[a] <= capacity[a] and costs cost[a] per unit (any sign). Node v has supply[v]: positive where flow starts,
-// negative where it ends. A flow is feasible when, for every v, (flow out of v) - (flow into v) == supply[v].
-// Wanted: a feasible flow of least total cost. Parallel arcs, self-loops, zero capacities and unconnected nodes are fine.
+// Problem. A directed graph of nodes 0..n-1 and arcs 0..m-1. Arc a goes from tail[a] to head[a],
+// carries an integer flow 0 <= x[a] <= capacity[a] and costs cost[a] per unit (any sign). Node v
+// has supply[v]: positive where flow starts, negative where it ends. A flow is feasible when, for
+// every v, (flow out of v) - (flow into v) == supply[v]. Wanted: a feasible flow of least total
+// cost. Parallel arcs, self-loops, zero capacities and unconnected nodes are fine.
 //
-// Signs. A potential (price) p[v] is what one more unit of supply at v would cost; the reduced cost of an arc is
+// Signs. A potential (price) p[v] is what one more unit of supply at v would cost; the reduced cost
+// of an arc is
 //   rc[a] = cost[a] - p[tail[a]] + p[head[a]].
 // (OR-tools' potentials have the opposite sign.)
 #pragma once
@@ -27,12 +29,15 @@ inline constexpr std::size_t kMaxArcs = std::size_t{1} << 29;
 
 enum class Status : std::uint8_t {
   kOptimal,
-  kInfeasible,         // supplies balance, but no flow can meet them
-  kUnbalanced,         // supplies do not sum to zero
-  kBadCostRange,       // max|cost| * (n + 1), or the optimal cost itself, does not fit the arithmetic
-  kBadCapacityRange,   // supplies and capacities around some node, or all supplies, sum beyond 2^61
-  kCancelled,          // stopped by the caller; no answer
-  kBudget,             // stopped at its budget of operations or time; the flow is the best there was, and need not balance
+  kInfeasible,  // supplies balance, but no flow can meet them
+  kUnbalanced,  // supplies do not sum to zero
+  // max|cost| * (n + 1), or the optimal cost itself, does not fit the arithmetic
+  kBadCostRange,
+  kBadCapacityRange,  // supplies and capacities around some node, or all supplies, sum beyond 2^61
+  kCancelled,         // stopped by the caller; no answer
+  // stopped at its budget of operations or time; the flow is the best there was, and need not
+  // balance
+  kBudget,
 };
 
 struct Network {
@@ -53,15 +58,18 @@ struct Stats {
   std::int64_t phases = 0;         // searches from all unbalanced nodes at once
   std::int64_t repaired = 0;       // prices, arcs and placed sources put right after changes
   std::int64_t rebuilds = 0;       // times the residual graph was built anew
-  std::int64_t pushes = 0;         // single arcs along which flow was sent (cost scaling, relaxation)
-  std::int64_t relabels = 0;       // prices moved one at a time, or a set of them at once
-  std::int64_t pivots = 0;         // exchanges of tree arcs (network simplex), cycles cancelled
+  // single arcs along which flow was sent (cost scaling, relaxation)
+  std::int64_t pushes = 0;
+  std::int64_t relabels = 0;  // prices moved one at a time, or a set of them at once
+  std::int64_t pivots = 0;    // exchanges of tree arcs (network simplex), cycles cancelled
 
   void add(const Stats& other);
 
-  // One figure to compare methods by: steps weighted by about how many looks at a half-edge they take.
+  // One figure to compare methods by: steps weighted by about how many looks at a half-edge they
+  // take.
   std::int64_t operations() const {
-    return scanned + 4 * (settled + augmentations + repaired) + 2 * pushes + 8 * relabels + 32 * pivots;
+    return scanned + 4 * (settled + augmentations + repaired) + 2 * pushes + 8 * relabels +
+           32 * pivots;
   }
 };
 
@@ -87,7 +95,8 @@ class Control;
 std::uint64_t magnitude_bits(std::span<const std::int64_t> values);
 std::uint64_t largest_magnitude(std::span<const std::int64_t> values);
 
-// The largest sink, or the node of least supply; the first of equal ones. kNone without (live) nodes. `alive` empty: all live.
+// The largest sink, or the node of least supply; the first of equal ones. kNone without (live)
+// nodes. `alive` empty: all live.
 NodeId largest_sink(const Network& network, std::span<const std::uint8_t> alive = {});
 
 // Whether costs and capacities all fit 32 bits. Throws Stopped when cancelled.
@@ -96,14 +105,17 @@ bool fits_narrow(const Network& network, const Control& control);
 // Exact cost of a flow given per arc.
 __int128 flow_cost(const Network& network, std::span<const std::int64_t> flow);
 // The same; or kCancelled.
-Status add_up_cost(const Network& network, std::span<const std::int64_t> flow, const Control& control, __int128& cost);
+Status add_up_cost(const Network& network, std::span<const std::int64_t> flow,
+                   const Control& control, __int128& cost);
 
 // False when the value does not fit, `out` then being the nearest that does.
 bool as_int64(__int128 value, std::int64_t& out);
 
 struct Ranges {
-  Status status;  // kOptimal when the numbers are within range and the supplies balance (says nothing about feasibility)
-  bool narrow;    // fits_narrow, where the status is kOptimal
+  // kOptimal when the numbers are within range and the supplies balance (says nothing about
+  // feasibility)
+  Status status;
+  bool narrow;  // fits_narrow, where the status is kOptimal
 };
 // May be kCancelled as well.
 Ranges check_ranges(const Network& network, const Control& control);

@@ -1,11 +1,12 @@
-// Several algorithms at once on one network, from scratch or a start: the answer of the one that wins (contest.hpp).
+// Several algorithms at once on one network, from scratch or a start: the answer of the one that
+// wins (contest.hpp).
 //
-// Racers only read the network. The call ends when the last loser has stopped, at its next look at its control: nothing of it
-// lives on. Stopping includes the freeing of the loser's graph: 0.2 ms at a million arcs, since the large arrays lie on huge
-// pages (large_array.hpp).
+// Racers only read the network. The call ends when the last loser has stopped, at its next look at
+// its control: nothing of it lives on. Stopping includes the freeing of the loser's graph: 0.2 ms
+// at a million arcs, since the large arrays lie on huge pages (large_array.hpp).
 //
-// Reference. Gog et al., Firmament, OSDI 2016, section 6.1. Departures: any algorithms, any number of them; losers are
-// stopped; a deterministic mode.
+// Reference. Gog et al., Firmament, OSDI 2016, section 6.1. Departures: any algorithms, any number
+// of them; losers are stopped; a deterministic mode.
 #pragma once
 
 #include <span>
@@ -17,13 +18,14 @@
 namespace flowsolver {
 
 struct RaceAnswer {
-  Solution solution;                   // the winner's, or without an answer the leader's (contest.hpp)
-  const Algorithm* winner = nullptr;  // whose solution it is
+  // the winner's, or without an answer the leader's (contest.hpp)
+  Solution solution;
+  const Algorithm* winner = nullptr;    // whose solution it is
   Control::Clock::duration stopping{};  // how long the losers took to stop (contest.hpp)
 };
 
 // `racers`: one or more. Throws nothing but std::bad_alloc.
-RaceAnswer race(const Network& network, std::span<const Algorithm* const> racers, const Start& start, const Control& control,
-                Winning winning);
+RaceAnswer race(const Network& network, std::span<const Algorithm* const> racers,
+                const Start& start, const Control& control, Winning winning);
 
 }  // namespace flowsolver

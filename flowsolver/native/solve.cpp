@@ -18,22 +18,27 @@ namespace flowsolver {
 namespace {
 
 constexpr std::array kAlgorithms{
-    Algorithm{"incremental_ssp", "successive shortest paths with persistent prices", solve_incremental_ssp,
-              make_incremental_ssp},
-    Algorithm{"successive_shortest_path", "textbook successive shortest paths, one excess after another",
+    Algorithm{"incremental_ssp", "successive shortest paths with persistent prices",
+              solve_incremental_ssp, make_incremental_ssp},
+    Algorithm{"successive_shortest_path",
+              "textbook successive shortest paths, one excess after another",
               solve_successive_shortest_path, nullptr, true},
-    Algorithm{"cost_scaling", "cost scaling: push-relabel with partial augmentation and price refine", solve_cost_scaling,
-              make_cost_scaling_engine},
-    Algorithm{"network_simplex", "primal network simplex, from any flow", solve_network_simplex, make_simplex_engine},
-    Algorithm{"cycle_cancelling", "a feasible flow, then negative cycles cancelled (slow on large networks)",
+    Algorithm{"cost_scaling",
+              "cost scaling: push-relabel with partial augmentation and price refine",
+              solve_cost_scaling, make_cost_scaling_engine},
+    Algorithm{"network_simplex", "primal network simplex, from any flow", solve_network_simplex,
+              make_simplex_engine},
+    Algorithm{"cycle_cancelling",
+              "a feasible flow, then negative cycles cancelled (slow on large networks)",
               solve_cycle_cancelling, nullptr, true},
-    Algorithm{"relaxation", "dual ascent along balanced arcs, arcs towards demand first", solve_relaxation,
-              make_relaxation_engine},
+    Algorithm{"relaxation", "dual ascent along balanced arcs, arcs towards demand first",
+              solve_relaxation, make_relaxation_engine},
 };
 
 }  // namespace
 
-std::unique_ptr<Engine> Algorithm::make_engine(const EngineStart& start, const Control& control, Stats& stats) const {
+std::unique_ptr<Engine> Algorithm::make_engine(const EngineStart& start, const Control& control,
+                                               Stats& stats) const {
   if (make_own_engine != nullptr) return make_own_engine(start, control, stats);
   return std::make_unique<WarmEngine>(solve, start, steps_last);
 }

@@ -1,4 +1,5 @@
-// The registry of algorithms. A new one is a header and a source that define a Method (method.hpp), and one row in solve.cpp.
+// The registry of algorithms. A new one is a header and a source that define a Method (method.hpp),
+// and one row in solve.cpp.
 #pragma once
 
 #include <memory>
@@ -14,14 +15,17 @@ struct Algorithm {
   std::string_view name;
   std::string_view summary;
   Method solve;
-  // What keeps its state under changes (incremental_solver.hpp). Null: the method's own start is the last answer (warm_engine.hpp).
-  std::unique_ptr<Engine> (*make_own_engine)(const EngineStart& start, const Control& control, Stats& stats) = nullptr;
+  // What keeps its state under changes (incremental_solver.hpp). Null: the method's own start is
+  // the last answer (warm_engine.hpp).
+  std::unique_ptr<Engine> (*make_own_engine)(const EngineStart& start, const Control& control,
+                                             Stats& stats) = nullptr;
   bool steps_last = false;  // without one: as Engine::steps_last
 
-  std::unique_ptr<Engine> make_engine(const EngineStart& start, const Control& control, Stats& stats) const;
+  std::unique_ptr<Engine> make_engine(const EngineStart& start, const Control& control,
+                                      Stats& stats) const;
 };
 
-std::span<const Algorithm> algorithms();  // the first is the default
+std::span<const Algorithm> algorithms();                 // the first is the default
 const Algorithm* find_algorithm(std::string_view name);  // null if there is none of that name
 
 }  // namespace flowsolver

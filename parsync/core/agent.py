@@ -1,8 +1,11 @@
-"""The optimistic scheduler agent: queue, view, decision rounds, commits and retries around one Scheduler.
+"""The optimistic scheduler agent: queue, view, decision rounds, commits and retries around one
+Scheduler.
 
-A batch is decided in rounds. A round offers tasks to the scheduler (as many as fit before the agent's next sync, if rounds are cut there), takes what it
-planned out of the view at once, waits for the decision time to pass, commits, and learns what was rejected (waiting for it or not: WhileCommitting). Under
-LoserPolicy.BLOCK losers are decided again before anything else (ParSync section 4.3); under REQUEUE they rejoin the queue's tail after a pause (Omega's simulator).
+A batch is decided in rounds. A round offers tasks to the scheduler (as many as fit before the
+agent's next sync, if rounds are cut there), takes what it planned out of the view at once, waits
+for the decision time to pass, commits, and learns what was rejected (waiting for it or not:
+WhileCommitting). Under LoserPolicy.BLOCK losers are decided again before anything else (ParSync
+section 4.3); under REQUEUE they rejoin the queue's tail after a pause (Omega's simulator).
 """
 
 from __future__ import annotations
@@ -60,8 +63,8 @@ _ACCEPTED, _DUPLICATE = (
 class SchedulerAgent:
     """Sans-I/O agent `index` of `agents`. table: every task (row = id); no true durations in it.
 
-    retains_pending: the scheduler remembers tasks it left waiting (flow schedulers); otherwise the agent offers them again. terrain: the constant part of
-    views, shared by agents in one process.
+    retains_pending: the scheduler remembers tasks it left waiting (flow schedulers); otherwise the
+    agent offers them again. terrain: the constant part of views, shared by agents in one process.
     """
 
     def __init__(
@@ -84,8 +87,11 @@ class SchedulerAgent:
     ) -> None:
         self.index = index
         self.name = name
-        self.view = ClusterView(cell, partitioning, policy.check is ConflictCheck.SEQUENCE_NUMBER, terrain)
-        self._synced_us, self._versions = self.view.synced_us, self.view.versions  # windows on the view's memory
+        self.view = ClusterView(
+            cell, partitioning, policy.check is ConflictCheck.SEQUENCE_NUMBER, terrain
+        )
+        # windows on the view's memory
+        self._synced_us, self._versions = self.view.synced_us, self.view.versions
         self._seed = seed
         self._scheduler = scheduler
         self._partition_of = partitioning.of_each()
@@ -112,15 +118,18 @@ class SchedulerAgent:
                 table.gang if (table.gang != NO_GANG).any() else None,
             )
         )
-        self._batch_size = 1  # size of the current batch when it was begun, the unit of the delay average
+        # size of the current batch when it was begun, the unit of the delay average
+        self._batch_size = 1
         self._ranking = strategy.ranking(0)
         self._round: Round | None = None  # being decided
-        self._committing: dict[int, Round] = {}  # by transaction: those whose outcome is not known yet
+        # by transaction: those whose outcome is not known yet
+        self._committing: dict[int, Round] = {}
         self._rounds = 0
         self._transactions = 0
         self._view_changed = False
         self._order = np.zeros(partitioning.count, np.int32)
-        self._first_partition = index * partitioning.count // agents  # where its order of equally fresh ones begins
+        # where its order of equally fresh ones begins
+        self._first_partition = index * partitioning.count // agents
         self._next_sync_us: int | None = None
         self._average = DelayAverage(policy.average_permille)
         self._busy_us = 0
@@ -147,11 +156,17 @@ class SchedulerAgent:
             case TimerFired(timer=Timer.RETRY, key=key):
                 return self._rejoin(now_us, key)
             case TimerFired(timer=Timer.ATTEMPT, key=key):
-                return self._next(now_us, True) if self._activity is Activity.STARVED and key == self._rounds else []
+                return (
+                    self._next(now_us, True)
+                    if self._activity is Activity.STARVED and key == self._rounds
+                    else []
+                )
             case TasksEnded():
                 return self._ended(now_us, event)
             case TasksAdopted():
-                self._observe(ChangeKind.ADOPTED, now_us, event.task, event.machine, event.allocation)
+                self._observe(
+                    ChangeKind.ADOPTED, now_us, event.task, event.machine, event.allocation
+                )
                 return []
             case Started():
                 return self._start(now_us)
@@ -159,13 +174,18 @@ class SchedulerAgent:
                 return []
         raise TypeError(f"agent cannot handle {type(event).__name__}")
 
-    # --- decisions: called by the runtime on StartDecision ------------------------------------------------------------------
+    # --- decisions: called by the runtime on StartDecision ---------------------------------------
 
     def decide(self, decision: int, now_us: int) -> None:
-        """Plan the open round on the view as it stands and take the planned claims out of the view."""
+        """Plan the open round on the view as it stands and take the planned claims out of the
+        view."""
         this = self._round
-        assert this is not None and this.number == decision, "StartDecision and the open round go together"
-        context = PlanContext(now_us, stream_key(self._seed, self.name, decision), this.ranking, self._order)
+        assert this is not None and this.number == decision, (
+            "StartDecision and the open round go together"
+        )
+        context = PlanContext(
+            now_us, stream_key(self._seed, self.name, decision), this.ranking, self._order
+        )
         tasks = self._table.take(this.offered.task)
         plan = self._scheduler.plan(tasks, self.view, context)
         this.plan = plan
@@ -176,12 +196,15 @@ class SchedulerAgent:
         this.ticket = self.view.claim(plan.machine, plan.request)
 
     def decision_us(self, elapsed_ns: int) -> int:
-        """How long the round just planned takes to decide. elapsed_ns: wall time of decide(), used by Measured clocks only."""
+        """How long the round just planned takes to decide. elapsed_ns: wall time of decide(), used
+        by Measured clocks only."""
         this = self._round
         assert this is not None and this.plan is not None, "decide() comes first"
         plan = this.plan
         considered = len(plan.task) + (1 if len(plan.pending) else 0)
-        this.decision_us = self._clock.duration_us(considered, plan.partitions_scanned, plan.operations, elapsed_ns)
+        this.decision_us = self._clock.duration_us(
+            considered, plan.partitions_scanned, plan.operations, elapsed_ns
+        )
         return this.decision_us
 
     def finish(self, now_us: int) -> list[Record]:
@@ -189,11 +212,15 @@ class SchedulerAgent:
         self._log_sample(now_us)
         return self._log.flush()
 
-    # --- start, synchronisation ---------------------------------------------------------------------------------------------
+    # --- start, synchronisation ------------------------------------------------------------------
 
     def _start(self, now_us: int) -> list[Effect]:
         effects = self._request_sync(self._every_partition())
-        effects.append(SetTimer(now_us + self._policy.sample_us, Timer.SAMPLE, now_us // self._policy.sample_us + 1))
+        effects.append(
+            SetTimer(
+                now_us + self._policy.sample_us, Timer.SAMPLE, now_us // self._policy.sample_us + 1
+            )
+        )
         return effects + self._arm_sync(now_us, 1)
 
     def _every_partition(self) -> Int32:
@@ -226,7 +253,8 @@ class SchedulerAgent:
 
     def _synced(self, now_us: int, event: SyncReply) -> list[Effect]:
         if event.epoch != self._epoch:
-            # The master has lived, died and come back (or this view is new): versions of another life mean nothing.
+            # The master has lived, died and come back (or this view is new): versions of another
+            # life mean nothing.
             resync = self._epoch >= 0
             self._epoch = event.epoch
             if resync:
@@ -253,19 +281,23 @@ class SchedulerAgent:
             return self._next(now_us)
         return []
 
-    # --- the queue -----------------------------------------------------------------------------------------------------------
+    # --- the queue -------------------------------------------------------------------------------
 
     def _submitted(self, now_us: int, work: Work) -> list[Effect]:
         self._backlog.add(work)
         self.queued += len(work)
-        # What is new is a reason to look again only for those to whom that may show more than the last look did.
+        # What is new is a reason to look again only for those to whom that may show more than the
+        # last look did.
         looks = self._backlog.retained or self._sync.at_every_attempt
-        if self._activity is Activity.IDLE or (self._activity is Activity.STARVED and looks and self._epoch >= 0):
+        if self._activity is Activity.IDLE or (
+            self._activity is Activity.STARVED and looks and self._epoch >= 0
+        ):
             return self._next(now_us, self._sync.at_every_attempt)
         return []
 
     def _next(self, now_us: int, may_have_changed: bool = False) -> list[Effect]:
-        """Begin the next round, if there is anything to decide. may_have_changed: the sync before it may show a change of the view."""
+        """Begin the next round, if there is anything to decide. may_have_changed: the sync before
+        it may show a change of the view."""
         if self._epoch < 0:
             self._activity = Activity.STARVED
             return []
@@ -298,7 +330,7 @@ class SchedulerAgent:
         self._view_changed = False
         return [StartDecision(self._rounds)]
 
-    # --- commit --------------------------------------------------------------------------------------------------------------
+    # --- commit ----------------------------------------------------------------------------------
 
     def _decided(self, now_us: int) -> list[Effect]:
         this = self._round
@@ -325,7 +357,8 @@ class SchedulerAgent:
             return []  # an answer repeated after a restart
         result, plan = event.result, this.plan
         self.view.settle(this.ticket, result.reason, result.version)
-        # While they were under way, claims with sequence numbers kept their machines closed to the rounds that went on.
+        # While they were under way, claims with sequence numbers kept their machines closed to the
+        # rounds that went on.
         self._view_changed = self._view_changed or (self._checks_seqnum and self._goes_on)
         work = self._backlog.claimed(this)
         claimed = Work(work.task, work.attempts + 1, work.first)
@@ -340,12 +373,20 @@ class SchedulerAgent:
             self._wasted_us += this.decision_us
         rejected = (result.reason != _ACCEPTED) & (result.reason != _DUPLICATE)
         self._observe(
-            ChangeKind.REJECTED, now_us, plan.task[rejected], plan.machine[rejected], result.allocation[rejected]
+            ChangeKind.REJECTED,
+            now_us,
+            plan.task[rejected],
+            plan.machine[rejected],
+            result.allocation[rejected],
         )
         if count:
             accepted = result.accepted
             self._observe(
-                ChangeKind.COMMITTED, now_us, plan.task[accepted], plan.machine[accepted], result.allocation[accepted]
+                ChangeKind.COMMITTED,
+                now_us,
+                plan.task[accepted],
+                plan.machine[accepted],
+                result.allocation[accepted],
             )
         return self._round_over(now_us, this, claimed.take(rejected))
 
@@ -357,7 +398,11 @@ class SchedulerAgent:
             if len(task):
                 self.queued -= len(task)
                 self._log.unplaceable(now_us, task, abandoned)
-        return [SetTimer(now_us + self._policy.requeue_us, Timer.RETRY, aside.retry)] if aside.retry else []
+        return (
+            [SetTimer(now_us + self._policy.requeue_us, Timer.RETRY, aside.retry)]
+            if aside.retry
+            else []
+        )
 
     def _round_over(self, now_us: int, this: Round, losers: Work) -> list[Effect]:
         """Put the losers where they belong, and go on unless the agent has done so already."""
@@ -377,13 +422,15 @@ class SchedulerAgent:
         """Wait for the view to change; where nothing would tell of that, for a while."""
         self._activity = Activity.STARVED
         retry_us = self._sync.retry_us
-        return [] if retry_us is None else [SetTimer(now_us + retry_us, Timer.ATTEMPT, self._rounds)]
+        return (
+            [] if retry_us is None else [SetTimer(now_us + retry_us, Timer.ATTEMPT, self._rounds)]
+        )
 
     def _rejoin(self, now_us: int, key: int) -> list[Effect]:
         self._backlog.rejoin(key)
         return self._next(now_us) if self._activity is Activity.IDLE else []
 
-    # --- running tasks -------------------------------------------------------------------------------------------------------
+    # --- running tasks ---------------------------------------------------------------------------
 
     def _ended(self, now_us: int, event: TasksEnded) -> list[Effect]:
         change = ChangeKind(event.change)
@@ -397,16 +444,24 @@ class SchedulerAgent:
             return []
         return self._submitted(now_us, Work.fresh(event.task, 0))
 
-    def _observe(self, kind: ChangeKind, now_us: int, task: Int64, machine: Int32, allocation: Int64) -> None:
+    def _observe(
+        self, kind: ChangeKind, now_us: int, task: Int64, machine: Int32, allocation: Int64
+    ) -> None:
         self._scheduler.observe(TaskChanges(kind, now_us, task, machine, allocation))
 
-    # --- measurements --------------------------------------------------------------------------------------------------------
+    # --- measurements ----------------------------------------------------------------------------
 
     def _log_sample(self, now_us: int) -> None:
         latency_first = self._ranking is PartitionRanking.LATENCY_FIRST
         staleness_us = average_staleness_us(np.maximum(self._synced_us, 0), now_us)
         self._log.sample(
-            now_us, self.queued, self._average.us, latency_first, self._busy_us, self._wasted_us, staleness_us
+            now_us,
+            self.queued,
+            self._average.us,
+            latency_first,
+            self._busy_us,
+            self._wasted_us,
+            staleness_us,
         )
 
     def _sample(self, now_us: int, key: int) -> list[Effect]:

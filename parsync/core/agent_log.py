@@ -20,7 +20,9 @@ ROUND_COLUMNS = tuple(TABLES["rounds"])[2:]
 class AgentLog:
     """Measurements of agent `agent`; see tables.py for what each column means."""
 
-    def __init__(self, agent: int, cell: CellSpec, table: TaskBatch, catalog: PreferenceCatalog) -> None:
+    def __init__(
+        self, agent: int, cell: CellSpec, table: TaskBatch, catalog: PreferenceCatalog
+    ) -> None:
         self._agent = agent
         self._records = Measurements()
         self._outcomes = CommitLog(
@@ -60,13 +62,25 @@ class AgentLog:
         staleness_us: int,
     ) -> None:
         self._records.add(
-            "agents", 1, now_us, self._agent, queued, average_us, int(latency_first), busy_us, wasted_us, staleness_us
+            "agents",
+            1,
+            now_us,
+            self._agent,
+            queued,
+            average_us,
+            int(latency_first),
+            busy_us,
+            wasted_us,
+            staleness_us,
         )
 
-    def commit(self, now_us: int, this: Round, result: CommitResult, claimed: Work) -> tuple[tuple[int, ...], int, int]:
+    def commit(
+        self, now_us: int, this: Round, result: CommitResult, claimed: Work
+    ) -> tuple[tuple[int, ...], int, int]:
         """One transaction, its committed tasks and its rejected claims. claimed: the claims' tasks.
 
-        Returns how many claims had each Reason, how many tasks were committed for the first time, and the sum of these tasks' delays in us.
+        Returns how many claims had each Reason, how many tasks were committed for the first time,
+        and the sum of these tasks' delays in us.
         """
         plan = this.plan
         assert plan is not None

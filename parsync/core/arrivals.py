@@ -24,9 +24,11 @@ FLUSH_BATCHES = 64  # submissions are recorded in bundles of about this many
 
 
 class ArrivalSource:
-    """Submits batch b (rows arrival_rows[offsets[b]:offsets[b+1]]) to agent_of_batch[b] at arrival_us[b], and machine changes at their times.
+    """Submits batch b (rows arrival_rows[offsets[b]:offsets[b+1]]) to agent_of_batch[b] at
+    arrival_us[b], and machine changes at their times.
 
-    table: every task (row = id). arrival_us: int64[B] ascending; machine events: at_us int64[k] ascending, machine int32[k], up bool[k].
+    table: every task (row = id). arrival_us: int64[B] ascending; machine events: at_us int64[k]
+    ascending, machine int32[k], up bool[k].
     """
 
     def __init__(
@@ -87,7 +89,10 @@ class ArrivalSource:
             self._prefers[batches],
         )
         effects: list[Effect] = [
-            Send(int(self._agent[b]), TasksSubmitted(self._rows[self._offsets[b] : self._offsets[b + 1]]))
+            Send(
+                int(self._agent[b]),
+                TasksSubmitted(self._rows[self._offsets[b] : self._offsets[b + 1]]),
+            )
             for b in range(first, end)
         ]
         if first // FLUSH_BATCHES != end // FLUSH_BATCHES:
@@ -104,7 +109,9 @@ class ArrivalSource:
         self._next_machine = max(first, end)
         effects: list[Effect] = []
         if end > first:
-            effects.append(Send(MASTER, MachinesChanged(self._machine[first:end], self._machine_up[first:end])))
+            effects.append(
+                Send(MASTER, MachinesChanged(self._machine[first:end], self._machine_up[first:end]))
+            )
         return effects + self._arm_machines()
 
     def _arm_arrivals(self) -> list[Effect]:
@@ -115,4 +122,8 @@ class ArrivalSource:
     def _arm_machines(self) -> list[Effect]:
         if self._next_machine >= len(self._machine_at_us):
             return []
-        return [SetTimer(int(self._machine_at_us[self._next_machine]), Timer.MACHINES, self._next_machine)]
+        return [
+            SetTimer(
+                int(self._machine_at_us[self._next_machine]), Timer.MACHINES, self._next_machine
+            )
+        ]

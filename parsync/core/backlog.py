@@ -1,7 +1,8 @@
-"""The tasks an agent was given and has not placed: what its next round is about, and what becomes of tasks that a round did not place.
+"""The tasks an agent was given and has not placed: what its next round is about, and what becomes
+of tasks that a round did not place.
 
-Two kinds, by who remembers the tasks that a plan leaves waiting: the agent, which offers them again, or the scheduler (flow schedulers), which is then
-told about new tasks only.
+Two kinds, by who remembers the tasks that a plan leaves waiting: the agent, which offers them
+again, or the scheduler (flow schedulers), which is then told about new tasks only.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from shared_state.tasks import NO_GANG, Int64
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """What leaves the backlog. hopeless, spent: tasks larger than every machine, and given up after too many attempts. retry: if not 0, the key by which
-    tasks rejoin after a pause."""
+    """What leaves the backlog. hopeless, spent: tasks larger than every machine, and given up after
+    too many attempts. retry: if not 0, the key by which tasks rejoin after a pause."""
 
     hopeless: Int64 = field(default_factory=lambda: NO_WORK.task)
     spent: Int64 = field(default_factory=lambda: NO_WORK.task)
@@ -32,7 +33,8 @@ NOTHING = Aside()
 
 
 class Backlog(Protocol):
-    """retained: the scheduler remembers what waits. Its next round needs the outcome of the last, and new tasks are a reason to begin one."""
+    """retained: the scheduler remembers what waits. Its next round needs the outcome of the last,
+    and new tasks are a reason to begin one."""
 
     retained: bool
 
@@ -46,7 +48,8 @@ class Backlog(Protocol):
         ...
 
     def begin(self, view_changed: bool) -> int | None:
-        """Put the tasks of the next round at hand: the size of a batch begun now, 0 if that at hand goes on, None if there is nothing to decide."""
+        """Put the tasks of the next round at hand: the size of a batch begun now, 0 if that at hand
+        goes on, None if there is nothing to decide."""
         ...
 
     def offer(self, limit: int | None) -> Work:
@@ -54,11 +57,13 @@ class Backlog(Protocol):
         ...
 
     def claimed(self, this: Round) -> Work:
-        """Attempts so far and firstness of the tasks that the round claimed, in the plan's order."""
+        """Attempts so far and firstness of the tasks that the round claimed, in the plan's
+        order."""
         ...
 
     def planned(self, this: Round) -> Aside:
-        """The round is decided: put what its plan left waiting where it belongs, and mark the round if that was for lack of room."""
+        """The round is decided: put what its plan left waiting where it belongs, and mark the round
+        if that was for lack of room."""
         ...
 
     def over(self, this: Round, losers: Work) -> Aside:
@@ -71,17 +76,23 @@ class Backlog(Protocol):
 
 
 class OfferedBacklog:
-    """The agent offers again what waits. Batches in order of submission; losers first (BLOCK), or after a pause at the tail (REQUEUE).
+    """The agent offers again what waits. Batches in order of submission; losers first (BLOCK), or
+    after a pause at the tail (REQUEUE).
 
-    Under REQUEUE, as in Omega's simulator, all that a round left without a place pauses together, until attempts_max rounds have done so, or
-    attempts_max_unplaced if none placed a task of the batch. gang: of each task id, if any has one: no round parts a gang.
+    Under REQUEUE, as in Omega's simulator, all that a round left without a place pauses together,
+    until attempts_max rounds have done so, or attempts_max_unplaced if none placed a task of the
+    batch. gang: of each task id, if any has one: no round parts a gang.
     """
 
     retained = False
     waiting = False
 
     def __init__(
-        self, losers: LoserPolicy, attempts_max: int, attempts_max_unplaced: int, gang: Int64 | None = None
+        self,
+        losers: LoserPolicy,
+        attempts_max: int,
+        attempts_max_unplaced: int,
+        gang: Int64 | None = None,
     ) -> None:
         self._gang = gang
         self._requeues = losers is LoserPolicy.REQUEUE
@@ -153,7 +164,8 @@ class OfferedBacklog:
         self._queue.append(self._paused.pop(key))
 
     def _requeue(self, this: Round, unplaced: Work) -> Aside:
-        """The tasks that the round left without a place pause together, unless they have had their chances."""
+        """The tasks that the round left without a place pause together, unless they have had their
+        chances."""
         if not len(unplaced):
             return NOTHING
         plan = this.plan
@@ -164,19 +176,23 @@ class OfferedBacklog:
         if rounds >= (self._attempts_max if some_placed else self._attempts_max_unplaced):
             return Aside(spent=unplaced.task)
         self._pauses += 1
-        self._paused[self._pauses] = Work(unplaced.task, unplaced.attempts, unplaced.first, rounds, some_placed)
+        self._paused[self._pauses] = Work(
+            unplaced.task, unplaced.attempts, unplaced.first, rounds, some_placed
+        )
         return Aside(retry=self._pauses)
 
 
 class RetainedBacklog:
-    """The scheduler remembers what waits: it gets everything new at once, and a chance whenever its view has changed."""
+    """The scheduler remembers what waits: it gets everything new at once, and a chance whenever its
+    view has changed."""
 
     retained = True
 
     def __init__(self) -> None:
         self._fresh: list[Work] = []
         self._current = NO_WORK
-        self._kept: dict[int, tuple[int, int]] = {}  # tasks left with the scheduler: attempts, first
+        # tasks left with the scheduler: attempts, first
+        self._kept: dict[int, tuple[int, int]] = {}
 
     @property
     def waiting(self) -> bool:
@@ -217,8 +233,16 @@ class RetainedBacklog:
         return Aside(hopeless)
 
     def rejoin(self, key: int) -> None:
-        raise AssertionError("losers of a scheduler that remembers what waits are offered again at once")
+        raise AssertionError(
+            "losers of a scheduler that remembers what waits are offered again at once"
+        )
 
 
 def _by_task(work: Work) -> dict[int, tuple[int, int]]:
-    return dict(zip(work.task.tolist(), zip(work.attempts.tolist(), work.first.tolist(), strict=True), strict=True))
+    return dict(
+        zip(
+            work.task.tolist(),
+            zip(work.attempts.tolist(), work.first.tolist(), strict=True),
+            strict=True,
+        )
+    )

@@ -1,6 +1,8 @@
-"""Events as bytes: msgpack with one extension type per event class, its arrays packed together, and one for other arrays (native/encoder.hpp).
+"""Events as bytes: msgpack with one extension type per event class, its arrays packed together, and
+one for other arrays (native/encoder.hpp).
 
-Two forms: the wire form carries everything; the log form of a sync reply carries (partition, from, to) only, because a replayed master makes the payload anew.
+Two forms: the wire form carries everything; the log form of a sync reply carries (partition, from,
+to) only, because a replayed master makes the payload anew.
 """
 
 from __future__ import annotations
@@ -16,7 +18,13 @@ from parsync.core._native import Encoder, Frames
 from shared_state.errors import AgoraError
 from shared_state.journal import EventDigest
 from shared_state.packing import unpack_columns
-from shared_state.transaction import CommitResult, PartitionDelta, Transaction, decode_transaction, encode_transaction
+from shared_state.transaction import (
+    CommitResult,
+    PartitionDelta,
+    Transaction,
+    decode_transaction,
+    encode_transaction,
+)
 
 _ARRAY = 0
 _ALIGNMENT = 8  # of an array's data within its extension: native code takes no misaligned arrays
@@ -71,10 +79,13 @@ def _decode_extension(code: int, data: bytes) -> Any:
     cls = _CLASSES[code - 1]
     if cls is Transaction:
         return decode_transaction(msgpack.unpackb(data))
-    where, plain, packed = msgpack.unpackb(data, ext_hook=_decode_extension, use_list=False, strict_map_key=False)
+    where, plain, packed = msgpack.unpackb(
+        data, ext_hook=_decode_extension, use_list=False, strict_map_key=False
+    )
     columns, scalars = iter(unpack_columns(packed)), iter(plain)
     values: list[Any] = [
-        next(columns) if where >> position & 1 else next(scalars) for position in range(len(_FIELDS[cls]))
+        next(columns) if where >> position & 1 else next(scalars)
+        for position in range(len(_FIELDS[cls]))
     ]
     if cls is events.TimerFired:
         return events.TimerFired(events.Timer(values[0]), values[1])
@@ -82,12 +93,14 @@ def _decode_extension(code: int, data: bytes) -> Any:
 
 
 def encode(event: Any) -> bytes:
-    """The wire form of an event (or of any tuple, number or array of them). Canonical: equal events give equal bytes."""
+    """The wire form of an event (or of any tuple, number or array of them). Canonical: equal events
+    give equal bytes."""
     return _encode(event)
 
 
 def decode(data: bytes) -> Any:
-    """Inverse of encode. Arrays come back read-only, without a copy. Raises AgoraError for an unknown event code."""
+    """Inverse of encode. Arrays come back read-only, without a copy. Raises AgoraError for an
+    unknown event code."""
     return msgpack.unpackb(data, ext_hook=_decode_extension, use_list=False, strict_map_key=False)
 
 
@@ -98,11 +111,15 @@ def log_frame(address: int, at_us: int, event: Any) -> bytes:
 
 
 def _log_form(reply: events.SyncReply) -> Any:
-    return (reply.epoch, tuple((delta.partition, delta.from_version, delta.to_version) for delta in reply.deltas))
+    return (
+        reply.epoch,
+        tuple((delta.partition, delta.from_version, delta.to_version) for delta in reply.deltas),
+    )
 
 
 class LogDigest:
-    """The EventDigest of a log's frames, for a log that nobody keeps: entries are hashed many at a time, without a bytes object each."""
+    """The EventDigest of a log's frames, for a log that nobody keeps: entries are hashed many at a
+    time, without a bytes object each."""
 
     def __init__(self) -> None:
         self._digest = EventDigest()

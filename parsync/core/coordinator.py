@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from parsync.core.events import Effect, Event, PhaseBegan, Send, SetTimer, Started, Timer, TimerFired
+from parsync.core.events import (
+    Effect,
+    Event,
+    PhaseBegan,
+    Send,
+    SetTimer,
+    Started,
+    Timer,
+    TimerFired,
+)
 
 
 class Coordinator:
@@ -19,9 +28,15 @@ class Coordinator:
                 return self._arm(0)
             case TimerFired(timer=Timer.PHASE, key=key):
                 self.phase = key
-                announced: list[Effect] = [Send(listener, PhaseBegan(key)) for listener in self._listeners]
+                announced: list[Effect] = [
+                    Send(listener, PhaseBegan(key)) for listener in self._listeners
+                ]
                 return announced + self._arm(key + 1)
         raise TypeError(f"coordinator cannot handle {type(event).__name__}")
 
     def _arm(self, phase: int) -> list[Effect]:
-        return [SetTimer(self._start_us[phase], Timer.PHASE, phase)] if phase < len(self._start_us) else []
+        return (
+            [SetTimer(self._start_us[phase], Timer.PHASE, phase)]
+            if phase < len(self._start_us)
+            else []
+        )

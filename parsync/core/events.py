@@ -1,7 +1,8 @@
 """What the protocol's participants tell each other, and what they ask of their runtime.
 
-Every participant is a plain object `handle(now_us, event) -> list[Effect]`. Events are batches, never single tasks. At one instant the virtual
-runtime delivers by priority (`PRIORITY`): freed slots, then syncs, then commits, then decisions; ties go by order of sending.
+Every participant is a plain object `handle(now_us, event) -> list[Effect]`. Events are batches,
+never single tasks. At one instant the virtual runtime delivers by priority (`PRIORITY`): freed
+slots, then syncs, then commits, then decisions; ties go by order of sending.
 """
 
 from __future__ import annotations
@@ -33,10 +34,11 @@ class Timer(IntEnum):
     MACHINES = 5  # arrivals: machine additions or removals are due
     SAMPLE = 6  # master: a point of the utilisation time series is due
     LIVENESS = 7  # coordinator: check who is alive
-    ATTEMPT = 8  # agent: look again for the room not found in round `key` (where no periodic sync wakes it)
+    # agent: look again for the room not found in round `key` (where no periodic sync wakes it)
+    ATTEMPT = 8
 
 
-# --- events -----------------------------------------------------------------------------------------------------------------
+# --- events -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,8 @@ class TasksSubmitted:
 
 @dataclass(frozen=True, slots=True)
 class SyncRequest:
-    """Agent -> master: bring these partitions up to date. version: int64[k], what the view holds (0 = nothing)."""
+    """Agent -> master: bring these partitions up to date. version: int64[k], what the view holds (0
+    = nothing)."""
 
     agent: int
     partition: Int32
@@ -71,7 +74,8 @@ class SyncRequest:
 
 @dataclass(frozen=True, slots=True)
 class SyncReply:
-    """Master -> agent: one delta per partition asked for, in that order. epoch: the master's life (a change means: resync from 0)."""
+    """Master -> agent: one delta per partition asked for, in that order. epoch: the master's life
+    (a change means: resync from 0)."""
 
     epoch: int
     deltas: tuple[PartitionDelta, ...]
@@ -95,7 +99,8 @@ class CommitReply:
 
 @dataclass(frozen=True, slots=True)
 class DecisionDone:
-    """Runtime -> agent: the plan started by StartDecision(decision) is ready. elapsed_ns: measured, 0 when the clock is not Measured."""
+    """Runtime -> agent: the plan started by StartDecision(decision) is ready. elapsed_ns: measured,
+    0 when the clock is not Measured."""
 
     decision: int
     elapsed_ns: int
@@ -114,7 +119,8 @@ class TasksStarted:
 
 @dataclass(frozen=True, slots=True)
 class TasksCancelled:
-    """Master -> workers: these allocations are gone (evicted, machine lost); their ends no longer count."""
+    """Master -> workers: these allocations are gone (evicted, machine lost); their ends no longer
+    count."""
 
     allocation: Int64
 
@@ -130,9 +136,11 @@ class TasksFinished:
 
 @dataclass(frozen=True, slots=True)
 class TasksEnded:
-    """Master -> owning agent: what became of running tasks. change: a schedulers.interface.ChangeKind (FINISHED, EVICTED, LOST).
+    """Master -> owning agent: what became of running tasks. change: a
+    schedulers.interface.ChangeKind (FINISHED, EVICTED, LOST).
 
-    version: int64[n], the partition version of which the release is part. All columns [n]; request [n, R].
+    version: int64[n], the partition version of which the release is part. All columns [n]; request
+    [n, R].
     """
 
     change: int
@@ -145,7 +153,8 @@ class TasksEnded:
 
 @dataclass(frozen=True, slots=True)
 class TasksAdopted:
-    """Master -> agent: tasks already running that are this agent's (initial state, or after a restart)."""
+    """Master -> agent: tasks already running that are this agent's (initial state, or after a
+    restart)."""
 
     task: Int64
     allocation: Int64
@@ -225,8 +234,9 @@ TIMER_PRIORITY: dict[Timer, Priority] = {
 }
 
 
-# --- effects ----------------------------------------------------------------------------------------------------------------
-# Not frozen, as a frozen one takes more than twice as long to make: an effect goes from a core to its runtime and no further.
+# --- effects ------------------------------------------------------------------------------------
+# Not frozen, as a frozen one takes more than twice as long to make: an effect goes from a core to
+# its runtime and no further.
 
 
 @dataclass(slots=True)
@@ -246,14 +256,16 @@ class SetTimer:
 
 @dataclass(slots=True)
 class StartDecision:
-    """Run the sender's `decide(decision, now_us)` on its view as of now; deliver DecisionDone no earlier than now + its `decision_us(elapsed_ns)`."""
+    """Run the sender's `decide(decision, now_us)` on its view as of now; deliver DecisionDone no
+    earlier than now + its `decision_us(elapsed_ns)`."""
 
     decision: int
 
 
 @dataclass(slots=True)
 class Record:
-    """One batch of measurements for the accumulators and the Parquet files: equal-length columns by name (see metrics.py)."""
+    """One batch of measurements for the accumulators and the Parquet files: equal-length columns by
+    name (see metrics.py)."""
 
     table: str
     columns: dict[str, Any]

@@ -1,4 +1,5 @@
-"""The master: owns the cell, grants claims first come first served, and tells owners and workers what became of them."""
+"""The master: owns the cell, grants claims first come first served, and tells owners and workers
+what became of them."""
 
 from __future__ import annotations
 
@@ -37,8 +38,9 @@ from shared_state.tasks import Int32, Int64, TaskBatch
 class MasterCore:
     """Sans-I/O master of one cell.
 
-    table: every task (row = id), for the requests of ended tasks. initial_task int64[k], initial_machine int32[k], initial_owner int32[k]: what runs at
-    time 0. tells_ends: bool[N], the agents that are told when their tasks finish (all are told of evictions and lost machines).
+    table: every task (row = id), for the requests of ended tasks. initial_task int64[k],
+    initial_machine int32[k], initial_owner int32[k]: what runs at time 0. tells_ends: bool[N], the
+    agents that are told when their tasks finish (all are told of evictions and lost machines).
     """
 
     def __init__(
@@ -89,19 +91,29 @@ class MasterCore:
         return self.cell.checkpoint(), (self._epoch, self._running, self._records.held())
 
     def restore(self, cell: bytes, rest: tuple[Any, ...]) -> None:
-        """Go on as the master of the same run did of which these are the checkpoint. AgoraError as Cell.restore."""
+        """Go on as the master of the same run did of which these are the checkpoint. AgoraError as
+        Cell.restore."""
         self.cell = Cell.restore(self.cell.spec, self.cell.partitioning, cell)
         self._epoch, self._running, held = rest
         self._records.take_up(held)
 
     def record_due_ends(self, allocation: Int64, end_us: Int64) -> None:
-        """Tasks still running when the run ends, with the time they are due to end: so that job completion times are not cut off at the last commit.
+        """Tasks still running when the run ends, with the time they are due to end: so that job
+        completion times are not cut off at the last commit.
 
-        Allocations that have ended otherwise, which whoever knew their times was not told yet, are left out.
+        Allocations that have ended otherwise, which whoever knew their times was not told yet, are
+        left out.
         """
         runs = np.isin(allocation, self.cell.allocations().allocation)
         running = self.cell.describe(allocation[runs])
-        columns = (running.task, running.machine, running.owner, end_us[runs], int(ChangeKind.FINISHED), 1)
+        columns = (
+            running.task,
+            running.machine,
+            running.owner,
+            end_us[runs],
+            int(ChangeKind.FINISHED),
+            1,
+        )
         self._records.add("ends", len(running), *columns)
 
     def _start(self, now_us: int, event: Started) -> list[Effect]:
@@ -115,7 +127,9 @@ class MasterCore:
             effects.append(Send(WORKERS, TasksStarted(now_us, task, allocation, machine, owner)))
             for agent in np.unique(owner):
                 mine = owner == agent
-                effects.append(Send(int(agent), TasksAdopted(task[mine], allocation[mine], machine[mine])))
+                effects.append(
+                    Send(int(agent), TasksAdopted(task[mine], allocation[mine], machine[mine]))
+                )
         return effects
 
     def _commit(self, now_us: int, event: CommitRequest) -> list[Effect]:
@@ -125,7 +139,9 @@ class MasterCore:
         accepted = result.accepted
         count = int(np.count_nonzero(accepted))
         if len(result.evicted):
-            effects += self._tell_ended(now_us, self.cell.describe(result.evicted), ChangeKind.EVICTED)
+            effects += self._tell_ended(
+                now_us, self.cell.describe(result.evicted), ChangeKind.EVICTED
+            )
         if count:
             self._running += count
             everything = count == len(transaction)
@@ -142,7 +158,9 @@ class MasterCore:
     def _sync(self, now_us: int, event: SyncRequest) -> list[Effect]:
         deltas = tuple(
             self.cell.delta_since(partition, version, now_us, event.with_seqnum)
-            for partition, version in zip(event.partition.tolist(), event.version.tolist(), strict=True)
+            for partition, version in zip(
+                event.partition.tolist(), event.version.tolist(), strict=True
+            )
         )
         return [Send(event.agent, SyncReply(self._epoch, deltas))]
 
@@ -159,7 +177,9 @@ class MasterCore:
         if count == 0:
             return []
         self._running -= count
-        self._records.add("ends", count, released.task, released.machine, released.owner, now_us, int(change), 0)
+        self._records.add(
+            "ends", count, released.task, released.machine, released.owner, now_us, int(change), 0
+        )
         effects: list[Effect] = []
         if change is not ChangeKind.FINISHED:
             effects.append(Send(WORKERS, TasksCancelled(released.allocation)))

@@ -1,4 +1,5 @@
-"""Gathers small batches of measurements into large ones: one Record per table and sample interval."""
+"""Gathers small batches of measurements into large ones: one Record per table and sample
+interval."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from parsync.core.events import Record
 from parsync.core.tables import TABLES
 
 _DTYPES = {
-    table: tuple((name, np.dtype(dtype)) for name, dtype in columns.items()) for table, columns in TABLES.items()
+    table: tuple((name, np.dtype(dtype)) for name, dtype in columns.items())
+    for table, columns in TABLES.items()
 }
 
 
@@ -22,7 +24,8 @@ class Measurements:
 
     def __init__(self) -> None:
         self._buffers = {
-            table: RowBuffer([dtype.itemsize for _, dtype in columns]) for table, columns in _DTYPES.items()
+            table: RowBuffer([dtype.itemsize for _, dtype in columns])
+            for table, columns in _DTYPES.items()
         }
 
     def buffer(self, table: str) -> RowBuffer:
@@ -30,11 +33,13 @@ class Measurements:
         return self._buffers[table]
 
     def add(self, table: str, rows: int, *columns: Any) -> None:
-        """`rows` rows of `table`, columns in the order of TABLES[table]: arrays of integers or bools, or one number for all rows."""
+        """`rows` rows of `table`, columns in the order of TABLES[table]: arrays of integers or
+        bools, or one number for all rows."""
         self._buffers[table].add(rows, columns)
 
     def flush(self) -> list[Record]:
-        """All rows since the last flush, one Record per table that has any, in the order of TABLES."""
+        """All rows since the last flush, one Record per table that has any, in the order of
+        TABLES."""
         records: list[Record] = []
         for table, buffer in self._buffers.items():
             if len(buffer):
@@ -43,7 +48,8 @@ class Measurements:
         return records
 
     def held(self) -> tuple[tuple[str, int, tuple[NDArray[Any], ...]], ...]:
-        """(table, rows, columns) of what waits, in the order of TABLES; it goes on waiting. For a checkpoint, from which take_up() gets it."""
+        """(table, rows, columns) of what waits, in the order of TABLES; it goes on waiting. For a
+        checkpoint, from which take_up() gets it."""
         return tuple(
             (table, len(buffer), tuple(_read(table, buffer).values()))
             for table, buffer in self._buffers.items()

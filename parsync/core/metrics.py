@@ -1,12 +1,16 @@
-"""One definition of every figure: accumulators over Record batches, for the live line, the summary and the report.
+"""One definition of every figure: accumulators over Record batches, for the live line, the summary
+and the report.
 
-Counting windows. A load phase counts from `settle_us` after its start to its end; what falls outside every window (warm-up, the first task
-length of each phase, the drain) goes to an extra slot that only `totals` includes; what was submitted at time 0 outside every window (the tasks that wait
-as a trace begins) to another, for figures of its own. Submissions, delays and quality belong to the window of the
-task's *submission*, so that a task that waits into the next phase is charged to the phase that made it wait; transactions, claims, conflicts
-and throughput to the window in which the answer came. See metrics_summary.py for the figures made of these counts.
+Counting windows. A load phase counts from `settle_us` after its start to its end; what falls
+outside every window (warm-up, the first task length of each phase, the drain) goes to an extra slot
+that only `totals` includes; what was submitted at time 0 outside every window (the tasks that wait
+as a trace begins) to another, for figures of its own. Submissions, delays and quality belong to the
+window of the task's *submission*, so that a task that waits into the next phase is charged to the
+phase that made it wait; transactions, claims, conflicts and throughput to the window in which the
+answer came. See metrics_summary.py for the figures made of these counts.
 
-Cost. Batches are held back and added up together (record_buffer.py): about 1 us per batch and less than 1 us per task.
+Cost. Batches are held back and added up together (record_buffer.py): about 1 us per batch and less
+than 1 us per task.
 """
 
 from __future__ import annotations
@@ -31,7 +35,15 @@ __all__ = ["NOT_IN_JOB", "Group", "Outcome", "PhaseLike", "RunMetrics", "Schedul
 _HELD_ROWS = 1 << 14
 _HELD_BATCHES = 1 << 10
 
-BY_SUBMISSION = ("submitted", "submitted_prefers", "committed", "delay_us", "attempts", "cost", "preferred")
+BY_SUBMISSION = (
+    "submitted",
+    "submitted_prefers",
+    "committed",
+    "delay_us",
+    "attempts",
+    "cost",
+    "preferred",
+)
 PER_TRANSACTION = (
     "decision_us",
     "claims",
@@ -64,7 +76,11 @@ SERIES = (
     "claims",
     "conflicts",
 )
-_ENDED = {ChangeKind.FINISHED: "ended_finished", ChangeKind.EVICTED: "ended_evicted", ChangeKind.LOST: "ended_lost"}
+_ENDED = {
+    ChangeKind.FINISHED: "ended_finished",
+    ChangeKind.EVICTED: "ended_evicted",
+    ChangeKind.LOST: "ended_lost",
+}
 
 
 class PhaseLike(Protocol):
@@ -87,13 +103,15 @@ class Group:
 
 
 class PlacementValue(Protocol):
-    """Another figure of placements, by its name: what they got of something over what there was to get, e.g. the input that lies near."""
+    """Another figure of placements, by its name: what they got of something over what there was to
+    get, e.g. the input that lies near."""
 
     @property
     def name(self) -> str: ...
 
     def of(self, task: Int64, machine: NDArray[np.int32]) -> tuple[Int64, Int64]:
-        """Of each task on its machine: (what it got, what there was), int64[n] each. Figures are their sums' ratios."""
+        """Of each task on its machine: (what it got, what there was), int64[n] each. Figures are
+        their sums' ratios."""
         ...
 
 
@@ -114,12 +132,16 @@ class Series:
         self.bucket_us = bucket_us
         self.counts = np.zeros((len(names), agents, 64), np.int64)
 
-    def add(self, name: str, agent: NDArray[Any], at_us: Int64, weight: Int64 | None = None) -> None:
+    def add(
+        self, name: str, agent: NDArray[Any], at_us: Int64, weight: Int64 | None = None
+    ) -> None:
         if not len(agent):
             return
         bucket = np.maximum(at_us, 0) // self.bucket_us
         self._reach(int(bucket.max()) + 1)
-        np.add.at(self.counts[self.names.index(name)], (agent, bucket), 1 if weight is None else weight)
+        np.add.at(
+            self.counts[self.names.index(name)], (agent, bucket), 1 if weight is None else weight
+        )
 
     def merge(self, other: Series) -> None:
         self._reach(other.counts.shape[2])
@@ -129,17 +151,22 @@ class Series:
         missing = buckets - self.counts.shape[2]
         if missing > 0:
             grown = max(missing, self.counts.shape[2])
-            self.counts = np.concatenate([self.counts, np.zeros((*self.counts.shape[:2], grown), np.int64)], axis=2)
+            self.counts = np.concatenate(
+                [self.counts, np.zeros((*self.counts.shape[:2], grown), np.int64)], axis=2
+            )
 
 
 class RunMetrics:
     """Accumulates the Record batches of one arm of a run.
 
-    phases: ascending, not overlapping. agents: ids 0..agents-1. partitions: of the cell. settle_us: left out at the start of each phase.
-    bucket_us: width of the time series' buckets. groups: default one group of all agents. job_of: int64[tasks], the job of each task id, NOT_IN_JOB
-    for those running before the run began; without it there are no job metrics. endless: bool[tasks], tasks that never end, whose jobs therefore
-    never finish (default: none). values: further figures of first commits. Parts recorded by several actors with equal arguments are
-    combined with merge(). Raises ValueError for a phase that settle_us leaves empty, overlapping phases, or an agent in two groups.
+    phases: ascending, not overlapping. agents: ids 0..agents-1. partitions: of the cell. settle_us:
+    left out at the start of each phase.
+    bucket_us: width of the time series' buckets. groups: default one group of all agents. job_of:
+    int64[tasks], the job of each task id, NOT_IN_JOB for those running before the run began;
+    without it there are no job metrics. endless: bool[tasks], tasks that never end, whose jobs
+    therefore never finish (default: none). values: further figures of first commits. Parts recorded
+    by several actors with equal arguments are combined with merge(). Raises ValueError for a phase
+    that settle_us leaves empty, overlapping phases, or an agent in two groups.
     """
 
     def __init__(
@@ -156,7 +183,9 @@ class RunMetrics:
         values: Sequence[PlacementValue] = (),
     ) -> None:
         if agents < 1 or partitions < 1 or settle_us < 0 or bucket_us < 1:
-            raise ValueError("metrics: agents, partitions and bucket_us must be positive, settle_us not negative")
+            raise ValueError(
+                "metrics: agents, partitions and bucket_us must be positive, settle_us not negative"
+            )
         self.phases = tuple((phase.start_us, phase.end_us, phase.load_percent) for phase in phases)
         self.groups = tuple(groups) if groups else (Group("all", tuple(range(agents))),)
         self.agents, self.partitions, self.settle_us = agents, partitions, settle_us
@@ -179,11 +208,15 @@ class RunMetrics:
         self.rivals = np.zeros(
             (agents, agents + 1), np.int64
         )  # conflicts of row with column (itself: nobody else claimed the machine); the last column: rival unknown
-        self.sync_count, self.sync_rows, self.sync_age_max_us = np.zeros((3, agents, partitions), np.int64)
+        self.sync_count, self.sync_rows, self.sync_age_max_us = np.zeros(
+            (3, agents, partitions), np.int64
+        )
         self.sync_age_us = np.zeros((agents, partitions), np.int64)
-        self.sync_age_squared = np.zeros((agents, partitions), np.float64)  # us^2 overflows int64 within minutes
+        # us^2 overflows int64 within minutes
+        self.sync_age_squared = np.zeros((agents, partitions), np.float64)
         self.series = Series(SERIES, agents, bucket_us)
-        self._waiting = Series(("tasks", "since_us"), agents * self.slots, bucket_us)  # by agent and slot
+        # by agent and slot
+        self._waiting = Series(("tasks", "since_us"), agents * self.slots, bucket_us)
         self.jobs = JobMetrics(job_of, agents, self.slots, endless) if job_of is not None else None
         self.last_commit_us = 0
         self.last_us = 0  # how far the run was watched: what had not happened by then took longer
@@ -209,7 +242,8 @@ class RunMetrics:
         return {**self.__dict__, "_values": ()}
 
     def add(self, table: str, columns: Columns) -> None:
-        """One Record batch: equal-length columns of a table of TABLES. The arrays are kept for a while and must not change."""
+        """One Record batch: equal-length columns of a table of TABLES. The arrays are kept for a
+        while and must not change."""
         rows = self._held.add(table, columns)
         if rows is not None:
             self._take[table](rows)
@@ -239,7 +273,15 @@ class RunMetrics:
             counts += other.count[name]
         for name, sums in self.value.items():
             sums += other.value[name]
-        for name in ("delays", "ages", "rivals", "sync_count", "sync_rows", "sync_age_us", "sync_age_squared"):
+        for name in (
+            "delays",
+            "ages",
+            "rivals",
+            "sync_count",
+            "sync_rows",
+            "sync_age_us",
+            "sync_age_squared",
+        ):
             mine: NDArray[Any] = getattr(self, name)
             mine += getattr(other, name)
         np.maximum(self.sync_age_max_us, other.sync_age_max_us, out=self.sync_age_max_us)
@@ -264,7 +306,8 @@ class RunMetrics:
         return {name: column[order] for name, column in joined.items()}
 
     def slot_of(self, at_us: Int64) -> NDArray[np.intp]:
-        """The phase whose window holds each time, or a number from that of the phases on where none does."""
+        """The phase whose window holds each time, or a number from that of the phases on where none
+        does."""
         place = np.searchsorted(self._edges, at_us, side="right")
         return np.where(place & 1, place >> 1, np.where(at_us <= 0, self.start, self._outside))
 
@@ -273,8 +316,9 @@ class RunMetrics:
         return sum(self.phases[slot][1] - self.phases[slot][0] - self.settle_us for slot in slots)
 
     def waiting(self, agents: Iterable[int], slots: Iterable[int]) -> tuple[Int64, Int64]:
-        """Tasks of these agents and slots (of submission) that were submitted and never committed, gathered by bucket of their submission: how many,
-        and how long those waited, on average, until the run was last seen. int64[k] each."""
+        """Tasks of these agents and slots (of submission) that were submitted and never committed,
+        gathered by bucket of their submission: how many, and how long those waited, on average,
+        until the run was last seen. int64[k] each."""
         counts = self._waiting.counts.reshape(2, self.agents, self.slots, -1)
         tasks, since_us = counts[:, list(agents)][:, :, list(slots)].sum(axis=(1, 2))
         left = tasks > 0
@@ -290,14 +334,20 @@ class RunMetrics:
                     f"within the {self.settle_us / 1e6:g} s left out at the start of each phase"
                 )
             if edges and start_us < edges[-1]:
-                raise ValueError(f"phase at {start_us / 1e6:g} s begins before the previous one ends")
+                raise ValueError(
+                    f"phase at {start_us / 1e6:g} s begins before the previous one ends"
+                )
             edges += [start_us + self.settle_us, end_us]
         return np.array(edges, np.int64)
 
-    def _count(self, name: str, agent: NDArray[Any], slot: NDArray[np.intp], weight: Int64 | int = 1) -> None:
+    def _count(
+        self, name: str, agent: NDArray[Any], slot: NDArray[np.intp], weight: Int64 | int = 1
+    ) -> None:
         np.add.at(self.count[name].reshape(-1), agent * np.int64(self.slots) + slot, weight)
 
-    def _wait(self, agent: NDArray[Any], slot: NDArray[np.intp], submit_us: Int64, tasks: Int64) -> None:
+    def _wait(
+        self, agent: NDArray[Any], slot: NDArray[np.intp], submit_us: Int64, tasks: Int64
+    ) -> None:
         """More of these tasks wait (fewer, if negative)."""
         place = agent * np.int64(self.slots) + slot
         self._waiting.add("tasks", place, submit_us, tasks)
@@ -325,22 +375,35 @@ class RunMetrics:
 
         first = rows["first"] == 1
         if not first.all():
-            agent, commit_us, slot, answer = agent[first], commit_us[first], slot[first], answer[first]
+            agent, commit_us, slot, answer = (
+                agent[first],
+                commit_us[first],
+                slot[first],
+                answer[first],
+            )
         delay_us = commit_us - rows["submit_us"][first]
         bucket = histogram.bucket_of(delay_us)
         self._live.add_tasks(rows, first, bucket)
         np.add.at(
-            self.delays.reshape(-1), (agent * np.int64(self.slots) + slot) * np.int64(histogram.BUCKETS) + bucket, 1
+            self.delays.reshape(-1),
+            (agent * np.int64(self.slots) + slot) * np.int64(histogram.BUCKETS) + bucket,
+            1,
         )
         # Those of the start, committed late, are no part of what the arrivals after it get.
         self._count("first_commits", agent, np.where(slot == self.start, self._outside, answer))
         self.series.add("first_commits", agent, commit_us)
         submit_us = rows["submit_us"][first]
-        for name, weight in (("committed", 1), ("attempts", rows["attempts"][first]), ("cost", rows["cost"][first])):
+        for name, weight in (
+            ("committed", 1),
+            ("attempts", rows["attempts"][first]),
+            ("cost", rows["cost"][first]),
+        ):
             self._count(name, agent, slot, weight)
         for value in self._values:
             for sums, part in zip(
-                self.value[value.name], value.of(rows["task"][first], rows["machine"][first]), strict=True
+                self.value[value.name],
+                value.of(rows["task"][first], rows["machine"][first]),
+                strict=True,
             ):
                 np.add.at(sums, (agent, slot), part)
         self._count("delay_us", agent, slot, delay_us)
@@ -373,16 +436,25 @@ class RunMetrics:
         counted = conflict & (slot < self._outside)
         rival = rows["rival"][counted]
         agent = rows["agent"][counted]
-        itself = (rival < 0) & (rows["reason"][counted] != Reason.EVICTED)  # nobody else claimed the machine
-        rival = np.where(itself, agent, np.where((rival < 0) | (rival >= self.agents), self.agents, rival))
+        # nobody else claimed the machine
+        itself = (rival < 0) & (rows["reason"][counted] != Reason.EVICTED)
+        rival = np.where(
+            itself, agent, np.where((rival < 0) | (rival >= self.agents), self.agents, rival)
+        )
         np.add.at(self.rivals, (agent, rival), 1)
 
-    def _aged(self, agent: NDArray[Any], slot: NDArray[np.intp], age_us: Int64, outcome: int) -> None:
+    def _aged(
+        self, agent: NDArray[Any], slot: NDArray[np.intp], age_us: Int64, outcome: int
+    ) -> None:
         self._count("aged_claims", agent, slot)
         self._count("age_us", agent, slot, age_us)
         counted = slot < self._outside
         place = self._group_of[agent[counted]] * Outcome.COUNT + outcome
-        np.add.at(self.ages.reshape(-1), place * np.int64(histogram.BUCKETS) + histogram.bucket_of(age_us[counted]), 1)
+        np.add.at(
+            self.ages.reshape(-1),
+            place * np.int64(histogram.BUCKETS) + histogram.bucket_of(age_us[counted]),
+            1,
+        )
 
     def _syncs(self, rows: Table) -> None:
         counted = self.slot_of(rows["at_us"]) < self._outside

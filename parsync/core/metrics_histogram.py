@@ -1,9 +1,12 @@
-"""Integer histograms with logarithmic buckets: exact counts and sums, quantiles to within 0.8 per cent.
+"""Integer histograms with logarithmic buckets: exact counts and sums, quantiles to within 0.8 per
+cent.
 
-A value v >= 0 falls into a bucket of width 1 while v < 256, and above that into one of 128 equal buckets per power of two, so a bucket is
-never wider than 1/128 of its smallest value. A quantile is placed within its bucket by its rank, so that it moves steadily with the data
-(else two runs would seem to differ by whole buckets, with certainty): at most 0.8 % off, and exact below 256. (The layout is that of
-HdrHistogram by Gil Tene.) Only shifts and frexp are used, so equal values share a bucket on every machine.
+A value v >= 0 falls into a bucket of width 1 while v < 256, and above that into one of 128 equal
+buckets per power of two, so a bucket is never wider than 1/128 of its smallest value. A quantile is
+placed within its bucket by its rank, so that it moves steadily with the data (else two runs would
+seem to differ by whole buckets, with certainty): at most 0.8 % off, and exact below 256. (The
+layout is that of HdrHistogram by Gil Tene.) Only shifts and frexp are used, so equal values share a
+bucket on every machine.
 """
 
 from __future__ import annotations
@@ -42,10 +45,11 @@ MIDDLE = (LOWER_EDGE[:-1] + LOWER_EDGE[1:] - 1) / 2
 
 
 def quantile(counts: Int64, fraction: float, beyond: int = 0) -> float | None:
-    """The smallest value with at least `fraction` of the rows at or below it (the inverse of the distribution function).
+    """The smallest value with at least `fraction` of the rows at or below it (the inverse of the
+    distribution function).
 
-    counts: int64[BUCKETS]. beyond: rows known to be larger than any counted value (censored ones). None when the quantile falls
-    among those, or when there are no rows.
+    counts: int64[BUCKETS]. beyond: rows known to be larger than any counted value (censored ones).
+    None when the quantile falls among those, or when there are no rows.
     """
     total = int(counts.sum()) + beyond
     if total == 0:
@@ -56,13 +60,17 @@ def quantile(counts: Int64, fraction: float, beyond: int = 0) -> float | None:
     if bucket >= BUCKETS:
         return None
     inside = int(counts[bucket])
-    place = (rank - int(cumulative[bucket]) + inside - 0.5) / inside  # the rank's among those of the bucket, 0..1
+    # the rank's among those of the bucket, 0..1
+    place = (rank - int(cumulative[bucket]) + inside - 0.5) / inside
     widest = int(LOWER_EDGE[bucket + 1] - LOWER_EDGE[bucket]) - 1
     return float(LOWER_EDGE[bucket]) + place * widest
 
 
-def distribution(counts: Int64, beyond: int = 0, points: int = 200) -> tuple[list[float], list[float]]:
-    """The distribution function at up to `points` places, thinned by equal steps of its height: (value, share at or below)."""
+def distribution(
+    counts: Int64, beyond: int = 0, points: int = 200
+) -> tuple[list[float], list[float]]:
+    """The distribution function at up to `points` places, thinned by equal steps of its height:
+    (value, share at or below)."""
     total = int(counts.sum()) + beyond
     if total == 0:
         return [], []

@@ -1,6 +1,8 @@
-"""What became of every task and job: the metrics that need a task's commit and its end side by side.
+"""What became of every task and job: the metrics that need a task's commit and its end side by
+side.
 
-Three numbers are kept per task (18 bytes); jobs are added up when asked for. Rows may come in any order and from several actors.
+Three numbers are kept per task (18 bytes); jobs are added up when asked for. Rows may come in any
+order and from several actors.
 """
 
 from __future__ import annotations
@@ -23,12 +25,15 @@ _SLOT_SHIFT = 2
 
 @dataclass(frozen=True, slots=True)
 class JobTotals:
-    """Sums over the jobs (and, for time, the tasks with preferences) of one slot and agent: each int64[agents, slots].
+    """Sums over the jobs (and, for time, the tasks with preferences) of one slot and agent: each
+    int64[agents, slots].
 
-    jobs: submitted; committed: all tasks committed, jsd_us their summed delays (submission of the job to its last first commit); finished: all
-    tasks ended, jct_us and stet_us alike (ParSync section 6.4). ending: jobs that can end, all their tasks being such as end. uncommitted_us,
-    unfinished_us: of the jobs that were not all committed, and of those that can end and have not, the time from submission until the run was
-    last seen. prefers_us, preferred_us: time tasks with preferences ran, and ran on a preferred machine, up to the end of the run. lost_us: time of
+    jobs: submitted; committed: all tasks committed, jsd_us their summed delays (submission of the
+    job to its last first commit); finished: all tasks ended, jct_us and stet_us alike (ParSync
+    section 6.4). ending: jobs that can end, all their tasks being such as end. uncommitted_us,
+    unfinished_us: of the jobs that were not all committed, and of those that can end and have not,
+    the time from submission until the run was last seen. prefers_us, preferred_us: time tasks with
+    preferences ran, and ran on a preferred machine, up to the end of the run. lost_us: time of
     allocations that were evicted or whose machine failed.
     """
 
@@ -47,10 +52,12 @@ class JobTotals:
 
 
 class JobMetrics:
-    """Follows tasks by id. job_of: int64[tasks], NOT_IN_JOB for tasks to leave out (those running before the run began). endless: bool[tasks], those that never
-    end (default: none)."""
+    """Follows tasks by id. job_of: int64[tasks], NOT_IN_JOB for tasks to leave out (those running
+    before the run began). endless: bool[tasks], those that never end (default: none)."""
 
-    def __init__(self, job_of: Int64, agents: int, slots: int, endless: NDArray[np.bool_] | None = None) -> None:
+    def __init__(
+        self, job_of: Int64, agents: int, slots: int, endless: NDArray[np.bool_] | None = None
+    ) -> None:
         self._agents = agents
         self._slots = slots
         self._ids = np.unique(job_of[job_of >= 0])
@@ -66,7 +73,8 @@ class JobMetrics:
         self._commit_us = np.full(len(job_of), _UNKNOWN, np.int64)
         self._finish_us = np.full(len(job_of), _UNKNOWN, np.int64)
         self._tag = np.zeros(len(job_of), np.int16)
-        self._again: dict[int, list[tuple[int, int]]] = {}  # task -> (commit, tag) of its later commits
+        # task -> (commit, tag) of its later commits
+        self._again: dict[int, list[tuple[int, int]]] = {}
         self._cut: dict[int, list[int]] = {}  # task -> ends other than by finishing
 
     def add_submissions(self, rows: Table, slot: NDArray[np.intp]) -> None:
@@ -77,15 +85,24 @@ class JobMetrics:
         self._slot[job[first]] = slot[first]
 
     def add_tasks(self, rows: Table, slot: NDArray[np.intp]) -> None:
-        tag = ((slot << _SLOT_SHIFT) | rows["prefers"] * _PREFERS | rows["preferred"] * _PREFERRED).astype(np.int16)
+        tag = (
+            (slot << _SLOT_SHIFT) | rows["prefers"] * _PREFERS | rows["preferred"] * _PREFERRED
+        ).astype(np.int16)
         first = rows["first"] == 1
         if not first.all():
             later = ~first
             for task, commit_us, its in zip(
-                rows["task"][later].tolist(), rows["commit_us"][later].tolist(), tag[later].tolist(), strict=True
+                rows["task"][later].tolist(),
+                rows["commit_us"][later].tolist(),
+                tag[later].tolist(),
+                strict=True,
             ):
                 self._again.setdefault(task, []).append((commit_us, its))
-            rows = {name: column[first] for name, column in rows.items() if name in ("task", "commit_us")}
+            rows = {
+                name: column[first]
+                for name, column in rows.items()
+                if name in ("task", "commit_us")
+            }
             tag = tag[first]
         self._commit_us[rows["task"]] = rows["commit_us"]
         self._tag[rows["task"]] = tag
@@ -94,7 +111,9 @@ class JobMetrics:
         finished = rows["change"] == ChangeKind.FINISHED
         if not finished.all():
             cut = ~finished
-            for task, end_us in zip(rows["task"][cut].tolist(), rows["end_us"][cut].tolist(), strict=True):
+            for task, end_us in zip(
+                rows["task"][cut].tolist(), rows["end_us"][cut].tolist(), strict=True
+            ):
                 self._cut.setdefault(task, []).append(end_us)
         self._finish_us[rows["task"][finished]] = rows["end_us"][finished]
 
@@ -116,7 +135,8 @@ class JobMetrics:
             self._cut.setdefault(task, []).extend(ends)
 
     def totals(self, end_us: int) -> JobTotals:
-        """Add up. end_us: the end of the run, until which what has not ended is taken to run or to wait."""
+        """Add up. end_us: the end of the run, until which what has not ended is taken to run or to
+        wait."""
         cells = self._agents * self._slots
         shape = (self._agents, self._slots)
         task = np.flatnonzero(self._job_of >= 0)
@@ -125,7 +145,9 @@ class JobMetrics:
         commit, finish = self._commit_us[task], self._finish_us[task]
         start, execution_us, lost_us = self._times(task, commit, finish, end_us)
         known = self._agent >= 0
-        cell_of_job = np.where(known, self._agent.astype(np.int64) * self._slots + self._slot, cells)
+        cell_of_job = np.where(
+            known, self._agent.astype(np.int64) * self._slots + self._slot, cells
+        )
 
         def per_job(weight: Int64) -> Int64:
             total = np.zeros(jobs, np.int64)
@@ -151,7 +173,9 @@ class JobMetrics:
 
         tag = self._tag[task].astype(np.int64)
         of_task = np.where(
-            self._agent[job] >= 0, self._agent[job].astype(np.int64) * self._slots + (tag >> _SLOT_SHIFT), cells
+            self._agent[job] >= 0,
+            self._agent[job].astype(np.int64) * self._slots + (tag >> _SLOT_SHIFT),
+            cells,
         )
         prefers_us, preferred_us = execution_us
         return JobTotals(
@@ -172,15 +196,18 @@ class JobMetrics:
     def _times(
         self, task: Int64, commit: Int64, finish: Int64, end_us: int
     ) -> tuple[Int64, tuple[Int64, Int64], Int64]:
-        """Per task: start of its last allocation; time run with a preference and on a preferred machine; time lost."""
+        """Per task: start of its last allocation; time run with a preference and on a preferred
+        machine; time lost."""
         tag = self._tag[task].astype(np.int64)
         start = commit.copy()
-        until = np.where((finish >= 0) & (finish < end_us), finish, end_us)  # what is due later has not run longer
+        # what is due later has not run longer
+        until = np.where((finish >= 0) & (finish < end_us), finish, end_us)
         ran = np.where(commit >= 0, np.maximum(until - commit, 0), 0)
         prefers_us = np.where(tag & _PREFERS, ran, 0)
         preferred_us = np.where(tag & _PREFERRED, ran, 0)
         lost_us = np.zeros(len(task), np.int64)
-        for name in sorted(self._again.keys() | self._cut.keys()):  # tasks with several allocations: few
+        # tasks with several allocations: few
+        for name in sorted(self._again.keys() | self._cut.keys()):
             row = int(np.searchsorted(task, name))
             if row == len(task) or task[row] != name or commit[row] < 0:
                 continue

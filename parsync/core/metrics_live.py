@@ -14,16 +14,20 @@ from parsync.core.record_buffer import Table
 DELAY_BOUNDS_US = tuple(
     1 << k for k in range(10, 28)
 )  # 1 ms to 134 s; powers of two are edges of the histogram's buckets
-_LAST_BUCKET_BELOW = np.append(histogram.bucket_of(np.array(DELAY_BOUNDS_US)) - 1, histogram.BUCKETS - 1)
+_LAST_BUCKET_BELOW = np.append(
+    histogram.bucket_of(np.array(DELAY_BOUNDS_US)) - 1, histogram.BUCKETS - 1
+)
 
 
 @dataclass(frozen=True, slots=True)
 class SchedulerLine:
     """One scheduler over the window. None where nothing happened that the figure could rest on.
 
-    queue: tasks submitted and not committed, at its last sample. delay: of first commits in the window, whenever they were submitted.
-    preferred_share: of those with preferences, the share on a preferred machine. delays_below: how many of the delays are below each of
-    DELAY_BOUNDS_US, and how many there are. delay_sum_us: their sum, to 0.4 %.
+    queue: tasks submitted and not committed, at its last sample. delay: of first commits in the
+    window, whenever they were submitted.
+    preferred_share: of those with preferences, the share on a preferred machine. delays_below: how
+    many of the delays are below each of DELAY_BOUNDS_US, and how many there are. delay_sum_us:
+    their sum, to 0.4 %.
     """
 
     agent: int
@@ -39,7 +43,8 @@ class SchedulerLine:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Figures of the window (at_us - window_us, at_us]. cell figures: of the last sample, None before the first."""
+    """Figures of the window (at_us - window_us, at_us]. cell figures: of the last sample, None
+    before the first."""
 
     at_us: int
     window_us: int
@@ -52,7 +57,9 @@ class Snapshot:
     def join(parts: Iterable[Snapshot]) -> Snapshot:
         """One snapshot from those of several actors, each of which recorded other agents."""
         parts = list(parts)
-        lines = sorted((line for part in parts for line in part.schedulers), key=lambda line: line.agent)
+        lines = sorted(
+            (line for part in parts for line in part.schedulers), key=lambda line: line.agent
+        )
         cell = next((part for part in parts if part.running is not None), parts[0])
         return Snapshot(
             max(part.at_us for part in parts),
@@ -80,7 +87,9 @@ class LiveLine:
         )
         self._delays = np.zeros((self._agents, histogram.BUCKETS), np.int64)
 
-    def add_tasks(self, rows: Table, first: NDArray[np.bool_], delay_bucket: NDArray[np.intp]) -> None:
+    def add_tasks(
+        self, rows: Table, first: NDArray[np.bool_], delay_bucket: NDArray[np.intp]
+    ) -> None:
         """delay_bucket: of the first commits alone."""
         agent = rows["agent"][first]
         np.add.at(self._delays.reshape(-1), agent * np.int64(histogram.BUCKETS) + delay_bucket, 1)
@@ -96,7 +105,11 @@ class LiveLine:
         self._queue[rows["agent"]] = rows["queued"]
 
     def add_cell(self, rows: Table) -> None:
-        self._cell = (int(rows["running"][-1]), int(rows["machines_up"][-1]), int(rows["used_permille"][-1]))
+        self._cell = (
+            int(rows["running"][-1]),
+            int(rows["machines_up"][-1]),
+            int(rows["used_permille"][-1]),
+        )
 
     def take(self, at_us: int, agents: Iterable[int]) -> Snapshot:
         """Figures of `agents` since the last call; all counters begin anew."""

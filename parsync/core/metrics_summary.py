@@ -1,23 +1,33 @@
 """The figures a run is judged by, made of the counts in metrics.py.
 
-Every figure is JSON-ready: an int, a float, or None where there is nothing to rest it on (never NaN). Definitions:
+Every figure is JSON-ready: an int, a float, or None where there is nothing to rest it on (never
+NaN). Definitions:
 
-- delay: commit minus submission of a task's first commit. `censored` tasks were submitted and not committed by the end of the run; quantiles
-  are over all submitted tasks with the censored ones beyond every value (None if the quantile is one of them), the mean over committed ones.
-- at_least: figures that leave out what did not get there, with it charged until the run was last seen: lower bounds, by the figure's name. The mean and
-  quantiles of the delay where more than NEGLIGIBLE of the tasks are censored (then the scope is also `incomplete`); jsd_mean_us and jct_mean_us where more
-  than NEGLIGIBLE of the jobs were not all committed, or could have ended and did not. A figure with a bound is no match for one without.
-- throughput_per_s: first commits in a window / its length, but for tasks that waited at the start (metrics.py).
-- conflict_rate: claims rejected as stale, full or evicted / claims submitted; gang_rate and machine_down_rate apart. conflict_fraction: Omega's
-  failed / successful transactions, a transaction with any conflict counting as failed.
-- preferred_share: first commits on a preferred machine / submitted tasks with preferences, censored ones included; preferred_time_share: of the time
-  such tasks ran, the share on a preferred machine.
+- delay: commit minus submission of a task's first commit. `censored` tasks were submitted and not
+  committed by the end of the run; quantiles are over all submitted tasks with the censored ones
+  beyond every value (None if the quantile is one of them), the mean over committed ones.
+- at_least: figures that leave out what did not get there, with it charged until the run was last
+  seen: lower bounds, by the figure's name. The mean and quantiles of the delay where more than
+  NEGLIGIBLE of the tasks are censored (then the scope is also `incomplete`); jsd_mean_us and
+  jct_mean_us where more than NEGLIGIBLE of the jobs were not all committed, or could have ended and
+  did not. A figure with a bound is no match for one without.
+- throughput_per_s: first commits in a window / its length, but for tasks that waited at the start
+  (metrics.py).
+- conflict_rate: claims rejected as stale, full or evicted / claims submitted; gang_rate and
+  machine_down_rate apart. conflict_fraction: Omega's failed / successful transactions, a
+  transaction with any conflict counting as failed.
+- preferred_share: first commits on a preferred machine / submitted tasks with preferences, censored
+  ones included; preferred_time_share: of the time such tasks ran, the share on a preferred machine.
 - the values that RunMetrics was given: what first commits got over what there was to get.
-- unplaceable, abandoned: tasks larger than every machine, and those given up; they are among the censored.
-- jsd, jct, stet (ParSync section 6.4): submission of a job to its last first commit; to its last end; summed execution times of its tasks. Means
-  over the jobs that got there, counted in jobs_committed and jobs_finished beside jobs.
-- busy_useful_share, busy_wasted_share (Omega's busyness): decision time / time, per scheduler; wasted: rounds with a conflict.
-- staleness: age of a partition in a view. staleness_mean_us is its average over time (it grows from 0 to its age at the next sync).
+- unplaceable, abandoned: tasks larger than every machine, and those given up; they are among the
+  censored.
+- jsd, jct, stet (ParSync section 6.4): submission of a job to its last first commit; to its last
+  end; summed execution times of its tasks. Means over the jobs that got there, counted in
+  jobs_committed and jobs_finished beside jobs.
+- busy_useful_share, busy_wasted_share (Omega's busyness): decision time / time, per scheduler;
+  wasted: rounds with a conflict.
+- staleness: age of a partition in a view. staleness_mean_us is its average over time (it grows from
+  0 to its age at the next sync).
 """
 
 from __future__ import annotations
@@ -41,11 +51,14 @@ DELAY_PERCENTILES = (50, 90, 99)
 
 
 def summarise(metrics: RunMetrics) -> Figures:
-    """All figures: `overall` and `phases` (counting windows only), `groups`, `agents`, `totals` (the whole run), `start` and matrices.
+    """All figures: `overall` and `phases` (counting windows only), `groups`, `agents`, `totals`
+    (the whole run), `start` and matrices.
 
-    start: delay and quality of the tasks submitted at time 0, if no window holds that; None if there are none.
+    start: delay and quality of the tasks submitted at time 0, if no window holds that; None if
+    there are none.
 
-    Phases carry start_us, end_us and load_percent beside their figures; groups and agents their `name` or `agent`.
+    Phases carry start_us, end_us and load_percent beside their figures; groups and agents their
+    `name` or `agent`.
     """
     metrics.flush()
     jobs = metrics.jobs.totals(metrics.last_us) if metrics.jobs is not None else None
@@ -75,8 +88,10 @@ def summarise(metrics: RunMetrics) -> Figures:
 def series(metrics: RunMetrics) -> dict[str, NDArray[Any]]:
     """What the figures are drawn from, as arrays (saved beside the summary).
 
-    bucket_us: int64[1]; SERIES: int64[agents, buckets]; group_of: int64[agents]; delay_value_us, delay_share: the distribution of delays;
-    ages: int64[groups, Outcome, histogram buckets]; cell_*, agents_*, rounds_*: the columns of those tables.
+    bucket_us: int64[1]; SERIES: int64[agents, buckets]; group_of: int64[agents]; delay_value_us,
+    delay_share: the distribution of delays;
+    ages: int64[groups, Outcome, histogram buckets]; cell_*, agents_*, rounds_*: the columns of
+    those tables.
     """
     metrics.flush()
     used = metrics.series.counts.any(axis=(0, 1))
@@ -130,7 +145,11 @@ class _Scopes:
         self._rounds = metrics.samples("rounds")
         self._slot_of = {
             name: metrics.slot_of(rows["at_us"]) if rows else np.zeros(0, np.intp)
-            for name, rows in (("cell", self._cell), ("agents", self._agents), ("rounds", self._rounds))
+            for name, rows in (
+                ("cell", self._cell),
+                ("agents", self._agents),
+                ("rounds", self._rounds),
+            )
         }
 
     def phases(self, agents: Sequence[int]) -> list[Figures]:
@@ -166,7 +185,9 @@ class _Scopes:
             "at_least": delays["at_least"] | jobs.get("at_least", {}),
         }
 
-    def _delays(self, count: dict[str, int], agents: Sequence[int], slots: Sequence[int]) -> Figures:
+    def _delays(
+        self, count: dict[str, int], agents: Sequence[int], slots: Sequence[int]
+    ) -> Figures:
         censored = _censored(self._metrics, agents, slots)
         delays = self._metrics.delays[np.ix_(list(agents), list(slots))].sum(axis=(0, 1))
         filled = np.flatnonzero(delays)
@@ -175,13 +196,19 @@ class _Scopes:
             "committed": count["committed"],
             "censored": censored,
             "delay_mean_us": _ratio(count["delay_us"], count["committed"]),
-            "delay_max_us": float(histogram.MIDDLE[filled[-1]]) if len(filled) and not censored else None,
+            "delay_max_us": float(histogram.MIDDLE[filled[-1]])
+            if len(filled) and not censored
+            else None,
             "attempts_mean": _ratio(count["attempts"], count["committed"]),
         }
         for percent in DELAY_PERCENTILES:
-            figures[f"delay_p{percent}_us"] = histogram.quantile(delays, percent / 100, censored or 0)
+            figures[f"delay_p{percent}_us"] = histogram.quantile(
+                delays, percent / 100, censored or 0
+            )
         figures["incomplete"] = _is_much(censored or 0, count["submitted"])
-        figures["at_least"] = self._delays_at_least(count, delays, agents, slots) if figures["incomplete"] else {}
+        figures["at_least"] = (
+            self._delays_at_least(count, delays, agents, slots) if figures["incomplete"] else {}
+        )
         return figures
 
     def _delays_at_least(
@@ -191,9 +218,12 @@ class _Scopes:
         tasks, waited_us = self._metrics.waiting(agents, slots)
         charged = delays.copy()
         np.add.at(charged, histogram.bucket_of(waited_us), tasks)
-        mean_us = _ratio(count["delay_us"] + int(tasks @ waited_us), count["committed"] + int(tasks.sum()))
+        mean_us = _ratio(
+            count["delay_us"] + int(tasks @ waited_us), count["committed"] + int(tasks.sum())
+        )
         quantiles = {
-            f"delay_p{percent}_us": histogram.quantile(charged, percent / 100) for percent in DELAY_PERCENTILES
+            f"delay_p{percent}_us": histogram.quantile(charged, percent / 100)
+            for percent in DELAY_PERCENTILES
         }
         return {"delay_mean_us": mean_us, **quantiles}
 
@@ -209,7 +239,10 @@ class _Scopes:
             "conflict_rate": _ratio(conflicts, claims),
             "conflict_fraction": _ratio(failed, count["transactions"] - failed),
             "age_mean_us": _ratio(count["age_us"], count["aged_claims"]),
-            **{name: count[name] for name in ("stale", "full", "evicted", "gang", "machine_down", "duplicate")},
+            **{
+                name: count[name]
+                for name in ("stale", "full", "evicted", "gang", "machine_down", "duplicate")
+            },
             "gang_rate": _ratio(count["gang"], claims),
             "machine_down_rate": _ratio(count["machine_down"], claims),
         }
@@ -275,9 +308,12 @@ class _Scopes:
         if self._jobs is None:
             return {}
         sums = {
-            field.name: _sum(getattr(self._jobs, field.name), agents, slots) for field in dataclasses.fields(self._jobs)
+            field.name: _sum(getattr(self._jobs, field.name), agents, slots)
+            for field in dataclasses.fields(self._jobs)
         }
-        jobs, ending, committed, finished = (sums[name] for name in ("jobs", "ending", "committed", "finished"))
+        jobs, ending, committed, finished = (
+            sums[name] for name in ("jobs", "ending", "committed", "finished")
+        )
         at_least = {}
         if _is_much(jobs - committed, jobs):
             at_least["jsd_mean_us"] = _ratio(sums["jsd_us"] + sums["uncommitted_us"], jobs)
@@ -299,11 +335,15 @@ class _Scopes:
     def _solver(self, agents: Sequence[int], slots: Sequence[int]) -> Figures:
         if not self._rounds:
             return {}
-        counted = np.isin(self._slot_of["rounds"], list(slots)) & np.isin(self._rounds["agent"], list(agents))
+        counted = np.isin(self._slot_of["rounds"], list(slots)) & np.isin(
+            self._rounds["agent"], list(agents)
+        )
         if not counted.any():
             return {}
         solve_us = self._rounds["solve_us"][counted]
-        round_us = solve_us + self._rounds["graph_us"][counted] + self._rounds["extract_us"][counted]
+        round_us = (
+            solve_us + self._rounds["graph_us"][counted] + self._rounds["extract_us"][counted]
+        )
         return {
             "rounds": int(counted.sum()),
             "solve_p50_us": float(np.quantile(solve_us, 0.5, method="inverted_cdf")),
@@ -319,7 +359,16 @@ def _totals(metrics: RunMetrics) -> Figures:
     totals: Figures = {
         name: _sum(metrics.count[name], *everything)
         for name in COUNTERS
-        if name not in ("delay_us", "attempts", "cost", "decision_us", "age_us", "aged_claims", "first_commits")
+        if name
+        not in (
+            "delay_us",
+            "attempts",
+            "cost",
+            "decision_us",
+            "age_us",
+            "aged_claims",
+            "first_commits",
+        )
     }
     totals["censored"] = _censored(metrics, *everything)
     totals["last_commit_us"] = metrics.last_commit_us
@@ -328,13 +377,17 @@ def _totals(metrics: RunMetrics) -> Figures:
 
 
 def _staleness(metrics: RunMetrics) -> Figures:
-    """Per partition, over all agents: average over time, average and largest age just before a sync, rows a sync carried."""
+    """Per partition, over all agents: average over time, average and largest age just before a
+    sync, rows a sync carried."""
     count, age_us = metrics.sync_count.sum(axis=0), metrics.sync_age_us.sum(axis=0)
     squared = metrics.sync_age_squared.sum(axis=0)
     return {
         "mean_us": [_ratio(float(s), 2 * int(a)) for s, a in zip(squared, age_us, strict=True)],
         "at_sync_us": [_ratio(int(a), int(c)) for a, c in zip(age_us, count, strict=True)],
         "max_us": metrics.sync_age_max_us.max(axis=0).tolist(),
-        "rows_mean": [_ratio(int(r), int(c)) for r, c in zip(metrics.sync_rows.sum(axis=0), count, strict=True)],
+        "rows_mean": [
+            _ratio(int(r), int(c))
+            for r, c in zip(metrics.sync_rows.sum(axis=0), count, strict=True)
+        ],
         "syncs": count.tolist(),
     }

@@ -1,4 +1,5 @@
-"""Batches of rows held back until there are enough of them: numpy's cost is per call, and most Record batches are tiny."""
+"""Batches of rows held back until there are enough of them: numpy's cost is per call, and most
+Record batches are tiny."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ Table = dict[str, NDArray[Any]]
 
 
 def concatenate(table: str, batches: Sequence[Columns]) -> Table:
-    """One batch with the rows of all, in order, in the dtypes of TABLES. Columns are arrays or, for batches of a few rows, lists."""
+    """One batch with the rows of all, in order, in the dtypes of TABLES. Columns are arrays or, for
+    batches of a few rows, lists."""
     joined: Table = {}
     for name, dtype in TABLES[table].items():
         parts = [batch[name] for batch in batches]
@@ -28,7 +30,8 @@ def concatenate(table: str, batches: Sequence[Columns]) -> Table:
 
 
 class RecordBuffer:
-    """Holds Record batches back by table, and hands them out as one once `rows` rows or `batches` batches have come together.
+    """Holds Record batches back by table, and hands them out as one once `rows` rows or `batches`
+    batches have come together.
 
     Keeps references, not copies: whoever records a column must not write to it afterwards.
     """
@@ -40,7 +43,8 @@ class RecordBuffer:
         self._rows = dict.fromkeys(TABLES, 0)
 
     def add(self, table: str, columns: Columns) -> Table | None:
-        """Take one batch; all held rows of its table when it is time to, else None. Raises KeyError for an unknown table."""
+        """Take one batch; all held rows of its table when it is time to, else None. Raises KeyError
+        for an unknown table."""
         held = self._held[table]
         held.append(columns)
         rows = self._rows[table] + len(columns[_FIRST[table]])

@@ -1,14 +1,18 @@
-"""Regret: what placements cost beyond the least that was possible, on the workload's own costs, whatever a scheduler thought it was minimising.
+"""Regret: what placements cost beyond the least that was possible, on the workload's own costs,
+whatever a scheduler thought it was minimising.
 
-Decision regret of a transaction: the cost of what it got (a claim that was rejected costs its task's unscheduled price) minus the least cost at which
-the same tasks could have been placed on the true state just before its commit, everything else as it was. Tasks that its scheduler left
-waiting are not part of it. Victims of an eviction are: the room they hold is theirs to give away.
+Decision regret of a transaction: the cost of what it got (a claim that was rejected costs its
+task's unscheduled price) minus the least cost at which the same tasks could have been placed on the
+true state just before its commit, everything else as it was. Tasks that its scheduler left waiting
+are not part of it. Victims of an eviction are: the room they hold is theirs to give away.
 
-System regret at an instant: the cost of all running tasks plus the unscheduled price of all waiting ones (given-up ones, too) minus the least
-possible, once with the running tasks staying where they are and once with all free to move, at no price for moving. A machine that
-holds more than its limit may keep it.
+System regret at an instant: the cost of all running tasks plus the unscheduled price of all waiting
+ones (given-up ones, too) minus the least possible, once with the running tasks staying where they
+are and once with all free to move, at no price for moving. A machine that holds more than its limit
+may keep it.
 
-Where the least cost is a lower bound only (schedulers/optimum.py tells when), a regret is an upper bound and its row says so.
+Where the least cost is a lower bound only (schedulers/optimum.py tells when), a regret is an upper
+bound and its row says so.
 """
 
 from __future__ import annotations
@@ -45,7 +49,8 @@ BATCHES_PER_PHASE = 20  # at least
 BATCHES_PER_RUN = 100
 INSTANTS_PER_RUN = 20
 MACHINES_PER_RUN = (
-    500_000  # machines looked at over all instants: larger cells have fewer of them, at least one per phase
+    # machines looked at over all instants: larger cells have fewer of them, at least one per phase
+    500_000
 )
 _DRAWS = 1 << 10
 _NEVER_US = sys.maxsize
@@ -68,7 +73,8 @@ class _Turn(IntEnum):
 
 @dataclass(slots=True)
 class _Sample:
-    """A transaction, the room for it just before, int64[M, R], and the answer. victims: who its evictions would end: (task, machine, allocation)."""
+    """A transaction, the room for it just before, int64[M, R], and the answer. victims: who its
+    evictions would end: (task, machine, allocation)."""
 
     at_us: int
     transaction: Transaction
@@ -78,12 +84,14 @@ class _Sample:
 
 
 class RegretWatch:
-    """Stands before the master it is attached to, hands it every event, and looks at the cell's state on the way: nothing of the run changes.
+    """Stands before the master it is attached to, hands it every event, and looks at the cell's
+    state on the way: nothing of the run changes.
 
-    Under the virtual runtime it watches the run itself; of a live run it is fed the cell's log. Samples of a phase are taken after its first settle_us:
-    of its transactions each is as likely as another to be among the batches_per_phase that are settled (reservoir sampling), and the
-    instants_per_phase instants, one at a random place in each equal stretch of the phase, are the same for every arm of a seed; random, or they would
-    beat with the synchronisation gap.
+    Under the virtual runtime it watches the run itself; of a live run it is fed the cell's log.
+    Samples of a phase are taken after its first settle_us: of its transactions each is as likely as
+    another to be among the batches_per_phase that are settled (reservoir sampling), and the
+    instants_per_phase instants, one at a random place in each equal stretch of the phase, are the
+    same for every arm of a seed; random, or they would beat with the synchronisation gap.
     """
 
     def __init__(self, workload: Workload, settle_us: int, seed: int) -> None:
@@ -96,19 +104,25 @@ class RegretWatch:
         self._seed = seed
         phases = max(1, len(workload.phases))
         self.batches_per_phase = max(BATCHES_PER_PHASE, BATCHES_PER_RUN // phases)
-        self.instants_per_phase = max(1, min(INSTANTS_PER_RUN, MACHINES_PER_RUN // workload.cell.machines) // phases)
+        self.instants_per_phase = max(
+            1, min(INSTANTS_PER_RUN, MACHINES_PER_RUN // workload.cell.machines) // phases
+        )
         turns: list[tuple[int, _Turn, int]] = []
         for number, phase in enumerate(workload.phases):
             start_us = phase.start_us + settle_us
             turns += [(start_us, _Turn.OPEN, number), (phase.end_us, _Turn.CLOSE, number)]
-            turns += [(at_us, _Turn.LOOK, number) for at_us in self._instants(number, start_us, phase.end_us)]
+            turns += [
+                (at_us, _Turn.LOOK, number)
+                for at_us in self._instants(number, start_us, phase.end_us)
+            ]
         self._turns = sorted(turns, reverse=True)
         self._next_us = self._turns[-1][0] if self._turns else _NEVER_US
         self._open = False
         self._samples: list[_Sample] = []
         self._seen = 0  # transactions of this phase
         self._stream = Stream(0)
-        self._places: list[int] = []  # for the transactions to come: which sample each would replace, last first
+        # for the transactions to come: which sample each would replace, last first
+        self._places: list[int] = []
         self._decision: list[Row] = []
         self._system: list[Row] = []
 
@@ -123,7 +137,11 @@ class RegretWatch:
             self._turn()
         if type(event) not in _PLACING:
             return self._master.handle(now_us, event)
-        sample = self._sampled(now_us, event.transaction) if self._open and type(event) is CommitRequest else None
+        sample = (
+            self._sampled(now_us, event.transaction)
+            if self._open and type(event) is CommitRequest
+            else None
+        )
         effects = self._master.handle(now_us, event)
         for effect in effects:
             if type(effect) is not Send:
@@ -152,12 +170,14 @@ class RegretWatch:
         self._close()
         return {"decision": list(self._decision), "system": list(self._system)}
 
-    # --- moments -------------------------------------------------------------------------------------------------------------
+    # --- moments ---------------------------------------------------------------------------------
 
     def _instants(self, phase: int, start_us: int, end_us: int) -> list[int]:
         count = self.instants_per_phase
         stretch_us = (end_us - start_us) // count
-        within_us = Stream(stream_key(self._seed, "regret/instants", phase)).integers(count, max(1, stretch_us))
+        within_us = Stream(stream_key(self._seed, "regret/instants", phase)).integers(
+            count, max(1, stretch_us)
+        )
         return [start_us + k * stretch_us + int(late_us) for k, late_us in enumerate(within_us)]
 
     def _turn(self) -> None:
@@ -181,7 +201,7 @@ class RegretWatch:
                 self._decision += self._decided(sample, sample.result)
         self._samples = []
 
-    # --- decisions -----------------------------------------------------------------------------------------------------------
+    # --- decisions -------------------------------------------------------------------------------
 
     def _sampled(self, now_us: int, transaction: Transaction) -> _Sample | None:
         """A place in the reservoir, if this transaction gets one."""
@@ -226,7 +246,8 @@ class RegretWatch:
             np.add.at(room, home, self._workload.tasks.request[victim])
             stays = ~np.isin(allocation, result.evicted)
             home = np.where(stays, home, np.int32(UNPLACED))
-            for row in np.flatnonzero(machine == UNPLACED):  # claims that would have moved a victim and did not
+            # claims that would have moved a victim and did not
+            for row in np.flatnonzero(machine == UNPLACED):
                 machine[row] = max(home[victim == task[row]], default=UNPLACED)
             others = ~np.isin(victim, task)
             task = np.concatenate([task, victim[others]])
@@ -249,7 +270,7 @@ class RegretWatch:
             }
         ]
 
-    # --- the whole cell ------------------------------------------------------------------------------------------------------
+    # --- the whole cell --------------------------------------------------------------------------
 
     def _look(self, at_us: int) -> None:
         tasks, cell = self._workload.tasks, self._master.cell
@@ -263,7 +284,9 @@ class RegretWatch:
         holds = np.maximum(self._limit, cell.used)
         holds[~cell.up] = 0
         moving = self._best.cost(
-            holds, np.concatenate([runs, waits]), np.concatenate([running.request, tasks.request[waiting]])
+            holds,
+            np.concatenate([runs, waits]),
+            np.concatenate([running.request, tasks.request[waiting]]),
         )
         self._system.append(
             {
@@ -278,7 +301,8 @@ class RegretWatch:
         )
 
     def _waiting(self, at_us: int) -> Int64:
-        """Tasks submitted by now that neither run nor have run; those that lost their place wait again."""
+        """Tasks submitted by now that neither run nor have run; those that lost their place wait
+        again."""
         workload = self._workload
         batches = int(np.searchsorted(workload.arrival_us, at_us, side="right"))
         submitted = workload.arrival_rows[: workload.arrival_offsets[batches]]

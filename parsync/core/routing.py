@@ -1,4 +1,5 @@
-"""Which agent gets which job: groups own shares or classes of the workload by hash of the job, agents of a group take its jobs in turn."""
+"""Which agent gets which job: groups own shares or classes of the workload by hash of the job,
+agents of a group take its jobs in turn."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from shared_state.tasks import Int32, Int64, TaskClass
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A group of agents [first_agent, first_agent + agents) that owns share_permille of the jobs of task_class (None: of every class)."""
+    """A group of agents [first_agent, first_agent + agents) that owns share_permille of the jobs of
+    task_class (None: of every class)."""
 
     name: str
     first_agent: int
@@ -24,10 +26,12 @@ class Route:
 
 
 def route_jobs(routes: Sequence[Route], job: Int64, task_class: np.ndarray, seed: int) -> Int32:
-    """The agent of each row: job int64[n] in order of arrival (repeats allowed), task_class int8[n] -> int32[n].
+    """The agent of each row: job int64[n] in order of arrival (repeats allowed), task_class int8[n]
+    -> int32[n].
 
-    A job goes to one group, by hash, and within it to one agent, in turn (Omega: round robin over the mapped schedulers), for all its tasks. Raises
-    AgoraError if the shares of a class that occurs do not sum to 1000.
+    A job goes to one group, by hash, and within it to one agent, in turn (Omega: round robin over
+    the mapped schedulers), for all its tasks. Raises AgoraError if the shares of a class that
+    occurs do not sum to 1000.
     """
     if len(job) == 0:
         return np.zeros(0, np.int32)
@@ -36,7 +40,11 @@ def route_jobs(routes: Sequence[Route], job: Int64, task_class: np.ndarray, seed
     drawn = hash64(distinct, stream_key(seed, "routing")) % np.uint64(1000)
     group = np.full(len(distinct), -1, np.int64)
     for present in np.unique(class_of).tolist():
-        open_to = [i for i, route in enumerate(routes) if route.task_class is None or int(route.task_class) == present]
+        open_to = [
+            i
+            for i, route in enumerate(routes)
+            if route.task_class is None or int(route.task_class) == present
+        ]
         upper = np.cumsum([routes[i].share_permille for i in open_to])
         if len(upper) == 0 or upper[-1] != 1000:
             name = TaskClass(present).name.lower()

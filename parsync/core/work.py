@@ -25,12 +25,14 @@ class Activity(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class AgentPolicy:
-    """How an agent behaves, whatever its scheduler. requeue_us: Omega's pause before a rejected task rejoins the queue.
+    """How an agent behaves, whatever its scheduler. requeue_us: Omega's pause before a rejected
+    task rejoins the queue.
 
-    while_committing: GO_ON does not apply to schedulers that remember what waits: their next round needs the outcome of the last.
-    Under REQUEUE tasks are given up after attempts_max rounds that left them without a place (for lack of room in the view, too), and after
-    attempts_max_unplaced if none of those that were submitted with them got one (Omega's simulator abandons jobs so). average_permille: weight of one
-    batch in the delay average that adaptive switches on.
+    while_committing: GO_ON does not apply to schedulers that remember what waits: their next round
+    needs the outcome of the last. Under REQUEUE tasks are given up after attempts_max rounds that
+    left them without a place (for lack of room in the view, too), and after attempts_max_unplaced
+    if none of those that were submitted with them got one (Omega's simulator abandons jobs so).
+    average_permille: weight of one batch in the delay average that adaptive switches on.
     """
 
     cut: Cut
@@ -48,9 +50,11 @@ class AgentPolicy:
 
 @dataclass(slots=True)
 class Work:
-    """Tasks to decide on: task int64[n]; attempts int32[n], claims made so far; first int8[n], 1 unless it ran before.
+    """Tasks to decide on: task int64[n]; attempts int32[n], claims made so far; first int8[n], 1
+    unless it ran before.
 
-    Of tasks that are requeued, together: rounds that left them without a place, and whether any round placed tasks that were submitted with them.
+    Of tasks that are requeued, together: rounds that left them without a place, and whether any
+    round placed tasks that were submitted with them.
     """
 
     task: Int64
@@ -63,7 +67,9 @@ class Work:
         return len(self.task)
 
     def take(self, rows: np.ndarray | slice) -> Work:
-        return Work(self.task[rows], self.attempts[rows], self.first[rows], self.rounds, self.some_placed)
+        return Work(
+            self.task[rows], self.attempts[rows], self.first[rows], self.rounds, self.some_placed
+        )
 
     def split(self, count: int) -> tuple[Work, Work]:
         """The first `count` tasks and the rest."""
@@ -94,10 +100,13 @@ NO_WORK = Work.fresh(np.zeros(0, np.int64), 1)
 
 @dataclass(slots=True)
 class Round:
-    """One decision round. synced_us int64[k] and seqnum are as of the plan; they go into the transaction.
+    """One decision round. synced_us int64[k] and seqnum are as of the plan; they go into the
+    transaction.
 
-    batch_size: of the batch it is part of, when that was begun: the unit of the delay average. starved: the view had no room for some of its tasks.
-    in_full: known to claim all offered tasks in their order. left: what its plan left waiting, if that is to be requeued with the losers.
+    batch_size: of the batch it is part of, when that was begun: the unit of the delay average.
+    starved: the view had no room for some of its tasks.
+    in_full: known to claim all offered tasks in their order. left: what its plan left waiting, if
+    that is to be requeued with the losers.
     """
 
     number: int
@@ -134,6 +143,7 @@ class Round:
 
 
 def _groups(gang: Int64) -> Int64:
-    """What stands or falls together: gangs, and every task without one by itself. (To the cell, claims without a gang are one group.)"""
+    """What stands or falls together: gangs, and every task without one by itself. (To the cell,
+    claims without a gang are one group.)"""
     alone = NO_GANG - 1 - np.arange(len(gang), dtype=np.int64)
     return np.where(gang == NO_GANG, alone, gang)

@@ -25,9 +25,11 @@ FOREVER_US = 1 << 62
 
 
 class WorkerPool:
-    """Executes tasks: t, or preferred_permille/1000 of t on a preferred machine (ParSync section 6.4). The only holder of true durations.
+    """Executes tasks: t, or preferred_permille/1000 of t on a preferred machine (ParSync section
+    6.4). The only holder of true durations.
 
-    duration_us: int64[n] by task id, -1 = never ends. preference: int32[n] by task id. One release batch per heartbeat.
+    duration_us: int64[n] by task id, -1 = never ends. preference: int32[n] by task id. One release
+    batch per heartbeat.
     """
 
     def __init__(
@@ -54,7 +56,8 @@ class WorkerPool:
         return len(self._tasks)
 
     def due_ends(self) -> tuple[Int64, Int64, Int32]:
-        """Empties the pool at the end of a run: (end_us int64[n], allocation int64[n], owner int32[n]) of what still runs, as it would have ended."""
+        """Empties the pool at the end of a run: (end_us int64[n], allocation int64[n], owner
+        int32[n]) of what still runs, as it would have ended."""
         return self._tasks.take(FOREVER_US)
 
     def handle(self, now_us: int, event: Event) -> list[Effect]:

@@ -1,4 +1,5 @@
-"""A workload: the cell, every task with its true duration, arrivals in batches, machine events and load phases. All columnar."""
+"""A workload: the cell, every task with its true duration, arrivals in batches, machine events and
+load phases. All columnar."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from shared_state.tasks import CellSpec, Int32, Int64, PreferenceCatalog, TaskBa
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A stretch of offered load, in per cent of the cell's capacity (0 where the load is the trace's own)."""
+    """A stretch of offered load, in per cent of the cell's capacity (0 where the load is the
+    trace's own)."""
 
     start_us: int
     end_us: int
@@ -21,7 +23,8 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class InitialPlacement:
-    """Tasks running at time 0: task int64[k], machine int32[k]. Their durations in the workload are what remains."""
+    """Tasks running at time 0: task int64[k], machine int32[k]. Their durations in the workload are
+    what remains."""
 
     task: Int64
     machine: Int32
@@ -40,10 +43,12 @@ class MachineEvents:
 class Workload:
     """Everything that happens from outside. Open loop: arrivals never wait for the cell.
 
-    tasks: every task, row = id. duration_us: int64[n], true run time away from preferred machines (a task on a preferred one runs
-    preferred_permille/1000 of it); -1 = runs past the end of the run. Arrivals: batch b holds the rows arrival_rows[arrival_offsets[b]:
-    arrival_offsets[b+1]], all of one job, submitted at arrival_us[b] (ascending). Rows of `initial` arrive with no batch.
-    facts: counts and notes about how it came to be (trace rows dropped, tasks too large, ...), for the report.
+    tasks: every task, row = id. duration_us: int64[n], true run time away from preferred machines
+    (a task on a preferred one runs preferred_permille/1000 of it); -1 = runs past the end of the
+    run. Arrivals: batch b holds the rows arrival_rows[arrival_offsets[b]: arrival_offsets[b+1]],
+    all of one job, submitted at arrival_us[b] (ascending). Rows of `initial` arrive with no batch.
+    facts: counts and notes about how it came to be (trace rows dropped, tasks too large, ...), for
+    the report.
     """
 
     name: str

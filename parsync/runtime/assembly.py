@@ -30,7 +30,8 @@ from shared_state.view import Terrain
 
 @dataclass(frozen=True, slots=True)
 class GroupSpec:
-    """`count` agents of one scheduler kind. strategy: a name of STRATEGIES; tau_us: adaptive's threshold."""
+    """`count` agents of one scheduler kind. strategy: a name of STRATEGIES; tau_us: adaptive's
+    threshold."""
 
     name: str
     kind: str
@@ -46,7 +47,8 @@ class GroupSpec:
 
 @dataclass(frozen=True, slots=True)
 class ArmSpec:
-    """One competitor of an experiment: schedulers, how they synchronise, and the seed of their random streams."""
+    """One competitor of an experiment: schedulers, how they synchronise, and the seed of their
+    random streams."""
 
     name: str
     groups: tuple[GroupSpec, ...]
@@ -80,7 +82,8 @@ class ArmSpec:
 
 @dataclass(frozen=True, slots=True)
 class Assembly:
-    """Builds any participant of an arm; each is built where it lives (an actor builds only its own)."""
+    """Builds any participant of an arm; each is built where it lives (an actor builds only its
+    own)."""
 
     arm: ArmSpec
     workload: Workload
@@ -99,7 +102,9 @@ class Assembly:
         group = arm.group_of(index)
         spec = registry.get(group.kind)
         name = arm.agent_name(index)
-        environment = SchedulerEnvironment(name, workload.cell, self.partitioning.offsets, workload.catalog)
+        environment = SchedulerEnvironment(
+            name, workload.cell, self.partitioning.offsets, workload.catalog
+        )
         return SchedulerAgent(
             index=index,
             agents=arm.agents,
@@ -120,7 +125,9 @@ class Assembly:
 
     def master(self) -> MasterCore:
         workload = self.workload
-        tells_ends = np.array([self._is_told_of_ends(self.arm.group_of(i)) for i in range(self.arm.agents)])
+        tells_ends = np.array(
+            [self._is_told_of_ends(self.arm.group_of(i)) for i in range(self.arm.agents)]
+        )
         _, initial_owner = self.owners()
         return MasterCore(
             cell=Cell(workload.cell, self.partitioning),
@@ -134,8 +141,12 @@ class Assembly:
 
     @staticmethod
     def _is_told_of_ends(group: GroupSpec) -> bool:
-        """Those who remember their tasks need it, and those who see the room of theirs as soon as they end."""
-        return registry.get(group.kind).retains_pending or group.policy.freed is FreedVisibility.AT_ONCE
+        """Those who remember their tasks need it, and those who see the room of theirs as soon as
+        they end."""
+        return (
+            registry.get(group.kind).retains_pending
+            or group.policy.freed is FreedVisibility.AT_ONCE
+        )
 
     def workers(self) -> WorkerPool:
         workload = self.workload
@@ -170,12 +181,15 @@ class Assembly:
         routes: list[Route] = []
         first = 0
         for group in self.arm.groups:
-            routes.append(Route(group.name, first, group.count, group.share_permille, group.task_class))
+            routes.append(
+                Route(group.name, first, group.count, group.share_permille, group.task_class)
+            )
             first += group.count
         return tuple(routes)
 
     def owners(self) -> tuple[Int32, Int32]:
-        """(agent of each arrival batch int32[B], agent of each initially running task int32[k]): one agent per job."""
+        """(agent of each arrival batch int32[B], agent of each initially running task int32[k]):
+        one agent per job."""
         workload = self.workload
         tasks = workload.tasks
         first_rows = workload.arrival_rows[workload.arrival_offsets[:-1]]

@@ -1,4 +1,5 @@
-"""Whole-system checks over a run's log: a cell that tells an audit of everything it is asked and answers."""
+"""Whole-system checks over a run's log: a cell that tells an audit of everything it is asked and
+answers."""
 
 from __future__ import annotations
 
@@ -45,7 +46,9 @@ class AuditedCell:
         self._audit.machines(machine, up, lost, now_us)
         return lost
 
-    def delta_since(self, partition: int, version: int, now_us: int, with_seqnum: bool) -> PartitionDelta:
+    def delta_since(
+        self, partition: int, version: int, now_us: int, with_seqnum: bool
+    ) -> PartitionDelta:
         delta = self._cell.delta_since(partition, version, now_us, with_seqnum)
         self._audit.delta(self.agent, delta)
         return delta

@@ -1,4 +1,5 @@
-"""Running a decision: the plan is computed at once, and how long it stands for is the agent's clock's to say."""
+"""Running a decision: the plan is computed at once, and how long it stands for is the agent's
+clock's to say."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from parsync.core.events import Participant
 
 
 def run_decision(participant: Participant, decision: int, now_us: int) -> tuple[int, int]:
-    """Plan on the view as it stands. Returns (elapsed_ns, measured wall time of it; the decision time in us)."""
+    """Plan on the view as it stands. Returns (elapsed_ns, measured wall time of it; the decision
+    time in us)."""
     assert isinstance(participant, SchedulerAgent), "only agents decide"
     begun_ns = time.perf_counter_ns()
     participant.decide(decision, now_us)

@@ -1,7 +1,9 @@
-"""Record batches to Parquet: every actor of a run streams its own parts, merged into one file per table at the end.
+"""Record batches to Parquet: every actor of a run streams its own parts, merged into one file per
+table at the end.
 
-A part is written as `<table>.<part>.parquet.partial` and renamed on close, so a file without `.partial` is whole. What a crashed actor left
-behind has no footer and is not readable as Parquet; merge_parts reports it by name instead of dropping it silently.
+A part is written as `<table>.<part>.parquet.partial` and renamed on close, so a file without
+`.partial` is whole. What a crashed actor left behind has no footer and is not readable as Parquet;
+merge_parts reports it by name instead of dropping it silently.
 """
 
 from __future__ import annotations
@@ -30,10 +32,12 @@ def schema_of(table: str) -> Any:
 
 
 class RecordSink:
-    """Streams Record batches to `directory`, one file per table that got any rows, in row groups of about 64K rows (zstd).
+    """Streams Record batches to `directory`, one file per table that got any rows, in row groups of
+    about 64K rows (zstd).
 
-    directory: exists. part: this writer's name among several, e.g. an actor's. Usable in a `with`: an exception inside leaves the files marked
-    partial. Raises AgoraError naming the file when the disk is full or the file cannot be written; the files then stay marked partial.
+    directory: exists. part: this writer's name among several, e.g. an actor's. Usable in a `with`:
+    an exception inside leaves the files marked partial. Raises AgoraError naming the file when the
+    disk is full or the file cannot be written; the files then stay marked partial.
     """
 
     def __init__(self, directory: Path, part: str = "0") -> None:
@@ -59,14 +63,16 @@ class RecordSink:
         self._finish(whole=True)
 
     def abandon(self) -> None:
-        """Finish the files but leave them marked partial: the run did not get to its end. They are readable as Parquet. Idempotent."""
+        """Finish the files but leave them marked partial: the run did not get to its end. They are
+        readable as Parquet. Idempotent."""
         self._finish(whole=False)
 
     def _finish(self, whole: bool) -> None:
         if self._closed:
             return
         self._closed = True
-        with ExitStack() as every:  # one file that cannot be finished does not keep the others from it
+        # one file that cannot be finished does not keep the others from it
+        with ExitStack() as every:
             try:
                 self.flush()
             except AgoraError:
@@ -104,9 +110,11 @@ class RecordSink:
 
 
 def merge_parts(directory: Path) -> list[str]:
-    """Join the parts of each table into `<table>.parquet` and remove them; memory: one row group at a time.
+    """Join the parts of each table into `<table>.parquet` and remove them; memory: one row group at
+    a time.
 
-    Returns the names of the files that are marked partial, which stay as they are. Parts are taken in the order of their names.
+    Returns the names of the files that are marked partial, which stay as they are. Parts are taken
+    in the order of their names.
     """
     for table in TABLES:
         parts = sorted(path for path in directory.glob(f"{table}.*.parquet"))
@@ -130,18 +138,24 @@ def merge_parts(directory: Path) -> list[str]:
 
 
 def _arrow_table(table: str, rows: Table) -> Any:
-    """On the arrays' own memory: pa.table would look whether they are pandas', and import it for that."""
+    """On the arrays' own memory: pa.table would look whether they are pandas', and import it for
+    that."""
     schema = schema_of(table)
     columns = [
-        pa.Array.from_buffers(field.type, len(rows[field.name]), [None, pa.py_buffer(rows[field.name])])
+        pa.Array.from_buffers(
+            field.type, len(rows[field.name]), [None, pa.py_buffer(rows[field.name])]
+        )
         for field in schema
     ]
     return pa.Table.from_arrays(columns, schema=schema)
 
 
 def _open_writer(path: Path, table: str) -> Any:
-    """Without dictionaries, which nearly every column outgrows: they took half of the writing time and made the files larger."""
-    return pq.ParquetWriter(path, schema_of(table), compression="zstd", compression_level=1, use_dictionary=False)
+    """Without dictionaries, which nearly every column outgrows: they took half of the writing time
+    and made the files larger."""
+    return pq.ParquetWriter(
+        path, schema_of(table), compression="zstd", compression_level=1, use_dictionary=False
+    )
 
 
 @contextmanager

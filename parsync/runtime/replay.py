@@ -1,9 +1,10 @@
 """Replay of a live run's logs on bare cores: equal effects, or the first divergence.
 
-`python -m parsync.runtime.replay DIR` reads the directory that run_live wrote. The cell's log is fed to a fresh master, then every other log there to the
-cores of its actor, made anew: agents, worker pool, workload source, coordinator. The payloads of sync replies are the replayed master's. Effects are compared
-by digest. Meanwhile an audit checks the cell's invariants on its own account (shared_state.invariants). Exit status: 0 equal, 1 diverged or an invariant
-broken, 2 bad input.
+`python -m parsync.runtime.replay DIR` reads the directory that run_live wrote. The cell's log is
+fed to a fresh master, then every other log there to the cores of its actor, made anew: agents,
+worker pool, workload source, coordinator. The payloads of sync replies are the replayed master's.
+Effects are compared by digest. Meanwhile an audit checks the cell's invariants on its own account
+(shared_state.invariants). Exit status: 0 equal, 1 diverged or an invariant broken, 2 bad input.
 """
 
 from __future__ import annotations
@@ -32,7 +33,14 @@ from parsync.core.master import MasterCore
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.audit import AuditedMaster
 from parsync.runtime.live.assembly_file import read_assembly
-from parsync.runtime.live.cell import CELL_LOG, CellStage, Frame, hosts_of, read_cell_log, replay_frame
+from parsync.runtime.live.cell import (
+    CELL_LOG,
+    CellStage,
+    Frame,
+    hosts_of,
+    read_cell_log,
+    replay_frame,
+)
 from parsync.runtime.live.handled_log import effects_digest, handled_logs
 from parsync.runtime.live.plan import COORDINATOR_NAME, SOURCE, WORKER_POOL
 from parsync.runtime.live.stage import ignore_record
@@ -41,13 +49,15 @@ from shared_state.errors import AgoraError
 from shared_state.invariants import AuditCounts, CellAudit, InvariantViolation
 from shared_state.journal import read_journal
 
-SyncQueues = dict[tuple[int, int], dict[int, deque[SyncReply]]]  # (host, its epoch) -> agent -> replies in order
+# (host, its epoch) -> agent -> replies in order
+SyncQueues = dict[tuple[int, int], dict[int, deque[SyncReply]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What a replay found. lives: of the cell. events: that the other cores handled, by the name of their actor. divergence: the first difference, None if
-    all effects are equal. counts: the audit's."""
+    """What a replay found. lives: of the cell. events: that the other cores handled, by the name of
+    their actor. divergence: the first difference, None if all effects are equal. counts: the
+    audit's."""
 
     steps: int
     lives: int
@@ -57,19 +67,24 @@ class Replayed:
 
 
 def replay(directory: Path) -> Replayed:
-    """Replay the logs in `directory`. AgoraError for missing or corrupt logs, InvariantViolation if the run broke one."""
+    """Replay the logs in `directory`. AgoraError for missing or corrupt logs, InvariantViolation if
+    the run broke one."""
     assembly = read_assembly(directory)
     frames = read_cell_log(directory / CELL_LOG)
     _, _, hosts = next(frames)  # there is one: read_cell_log sees to it
     agents_of: dict[int, tuple[int, ...]] = {host: agents for host, _, agents in hosts}
-    if sorted(agent for agents in agents_of.values() for agent in agents) != list(range(assembly.arm.agents)):
+    if sorted(agent for agents in agents_of.values() for agent in agents) != list(
+        range(assembly.arm.agents)
+    ):
         raise AgoraError(f"{directory / CELL_LOG}: frame 0: the hosts of another run")
     audit = CellAudit(assembly.workload.cell, assembly.partitioning)
     audit.submitted(assembly.workload.arrival_rows)
     bare = assembly.master()
     cell = bare.cell
     tasks = len(assembly.workload.tasks)
-    stage = CellStage(cast(MasterCore, AuditedMaster(bare, audit)), hosts_of(agents_of), tasks, ignore_record)
+    stage = CellStage(
+        cast(MasterCore, AuditedMaster(bare, audit)), hosts_of(agents_of), tasks, ignore_record
+    )
     queues: SyncQueues = defaultdict(lambda: defaultdict(deque))
     lives = 0
     for number, frame in enumerate(frames, start=1):
@@ -143,14 +158,19 @@ def _replay_cores(
     return handled, None
 
 
-def _entry(payload: bytes, cores: dict[int, Participant], where: str) -> tuple[int, int, Any, bytes]:
-    """(address, time, event, digest). AgoraError if the frame is none of an actor with these cores."""
+def _entry(
+    payload: bytes, cores: dict[int, Participant], where: str
+) -> tuple[int, int, Any, bytes]:
+    """(address, time, event, digest). AgoraError if the frame is none of an actor with these
+    cores."""
     try:
         entry, logged = decode(payload)
         address, at_us, event = decode(entry)
     except (ValueError, TypeError) as error:
         raise AgoraError(f"{where}: not one of an actor's log: {error}") from error
-    if not (type(address) is int and address in cores and type(at_us) is int and type(logged) is bytes):
+    if not (
+        type(address) is int and address in cores and type(at_us) is int and type(logged) is bytes
+    ):
         raise AgoraError(f"{where}: of another actor's log")
     return address, at_us, event, logged
 
@@ -165,7 +185,8 @@ def _reply(logged: tuple[Any, ...], replies: deque[SyncReply]) -> SyncReply | No
 
 
 def effects_of(core: Participant, at_us: int, event: Event) -> bytes:
-    """The digest of what an event leads to. Decisions run as they did: at once, with the decision time that was measured then."""
+    """The digest of what an event leads to. Decisions run as they did: at once, with the decision
+    time that was measured then."""
     if not isinstance(core, SchedulerAgent):
         return effects_digest(core.handle(at_us, event))
     if isinstance(event, DecisionDone):

@@ -1,7 +1,9 @@
-"""Sync policies: which partitions an agent refreshes at its k-th periodic synchronisation, and when (ParSync section 5.1, supplement A.3).
+"""Sync policies: which partitions an agent refreshes at its k-th periodic synchronisation, and when
+(ParSync section 5.1, supplement A.3).
 
-A policy belongs to one agent `index` of `agents` (N). G is the synchronisation gap. Every periodic time is computed from k, never accumulated, so that
-integer division loses nothing over a run. Average staleness lies in [G(N-1)/2N, G(N+1)/2N] under DiffSyn with blocks.
+A policy belongs to one agent `index` of `agents` (N). G is the synchronisation gap. Every periodic
+time is computed from k, never accumulated, so that integer division loses nothing over a run.
+Average staleness lies in [G(N-1)/2N, G(N+1)/2N] under DiffSyn with blocks.
 """
 
 from __future__ import annotations
@@ -16,16 +18,19 @@ from shared_state.tasks import Int32
 
 
 class SyncPolicy(Protocol):
-    """k counts an agent's periodic synchronisations from 1; the full sync at start is not one of them."""
+    """k counts an agent's periodic synchronisations from 1; the full sync at start is not one of
+    them."""
 
     @property
     def at_every_attempt(self) -> bool:
-        """True if the agent also refreshes everything before each decision round (Omega section 3.4)."""
+        """True if the agent also refreshes everything before each decision round (Omega section
+        3.4)."""
         ...
 
     @property
     def retry_us(self) -> int | None:
-        """How long an agent that found no room waits before it looks again; None if its periodic synchronisations wake it."""
+        """How long an agent that found no room waits before it looks again; None if its periodic
+        synchronisations wake it."""
         ...
 
     def due_us(self, k: int) -> int | None:
@@ -53,7 +58,8 @@ class _Periodic:
 
 @dataclass(frozen=True, slots=True)
 class StateSync(_Periodic):
-    """The whole state every G (section 4.3): all agents at multiples of G, or agent i at k G + i G / N when staggered."""
+    """The whole state every G (section 4.3): all agents at multiples of G, or agent i at k G + i G
+    / N when staggered."""
 
     gap_us: int
     partition_count: int
@@ -71,7 +77,8 @@ class StateSync(_Periodic):
 
 @dataclass(frozen=True, slots=True)
 class BlockSync(_Periodic):
-    """P/N partitions every G/N: in round r agent i refreshes block (i + r) mod N (DiffSyn, section 5.1), or everybody block r mod N (SameSyn, section 5.2)."""
+    """P/N partitions every G/N: in round r agent i refreshes block (i + r) mod N (DiffSyn, section
+    5.1), or everybody block r mod N (SameSyn, section 5.2)."""
 
     gap_us: int
     partition_count: int
@@ -91,7 +98,8 @@ class BlockSync(_Periodic):
 
 @dataclass(frozen=True, slots=True)
 class SinglePartitionSync(_Periodic):
-    """DiffSyn one partition at a time, every G/P (supplement A.3); agents start evenly spread over the partitions."""
+    """DiffSyn one partition at a time, every G/P (supplement A.3); agents start evenly spread over
+    the partitions."""
 
     gap_us: int
     partition_count: int
@@ -110,7 +118,8 @@ class SinglePartitionSync(_Periodic):
 class EveryAttemptSync:
     """Omega's: the whole state before every decision round, and never otherwise.
 
-    Nobody tells of what changes meanwhile: an agent that found no room tries again after gap_us, or when it gets something new to do.
+    Nobody tells of what changes meanwhile: an agent that found no room tries again after gap_us, or
+    when it gets something new to do.
     """
 
     gap_us: int
@@ -131,17 +140,30 @@ class EveryAttemptSync:
         return np.arange(self.partition_count, dtype=np.int32)
 
 
-SYNC_POLICIES = ("state_aligned", "state_staggered", "diff_block", "diff_single", "same_block", "every_attempt")
+SYNC_POLICIES = (
+    "state_aligned",
+    "state_staggered",
+    "diff_block",
+    "diff_single",
+    "same_block",
+    "every_attempt",
+)
 
 
-def make_sync_policy(name: str, gap_us: int, partition_count: int, index: int, agents: int) -> SyncPolicy:
+def make_sync_policy(
+    name: str, gap_us: int, partition_count: int, index: int, agents: int
+) -> SyncPolicy:
     """The policy a configuration names, for agent `index` of `agents`.
 
-    gap_us: G; under every_attempt, which has no periodic ones, after what time an agent that found no room tries again. Raises AgoraError for an unknown
-    name, a gap that leaves no time between rounds, or fewer partitions than agents where agents are to refresh different partitions (P >= N, section 5.1).
+    gap_us: G; under every_attempt, which has no periodic ones, after what time an agent that found
+    no room tries again. Raises AgoraError for an unknown name, a gap that leaves no time between
+    rounds, or fewer partitions than agents where agents are to refresh different partitions (P >=
+    N, section 5.1).
     """
     if name not in SYNC_POLICIES:
-        raise AgoraError(f"sync: unknown policy '{name}', expected one of {', '.join(SYNC_POLICIES)}")
+        raise AgoraError(
+            f"sync: unknown policy '{name}', expected one of {', '.join(SYNC_POLICIES)}"
+        )
     if name == "every_attempt":
         if gap_us < 1:
             raise AgoraError(f"gap_us: {gap_us} us is no time to wait before the next attempt")
@@ -151,7 +173,9 @@ def make_sync_policy(name: str, gap_us: int, partition_count: int, index: int, a
             f"gap_us: {gap_us} us leaves no whole microsecond between two rounds of {agents} agents and {partition_count} partitions"
         )
     if name in ("state_aligned", "state_staggered"):
-        return StateSync(gap_us, partition_count, index, agents, staggered=name == "state_staggered")
+        return StateSync(
+            gap_us, partition_count, index, agents, staggered=name == "state_staggered"
+        )
     if partition_count < agents:
         raise AgoraError(
             f"partitions: {partition_count} partitions for {agents} schedulers, but {name} needs P >= N (ParSync section 5.1)"

@@ -12,8 +12,9 @@ from shared_state.tasks import Int32, Int64
 def freshness_order(synced_us: Int64, latest: int) -> Int32:
     """int32[P]: partitions from the freshest to the stalest.
 
-    Partitions synced at the same instant follow `latest`, the last one of the agent's own rotation, backwards and wrapping around. Agents rotate from
-    different places, so that equally fresh partitions are not tried in the same order by everybody.
+    Partitions synced at the same instant follow `latest`, the last one of the agent's own rotation,
+    backwards and wrapping around. Agents rotate from different places, so that equally fresh
+    partitions are not tried in the same order by everybody.
     """
     count = len(synced_us)
     return np.argsort(_backwards(latest, count) - synced_us * count).astype(np.int32)
@@ -31,5 +32,6 @@ def average_staleness_us(synced_us: Int64, now_us: int) -> int:
 
 
 def average_staleness_bounds_us(gap_us: int, agents: int) -> tuple[float, float]:
-    """Least and greatest average staleness under DiffSyn with blocks: G(N-1)/2N and G(N+1)/2N (derived in section 5.1 for N = 2)."""
+    """Least and greatest average staleness under DiffSyn with blocks: G(N-1)/2N and G(N+1)/2N
+    (derived in section 5.1 for N = 2)."""
     return gap_us * (agents - 1) / (2 * agents), gap_us * (agents + 1) / (2 * agents)

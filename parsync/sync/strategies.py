@@ -1,4 +1,5 @@
-"""Strategies: how an agent ranks partitions from one decision round to the next (ParSync section 5.2)."""
+"""Strategies: how an agent ranks partitions from one decision round to the next (ParSync section
+5.2)."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ STRATEGIES = ("optimistic", "quality_first", "latency_first", "adaptive")
 
 class Strategy(Protocol):
     def ranking(self, delay_average_us: int) -> PartitionRanking:
-        """The ranking for a batch begun when the agent's average scheduling delay is `delay_average_us`."""
+        """The ranking for a batch begun when the agent's average scheduling delay is
+        `delay_average_us`."""
         ...
 
 
@@ -34,7 +36,11 @@ class AdaptiveStrategy:
     tau_us: int
 
     def ranking(self, delay_average_us: int) -> PartitionRanking:
-        return PartitionRanking.LATENCY_FIRST if delay_average_us >= self.tau_us else PartitionRanking.QUALITY_FIRST
+        return (
+            PartitionRanking.LATENCY_FIRST
+            if delay_average_us >= self.tau_us
+            else PartitionRanking.QUALITY_FIRST
+        )
 
 
 def make_strategy(name: str, tau_us: int) -> Strategy:
@@ -48,16 +54,20 @@ def make_strategy(name: str, tau_us: int) -> Strategy:
         return FixedStrategy(fixed[name])
     if name == "adaptive":
         if tau_us <= 0:
-            raise AgoraError(f"tau_us: {tau_us} is not positive; adaptive switches when the average delay reaches it")
+            raise AgoraError(
+                f"tau_us: {tau_us} is not positive; adaptive switches when the average delay reaches it"
+            )
         return AdaptiveStrategy(tau_us)
     raise AgoraError(f"strategy: unknown '{name}', expected one of {', '.join(STRATEGIES)}")
 
 
 @dataclass(slots=True)
 class DelayAverage:
-    """Exponential moving average of the scheduling delay in fixed point: integers only, so every machine switches at the same task.
+    """Exponential moving average of the scheduling delay in fixed point: integers only, so every
+    machine switches at the same task.
 
-    One fully committed batch weighs `coefficient_permille`; a part of a batch weighs its share. Kept in units of 2**-FRACTION microseconds.
+    One fully committed batch weighs `coefficient_permille`; a part of a batch weighs its share.
+    Kept in units of 2**-FRACTION microseconds.
     """
 
     coefficient_permille: int

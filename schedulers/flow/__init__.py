@@ -1,4 +1,5 @@
-"""The flow scheduler (Firmament, OSDI 2016): placement as a min-cost max-flow problem that is re-optimised from round to round.
+"""The flow scheduler (Firmament, OSDI 2016): placement as a min-cost max-flow problem that is
+re-optimised from round to round.
 
 policies/      what the graph looks like and costs, one vectorised method per arc class
 task_table.py  the tasks a scheduler answers for, columnar

@@ -8,7 +8,8 @@ from shared_state.tasks import Int64
 
 
 def ranges(begin: Int64, size: Int64) -> Int64:
-    """int64: begin[0], begin[0]+1, ... (size[0] of them), begin[1], ...: the entries of the named rows of a CSR table."""
+    """int64: begin[0], begin[0]+1, ... (size[0] of them), begin[1], ...: the entries of the named
+    rows of a CSR table."""
     total = int(size.sum())
     if total == 0:
         return np.zeros(0, np.int64)

@@ -1,8 +1,9 @@
 """From the optimal flow to placements (Firmament section 6.3, Listing 1), as array operations.
 
-Listing 1 walks back from the machines and hands each aggregator the machines its flow reached. Here the tasks walk forward, all of them one
-level per step: an aggregator's outgoing units of flow, in the order of its arcs, are dealt to the tasks that reach it. Flow is
-conserved, so units and tasks match exactly. Only tasks whose placement changes are walked.
+Listing 1 walks back from the machines and hands each aggregator the machines its flow reached. Here
+the tasks walk forward, all of them one level per step: an aggregator's outgoing units of flow, in
+the order of its arcs, are dealt to the tasks that reach it. Flow is conserved, so units and tasks
+match exactly. Only tasks whose placement changes are walked.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from shared_state.tasks import Int32, Int64, PreferenceCatalog, TaskBatch
 def trace(head: Int64, arc_tail: Int64, arc_head: Int64, flow: Int64, aggregators: int) -> Int64:
     """int64[n]: the machine each task's unit of flow passes.
 
-    head: int64[n], where it goes first, a machine row or to_aggregator(a). arc_tail, arc_head, flow: int64[k], the arcs out of
-    aggregators: from which, where to (as head), and what they carry. RuntimeError if the flow of some
-    aggregator is less than the tasks sent to it: then this is no flow.
+    head: int64[n], where it goes first, a machine row or to_aggregator(a). arc_tail, arc_head,
+    flow: int64[k], the arcs out of
+    aggregators: from which, where to (as head), and what they carry. RuntimeError if the flow of
+    some aggregator is less than the tasks sent to it: then this is no flow.
     """
     used = np.flatnonzero(flow > 0)
     used = used[np.argsort(arc_tail[used], kind="stable")]
@@ -45,8 +47,9 @@ def trace(head: Int64, arc_tail: Int64, arc_head: Int64, flow: Int64, aggregator
 
 
 def that_fit(tasks: TaskBatch, machine: Int64, free: Int64) -> NDArray[np.bool_]:
-    """bool[n]: a set of placements that fit together, by all resources. On one machine the more important come first, then the lower id;
-    who comes after one that does not fit is judged as if it did. machine: int64[n]; free: int64[M, R]."""
+    """bool[n]: a set of placements that fit together, by all resources. On one machine the more
+    important come first, then the lower id; who comes after one that does not fit is judged as if
+    it did. machine: int64[n]; free: int64[M, R]."""
     order = np.lexsort((tasks.task, -tasks.priority, machine))
     request = tasks.request[order]
     total = np.cumsum(request, axis=0)
@@ -58,23 +61,34 @@ def that_fit(tasks: TaskBatch, machine: Int64, free: Int64) -> NDArray[np.bool_]
 
 
 def place_singly(
-    tasks: TaskBatch, wait_cost: Int64, free: Int64, catalog: PreferenceCatalog, rack: Int32, stream: int
+    tasks: TaskBatch,
+    wait_cost: Int64,
+    free: Int64,
+    catalog: PreferenceCatalog,
+    rack: Int32,
+    stream: int,
 ) -> Int64:
-    """int64[n]: a machine for each of a few tasks in turn, the cheapest that fits; -1 where none does for less than waiting costs
-    (int64[n]). Ties go to the first from a random row on. free: int64[M, R].
+    """int64[n]: a machine for each of a few tasks in turn, the cheapest that fits; -1 where none
+    does for less than waiting costs (int64[n]). Ties go to the first from a random row on. free:
+    int64[M, R].
 
-    For what the flow cannot express: tasks sent where they do not fit by some resource would be sent there in every round.
+    For what the flow cannot express: tasks sent where they do not fit by some resource would be
+    sent there in every round.
     """
     chosen = np.full(len(tasks), -1, np.int64)
     column = np.ascontiguousarray(free.T)
     start = int(Stream(stream).integers(1, max(len(free), 1))[0])
     for i, request in enumerate(tasks.request.tolist()):
         fits = np.flatnonzero(
-            np.logical_and.reduce([free_r >= asked for free_r, asked in zip(column, request, strict=True)])
+            np.logical_and.reduce(
+                [free_r >= asked for free_r, asked in zip(column, request, strict=True)]
+            )
         )
         if len(fits) == 0:
             continue
-        cost, _ = placement_cost(catalog, rack, np.full(len(fits), tasks.preference[i]), fits.astype(np.int32))
+        cost, _ = placement_cost(
+            catalog, rack, np.full(len(fits), tasks.preference[i]), fits.astype(np.int32)
+        )
         cheapest = int(cost.min())
         if cheapest >= wait_cost[i]:
             continue
@@ -85,9 +99,11 @@ def place_singly(
 
 
 def in_whole_gangs(gang: Int64, waiting_gang: Int64) -> NDArray[np.bool_]:
-    """bool[n]: which placements (of tasks of gang[n]) are not of a gang some of whose waiting tasks found no place.
+    """bool[n]: which placements (of tasks of gang[n]) are not of a gang some of whose waiting tasks
+    found no place.
 
-    waiting_gang: int64[w], the gangs of all waiting tasks, the placed ones among them. Negative: no gang.
+    waiting_gang: int64[w], the gangs of all waiting tasks, the placed ones among them. Negative: no
+    gang.
     """
     whole = np.ones(len(gang), bool)
     member = np.flatnonzero(gang >= 0)

@@ -1,11 +1,14 @@
-"""The flow graph manager: task and cell changes become merged bulk changes of the solver's graph, once per round.
+"""The flow graph manager: task and cell changes become merged bulk changes of the solver's graph,
+once per round.
 
-The graph holds what may still move: waiting tasks, and running ones under preemption. What may not move (tasks in flight, tasks of others, running
-tasks without preemption) is no part of it, but takes from the capacity of its machine, as the view shows. A placement
-therefore costs one removed node and one lowered capacity, and rounds cost what changed, not what runs.
+The graph holds what may still move: waiting tasks, and running ones under preemption. What may not
+move (tasks in flight, tasks of others, running tasks without preemption) is no part of it, but
+takes from the capacity of its machine, as the view shows. A placement therefore costs one removed
+node and one lowered capacity, and rounds cost what changed, not what runs.
 
-The waiting price rises for all tasks alike, so it sits on the arcs U_j -> sink: one cost per job and quantum, not one per task. A task's own arc to
-U_j corrects for having come later than the job's first.
+The waiting price rises for all tasks alike, so it sits on the arcs U_j -> sink: one cost per job
+and quantum, not one per task. A task's own arc to U_j corrects for having come later than the job's
+first.
 """
 
 from __future__ import annotations
@@ -17,7 +20,14 @@ import numpy as np
 from flowsolver import Certificate, FlowNetwork, IncrementalSolver, Stats, Status
 from schedulers.flow.arrays import ranges
 from schedulers.flow.extraction import trace
-from schedulers.flow.policies.policy import UNBOUNDED, AggregatorArcs, MachineLoad, Policy, PolicyError, to_aggregator
+from schedulers.flow.policies.policy import (
+    UNBOUNDED,
+    AggregatorArcs,
+    MachineLoad,
+    Policy,
+    PolicyError,
+    to_aggregator,
+)
 from schedulers.flow.task_table import NO_NODE, NO_ROW, Form, TaskTable
 from shared_state.random import Stream
 from shared_state.tasks import Int64, TaskBatch
@@ -26,13 +36,15 @@ MAX_COST = 1 << 40  # of one arc; keeps every path of a large graph within the s
 
 
 class _Jobs:
-    """The unscheduled aggregators: one node and one arc to the sink per job with tasks in the graph."""
+    """The unscheduled aggregators: one node and one arc to the sink per job with tasks in the
+    graph."""
 
     def __init__(self) -> None:
         self.index: dict[int, int] = {}
         self.node = np.zeros(0, np.int64)
         self.arc = np.zeros(0, np.int64)
-        self.epoch = np.zeros(0, np.int64)  # quantum from which the arc to the sink counts the waiting price
+        # quantum from which the arc to the sink counts the waiting price
+        self.epoch = np.zeros(0, np.int64)
         self.tasks = np.zeros(0, np.int64)  # in the graph
         self.free: list[int] = []
 
@@ -60,7 +72,8 @@ class InnerArcs(NamedTuple):
 
 
 class FlowGraph:
-    """Owns the solver and the ids of what is in it. `update` brings it up to date, `solve` re-optimises."""
+    """Owns the solver and the ids of what is in it. `update` brings it up to date, `solve`
+    re-optimises."""
 
     UNSCHEDULED = np.iinfo(np.int64).min  # a task's destination when its flow goes to U_j
 
@@ -73,12 +86,16 @@ class FlowGraph:
         self.added = 0  # nodes and arcs in the current round
         self.altered = 0  # capacities and costs of arcs set in the current round
         self.joined = 0  # tasks that joined in the current round
-        self._row_of_arc = np.zeros(0, np.int64)  # per solver arc: the table row whose arc it is, else NO_ROW
-        self._head_of_arc = np.zeros(0, np.int64)  # per task arc: machine row, to_aggregator(a), or UNSCHEDULED
+        # per solver arc: the table row whose arc it is, else NO_ROW
+        self._row_of_arc = np.zeros(0, np.int64)
+        # per task arc: machine row, to_aggregator(a), or UNSCHEDULED
+        self._head_of_arc = np.zeros(0, np.int64)
         self._sink = int(self._add_nodes(1)[0])
         self._machine_node = self._add_nodes(machines)
         zero = np.zeros(machines, np.int64)
-        self._machine_arc = self._add_arcs(self._machine_node, np.full(machines, self._sink), zero, zero)
+        self._machine_arc = self._add_arcs(
+            self._machine_node, np.full(machines, self._sink), zero, zero
+        )
         self._room = zero
         self._aggregator_node = np.full(policy.aggregators, NO_NODE, np.int64)
         none = np.zeros(0, np.int64)
@@ -90,7 +107,7 @@ class FlowGraph:
         self._tasks = 0
         self._abandoned: list[Int64] = []  # nodes of tasks that left the table
 
-    # --- the round's changes -----------------------------------------------------------------------------------------------
+    # --- the round's changes ---------------------------------------------------------------------
 
     def abandon(self, table: TaskTable, row: Int64) -> None:
         """These tasks leave the table: their nodes leave the graph with the next update."""
@@ -101,8 +118,9 @@ class FlowGraph:
             table.form[present] = Form.NONE
 
     def update(self, table: TaskTable, load: MachineLoad, now_us: int, stream: int) -> None:
-        """Make the graph say what table and load say. New aggregators deal their arcs in an order drawn from `stream`: the solver breaks ties
-        by it, and schedulers that break them alike would claim the same machines."""
+        """Make the graph say what table and load say. New aggregators deal their arcs in an order
+        drawn from `stream`: the solver breaks ties by it, and schedulers that break them alike
+        would claim the same machines."""
         self.added = self.altered = 0
         self._quantum = now_us // self._policy.wait_price.quantum_us
         wanted = table.wanted_form(self._preemption)
@@ -122,7 +140,9 @@ class FlowGraph:
         self._price_waiting()
         if self._preemption:
             self._price_continuation(table, now_us)
-            self._add_continuation(table, np.concatenate([started, joining[wanted[joining] == Form.RUNNING]]), now_us)
+            self._add_continuation(
+                table, np.concatenate([started, joining[wanted[joining] == Form.RUNNING]]), now_us
+            )
         table.form[joining] = wanted[joining]
         table.form[started] = Form.RUNNING
         self.solver.set_supply([self._sink], [-self._tasks])
@@ -141,14 +161,19 @@ class FlowGraph:
         return self.solver.certify() if whole else self.solver.certify_touched()
 
     def destination(self, table: TaskTable, row: Int64) -> Int64:
-        """int64[n]: where the flow of these tasks of the graph goes first: a machine row, to_aggregator(a), or UNSCHEDULED."""
+        """int64[n]: where the flow of these tasks of the graph goes first: a machine row,
+        to_aggregator(a), or UNSCHEDULED."""
         return self._head_of_arc[table.hop[row]]
 
     def trace(self, head: Int64) -> Int64:
-        """int64[n]: the machines to which the flow takes tasks that go to these machines and aggregators first (all that do, or a task may be given
-        a unit of flow that is another's)."""
+        """int64[n]: the machines to which the flow takes tasks that go to these machines and
+        aggregators first (all that do, or a task may be given a unit of flow that is another's)."""
         return trace(
-            head, self.inner.tail, self.inner.head, self.solver.flow(self.inner.arc), len(self._aggregator_node)
+            head,
+            self.inner.tail,
+            self.inner.head,
+            self.solver.flow(self.inner.arc),
+            len(self._aggregator_node),
         )
 
     @property
@@ -171,7 +196,7 @@ class FlowGraph:
         waited: Int64 = now_us // price.quantum_us - tasks.submit_us // price.quantum_us
         return self._policy.unscheduled_cost(tasks) + price.cost * waited
 
-    # --- tasks -------------------------------------------------------------------------------------------------------------
+    # --- tasks -----------------------------------------------------------------------------------
 
     def _join(self, table: TaskTable, row: Int64, load: MachineLoad, stream: int) -> None:
         """Nodes for these tasks, with the arcs every task has."""
@@ -196,7 +221,9 @@ class FlowGraph:
             np.concatenate([arcs.cost, unscheduled]),
         )
 
-    def _add_task_arcs(self, row: Int64, node: Int64, head: Int64, head_node: Int64, cost: Int64) -> Int64:
+    def _add_task_arcs(
+        self, row: Int64, node: Int64, head: Int64, head_node: Int64, cost: Int64
+    ) -> Int64:
         self._check_costs(cost, "out of a task")
         arc = self._add_arcs(node, head_node, np.ones(len(node), np.int64), cost)
         self._row_of_arc[arc] = row
@@ -215,7 +242,9 @@ class FlowGraph:
         machine = table.machine[row]
         table.stay_cost[row] = self._policy.continuation_cost(table.batch(row), machine)
         cost = self._stay_cost(table, row, now_us)
-        table.continuation[row] = self._add_task_arcs(row, table.node[row], machine, self._machine_node[machine], cost)
+        table.continuation[row] = self._add_task_arcs(
+            row, table.node[row], machine, self._machine_node[machine], cost
+        )
 
     def _price_continuation(self, table: TaskTable, now_us: int) -> None:
         quantum = now_us // self._policy.progress_price.quantum_us
@@ -231,7 +260,7 @@ class FlowGraph:
         progress: Int64 = now_us // price.quantum_us - table.since_us[row] // price.quantum_us
         return table.stay_cost[row] - price.cost * progress
 
-    # --- jobs --------------------------------------------------------------------------------------------------------------
+    # --- jobs ------------------------------------------------------------------------------------
 
     def _join_jobs(self, job: Int64, submitted: Int64) -> Int64:
         """int64[n]: the place of each task's job, opened where needed."""
@@ -249,7 +278,10 @@ class FlowGraph:
             jobs.node[place[new]] = self._add_nodes(len(new))
             cost = self._policy.wait_price.cost * (self._quantum - first[new])
             jobs.arc[place[new]] = self._add_arcs(
-                jobs.node[place[new]], np.full(len(new), self._sink), np.full(len(new), UNBOUNDED), cost
+                jobs.node[place[new]],
+                np.full(len(new), self._sink),
+                np.full(len(new), UNBOUNDED),
+                cost,
             )
         jobs.tasks[place] += np.bincount(which, minlength=len(distinct))
         return place[which]
@@ -277,13 +309,15 @@ class FlowGraph:
         self.solver.set_cost(jobs.arc[place], cost)
         self.altered += len(place)
 
-    # --- machines and aggregators ------------------------------------------------------------------------------------------
+    # --- machines and aggregators ----------------------------------------------------------------
 
     def _set_room(self, load: MachineLoad, machine: Int64) -> None:
         if len(machine) == 0:
             return
         if load.room.min() < 0:
-            raise PolicyError(f"{self._name}: machine {int(load.room.argmin())} has a negative capacity")
+            raise PolicyError(
+                f"{self._name}: machine {int(load.room.argmin())} has a negative capacity"
+            )
         self._room = load.room.copy()
         self.solver.set_capacity(self._machine_arc[machine], self._room[machine])
         offsets, order = self._inner_of_machine
@@ -295,7 +329,9 @@ class FlowGraph:
         self.altered += len(machine) + len(entry)
 
     def _capacity_into_machines(self, entry: Int64, load: MachineLoad) -> Int64:
-        capacity = self._policy.machine_arc_capacity(self.inner.level[entry], self.inner.head[entry], load)
+        capacity = self._policy.machine_arc_capacity(
+            self.inner.level[entry], self.inner.head[entry], load
+        )
         if len(capacity) and capacity.min() < 0:
             worst = entry[capacity.argmin()]
             raise PolicyError(
@@ -321,7 +357,12 @@ class FlowGraph:
             return
         arcs = AggregatorArcs.join(new)
         deal = Stream(stream).permutation(len(arcs.tail))
-        tail, head, cost, level = arcs.tail[deal], arcs.head[deal], arcs.cost[deal], arcs.level[deal]
+        tail, head, cost, level = (
+            arcs.tail[deal],
+            arcs.head[deal],
+            arcs.cost[deal],
+            arcs.level[deal],
+        )
         old = self.inner
         self.inner = InnerArcs(
             tail=np.concatenate([old.tail, tail]),
@@ -333,7 +374,10 @@ class FlowGraph:
         into = len(old.tail) + np.flatnonzero(head >= 0)
         self.inner.capacity[into] = self._capacity_into_machines(into, load)
         arc = self._add_arcs(
-            self._node_of(to_aggregator(tail)), self._node_of(head), self.inner.capacity[len(old.tail) :], cost
+            self._node_of(to_aggregator(tail)),
+            self._node_of(head),
+            self.inner.capacity[len(old.tail) :],
+            cost,
         )
         self.inner = self.inner._replace(arc=np.concatenate([old.arc, arc]))
         self._index_machines()
@@ -341,16 +385,21 @@ class FlowGraph:
     def _index_machines(self) -> None:
         into = np.flatnonzero(self.inner.head >= 0)
         order = into[np.argsort(self.inner.head[into], kind="stable")]
-        self._inner_of_machine = (np.searchsorted(self.inner.head[order], np.arange(self._machines + 1)), order)
+        self._inner_of_machine = (
+            np.searchsorted(self.inner.head[order], np.arange(self._machines + 1)),
+            order,
+        )
 
     def _node_of(self, head: Int64) -> Int64:
         if len(self._aggregator_node) == 0:
             return self._machine_node[head]
         return np.where(
-            head >= 0, self._machine_node[np.maximum(head, 0)], self._aggregator_node[np.maximum(-1 - head, 0)]
+            head >= 0,
+            self._machine_node[np.maximum(head, 0)],
+            self._aggregator_node[np.maximum(-1 - head, 0)],
         )
 
-    # --- the solver's ids, and what a policy may not ask ---------------------------------------------------------------------
+    # --- the solver's ids, and what a policy may not ask -----------------------------------------
 
     def _add_nodes(self, n: int, supply: int = 0) -> Int64:
         self.added += n
@@ -372,7 +421,9 @@ class FlowGraph:
         if np.any(wrong):
             bad = int(head[wrong][0])
             name = f"machine {bad}" if bad >= 0 else f"aggregator {-1 - bad}"
-            raise PolicyError(f"{self._name}: an arc from {tail} leads to {name}, which does not exist")
+            raise PolicyError(
+                f"{self._name}: an arc from {tail} leads to {name}, which does not exist"
+            )
 
     def _check_costs(self, cost: Int64, which: str) -> None:
         wrong = np.abs(cost) > MAX_COST

@@ -12,19 +12,21 @@ from schedulers.flow.scheduler import FlowOptions, FlowScheduler
 from schedulers.interface import SchedulerEnvironment
 from schedulers.registry import SchedulerSpec
 
-# The scheduler counts its work weighted, in units of 100 ns on the machine of the calibration (work.py): 200 stands for a machine half as fast.
+# The scheduler counts its work weighted, in units of 100 ns on the machine of the calibration
+# (work.py): 200 stands for a machine half as fast.
 DECISION = Counted(ns_per_operation=100)
 
 
 class QuincyOptions(FlowOptions):
-    """max_task_arcs: a preference set of more machines and racks than this gets an aggregator that its tasks share."""
+    """max_task_arcs: a preference set of more machines and racks than this gets an aggregator that
+    its tasks share."""
 
     max_task_arcs: int = Field(16, ge=0)
 
 
 class LoadSpreadingOptions(FlowOptions):
-    """step_cost: what each task already on a machine adds to the cost of the next. unscheduled_cost: of a task left waiting. levels: arcs to a
-    machine at most."""
+    """step_cost: what each task already on a machine adds to the cost of the next.
+    unscheduled_cost: of a task left waiting. levels: arcs to a machine at most."""
 
     step_cost: int = Field(100, ge=0, le=1_000_000)
     unscheduled_cost: int = Field(1_000_000, ge=0, le=1_000_000_000)
@@ -33,7 +35,9 @@ class LoadSpreadingOptions(FlowOptions):
 
 def _wait_price(options: FlowOptions, otherwise: TimePrice) -> TimePrice:
     cost = otherwise.cost if options.wait_cost is None else options.wait_cost
-    quantum_us = otherwise.quantum_us if options.wait_quantum_us is None else options.wait_quantum_us
+    quantum_us = (
+        otherwise.quantum_us if options.wait_quantum_us is None else options.wait_quantum_us
+    )
     return TimePrice(cost, quantum_us)
 
 
@@ -44,15 +48,25 @@ def build_quincy(options: QuincyOptions, environment: SchedulerEnvironment) -> F
     return FlowScheduler(policy, options, environment)
 
 
-def build_load_spreading(options: LoadSpreadingOptions, environment: SchedulerEnvironment) -> FlowScheduler:
+def build_load_spreading(
+    options: LoadSpreadingOptions, environment: SchedulerEnvironment
+) -> FlowScheduler:
     price = _wait_price(options, Policy.wait_price)
     policy = LoadSpreading(options.step_cost, options.unscheduled_cost, options.levels, price)
     return FlowScheduler(policy, options, environment)
 
 
-QUINCY = SchedulerSpec("quincy", QuincyOptions, build_quincy, retains_pending=True, default_decision=DECISION)
+QUINCY = SchedulerSpec(
+    "quincy", QuincyOptions, build_quincy, retains_pending=True, default_decision=DECISION
+)
 # The flow scheduler as its paper evaluates it: Quincy's policy.
-FIRMAMENT = SchedulerSpec("firmament", QuincyOptions, build_quincy, retains_pending=True, default_decision=DECISION)
+FIRMAMENT = SchedulerSpec(
+    "firmament", QuincyOptions, build_quincy, retains_pending=True, default_decision=DECISION
+)
 LOAD_SPREADING = SchedulerSpec(
-    "flow_load_spreading", LoadSpreadingOptions, build_load_spreading, retains_pending=True, default_decision=DECISION
+    "flow_load_spreading",
+    LoadSpreadingOptions,
+    build_load_spreading,
+    retains_pending=True,
+    default_decision=DECISION,
 )

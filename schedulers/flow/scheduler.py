@@ -1,7 +1,9 @@
-"""Rounds of the flow scheduler: changes, prices, solve, extract, claims (Firmament sections 3.1 and 6.3, on a shared cell).
+"""Rounds of the flow scheduler: changes, prices, solve, extract, claims (Firmament sections 3.1 and
+6.3, on a shared cell).
 
-It sees the cell as its rivals do: a view as of its last sync. Its claims may be rejected; a rejected task waits again, and
-the view shows the machine full, so the next round places it elsewhere. A round's cost follows what changed since the last.
+It sees the cell as its rivals do: a view as of its last sync. Its claims may be rejected; a
+rejected task waits again, and the view shows the machine full, so the next round places it
+elsewhere. A round's cost follows what changed since the last.
 """
 
 from __future__ import annotations
@@ -19,7 +21,14 @@ from schedulers.flow.policies.policy import MachineLoad, Policy
 from schedulers.flow.task_table import NO_ROW, Form, TaskState, TaskTable
 from schedulers.flow.units import TypicalRequest, fits_somewhere, units_in
 from schedulers.flow.work import RoundWork, orders_beyond_cache
-from schedulers.interface import ChangeKind, PendingReason, Plan, PlanContext, SchedulerEnvironment, TaskChanges
+from schedulers.interface import (
+    ChangeKind,
+    PendingReason,
+    Plan,
+    PlanContext,
+    SchedulerEnvironment,
+    TaskChanges,
+)
 from shared_state.random import Stream
 from shared_state.tasks import Int64, TaskBatch
 from shared_state.view import ClusterView
@@ -28,10 +37,13 @@ from shared_state.view import ClusterView
 class FlowOptions(BaseModel):
     """What all policies share.
 
-    wait_cost per wait_quantum_us: how the price of leaving a task waiting rises (unset: by the workload's price, of policies that place by the
-    workload's costs). preemption: running tasks stay in the graph, and may be evicted for others or to be placed better; an evicted task starts over.
-    certify_every: rounds between checks of the whole optimality certificate (what a round touched is checked in that round). repairs: tasks per round,
-    at most, that are placed one at a time because the flow cannot express what they ask for (only when requests differ).
+    wait_cost per wait_quantum_us: how the price of leaving a task waiting rises (unset: by the
+    workload's price, of policies that place by the workload's costs). preemption: running tasks
+    stay in the graph, and may be evicted for others or to be placed better; an evicted task starts
+    over.
+    certify_every: rounds between checks of the whole optimality certificate (what a round touched
+    is checked in that round). repairs: tasks per round, at most, that are placed one at a time
+    because the flow cannot express what they ask for (only when requests differ).
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -44,13 +56,16 @@ class FlowOptions(BaseModel):
 
 
 class FlowScheduler:
-    """A schedulers.interface.Scheduler that retains pending tasks. Adopted tasks that it never was offered stay where they are: nobody
-    says what they ask for, and the view shows what they take. A gang is claimed when all its waiting tasks have a place; until then their places are not given
+    """A schedulers.interface.Scheduler that retains pending tasks. Adopted tasks that it never was
+    offered stay where they are: nobody says what they ask for, and the view shows what they take. A
+    gang is claimed when all its waiting tasks have a place; until then their places are not given
     to others. `work` counts what the last plan did."""
 
     work: RoundWork
 
-    def __init__(self, policy: Policy, options: FlowOptions, environment: SchedulerEnvironment) -> None:
+    def __init__(
+        self, policy: Policy, options: FlowOptions, environment: SchedulerEnvironment
+    ) -> None:
         self._policy = policy
         self._options = options
         self._cell = environment.cell
@@ -65,7 +80,7 @@ class FlowScheduler:
         self._size = self.graph.size  # after the last round
         self._rounds = 0
 
-    # --- what became of tasks ----------------------------------------------------------------------------------------------
+    # --- what became of tasks --------------------------------------------------------------------
 
     def observe(self, changes: TaskChanges) -> None:
         table = self.table
@@ -87,7 +102,7 @@ class FlowScheduler:
         self.graph.abandon(self.table, row)
         self.table.drop(row)
 
-    # --- one round ---------------------------------------------------------------------------------------------------------
+    # --- one round -------------------------------------------------------------------------------
 
     def plan(self, tasks: TaskBatch, view: ClusterView, context: PlanContext) -> Plan:
         begin_ns = perf_counter_ns()
@@ -126,7 +141,8 @@ class FlowScheduler:
         )
 
     def _admit(self, tasks: TaskBatch) -> None:
-        """Offered tasks wait. One that was known already was evicted or lost without our hearing, or is offered twice."""
+        """Offered tasks wait. One that was known already was evicted or lost without our hearing,
+        or is offered twice."""
         row = self.table.rows(tasks.task)
         known = row != NO_ROW
         self.table.add(tasks.take(~known))
@@ -149,7 +165,9 @@ class FlowScheduler:
         self._rounds += 1
         certificate = self.graph.certificate(whole=self._rounds % self._options.certify_every == 0)
         if not certificate.ok:
-            raise RuntimeError(f"round {self._rounds}: the solver's flow fails its optimality certificate")
+            raise RuntimeError(
+                f"round {self._rounds}: the solver's flow fails its optimality certificate"
+            )
         return certificate
 
     def _count(self, certificate: Certificate, figures: dict[str, int]) -> RoundWork:
@@ -178,8 +196,11 @@ class FlowScheduler:
             tried=figures["tried"] * machines,
         )
 
-    def _extract(self, view: ClusterView, context: PlanContext) -> tuple[Int64, Int64, Int64, dict[str, int]]:
-        """The claims (row, machine: int64[k]), allocations to evict, and figures for the report. Moves the tasks' states on."""
+    def _extract(
+        self, view: ClusterView, context: PlanContext
+    ) -> tuple[Int64, Int64, Int64, dict[str, int]]:
+        """The claims (row, machine: int64[k]), allocations to evict, and figures for the report.
+        Moves the tasks' states on."""
         table, graph = self.table, self.graph
         waiting = np.flatnonzero(table.form == Form.WAITING)
         head = graph.destination(table, waiting)
@@ -193,7 +214,10 @@ class FlowScheduler:
         on = moved_to != FlowGraph.UNSCHEDULED
         found = graph.trace(np.concatenate([machine, moved_to[on]]))
         machine, moved_to[on] = found[: len(row)], found[len(row) :]
-        moved, moved_to = moved[moved_to != table.machine[moved]], moved_to[moved_to != table.machine[moved]]
+        moved, moved_to = (
+            moved[moved_to != table.machine[moved]],
+            moved_to[moved_to != table.machine[moved]],
+        )
         preempted = moved[moved_to == FlowGraph.UNSCHEDULED]
         migrated = moved[moved_to != FlowGraph.UNSCHEDULED]
 
@@ -230,22 +254,28 @@ class FlowScheduler:
     def _repair(
         self, waiting: Int64, row: Int64, machine: Int64, free: Int64, context: PlanContext
     ) -> tuple[Int64, Int64, int, int]:
-        """The claims, and added to them waiting tasks that could be placed singly; how many were tried, and placed. A random few when there are many."""
+        """The claims, and added to them waiting tasks that could be placed singly; how many were
+        tried, and placed. A random few when there are many."""
         left = free.copy()
         np.subtract.at(left, machine, self.table.request[row])
         over = np.setdiff1d(waiting, row, assume_unique=True)
         over = over[np.all(self.table.request[over] <= left.max(axis=0), axis=1)]
         if len(over) > self._options.repairs:
-            over = over[np.sort(Stream(context.stream).permutation(len(over))[: self._options.repairs])]
+            over = over[
+                np.sort(Stream(context.stream).permutation(len(over))[: self._options.repairs])
+            ]
         tasks = self.table.batch(over)
         wait_cost = self.graph.wait_cost(tasks, context.now_us)
-        chosen = place_singly(tasks, wait_cost, left, self._catalog, self._cell.rack, context.stream)
+        chosen = place_singly(
+            tasks, wait_cost, left, self._catalog, self._cell.rack, context.stream
+        )
         found = chosen >= 0
         row, machine = np.concatenate([row, over[found]]), np.concatenate([machine, chosen[found]])
         return row, machine, len(over), int(np.count_nonzero(found))
 
     def _needed(self, victim: Int64, free: Int64, row: Int64, machine: Int64) -> Int64:
-        """Of the running tasks the flow would rather have waiting, those whose place a claim needs."""
+        """Of the running tasks the flow would rather have waiting, those whose place a claim
+        needs."""
         if len(victim) == 0:
             return victim
         demand = np.zeros_like(free)
@@ -255,11 +285,18 @@ class FlowScheduler:
         return victim[short[self.table.machine[victim]]]
 
     def _pending(
-        self, tasks: TaskBatch, too_large: NDArray[np.bool_], free: Int64, request: Int64, machine: Int64
+        self,
+        tasks: TaskBatch,
+        too_large: NDArray[np.bool_],
+        free: Int64,
+        request: Int64,
+        machine: Int64,
     ) -> tuple[Int64, NDArray[np.int8]]:
         """Which tasks of this call wait, and why; request, machine: what was claimed."""
         waits = too_large.copy()
-        waits[~too_large] = self.table.state[self.table.rows(tasks.task[~too_large])] == TaskState.WAITING
+        waits[~too_large] = (
+            self.table.state[self.table.rows(tasks.task[~too_large])] == TaskState.WAITING
+        )
         left_over = np.flatnonzero(waits)
         reason = np.full(len(left_over), PendingReason.NO_ROOM, np.int8)
         if len(left_over):

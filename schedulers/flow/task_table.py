@@ -1,4 +1,5 @@
-"""The tasks a flow scheduler answers for: waiting, claimed and unanswered, and (under preemption) running. Columnar, rows are reused."""
+"""The tasks a flow scheduler answers for: waiting, claimed and unanswered, and (under preemption)
+running. Columnar, rows are reused."""
 
 from __future__ import annotations
 
@@ -33,9 +34,11 @@ class Form(IntEnum):
 class TaskTable:
     """Columns of capacity C >= the tasks known; `row_of` maps dense task ids to rows.
 
-    What the agent said: task, job, submit_us, gang, machine, allocation, since_us: int64[C]; request: int64[C, R]; priority, preference: int32[C];
-    task_class, state: int8[C]. What the graph keeps: form: int8[C]; node, hop (arc that carries the task's unit), continuation (arc to the machine
-    it runs on): int64[C], NO_NODE or NO_ARC when there is none; stay_cost: int64[C], of the latter before any progress.
+    What the agent said: task, job, submit_us, gang, machine, allocation, since_us: int64[C];
+    request: int64[C, R]; priority, preference: int32[C]; task_class, state: int8[C]. What the graph
+    keeps: form: int8[C]; node, hop (arc that carries the task's unit), continuation (arc to the
+    machine it runs on): int64[C], NO_NODE or NO_ARC when there is none; stay_cost: int64[C], of the
+    latter before any progress.
     """
 
     def __init__(self, dimensions: int) -> None:
@@ -74,7 +77,16 @@ class TaskTable:
         self._reserve(n, int(tasks.task.max()))
         row = self._free[: -n - 1 : -1].copy()
         self._free = self._free[:-n]
-        for name in ("task", "job", "request", "priority", "submit_us", "preference", "gang", "task_class"):
+        for name in (
+            "task",
+            "job",
+            "request",
+            "priority",
+            "submit_us",
+            "preference",
+            "gang",
+            "task_class",
+        ):
             getattr(self, name)[row] = getattr(tasks, name)
         self.state[row] = TaskState.WAITING
         self.machine[row] = self.allocation[row] = NO_ROW
@@ -113,7 +125,9 @@ class TaskTable:
     def _reserve(self, rows: int, largest_task: int) -> None:
         if largest_task >= len(self._row_of):
             size = max(largest_task + 1, 2 * len(self._row_of), 1024)
-            self._row_of = np.concatenate([self._row_of, np.full(size - len(self._row_of), NO_ROW, np.int32)])
+            self._row_of = np.concatenate(
+                [self._row_of, np.full(size - len(self._row_of), NO_ROW, np.int32)]
+            )
         short = rows - len(self._free)
         if short <= 0:
             return
@@ -121,6 +135,10 @@ class TaskTable:
         more = max(short, old, 1024)
         for name, column in vars(self).items():
             if not name.startswith("_"):
-                setattr(self, name, np.concatenate([column, np.zeros((more, *column.shape[1:]), column.dtype)]))
+                setattr(
+                    self,
+                    name,
+                    np.concatenate([column, np.zeros((more, *column.shape[1:]), column.dtype)]),
+                )
         # The lowest new rows are taken first, after the rows freed before.
         self._free = np.concatenate([np.arange(old + more - 1, old - 1, -1), self._free])

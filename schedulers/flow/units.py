@@ -1,9 +1,11 @@
 """Flow units are tasks; machines have several resources. This is the exchange rate.
 
-A flow network has one commodity, so a machine's capacity must be a number of tasks. It is how many tasks of a typical request (the median,
-dimension by dimension, of what waits) fit what is free. That is exact when requests are alike (slots). When they are not, the flow may
-send a machine tasks that do not fit together, and leave small tasks waiting where a typical one would not fit. So every placement is checked against
-the resources, misfits are counted apart, and some of the tasks left over are placed one at a time (extraction.place_singly).
+A flow network has one commodity, so a machine's capacity must be a number of tasks. It is how many
+tasks of a typical request (the median, dimension by dimension, of what waits) fit what is free.
+That is exact when requests are alike (slots). When they are not, the flow may send a machine tasks
+that do not fit together, and leave small tasks waiting where a typical one would not fit. So every
+placement is checked against the resources, misfits are counted apart, and some of the tasks left
+over are placed one at a time (extraction.place_singly).
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ MAX_UNITS = 1 << 20  # of one machine; bounds tasks that ask for nothing
 
 
 def units_in(resources: Int64, unit: Int64) -> Int64:
-    """int64[M]: how many of `unit` (int64[R]) fit each row of `resources` (int64[M, R]); 0 where some resource is negative."""
+    """int64[M]: how many of `unit` (int64[R]) fit each row of `resources` (int64[M, R]); 0 where
+    some resource is negative."""
     count = np.full(len(resources), MAX_UNITS, np.int64)
     for r in range(len(unit)):
         column = resources[:, r]
@@ -39,8 +42,8 @@ def fits_somewhere(request: Int64, free: Int64) -> NDArray[np.bool_]:
 
 
 class TypicalRequest:
-    """The unit, with hysteresis: a new median replaces it only when some dimension is off by more than a quarter, since every change of the
-    unit changes the capacity of every machine."""
+    """The unit, with hysteresis: a new median replaces it only when some dimension is off by more
+    than a quarter, since every change of the unit changes the capacity of every machine."""
 
     def __init__(self, dimensions: int) -> None:
         self.unit = np.zeros(dimensions, np.int64)

@@ -1,9 +1,12 @@
 """The counted work of a round: what its decision time is made of under the Counted clock.
 
-Steps differ too much in what they take to be summed as they are (looking at a half-edge takes nanoseconds, bringing an arc in a tenth of a microsecond, an
-array call on nothing microseconds), so each kind has a weight in picoseconds. The weights were fitted to the processor time of 658 rounds of 20
-cells: from 100 to 12,477 machines, half empty to oversubscribed, rounds of everything at once, of 2 to 2,000 changes, of time passing, of lost machines.
-tests/benchmarks/calibrate_flow_work.py has the rounds, makes the fit again and prints what it leaves.
+Steps differ too much in what they take to be summed as they are (looking at a half-edge takes
+nanoseconds, bringing an arc in a tenth of a microsecond, an array call on nothing microseconds), so
+each kind has a weight in picoseconds. The weights were fitted to the processor time of 658 rounds
+of 20
+cells: from 100 to 12,477 machines, half empty to oversubscribed, rounds of everything at once, of 2
+to 2,000 changes, of time passing, of lost machines. tests/benchmarks/calibrate_flow_work.py has the
+rounds, makes the fit again and prints what it leaves.
 """
 
 from __future__ import annotations
@@ -19,11 +22,13 @@ CACHED_BITS = 16  # graphs of fewer than 2^16 nodes and arcs stay in a processor
 class RoundWork:
     """Counts of one round.
 
-    rounds: 1. joining, placing: 1 if some task joined the graph, or was placed. machines: times resources, which the statistics pass looks at.
-    table_rows: of the task table. waiting: tasks in the graph that are not running. added, removed: nodes and arcs; altered: capacities and costs set.
-    scanned, settled, augmented, repaired: the solver's (flowsolver Stats). certified: arcs whose optimality was checked.
-    far: all nodes and arcs touched, times the binary orders of magnitude by which the graph exceeds 2^CACHED_BITS. tried: tasks that were placed
-    one at a time, or not, times machines.
+    rounds: 1. joining, placing: 1 if some task joined the graph, or was placed. machines: times
+    resources, which the statistics pass looks at.
+    table_rows: of the task table. waiting: tasks in the graph that are not running. added, removed:
+    nodes and arcs; altered: capacities and costs set. scanned, settled, augmented, repaired: the
+    solver's (flowsolver Stats). certified: arcs whose optimality was checked.
+    far: all nodes and arcs touched, times the binary orders of magnitude by which the graph exceeds
+    2^CACHED_BITS. tried: tasks that were placed one at a time, or not, times machines.
     """
 
     rounds: int
@@ -49,9 +54,11 @@ class RoundWork:
         return sum(a * b for a, b in zip(astuple(self), _WEIGHTS, strict=True)) // PS_PER_OPERATION
 
 
-# Fitted on an x86-64 server core. Predicted over true time of the rounds: median 1.00, 10 % below 0.78, 10 % above 1.20, 0.8 % off by more than two. Worst
-# are bursts in the demo's oversubscribed cell, whose solver scans long lists of preferred machines: 0.5. On runs that were no part of the fit: the demo's flow
-# arm 1.11 (0.96 to 1.23), its mix 1.08 (0.82 to 1.22), the Google trace's first seconds 0.87 (0.73 to 1.08).
+# Fitted on an x86-64 server core. Predicted over true time of the rounds: median 1.00, 10 % below
+# 0.78, 10 % above 1.20, 0.8 % off by more than two. Worst are bursts in the demo's oversubscribed
+# cell, whose solver scans long lists of preferred machines: 0.5. On runs that were no part of the
+# fit: the demo's flow arm 1.11 (0.96 to 1.23), its mix 1.08 (0.82 to 1.22), the Google trace's
+# first seconds 0.87 (0.73 to 1.08).
 WEIGHTS_PS = RoundWork(
     rounds=240_000_000,
     joining=220_000_000,
@@ -74,5 +81,6 @@ _WEIGHTS = astuple(WEIGHTS_PS)
 
 
 def orders_beyond_cache(size: int) -> int:
-    """Binary orders of magnitude by which a graph of `size` nodes and arcs is too large for the cache."""
+    """Binary orders of magnitude by which a graph of `size` nodes and arcs is too large for the
+    cache."""
     return max(0, size.bit_length() - CACHED_BITS)

@@ -1,4 +1,5 @@
-"""What the greedy kinds share: one native kernel (native/placer.hpp), no memory between plans, no evictions."""
+"""What the greedy kinds share: one native kernel (native/placer.hpp), no memory between plans, no
+evictions."""
 
 from __future__ import annotations
 
@@ -19,8 +20,10 @@ from shared_state.view import ClusterView
 
 # ParSync section 4.3: 0.25 ms per task.
 DECISION = Modelled(job_us=0, task_ns=250_000, partition_ns=0)
-# Counted work: picoseconds per plan, per task, per row looked at and per row ranked. Predicted over true time of 432 cases (six kinds, three rankings, cells
-# of 2,000 to 100,000 machines): median 1.0, 10 % below 0.8, 10 % above 1.2. tests/benchmarks/calibrate_greedy_work.py makes the fit again.
+# Counted work: picoseconds per plan, per task, per row looked at and per row ranked. Predicted over
+# true time of 432 cases (six kinds, three rankings, cells of 2,000 to 100,000 machines): median
+# 1.0, 10 % below 0.8, 10 % above 1.2. tests/benchmarks/calibrate_greedy_work.py makes the fit
+# again.
 WEIGHTS_PS = (9_700_000, 67_000, 970, 19_000)
 
 _NONE: Int64 = np.zeros(0, np.int64)
@@ -40,16 +43,19 @@ class PlacementKind(IntEnum):
 
 
 class NoOptions(BaseModel):
-    """The greedy kinds have no options of their own: strategy, retries and decision time are the agent's."""
+    """The greedy kinds have no options of their own: strategy, retries and decision time are the
+    agent's."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class GreedyScheduler:
-    """Places each task of a batch, in order, on the machine that ranking and kind prefer in the view as the tasks before it left it.
+    """Places each task of a batch, in order, on the machine that ranking and kind prefer in the
+    view as the tasks before it left it.
 
-    Tasks of a gang are placed together or not at all; if one of them fits no machine of the cell, all of them are TOO_LARGE.
-    `work` counts what the last plan did: plans (1), tasks, rows looked at, rows ranked.
+    Tasks of a gang are placed together or not at all; if one of them fits no machine of the cell,
+    all of them are TOO_LARGE. `work` counts what the last plan did: plans (1), tasks, rows looked
+    at, rows ranked.
     """
 
     work: tuple[int, int, int, int]

@@ -9,5 +9,9 @@ from schedulers.greedy.base import DECISION, NoOptions, PlacementKind, builder
 from schedulers.registry import SchedulerSpec
 
 SPEC = SchedulerSpec(
-    "first_fit", NoOptions, builder(PlacementKind.FIRST_FIT), retains_pending=False, default_decision=DECISION
+    "first_fit",
+    NoOptions,
+    builder(PlacementKind.FIRST_FIT),
+    retains_pending=False,
+    default_decision=DECISION,
 )

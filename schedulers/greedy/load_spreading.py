@@ -1,6 +1,7 @@
 """The row that fits with the most room, summed over dimensions as shares of the largest machine.
 
-Ties are broken in a random order drawn anew for each plan, so that schedulers that share a view do not all choose the same rows.
+Ties are broken in a random order drawn anew for each plan, so that schedulers that share a view do
+not all choose the same rows.
 """
 
 from __future__ import annotations
@@ -9,5 +10,9 @@ from schedulers.greedy.base import DECISION, NoOptions, PlacementKind, builder
 from schedulers.registry import SchedulerSpec
 
 SPEC = SchedulerSpec(
-    "load_spreading", NoOptions, builder(PlacementKind.LOAD_SPREADING), retains_pending=False, default_decision=DECISION
+    "load_spreading",
+    NoOptions,
+    builder(PlacementKind.LOAD_SPREADING),
+    retains_pending=False,
+    default_decision=DECISION,
 )

@@ -6,5 +6,9 @@ from schedulers.greedy.base import DECISION, NoOptions, PlacementKind, builder
 from schedulers.registry import SchedulerSpec
 
 SPEC = SchedulerSpec(
-    "random", NoOptions, builder(PlacementKind.RANDOM), retains_pending=False, default_decision=DECISION
+    "random",
+    NoOptions,
+    builder(PlacementKind.RANDOM),
+    retains_pending=False,
+    default_decision=DECISION,
 )

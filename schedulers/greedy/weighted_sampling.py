@@ -1,4 +1,5 @@
-"""Each row that fits with probability proportional to its slot score: exact weighted sampling without replacement (ParSync section 4.3)."""
+"""Each row that fits with probability proportional to its slot score: exact weighted sampling
+without replacement (ParSync section 4.3)."""
 
 from __future__ import annotations
 

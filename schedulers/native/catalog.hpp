@@ -1,8 +1,11 @@
-// Placement costs by preference set (shared_state.tasks.PreferenceCatalog), and the sets as levels of equal cost for placers.
+// Placement costs by preference set (shared_state.tasks.PreferenceCatalog), and the sets as levels
+// of equal cost for placers.
 //
-// A task of set k placed on machine m costs the machine's cost if m is listed for k, else its rack's if the rack is listed, else elsewhere[k].
-// The machines listed are the preferred ones. As in Quincy, a machine listed is assumed no dearer than its rack, and a rack no dearer than
-// elsewhere: a placer tries the listed machines by ascending cost, then the listed racks by ascending cost, then the rest.
+// A task of set k placed on machine m costs the machine's cost if m is listed for k, else its
+// rack's if the rack is listed, else elsewhere[k]. The machines listed are the preferred ones. As
+// in Quincy, a machine listed is assumed no dearer than its rack, and a rack no dearer than
+// elsewhere: a placer tries the listed machines by ascending cost, then the listed racks by
+// ascending cost, then the rest.
 #pragma once
 
 #include <cstddef>
@@ -14,63 +17,71 @@ namespace agora {
 
 // Borrowed columns; whoever makes one keeps the arrays alive.
 struct PreferenceColumns {
-    std::span<const int64_t> machine_offsets;  // [K+1]
-    std::span<const int32_t> machine;          // ascending within a set
-    std::span<const int64_t> machine_cost;
-    std::span<const int64_t> rack_offsets;  // [K+1]
-    std::span<const int32_t> rack;          // ascending within a set
-    std::span<const int64_t> rack_cost;
-    std::span<const int64_t> elsewhere_cost;    // [K]
-    std::span<const int64_t> unscheduled_cost;  // [K]
-    std::span<const int32_t> rack_of;           // [M], non-decreasing
+  std::span<const int64_t> machine_offsets;  // [K+1]
+  std::span<const int32_t> machine;          // ascending within a set
+  std::span<const int64_t> machine_cost;
+  std::span<const int64_t> rack_offsets;  // [K+1]
+  std::span<const int32_t> rack;          // ascending within a set
+  std::span<const int64_t> rack_cost;
+  std::span<const int64_t> elsewhere_cost;    // [K]
+  std::span<const int64_t> unscheduled_cost;  // [K]
+  std::span<const int32_t> rack_of;           // [M], non-decreasing
 
-    size_t sets() const { return elsewhere_cost.size(); }
+  size_t sets() const { return elsewhere_cost.size(); }
 };
 
 // Throws std::invalid_argument unless the columns' lengths go together.
 void check_lengths(const PreferenceColumns& columns);
 
-// cost[i], preferred[i] of a task of set preference[i] on machine[i]; machine -1 is left waiting: the unscheduled cost. O(n log set size).
-// Throws std::invalid_argument for a set, machine or offset out of range.
-void placement_cost(const PreferenceColumns& columns, std::span<const int32_t> preference, std::span<const int32_t> machine, int64_t* cost,
-                    bool* preferred);
+// cost[i], preferred[i] of a task of set preference[i] on machine[i]; machine -1 is left waiting:
+// the unscheduled cost. O(n log set size). Throws std::invalid_argument for a set, machine or
+// offset out of range.
+void placement_cost(const PreferenceColumns& columns, std::span<const int32_t> preference,
+                    std::span<const int32_t> machine, int64_t* cost, bool* preferred);
 
 class Catalog {
-  public:
-    struct RowRange {
-        int32_t first;
-        int32_t end;
-    };
-    // Members of one set at one cost: rows [begin, end) of members(), or of rack_rows().
-    struct Level {
-        uint32_t begin;
-        uint32_t end;
-        bool racks;
-    };
+ public:
+  struct RowRange {
+    int32_t first;
+    int32_t end;
+  };
+  // Members of one set at one cost: rows [begin, end) of members(), or of rack_rows().
+  struct Level {
+    uint32_t begin;
+    uint32_t end;
+    bool racks;
+  };
 
-    // Throws std::invalid_argument naming the set that is malformed. The columns are borrowed for the catalog's life.
-    explicit Catalog(const PreferenceColumns& columns);
+  // Throws std::invalid_argument naming the set that is malformed. The columns are borrowed for the
+  // catalog's life.
+  explicit Catalog(const PreferenceColumns& columns);
 
-    size_t sets() const { return level_offsets_.size() - 1; }
-    size_t machines() const { return machines_; }
-    uint32_t first_level(int32_t set) const { return level_offsets_[static_cast<size_t>(set)]; }
-    uint32_t end_level(int32_t set) const { return level_offsets_[static_cast<size_t>(set) + 1]; }
-    const Level& level(uint32_t number) const { return levels_[number]; }
-    // Ascending rows of a machine level.
-    std::span<const int32_t> members(const Level& level) const { return members_.subspan(level.begin, level.end - level.begin); }
-    // Ascending disjoint row ranges of a rack level.
-    std::span<const RowRange> rack_rows(const Level& level) const { return std::span(rack_rows_).subspan(level.begin, level.end - level.begin); }
+  size_t sets() const { return level_offsets_.size() - 1; }
+  size_t machines() const { return machines_; }
+  uint32_t first_level(int32_t set) const { return level_offsets_[static_cast<size_t>(set)]; }
+  uint32_t end_level(int32_t set) const { return level_offsets_[static_cast<size_t>(set) + 1]; }
+  const Level& level(uint32_t number) const { return levels_[number]; }
+  // Ascending rows of a machine level.
+  std::span<const int32_t> members(const Level& level) const {
+    return members_.subspan(level.begin, level.end - level.begin);
+  }
+  // Ascending disjoint row ranges of a rack level.
+  std::span<const RowRange> rack_rows(const Level& level) const {
+    return std::span(rack_rows_).subspan(level.begin, level.end - level.begin);
+  }
 
-  private:
-    void add_machines(const PreferenceColumns& columns, size_t set);
-    void add_racks(const PreferenceColumns& columns, size_t set, const std::vector<RowRange>& rows_of_rack);
+ private:
+  void add_machines(const PreferenceColumns& columns, size_t set);
+  void add_racks(const PreferenceColumns& columns, size_t set,
+                 const std::vector<RowRange>& rows_of_rack);
 
-    size_t machines_;
-    std::vector<uint32_t> level_offsets_{0};  // [K+1]
-    std::vector<Level> levels_;
-    std::span<const int32_t> members_;  // the catalog's own column if costs ascend within every set, else by_cost_
-    std::vector<int32_t> by_cost_;
-    std::vector<RowRange> rack_rows_;
+  size_t machines_;
+  std::vector<uint32_t> level_offsets_{0};  // [K+1]
+  std::vector<Level> levels_;
+  // the catalog's own column if costs ascend within every set, else by_cost_
+  std::span<const int32_t> members_;
+  std::vector<int32_t> by_cost_;
+  std::vector<RowRange> rack_rows_;
 };
 
 }  // namespace agora

@@ -1,9 +1,10 @@
-// The Python module schedulers._native: one function per part. The view's type comes from shared_state._native, which must be imported first.
+// The Python module schedulers._native: one function per part. The view's type comes from
+// shared_state._native, which must be imported first.
 #include <nanobind/nanobind.h>
 
 void bind_place(nanobind::module_& module);
 
 NB_MODULE(_native, module) {
-    nanobind::module_::import_("shared_state._native");
-    bind_place(module);
+  nanobind::module_::import_("shared_state._native");
+  bind_place(module);
 }

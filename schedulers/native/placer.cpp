@@ -9,57 +9,72 @@ namespace agora {
 namespace {
 
 constexpr int64_t kMaxRequest = int64_t{1} << 50;
-constexpr size_t kGatherAtOnce = 128;  // a level of at most so many rows is gathered per task: nothing is kept
-constexpr int kTries = 8;              // uniform draws from a larger level before its open rows are gathered for the plan
+// a level of at most so many rows is gathered per task: nothing is kept
+constexpr size_t kGatherAtOnce = 128;
+// uniform draws from a larger level before its open rows are gathered for the plan
+constexpr int kTries = 8;
 
-bool ranks(PlacementKind kind) { return kind == PlacementKind::BestFit || kind == PlacementKind::LoadSpreading; }
+bool ranks(PlacementKind kind) {
+  return kind == PlacementKind::BestFit || kind == PlacementKind::LoadSpreading;
+}
 
 void check(const ClusterView& view, const Catalog& catalog, const PlaceRequest& in) {
-    const size_t dimensions = view.terrain().dimensions();
-    if (catalog.machines() != view.terrain().machines()) throw std::invalid_argument("the catalog is of another cell than the view");
-    for (size_t i = 0; i < in.count * dimensions; ++i)
-        if (in.request[i] < 0 || in.request[i] > kMaxRequest) throw std::invalid_argument("request[" + std::to_string(i / dimensions) + "]: expected 0 to 2^50");
-    for (size_t i = 0; i < in.count; ++i)
-        if (in.preference[i] < 0 || static_cast<size_t>(in.preference[i]) >= catalog.sets())
-            throw std::invalid_argument("preference[" + std::to_string(i) + "]: there is no set " + std::to_string(in.preference[i]));
-    std::vector<bool> seen(view.terrain().partitions());
-    for (const int32_t p : in.partition_order)
-        if (p >= 0 && static_cast<size_t>(p) < seen.size()) seen[static_cast<size_t>(p)] = true;
-    if (in.partition_order.size() != seen.size() || !std::all_of(seen.begin(), seen.end(), [](bool s) { return s; }))
-        throw std::invalid_argument("partition_order: expected every partition once");
+  const size_t dimensions = view.terrain().dimensions();
+  if (catalog.machines() != view.terrain().machines())
+    throw std::invalid_argument("the catalog is of another cell than the view");
+  for (size_t i = 0; i < in.count * dimensions; ++i)
+    if (in.request[i] < 0 || in.request[i] > kMaxRequest)
+      throw std::invalid_argument("request[" + std::to_string(i / dimensions) +
+                                  "]: expected 0 to 2^50");
+  for (size_t i = 0; i < in.count; ++i)
+    if (in.preference[i] < 0 || static_cast<size_t>(in.preference[i]) >= catalog.sets())
+      throw std::invalid_argument("preference[" + std::to_string(i) + "]: there is no set " +
+                                  std::to_string(in.preference[i]));
+  std::vector<bool> seen(view.terrain().partitions());
+  for (const int32_t p : in.partition_order)
+    if (p >= 0 && static_cast<size_t>(p) < seen.size()) seen[static_cast<size_t>(p)] = true;
+  if (in.partition_order.size() != seen.size() ||
+      !std::all_of(seen.begin(), seen.end(), [](bool s) { return s; }))
+    throw std::invalid_argument("partition_order: expected every partition once");
 }
 
 }  // namespace
 
-PlaceWork place(ClusterView& view, const Catalog& catalog, const PlaceRequest& in, int32_t* machine, int8_t* reason) {
-    check(view, catalog, in);
-    // The members of each gang, gang by gang; a gang is placed at its first member's turn.
-    std::vector<uint32_t> in_gangs;
-    for (size_t i = 0; i < in.count; ++i)
-        if (in.gang[i] >= 0) in_gangs.push_back(static_cast<uint32_t>(i));
-    std::stable_sort(in_gangs.begin(), in_gangs.end(), [&](uint32_t a, uint32_t b) { return in.gang[a] < in.gang[b]; });
+PlaceWork place(ClusterView& view, const Catalog& catalog, const PlaceRequest& in, int32_t* machine,
+                int8_t* reason) {
+  check(view, catalog, in);
+  // The members of each gang, gang by gang; a gang is placed at its first member's turn.
+  std::vector<uint32_t> in_gangs;
+  for (size_t i = 0; i < in.count; ++i)
+    if (in.gang[i] >= 0) in_gangs.push_back(static_cast<uint32_t>(i));
+  std::stable_sort(in_gangs.begin(), in_gangs.end(),
+                   [&](uint32_t a, uint32_t b) { return in.gang[a] < in.gang[b]; });
 
-    const auto too_large = [&](size_t task) { return !view.terrain().fits_some_machine(in.request + task * view.terrain().dimensions()); };
-    std::fill_n(reason, in.count, static_cast<int8_t>(PendingReason::NoRoom));
-    Placer placer(view, catalog, in);
-    for (size_t i = 0; i < in.count; ++i) {
-        if (in.gang[i] < 0) {
-            machine[i] = placer.place_one(i);
-            if (machine[i] < 0 && too_large(i)) reason[i] = static_cast<int8_t>(PendingReason::TooLarge);
-            continue;
-        }
-        const auto first = std::lower_bound(in_gangs.begin(), in_gangs.end(), in.gang[i], [&](uint32_t task, int64_t gang) { return in.gang[task] < gang; });
-        if (*first != i) continue;  // placed, or not, with its first member
-        auto last = first;
-        while (last != in_gangs.end() && in.gang[*last] == in.gang[i]) ++last;
-        if (placer.place_gang({first, last}, machine)) continue;
-        const bool never = std::any_of(first, last, too_large);
-        for (auto task = first; task != last; ++task) {
-            machine[*task] = -1;
-            reason[*task] = static_cast<int8_t>(never ? PendingReason::TooLarge : PendingReason::NoRoom);
-        }
+  const auto too_large = [&](size_t task) {
+    return !view.terrain().fits_some_machine(in.request + task * view.terrain().dimensions());
+  };
+  std::fill_n(reason, in.count, static_cast<int8_t>(PendingReason::NoRoom));
+  Placer placer(view, catalog, in);
+  for (size_t i = 0; i < in.count; ++i) {
+    if (in.gang[i] < 0) {
+      machine[i] = placer.place_one(i);
+      if (machine[i] < 0 && too_large(i)) reason[i] = static_cast<int8_t>(PendingReason::TooLarge);
+      continue;
     }
-    return placer.work();
+    const auto first =
+        std::lower_bound(in_gangs.begin(), in_gangs.end(), in.gang[i],
+                         [&](uint32_t task, int64_t gang) { return in.gang[task] < gang; });
+    if (*first != i) continue;  // placed, or not, with its first member
+    auto last = first;
+    while (last != in_gangs.end() && in.gang[*last] == in.gang[i]) ++last;
+    if (placer.place_gang({first, last}, machine)) continue;
+    const bool never = std::any_of(first, last, too_large);
+    for (auto task = first; task != last; ++task) {
+      machine[*task] = -1;
+      reason[*task] = static_cast<int8_t>(never ? PendingReason::TooLarge : PendingReason::NoRoom);
+    }
+  }
+  return placer.work();
 }
 
 Placer::Placer(ClusterView& view, const Catalog& catalog, const PlaceRequest& request)
@@ -74,291 +89,300 @@ Placer::Placer(ClusterView& view, const Catalog& catalog, const PlaceRequest& re
       ranked_(ranks(request.kind) ? view.terrain().partitions() + 1 : 0) {}
 
 int32_t Placer::place_one(size_t task) {
-    begin_request(input_.request + task * dimensions_);
-    const int32_t row = find_place(task);
-    if (row != kNone) take(row);
-    return row;
+  begin_request(input_.request + task * dimensions_);
+  const int32_t row = find_place(task);
+  if (row != kNone) take(row);
+  return row;
 }
 
 bool Placer::place_gang(std::span<const uint32_t> tasks, int32_t* machine) {
-    readmit_all();
-    const size_t before = trial_.mark();
-    for (const uint32_t task : tasks) {
-        machine[task] = place_one(task);
-        if (machine[task] != kNone) continue;
-        trial_.rollback(before);
-        forget_excluded();
-        for (RankedRows& ranked : ranked_) ranked.clear();
-        return false;
-    }
-    return true;
+  readmit_all();
+  const size_t before = trial_.mark();
+  for (const uint32_t task : tasks) {
+    machine[task] = place_one(task);
+    if (machine[task] != kNone) continue;
+    trial_.rollback(before);
+    forget_excluded();
+    for (RankedRows& ranked : ranked_) ranked.clear();
+    return false;
+  }
+  return true;
 }
 
 // --- where to look ---
 
 Placer::Pool Placer::pool(size_t partition) const {
-    const std::vector<int64_t>& offsets = view_.terrain().index.offsets;
-    return {partition, offsets[partition], offsets[partition + 1]};
+  const std::vector<int64_t>& offsets = view_.terrain().index.offsets;
+  return {partition, offsets[partition], offsets[partition + 1]};
 }
 
 int64_t Placer::open_in(const Pool& pool) const {
-    return pool.partition == everything_.partition ? view_.index().count() : view_.index().count(pool.partition);
+  return pool.partition == everything_.partition ? view_.index().count()
+                                                 : view_.index().count(pool.partition);
 }
 
 int32_t Placer::find_place(size_t task) {
-    if (view_.index().count() == 0) return kNone;
-    const int32_t set = input_.preference[task];
-    switch (input_.ranking) {
-        case Ranking::LatencyFirst: {
-            for (size_t at = freshest_; at < input_.partition_order.size(); ++at) {
-                const size_t p = static_cast<size_t>(input_.partition_order[at]);
-                if (view_.index().count(p) == 0) {
-                    if (at == freshest_) ++freshest_;
-                    continue;
-                }
-                ++work_.partitions_scanned;
-                const Pool here = pool(p);
-                int32_t row = prefer(set, here);
-                if (row == kNone) row = choose(here);
-                if (row != kNone) return row;
-            }
-            return kNone;
+  if (view_.index().count() == 0) return kNone;
+  const int32_t set = input_.preference[task];
+  switch (input_.ranking) {
+    case Ranking::LatencyFirst: {
+      for (size_t at = freshest_; at < input_.partition_order.size(); ++at) {
+        const size_t p = static_cast<size_t>(input_.partition_order[at]);
+        if (view_.index().count(p) == 0) {
+          if (at == freshest_) ++freshest_;
+          continue;
         }
-        case Ranking::QualityFirst: {
-            work_.partitions_scanned += static_cast<int64_t>(view_.terrain().partitions());
-            const int32_t row = prefer(set, everything_);
-            if (row != kNone) return row;
-            return view_.terrain().scored() ? choose_by_score() : choose(everything_);
-        }
-        case Ranking::Optimistic: {
-            ++work_.partitions_scanned;
-            const int32_t row = prefer(set, everything_);
-            return row != kNone ? row : choose(everything_);
-        }
+        ++work_.partitions_scanned;
+        const Pool here = pool(p);
+        int32_t row = prefer(set, here);
+        if (row == kNone) row = choose(here);
+        if (row != kNone) return row;
+      }
+      return kNone;
     }
-    return kNone;
+    case Ranking::QualityFirst: {
+      work_.partitions_scanned += static_cast<int64_t>(view_.terrain().partitions());
+      const int32_t row = prefer(set, everything_);
+      if (row != kNone) return row;
+      return view_.terrain().scored() ? choose_by_score() : choose(everything_);
+    }
+    case Ranking::Optimistic: {
+      ++work_.partitions_scanned;
+      const int32_t row = prefer(set, everything_);
+      return row != kNone ? row : choose(everything_);
+    }
+  }
+  return kNone;
 }
 
 Placer::OpenSum Placer::open_sum(size_t partition) const {
-    const OpenSum& excluded = excluded_sum_[partition];
-    return {view_.index().count(partition) + excluded.count, view_.index().weight(partition) + excluded.weight};
+  const OpenSum& excluded = excluded_sum_[partition];
+  return {view_.index().count(partition) + excluded.count,
+          view_.index().weight(partition) + excluded.weight};
 }
 
-// Means are over all open rows, those too small for this request included. A partition that has none to offer has all its rows excluded by
-// the attempt, so each is tried at most once.
+// Means are over all open rows, those too small for this request included. A partition that has
+// none to offer has all its rows excluded by the attempt, so each is tried at most once.
 int32_t Placer::choose_by_score() {
-    const WeightedIndex& index = view_.index();
-    while (index.count() > 0) {
-        size_t best = everything_.partition;
-        OpenSum of_best;
-        for (const int32_t candidate : input_.partition_order) {
-            const size_t p = static_cast<size_t>(candidate);
-            if (index.count(p) == 0) continue;
-            const OpenSum sum = open_sum(p);
-            if (best != everything_.partition && static_cast<Int128>(sum.weight) * of_best.count <= static_cast<Int128>(of_best.weight) * sum.count) continue;
-            best = p;
-            of_best = sum;
-        }
-        const int32_t row = choose(pool(best));
-        if (row != kNone) return row;
+  const WeightedIndex& index = view_.index();
+  while (index.count() > 0) {
+    size_t best = everything_.partition;
+    OpenSum of_best;
+    for (const int32_t candidate : input_.partition_order) {
+      const size_t p = static_cast<size_t>(candidate);
+      if (index.count(p) == 0) continue;
+      const OpenSum sum = open_sum(p);
+      if (best != everything_.partition && static_cast<Int128>(sum.weight) * of_best.count <=
+                                               static_cast<Int128>(of_best.weight) * sum.count)
+        continue;
+      best = p;
+      of_best = sum;
     }
-    return kNone;
+    const int32_t row = choose(pool(best));
+    if (row != kNone) return row;
+  }
+  return kNone;
 }
 
 // --- preferred machines ---
 
 int32_t Placer::prefer(int32_t set, const Pool& pool) {
-    for (uint32_t level = catalog_.first_level(set); level < catalog_.end_level(set); ++level) {
-        const int32_t row = prefer_level(level, pool);
-        if (row != kNone || open_in(pool) == 0) return row;
-    }
-    return kNone;
+  for (uint32_t level = catalog_.first_level(set); level < catalog_.end_level(set); ++level) {
+    const int32_t row = prefer_level(level, pool);
+    if (row != kNone || open_in(pool) == 0) return row;
+  }
+  return kNone;
 }
 
 int32_t Placer::prefer_level(uint32_t number, const Pool& pool) {
-    const Catalog::Level& level = catalog_.level(number);
-    std::span<const int32_t> members;
-    std::span<const Catalog::RowRange> racks;
-    size_t rows = 0;
+  const Catalog::Level& level = catalog_.level(number);
+  std::span<const int32_t> members;
+  std::span<const Catalog::RowRange> racks;
+  size_t rows = 0;
+  if (level.racks) {
+    racks = catalog_.rack_rows(level);
+    for (const Catalog::RowRange& rack : racks) {
+      const int64_t first = std::max<int64_t>(rack.first, pool.first),
+                    end = std::min<int64_t>(rack.end, pool.end);
+      if (first < end) rows += static_cast<size_t>(end - first);
+    }
+  } else {
+    members = catalog_.members(level);
+    if (pool.partition != everything_.partition) {
+      const auto first = std::lower_bound(members.begin(), members.end(), pool.first);
+      members = {first, std::lower_bound(first, members.end(), pool.end)};
+    }
+    rows = members.size();
+  }
+  if (rows == 0) return kNone;
+  const auto gather_into = [&](std::vector<int32_t>& out) {
+    out.clear();
     if (level.racks) {
-        racks = catalog_.rack_rows(level);
-        for (const Catalog::RowRange& rack : racks) {
-            const int64_t first = std::max<int64_t>(rack.first, pool.first), end = std::min<int64_t>(rack.end, pool.end);
-            if (first < end) rows += static_cast<size_t>(end - first);
-        }
+      gather(racks, pool, out);
     } else {
-        members = catalog_.members(level);
-        if (pool.partition != everything_.partition) {
-            const auto first = std::lower_bound(members.begin(), members.end(), pool.first);
-            members = {first, std::lower_bound(first, members.end(), pool.end)};
-        }
-        rows = members.size();
+      gather(members, out);
     }
-    if (rows == 0) return kNone;
-    const auto gather_into = [&](std::vector<int32_t>& out) {
-        out.clear();
-        if (level.racks) {
-            gather(racks, pool, out);
-        } else {
-            gather(members, out);
-        }
-    };
-    if (rows <= kGatherAtOnce) {
-        gather_into(scratch_);
-        return draw_candidate(scratch_);
+  };
+  if (rows <= kGatherAtOnce) {
+    gather_into(scratch_);
+    return draw_candidate(scratch_);
+  }
+  const uint64_t key = static_cast<uint64_t>(number) * (everything_.partition + 1) + pool.partition;
+  auto kept = candidates_.find(key);
+  if (kept == candidates_.end()) {
+    // A draw that fits is uniform among those that fit; most often one does, and nothing need be
+    // gathered.
+    for (int i = 0; i < kTries && !level.racks; ++i) {
+      const int32_t row = members[stream_.below(rows)];
+      ++work_.looked_at;
+      if (open(row) && fits(row)) return row;
     }
-    const uint64_t key = static_cast<uint64_t>(number) * (everything_.partition + 1) + pool.partition;
-    auto kept = candidates_.find(key);
-    if (kept == candidates_.end()) {
-        // A draw that fits is uniform among those that fit; most often one does, and nothing need be gathered.
-        for (int i = 0; i < kTries && !level.racks; ++i) {
-            const int32_t row = members[stream_.below(rows)];
-            ++work_.looked_at;
-            if (open(row) && fits(row)) return row;
-        }
-        kept = candidates_.try_emplace(key).first;
-    }
-    if (kept->second.epoch != epoch_) {
-        gather_into(kept->second.rows);
-        kept->second.epoch = epoch_;
-    }
-    return draw_candidate(kept->second.rows);
+    kept = candidates_.try_emplace(key).first;
+  }
+  if (kept->second.epoch != epoch_) {
+    gather_into(kept->second.rows);
+    kept->second.epoch = epoch_;
+  }
+  return draw_candidate(kept->second.rows);
 }
 
 void Placer::gather(std::span<const int32_t> members, std::vector<int32_t>& out) {
-    work_.looked_at += static_cast<int64_t>(members.size());
-    for (const int32_t row : members)
-        if (open(row)) out.push_back(row);
+  work_.looked_at += static_cast<int64_t>(members.size());
+  for (const int32_t row : members)
+    if (open(row)) out.push_back(row);
 }
 
-void Placer::gather(std::span<const Catalog::RowRange> ranges, const Pool& pool, std::vector<int32_t>& out) {
-    for (const Catalog::RowRange& range : ranges) {
-        const int64_t end = std::min<int64_t>(range.end, pool.end);
-        int32_t row = view_.index().next_open(std::max<int64_t>(range.first, pool.first), end);
-        for (; row != kNone; row = view_.index().next_open(row + 1, end)) {
-            out.push_back(row);
-            ++work_.looked_at;
-        }
+void Placer::gather(std::span<const Catalog::RowRange> ranges, const Pool& pool,
+                    std::vector<int32_t>& out) {
+  for (const Catalog::RowRange& range : ranges) {
+    const int64_t end = std::min<int64_t>(range.end, pool.end);
+    int32_t row = view_.index().next_open(std::max<int64_t>(range.first, pool.first), end);
+    for (; row != kNone; row = view_.index().next_open(row + 1, end)) {
+      out.push_back(row);
+      ++work_.looked_at;
     }
+  }
 }
 
 // Uniform among the candidates that fit. Those that do not leave the list.
 int32_t Placer::draw_candidate(std::vector<int32_t>& rows) {
-    while (!rows.empty()) {
-        const size_t at = stream_.below(rows.size());
-        const int32_t row = rows[at];
-        ++work_.looked_at;
-        if (open(row)) {
-            if (fits(row)) return row;
-            exclude(row);
-        }
-        rows[at] = rows.back();
-        rows.pop_back();
+  while (!rows.empty()) {
+    const size_t at = stream_.below(rows.size());
+    const int32_t row = rows[at];
+    ++work_.looked_at;
+    if (open(row)) {
+      if (fits(row)) return row;
+      exclude(row);
     }
-    return kNone;
+    rows[at] = rows.back();
+    rows.pop_back();
+  }
+  return kNone;
 }
 
 // --- the kinds ---
 
 int32_t Placer::choose(const Pool& pool) {
-    const WeightedIndex& index = view_.index();
-    const bool all = pool.partition == everything_.partition;
-    if (ranks(input_.kind)) return choose_ranked(pool);
-    while (open_in(pool) > 0) {
-        int32_t row = kNone;
-        switch (input_.kind) {
-            case PlacementKind::FirstFit:
-                row = index.next_open(pool.first, pool.end);
-                break;
-            case PlacementKind::WeightedSampling:
-                row = all ? index.draw_weighted(stream_) : index.draw_weighted(pool.partition, stream_);
-                break;
-            default:
-                row = all ? index.draw_uniform(stream_) : index.draw_uniform(pool.partition, stream_);
-        }
-        ++work_.looked_at;
-        if (fits(row)) return row;
-        exclude(row);
+  const WeightedIndex& index = view_.index();
+  const bool all = pool.partition == everything_.partition;
+  if (ranks(input_.kind)) return choose_ranked(pool);
+  while (open_in(pool) > 0) {
+    int32_t row = kNone;
+    switch (input_.kind) {
+      case PlacementKind::FirstFit:
+        row = index.next_open(pool.first, pool.end);
+        break;
+      case PlacementKind::WeightedSampling:
+        row = all ? index.draw_weighted(stream_) : index.draw_weighted(pool.partition, stream_);
+        break;
+      default:
+        row = all ? index.draw_uniform(stream_) : index.draw_uniform(pool.partition, stream_);
     }
-    return kNone;
+    ++work_.looked_at;
+    if (fits(row)) return row;
+    exclude(row);
+  }
+  return kNone;
 }
 
 RankedRow Placer::ranked(int32_t row) const {
-    const int64_t room = view_.terrain().normalised(view_.free(row));
-    if (input_.kind == PlacementKind::BestFit) return {room, 0, row};
-    return {-room, hash64(row, input_.stream), row};
+  const int64_t room = view_.terrain().normalised(view_.free(row));
+  if (input_.kind == PlacementKind::BestFit) return {room, 0, row};
+  return {-room, hash64(row, input_.stream), row};
 }
 
 int32_t Placer::choose_ranked(const Pool& pool) {
-    RankedRows& rows = ranked_[pool.partition];
-    if (!rows.built()) {
-        int32_t row = view_.index().next_open(pool.first, pool.end);
-        for (; row != kNone; row = view_.index().next_open(row + 1, pool.end)) {
-            rows.add(ranked(row));
-            ++work_.ranked;
-        }
-        rows.build();
+  RankedRows& rows = ranked_[pool.partition];
+  if (!rows.built()) {
+    int32_t row = view_.index().next_open(pool.first, pool.end);
+    for (; row != kNone; row = view_.index().next_open(row + 1, pool.end)) {
+      rows.add(ranked(row));
+      ++work_.ranked;
     }
-    while (!rows.empty()) {
-        const RankedRow first = rows.first();
-        ++work_.looked_at;
-        const bool current = open(first.row) && ranked(first.row).rank == first.rank;
-        if (current && fits(first.row)) return first.row;
-        rows.pop();
-        if (current) exclude(first.row);
-    }
-    return kNone;
+    rows.build();
+  }
+  while (!rows.empty()) {
+    const RankedRow first = rows.first();
+    ++work_.looked_at;
+    const bool current = open(first.row) && ranked(first.row).rank == first.rank;
+    if (current && fits(first.row)) return first.row;
+    rows.pop();
+    if (current) exclude(first.row);
+  }
+  return kNone;
 }
 
 // --- what the plan does to the view ---
 
 void Placer::push_ranked(int32_t row) {
-    if (ranked_.empty()) return;
-    const size_t partition = static_cast<size_t>(view_.terrain().index.partition[static_cast<size_t>(row)]);
-    for (const size_t pool : {partition, everything_.partition})
-        if (ranked_[pool].built()) ranked_[pool].push(ranked(row));
+  if (ranked_.empty()) return;
+  const size_t partition =
+      static_cast<size_t>(view_.terrain().index.partition[static_cast<size_t>(row)]);
+  for (const size_t pool : {partition, everything_.partition})
+    if (ranked_[pool].built()) ranked_[pool].push(ranked(row));
 }
 
 void Placer::begin_request(const int64_t* request) {
-    request_ = request;
-    if (excluded_.empty()) return;
-    bool at_least = true, same = true;
-    for (size_t r = 0; r < dimensions_; ++r) {
-        at_least &= request[r] >= refused_[r];
-        same &= request[r] == refused_[r];
-    }
-    if (same || (at_least && input_.kind != PlacementKind::RandomizedFirstFit)) return;
-    readmit_all();
+  request_ = request;
+  if (excluded_.empty()) return;
+  bool at_least = true, same = true;
+  for (size_t r = 0; r < dimensions_; ++r) {
+    at_least &= request[r] >= refused_[r];
+    same &= request[r] == refused_[r];
+  }
+  if (same || (at_least && input_.kind != PlacementKind::RandomizedFirstFit)) return;
+  readmit_all();
 }
 
 // Rows excluded for an earlier, smaller request do not fit this one either.
 void Placer::exclude(int32_t row) {
-    trial_.exclude(row);
-    excluded_.push_back(row);
-    OpenSum& sum = excluded_sum_[static_cast<size_t>(view_.terrain().index.partition[static_cast<size_t>(row)])];
-    ++sum.count;
-    sum.weight += view_.terrain().index.weight[static_cast<size_t>(row)];
-    refused_ = request_;
+  trial_.exclude(row);
+  excluded_.push_back(row);
+  OpenSum& sum =
+      excluded_sum_[static_cast<size_t>(view_.terrain().index.partition[static_cast<size_t>(row)])];
+  ++sum.count;
+  sum.weight += view_.terrain().index.weight[static_cast<size_t>(row)];
+  refused_ = request_;
 }
 
 void Placer::readmit_all() {
-    if (excluded_.empty()) return;
-    for (const int32_t row : excluded_) {
-        trial_.readmit(row);
-        push_ranked(row);
-    }
-    forget_excluded();
+  if (excluded_.empty()) return;
+  for (const int32_t row : excluded_) {
+    trial_.readmit(row);
+    push_ranked(row);
+  }
+  forget_excluded();
 }
 
 void Placer::forget_excluded() {
-    excluded_.clear();
-    std::fill(excluded_sum_.begin(), excluded_sum_.end(), OpenSum{});
-    freshest_ = 0;
-    ++epoch_;
+  excluded_.clear();
+  std::fill(excluded_sum_.begin(), excluded_sum_.end(), OpenSum{});
+  freshest_ = 0;
+  ++epoch_;
 }
 
 void Placer::take(int32_t row) {
-    if (trial_.take(row, request_)) push_ranked(row);
+  if (trial_.take(row, request_)) push_ranked(row);
 }
 
 }  // namespace agora

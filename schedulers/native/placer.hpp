@@ -1,24 +1,30 @@
 // The greedy placement kernel: one plan for a batch of tasks on one view, which is left as it was.
 //
-// Each task, in the order given, goes to a machine that fits it in the view as the tasks before it left it. Where to look is the ranking's
-// (ParSync, sections 5.2 and 6), per pick:
+// Each task, in the order given, goes to a machine that fits it in the view as the tasks before it
+// left it. Where to look is the ranking's (ParSync, sections 5.2 and 6), per pick:
 //   OPTIMISTIC     preferred machines anywhere, then the whole view as one pool;
-//   QUALITY_FIRST  preferred machines anywhere, then the partition whose open rows have the highest mean score, then the next; where no row
+//   QUALITY_FIRST  preferred machines anywhere, then the partition whose open rows have the highest
+//   mean score, then the next; where no row
 //                  differs in score, the whole view as one pool. Every partition is looked at;
-//   LATENCY_FIRST  the freshest partition with room: preferred machines in it, then any in it; then the next freshest.
-// "Preferred" are the levels of the task's set in ascending cost: listed machines, then listed racks; within a level uniformly among the
-// rows that fit, so that schedulers with the same state spread. Which row of a pool is the kind's:
+//   LATENCY_FIRST  the freshest partition with room: preferred machines in it, then any in it; then
+//   the next freshest.
+// "Preferred" are the levels of the task's set in ascending cost: listed machines, then listed
+// racks; within a level uniformly among the rows that fit, so that schedulers with the same state
+// spread. Which row of a pool is the kind's:
 //   RANDOM                 uniform among the rows that fit;
-//   RANDOMIZED_FIRST_FIT   Omega's: draw among the remaining candidates; one that fits is taken and stays a candidate, another is set aside
+//   RANDOMIZED_FIRST_FIT   Omega's: draw among the remaining candidates; one that fits is taken and
+//   stays a candidate, another is set aside
 //                          until a task of another request comes;
 //   FIRST_FIT              the lowest row that fits;
-//   BEST_FIT               the row that fits with the least room (sum over dimensions, as shares of the largest machine), ties to the lowest;
-//   LOAD_SPREADING         the row that fits with the most room, ties in an order drawn anew for each plan;
-//   WEIGHTED_SAMPLING      with probability proportional to the slot score among the rows that fit: weighted sampling without replacement.
+//   BEST_FIT               the row that fits with the least room (sum over dimensions, as shares of
+//   the largest machine), ties to the lowest; LOAD_SPREADING         the row that fits with the
+//   most room, ties in an order drawn anew for each plan; WEIGHTED_SAMPLING      with probability
+//   proportional to the slot score among the rows that fit: weighted sampling without replacement.
 //
-// That nothing fits is certain, and cheap to repeat: a row found open but too small is excluded from the index until a task asks for less
-// than it was refused for (in some dimension), so it is met at most once per plan for requests that do not shrink.
-// Counted work is rows looked at (drawn, tested or gathered) and, apart, rows ranked: a function of the input and the stream key.
+// That nothing fits is certain, and cheap to repeat: a row found open but too small is excluded
+// from the index until a task asks for less than it was refused for (in some dimension), so it is
+// met at most once per plan for requests that do not shrink. Counted work is rows looked at (drawn,
+// tested or gathered) and, apart, rows ranked: a function of the input and the stream key.
 #pragma once
 
 #include <cstddef>
@@ -39,100 +45,109 @@ namespace agora {
 enum class Ranking : int { Optimistic = 0, QualityFirst = 1, LatencyFirst = 2 };
 enum class PendingReason : int8_t { NoRoom = 0, TooLarge = 1 };
 // Values as in schedulers.greedy.base.
-enum class PlacementKind : int { Random = 0, RandomizedFirstFit = 1, FirstFit = 2, BestFit = 3, LoadSpreading = 4, WeightedSampling = 5 };
+enum class PlacementKind : int {
+  Random = 0,
+  RandomizedFirstFit = 1,
+  FirstFit = 2,
+  BestFit = 3,
+  LoadSpreading = 4,
+  WeightedSampling = 5
+};
 
 struct PlaceRequest {
-    size_t count;
-    const int64_t* request;                 // [count, R]
-    std::span<const int32_t> preference;    // [count]
-    std::span<const int64_t> gang;          // [count]; negative: none
-    std::span<const int32_t> partition_order;  // a permutation of the partitions, freshest first
-    Ranking ranking;
-    PlacementKind kind;
-    uint64_t stream;
+  size_t count;
+  const int64_t* request;                    // [count, R]
+  std::span<const int32_t> preference;       // [count]
+  std::span<const int64_t> gang;             // [count]; negative: none
+  std::span<const int32_t> partition_order;  // a permutation of the partitions, freshest first
+  Ranking ranking;
+  PlacementKind kind;
+  uint64_t stream;
 };
 
 struct PlaceWork {
-    int64_t looked_at = 0;
-    int64_t ranked = 0;  // rows put in order by the kinds that rank (best fit, load spreading)
-    int64_t partitions_scanned = 0;
+  int64_t looked_at = 0;
+  int64_t ranked = 0;  // rows put in order by the kinds that rank (best fit, load spreading)
+  int64_t partitions_scanned = 0;
 };
 
-// machine: [count], -1 where left waiting; reason: [count], why (meaningful there). A gang is placed whole or not at all, and is too
-// large if one of its tasks is.
-// Throws std::invalid_argument for input out of range.
-PlaceWork place(ClusterView& view, const Catalog& catalog, const PlaceRequest& request, int32_t* machine, int8_t* reason);
+// machine: [count], -1 where left waiting; reason: [count], why (meaningful there). A gang is
+// placed whole or not at all, and is too large if one of its tasks is. Throws std::invalid_argument
+// for input out of range.
+PlaceWork place(ClusterView& view, const Catalog& catalog, const PlaceRequest& request,
+                int32_t* machine, int8_t* reason);
 
 // One plan in the making.
 class Placer {
-  public:
-    Placer(ClusterView& view, const Catalog& catalog, const PlaceRequest& request);
+ public:
+  Placer(ClusterView& view, const Catalog& catalog, const PlaceRequest& request);
 
-    int32_t place_one(size_t task);
-    bool place_gang(std::span<const uint32_t> tasks, int32_t* machine);
-    const PlaceWork& work() const { return work_; }
+  int32_t place_one(size_t task);
+  bool place_gang(std::span<const uint32_t> tasks, int32_t* machine);
+  const PlaceWork& work() const { return work_; }
 
-  private:
-    static constexpr int32_t kNone = -1;
+ private:
+  static constexpr int32_t kNone = -1;
 
-    // Rows to choose from: one partition, or all.
-    struct Pool {
-        size_t partition;  // P: all
-        int64_t first;
-        int64_t end;
-    };
-    struct OpenSum {
-        int64_t count = 0;
-        int64_t weight = 0;
-    };
-    // The open rows of a level within a pool, gathered once per plan.
-    struct Candidates {
-        uint64_t epoch = 0;
-        std::vector<int32_t> rows;
-    };
+  // Rows to choose from: one partition, or all.
+  struct Pool {
+    size_t partition;  // P: all
+    int64_t first;
+    int64_t end;
+  };
+  struct OpenSum {
+    int64_t count = 0;
+    int64_t weight = 0;
+  };
+  // The open rows of a level within a pool, gathered once per plan.
+  struct Candidates {
+    uint64_t epoch = 0;
+    std::vector<int32_t> rows;
+  };
 
-    Pool pool(size_t partition) const;
-    int64_t open_in(const Pool& pool) const;
-    int32_t find_place(size_t task);
-    int32_t prefer(int32_t set, const Pool& pool);
-    int32_t prefer_level(uint32_t number, const Pool& pool);
-    int32_t draw_candidate(std::vector<int32_t>& rows);
-    void gather(std::span<const int32_t> members, std::vector<int32_t>& out);
-    void gather(std::span<const Catalog::RowRange> ranges, const Pool& pool, std::vector<int32_t>& out);
-    int32_t choose(const Pool& pool);
-    int32_t choose_ranked(const Pool& pool);
-    int32_t choose_by_score();
-    OpenSum open_sum(size_t partition) const;
-    RankedRow ranked(int32_t row) const;
-    void push_ranked(int32_t row);
+  Pool pool(size_t partition) const;
+  int64_t open_in(const Pool& pool) const;
+  int32_t find_place(size_t task);
+  int32_t prefer(int32_t set, const Pool& pool);
+  int32_t prefer_level(uint32_t number, const Pool& pool);
+  int32_t draw_candidate(std::vector<int32_t>& rows);
+  void gather(std::span<const int32_t> members, std::vector<int32_t>& out);
+  void gather(std::span<const Catalog::RowRange> ranges, const Pool& pool,
+              std::vector<int32_t>& out);
+  int32_t choose(const Pool& pool);
+  int32_t choose_ranked(const Pool& pool);
+  int32_t choose_by_score();
+  OpenSum open_sum(size_t partition) const;
+  RankedRow ranked(int32_t row) const;
+  void push_ranked(int32_t row);
 
-    void begin_request(const int64_t* request);
-    bool fits(int32_t row) const { return view_.fits(row, request_); }
-    bool open(int32_t row) const { return view_.index().contains(row); }
-    void exclude(int32_t row);
-    void readmit_all();
-    void forget_excluded();
-    void take(int32_t row);
+  void begin_request(const int64_t* request);
+  bool fits(int32_t row) const { return view_.fits(row, request_); }
+  bool open(int32_t row) const { return view_.index().contains(row); }
+  void exclude(int32_t row);
+  void readmit_all();
+  void forget_excluded();
+  void take(int32_t row);
 
-    ClusterView& view_;
-    const Catalog& catalog_;
-    const PlaceRequest& input_;
-    const size_t dimensions_;
-    const Pool everything_;
-    Stream stream_;
-    Trial trial_;
-    PlaceWork work_;
+  ClusterView& view_;
+  const Catalog& catalog_;
+  const PlaceRequest& input_;
+  const size_t dimensions_;
+  const Pool everything_;
+  Stream stream_;
+  Trial trial_;
+  PlaceWork work_;
 
-    const int64_t* request_ = nullptr;  // of the task being placed
-    const int64_t* refused_ = nullptr;  // the request the excluded rows do not fit
-    std::vector<int32_t> excluded_;
-    std::vector<OpenSum> excluded_sum_;  // [P]: open rows the index does not count at the moment
-    size_t freshest_ = 0;  // partitions before it in the order have no row to draw
-    uint64_t epoch_ = 1;   // candidates of an earlier one may lack rows
+  const int64_t* request_ = nullptr;  // of the task being placed
+  const int64_t* refused_ = nullptr;  // the request the excluded rows do not fit
+  std::vector<int32_t> excluded_;
+  std::vector<OpenSum> excluded_sum_;  // [P]: open rows the index does not count at the moment
+  size_t freshest_ = 0;                // partitions before it in the order have no row to draw
+  uint64_t epoch_ = 1;                 // candidates of an earlier one may lack rows
 
-    std::unordered_map<uint64_t, Candidates> candidates_;  // by level and partition
-    std::vector<int32_t> scratch_;
-    std::vector<RankedRows> ranked_;  // [P+1] for the kinds that rank, else empty
+  std::unordered_map<uint64_t, Candidates> candidates_;  // by level and partition
+  std::vector<int32_t> scratch_;
+  std::vector<RankedRows> ranked_;  // [P+1] for the kinds that rank, else empty
 };
 
 }  // namespace agora

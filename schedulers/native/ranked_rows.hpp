@@ -1,7 +1,9 @@
-// A lazily kept heap of open rows by room: for best fit and load spreading, whose plans take the extreme row again and again.
+// A lazily kept heap of open rows by room: for best fit and load spreading, whose plans take the
+// extreme row again and again.
 //
-// Building is O(open rows). Afterwards a pick is O(log): a row whose room changed is pushed again with its new rank, and what lies in the
-// heap with an old rank, or of a row no longer open, is dropped when it surfaces.
+// Building is O(open rows). Afterwards a pick is O(log): a row whose room changed is pushed again
+// with its new rank, and what lies in the heap with an old rank, or of a row no longer open, is
+// dropped when it surfaces.
 #pragma once
 
 #include <algorithm>
@@ -11,44 +13,44 @@
 namespace agora {
 
 struct RankedRow {
-    int64_t rank;  // lowest first
-    uint64_t tie;  // then lowest first
-    int32_t row;
+  int64_t rank;  // lowest first
+  uint64_t tie;  // then lowest first
+  int32_t row;
 };
 
 class RankedRows {
-  public:
-    bool built() const { return built_; }
-    void clear() {
-        rows_.clear();
-        built_ = false;
-    }
-    // Filling: add() each row, then build().
-    void add(const RankedRow& row) { rows_.push_back(row); }
-    void build() {
-        std::make_heap(rows_.begin(), rows_.end(), later);
-        built_ = true;
-    }
-    void push(const RankedRow& row) {
-        rows_.push_back(row);
-        std::push_heap(rows_.begin(), rows_.end(), later);
-    }
-    bool empty() const { return rows_.empty(); }
-    const RankedRow& first() const { return rows_.front(); }
-    void pop() {
-        std::pop_heap(rows_.begin(), rows_.end(), later);
-        rows_.pop_back();
-    }
+ public:
+  bool built() const { return built_; }
+  void clear() {
+    rows_.clear();
+    built_ = false;
+  }
+  // Filling: add() each row, then build().
+  void add(const RankedRow& row) { rows_.push_back(row); }
+  void build() {
+    std::make_heap(rows_.begin(), rows_.end(), later);
+    built_ = true;
+  }
+  void push(const RankedRow& row) {
+    rows_.push_back(row);
+    std::push_heap(rows_.begin(), rows_.end(), later);
+  }
+  bool empty() const { return rows_.empty(); }
+  const RankedRow& first() const { return rows_.front(); }
+  void pop() {
+    std::pop_heap(rows_.begin(), rows_.end(), later);
+    rows_.pop_back();
+  }
 
-  private:
-    static bool later(const RankedRow& a, const RankedRow& b) {
-        if (a.rank != b.rank) return a.rank > b.rank;
-        if (a.tie != b.tie) return a.tie > b.tie;
-        return a.row > b.row;
-    }
+ private:
+  static bool later(const RankedRow& a, const RankedRow& b) {
+    if (a.rank != b.rank) return a.rank > b.rank;
+    if (a.tie != b.tie) return a.tie > b.tie;
+    return a.row > b.row;
+  }
 
-    std::vector<RankedRow> rows_;
-    bool built_ = false;
+  std::vector<RankedRow> rows_;
+  bool built_ = false;
 };
 
 }  // namespace agora

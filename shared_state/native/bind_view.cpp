@@ -1,4 +1,5 @@
-// Python's access to Terrain and ClusterView. The arrays handed out are read-only windows on the view's memory.
+// Python's access to Terrain and ClusterView. The arrays handed out are read-only windows on the
+// view's memory.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -28,91 +29,122 @@ using Out = nb::ndarray<nb::numpy, const T>;
 
 template <typename T>
 std::span<const T> span_of(const In<T>& column) {
-    return {column.data(), column.size()};
+  return {column.data(), column.size()};
 }
 
 template <typename T>
 std::vector<T> copy_of(const T* data, size_t size) {
-    return size > 0 ? std::vector<T>(data, data + size) : std::vector<T>{};
+  return size > 0 ? std::vector<T>(data, data + size) : std::vector<T>{};
 }
 
-void make_terrain(Terrain* self, const InRows<int64_t>& limit, const In<int64_t>& score, const In<int64_t>& offsets) {
-    new (self) Terrain(limit.shape(1), copy_of(limit.data(), limit.size()), copy_of(score.data(), score.size()), copy_of(offsets.data(), offsets.size()));
+void make_terrain(Terrain* self, const InRows<int64_t>& limit, const In<int64_t>& score,
+                  const In<int64_t>& offsets) {
+  new (self) Terrain(limit.shape(1), copy_of(limit.data(), limit.size()),
+                     copy_of(score.data(), score.size()), copy_of(offsets.data(), offsets.size()));
 }
 
-void apply(ClusterView& view, int32_t partition, int64_t from_version, int64_t to_version, int64_t at_us, const InAny& row, const InAny& used,
-           const In<bool>& up, const std::optional<In<uint32_t>>& seqnum) {
-    const size_t count = up.size();
-    if (row.ndim() != 1 || row.shape(0) != count || row.dtype().code != static_cast<uint8_t>(nb::dlpack::dtype_code::UInt))
-        throw std::invalid_argument("delta: row must be unsigned integers, one per entry of up");
-    if (used.ndim() != 2 || used.shape(0) != count || used.shape(1) != view.terrain().dimensions() ||
-        used.dtype().code != static_cast<uint8_t>(nb::dlpack::dtype_code::Int))
-        throw std::invalid_argument("delta: used must be signed integers, a row per entry of up and a column per dimension");
-    if (seqnum && seqnum->size() != count) throw std::invalid_argument("delta: seqnum must have one entry per row");
-    const Delta delta{partition,   from_version,          to_version, at_us,
-                      count,       row.data(),            static_cast<size_t>(row.dtype().bits / 8),
-                      used.data(), static_cast<size_t>(used.dtype().bits / 8),
-                      up.data(),   seqnum ? seqnum->data() : nullptr};
-    nb::gil_scoped_release release;
-    view.apply(delta);
+void apply(ClusterView& view, int32_t partition, int64_t from_version, int64_t to_version,
+           int64_t at_us, const InAny& row, const InAny& used, const In<bool>& up,
+           const std::optional<In<uint32_t>>& seqnum) {
+  const size_t count = up.size();
+  if (row.ndim() != 1 || row.shape(0) != count ||
+      row.dtype().code != static_cast<uint8_t>(nb::dlpack::dtype_code::UInt))
+    throw std::invalid_argument("delta: row must be unsigned integers, one per entry of up");
+  if (used.ndim() != 2 || used.shape(0) != count || used.shape(1) != view.terrain().dimensions() ||
+      used.dtype().code != static_cast<uint8_t>(nb::dlpack::dtype_code::Int))
+    throw std::invalid_argument(
+        "delta: used must be signed integers, a row per entry of up and a column per dimension");
+  if (seqnum && seqnum->size() != count)
+    throw std::invalid_argument("delta: seqnum must have one entry per row");
+  const Delta delta{partition,
+                    from_version,
+                    to_version,
+                    at_us,
+                    count,
+                    row.data(),
+                    static_cast<size_t>(row.dtype().bits / 8),
+                    used.data(),
+                    static_cast<size_t>(used.dtype().bits / 8),
+                    up.data(),
+                    seqnum ? seqnum->data() : nullptr};
+  nb::gil_scoped_release release;
+  view.apply(delta);
 }
 
-void check_requests(const ClusterView& view, const In<int32_t>& machine, const InRows<int64_t>& request) {
-    if (request.shape(0) != machine.size() || request.shape(1) != view.terrain().dimensions())
-        throw std::invalid_argument("request: expected a row per machine and a column per dimension");
+void check_requests(const ClusterView& view, const In<int32_t>& machine,
+                    const InRows<int64_t>& request) {
+  if (request.shape(0) != machine.size() || request.shape(1) != view.terrain().dimensions())
+    throw std::invalid_argument("request: expected a row per machine and a column per dimension");
 }
 
 template <typename T>
 Out<T> window(nb::handle owner, std::span<const T> data) {
-    return Out<T>(data.data(), {data.size()}, owner);
+  return Out<T>(data.data(), {data.size()}, owner);
 }
 
 }  // namespace
 
 void bind_view(nb::module_& module) {
-    nb::class_<Terrain>(module, "Terrain")
-        .def("__init__", &make_terrain)
-        .def("fits_some_machine", [](const Terrain& terrain, const In<int64_t>& request) {
-            if (request.size() != terrain.dimensions()) throw std::invalid_argument("request: expected one entry per dimension");
-            return terrain.fits_some_machine(request.data());
-        });
-    nb::class_<ClusterView>(module, "ClusterView")
-        .def("__init__", [](ClusterView* self, std::shared_ptr<Terrain> terrain, bool with_seqnum) { new (self) ClusterView(std::move(terrain), with_seqnum); })
-        .def("apply_columns", &apply, nb::arg("partition"), nb::arg("from_version"), nb::arg("to_version"), nb::arg("at_us"), nb::arg("row"),
-             nb::arg("used"), nb::arg("up"), nb::arg("seqnum").none())
-        .def("claim",
-             [](ClusterView& view, const In<int32_t>& machine, const InRows<int64_t>& request) {
-                 check_requests(view, machine, request);
-                 return view.claim(span_of(machine), request.data());
-             })
-        .def("settle",
-             [](ClusterView& view, int64_t ticket, const In<int8_t>& reason, const In<int64_t>& version) {
-                 view.settle(ticket, span_of(reason), span_of(version));
-             })
-        .def("withdraw", &ClusterView::withdraw)
-        .def("released",
-             [](ClusterView& view, const In<int32_t>& machine, const InRows<int64_t>& request, const In<int64_t>& version) {
-                 check_requests(view, machine, request);
-                 view.released(span_of(machine), request.data(), span_of(version));
-             })
-        .def("reset", &ClusterView::reset)
-        .def_prop_ro("free",
-                     [](nb::handle_t<ClusterView> self) {
-                         const ClusterView& view = nb::cast<const ClusterView&>(self);
-                         return Out<int64_t>(view.all_free().data(), {view.terrain().machines(), view.terrain().dimensions()}, self);
-                     })
-        .def_prop_ro("up",
-                     [](nb::handle_t<ClusterView> self) {
-                         const std::span<const uint8_t> up = nb::cast<const ClusterView&>(self).up();
-                         return Out<bool>(reinterpret_cast<const bool*>(up.data()), {up.size()}, self);
-                     })
-        .def_prop_ro("seqnum",
-                     [](nb::handle_t<ClusterView> self) {
-                         const std::span<const uint32_t> seqnum = nb::cast<const ClusterView&>(self).seqnum();
-                         if (seqnum.empty()) throw std::invalid_argument("this view was made without sequence numbers");
-                         return window(self, seqnum);
-                     })
-        .def_prop_ro("synced_us", [](nb::handle_t<ClusterView> self) { return window(self, nb::cast<const ClusterView&>(self).synced_us()); })
-        .def_prop_ro("versions", [](nb::handle_t<ClusterView> self) { return window(self, nb::cast<const ClusterView&>(self).versions()); })
-        .def_prop_ro("open_rows", [](const ClusterView& view) { return view.index().count(); });
+  nb::class_<Terrain>(module, "Terrain")
+      .def("__init__", &make_terrain)
+      .def("fits_some_machine", [](const Terrain& terrain, const In<int64_t>& request) {
+        if (request.size() != terrain.dimensions())
+          throw std::invalid_argument("request: expected one entry per dimension");
+        return terrain.fits_some_machine(request.data());
+      });
+  nb::class_<ClusterView>(module, "ClusterView")
+      .def("__init__",
+           [](ClusterView* self, std::shared_ptr<Terrain> terrain, bool with_seqnum) {
+             new (self) ClusterView(std::move(terrain), with_seqnum);
+           })
+      .def("apply_columns", &apply, nb::arg("partition"), nb::arg("from_version"),
+           nb::arg("to_version"), nb::arg("at_us"), nb::arg("row"), nb::arg("used"), nb::arg("up"),
+           nb::arg("seqnum").none())
+      .def("claim",
+           [](ClusterView& view, const In<int32_t>& machine, const InRows<int64_t>& request) {
+             check_requests(view, machine, request);
+             return view.claim(span_of(machine), request.data());
+           })
+      .def("settle",
+           [](ClusterView& view, int64_t ticket, const In<int8_t>& reason,
+              const In<int64_t>& version) {
+             view.settle(ticket, span_of(reason), span_of(version));
+           })
+      .def("withdraw", &ClusterView::withdraw)
+      .def("released",
+           [](ClusterView& view, const In<int32_t>& machine, const InRows<int64_t>& request,
+              const In<int64_t>& version) {
+             check_requests(view, machine, request);
+             view.released(span_of(machine), request.data(), span_of(version));
+           })
+      .def("reset", &ClusterView::reset)
+      .def_prop_ro("free",
+                   [](nb::handle_t<ClusterView> self) {
+                     const ClusterView& view = nb::cast<const ClusterView&>(self);
+                     return Out<int64_t>(view.all_free().data(),
+                                         {view.terrain().machines(), view.terrain().dimensions()},
+                                         self);
+                   })
+      .def_prop_ro("up",
+                   [](nb::handle_t<ClusterView> self) {
+                     const std::span<const uint8_t> up = nb::cast<const ClusterView&>(self).up();
+                     return Out<bool>(reinterpret_cast<const bool*>(up.data()), {up.size()}, self);
+                   })
+      .def_prop_ro("seqnum",
+                   [](nb::handle_t<ClusterView> self) {
+                     const std::span<const uint32_t> seqnum =
+                         nb::cast<const ClusterView&>(self).seqnum();
+                     if (seqnum.empty())
+                       throw std::invalid_argument("this view was made without sequence numbers");
+                     return window(self, seqnum);
+                   })
+      .def_prop_ro("synced_us",
+                   [](nb::handle_t<ClusterView> self) {
+                     return window(self, nb::cast<const ClusterView&>(self).synced_us());
+                   })
+      .def_prop_ro("versions",
+                   [](nb::handle_t<ClusterView> self) {
+                     return window(self, nb::cast<const ClusterView&>(self).versions());
+                   })
+      .def_prop_ro("open_rows", [](const ClusterView& view) { return view.index().count(); });
 }

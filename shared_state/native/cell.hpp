@@ -1,17 +1,20 @@
-// The master cell: what is true. Columnar: machines are rows 0..M-1, resources are R integer dimensions, partitions are blocks of rows.
+// The master cell: what is true. Columnar: machines are rows 0..M-1, resources are R integer
+// dimensions, partitions are blocks of rows.
 //
 // Invariants, after every public call:
 //   used[m][r] = sum of the requests of the live allocations on m (0 where m is down);
-//   a claim was accepted only if used + request <= limit in every dimension; rows loaded above their limit take none;
-//   a task has at most one live allocation, and none after it was released (it ran to its end);
-//   versions[p] moves by one in each call that changes a row of p, and changed[m] is the version of m's partition at m's last change;
-//   seqnum[m] moves with each accepted (or loaded) claim on m and never otherwise (Omega, section 5.2);
-//   a call that throws has changed nothing.
+//   a claim was accepted only if used + request <= limit in every dimension; rows loaded above
+//   their limit take none; a task has at most one live allocation, and none after it was released
+//   (it ran to its end); versions[p] moves by one in each call that changes a row of p, and
+//   changed[m] is the version of m's partition at m's last change; seqnum[m] moves with each
+//   accepted (or loaded) claim on m and never otherwise (Omega, section 5.2); a call that throws
+//   has changed nothing.
 // Not thread-safe.
 //
-// Commit (Schwarzkopf et al., "Omega", EuroSys 2013, sections 3.4 and 5.2), departing from the authors' simulator: all claims are
-// judged, a rejected group leaves no trace, and sequence numbers are compared with the state before the transaction, so a
-// transaction's claims on one machine do not make one another stale.
+// Commit (Schwarzkopf et al., "Omega", EuroSys 2013, sections 3.4 and 5.2), departing from the
+// authors' simulator: all claims are judged, a rejected group leaves no trace, and sequence numbers
+// are compared with the state before the transaction, so a transaction's claims on one machine do
+// not make one another stale.
 #pragma once
 
 #include <cstddef>
@@ -29,179 +32,221 @@ constexpr int64_t kMaxTasks = int64_t{1} << 32;
 constexpr size_t kMaxDimensions = 8;
 constexpr size_t kMaxPartitions = size_t{1} << 24;
 
-enum class Reason : int8_t { Accepted = 0, Stale = 1, Full = 2, MachineDown = 3, Evicted = 4, Gang = 5, Duplicate = 6 };
+enum class Reason : int8_t {
+  Accepted = 0,
+  Stale = 1,
+  Full = 2,
+  MachineDown = 3,
+  Evicted = 4,
+  Gang = 5,
+  Duplicate = 6
+};
 
 // What a claim looks at and moves together: 16 bytes of one cache line.
 struct RowState {
-    uint32_t seqnum = 0;
-    int32_t claimant = -1;  // the scheduler that last claimed the row
-    int32_t earlier = -1;   // the last one before that is another
-    uint32_t home = 1;      // partition << 8 | up, so that the first byte is a bool
+  uint32_t seqnum = 0;
+  int32_t claimant = -1;  // the scheduler that last claimed the row
+  int32_t earlier = -1;   // the last one before that is another
+  uint32_t home = 1;      // partition << 8 | up, so that the first byte is a bool
 
-    uint32_t partition() const { return home >> 8; }
-    bool up() const { return (home & 1) != 0; }
-    void set_up(bool up) { home = (home & ~uint32_t{1}) | static_cast<uint32_t>(up); }
-    void claimed_by(int32_t scheduler) {
-        earlier = claimant != scheduler ? claimant : earlier;
-        claimant = scheduler;
-    }
-    // Who else claimed the row last: -1 if nobody else did.
-    int32_t rival_of(int32_t scheduler) const { return claimant != scheduler ? claimant : earlier; }
+  uint32_t partition() const { return home >> 8; }
+  bool up() const { return (home & 1) != 0; }
+  void set_up(bool up) { home = (home & ~uint32_t{1}) | static_cast<uint32_t>(up); }
+  void claimed_by(int32_t scheduler) {
+    earlier = claimant != scheduler ? claimant : earlier;
+    claimant = scheduler;
+  }
+  // Who else claimed the row last: -1 if nobody else did.
+  int32_t rival_of(int32_t scheduler) const { return claimant != scheduler ? claimant : earlier; }
 };
 static_assert(sizeof(RowState) == 16);
 
-// k claims of one scheduler; request is [k, R]. gang null: no gangs. seqnum null: resource fit alone is checked.
+// k claims of one scheduler; request is [k, R]. gang null: no gangs. seqnum null: resource fit
+// alone is checked.
 struct Claims {
-    int32_t scheduler;
-    bool all_or_nothing;
-    int64_t now_us;
-    size_t count;
-    const int64_t* task;
-    const int32_t* machine;
-    const int64_t* request;
-    const int64_t* synced_us;
-    const int64_t* gang;
-    const uint32_t* seqnum;
-    std::span<const int64_t> evict;
+  int32_t scheduler;
+  bool all_or_nothing;
+  int64_t now_us;
+  size_t count;
+  const int64_t* task;
+  const int32_t* machine;
+  const int64_t* request;
+  const int64_t* synced_us;
+  const int64_t* gang;
+  const uint32_t* seqnum;
+  std::span<const int64_t> evict;
 };
 
 // Room for the answer: k entries each, `evicted` as many as claims.evict.
 struct Answer {
-    int8_t* reason;
-    int64_t* allocation;
-    int32_t* rival;
-    int64_t* age_us;
-    int64_t* version;
-    int64_t* evicted;
+  int8_t* reason;
+  int64_t* allocation;
+  int32_t* rival;
+  int64_t* age_us;
+  int64_t* version;
+  int64_t* evicted;
 };
 
 // Allocations as columns of capacity n; request is [n, R]. version may be null.
 struct AllocationColumns {
-    int64_t* task;
-    int32_t* machine;
-    int64_t* allocation;
-    int32_t* owner;
-    int64_t* request;
-    int64_t* version;
+  int64_t* task;
+  int32_t* machine;
+  int64_t* allocation;
+  int32_t* owner;
+  int64_t* request;
+  int64_t* version;
 };
 
-// What a delta holds before its dtypes are chosen: the rows (offsets within the partition) and the extremes of their `used`.
+// What a delta holds before its dtypes are chosen: the rows (offsets within the partition) and the
+// extremes of their `used`.
 struct DeltaScan {
-    int64_t first_row;
-    int64_t rows;  // of the partition
-    size_t count;
-    int64_t largest;
+  int64_t first_row;
+  int64_t rows;  // of the partition
+  size_t count;
+  int64_t largest;
 };
 
 class Cell {
-  public:
-    // limit: [M, R] row-major, 0..kMaxAmount. offsets: P+1 ascending block bounds from 0 to M. Throws std::invalid_argument.
-    Cell(size_t machines, size_t dimensions, std::span<const int64_t> limit, std::span<const int64_t> offsets);
+ public:
+  // limit: [M, R] row-major, 0..kMaxAmount. offsets: P+1 ascending block bounds from 0 to M. Throws
+  // std::invalid_argument.
+  Cell(size_t machines, size_t dimensions, std::span<const int64_t> limit,
+       std::span<const int64_t> offsets);
 
-    size_t machines() const { return rows_.size(); }
-    size_t dimensions() const { return dimensions_; }
-    size_t partitions() const { return versions_.size(); }
-    size_t live() const { return slab_.live(); }
-    size_t machines_up() const { return machines() - down_; }
+  size_t machines() const { return rows_.size(); }
+  size_t dimensions() const { return dimensions_; }
+  size_t partitions() const { return versions_.size(); }
+  size_t live() const { return slab_.live(); }
+  size_t machines_up() const { return machines() - down_; }
 
-    // Decides the claims; returns how many allocations it evicted. Throws std::invalid_argument (a row, task or request out of range).
-    size_t commit(const Claims& claims, const Answer& answer);
+  // Decides the claims; returns how many allocations it evicted. Throws std::invalid_argument (a
+  // row, task or request out of range).
+  size_t commit(const Claims& claims, const Answer& answer);
 
-    // Ends what is live and (owner not null) owned as said; the rest is skipped. Returns how many; `out` has room for all ids.
-    size_t release(std::span<const int64_t> ids, const int32_t* owner, const AllocationColumns& out);
+  // Ends what is live and (owner not null) owned as said; the rest is skipped. Returns how many;
+  // `out` has room for all ids.
+  size_t release(std::span<const int64_t> ids, const int32_t* owner, const AllocationColumns& out);
 
-    // Claims of an initial state: over the limit is allowed. Throws std::invalid_argument.
-    void load(size_t count, const int64_t* task, const int32_t* machine, const int64_t* request, const int32_t* owner, int64_t* ids);
+  // Claims of an initial state: over the limit is allowed. Throws std::invalid_argument.
+  void load(size_t count, const int64_t* task, const int32_t* machine, const int64_t* request,
+            const int32_t* owner, int64_t* ids);
 
-    // Takes machines down or up, in order; `out` (room for live()) gets what ran on those that went down, by slot. Returns how many.
-    size_t set_machines(size_t count, const int32_t* machine, const bool* up, const AllocationColumns& out);
+  // Takes machines down or up, in order; `out` (room for live()) gets what ran on those that went
+  // down, by slot. Returns how many.
+  size_t set_machines(size_t count, const int32_t* machine, const bool* up,
+                      const AllocationColumns& out);
 
-    // Rows of partition p changed after `from` (all rows for 0); their list stays valid until the next scan.
-    DeltaScan scan(size_t partition, int64_t from);
-    // Writes the rows of the last scan. Row is uint16_t or uint32_t, Used an int type that holds `largest`. seqnum may be null.
-    template <class Row> void write_rows(const DeltaScan& scan, Row* row) const;
-    template <class Used> void write_used(const DeltaScan& scan, Used* used) const;
-    void write_state(const DeltaScan& scan, bool* up, uint32_t* seqnum) const;
+  // Rows of partition p changed after `from` (all rows for 0); their list stays valid until the
+  // next scan.
+  DeltaScan scan(size_t partition, int64_t from);
+  // Writes the rows of the last scan. Row is uint16_t or uint32_t, Used an int type that holds
+  // `largest`. seqnum may be null.
+  template <class Row>
+  void write_rows(const DeltaScan& scan, Row* row) const;
+  template <class Used>
+  void write_used(const DeltaScan& scan, Used* used) const;
+  void write_state(const DeltaScan& scan, bool* up, uint32_t* seqnum) const;
 
-    // Live allocations of `owner` (all if negative), by slot. Returns how many; `out` has room for live().
-    size_t allocations(int32_t owner, const AllocationColumns& out) const;
-    // Records of allocations, live or just ended (their slots not reused yet). Throws std::invalid_argument for others.
-    void describe(std::span<const int64_t> ids, const AllocationColumns& out) const;
+  // Live allocations of `owner` (all if negative), by slot. Returns how many; `out` has room for
+  // live().
+  size_t allocations(int32_t owner, const AllocationColumns& out) const;
+  // Records of allocations, live or just ended (their slots not reused yet). Throws
+  // std::invalid_argument for others.
+  void describe(std::span<const int64_t> ids, const AllocationColumns& out) const;
 
-    // Canonical bytes of the whole state (not of limits and partitions).
-    std::string checkpoint();
-    // Takes the state over. Throws std::invalid_argument, with the cell unusable, if the bytes are not of a cell of this shape.
-    void restore(std::span<const char> bytes);
+  // Canonical bytes of the whole state (not of limits and partitions).
+  std::string checkpoint();
+  // Takes the state over. Throws std::invalid_argument, with the cell unusable, if the bytes are
+  // not of a cell of this shape.
+  void restore(std::span<const char> bytes);
 
-    const std::vector<int64_t>& used() const { return used_; }
-    const std::vector<int64_t>& limit() const { return limit_; }
-    const std::vector<RowState>& rows() const { return rows_; }
-    const std::vector<int64_t>& changed() const { return changed_; }
-    const std::vector<int64_t>& versions() const { return versions_; }
+  const std::vector<int64_t>& used() const { return used_; }
+  const std::vector<int64_t>& limit() const { return limit_; }
+  const std::vector<RowState>& rows() const { return rows_; }
+  const std::vector<int64_t>& changed() const { return changed_; }
+  const std::vector<int64_t>& versions() const { return versions_; }
 
-  private:
-    struct Victim {
-        uint32_t slot;
-        int32_t row;
-        int64_t task;
-        bool chosen;  // still to end
-    };
-    struct Taken {
-        uint32_t claim;
-        int32_t claimant, earlier;  // of the row, before
-    };
+ private:
+  struct Victim {
+    uint32_t slot;
+    int32_t row;
+    int64_t task;
+    bool chosen;  // still to end
+  };
+  struct Taken {
+    uint32_t claim;
+    int32_t claimant, earlier;  // of the row, before
+  };
 
-    // R = 0 stands for any number of dimensions.
-    template <size_t R> bool fits(size_t row, const int64_t* request) const;
-    template <size_t R> void take(size_t row, const int64_t* request);
-    template <size_t R> void give(size_t row, const int64_t* request);
-    template <size_t R> size_t commit_sized(const Claims& claims, const Answer& answer);
-    template <size_t R> void validate(const Claims& claims, const Answer& answer);
-    template <size_t R> void commit_each(const Claims& claims, const Answer& answer);
-    template <size_t R> size_t commit_grouped(const Claims& claims, const Answer& answer);
-    template <size_t R> void decide_groups(const Claims& claims, const Answer& answer, std::vector<Taken>& taken);
-    template <size_t R> void undo(const Claims& claims, std::vector<Taken>& taken, size_t keep);
-    template <size_t R> Reason judge(size_t row, int64_t task, const int64_t* request, bool stale) const;
-    void order_by_group(const Claims& claims);
-    void find_victims(const Claims& claims);
-    bool drop_needless_victims(const Claims& claims, const Answer& answer);
-    int64_t record(const Claims& claims, size_t i);
+  // R = 0 stands for any number of dimensions.
+  template <size_t R>
+  bool fits(size_t row, const int64_t* request) const;
+  template <size_t R>
+  void take(size_t row, const int64_t* request);
+  template <size_t R>
+  void give(size_t row, const int64_t* request);
+  template <size_t R>
+  size_t commit_sized(const Claims& claims, const Answer& answer);
+  template <size_t R>
+  void validate(const Claims& claims, const Answer& answer);
+  template <size_t R>
+  void commit_each(const Claims& claims, const Answer& answer);
+  template <size_t R>
+  size_t commit_grouped(const Claims& claims, const Answer& answer);
+  template <size_t R>
+  void decide_groups(const Claims& claims, const Answer& answer, std::vector<Taken>& taken);
+  template <size_t R>
+  void undo(const Claims& claims, std::vector<Taken>& taken, size_t keep);
+  template <size_t R>
+  Reason judge(size_t row, int64_t task, const int64_t* request, bool stale) const;
+  void order_by_group(const Claims& claims);
+  void find_victims(const Claims& claims);
+  bool drop_needless_victims(const Claims& claims, const Answer& answer);
+  int64_t record(const Claims& claims, size_t i);
 
-    void check_row(size_t i, int64_t task, int32_t machine, const int64_t* request) const;
-    void end_slot(uint32_t slot);
-    void touch(size_t row);
-    void begin_change() { ++stamp_; }
-    void write_record(uint32_t slot, size_t at, const AllocationColumns& out) const;
+  void check_row(size_t i, int64_t task, int32_t machine, const int64_t* request) const;
+  void end_slot(uint32_t slot);
+  void touch(size_t row);
+  void begin_change() { ++stamp_; }
+  void write_record(uint32_t slot, size_t at, const AllocationColumns& out) const;
 
-    bool placed(int64_t task) const { return placed_[static_cast<size_t>(task) >> 6] >> (task & 63) & 1; }
-    void set_placed(int64_t task) { placed_[static_cast<size_t>(task) >> 6] |= uint64_t{1} << (task & 63); }
-    void clear_placed(int64_t task) { placed_[static_cast<size_t>(task) >> 6] &= ~(uint64_t{1} << (task & 63)); }
-    void make_room_for_task(int64_t task);
-    template <class Archive> void archive(Archive& archive);
+  bool placed(int64_t task) const {
+    return placed_[static_cast<size_t>(task) >> 6] >> (task & 63) & 1;
+  }
+  void set_placed(int64_t task) {
+    placed_[static_cast<size_t>(task) >> 6] |= uint64_t{1} << (task & 63);
+  }
+  void clear_placed(int64_t task) {
+    placed_[static_cast<size_t>(task) >> 6] &= ~(uint64_t{1} << (task & 63));
+  }
+  void make_room_for_task(int64_t task);
+  template <class Archive>
+  void archive(Archive& archive);
 
-    size_t dimensions_;
-    std::vector<int64_t> limit_;  // [M, R]
-    std::vector<int64_t> offsets_;
+  size_t dimensions_;
+  std::vector<int64_t> limit_;  // [M, R]
+  std::vector<int64_t> offsets_;
 
-    std::vector<int64_t> used_;  // [M, R]
-    std::vector<RowState> rows_;
-    std::vector<int64_t> changed_;
-    std::vector<int64_t> versions_;
-    std::vector<uint64_t> placed_;  // a bit per task: it runs, or ran to its end
-    std::vector<int64_t> loaded_{0};      // one entry: the sum of all requests ever loaded
-    AllocationSlab slab_;
+  std::vector<int64_t> used_;  // [M, R]
+  std::vector<RowState> rows_;
+  std::vector<int64_t> changed_;
+  std::vector<int64_t> versions_;
+  std::vector<uint64_t> placed_;    // a bit per task: it runs, or ran to its end
+  std::vector<int64_t> loaded_{0};  // one entry: the sum of all requests ever loaded
+  AllocationSlab slab_;
 
-    size_t down_ = 0;  // machines
+  size_t down_ = 0;  // machines
 
-    // Scratch. touched_[p] == stamp_: this call has moved versions_[p] already.
-    uint64_t stamp_ = 0;
-    std::vector<uint64_t> touched_;
-    std::vector<uint32_t> scanned_;
-    std::vector<uint32_t> order_;        // claims by group
-    std::vector<uint32_t> group_start_;  // bounds of the groups in order_
-    std::vector<Victim> victims_;
-    std::vector<int32_t> lost_rows_;  // machines of named victims that are gone or another's, ascending
-    std::vector<Taken> taken_;
+  // Scratch. touched_[p] == stamp_: this call has moved versions_[p] already.
+  uint64_t stamp_ = 0;
+  std::vector<uint64_t> touched_;
+  std::vector<uint32_t> scanned_;
+  std::vector<uint32_t> order_;        // claims by group
+  std::vector<uint32_t> group_start_;  // bounds of the groups in order_
+  std::vector<Victim> victims_;
+  // machines of named victims that are gone or another's, ascending
+  std::vector<int32_t> lost_rows_;
+  std::vector<Taken> taken_;
 };
 
 }  // namespace agora

@@ -7,8 +7,8 @@ void bind_view(nanobind::module_& module);
 void bind_random(nanobind::module_& module);
 
 NB_MODULE(_native, module) {
-    bind_cell(module);
-    bind_pack(module);
-    bind_view(module);
-    bind_random(module);
+  bind_cell(module);
+  bind_pack(module);
+  bind_view(module);
+  bind_random(module);
 }

@@ -3,48 +3,48 @@
 namespace agora {
 
 void Trial::add_free(int32_t row, const int64_t* request, int64_t sign) {
-    int64_t* free = view_.free_.data() + static_cast<size_t>(row) * view_.dimensions_;
-    for (size_t r = 0; r < view_.dimensions_; ++r) free[r] += sign * request[r];
+  int64_t* free = view_.free_.data() + static_cast<size_t>(row) * view_.dimensions_;
+  for (size_t r = 0; r < view_.dimensions_; ++r) free[r] += sign * request[r];
 }
 
 bool Trial::take(int32_t row, const int64_t* request) {
-    steps_.push_back({request, row, 0, Change::Took});
-    add_free(row, request, -1);
-    if (view_.has_room(row)) return true;
-    steps_.back().place = view_.index_.erase(row);
-    steps_.back().change = Change::TookLast;
-    return false;
+  steps_.push_back({request, row, 0, Change::Took});
+  add_free(row, request, -1);
+  if (view_.has_room(row)) return true;
+  steps_.back().place = view_.index_.erase(row);
+  steps_.back().change = Change::TookLast;
+  return false;
 }
 
 void Trial::exclude(int32_t row) {
-    steps_.push_back({nullptr, row, 0, Change::Excluded});
-    steps_.back().place = view_.index_.erase(row);
+  steps_.push_back({nullptr, row, 0, Change::Excluded});
+  steps_.back().place = view_.index_.erase(row);
 }
 
 void Trial::readmit(int32_t row) {
-    steps_.push_back({nullptr, row, 0, Change::Readmitted});
-    view_.index_.insert(row);
+  steps_.push_back({nullptr, row, 0, Change::Readmitted});
+  view_.index_.insert(row);
 }
 
 void Trial::rollback(size_t mark) {
-    while (steps_.size() > mark) {
-        const Step& step = steps_.back();
-        switch (step.change) {
-            case Change::TookLast:
-                view_.index_.undo_erase(step.row, step.place);
-                [[fallthrough]];
-            case Change::Took:
-                add_free(step.row, step.request, +1);
-                break;
-            case Change::Excluded:
-                view_.index_.undo_erase(step.row, step.place);
-                break;
-            case Change::Readmitted:
-                view_.index_.undo_insert(step.row);
-                break;
-        }
-        steps_.pop_back();
+  while (steps_.size() > mark) {
+    const Step& step = steps_.back();
+    switch (step.change) {
+      case Change::TookLast:
+        view_.index_.undo_erase(step.row, step.place);
+        [[fallthrough]];
+      case Change::Took:
+        add_free(step.row, step.request, +1);
+        break;
+      case Change::Excluded:
+        view_.index_.undo_erase(step.row, step.place);
+        break;
+      case Change::Readmitted:
+        view_.index_.undo_insert(step.row);
+        break;
     }
+    steps_.pop_back();
+  }
 }
 
 }  // namespace agora

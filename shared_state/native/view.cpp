@@ -17,55 +17,70 @@ constexpr int64_t kMaxUsed = int64_t{1} << 61;
 [[noreturn]] void refuse(const std::string& what) { throw std::invalid_argument(what); }
 
 std::vector<int64_t> weights_of(const std::vector<int64_t>& score) {
-    std::vector<int64_t> weight(score.size());
-    std::transform(score.begin(), score.end(), weight.begin(), [](int64_t s) { return std::max<int64_t>(s, 1); });
-    return weight;
+  std::vector<int64_t> weight(score.size());
+  std::transform(score.begin(), score.end(), weight.begin(),
+                 [](int64_t s) { return std::max<int64_t>(s, 1); });
+  return weight;
 }
 
 bool covers(const int64_t* limit, const int64_t* request, size_t dimensions) {
-    for (size_t r = 0; r < dimensions; ++r)
-        if (limit[r] < request[r]) return false;
-    return true;
+  for (size_t r = 0; r < dimensions; ++r)
+    if (limit[r] < request[r]) return false;
+  return true;
 }
 
-// The rows of limit [M, R] that no other row covers: sorted descending, a row can only be covered by an earlier one.
+// The rows of limit [M, R] that no other row covers: sorted descending, a row can only be covered
+// by an earlier one.
 std::vector<int64_t> largest_machines(const std::vector<int64_t>& limit, size_t dimensions) {
-    const size_t machines = limit.size() / dimensions;
-    std::vector<const int64_t*> row(machines);
-    for (size_t m = 0; m < machines; ++m) row[m] = limit.data() + m * dimensions;
-    const auto before = [dimensions](const int64_t* a, const int64_t* b) { return std::lexicographical_compare(b, b + dimensions, a, a + dimensions); };
-    const auto same = [dimensions](const int64_t* a, const int64_t* b) { return std::equal(a, a + dimensions, b); };
-    if (std::all_of(row.begin(), row.end(), [&](const int64_t* m) { return same(m, row.front()); })) row.resize(std::min<size_t>(machines, 1));
-    std::sort(row.begin(), row.end(), before);
-    std::vector<int64_t> largest;
-    for (const int64_t* candidate : row) {
-        bool covered = false;
-        for (size_t k = 0; k < largest.size() && !covered; k += dimensions) covered = covers(largest.data() + k, candidate, dimensions);
-        if (!covered) largest.insert(largest.end(), candidate, candidate + dimensions);
-    }
-    return largest;
+  const size_t machines = limit.size() / dimensions;
+  std::vector<const int64_t*> row(machines);
+  for (size_t m = 0; m < machines; ++m) row[m] = limit.data() + m * dimensions;
+  const auto before = [dimensions](const int64_t* a, const int64_t* b) {
+    return std::lexicographical_compare(b, b + dimensions, a, a + dimensions);
+  };
+  const auto same = [dimensions](const int64_t* a, const int64_t* b) {
+    return std::equal(a, a + dimensions, b);
+  };
+  if (std::all_of(row.begin(), row.end(), [&](const int64_t* m) { return same(m, row.front()); }))
+    row.resize(std::min<size_t>(machines, 1));
+  std::sort(row.begin(), row.end(), before);
+  std::vector<int64_t> largest;
+  for (const int64_t* candidate : row) {
+    bool covered = false;
+    for (size_t k = 0; k < largest.size() && !covered; k += dimensions)
+      covered = covers(largest.data() + k, candidate, dimensions);
+    if (!covered) largest.insert(largest.end(), candidate, candidate + dimensions);
+  }
+  return largest;
 }
 
 }  // namespace
 
-Terrain::Terrain(size_t dimensions, std::vector<int64_t> limits, const std::vector<int64_t>& score, std::vector<int64_t> offsets)
-    : index(weights_of(score), std::move(offsets)), limit(std::move(limits)), dimensions_(dimensions), scale_(dimensions, 0) {
-    if (dimensions < 1 || dimensions > kMaxDimensions) refuse("dimensions: expected 1 to 8");
-    if (limit.size() != score.size() * dimensions) refuse("limit: expected one row per score and a column per dimension");
-    for (size_t i = 0; i < limit.size(); ++i) {
-        if (limit[i] < 0 || limit[i] > kMaxAmount) refuse("limit of machine " + std::to_string(i / dimensions) + ": expected 0 to 2^50");
-        int64_t& most = scale_[i % dimensions];
-        most = std::max(most, limit[i]);
-    }
-    for (int64_t& scale : scale_) scale = scale > 0 ? (int64_t{1} << 60) / scale : 0;
-    scored_ = std::adjacent_find(index.weight.begin(), index.weight.end(), std::not_equal_to<>()) != index.weight.end();
-    largest_ = largest_machines(limit, dimensions);
+Terrain::Terrain(size_t dimensions, std::vector<int64_t> limits, const std::vector<int64_t>& score,
+                 std::vector<int64_t> offsets)
+    : index(weights_of(score), std::move(offsets)),
+      limit(std::move(limits)),
+      dimensions_(dimensions),
+      scale_(dimensions, 0) {
+  if (dimensions < 1 || dimensions > kMaxDimensions) refuse("dimensions: expected 1 to 8");
+  if (limit.size() != score.size() * dimensions)
+    refuse("limit: expected one row per score and a column per dimension");
+  for (size_t i = 0; i < limit.size(); ++i) {
+    if (limit[i] < 0 || limit[i] > kMaxAmount)
+      refuse("limit of machine " + std::to_string(i / dimensions) + ": expected 0 to 2^50");
+    int64_t& most = scale_[i % dimensions];
+    most = std::max(most, limit[i]);
+  }
+  for (int64_t& scale : scale_) scale = scale > 0 ? (int64_t{1} << 60) / scale : 0;
+  scored_ = std::adjacent_find(index.weight.begin(), index.weight.end(), std::not_equal_to<>()) !=
+            index.weight.end();
+  largest_ = largest_machines(limit, dimensions);
 }
 
 bool Terrain::fits_some_machine(const int64_t* request) const {
-    for (size_t k = 0; k < largest_.size(); k += dimensions_)
-        if (covers(largest_.data() + k, request, dimensions_)) return true;
-    return false;
+  for (size_t k = 0; k < largest_.size(); k += dimensions_)
+    if (covers(largest_.data() + k, request, dimensions_)) return true;
+  return false;
 }
 
 ClusterView::ClusterView(std::shared_ptr<const Terrain> terrain, bool with_seqnum)
@@ -84,294 +99,329 @@ ClusterView::ClusterView(std::shared_ptr<const Terrain> terrain, bool with_seqnu
       index_(terrain_->index) {}
 
 void ClusterView::reindex(int32_t row) {
-    const bool open = up_[static_cast<size_t>(row)] && has_room(row);
-    if (open == index_.contains(row)) return;
-    if (open) {
-        index_.insert(row);
-    } else {
-        index_.erase(row);
-    }
+  const bool open = up_[static_cast<size_t>(row)] && has_room(row);
+  if (open == index_.contains(row)) return;
+  if (open) {
+    index_.insert(row);
+  } else {
+    index_.erase(row);
+  }
 }
 
 // The same where many rows of one partition change: index_.resum(partition) follows.
 void ClusterView::reindex_unsummed(int32_t row) {
-    const bool open = up_[static_cast<size_t>(row)] && has_room(row);
-    if (open == index_.contains(row)) return;
-    if (open) {
-        index_.insert_unsummed(row);
-    } else {
-        index_.erase_unsummed(row);
-    }
+  const bool open = up_[static_cast<size_t>(row)] && has_room(row);
+  if (open == index_.contains(row)) return;
+  if (open) {
+    index_.insert_unsummed(row);
+  } else {
+    index_.erase_unsummed(row);
+  }
 }
 
 void ClusterView::overlay(int32_t row, const int64_t* amount, int64_t sign) {
-    const size_t at = static_cast<size_t>(row) * dimensions_;
-    const bool before = is_overlaid(at);
-    for (size_t r = 0; r < dimensions_; ++r) overlay_[at + r] += sign * amount[r];
-    overlaid_[static_cast<size_t>(terrain_->index.partition[static_cast<size_t>(row)])] += static_cast<int64_t>(is_overlaid(at)) - static_cast<int64_t>(before);
-    if (!up_[static_cast<size_t>(row)]) return;
-    for (size_t r = 0; r < dimensions_; ++r) free_[at + r] -= sign * amount[r];
+  const size_t at = static_cast<size_t>(row) * dimensions_;
+  const bool before = is_overlaid(at);
+  for (size_t r = 0; r < dimensions_; ++r) overlay_[at + r] += sign * amount[r];
+  overlaid_[static_cast<size_t>(terrain_->index.partition[static_cast<size_t>(row)])] +=
+      static_cast<int64_t>(is_overlaid(at)) - static_cast<int64_t>(before);
+  if (!up_[static_cast<size_t>(row)]) return;
+  for (size_t r = 0; r < dimensions_; ++r) free_[at + r] -= sign * amount[r];
 }
 
 void ClusterView::close(int32_t row) {
-    if (closed_[static_cast<size_t>(row)]++ == 0) overlay(row, closing_.data(), +1);
+  if (closed_[static_cast<size_t>(row)]++ == 0) overlay(row, closing_.data(), +1);
 }
 
 void ClusterView::reopen(int32_t row) {
-    if (--closed_[static_cast<size_t>(row)] == 0) overlay(row, closing_.data(), -1);
+  if (--closed_[static_cast<size_t>(row)] == 0) overlay(row, closing_.data(), -1);
 }
 
 // --- synchronisation ---
 
 template <typename Row>
 void ClusterView::check_rows(const Delta& delta) const {
-    const Row* row = static_cast<const Row*>(delta.row);
-    const std::vector<int64_t>& offsets = terrain_->index.offsets;
-    const size_t p = static_cast<size_t>(delta.partition);
-    for (size_t i = 1; i < delta.count; ++i)
-        if (row[i - 1] >= row[i]) refuse("delta: rows must ascend");
-    if (delta.count > 0 && row[delta.count - 1] >= static_cast<uint64_t>(offsets[p + 1] - offsets[p]))
-        refuse("delta: row " + std::to_string(row[delta.count - 1]) + " is not in partition " + std::to_string(delta.partition));
+  const Row* row = static_cast<const Row*>(delta.row);
+  const std::vector<int64_t>& offsets = terrain_->index.offsets;
+  const size_t p = static_cast<size_t>(delta.partition);
+  for (size_t i = 1; i < delta.count; ++i)
+    if (row[i - 1] >= row[i]) refuse("delta: rows must ascend");
+  if (delta.count > 0 && row[delta.count - 1] >= static_cast<uint64_t>(offsets[p + 1] - offsets[p]))
+    refuse("delta: row " + std::to_string(row[delta.count - 1]) + " is not in partition " +
+           std::to_string(delta.partition));
 }
 
 template <typename Used>
 void ClusterView::check_used(const Delta& delta) const {
-    const Used* used = static_cast<const Used*>(delta.used);
-    const size_t size = delta.count * dimensions_;
-    Used lowest = 0, highest = 0;
-    for (size_t i = 0; i < size; ++i) {
-        lowest = std::min(lowest, used[i]);
-        highest = std::max(highest, used[i]);
-    }
-    if (lowest < 0 || static_cast<int64_t>(highest) > kMaxUsed) refuse("delta: used must lie in [0, 2^61]");
+  const Used* used = static_cast<const Used*>(delta.used);
+  const size_t size = delta.count * dimensions_;
+  Used lowest = 0, highest = 0;
+  for (size_t i = 0; i < size; ++i) {
+    lowest = std::min(lowest, used[i]);
+    highest = std::max(highest, used[i]);
+  }
+  if (lowest < 0 || static_cast<int64_t>(highest) > kMaxUsed)
+    refuse("delta: used must lie in [0, 2^61]");
 }
 
-// First what is free, without branches that depend on the data (half of the changed rows open or close, in no order); then the index.
+// First what is free, without branches that depend on the data (half of the changed rows open or
+// close, in no order); then the index.
 template <size_t R, bool kOverlaid, typename Row, typename Used>
 void ClusterView::apply_rows_sized(const Delta& delta) {
-    const size_t n = R ? R : dimensions_;
-    const Row* row = static_cast<const Row*>(delta.row);
-    const Used* used = static_cast<const Used*>(delta.used);
-    const int64_t* limit = terrain_->limit.data();
-    const size_t first = static_cast<size_t>(terrain_->index.offsets[static_cast<size_t>(delta.partition)]);
-    turned_.resize(delta.count);
-    size_t turned = 0;
-    for (size_t i = 0; i < delta.count; ++i) {
-        const size_t m = first + row[i];
-        const bool up = delta.up[i];
-        const int64_t kept = -static_cast<int64_t>(up);  // all bits where up
-        up_[m] = up;
-        for (size_t r = 0; r < n; ++r) {
-            int64_t room = limit[m * n + r] - static_cast<int64_t>(used[i * n + r]);
-            if constexpr (kOverlaid) room -= overlay_[m * n + r];
-            free_[m * n + r] = (room & kept) | ~kept;
-        }
-        turned_[turned] = static_cast<int32_t>(m);
-        turned += has_room(free_.data() + m * n, n) != index_.contains(static_cast<int32_t>(m));  // where down, nothing has room
+  const size_t n = R ? R : dimensions_;
+  const Row* row = static_cast<const Row*>(delta.row);
+  const Used* used = static_cast<const Used*>(delta.used);
+  const int64_t* limit = terrain_->limit.data();
+  const size_t first =
+      static_cast<size_t>(terrain_->index.offsets[static_cast<size_t>(delta.partition)]);
+  turned_.resize(delta.count);
+  size_t turned = 0;
+  for (size_t i = 0; i < delta.count; ++i) {
+    const size_t m = first + row[i];
+    const bool up = delta.up[i];
+    const int64_t kept = -static_cast<int64_t>(up);  // all bits where up
+    up_[m] = up;
+    for (size_t r = 0; r < n; ++r) {
+      int64_t room = limit[m * n + r] - static_cast<int64_t>(used[i * n + r]);
+      if constexpr (kOverlaid) room -= overlay_[m * n + r];
+      free_[m * n + r] = (room & kept) | ~kept;
     }
-    for (size_t i = 0; i < turned; ++i) {
-        if (index_.contains(turned_[i])) {
-            index_.erase_unsummed(turned_[i]);
-        } else {
-            index_.insert_unsummed(turned_[i]);
-        }
+    turned_[turned] = static_cast<int32_t>(m);
+    // where down, nothing has room
+    turned += has_room(free_.data() + m * n, n) != index_.contains(static_cast<int32_t>(m));
+  }
+  for (size_t i = 0; i < turned; ++i) {
+    if (index_.contains(turned_[i])) {
+      index_.erase_unsummed(turned_[i]);
+    } else {
+      index_.insert_unsummed(turned_[i]);
     }
-    if (!seqnum_.empty())
-        for (size_t i = 0; i < delta.count; ++i) seqnum_[first + row[i]] = delta.seqnum[i];
+  }
+  if (!seqnum_.empty())
+    for (size_t i = 0; i < delta.count; ++i) seqnum_[first + row[i]] = delta.seqnum[i];
 }
 
 template <typename Row, typename Used>
 void ClusterView::apply_rows(const Delta& delta) {
-    const bool overlaid = overlaid_[static_cast<size_t>(delta.partition)] > 0;
-    if (dimensions_ == 1) return overlaid ? apply_rows_sized<1, true, Row, Used>(delta) : apply_rows_sized<1, false, Row, Used>(delta);
-    overlaid ? apply_rows_sized<0, true, Row, Used>(delta) : apply_rows_sized<0, false, Row, Used>(delta);
+  const bool overlaid = overlaid_[static_cast<size_t>(delta.partition)] > 0;
+  if (dimensions_ == 1)
+    return overlaid ? apply_rows_sized<1, true, Row, Used>(delta)
+                    : apply_rows_sized<1, false, Row, Used>(delta);
+  overlaid ? apply_rows_sized<0, true, Row, Used>(delta)
+           : apply_rows_sized<0, false, Row, Used>(delta);
 }
 
 void ClusterView::apply(const Delta& delta) {
-    if (delta.partition < 0 || static_cast<size_t>(delta.partition) >= terrain_->partitions())
-        refuse("delta: there is no partition " + std::to_string(delta.partition));
-    const size_t p = static_cast<size_t>(delta.partition);
-    const std::string name = "delta of partition " + std::to_string(delta.partition);
-    if (delta.from_version < 0 || delta.from_version > versions_[p])
-        refuse(name + " starts at version " + std::to_string(delta.from_version) + ", the view holds " + std::to_string(versions_[p]));
-    if (delta.to_version < versions_[p] || delta.to_version < delta.from_version)
-        refuse(name + " ends at version " + std::to_string(delta.to_version) + ", the view holds " + std::to_string(versions_[p]));
-    if (delta.at_us < 0 || delta.at_us < synced_us_[p]) refuse(name + " is of an earlier time than the view");
-    const std::vector<int64_t>& offsets = terrain_->index.offsets;
-    if ((delta.from_version == 0 || synced_us_[p] == kNeverSynced) && static_cast<int64_t>(delta.count) != offsets[p + 1] - offsets[p])
-        refuse(name + " must hold all rows: it is a snapshot");
-    if (!seqnum_.empty() && delta.seqnum == nullptr) refuse(name + " lacks the sequence numbers");
+  if (delta.partition < 0 || static_cast<size_t>(delta.partition) >= terrain_->partitions())
+    refuse("delta: there is no partition " + std::to_string(delta.partition));
+  const size_t p = static_cast<size_t>(delta.partition);
+  const std::string name = "delta of partition " + std::to_string(delta.partition);
+  if (delta.from_version < 0 || delta.from_version > versions_[p])
+    refuse(name + " starts at version " + std::to_string(delta.from_version) + ", the view holds " +
+           std::to_string(versions_[p]));
+  if (delta.to_version < versions_[p] || delta.to_version < delta.from_version)
+    refuse(name + " ends at version " + std::to_string(delta.to_version) + ", the view holds " +
+           std::to_string(versions_[p]));
+  if (delta.at_us < 0 || delta.at_us < synced_us_[p])
+    refuse(name + " is of an earlier time than the view");
+  const std::vector<int64_t>& offsets = terrain_->index.offsets;
+  if ((delta.from_version == 0 || synced_us_[p] == kNeverSynced) &&
+      static_cast<int64_t>(delta.count) != offsets[p + 1] - offsets[p])
+    refuse(name + " must hold all rows: it is a snapshot");
+  if (!seqnum_.empty() && delta.seqnum == nullptr) refuse(name + " lacks the sequence numbers");
 
-    const auto with_row = [&](auto row_type, auto used_type) {
-        using Row = decltype(row_type);
-        using Used = decltype(used_type);
-        check_rows<Row>(delta);
-        check_used<Used>(delta);
-        end_overlays(p, delta.to_version);
-        apply_rows<Row, Used>(delta);
-    };
-    const auto with_used = [&](auto used_type) {
-        if (delta.row_bytes == 2) {
-            with_row(uint16_t{}, used_type);
-        } else if (delta.row_bytes == 4) {
-            with_row(uint32_t{}, used_type);
-        } else {
-            refuse(name + ": rows must be uint16 or uint32");
-        }
-    };
-    switch (delta.used_bytes) {
-        case 1: with_used(int8_t{}); break;
-        case 2: with_used(int16_t{}); break;
-        case 4: with_used(int32_t{}); break;
-        case 8: with_used(int64_t{}); break;
-        default: refuse(name + ": used must be of 1, 2, 4 or 8 bytes");
+  const auto with_row = [&](auto row_type, auto used_type) {
+    using Row = decltype(row_type);
+    using Used = decltype(used_type);
+    check_rows<Row>(delta);
+    check_used<Used>(delta);
+    end_overlays(p, delta.to_version);
+    apply_rows<Row, Used>(delta);
+  };
+  const auto with_used = [&](auto used_type) {
+    if (delta.row_bytes == 2) {
+      with_row(uint16_t{}, used_type);
+    } else if (delta.row_bytes == 4) {
+      with_row(uint32_t{}, used_type);
+    } else {
+      refuse(name + ": rows must be uint16 or uint32");
     }
-    for (const int32_t row : dirty_) reindex_unsummed(row);
-    dirty_.clear();
-    index_.resum(p);
-    versions_[p] = delta.to_version;
-    synced_us_[p] = delta.at_us;
+  };
+  switch (delta.used_bytes) {
+    case 1:
+      with_used(int8_t{});
+      break;
+    case 2:
+      with_used(int16_t{});
+      break;
+    case 4:
+      with_used(int32_t{});
+      break;
+    case 8:
+      with_used(int64_t{});
+      break;
+    default:
+      refuse(name + ": used must be of 1, 2, 4 or 8 bytes");
+  }
+  for (const int32_t row : dirty_) reindex_unsummed(row);
+  dirty_.clear();
+  index_.resum(p);
+  versions_[p] = delta.to_version;
+  synced_us_[p] = delta.at_us;
 }
 
-// Leaves the rows to reindex in dirty_: most of them are in the delta, too, and would be indexed twice.
+// Leaves the rows to reindex in dirty_: most of them are in the delta, too, and would be indexed
+// twice.
 void ClusterView::end_overlays(size_t partition, int64_t version) {
-    Ending& ending = endings_[partition];
-    dirty_.reserve(ending.row.size());
-    size_t kept = 0;
-    for (size_t i = 0; i < ending.row.size(); ++i) {
-        if (ending.version[i] <= version) {
-            overlay(ending.row[i], ending.amount.data() + i * dimensions_, -1);
-            if (ending.closed[i]) reopen(ending.row[i]);
-            dirty_.push_back(ending.row[i]);
-            continue;
-        }
-        ending.version[kept] = ending.version[i];
-        ending.row[kept] = ending.row[i];
-        ending.closed[kept] = ending.closed[i];
-        std::copy_n(ending.amount.data() + i * dimensions_, dimensions_, ending.amount.data() + kept * dimensions_);
-        ++kept;
+  Ending& ending = endings_[partition];
+  dirty_.reserve(ending.row.size());
+  size_t kept = 0;
+  for (size_t i = 0; i < ending.row.size(); ++i) {
+    if (ending.version[i] <= version) {
+      overlay(ending.row[i], ending.amount.data() + i * dimensions_, -1);
+      if (ending.closed[i]) reopen(ending.row[i]);
+      dirty_.push_back(ending.row[i]);
+      continue;
     }
-    ending.version.resize(kept);
-    ending.row.resize(kept);
-    ending.closed.resize(kept);
-    ending.amount.resize(kept * dimensions_);
+    ending.version[kept] = ending.version[i];
+    ending.row[kept] = ending.row[i];
+    ending.closed[kept] = ending.closed[i];
+    std::copy_n(ending.amount.data() + i * dimensions_, dimensions_,
+                ending.amount.data() + kept * dimensions_);
+    ++kept;
+  }
+  ending.version.resize(kept);
+  ending.row.resize(kept);
+  ending.closed.resize(kept);
+  ending.amount.resize(kept * dimensions_);
 }
 
 // --- own claims and releases ---
 
 void ClusterView::check(std::span<const int32_t> machine, const int64_t* request) const {
-    int64_t sum = 0;
-    for (size_t i = 0; i < machine.size(); ++i) {
-        if (machine[i] < 0 || static_cast<size_t>(machine[i]) >= terrain_->machines())
-            refuse("machine[" + std::to_string(i) + "]: there is no machine " + std::to_string(machine[i]));
-        for (size_t r = 0; r < dimensions_; ++r) {
-            const int64_t amount = request[i * dimensions_ + r];
-            const int64_t overlaid = overlay_[static_cast<size_t>(machine[i]) * dimensions_ + r];
-            if (amount < 0 || amount > kMaxAmount) refuse("request[" + std::to_string(i) + "]: expected 0 to 2^50");
-            if ((sum += amount) > kMaxOverlay || overlaid > kMaxOverlay || overlaid < -kMaxOverlay)
-                refuse("request[" + std::to_string(i) + "]: more is in flight than 2^60");
-        }
+  int64_t sum = 0;
+  for (size_t i = 0; i < machine.size(); ++i) {
+    if (machine[i] < 0 || static_cast<size_t>(machine[i]) >= terrain_->machines())
+      refuse("machine[" + std::to_string(i) + "]: there is no machine " +
+             std::to_string(machine[i]));
+    for (size_t r = 0; r < dimensions_; ++r) {
+      const int64_t amount = request[i * dimensions_ + r];
+      const int64_t overlaid = overlay_[static_cast<size_t>(machine[i]) * dimensions_ + r];
+      if (amount < 0 || amount > kMaxAmount)
+        refuse("request[" + std::to_string(i) + "]: expected 0 to 2^50");
+      if ((sum += amount) > kMaxOverlay || overlaid > kMaxOverlay || overlaid < -kMaxOverlay)
+        refuse("request[" + std::to_string(i) + "]: more is in flight than 2^60");
     }
+  }
 }
 
 int64_t ClusterView::claim(std::span<const int32_t> machine, const int64_t* request) {
-    check(machine, request);
-    const auto at = tickets_.try_emplace(next_ticket_).first;
-    at->second.machine.assign(machine.begin(), machine.end());
-    at->second.request.assign(request, request + machine.size() * dimensions_);
-    for (size_t i = 0; i < machine.size(); ++i) {
-        overlay(machine[i], request + i * dimensions_, +1);
-        if (!closed_.empty()) close(machine[i]);
-        reindex(machine[i]);
-    }
-    return next_ticket_++;
+  check(machine, request);
+  const auto at = tickets_.try_emplace(next_ticket_).first;
+  at->second.machine.assign(machine.begin(), machine.end());
+  at->second.request.assign(request, request + machine.size() * dimensions_);
+  for (size_t i = 0; i < machine.size(); ++i) {
+    overlay(machine[i], request + i * dimensions_, +1);
+    if (!closed_.empty()) close(machine[i]);
+    reindex(machine[i]);
+  }
+  return next_ticket_++;
 }
 
 std::map<int64_t, ClusterView::Ticket>::iterator ClusterView::find(int64_t ticket) {
-    const auto at = tickets_.find(ticket);
-    if (at == tickets_.end()) refuse("ticket " + std::to_string(ticket) + " is not in flight");
-    return at;
+  const auto at = tickets_.find(ticket);
+  if (at == tickets_.end()) refuse("ticket " + std::to_string(ticket) + " is not in flight");
+  return at;
 }
 
-void ClusterView::keep_until(int32_t row, const int64_t* amount, int64_t sign, int64_t version, bool closed) {
-    Ending& ending = endings_[static_cast<size_t>(terrain_->index.partition[static_cast<size_t>(row)])];
-    ending.version.push_back(version);
-    ending.row.push_back(row);
-    ending.closed.push_back(closed);
-    for (size_t r = 0; r < dimensions_; ++r) ending.amount.push_back(sign * amount[r]);
+void ClusterView::keep_until(int32_t row, const int64_t* amount, int64_t sign, int64_t version,
+                             bool closed) {
+  Ending& ending =
+      endings_[static_cast<size_t>(terrain_->index.partition[static_cast<size_t>(row)])];
+  ending.version.push_back(version);
+  ending.row.push_back(row);
+  ending.closed.push_back(closed);
+  for (size_t r = 0; r < dimensions_; ++r) ending.amount.push_back(sign * amount[r]);
 }
 
-void ClusterView::settle(int64_t ticket, std::span<const int8_t> reason, std::span<const int64_t> version) {
-    const auto at = find(ticket);
-    const Ticket& claims = at->second;
-    if (reason.size() != claims.machine.size() || version.size() != claims.machine.size())
-        refuse("ticket " + std::to_string(ticket) + " holds " + std::to_string(claims.machine.size()) + " claims, not " + std::to_string(reason.size()));
-    for (const int8_t r : reason)
-        if (r < 0 || r > static_cast<int8_t>(Reason::Duplicate)) refuse("reason " + std::to_string(r) + " is unknown");
-    for (size_t i = 0; i < claims.machine.size(); ++i) {
-        const int32_t row = claims.machine[i];
-        const int64_t* request = claims.request.data() + i * dimensions_;
-        const bool lost_to_nobody = reason[i] == static_cast<int8_t>(Reason::Gang) || reason[i] == static_cast<int8_t>(Reason::Duplicate);
-        const size_t p = static_cast<size_t>(terrain_->index.partition[static_cast<size_t>(row)]);
-        const bool shown = shows(p, version[i]);
-        const bool unknown = !shown && reason[i] == static_cast<int8_t>(Reason::Stale);
-        if (lost_to_nobody || shown) {
-            overlay(row, request, -1);
-            reindex(row);
-        } else {
-            keep_until(row, request, +1, version[i], unknown && !closed_.empty());
-        }
-        if (closed_.empty() || unknown) continue;
-        // Accepted: the number was the one seen, and has moved by this claim.
-        if (!shown && reason[i] == static_cast<int8_t>(Reason::Accepted)) ++seqnum_[static_cast<size_t>(row)];
-        reopen(row);
-        reindex(row);
+void ClusterView::settle(int64_t ticket, std::span<const int8_t> reason,
+                         std::span<const int64_t> version) {
+  const auto at = find(ticket);
+  const Ticket& claims = at->second;
+  if (reason.size() != claims.machine.size() || version.size() != claims.machine.size())
+    refuse("ticket " + std::to_string(ticket) + " holds " + std::to_string(claims.machine.size()) +
+           " claims, not " + std::to_string(reason.size()));
+  for (const int8_t r : reason)
+    if (r < 0 || r > static_cast<int8_t>(Reason::Duplicate))
+      refuse("reason " + std::to_string(r) + " is unknown");
+  for (size_t i = 0; i < claims.machine.size(); ++i) {
+    const int32_t row = claims.machine[i];
+    const int64_t* request = claims.request.data() + i * dimensions_;
+    const bool lost_to_nobody = reason[i] == static_cast<int8_t>(Reason::Gang) ||
+                                reason[i] == static_cast<int8_t>(Reason::Duplicate);
+    const size_t p = static_cast<size_t>(terrain_->index.partition[static_cast<size_t>(row)]);
+    const bool shown = shows(p, version[i]);
+    const bool unknown = !shown && reason[i] == static_cast<int8_t>(Reason::Stale);
+    if (lost_to_nobody || shown) {
+      overlay(row, request, -1);
+      reindex(row);
+    } else {
+      keep_until(row, request, +1, version[i], unknown && !closed_.empty());
     }
-    tickets_.erase(at);
+    if (closed_.empty() || unknown) continue;
+    // Accepted: the number was the one seen, and has moved by this claim.
+    if (!shown && reason[i] == static_cast<int8_t>(Reason::Accepted))
+      ++seqnum_[static_cast<size_t>(row)];
+    reopen(row);
+    reindex(row);
+  }
+  tickets_.erase(at);
 }
 
 void ClusterView::withdraw(int64_t ticket) {
-    const auto at = find(ticket);
-    const Ticket& claims = at->second;
-    for (size_t i = 0; i < claims.machine.size(); ++i) {
-        overlay(claims.machine[i], claims.request.data() + i * dimensions_, -1);
-        if (!closed_.empty()) reopen(claims.machine[i]);
-        reindex(claims.machine[i]);
-    }
-    tickets_.erase(at);
+  const auto at = find(ticket);
+  const Ticket& claims = at->second;
+  for (size_t i = 0; i < claims.machine.size(); ++i) {
+    overlay(claims.machine[i], claims.request.data() + i * dimensions_, -1);
+    if (!closed_.empty()) reopen(claims.machine[i]);
+    reindex(claims.machine[i]);
+  }
+  tickets_.erase(at);
 }
 
-void ClusterView::released(std::span<const int32_t> machine, const int64_t* request, std::span<const int64_t> version) {
-    if (version.size() != machine.size()) refuse("released: expected one version per machine");
-    check(machine, request);
-    for (size_t i = 0; i < machine.size(); ++i) {
-        const size_t p = static_cast<size_t>(terrain_->index.partition[static_cast<size_t>(machine[i])]);
-        if (shows(p, version[i])) continue;
-        overlay(machine[i], request + i * dimensions_, -1);
-        keep_until(machine[i], request + i * dimensions_, -1, version[i], false);
-        reindex(machine[i]);
-    }
+void ClusterView::released(std::span<const int32_t> machine, const int64_t* request,
+                           std::span<const int64_t> version) {
+  if (version.size() != machine.size()) refuse("released: expected one version per machine");
+  check(machine, request);
+  for (size_t i = 0; i < machine.size(); ++i) {
+    const size_t p =
+        static_cast<size_t>(terrain_->index.partition[static_cast<size_t>(machine[i])]);
+    if (shows(p, version[i])) continue;
+    overlay(machine[i], request + i * dimensions_, -1);
+    keep_until(machine[i], request + i * dimensions_, -1, version[i], false);
+    reindex(machine[i]);
+  }
 }
 
 // Endings name versions that the next snapshot holds in any case.
 void ClusterView::forget_endings() {
-    for (Ending& ending : endings_) {
-        for (size_t i = 0; i < ending.row.size(); ++i) {
-            overlay(ending.row[i], ending.amount.data() + i * dimensions_, -1);
-            if (ending.closed[i]) reopen(ending.row[i]);
-        }
-        ending = Ending{};
+  for (Ending& ending : endings_) {
+    for (size_t i = 0; i < ending.row.size(); ++i) {
+      overlay(ending.row[i], ending.amount.data() + i * dimensions_, -1);
+      if (ending.closed[i]) reopen(ending.row[i]);
     }
+    ending = Ending{};
+  }
 }
 
 void ClusterView::reset() {
-    forget_endings();
-    std::fill(free_.begin(), free_.end(), -1);
-    std::fill(up_.begin(), up_.end(), uint8_t{0});
-    std::fill(seqnum_.begin(), seqnum_.end(), 0U);
-    std::fill(synced_us_.begin(), synced_us_.end(), kNeverSynced);
-    std::fill(versions_.begin(), versions_.end(), 0);
-    index_.clear();
+  forget_endings();
+  std::fill(free_.begin(), free_.end(), -1);
+  std::fill(up_.begin(), up_.end(), uint8_t{0});
+  std::fill(seqnum_.begin(), seqnum_.end(), 0U);
+  std::fill(synced_us_.begin(), synced_us_.end(), kNeverSynced);
+  std::fill(versions_.begin(), versions_.end(), 0);
+  index_.clear();
 }
 
 }  // namespace agora

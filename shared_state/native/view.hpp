@@ -1,16 +1,23 @@
-// What one scheduler believes about the cell: synced state with its own claims and releases laid over it, indexed for drawing.
+// What one scheduler believes about the cell: synced state with its own claims and releases laid
+// over it, indexed for drawing.
 //
-//   free = limit - used as synced - overlay,   and -1 in every dimension where the machine is down or was never synced.
+//   free = limit - used as synced - overlay,   and -1 in every dimension where the machine is down
+//   or was never synced.
 //
 // The overlay holds what the scheduler knows and the synced state does not show yet:
 //   claims in flight (claim), until settled or withdrawn;
-//   settled claims, until their partition is synced to the version that holds the outcome (also of claims that lost: whoever won is there),
+//   settled claims, until their partition is synced to the version that holds the outcome (also of
+//   claims that lost: whoever won is there),
 //     but claims rejected as GANG or DUPLICATE lost to nobody and return at once;
-//   slots of the scheduler's own that were freed (released), until their partition is synced to the version that holds the release.
-// A row is open, and in the index, if its machine is up, no dimension is overdrawn and some dimension has room.
+//   slots of the scheduler's own that were freed (released), until their partition is synced to the
+//   version that holds the release.
+// A row is open, and in the index, if its machine is up, no dimension is overdrawn and some
+// dimension has room.
 //
-// A view that keeps sequence numbers knows that its own accepted claims move them, and keeps rows closed, 2^55 below what would be free, whose number it
-// does not know: from a claim until it is settled, and where that was rejected as STALE until the partition is synced to the version that holds the outcome.
+// A view that keeps sequence numbers knows that its own accepted claims move them, and keeps rows
+// closed, 2^55 below what would be free, whose number it does not know: from a claim until it is
+// settled, and where that was rejected as STALE until the partition is synced to the version that
+// holds the outcome.
 //
 // Calls that throw std::invalid_argument have changed nothing. Not thread-safe.
 #pragma once
@@ -28,150 +35,163 @@ namespace agora {
 
 // What never changes about a cell's machines; shared by all views of the cell.
 class Terrain {
-  public:
-    // limit: [M, R], what claims may fill; score: [M], the weight of a row (below 1 counts as 1); offsets: [P+1].
-    Terrain(size_t dimensions, std::vector<int64_t> limit, const std::vector<int64_t>& score, std::vector<int64_t> offsets);
+ public:
+  // limit: [M, R], what claims may fill; score: [M], the weight of a row (below 1 counts as 1);
+  // offsets: [P+1].
+  Terrain(size_t dimensions, std::vector<int64_t> limit, const std::vector<int64_t>& score,
+          std::vector<int64_t> offsets);
 
-    size_t machines() const { return index.rows(); }
-    size_t dimensions() const { return dimensions_; }
-    size_t partitions() const { return index.partitions(); }
-    // Do rows differ in score? If not, no partition is better than another.
-    bool scored() const { return scored_; }
-    // Would it fit some machine of the cell if that were empty?
-    bool fits_some_machine(const int64_t* request) const;
-    // The sum over dimensions of free as a share of the cell's largest machine, in units of 2^-56: room to compare rows by.
-    int64_t normalised(const int64_t* free) const {
-        int64_t sum = 0;
-        for (size_t r = 0; r < dimensions_; ++r) sum += static_cast<int64_t>(static_cast<Int128>(free[r]) * scale_[r] >> 4);
-        return sum;
-    }
+  size_t machines() const { return index.rows(); }
+  size_t dimensions() const { return dimensions_; }
+  size_t partitions() const { return index.partitions(); }
+  // Do rows differ in score? If not, no partition is better than another.
+  bool scored() const { return scored_; }
+  // Would it fit some machine of the cell if that were empty?
+  bool fits_some_machine(const int64_t* request) const;
+  // The sum over dimensions of free as a share of the cell's largest machine, in units of 2^-56:
+  // room to compare rows by.
+  int64_t normalised(const int64_t* free) const {
+    int64_t sum = 0;
+    for (size_t r = 0; r < dimensions_; ++r)
+      sum += static_cast<int64_t>(static_cast<Int128>(free[r]) * scale_[r] >> 4);
+    return sum;
+  }
 
-    const IndexLayout index;
-    const std::vector<int64_t> limit;
+  const IndexLayout index;
+  const std::vector<int64_t> limit;
 
-  private:
-    size_t dimensions_;
-    bool scored_;
-    std::vector<int64_t> largest_;  // [k, R]: the limits that no other machine's limits reach in every dimension
-    std::vector<int64_t> scale_;    // [R]: 2^60 / the largest limit (0 where no machine has any)
+ private:
+  size_t dimensions_;
+  bool scored_;
+  // [k, R]: the limits that no other machine's limits reach in every dimension
+  std::vector<int64_t> largest_;
+  std::vector<int64_t> scale_;  // [R]: 2^60 / the largest limit (0 where no machine has any)
 };
 
-// Rows of one partition that changed in (from_version, to_version]. `used` is [k, R] of signed integers of used_bytes each.
+// Rows of one partition that changed in (from_version, to_version]. `used` is [k, R] of signed
+// integers of used_bytes each.
 struct Delta {
-    int32_t partition;
-    int64_t from_version;
-    int64_t to_version;
-    int64_t at_us;
-    size_t count;
-    const void* row;  // offsets within the partition, unsigned integers of row_bytes each, ascending
-    size_t row_bytes;
-    const void* used;
-    size_t used_bytes;
-    const bool* up;
-    const uint32_t* seqnum;  // null: not sent
+  int32_t partition;
+  int64_t from_version;
+  int64_t to_version;
+  int64_t at_us;
+  size_t count;
+  // offsets within the partition, unsigned integers of row_bytes each, ascending
+  const void* row;
+  size_t row_bytes;
+  const void* used;
+  size_t used_bytes;
+  const bool* up;
+  const uint32_t* seqnum;  // null: not sent
 };
 
 class ClusterView {
-  public:
-    static constexpr int64_t kNeverSynced = -1;
-    static constexpr int64_t kClosed = int64_t{1} << 55;
+ public:
+  static constexpr int64_t kNeverSynced = -1;
+  static constexpr int64_t kClosed = int64_t{1} << 55;
 
-    ClusterView(std::shared_ptr<const Terrain> terrain, bool with_seqnum);
+  ClusterView(std::shared_ptr<const Terrain> terrain, bool with_seqnum);
 
-    void apply(const Delta& delta);
-    // machine: k rows, request: [k, R]. Returns a ticket.
-    int64_t claim(std::span<const int32_t> machine, const int64_t* request);
-    // reason, version: one per claim of the ticket; reasons are those of transaction.py.
-    void settle(int64_t ticket, std::span<const int8_t> reason, std::span<const int64_t> version);
-    void withdraw(int64_t ticket);
-    void released(std::span<const int32_t> machine, const int64_t* request, std::span<const int64_t> version);
-    // Believes nothing any more. Claims in flight stay in flight.
-    void reset();
+  void apply(const Delta& delta);
+  // machine: k rows, request: [k, R]. Returns a ticket.
+  int64_t claim(std::span<const int32_t> machine, const int64_t* request);
+  // reason, version: one per claim of the ticket; reasons are those of transaction.py.
+  void settle(int64_t ticket, std::span<const int8_t> reason, std::span<const int64_t> version);
+  void withdraw(int64_t ticket);
+  void released(std::span<const int32_t> machine, const int64_t* request,
+                std::span<const int64_t> version);
+  // Believes nothing any more. Claims in flight stay in flight.
+  void reset();
 
-    const Terrain& terrain() const { return *terrain_; }
-    const WeightedIndex& index() const { return index_; }
-    const int64_t* free(int32_t row) const { return free_.data() + static_cast<size_t>(row) * dimensions_; }
-    bool fits(int32_t row, const int64_t* request) const {
-        const int64_t* room = free(row);
-        if (room[0] < request[0]) return false;
-        for (size_t r = 1; r < dimensions_; ++r)
-            if (room[r] < request[r]) return false;
-        return true;
+  const Terrain& terrain() const { return *terrain_; }
+  const WeightedIndex& index() const { return index_; }
+  const int64_t* free(int32_t row) const {
+    return free_.data() + static_cast<size_t>(row) * dimensions_;
+  }
+  bool fits(int32_t row, const int64_t* request) const {
+    const int64_t* room = free(row);
+    if (room[0] < request[0]) return false;
+    for (size_t r = 1; r < dimensions_; ++r)
+      if (room[r] < request[r]) return false;
+    return true;
+  }
+  std::span<const int64_t> all_free() const { return free_; }
+  std::span<const uint8_t> up() const { return up_; }
+  std::span<const uint32_t> seqnum() const { return seqnum_; }  // empty: made without
+  std::span<const int64_t> synced_us() const { return synced_us_; }
+  std::span<const int64_t> versions() const { return versions_; }
+
+ private:
+  friend class Trial;  // trial.hpp
+
+  struct Ticket {
+    std::vector<int32_t> machine;
+    std::vector<int64_t> request;
+  };
+  // Overlays that end when the partition reaches a version: amount [k, R] is what they take
+  // (negative: give). closed: until then the row is.
+  struct Ending {
+    std::vector<int64_t> version;
+    std::vector<int32_t> row;
+    std::vector<int64_t> amount;
+    std::vector<uint8_t> closed;
+  };
+
+  template <typename Row>
+  void check_rows(const Delta& delta) const;
+  template <typename Used>
+  void check_used(const Delta& delta) const;
+  template <typename Row, typename Used>
+  void apply_rows(const Delta& delta);
+  template <size_t R, bool kOverlaid, typename Row, typename Used>
+  void apply_rows_sized(const Delta& delta);
+  void check(std::span<const int32_t> machine, const int64_t* request) const;
+  void end_overlays(size_t partition, int64_t version);
+  void forget_endings();
+  void overlay(int32_t row, const int64_t* amount, int64_t sign);
+  void keep_until(int32_t row, const int64_t* amount, int64_t sign, int64_t version, bool closed);
+  // As often as it was closed. reindex(row) follows.
+  void close(int32_t row);
+  void reopen(int32_t row);
+  void reindex(int32_t row);
+  void reindex_unsummed(int32_t row);
+  std::map<int64_t, Ticket>::iterator find(int64_t ticket);
+  bool shows(size_t partition, int64_t version) const {
+    return synced_us_[partition] != kNeverSynced && version <= versions_[partition];
+  }
+  bool has_room(int32_t row) const { return has_room(free(row), dimensions_); }
+  static bool has_room(const int64_t* room, size_t dimensions) {
+    if (dimensions == 1) return room[0] > 0;
+    int64_t lowest = room[0], highest = room[0];
+    for (size_t r = 1; r < dimensions; ++r) {
+      lowest = room[r] < lowest ? room[r] : lowest;
+      highest = room[r] > highest ? room[r] : highest;
     }
-    std::span<const int64_t> all_free() const { return free_; }
-    std::span<const uint8_t> up() const { return up_; }
-    std::span<const uint32_t> seqnum() const { return seqnum_; }  // empty: made without
-    std::span<const int64_t> synced_us() const { return synced_us_; }
-    std::span<const int64_t> versions() const { return versions_; }
+    return lowest >= 0 && highest > 0;
+  }
+  bool is_overlaid(size_t at) const {
+    for (size_t r = 0; r < dimensions_; ++r)
+      if (overlay_[at + r] != 0) return true;
+    return false;
+  }
 
-  private:
-    friend class Trial;  // trial.hpp
-
-    struct Ticket {
-        std::vector<int32_t> machine;
-        std::vector<int64_t> request;
-    };
-    // Overlays that end when the partition reaches a version: amount [k, R] is what they take (negative: give). closed: until then the row is.
-    struct Ending {
-        std::vector<int64_t> version;
-        std::vector<int32_t> row;
-        std::vector<int64_t> amount;
-        std::vector<uint8_t> closed;
-    };
-
-    template <typename Row>
-    void check_rows(const Delta& delta) const;
-    template <typename Used>
-    void check_used(const Delta& delta) const;
-    template <typename Row, typename Used>
-    void apply_rows(const Delta& delta);
-    template <size_t R, bool kOverlaid, typename Row, typename Used>
-    void apply_rows_sized(const Delta& delta);
-    void check(std::span<const int32_t> machine, const int64_t* request) const;
-    void end_overlays(size_t partition, int64_t version);
-    void forget_endings();
-    void overlay(int32_t row, const int64_t* amount, int64_t sign);
-    void keep_until(int32_t row, const int64_t* amount, int64_t sign, int64_t version, bool closed);
-    // As often as it was closed. reindex(row) follows.
-    void close(int32_t row);
-    void reopen(int32_t row);
-    void reindex(int32_t row);
-    void reindex_unsummed(int32_t row);
-    std::map<int64_t, Ticket>::iterator find(int64_t ticket);
-    bool shows(size_t partition, int64_t version) const { return synced_us_[partition] != kNeverSynced && version <= versions_[partition]; }
-    bool has_room(int32_t row) const { return has_room(free(row), dimensions_); }
-    static bool has_room(const int64_t* room, size_t dimensions) {
-        if (dimensions == 1) return room[0] > 0;
-        int64_t lowest = room[0], highest = room[0];
-        for (size_t r = 1; r < dimensions; ++r) {
-            lowest = room[r] < lowest ? room[r] : lowest;
-            highest = room[r] > highest ? room[r] : highest;
-        }
-        return lowest >= 0 && highest > 0;
-    }
-    bool is_overlaid(size_t at) const {
-        for (size_t r = 0; r < dimensions_; ++r)
-            if (overlay_[at + r] != 0) return true;
-        return false;
-    }
-
-    std::shared_ptr<const Terrain> terrain_;
-    size_t dimensions_;
-    std::vector<int64_t> free_;     // [M, R]
-    std::vector<int64_t> overlay_;  // [M, R]
-    std::vector<uint8_t> up_;       // [M], bool
-    std::vector<uint32_t> seqnum_;  // [M] or empty
-    std::vector<uint32_t> closed_;  // [M] or empty: for how many reasons
-    const std::vector<int64_t> closing_;  // [R]: kClosed
-    std::vector<int64_t> synced_us_;
-    std::vector<int64_t> versions_;
-    std::vector<Ending> endings_;  // [P]
-    std::vector<int64_t> overlaid_;  // [P]: rows with something laid over them
-    std::vector<int32_t> dirty_;     // rows whose overlay ended in this apply
-    std::vector<int32_t> turned_;    // rows that this apply opens or closes
-    std::map<int64_t, Ticket> tickets_;
-    int64_t next_ticket_ = 1;
-    WeightedIndex index_;
+  std::shared_ptr<const Terrain> terrain_;
+  size_t dimensions_;
+  std::vector<int64_t> free_;           // [M, R]
+  std::vector<int64_t> overlay_;        // [M, R]
+  std::vector<uint8_t> up_;             // [M], bool
+  std::vector<uint32_t> seqnum_;        // [M] or empty
+  std::vector<uint32_t> closed_;        // [M] or empty: for how many reasons
+  const std::vector<int64_t> closing_;  // [R]: kClosed
+  std::vector<int64_t> synced_us_;
+  std::vector<int64_t> versions_;
+  std::vector<Ending> endings_;    // [P]
+  std::vector<int64_t> overlaid_;  // [P]: rows with something laid over them
+  std::vector<int32_t> dirty_;     // rows whose overlay ended in this apply
+  std::vector<int32_t> turned_;    // rows that this apply opens or closes
+  std::map<int64_t, Ticket> tickets_;
+  int64_t next_ticket_ = 1;
+  WeightedIndex index_;
 };
 
 }  // namespace agora

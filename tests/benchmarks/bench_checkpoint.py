@@ -1,7 +1,9 @@
-"""Checkpoints of a live cell at paper scale: 200,000 machines, 190,000 running tasks, a log of 20 s at 38,000 tasks/s; peer: the log alone.
+"""Checkpoints of a live cell at paper scale: 200,000 machines, 190,000 running tasks, a log of 20 s
+at 38,000 tasks/s; peer: the log alone.
 
-A step of a host holds ten transactions of 100 claims; what was placed 5 s ago ends. The checkpoint is the newest the cell made by itself. What the
-cell's step pays for one is taking the state; a thread writes it.
+A step of a host holds ten transactions of 100 claims; what was placed 5 s ago ends. The checkpoint
+is the newest the cell made by itself. What the cell's step pays for one is taking the state; a
+thread writes it.
 """
 
 from __future__ import annotations
@@ -53,7 +55,9 @@ def write_log(assembly: Assembly, log: Path) -> CellStage:
     stage, checkpoints = new_stage(assembly), checkpoints_of(log)
     service = CellService(stage, log, False, checkpoints)
     service.start(0, ((0, "schedulers-0", tuple(range(AGENTS))),))
-    machines = np.random.default_rng(1).permutation(assembly.workload.cell.machines).astype(np.int32)
+    machines = (
+        np.random.default_rng(1).permutation(assembly.workload.cell.machines).astype(np.int32)
+    )
     running: deque[Int64] = deque()
     steps = TASKS_PER_S * SECONDS // STEP_TASKS
     for number in range(1, steps + 1):
@@ -71,11 +75,15 @@ def write_log(assembly: Assembly, log: Path) -> CellStage:
             machine = machines[task % (TASKS_PER_S * TASK_S)]
             agent = k % AGENTS
             request = np.ones((BATCH, 1), np.int64)
-            claims.append(CommitRequest(agent, Transaction(agent, number, task, machine, request, zero)))
+            claims.append(
+                CommitRequest(agent, Transaction(agent, number, task, machine, request, zero))
+            )
         service.step(Step(0, 1, number, tuple(claims)).to_bytes(), at_us)
         mail = service.step(Step(WORKERS, 1, 2 * number, ()).to_bytes(), at_us)
         started = [
-            event for event in map(decode, (data for _, data in decode(mail))) if isinstance(event, TasksStarted)
+            event
+            for event in map(decode, (data for _, data in decode(mail)))
+            if isinstance(event, TasksStarted)
         ]
         running.append(np.concatenate([event.allocation for event in started]))
     checkpoints.wait()
@@ -94,12 +102,18 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Assembly, Path, C
 def test_taking_the_state(benchmark: Any, written: tuple[Assembly, Path, CellStage]) -> None:
     _, _, stage = written
     parts = benchmark.pedantic(stage.checkpoint, rounds=10)
-    benchmark.extra_info.update(unit="ms", target=TAKING_TARGET_MS, megabytes=sum(map(len, parts)) // 1_000_000)
+    benchmark.extra_info.update(
+        unit="ms", target=TAKING_TARGET_MS, megabytes=sum(map(len, parts)) // 1_000_000
+    )
     assert len(stage.master.cell.allocations()) == TASKS_PER_S * TASK_S
 
 
-@pytest.mark.benchmark(group="checkpoint: restart of a cell of 200,000 machines after 20 s at 38,000 tasks/s")
-@pytest.mark.parametrize("way", [pytest.param(True, id="agora"), pytest.param(False, id="the log alone")])
+@pytest.mark.benchmark(
+    group="checkpoint: restart of a cell of 200,000 machines after 20 s at 38,000 tasks/s"
+)
+@pytest.mark.parametrize(
+    "way", [pytest.param(True, id="agora"), pytest.param(False, id="the log alone")]
+)
 def test_restart(benchmark: Any, way: bool, written: tuple[Assembly, Path, CellStage]) -> None:
     assembly, log, stage = written
 

@@ -1,7 +1,9 @@
-"""The commit path: 200,000 machines, two dimensions, batches of 100 claims, log frames included; peer: vectorised numpy.
+"""The commit path: 200,000 machines, two dimensions, batches of 100 claims, log frames included;
+peer: vectorised numpy.
 
-Each batch repeats 5 of its machines and one of its tasks, and the cell fills to about 80 %, so every kind of work occurs. One round
-commits all batches on a fresh cell; claims per second = CLAIMS / time of a round.
+Each batch repeats 5 of its machines and one of its tasks, and the cell fills to about 80 %, so
+every kind of work occurs. One round commits all batches on a fresh cell; claims per second = CLAIMS
+/ time of a round.
 """
 
 from __future__ import annotations
@@ -35,7 +37,13 @@ ROUNDS = 5
 def make_spec() -> CellSpec:
     capacity = np.tile(np.array([[4000, 16_384]], np.int64), (MACHINES, 1))
     rack = (np.arange(MACHINES) // 40).astype(np.int32)
-    return CellSpec(("cpu_milli", "mem_mib"), capacity, rack, np.zeros(MACHINES, np.int64), np.array([1000, 1000]))
+    return CellSpec(
+        ("cpu_milli", "mem_mib"),
+        capacity,
+        rack,
+        np.zeros(MACHINES, np.int64),
+        np.array([1000, 1000]),
+    )
 
 
 def make_transactions(seed: int) -> list[Transaction]:
@@ -46,7 +54,14 @@ def make_transactions(seed: int) -> list[Transaction]:
     task[:, 99] = task[:, 0]
     request = rng.integers(1, [2600, 10_000], (BATCHES, BATCH, 2))
     return [
-        Transaction(b % SCHEDULERS, b // SCHEDULERS + 1, task[b], machine[b], request[b], np.zeros(BATCH, np.int64))
+        Transaction(
+            b % SCHEDULERS,
+            b // SCHEDULERS + 1,
+            task[b],
+            machine[b],
+            request[b],
+            np.zeros(BATCH, np.int64),
+        )
         for b in range(BATCHES)
     ]
 
@@ -60,7 +75,8 @@ def repeated(values: NDArray[Any]) -> NDArray[np.bool_]:
 
 @dataclass
 class NumpyCell:
-    """The same commit with whole-array numpy: optimistic, reasons, rivals, versions and ages; no evictions, gangs or allocations to release."""
+    """The same commit with whole-array numpy: optimistic, reasons, rivals, versions and ages; no
+    evictions, gangs or allocations to release."""
 
     limit: Int64
     partition: Any
@@ -101,7 +117,9 @@ class NumpyCell:
         taken = machine[accepted]
         claimant = self.claimant[machine]
         other = claimant != t.scheduler
-        rival = np.where(reason == Reason.FULL, np.where(other, claimant, self.earlier[machine]), -1).astype(np.int32)
+        rival = np.where(
+            reason == Reason.FULL, np.where(other, claimant, self.earlier[machine]), -1
+        ).astype(np.int32)
         np.add.at(self.used, taken, request[accepted])
         np.add.at(self.seqnum, taken, 1)
         self.earlier[machine[accepted & other]] = claimant[accepted & other]
@@ -114,11 +132,19 @@ class NumpyCell:
         self.next_allocation += len(taken)
         none = np.zeros(0, np.int64)
         return CommitResult(
-            t.sequence, reason, allocation, rival, now_us - t.synced_us, self.versions[self.partition[machine]], none
+            t.sequence,
+            reason,
+            allocation,
+            rival,
+            now_us - t.synced_us,
+            self.versions[self.partition[machine]],
+            none,
         )
 
 
-def commit_all(cell: Any, transactions: list[Transaction], journal: JournalWriter, digest: EventDigest) -> int:
+def commit_all(
+    cell: Any, transactions: list[Transaction], journal: JournalWriter, digest: EventDigest
+) -> int:
     accepted = 0
     for now_us, transaction in enumerate(transactions):
         frame: bytes = msgpack.packb((now_us, encode_transaction(transaction)))
@@ -134,8 +160,12 @@ def numpy_cell(spec: CellSpec, partitioning: Partitioning) -> NumpyCell:
 
 
 @pytest.mark.benchmark(group="commit: 200,000 machines, 2 dimensions, batches of 100")
-@pytest.mark.parametrize("make", [pytest.param(Cell, id="agora"), pytest.param(numpy_cell, id="numpy")])
-def test_commit(benchmark: Any, make: Callable[[CellSpec, Partitioning], Any], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "make", [pytest.param(Cell, id="agora"), pytest.param(numpy_cell, id="numpy")]
+)
+def test_commit(
+    benchmark: Any, make: Callable[[CellSpec, Partitioning], Any], tmp_path: Path
+) -> None:
     spec = make_spec()
     partitioning = Partitioning.by_topology(spec, PARTITIONS)
     transactions = make_transactions(seed=1)

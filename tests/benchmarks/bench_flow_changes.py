@@ -1,9 +1,11 @@
-"""What one change costs an IncrementalSolver on a solved cell of 12,500 machines x 12 slots under the Quincy policy.
+"""What one change costs an IncrementalSolver on a solved cell of 12,500 machines x 12 slots under
+the Quincy policy.
 
-Rounds of ageing, machines that fail and come back, single tasks and batches of them, how the work grows with the cell, and
-memory. A figure is the changes' calls and `resolve` together, through the Python API. Only for single tasks, where the calls
-themselves take as long as the solver, the time of the same calls with nothing to do is taken off. The peer cannot go on from
-an earlier answer: it solves the changed graph from scratch.
+Rounds of ageing, machines that fail and come back, single tasks and batches of them, how the work
+grows with the cell, and memory. A figure is the changes' calls and `resolve` together, through the
+Python API. Only for single tasks, where the calls themselves take as long as the solver, the time
+of the same calls with nothing to do is taken off. The peer cannot go on from an earlier answer: it
+solves the changed graph from scratch.
 """
 
 from __future__ import annotations
@@ -52,9 +54,11 @@ class Cell:
         assert self.solver.resolve() is Status.OPTIMAL
 
     def ageing(self, running: bool) -> tuple[tuple[Int64Array, Int64Array], dict[str, Any]]:
-        """Arcs and their new costs: the arcs over which tasks wait dearer by one, those over which others run cheaper by one.
+        """Arcs and their new costs: the arcs over which tasks wait dearer by one, those over which
+        others run cheaper by one.
 
-        If fewer than 3,000 tasks wait, others whose arc to wait over gets dearer, too, make up the number.
+        If fewer than 3,000 tasks wait, others whose arc to wait over gets dearer, too, make up the
+        number.
         """
         arcs = np.arange(self.begin[-1])
         used = self.solver.flow(arcs) > 0
@@ -92,7 +96,9 @@ class Cell:
     def depart(self, places: Int64Array) -> None:
         self.solver.remove_nodes(self.tasks[places])
 
-    def arrive(self, places: Int64Array, task: Int64Array, head: Int64Array, cost: Int64Array) -> None:
+    def arrive(
+        self, places: Int64Array, task: Int64Array, head: Int64Array, cost: Int64Array
+    ) -> None:
         self.tasks[places] = self.solver.add_nodes(np.ones(places.size, dtype=np.int64))
         self.solver.add_arcs(self.tasks[places][task], head, 1, cost)
 
@@ -104,7 +110,9 @@ class Cell:
         places = self.rng.choice(self.tasks.size, BATCH, replace=False)
         return (places, *self.arcs_like_seen(BATCH)), {}
 
-    def exchange(self, places: Int64Array, task: Int64Array, head: Int64Array, cost: Int64Array) -> None:
+    def exchange(
+        self, places: Int64Array, task: Int64Array, head: Int64Array, cost: Int64Array
+    ) -> None:
         self.depart(places)
         self.arrive(places, task, head, cost)
         self.resolve()
@@ -165,7 +173,14 @@ def name_of(cell: Cell) -> str:
 @pytest.mark.parametrize("who", AGEING_TARGET_MS)
 def test_ageing(benchmark: Any, cell: Cell, who: str, solver: str) -> None:
     benchmark.group = f"ageing: {name_of(cell)}, {who} tasks older by one"
-    against_scratch(benchmark, cell, solver, cell.age, lambda: cell.ageing("running" in who), AGEING_TARGET_MS[who])
+    against_scratch(
+        benchmark,
+        cell,
+        solver,
+        cell.age,
+        lambda: cell.ageing("running" in who),
+        AGEING_TARGET_MS[who],
+    )
 
 
 @SOLVERS
@@ -218,7 +233,12 @@ def test_single_tasks(benchmark: Any, percent_used: int) -> None:
             arcs = cell.arcs_like_seen(1)
             for what, change, nothing, left in (
                 ("departure", (cell.depart, place), (cell.depart, none), size - 1),
-                ("arrival", (cell.arrive, place, *arcs), (cell.arrive, none, none, none, none), size),
+                (
+                    "arrival",
+                    (cell.arrive, place, *arcs),
+                    (cell.arrive, none, none, none, none),
+                    size,
+                ),
             ):
                 spent[what] += time_of(change, (cell.resolve_with, left))
                 spent[what] -= time_of(nothing, (cell.resolve_with, left))
@@ -226,14 +246,17 @@ def test_single_tasks(benchmark: Any, percent_used: int) -> None:
     benchmark.pedantic(run, rounds=1)
     assert cell.solver.certify().ok
     arrival, departure = (1e6 * spent[what] / SINGLES for what in ("arrival", "departure"))
-    note = f"mean of {SINGLES}, without the calls' own time; one goes: {departure:.1f} us (target 5)"
+    note = (
+        f"mean of {SINGLES}, without the calls' own time; one goes: {departure:.1f} us (target 5)"
+    )
     benchmark.extra_info.update(unit="us", figure=arrival, target=15, note=note)
 
 
 @pytest.mark.parametrize("machines", [1_000, 5_000, 12_500, 50_000])
 @pytest.mark.parametrize("percent_used", [50, 90, 97])
 def test_growth(benchmark: Any, percent_used: int, machines: int) -> None:
-    """Tasks go and come one by one, as many of them per machine, so that all cells are equally far from where they started."""
+    """Tasks go and come one by one, as many of them per machine, so that all cells are equally far
+    from where they started."""
     cell = Cell(graph_of(machines, percent_used))
     benchmark.group = f"arcs scanned per change: {machines:,} machines, {percent_used} % used"
     changes = int(CHANGES_PER_MACHINE * machines)
@@ -255,9 +278,12 @@ def test_growth(benchmark: Any, percent_used: int, machines: int) -> None:
     benchmark.extra_info.update(unit="arcs", figure=scanned / (2 * changes), note=note)
 
 
-@pytest.mark.parametrize("which", ["incremental_ssp", "relaxation", "cost_scaling", "network_simplex", "scratch"])
+@pytest.mark.parametrize(
+    "which", ["incremental_ssp", "relaxation", "cost_scaling", "network_simplex", "scratch"]
+)
 def test_memory(benchmark: Any, which: str, tmp_path: Path) -> None:
-    """What a process of its own holds at most beyond the arrays it reads from a file: network, solver, solution."""
+    """What a process of its own holds at most beyond the arrays it reads from a file: network,
+    solver, solution."""
     benchmark.group = f"memory per arc: 12,500 machines, 90 % used, {which}"
     network = graph_of(MACHINES, 90).network
     file = tmp_path / "network.npz"
@@ -275,7 +301,11 @@ def test_memory(benchmark: Any, which: str, tmp_path: Path) -> None:
 
 def memory_in_kib(field: str) -> int:
     """Of this process, as Linux tells."""
-    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(field))
+    line = next(
+        line
+        for line in Path("/proc/self/status").read_text().splitlines()
+        if line.startswith(field)
+    )
     return int(line.split()[1])
 
 

@@ -1,8 +1,9 @@
-"""The solver from scratch on graphs outside the Quincy shape, beside OR-tools' SimpleMinCostFlow: network-aware cells, NETGEN-like
-general networks, load spreading.
+"""The solver from scratch on graphs outside the Quincy shape, beside OR-tools' SimpleMinCostFlow:
+network-aware cells, NETGEN-like general networks, load spreading.
 
-Both get the network built already; the figure is one call of `solve`. The ratio aimed at for network-aware and general networks, on
-which the default algorithm ends with cost scaling, is that of cost scaling.
+Both get the network built already; the figure is one call of `solve`. The ratio aimed at for
+network-aware and general networks, on which the default algorithm ends with cost scaling, is that
+of cost scaling.
 """
 
 from __future__ import annotations
@@ -14,8 +15,19 @@ from typing import Any
 import pytest
 
 from flowsolver import FlowNetwork, certify, solve
-from flowsolver.generate import NetgenOptions, load_spreading_graph, netgen_network, network_aware_graph
-from tests.benchmarks.bench_flowsolver import MACHINES, SOLVERS, cost_by_agora, cost_by_ortools, describe
+from flowsolver.generate import (
+    NetgenOptions,
+    load_spreading_graph,
+    netgen_network,
+    network_aware_graph,
+)
+from tests.benchmarks.bench_flowsolver import (
+    MACHINES,
+    SOLVERS,
+    cost_by_agora,
+    cost_by_ortools,
+    describe,
+)
 
 ROUNDS = 5
 

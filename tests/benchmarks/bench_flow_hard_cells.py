@@ -1,8 +1,10 @@
-"""Batches of changes in the cells where room has a price: full, oversubscribed, contended; 12,500 machines x 12 slots.
+"""Batches of changes in the cells where room has a price: full, oversubscribed, contended; 12,500
+machines x 12 slots.
 
-A round is 100 tasks gone and 100 come; its figure is the changes' calls and `resolve` together, in process CPU time. The mean is
-the benchmark's, the 99th percentile and the most are in its extra information. Certified at the end. What a peer takes from
-scratch on such graphs: bench_flowsolver.py.
+A round is 100 tasks gone and 100 come; its figure is the changes' calls and `resolve` together, in
+process CPU time. The mean is the benchmark's, the 99th percentile and the most are in its extra
+information. Certified at the end. What a peer takes from scratch on such graphs:
+bench_flowsolver.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Price refine when cost scaling goes on from relaxation's answer (Firmament, OSDI 2016, section 6.2 and figure 13).
+"""Price refine when cost scaling goes on from relaxation's answer (Firmament, OSDI 2016, section
+6.2 and figure 13).
 
-Cells of 12,500 machines x 12 slots under the Quincy policy. Relaxation has the optimum; then 100 tasks go and 100 come, and
-cost scaling solves what has become of the network from relaxation's flow, beginning with
+Cells of 12,500 machines x 12 slots under the Quincy policy. Relaxation has the optimum; then 100
+tasks go and 100 come, and cost scaling solves what has become of the network from relaxation's
+flow, beginning with
 
 - relaxation's prices, refined: how a handover is done here;
 - relaxation's prices as they are;
@@ -9,7 +11,8 @@ cost scaling solves what has become of the network from relaxation's flow, begin
 - zero prices, refined: prices found from the flow alone;
 - nothing at all: from scratch.
 
-Times are process time, the median over rounds; the ratio is to the first. The paper saw refined prices make it 4 times quicker.
+Times are process time, the median over rounds; the ratio is to the first. The paper saw refined
+prices make it 4 times quicker.
 """
 
 from __future__ import annotations
@@ -39,7 +42,8 @@ CELLS: dict[str, Callable[[], SchedulingGraph]] = {
 
 
 class Handover(Cell):
-    """Relaxation's answers round by round, and cost scaling from each on the next round's network."""
+    """Relaxation's answers round by round, and cost scaling from each on the next round's
+    network."""
 
     def __init__(self, graph: SchedulingGraph) -> None:
         super().__init__(graph)
@@ -63,7 +67,9 @@ class Handover(Cell):
             ("zero prices", zero, False),
             ("zero prices, refined", zero, True),
         ):
-            self.time(name, partial(_flowsolver.cost_scaling_from, network.core, flow, prices, refine))
+            self.time(
+                name, partial(_flowsolver.cost_scaling_from, network.core, flow, prices, refine)
+            )
         self.time("from scratch", lambda: solve(network, "cost_scaling"))
 
     def time(self, name: str, run: Callable[[], Any]) -> None:
@@ -76,13 +82,13 @@ class Handover(Cell):
 
 @pytest.mark.parametrize("case", CELLS)
 def test_price_refine(benchmark: Any, case: str) -> None:
-    benchmark.group = (
-        f"cost scaling from relaxation's answer: {MACHINES:,} machines, {case}, {BATCH} gone and {BATCH} come"
-    )
+    benchmark.group = f"cost scaling from relaxation's answer: {MACHINES:,} machines, {case}, {BATCH} gone and {BATCH} come"
     cell = Handover(CELLS[case]())
     benchmark.pedantic(cell.round, rounds=ROUNDS)
     ms = {name: 1e3 * statistics.median(seconds) for name, seconds in cell.seconds.items()}
     (_, refined), *others = ms.items()
-    note = "; ".join(f"{name} {time_ms:.0f} ms ({time_ms / refined:.1f} times)" for name, time_ms in others)
+    note = "; ".join(
+        f"{name} {time_ms:.0f} ms ({time_ms / refined:.1f} times)" for name, time_ms in others
+    )
     benchmark.extra_info.update(unit="ms", figure=refined, note=note)
     print(f"\n{case}: refined {refined:.0f} ms; {note} (the paper: {PAPER_RATIO} times)")

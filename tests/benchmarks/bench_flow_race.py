@@ -1,9 +1,10 @@
-"""How soon the losers of a race stop: the default and one other algorithm on 12,500 machines x 12 slots, Quincy policy.
+"""How soon the losers of a race stop: the default and one other algorithm on 12,500 machines x 12
+slots, Quincy policy.
 
-The figure is the time from the winner's end until the loser had stopped and freed its memory, the median over races; the most,
-and how much longer a race takes than the default alone in the same run, stand in the note. These are times of the clock, since
-two threads are at it: on a machine with other work they say more about that. From scratch, and round by round as 100 tasks go
-and 100 come.
+The figure is the time from the winner's end until the loser had stopped and freed its memory, the
+median over races; the most, and how much longer a race takes than the default alone in the same
+run, stand in the note. These are times of the clock, since two threads are at it: on a machine with
+other work they say more about that. From scratch, and round by round as 100 tasks go and 100 come.
 """
 
 from __future__ import annotations
@@ -34,13 +35,17 @@ def elapsed(call: Callable[[], Any]) -> tuple[float, Any]:
 def report(benchmark: Any, stopped: list[float], raced: list[float], alone: list[float]) -> None:
     longer_ms = 1e3 * (statistics.median(raced) - statistics.median(alone))
     note = f"at most {1e3 * max(stopped):.2f}; race {longer_ms:+.2f} ms to {1e3 * statistics.median(alone):.2f} alone"
-    benchmark.extra_info.update(unit="ms", figure=1e3 * statistics.median(stopped), target=TARGET_MS, note=note)
+    benchmark.extra_info.update(
+        unit="ms", figure=1e3 * statistics.median(stopped), target=TARGET_MS, note=note
+    )
 
 
 @pytest.mark.parametrize("other", OTHERS)
 @pytest.mark.parametrize("percent_used", [90, 102])
 def test_from_scratch(benchmark: Any, percent_used: int, other: str) -> None:
-    benchmark.group = f"losers stop: {MACHINES:,} machines, {percent_used} % used, from scratch, against {other}"
+    benchmark.group = (
+        f"losers stop: {MACHINES:,} machines, {percent_used} % used, from scratch, against {other}"
+    )
     network = graph_of(MACHINES, percent_used).network
     stopped: list[float] = []
     raced: list[float] = []

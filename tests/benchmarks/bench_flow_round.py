@@ -1,9 +1,11 @@
-"""Rounds of the flow scheduler on a cell of the Google trace's size, end to end from Python; peer: OR-tools on the same graph, solve only.
+"""Rounds of the flow scheduler on a cell of the Google trace's size, end to end from Python; peer:
+OR-tools on the same graph, solve only.
 
-12,477 machines x 13 slots in racks of 30; 145,000 tasks (2 % more than slots when oversubscribed), each with up to 6 preferred machines
-and 4 racks. A first round takes arrays to claims: graph, solve, certificate, extraction. A later round has 200 changes since the last: 100
-tasks ended, 100 came. `pinned`: running tasks are no part of the graph (the default). `preemption`: all are, and all start
-waiting. The peer solves the graph that the measured round solved, from scratch.
+12,477 machines x 13 slots in racks of 30; 145,000 tasks (2 % more than slots when oversubscribed),
+each with up to 6 preferred machines and 4 racks. A first round takes arrays to claims: graph,
+solve, certificate, extraction. A later round has 200 changes since the last: 100 tasks ended, 100
+came. `pinned`: running tasks are no part of the graph (the default). `preemption`: all are, and all
+start waiting. The peer solves the graph that the measured round solved, from scratch.
 """
 
 from __future__ import annotations
@@ -16,7 +18,14 @@ from ortools.graph.python import min_cost_flow
 
 from flowsolver import FlowNetwork
 from schedulers.flow.kinds import QuincyOptions, build_quincy
-from schedulers.interface import ChangeKind, PartitionRanking, Plan, PlanContext, SchedulerEnvironment, TaskChanges
+from schedulers.interface import (
+    ChangeKind,
+    PartitionRanking,
+    Plan,
+    PlanContext,
+    SchedulerEnvironment,
+    TaskChanges,
+)
 from shared_state.cell import Cell
 from shared_state.partition import Partitioning
 from shared_state.tasks import CellSpec, Int64, PreferenceCatalog, TaskBatch
@@ -54,7 +63,9 @@ def make_catalog(sets: int, racks: int, rng: np.random.Generator) -> PreferenceC
     rack_offsets, rack = csr(np.where(degree > 0, 4, 0), racks, rng)
     size = 10 + np.floor(55 * rng.exponential(1.0, sets)).astype(np.int64)
     size[0] = 0
-    of_machine = np.repeat(size, np.diff(machine_offsets)) * rng.integers(0, 50, len(machine)) // 100
+    of_machine = (
+        np.repeat(size, np.diff(machine_offsets)) * rng.integers(0, 50, len(machine)) // 100
+    )
     of_rack = np.repeat(size, np.diff(rack_offsets)) * rng.integers(50, 100, len(rack)) // 100
     return PreferenceCatalog(
         machine_offsets, machine, of_machine, rack_offsets, rack, of_rack, 2 * size, 2 * size + 200
@@ -68,7 +79,9 @@ class GoogleSizedCell:
         rng = np.random.default_rng(1)
         rack = (np.arange(MACHINES) // RACK).astype(np.int32)
         capacity = np.full((MACHINES, 1), SLOTS, np.int64)
-        self.spec = CellSpec(("slots",), capacity, rack, np.zeros(MACHINES, np.int64), np.array([1000]))
+        self.spec = CellSpec(
+            ("slots",), capacity, rack, np.zeros(MACHINES, np.int64), np.array([1000])
+        )
         partitioning = Partitioning.by_topology(self.spec, PARTITIONS)
         self.cell = Cell(self.spec, partitioning)
         self.view = ClusterView(self.spec, partitioning)
@@ -88,7 +101,12 @@ class GoogleSizedCell:
             np.zeros(total, np.int8),
         )
         slot = rng.permutation(MACHINES * SLOTS)[:running] // SLOTS
-        self.cell.load(row[:running], slot.astype(np.int32), self.tasks.request[:running], np.zeros(running, np.int32))
+        self.cell.load(
+            row[:running],
+            slot.astype(np.int32),
+            self.tasks.request[:running],
+            np.zeros(running, np.int32),
+        )
         self.next, self.offered = tasks, self.tasks.take(slice(running, tasks))
         self.environment = SchedulerEnvironment("flow", self.spec, partitioning.offsets, catalog)
         self.options = QuincyOptions(preemption=preemption)
@@ -101,24 +119,34 @@ class GoogleSizedCell:
         return self.plan()
 
     def plan(self) -> Plan:
-        context = PlanContext(self.now_us, self.rounds + 1, PartitionRanking.OPTIMISTIC, np.zeros(PARTITIONS, np.int32))
+        context = PlanContext(
+            self.now_us,
+            self.rounds + 1,
+            PartitionRanking.OPTIMISTIC,
+            np.zeros(PARTITIONS, np.int32),
+        )
         return self.scheduler.plan(self.offered, self.view, context)
 
     def settle(self, plan: Plan) -> None:
-        """Commit the plan, then let the world move: 100 tasks end, 100 come, evicted ones return; the view syncs."""
+        """Commit the plan, then let the world move: 100 tasks end, 100 come, evicted ones return;
+        the view syncs."""
         self.rounds += 1
         ticket = self.view.claim(plan.machine, plan.request)
         synced = np.zeros(len(plan.task), np.int64)
         evict = plan.evict if len(plan.evict) else None
         victims = self.cell.describe(plan.evict)
-        transaction = Transaction(0, self.rounds, plan.task, plan.machine, plan.request, synced, evict=evict)
+        transaction = Transaction(
+            0, self.rounds, plan.task, plan.machine, plan.request, synced, evict=evict
+        )
         result = self.cell.commit(transaction, self.now_us)
         assert result.accepted.all()
         self.view.settle(ticket, result.reason, result.version)
         self._tell(ChangeKind.COMMITTED, plan.task, plan.machine, result.allocation)
         self._tell(ChangeKind.EVICTED, victims.task, victims.machine, victims.allocation)
         held = self.cell.allocations().allocation
-        ended = self.cell.release(np.sort(self.rng.choice(held, CHANGES // 2, replace=False)), None, self.now_us)
+        ended = self.cell.release(
+            np.sort(self.rng.choice(held, CHANGES // 2, replace=False)), None, self.now_us
+        )
         self._tell(ChangeKind.FINISHED, ended.task, ended.machine, ended.allocation)
         come = self.tasks.take(slice(self.next, self.next + CHANGES // 2))
         self.next += CHANGES // 2
@@ -132,7 +160,9 @@ class GoogleSizedCell:
 
     def _sync(self) -> None:
         for p in range(PARTITIONS):
-            self.view.apply(self.cell.delta_since(p, int(self.view.versions[p]), self.now_us, False))
+            self.view.apply(
+                self.cell.delta_since(p, int(self.view.versions[p]), self.now_us, False)
+            )
 
     def _tell(self, kind: ChangeKind, task: Int64, machine: Any, allocation: Int64) -> None:
         self.scheduler.observe(TaskChanges(kind, self.now_us, task, machine, allocation))
@@ -140,7 +170,9 @@ class GoogleSizedCell:
 
 def or_tools(network: FlowNetwork) -> min_cost_flow.SimpleMinCostFlow:
     peer = min_cost_flow.SimpleMinCostFlow()
-    peer.add_arcs_with_capacity_and_unit_cost(network.tail, network.head, network.capacity, network.cost)
+    peer.add_arcs_with_capacity_and_unit_cost(
+        network.tail, network.head, network.capacity, network.cost
+    )
     peer.set_nodes_supplies(np.arange(network.num_nodes), network.supply)
     return peer
 

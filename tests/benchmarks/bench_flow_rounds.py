@@ -1,8 +1,9 @@
 """Every incremental algorithm against itself from scratch (Firmament, OSDI 2016, figure 11).
 
-Cells of 12,500 machines x 12 slots under the Quincy policy; in each round 100 tasks go and 100 come. Times are process time, the
-median over rounds; from scratch is what the last round's network takes in the same run. The paper saw incremental cost scaling
-take a quarter less than from scratch under this policy.
+Cells of 12,500 machines x 12 slots under the Quincy policy; in each round 100 tasks go and 100
+come. Times are process time, the median over rounds; from scratch is what the last round's network
+takes in the same run. The paper saw incremental cost scaling take a quarter less than from scratch
+under this policy.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ CELLS = {
 @pytest.mark.parametrize("case", CELLS)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_rounds(benchmark: Any, algorithm: str, case: str) -> None:
-    benchmark.group = f"{algorithm}, incremental: {MACHINES:,} machines, {case}, {BATCH} gone and {BATCH} come"
+    benchmark.group = (
+        f"{algorithm}, incremental: {MACHINES:,} machines, {case}, {BATCH} gone and {BATCH} come"
+    )
     cell = Cell(quincy_graph(CELLS[case], 1))
     cell.solver = IncrementalSolver(cell.graph.network, algorithm)
     cell.resolve()

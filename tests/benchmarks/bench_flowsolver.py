@@ -1,8 +1,10 @@
-"""The solver alone on a cell of 12,500 machines x 12 slots under the Quincy policy; peer: OR-tools' SimpleMinCostFlow.
+"""The solver alone on a cell of 12,500 machines x 12 slots under the Quincy policy; peer: OR-tools'
+SimpleMinCostFlow.
 
-`solve`: both get the network built already in their own form; the figure is one call of `solve`. `end to end`: arrays in, flow
-arrays out. A later round is 100 tasks gone and 100 come at 90 % use: changes, resolve; the peer, which cannot go on from an
-earlier answer, solves the graph from scratch.
+`solve`: both get the network built already in their own form; the figure is one call of `solve`.
+`end to end`: arrays in, flow arrays out. A later round is 100 tasks gone and 100 come at 90 % use:
+changes, resolve; the peer, which cannot go on from an earlier answer, solves the graph from
+scratch.
 """
 
 from __future__ import annotations
@@ -47,7 +49,9 @@ def network_of(case: str) -> FlowNetwork:
 
 def peer_of(network: FlowNetwork) -> min_cost_flow.SimpleMinCostFlow:
     peer = min_cost_flow.SimpleMinCostFlow()
-    peer.add_arcs_with_capacity_and_unit_cost(network.tail, network.head, network.capacity, network.cost)
+    peer.add_arcs_with_capacity_and_unit_cost(
+        network.tail, network.head, network.capacity, network.cost
+    )
     peer.set_nodes_supplies(np.arange(network.num_nodes), network.supply)
     return peer
 
@@ -110,13 +114,16 @@ def test_end_to_end(benchmark: Any, solver: str) -> None:
         assert peer.solve() == peer.OPTIMAL
         return peer.flows(np.arange(arcs[0].size))
 
-    flow = benchmark.pedantic(agora if solver == "agora" else ortools, rounds=ROUNDS if solver == "agora" else 1)
+    flow = benchmark.pedantic(
+        agora if solver == "agora" else ortools, rounds=ROUNDS if solver == "agora" else 1
+    )
     describe(benchmark, solver, END_TO_END_RATIO)
     assert flow @ network.cost == solve(network).cost
 
 
 class Rounds:
-    """A solved cell, and batches of tasks that go and come (each new one like a task seen before, in another rack)."""
+    """A solved cell, and batches of tasks that go and come (each new one like a task seen before,
+    in another rack)."""
 
     def __init__(self, graph: SchedulingGraph, seed: int) -> None:
         self.graph = graph
@@ -161,7 +168,9 @@ def rounds() -> Rounds:
 
 
 @pytest.mark.benchmark(group="resolve: 12,500 machines, 90 % used, 100 tasks gone and 100 come")
-@pytest.mark.parametrize("solver", [pytest.param("agora", id="agora"), pytest.param("ortools", id="ortools")])
+@pytest.mark.parametrize(
+    "solver", [pytest.param("agora", id="agora"), pytest.param("ortools", id="ortools")]
+)
 def test_later_round(benchmark: Any, rounds: Rounds, solver: str) -> None:
     if solver == "agora":
         benchmark.pedantic(rounds.run, setup=rounds.batch, rounds=LATER_ROUNDS)

@@ -1,8 +1,10 @@
-"""The live runtime at paper scale: 200,000 slots, 20 schedulers, ParSync latency-first, 95 % load: 38,000 tasks/s of mean 5 s.
+"""The live runtime at paper scale: 200,000 slots, 20 schedulers, ParSync latency-first, 95 % load:
+38,000 tasks/s of mean 5 s.
 
-Runs in real time on an embedded Ray, with everything a user's run does: logs of every core, checkpoints, Parquet. Peer in the same run: the same arm in
-virtual time, where messages take no time and there is neither tick nor rival for the processor. AGORA_LIVE_BENCH_S: seconds of load, 20 unless given (the
-target is for 60); the first 5 s, a task length, are left out of every figure.
+Runs in real time on an embedded Ray, with everything a user's run does: logs of every core,
+checkpoints, Parquet. Peer in the same run: the same arm in virtual time, where messages take no
+time and there is neither tick nor rival for the processor. AGORA_LIVE_BENCH_S: seconds of load, 20
+unless given (the target is for 60); the first 5 s, a task length, are left out of every figure.
 """
 
 from __future__ import annotations
@@ -43,13 +45,24 @@ class Runs:
         config, arm = configuration(MeasuredTime() if clock == "measured" else None)
         workload = make_workload(config, config.seed)
         if way == VIRTUAL:
-            return run_arm_virtual(config, arm, workload, config.seed, None, lambda _: None, Interruption())
+            return run_arm_virtual(
+                config, arm, workload, config.seed, None, lambda _: None, Interruption()
+            )
         if not self._connected:
             prepare(config, hold=False)
             self._connected = True
         directory = self._folder / clock
         directory.mkdir()
-        return run_arm_live(config, arm, workload, config.seed, directory, lambda _: None, Interruption(), hold=False)
+        return run_arm_live(
+            config,
+            arm,
+            workload,
+            config.seed,
+            directory,
+            lambda _: None,
+            Interruption(),
+            hold=False,
+        )
 
     def close(self) -> None:
         """End Ray, if a run started it."""
@@ -65,9 +78,15 @@ def configuration(decision: DecisionTime | None) -> tuple[RunConfig, ArmConfig]:
     if decision is not None:
         group = group.model_copy(update={"decision": decision})
     arm = ArmConfig(
-        name="ParSync latency-first", sync="diff_block", partitions=scale.partitions, gap_s=scale.gap_s, groups=(group,)
+        name="ParSync latency-first",
+        sync="diff_block",
+        partitions=scale.partitions,
+        gap_s=scale.gap_s,
+        groups=(group,),
     )
-    return RunConfig(synthetic=synthetic, arms=(arm,), settle_s=SETTLE_S, drain_s=DRAIN_S, runtime="ray"), arm
+    return RunConfig(
+        synthetic=synthetic, arms=(arm,), settle_s=SETTLE_S, drain_s=DRAIN_S, runtime="ray"
+    ), arm
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +105,8 @@ def overall(run: ArmRun) -> dict[str, Any]:
 
 
 def backlog(run: ArmRun, begin_s: float, end_s: float) -> float:
-    """Tasks that schedulers held and had not committed, all together, mean of the samples in a stretch of the run."""
+    """Tasks that schedulers held and had not committed, all together, mean of the samples in a
+    stretch of the run."""
     samples = run.metrics.samples("agents")
     inside = (samples["at_us"] >= begin_s * 1e6) & (samples["at_us"] < end_s * 1e6)
     return float(samples["queued"][inside].mean()) * run.metrics.agents
@@ -105,12 +125,17 @@ def beside(run: ArmRun) -> str:
     )
 
 
-@pytest.mark.benchmark(group="live runtime, paper scale: committed tasks of one second, Measured decisions")
+@pytest.mark.benchmark(
+    group="live runtime, paper scale: committed tasks of one second, Measured decisions"
+)
 @WAYS
 def test_tasks_per_second(benchmark: Any, way: str, runs: Runs) -> None:
     run = benchmark.pedantic(runs.of, args=("measured", way), rounds=1)
     benchmark.extra_info.update(
-        unit="tasks/s", figure=overall(run)["throughput_per_s"], larger_is_better=True, offered_per_s=LOAD_PER_S
+        unit="tasks/s",
+        figure=overall(run)["throughput_per_s"],
+        larger_is_better=True,
+        offered_per_s=LOAD_PER_S,
     )
     if way == LIVE:
         benchmark.extra_info.update(note=beside(run))

@@ -1,8 +1,11 @@
-"""Greedy plans and view synchronisation on ParSync's cell: 200,000 slots, 20 schedulers, 20 partitions; peer: vectorised numpy.
+"""Greedy plans and view synchronisation on ParSync's cell: 200,000 slots, 20 schedulers, 20
+partitions; peer: vectorised numpy.
 
-A round is one plan of 100 tasks, or one delta, by the next of 20 schedulers in turn, so that no view stays in the cache. Half of the
-slots are idle. The peer keeps plain arrays: it draws weighted samples without replacement by exponential keys (Efraimidis and Spirakis,
-2006) from the idle slots of a partition or of a preference set, and after a sync counts each partition's idle slots and their weight anew.
+A round is one plan of 100 tasks, or one delta, by the next of 20 schedulers in turn, so that no
+view stays in the cache. Half of the slots are idle. The peer keeps plain arrays: it draws weighted
+samples without replacement by exponential keys (Efraimidis and Spirakis,
+2006) from the idle slots of a partition or of a preference set, and after a sync counts each
+partition's idle slots and their weight anew.
 """
 
 from __future__ import annotations
@@ -25,7 +28,8 @@ BATCH, SETS, LISTED = 100, 80, 2_500
 CHANGED_PER_MILLE = 200
 ROUNDS = 300
 TARGET_US = {"latency_first": 60, "quality_first, preferred machines": 150}
-SYNC_TARGET_US = {1: 2_000, PARTITIONS: 60}  # by number of partitions: the whole cell at once, or one of twenty
+# by number of partitions: the whole cell at once, or one of twenty
+SYNC_TARGET_US = {1: 2_000, PARTITIONS: 60}
 
 
 class PaperCell:
@@ -57,7 +61,9 @@ class PaperCell:
         self.used = rng.integers(0, 2, (SCHEDULERS, MACHINES, 1)).astype(np.int8)
 
     def delta(self, partition: int, used: Any, row: Any, version: int) -> PartitionDelta:
-        return PartitionDelta(partition, version - 1, version, version, row, used, np.ones(len(row), bool), None)
+        return PartitionDelta(
+            partition, version - 1, version, version, row, used, np.ones(len(row), bool), None
+        )
 
 
 class Native:
@@ -65,17 +71,27 @@ class Native:
 
     def __init__(self, cell: PaperCell, kind: str) -> None:
         terrain = Terrain(cell.spec, cell.partitioning)
-        self.views = [ClusterView(cell.spec, cell.partitioning, terrain=terrain) for _ in range(SCHEDULERS)]
+        self.views = [
+            ClusterView(cell.spec, cell.partitioning, terrain=terrain) for _ in range(SCHEDULERS)
+        ]
         for view, used in zip(self.views, cell.used, strict=True):
             for p in range(cell.partitioning.count):
                 rows = cell.partitioning.rows(p)
-                view.apply(cell.delta(p, used[rows], np.arange(rows.stop - rows.start, dtype=np.uint32), 1))
-        environment = SchedulerEnvironment("bench", cell.spec, cell.partitioning.offsets, cell.catalog)
+                view.apply(
+                    cell.delta(p, used[rows], np.arange(rows.stop - rows.start, dtype=np.uint32), 1)
+                )
+        environment = SchedulerEnvironment(
+            "bench", cell.spec, cell.partitioning.offsets, cell.catalog
+        )
         spec = registry.get(kind)
-        self.schedulers: list[Scheduler] = [spec.build(spec.parse_options({}), environment) for _ in range(SCHEDULERS)]
+        self.schedulers: list[Scheduler] = [
+            spec.build(spec.parse_options({}), environment) for _ in range(SCHEDULERS)
+        ]
         self.order = np.arange(PARTITIONS, dtype=np.int32)
 
-    def plan(self, scheduler: int, tasks: TaskBatch, ranking: PartitionRanking, stream: int) -> Int32:
+    def plan(
+        self, scheduler: int, tasks: TaskBatch, ranking: PartitionRanking, stream: int
+    ) -> Int32:
         context = PlanContext(0, stream, ranking, self.order)
         return self.schedulers[scheduler].plan(tasks, self.views[scheduler], context).machine
 
@@ -95,7 +111,9 @@ class Numpy:
         self.count, self.sum = np.zeros(PARTITIONS, np.int64), np.zeros(PARTITIONS)
         self.rng = np.random.default_rng(1)
 
-    def plan(self, scheduler: int, tasks: TaskBatch, ranking: PartitionRanking, stream: int) -> Int32:
+    def plan(
+        self, scheduler: int, tasks: TaskBatch, ranking: PartitionRanking, stream: int
+    ) -> Int32:
         free, n, preference = self.free[scheduler], len(tasks), tasks.preference[0]
         if ranking is PartitionRanking.LATENCY_FIRST:
             first = int(self.offsets[0])
@@ -103,7 +121,9 @@ class Numpy:
             keys = self.rng.exponential(size=len(idle)) / self.weight[idle]
         else:
             listed = self.catalog.machine[
-                self.catalog.machine_offsets[preference] : self.catalog.machine_offsets[preference + 1]
+                self.catalog.machine_offsets[preference] : self.catalog.machine_offsets[
+                    preference + 1
+                ]
             ]
             idle = listed[free[listed] > 0]
             keys = self.rng.random(len(idle))

@@ -1,8 +1,11 @@
-"""The virtual runtime at paper scale: 200,000 slots, 20 schedulers, batches of 100 tasks, Parquet on.
+"""The virtual runtime at paper scale: 200,000 slots, 20 schedulers, batches of 100 tasks, Parquet
+on.
 
-Speed: 8 s of 95 % load; committed tasks per second of one core = tasks / CPU time of a round, metrics, set-up of views and files included. The regret of
-about a hundred sampled transactions, which a run works out besides (0.8 s at this scale, however long it lasts), is not. Memory: 60 s of it, the largest
-resident set of a process that does nothing else. Peer: per_task_simulation.py on the same workload.
+Speed: 8 s of 95 % load; committed tasks per second of one core = tasks / CPU time of a round,
+metrics, set-up of views and files included. The regret of about a hundred sampled transactions,
+which a run works out besides (0.8 s at this scale, however long it lasts), is not. Memory: 60 s of
+it, the largest resident set of a process that does nothing else. Peer: per_task_simulation.py on
+the same workload.
 """
 
 from __future__ import annotations
@@ -55,17 +58,25 @@ class Case:
     def of(name: str, seconds: float) -> Case:
         strategy, sync, kind, variance, _ = CASES[name]
         scale = paper_scale()
-        changes: dict[str, Any] = {"load_percent": (95,), "phase_s": seconds, "slot_score_variance": variance}
+        changes: dict[str, Any] = {
+            "load_percent": (95,),
+            "phase_s": seconds,
+            "slot_score_variance": variance,
+        }
         if variance:
             changes["preference_groups"] = 0
         synthetic = scale.synthetic.model_copy(update=changes)
         group = greedy_group(scale, strategy, scale.schedulers, kind)
-        arm = ArmConfig(name=name, sync=sync, partitions=scale.partitions, gap_s=scale.gap_s, groups=(group,))
+        arm = ArmConfig(
+            name=name, sync=sync, partitions=scale.partitions, gap_s=scale.gap_s, groups=(group,)
+        )
         config = RunConfig(synthetic=synthetic, arms=(arm,), settle_s=1.0, drain_s=60.0)
         return Case(config, arm, make_workload(config, 1))
 
     def spec(self) -> ArmSpec:
-        return self.arm.spec(1, self.config.heartbeat_us, round(self.config.sample_s * 1e6), live=False)
+        return self.arm.spec(
+            1, self.config.heartbeat_us, round(self.config.sample_s * 1e6), live=False
+        )
 
     def run(self, folder: Path) -> int:
         """In virtual time, Parquet to an existing folder: tasks committed."""
@@ -76,7 +87,9 @@ class Case:
                 metrics.add(record.table, record.columns)
                 sink.add(record.table, record.columns)
 
-            outcome = run_virtual(self.spec(), self.workload, round(self.config.drain_s * 1e6), take, lambda _: None)
+            outcome = run_virtual(
+                self.spec(), self.workload, round(self.config.drain_s * 1e6), take, lambda _: None
+            )
         metrics.flush()
         assert outcome.drained
         return int(metrics.count["committed"].sum())
@@ -86,8 +99,14 @@ class Case:
         workload, group = self.workload, self.spec().groups[0]
         agent_of_batch, _ = Assembly.of(self.spec(), workload).owners()
         agent_of_task = np.empty(len(workload.tasks), np.int64)
-        agent_of_task[workload.arrival_rows] = np.repeat(agent_of_batch, np.diff(workload.arrival_offsets))
-        return len(simulate(workload, agent_of_task.tolist(), group.count, round(paper_scale().task_us), seed=1))
+        agent_of_task[workload.arrival_rows] = np.repeat(
+            agent_of_batch, np.diff(workload.arrival_offsets)
+        )
+        return len(
+            simulate(
+                workload, agent_of_task.tolist(), group.count, round(paper_scale().task_us), seed=1
+            )
+        )
 
 
 @pytest.mark.benchmark(timer=time.process_time)
@@ -122,7 +141,9 @@ def test_memory(benchmark: Any, name: str, way: str) -> None:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
         return float(json.loads(done.stdout))
 
-    benchmark.extra_info.update(unit="MB", figure=benchmark.pedantic(largest_mb, rounds=1), label=way)
+    benchmark.extra_info.update(
+        unit="MB", figure=benchmark.pedantic(largest_mb, rounds=1), label=way
+    )
     if way == AGORA:
         benchmark.extra_info.update(target=MEMORY_TARGET_MB)
 

@@ -1,10 +1,13 @@
-"""Fits the weights of the flow scheduler's counted work to this machine: `python -m tests.benchmarks.calibrate_flow_work`.
+"""Fits the weights of the flow scheduler's counted work to this machine: `python -m
+tests.benchmarks.calibrate_flow_work`.
 
-Cells of 100 to 12,477 machines (the Google trace's; the demo's has 2,000) live through rounds of different kinds: all waiting tasks at once, 2 to 2,000
-changes, nothing but time passing, machines lost and back, a burst; half empty, nearly full and oversubscribed; preferences as arcs or as
-aggregators; with preemption; with requests that differ. Every round is timed (processor time of `plan`, the least of REPEATS equal histories) and
-counted (schedulers/flow/work.py). Printed: picoseconds per count as fitted (fitting.py), what they leave for each kind of round and each cell, and the same for
-the weights in use.
+Cells of 100 to 12,477 machines (the Google trace's; the demo's has 2,000) live through rounds of
+different kinds: all waiting tasks at once, 2 to 2,000 changes, nothing but time passing, machines
+lost and back, a burst; half empty, nearly full and oversubscribed; preferences as arcs or as
+aggregators; with preemption; with requests that differ. Every round is timed (processor time of
+`plan`, the least of REPEATS equal histories) and counted (schedulers/flow/work.py). Printed:
+picoseconds per count as fitted (fitting.py), what they leave for each kind of round and each cell,
+and the same for the weights in use.
 """
 
 from __future__ import annotations
@@ -17,10 +20,21 @@ from dataclasses import astuple, dataclass, fields
 import numpy as np
 
 from experiments.workloads.synthetic import SyntheticOptions, generate
-from schedulers.flow.kinds import LoadSpreadingOptions, QuincyOptions, build_load_spreading, build_quincy
+from schedulers.flow.kinds import (
+    LoadSpreadingOptions,
+    QuincyOptions,
+    build_load_spreading,
+    build_quincy,
+)
 from schedulers.flow.scheduler import FlowScheduler
 from schedulers.flow.work import WEIGHTS_PS, RoundWork
-from schedulers.interface import ChangeKind, PartitionRanking, PlanContext, SchedulerEnvironment, TaskChanges
+from schedulers.interface import (
+    ChangeKind,
+    PartitionRanking,
+    PlanContext,
+    SchedulerEnvironment,
+    TaskChanges,
+)
 from shared_state.cell import Cell, Released
 from shared_state.partition import Partitioning
 from shared_state.random import stream_key
@@ -37,8 +51,9 @@ BATCH = 100  # tasks of one job, as in the demo
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """A cell and how full it is. running, waiting: in per cent of the slots, as the scheduler begins. listed: preferences of a few machines and racks
-    each (as the Google trace's tasks), not of large groups (as the demo's). mixed: two resources, requests differ."""
+    """A cell and how full it is. running, waiting: in per cent of the slots, as the scheduler
+    begins. listed: preferences of a few machines and racks each (as the Google trace's tasks), not
+    of large groups (as the demo's). mixed: two resources, requests differ."""
 
     name: str
     machines: int
@@ -73,10 +88,19 @@ def listed_catalog(machines: int, sets: int, rng: np.random.Generator) -> Prefer
     machine_offsets, machine = csr(degree, machines, rng)
     rack_offsets, rack = csr(np.where(degree > 0, 4, 0), racks, rng)
     size = 10 + np.floor(55 * rng.exponential(1.0, sets)).astype(np.int64)
-    of_machine = np.repeat(size, np.diff(machine_offsets)) * rng.integers(0, 50, len(machine)) // 100
+    of_machine = (
+        np.repeat(size, np.diff(machine_offsets)) * rng.integers(0, 50, len(machine)) // 100
+    )
     of_rack = np.repeat(size, np.diff(rack_offsets)) * rng.integers(50, 100, len(rack)) // 100
     return PreferenceCatalog(
-        machine_offsets, machine % machines, of_machine, rack_offsets, rack, of_rack, 2 * size, 2 * size + 200
+        machine_offsets,
+        machine % machines,
+        of_machine,
+        rack_offsets,
+        rack,
+        of_rack,
+        2 * size,
+        2 * size + 200,
     )
 
 
@@ -92,7 +116,9 @@ class World:
         size = 100 if s.mixed else 1
         capacity = np.full((s.machines, dimensions), s.slots * size, np.int64)
         names = tuple(f"resource_{r}" for r in range(dimensions))
-        self.spec = CellSpec(names, capacity, rack, np.zeros(s.machines, np.int64), np.full(dimensions, 1000))
+        self.spec = CellSpec(
+            names, capacity, rack, np.zeros(s.machines, np.int64), np.full(dimensions, 1000)
+        )
         if s.listed:
             catalog = listed_catalog(s.machines, total + 1, rng)
             preference = np.arange(1, total + 1)
@@ -108,7 +134,14 @@ class World:
         row = np.arange(total)
         job = row // BATCH
         self.tasks = TaskBatch(
-            row, job, request, zero.astype(np.int32), zero, preference.astype(np.int32), none, zero.astype(np.int8)
+            row,
+            job,
+            request,
+            zero.astype(np.int32),
+            zero,
+            preference.astype(np.int32),
+            none,
+            zero.astype(np.int8),
         )
         self.partitioning = Partitioning.by_topology(self.spec, 2)
         self.cell = Cell(self.spec, self.partitioning)
@@ -116,7 +149,9 @@ class World:
         self.slots = s.machines * s.slots
         running = self.slots * s.running // 100
         slot = rng.permutation(self.slots)[:running] // s.slots
-        self.cell.load(row[:running], slot.astype(np.int32), request[:running], np.zeros(running, np.int32))
+        self.cell.load(
+            row[:running], slot.astype(np.int32), request[:running], np.zeros(running, np.int32)
+        )
         environment = SchedulerEnvironment("flow", self.spec, self.partitioning.offsets, catalog)
         self.scheduler: FlowScheduler
         if s.spreading:
@@ -141,18 +176,24 @@ class World:
         self._tell(ChangeKind.FINISHED, self.cell.release(ended, None, self.now_us))
 
     def turn(self, machine: Int64, up: bool) -> None:
-        lost = self.cell.set_machines(machine.astype(np.int32), np.full(len(machine), up), self.now_us)
+        lost = self.cell.set_machines(
+            machine.astype(np.int32), np.full(len(machine), up), self.now_us
+        )
         self._tell(ChangeKind.LOST, lost)
         self.offered.append(self.tasks.take(np.sort(lost.task)))
 
     def round(self) -> tuple[int, RoundWork]:
         """A round, and all its claims granted: (nanoseconds of processor time, counts)."""
         for p in range(self.partitioning.count):
-            self.view.apply(self.cell.delta_since(p, int(self.view.versions[p]), self.now_us, False))
+            self.view.apply(
+                self.cell.delta_since(p, int(self.view.versions[p]), self.now_us, False)
+            )
         batch = TaskBatch.concatenate([TaskBatch.empty(len(self.spec.dimensions)), *self.offered])
         self.offered = []
         key = stream_key(1, "flow", self.rounds)
-        context = PlanContext(self.now_us, key, PartitionRanking.OPTIMISTIC, np.arange(2, dtype=np.int32))
+        context = PlanContext(
+            self.now_us, key, PartitionRanking.OPTIMISTIC, np.arange(2, dtype=np.int32)
+        )
         begin_ns = time.thread_time_ns()
         plan = self.scheduler.plan(batch, self.view, context)
         spent_ns = time.thread_time_ns() - begin_ns
@@ -161,12 +202,16 @@ class World:
         victims = self.cell.describe(plan.evict)
         synced = np.zeros(len(plan.task), np.int64)
         evict = plan.evict if len(plan.evict) else None
-        claims = Transaction(0, self.rounds, plan.task, plan.machine, plan.request, synced, evict=evict)
+        claims = Transaction(
+            0, self.rounds, plan.task, plan.machine, plan.request, synced, evict=evict
+        )
         ticket = self.view.claim(plan.machine, plan.request)
         result = self.cell.commit(claims, self.now_us)
         self.view.settle(ticket, result.reason, result.version)
         assert result.accepted.all()
-        changes = TaskChanges(ChangeKind.COMMITTED, self.now_us, plan.task, plan.machine, result.allocation)
+        changes = TaskChanges(
+            ChangeKind.COMMITTED, self.now_us, plan.task, plan.machine, result.allocation
+        )
         self.scheduler.observe(changes)
         self._tell(ChangeKind.EVICTED, victims)
         self.offered.append(self.tasks.take(np.sort(victims.task)))
@@ -174,7 +219,9 @@ class World:
         return spent_ns, work
 
     def _tell(self, kind: ChangeKind, gone: Released) -> None:
-        self.scheduler.observe(TaskChanges(kind, self.now_us, gone.task, gone.machine, gone.allocation))
+        self.scheduler.observe(
+            TaskChanges(kind, self.now_us, gone.task, gone.machine, gone.allocation)
+        )
 
 
 def history(situation: Situation) -> Iterator[tuple[str, int, RoundWork]]:
@@ -193,7 +240,9 @@ def history(situation: Situation) -> Iterator[tuple[str, int, RoundWork]]:
         world.now_us += 2_000_000
         yield "time passes", *world.round()
     for _ in range(2):
-        machine = np.sort(world.rng.choice(situation.machines, max(1, situation.machines // 50), replace=False))
+        machine = np.sort(
+            world.rng.choice(situation.machines, max(1, situation.machines // 50), replace=False)
+        )
         world.turn(machine, up=False)
         yield "machines lost", *world.round()
         world.turn(machine, up=True)
@@ -212,13 +261,17 @@ def collect() -> Samples:
     for situation in situations():
         repeats = [list(history(situation)) for _ in range(REPEATS)]
         for equal in zip(*repeats, strict=True):
-            assert all(one[2] == equal[0][2] for one in equal), "counts must not depend on the machine"
+            assert all(one[2] == equal[0][2] for one in equal), (
+                "counts must not depend on the machine"
+            )
             kind.append(equal[0][0])
             place.append(situation.name)
             true_ps.append(min(one[1] for one in equal) * 1000)
             counts.append(astuple(equal[0][2]))
         print(f"  {situation.name}: {len(repeats[0])} rounds", file=sys.stderr)
-    return Samples(np.array(kind), np.array(place), np.array(true_ps, float), np.array(counts, float))
+    return Samples(
+        np.array(kind), np.array(place), np.array(true_ps, float), np.array(counts, float)
+    )
 
 
 if __name__ == "__main__":

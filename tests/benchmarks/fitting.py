@@ -14,7 +14,8 @@ FITS = 30
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """n measured pieces of work. kind, situation: str[n], what they are shown by; every pair of them weighs the same in a fit.
+    """n measured pieces of work. kind, situation: str[n], what they are shown by; every pair of
+    them weighs the same in a fit.
 
     true_ps: float64[n], picoseconds. counts: float64[n, F].
     """
@@ -25,8 +26,9 @@ class Samples:
     counts: np.ndarray
 
     def fit(self) -> Int64:
-        """int64[F]: picoseconds per count, by non-negative least squares. The error is relative to the geometric mean of true and predicted time, so
-        that too much and too little weigh the same; the prediction is the previous fit's."""
+        """int64[F]: picoseconds per count, by non-negative least squares. The error is relative to
+        the geometric mean of true and predicted time, so that too much and too little weigh the
+        same; the prediction is the previous fit's."""
         pair = np.char.add(np.char.add(self.kind, "|"), self.situation)
         _, place, size = np.unique(pair, return_inverse=True, return_counts=True)
         weight = 1.0 / np.sqrt(size[place])
@@ -40,7 +42,9 @@ class Samples:
     def show(self, title: str, weights: Int64) -> None:
         """Print predicted / true by kind, by situation and over all."""
         ratio = self.counts @ weights / self.true_ps
-        print(f"\n{title}: predicted / true\n{'':28}{'n':>7}{'true us':>9}{'p10':>7}{'median':>8}{'p90':>7}")
+        print(
+            f"\n{title}: predicted / true\n{'':28}{'n':>7}{'true us':>9}{'p10':>7}{'median':>8}{'p90':>7}"
+        )
 
         def line(name: str, chosen: np.ndarray) -> None:
             p10, median, p90 = np.quantile(ratio[chosen], (0.1, 0.5, 0.9))

@@ -1,7 +1,9 @@
-"""The peer of the virtual runtime: the same flow of tasks as an event simulation usually has it, with an object on a heap for every task's every step.
+"""The peer of the virtual runtime: the same flow of tasks as an event simulation usually has it,
+with an object on a heap for every task's every step.
 
-A task arrives at its scheduler, waits for its turn, is decided, takes a random free slot, ends. What makes ParSync ParSync is left out: views, syncs,
-conflicts, preferences, measurements but for the list of delays. So its speed is an upper bound of what one event per task can reach in Python.
+A task arrives at its scheduler, waits for its turn, is decided, takes a random free slot, ends.
+What makes ParSync ParSync is left out: views, syncs, conflicts, preferences, measurements but for
+the list of delays. So its speed is an upper bound of what one event per task can reach in Python.
 """
 
 from __future__ import annotations
@@ -15,20 +17,29 @@ from parsync.core.workload import Workload
 ARRIVED, DECIDED, ENDED = range(3)
 
 
-def simulate(workload: Workload, agent_of_task: list[int], agents: int, task_us: int, seed: int) -> list[int]:
-    """Runs until every task is placed and every end due by then has come. Returns the scheduling delays (us), in the order of placement.
+def simulate(
+    workload: Workload, agent_of_task: list[int], agents: int, task_us: int, seed: int
+) -> list[int]:
+    """Runs until every task is placed and every end due by then has come. Returns the scheduling
+    delays (us), in the order of placement.
 
-    agent_of_task: by task id; tasks arrive in the order of workload.arrival_rows. task_us: decision time of a task.
+    agent_of_task: by task id; tasks arrive in the order of workload.arrival_rows. task_us: decision
+    time of a task.
     """
     arrival_us = workload.tasks.submit_us[workload.arrival_rows].tolist()
     rows = workload.arrival_rows.tolist()
     duration_us = workload.duration_us.tolist()
-    free = [machine for machine, slots in enumerate(workload.cell.capacity[:, 0].tolist()) for _ in range(slots)]
+    free = [
+        machine
+        for machine, slots in enumerate(workload.cell.capacity[:, 0].tolist())
+        for _ in range(slots)
+    ]
     choose = random.Random(seed).random
     waiting: list[deque[tuple[int, int]]] = [deque() for _ in range(agents)]
     deciding = [False] * agents
     delays: list[int] = []
-    heap = [(arrival_us[0], 0, ARRIVED, 0)]  # at_us, sequence, step, what: place in rows, scheduler or machine
+    # at_us, sequence, step, what: place in rows, scheduler or machine
+    heap = [(arrival_us[0], 0, ARRIVED, 0)]
     arrived = sequence = 0
     while heap and len(delays) < len(rows):
         now_us, _, step, what = heapq.heappop(heap)

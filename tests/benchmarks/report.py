@@ -1,11 +1,15 @@
-"""Runs the benchmarks and writes one readable report: figure, named peer in the same run, ratio, target, machine.
+"""Runs the benchmarks and writes one readable report: figure, named peer in the same run, ratio,
+target, machine.
 
-    python -m tests.benchmarks.report [--out DIR] [PYTEST ARGUMENT ...]       run, then write DIR/benchmarks.json, report.md, report.html
-    python -m tests.benchmarks.report --compare OLD.json NEW.json             two runs side by side
+    python -m tests.benchmarks.report [--out DIR] [PYTEST ARGUMENT ...]       run, then write
+    DIR/benchmarks.json, report.md, report.html python -m tests.benchmarks.report --compare OLD.json
+    NEW.json             two runs side by side
 
-Each benchmark group is one figure. Its members are Agora's (id "agora") and its peers. extra_info of Agora's: unit; amount, what one round does, for a rate
-(without it the figure is the time of a round in the unit, s or ms); target, in the unit; ratio_target, against the peer; note, shown beside the figure. A
-benchmark that measures something else than a round gives its figure itself, in the unit, and larger_is_better. A peer's label is its name, its id otherwise.
+Each benchmark group is one figure. Its members are Agora's (id "agora") and its peers. extra_info
+of Agora's: unit; amount, what one round does, for a rate (without it the figure is the time of a
+round in the unit, s or ms); target, in the unit; ratio_target, against the peer; note, shown beside
+the figure. A benchmark that measures something else than a round gives its figure itself, in the
+unit, and larger_is_better. A peer's label is its name, its id otherwise.
 """
 
 from __future__ import annotations
@@ -32,7 +36,8 @@ def figure(benchmark: dict[str, Any], unit: str) -> float:
 
 
 def rows_of(report: dict[str, Any]) -> list[dict[str, Any]]:
-    """One row per group and peer: group, unit, ours, larger_is_better, peer, theirs, ratio (above 1: ours is better), target, ratio_target, met, note."""
+    """One row per group and peer: group, unit, ours, larger_is_better, peer, theirs, ratio (above
+    1: ours is better), target, ratio_target, met, note."""
     groups: dict[str, list[dict[str, Any]]] = {}
     for benchmark in report["benchmarks"]:
         groups.setdefault(benchmark["group"] or benchmark["name"], []).append(benchmark)
@@ -53,7 +58,10 @@ def rows_of(report: dict[str, Any]) -> list[dict[str, Any]]:
             theirs = (
                 None
                 if peer is None
-                else figure({**peer, "extra_info": {**peer["extra_info"], "amount": info.get("amount")}}, unit)
+                else figure(
+                    {**peer, "extra_info": {**peer["extra_info"], "amount": info.get("amount")}},
+                    unit,
+                )
             )
             ratio = None if theirs is None else (value / theirs if larger else theirs / value)
             target, ratio_target = info.get("target"), info.get("ratio_target")
@@ -120,7 +128,14 @@ def machine_line(report: dict[str, Any]) -> str:
 
 
 def markdown(title: str, note: str, header: list[str], rows: list[list[str]]) -> str:
-    lines = [f"# {title}", "", note, "", "| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    lines = [
+        f"# {title}",
+        "",
+        note,
+        "",
+        "| " + " | ".join(header) + " |",
+        "|" + "---|" * len(header),
+    ]
     lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
     return "\n".join(lines) + "\n"
 
@@ -162,9 +177,13 @@ def comparison(old: dict[str, Any], new: dict[str, Any]) -> list[list[str]]:
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(description="run the benchmarks and write a report, or compare two")
+    parser = argparse.ArgumentParser(
+        description="run the benchmarks and write a report, or compare two"
+    )
     parser.add_argument("--out", type=Path, default=Path("bench"), help="where the report goes")
-    parser.add_argument("--compare", nargs=2, type=Path, metavar=("OLD", "NEW"), help="two benchmarks.json")
+    parser.add_argument(
+        "--compare", nargs=2, type=Path, metavar=("OLD", "NEW"), help="two benchmarks.json"
+    )
     options, rest = parser.parse_known_args(arguments)
     if options.compare:
         try:

@@ -1,28 +1,29 @@
-// What the plain C++ tests share: a check that ends the test, and random numbers that are the same on every machine.
+// What the plain C++ tests share: a check that ends the test, and random numbers that are the same
+// on every machine.
 #pragma once
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 
-#define CHECK(condition)                                                         \
-    do {                                                                         \
-        if (!(condition)) {                                                      \
-            std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-            std::exit(EXIT_FAILURE);                                             \
-        }                                                                        \
-    } while (false)
+#define CHECK(condition)                                                   \
+  do {                                                                     \
+    if (!(condition)) {                                                    \
+      std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
+      std::exit(EXIT_FAILURE);                                             \
+    }                                                                      \
+  } while (false)
 
 // Marsaglia's xorshift of 64 bits.
 class Draws {
-  public:
-    explicit Draws(uint64_t seed) : state_(seed) {}
-    uint64_t operator()(uint64_t bound) {
-        state_ ^= state_ << 13;
-        state_ ^= state_ >> 7;
-        state_ ^= state_ << 17;
-        return state_ % bound;
-    }
+ public:
+  explicit Draws(uint64_t seed) : state_(seed) {}
+  uint64_t operator()(uint64_t bound) {
+    state_ ^= state_ << 13;
+    state_ ^= state_ >> 7;
+    state_ ^= state_ << 17;
+    return state_ % bound;
+  }
 
-  private:
-    uint64_t state_;
+ private:
+  uint64_t state_;
 };

@@ -1,6 +1,7 @@
-// Any bytes as a small network and a sequence of changes to it, for every algorithm's engine at once: every resolve ends with
-// the status and cost of a solve from scratch, certified, whatever came before it: resolves that found no answer, that were
-// stopped at a budget, that were cancelled.
+// Any bytes as a small network and a sequence of changes to it, for every algorithm's engine at
+// once: every resolve ends with the status and cost of a solve from scratch, certified, whatever
+// came before it: resolves that found no answer, that were stopped at a budget, that were
+// cancelled.
 #include "fuzz.hpp"
 #include "networks.hpp"
 #include "watch.hpp"
@@ -12,7 +13,8 @@ namespace {
 constexpr int kMostChanges = 60;
 constexpr std::int64_t kEndless = 300'000'000;
 constexpr std::int64_t kMostCost = 9;
-constexpr std::int64_t kManyStops = 12;  // more than an engine's method is left with (incremental_solver.hpp)
+// more than an engine's method is left with (incremental_solver.hpp)
+constexpr std::int64_t kManyStops = 12;
 
 class Ensemble {
  public:
@@ -52,7 +54,8 @@ class Ensemble {
       CHECK(status == Status::kBudget || status == fresh.status);
       all_done = all_done && status != Status::kBudget;
       const std::vector<std::int64_t> flow = solver->flow_reached();
-      for (ArcId a = 0; a < flow.size(); ++a) CHECK(flow[a] >= 0 && flow[a] <= solver->network().capacity[a]);
+      for (ArcId a = 0; a < flow.size(); ++a)
+        CHECK(flow[a] >= 0 && flow[a] <= solver->network().capacity[a]);
     }
     if (!all_done) resolve();  // ids are free again in all or in none
   }
@@ -114,8 +117,11 @@ std::int64_t scale(fuzz::Bytes& bytes) {
   }
 }
 
-// What most costs are multiples of: 1, or so much that they just fit 32 bits and their differences do not.
-std::int64_t cost_unit(fuzz::Bytes& bytes) { return bytes.between(0, 3) == 0 ? kNarrowLimit / kMostCost : 1; }
+// What most costs are multiples of: 1, or so much that they just fit 32 bits and their differences
+// do not.
+std::int64_t cost_unit(fuzz::Bytes& bytes) {
+  return bytes.between(0, 3) == 0 ? kNarrowLimit / kMostCost : 1;
+}
 
 Network read_network(fuzz::Bytes& bytes, std::int64_t unit) {
   Network network;
@@ -148,20 +154,27 @@ void balance(Ensemble& all) {
   const IncrementalSolver& solver = all.first();
   NodeId sink = kNone;
   for (NodeId v = 0; v < solver.network().num_nodes(); ++v) {
-    if (solver.live_node(v) && (sink == kNone || solver.network().supply[v] < solver.network().supply[sink])) sink = v;
+    if (solver.live_node(v) &&
+        (sink == kNone || solver.network().supply[v] < solver.network().supply[sink]))
+      sink = v;
   }
   if (sink == kNone) return;
   __int128 wanted = 0;
-  for (NodeId v = 0; v < solver.network().num_nodes(); ++v) wanted -= v == sink ? 0 : solver.network().supply[v];
+  for (NodeId v = 0; v < solver.network().num_nodes(); ++v)
+    wanted -= v == sink ? 0 : solver.network().supply[v];
   std::int64_t supply = 0;
   if (as_int64(wanted, supply)) all.tell([=](IncrementalSolver& s) { s.set_supply(sink, supply); });
 }
 
 void change_something(fuzz::Bytes& bytes, std::int64_t unit, Ensemble& all) {
   const Network& network = all.first().network();
-  const auto node = [&] { return pick(bytes, network.num_nodes(), [&](std::int64_t v) { return all.first().live_node(v); }); };
+  const auto node = [&] {
+    return pick(bytes, network.num_nodes(),
+                [&](std::int64_t v) { return all.first().live_node(v); });
+  };
   const std::int64_t kind = bytes.between(0, 12), u = node(), v = node();
-  const std::int64_t any_arc = pick(bytes, network.num_arcs(), [&](std::int64_t a) { return all.first().live_arc(a); });
+  const std::int64_t any_arc =
+      pick(bytes, network.num_arcs(), [&](std::int64_t a) { return all.first().live_arc(a); });
   const auto from = static_cast<NodeId>(u), to = static_cast<NodeId>(v);
   const auto arc = static_cast<ArcId>(any_arc);
   const std::int64_t capacity = bytes.between(0, 6) * scale(bytes), times = scale(bytes);
@@ -178,7 +191,8 @@ void change_something(fuzz::Bytes& bytes, std::int64_t unit, Ensemble& all) {
   } else if (kind <= 6 && any_arc >= 0) {
     all.tell([=](IncrementalSolver& s) { s.set_capacity(arc, capacity); });
   } else if (kind == 7 && u >= 0 && u != v) {  // never beyond 2^60
-    const std::int64_t more = network.supply[from] / 2 + capacity / 4 + 1, less = network.supply[to] / 2 - capacity / 4 - 1;
+    const std::int64_t more = network.supply[from] / 2 + capacity / 4 + 1,
+                       less = network.supply[to] / 2 - capacity / 4 - 1;
     all.tell([=](IncrementalSolver& s) {
       s.set_supply(from, more);
       s.set_supply(to, less);
@@ -222,7 +236,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         all.resolve_stopped(Watch::Stop::kCancel, bytes.between(1, 24));
         break;
       case 6:
-        all.resolve_stopped(Watch::Stop::kBudget, bytes.between(1, 24), bytes.between(0, 1) == 0 ? 1 : kManyStops);
+        all.resolve_stopped(Watch::Stop::kBudget, bytes.between(1, 24),
+                            bytes.between(0, 1) == 0 ? 1 : kManyStops);
         break;
       default:
         change_something(bytes, unit, all);

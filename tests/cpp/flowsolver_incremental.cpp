@@ -1,5 +1,6 @@
-// Incremental successive shortest paths in plain C++, for the sanitizers: long random histories on small general networks
-// and on scheduling-like ones, every optimum certified and equal to the cost from scratch, and the extremes of the ranges.
+// Incremental successive shortest paths in plain C++, for the sanitizers: long random histories on
+// small general networks and on scheduling-like ones, every optimum certified and equal to the cost
+// from scratch, and the extremes of the ranges.
 #include <cstdint>
 #include <limits>
 
@@ -18,7 +19,8 @@ class Random {
     std::uint64_t z = (state_ += 0x9e3779b97f4a7c15ull);
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-    return low + static_cast<std::int64_t>((z ^ (z >> 31)) % static_cast<std::uint64_t>(high - low + 1));
+    return low +
+           static_cast<std::int64_t>((z ^ (z >> 31)) % static_cast<std::uint64_t>(high - low + 1));
   }
 
  private:
@@ -38,8 +40,8 @@ Network live_part(const IncrementalSolver& solver) {
   live.supply = solver.network().supply;
   for (ArcId a = 0; a < solver.network().num_arcs(); ++a) {
     if (solver.live_arc(a)) {
-      add_arc(live, solver.network().tail[a], solver.network().head[a], solver.network().capacity[a],
-              solver.network().cost[a]);
+      add_arc(live, solver.network().tail[a], solver.network().head[a],
+              solver.network().capacity[a], solver.network().cost[a]);
     }
   }
   return live;
@@ -72,8 +74,11 @@ std::int64_t pick(Random& random, std::size_t size, Test live) {
 
 void change_something(IncrementalSolver& solver, Random& random) {
   const Network& network = solver.network();
-  const auto node = [&] { return pick(random, network.num_nodes(), [&](std::int64_t v) { return solver.live_node(v); }); };
-  const std::int64_t arc = pick(random, network.num_arcs(), [&](std::int64_t a) { return solver.live_arc(a); });
+  const auto node = [&] {
+    return pick(random, network.num_nodes(), [&](std::int64_t v) { return solver.live_node(v); });
+  };
+  const std::int64_t arc =
+      pick(random, network.num_arcs(), [&](std::int64_t a) { return solver.live_arc(a); });
   const std::int64_t u = node(), v = node();
   const std::int64_t scale = random.between(0, 30) == 0 ? std::int64_t{1} << 34 : 1;
   switch (random.between(0, 7)) {
@@ -103,7 +108,8 @@ void change_something(IncrementalSolver& solver, Random& random) {
       break;
     default:
       if (u >= 0 && v >= 0) {
-        solver.add_arc(static_cast<NodeId>(u), static_cast<NodeId>(v), random.between(0, 6), random.between(-5, 9));
+        solver.add_arc(static_cast<NodeId>(u), static_cast<NodeId>(v), random.between(0, 6),
+                       random.between(-5, 9));
       }
   }
 }
@@ -112,12 +118,15 @@ void balance(IncrementalSolver& solver) {
   std::int64_t sum = 0, least = -1;
   for (NodeId v = 0; v < solver.network().num_nodes(); ++v) {
     sum += solver.network().supply[v];
-    if (solver.live_node(v) && (least < 0 || solver.network().supply[v] < solver.network().supply[static_cast<std::size_t>(least)])) {
+    if (solver.live_node(v) &&
+        (least < 0 ||
+         solver.network().supply[v] < solver.network().supply[static_cast<std::size_t>(least)])) {
       least = v;
     }
   }
   if (least >= 0) {
-    solver.set_supply(static_cast<NodeId>(least), solver.network().supply[static_cast<std::size_t>(least)] - sum);
+    solver.set_supply(static_cast<NodeId>(least),
+                      solver.network().supply[static_cast<std::size_t>(least)] - sum);
   }
 }
 
@@ -128,7 +137,8 @@ void random_histories() {
     network.supply.assign(static_cast<std::size_t>(random.between(1, 12)), 0);
     const auto last = static_cast<std::int64_t>(network.num_nodes()) - 1;
     for (std::int64_t arcs = random.between(0, 40); arcs > 0; --arcs) {
-      const auto tail = static_cast<NodeId>(random.between(0, last)), head = static_cast<NodeId>(random.between(0, last));
+      const auto tail = static_cast<NodeId>(random.between(0, last)),
+                 head = static_cast<NodeId>(random.between(0, last));
       const std::int64_t capacity = random.between(0, 6), sent = random.between(0, capacity);
       add_arc(network, tail, head, capacity, random.between(-3, 9));
       network.supply[tail] += sent;
@@ -137,24 +147,29 @@ void random_histories() {
     IncrementalSolver solver(network, algorithms()[0]);
     for (int round = 0; round < 20; ++round) {
       check_against_scratch(solver);
-      for (std::int64_t changes = random.between(1, 8); changes > 0; --changes) change_something(solver, random);
+      for (std::int64_t changes = random.between(1, 8); changes > 0; --changes)
+        change_something(solver, random);
       if (random.between(0, 4) > 0) balance(solver);
     }
   }
 }
 
-// A round's ageing: arcs that tasks wait over dearer by one, those that they run over cheaper by one, or only the former.
-void age(IncrementalSolver& solver, NodeId waiting, const std::vector<NodeId>& tasks, bool running) {
+// A round's ageing: arcs that tasks wait over dearer by one, those that they run over cheaper by
+// one, or only the former.
+void age(IncrementalSolver& solver, NodeId waiting, const std::vector<NodeId>& tasks,
+         bool running) {
   std::vector<std::uint8_t> is_task(solver.network().num_nodes(), 0);
   for (NodeId task : tasks) is_task[task] = 1;
   for (ArcId a = 0; a < solver.network().num_arcs(); ++a) {
-    if (!solver.live_arc(a) || is_task[solver.network().tail[a]] == 0 || solver.flow()[a] == 0) continue;
+    if (!solver.live_arc(a) || is_task[solver.network().tail[a]] == 0 || solver.flow()[a] == 0)
+      continue;
     const bool waits = solver.network().head[a] == waiting;
     if (waits || running) solver.set_cost(a, solver.network().cost[a] + (waits ? 1 : -1));
   }
 }
 
-// Tasks -> machines and an aggregator -> sink, at a load around the number of slots: tasks come, go and age, machines fail.
+// Tasks -> machines and an aggregator -> sink, at a load around the number of slots: tasks come, go
+// and age, machines fail.
 void cell_histories() {
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     Random random(seed);
@@ -174,7 +189,8 @@ void cell_histories() {
       if (round % 2 == 1) age(solver, waiting, tasks, round % 4 == 1);
       std::vector<NodeId> leaving;
       for (std::int64_t k = random.between(0, 8); k > 0 && !tasks.empty(); --k) {
-        const auto at = static_cast<std::size_t>(random.between(0, static_cast<std::int64_t>(tasks.size()) - 1));
+        const auto at = static_cast<std::size_t>(
+            random.between(0, static_cast<std::int64_t>(tasks.size()) - 1));
         leaving.push_back(tasks[at]);
         tasks[at] = tasks.back();
         tasks.pop_back();
@@ -184,7 +200,8 @@ void cell_histories() {
         const NodeId task = solver.add_node(1);
         tasks.push_back(task);
         for (int p = 0; p < 3; ++p) {
-          solver.add_arc(task, static_cast<NodeId>(first_machine + random.between(0, machines - 1)), 1, random.between(0, 40));
+          solver.add_arc(task, static_cast<NodeId>(first_machine + random.between(0, machines - 1)),
+                         1, random.between(0, 40));
         }
         solver.add_arc(task, cluster, 1, 50);
         solver.add_arc(task, waiting, 1, random.between(60, 300));
@@ -206,7 +223,8 @@ void cell_histories() {
 }
 
 void extremes() {
-  constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min(), most = std::numeric_limits<std::int64_t>::max();
+  constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min(),
+                         most = std::numeric_limits<std::int64_t>::max();
   Network network;
   network.supply = {1, -1};
   add_arc(network, 0, 1, 1, 1);
@@ -239,7 +257,8 @@ void wide_certificate() {
   const Solution solution = from_scratch(network);
   CHECK(solution.status == Status::kOptimal);
   CHECK(certify(network, solution.flow, solution.potential, solution.cost).ok());
-  const std::vector<std::int64_t> wild{std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()};
+  const std::vector<std::int64_t> wild{std::numeric_limits<std::int64_t>::min(),
+                                       std::numeric_limits<std::int64_t>::max()};
   CHECK(!certify(network, solution.flow, wild, solution.cost).ok());
 }
 

@@ -1,4 +1,5 @@
-// The residual graph under changes (kept_graph.hpp), beside plain arrays that are changed in the same way.
+// The residual graph under changes (kept_graph.hpp), beside plain arrays that are changed in the
+// same way.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -34,7 +35,8 @@ struct Model {
 template <class V>
 class Trial {
  public:
-  explicit Trial(std::uint64_t seed) : draws_(seed), network_(first_network()), graph_(network_, {}, {}, Control()) {
+  explicit Trial(std::uint64_t seed)
+      : draws_(seed), network_(first_network()), graph_(network_, {}, {}, Control()) {
     for (ArcId a = 0; a < network_.num_arcs(); ++a) {
       Arc arc{network_.tail[a], network_.head[a], network_.capacity[a], network_.cost[a], 0};
       settle_loop(arc);
@@ -80,7 +82,8 @@ class Trial {
   void change() {
     const std::uint64_t kind = draws_(10);
     if (kind <= 3 && !model_.supply.empty()) {  // most at node 0 or so: blocks grow
-      const NodeId tail = draws_(2) == 0 ? model_.supply.begin()->first : any_node(), head = any_node();
+      const NodeId tail = draws_(2) == 0 ? model_.supply.begin()->first : any_node(),
+                   head = any_node();
       Arc arc{tail, head, static_cast<std::int64_t>(draws_(4)), cost(), 0};
       graph_.add_arc(next_arc_, tail, head, arc.capacity, arc.cost);
       settle_loop(arc);
@@ -177,7 +180,8 @@ class Trial {
       CHECK(arcs == expected);
     }
     std::map<ArcId, std::int64_t> before;
-    for (const FlowBefore& touched : graph_.touched_arcs()) before.emplace(touched.arc, touched.flow);
+    for (const FlowBefore& touched : graph_.touched_arcs())
+      before.emplace(touched.arc, touched.flow);
     for (const auto& [id, arc] : model_.arcs) {
       const auto known = known_.arcs.find(id);
       const std::int64_t flow = known == known_.arcs.end() ? 0 : known->second.flow;

@@ -1,5 +1,5 @@
-// The library as other C++ code uses it: a small network solved by every algorithm and by a race, changed and solved again,
-// stopped at a budget, written and read back.
+// The library as other C++ code uses it: a small network solved by every algorithm and by a race,
+// changed and solved again, stopped at a budget, written and read back.
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
@@ -41,12 +41,15 @@ Network small_cell() {
 
 int main() {
   const Network network = small_cell();
-  const std::int64_t best = 2 + 4 + 5 + 20;  // the two cheapest on machine 2, one on machine 1, one waits
+  // the two cheapest on machine 2, one on machine 1, one waits
+  const std::int64_t best = 2 + 4 + 5 + 20;
   std::vector<const Algorithm*> all;
   for (const Algorithm& algorithm : algorithms()) {
     const Solution answer = algorithm.solve(network, {}, Control());
-    require(answer.status == Status::kOptimal && answer.cost == best, "every algorithm finds the optimum");
-    require(certify(network, answer.flow, answer.potential, answer.cost).ok(), "every answer is certified");
+    require(answer.status == Status::kOptimal && answer.cost == best,
+            "every algorithm finds the optimum");
+    require(certify(network, answer.flow, answer.potential, answer.cost).ok(),
+            "every answer is certified");
     all.push_back(&algorithm);
   }
   const RaceAnswer raced = race(network, all, {}, Control(), Winning::kFewestOperations);
@@ -54,17 +57,21 @@ int main() {
 
   Control hurried;
   hurried.cancel();
-  require(all.front()->solve(network, {}, hurried).status == Status::kCancelled, "a cancelled solve says so");
+  require(all.front()->solve(network, {}, hurried).status == Status::kCancelled,
+          "a cancelled solve says so");
 
   IncrementalSolver solver(network, *all.front());
-  require(solver.resolve() == Status::kOptimal && solver.cost() == best, "the first resolve solves");
+  require(solver.resolve() == Status::kOptimal && solver.cost() == best,
+          "the first resolve solves");
   const NodeId leaving = 4;
   solver.remove_nodes({&leaving, 1});
   solver.set_supply(0, -3);
-  require(solver.resolve() == Status::kOptimal && solver.cost() == 2 + 5 + 6, "a slot is free for the one that waited");
+  require(solver.resolve() == Status::kOptimal && solver.cost() == 2 + 5 + 6,
+          "a slot is free for the one that waited");
   require(solver.certify().ok(), "the changed answer is certified");
 
   const DimacsProblem read = parse_dimacs(write_dimacs(network));
-  require(read.network.cost == network.cost && read.network.supply == network.supply, "what is written reads back");
+  require(read.network.cost == network.cost && read.network.supply == network.supply,
+          "what is written reads back");
   return 0;
 }

@@ -1,6 +1,7 @@
-// How soon a solve stops, counted instead of timed: every algorithm, from scratch and incremental, on networks large enough
-// for hundreds of looks at its control. Between two looks there is little work; a solve that is cancelled, or at its budget, at
-// any of its looks ends there; and an incremental one goes on from there to the optimum.
+// How soon a solve stops, counted instead of timed: every algorithm, from scratch and incremental,
+// on networks large enough for hundreds of looks at its control. Between two looks there is little
+// work; a solve that is cancelled, or at its budget, at any of its looks ends there; and an
+// incremental one goes on from there to the optimum.
 #include <vector>
 
 #include "check.hpp"
@@ -13,7 +14,8 @@ using namespace flowsolver;
 
 namespace {
 
-// Steps between looks are not what is counted: a pivot is one step and 32 operations, a node's half-edges may go at once.
+// Steps between looks are not what is counted: a pivot is one step and 32 operations, a node's
+// half-edges may go at once.
 constexpr std::int64_t kMostBetweenLooks = 12 * Control::kLookInterval;
 
 // Tasks that prefer some machines, may go to any over the cluster, or wait.
@@ -27,10 +29,12 @@ Network cell(std::int64_t tasks, std::int64_t machines, std::int64_t slots, std:
     add_arc(network, m, sink, slots, 0);
   }
   add_arc(network, waiting, sink, tasks, 0);
-  for (auto task = static_cast<NodeId>(first_machine + machines); task < network.num_nodes(); ++task) {
+  for (auto task = static_cast<NodeId>(first_machine + machines); task < network.num_nodes();
+       ++task) {
     network.supply[task] = 1;
     for (int p = 0; p < 6; ++p) {
-      const auto machine = static_cast<NodeId>(first_machine + draw(static_cast<std::uint64_t>(machines)));
+      const auto machine =
+          static_cast<NodeId>(first_machine + draw(static_cast<std::uint64_t>(machines)));
       add_arc(network, task, machine, 1, static_cast<std::int64_t>(draw(40)));
     }
     add_arc(network, task, cluster, 1, 50);
@@ -48,7 +52,8 @@ Network general(NodeId nodes, std::int64_t arcs, std::uint64_t seed) {
   for (std::int64_t a = 0; a < arcs; ++a) {
     const auto tail = static_cast<NodeId>(draw(nodes)), head = static_cast<NodeId>(draw(nodes));
     const auto capacity = static_cast<std::int64_t>(draw(20));
-    add_arc(network, tail, head, capacity, static_cast<std::int64_t>(draw(100)) - (a % 50 == 0 ? 20 : 0));
+    add_arc(network, tail, head, capacity,
+            static_cast<std::int64_t>(draw(100)) - (a % 50 == 0 ? 20 : 0));
     const std::int64_t sent = a % 16 == 0 ? capacity : 0;
     network.supply[tail] += sent;
     network.supply[head] -= sent;
@@ -57,7 +62,8 @@ Network general(NodeId nodes, std::int64_t arcs, std::uint64_t seed) {
 }
 
 std::vector<Network> families() {
-  return {cell(1000, 100, 11, 1), cell(1000, 75, 12, 2), general(250, 6'000, 3)};  // the second is oversubscribed
+  // the second is oversubscribed
+  return {cell(1000, 100, 11, 1), cell(1000, 75, 12, 2), general(250, 6'000, 3)};
 }
 
 // All of the first looks, then ever fewer.
@@ -82,8 +88,10 @@ void from_scratch_stops_at_any_look(const Network& network, const Algorithm& alg
     watch.over(limited, Watch::Stop::kBudget, k);
     const Solution reached = algorithm.solve(network, {}, limited);
     CHECK(reached.status == Status::kBudget || reached.status == Status::kOptimal);
-    CHECK(reached.flow.size() == network.num_arcs() && reached.potential.size() == network.num_nodes());
-    for (ArcId a = 0; a < network.num_arcs(); ++a) CHECK(reached.flow[a] >= 0 && reached.flow[a] <= network.capacity[a]);
+    CHECK(reached.flow.size() == network.num_arcs() &&
+          reached.potential.size() == network.num_nodes());
+    for (ArcId a = 0; a < network.num_arcs(); ++a)
+      CHECK(reached.flow[a] >= 0 && reached.flow[a] <= network.capacity[a]);
     CHECK(flow_cost(network, reached.flow) == reached.cost);
   });
 }
@@ -112,7 +120,8 @@ void incremental_goes_on_from_any_look(const Network& network, const Algorithm& 
     CHECK(watch.most_between() <= kMostBetweenLooks);
     first_looks = watch.looks();
   }
-  // While the engine is made, and after it has been: several stops in one solver, the later ones in a round of changes.
+  // While the engine is made, and after it has been: several stops in one solver, the later ones in
+  // a round of changes.
   Draws draw(7);
   some_looks(first_looks, [&](std::int64_t k) {
     IncrementalSolver solver(network, algorithm);

@@ -1,5 +1,6 @@
-// Races on threads, for ThreadSanitizer: from scratch, over long histories of changes, deterministic ones twice; racers that
-// fail, that never end by themselves, and a contest that another thread cancels.
+// Races on threads, for ThreadSanitizer: from scratch, over long histories of changes,
+// deterministic ones twice; racers that fail, that never end by themselves, and a contest that
+// another thread cancels.
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -66,7 +67,8 @@ class History {
       if (!solver_.live_arc(arc) || arc <= 2 * kMachines) continue;
       solver_.set_cost(arc, static_cast<std::int64_t>(draw_(90)));
     }
-    solver_.set_capacity(static_cast<ArcId>(2 * draw_(kMachines) + 1), static_cast<std::int64_t>(draw_(kSlots + 1)));
+    solver_.set_capacity(static_cast<ArcId>(2 * draw_(kMachines) + 1),
+                         static_cast<std::int64_t>(draw_(kSlots + 1)));
   }
 
  private:
@@ -88,9 +90,10 @@ class History {
 
 struct RacingSolver {
   RacingSolver(std::vector<const Algorithm*> racers, Winning winning)
-      : solver(empty_cell(), [racers, winning, this](const EngineStart& start, const Control&, Stats&) {
-          return std::make_unique<RaceEngine>(racers, winning, start, report);
-        }) {}
+      : solver(empty_cell(),
+               [racers, winning, this](const EngineStart& start, const Control&, Stats&) {
+                 return std::make_unique<RaceEngine>(racers, winning, start, report);
+               }) {}
   RaceReport report;
   IncrementalSolver solver;
 };
@@ -121,12 +124,15 @@ void histories(Winning winning, std::uint64_t seed) {
   }
 }
 
-// One engine wins every round, after another was stopped on its way, and hands its answer over: flow and prices are the
-// winner's then, though only what may differ is looked at.
+// One engine wins every round, after another was stopped on its way, and hands its answer over:
+// flow and prices are the winner's then, though only what may differ is looked at.
 class Handover final : public Engine {
  public:
   Handover(std::unique_ptr<Engine> winner, std::unique_ptr<Engine> loser, const EngineStart& start)
-      : network_(start.network), alive_(start.alive), winner_(std::move(winner)), loser_(std::move(loser)) {}
+      : network_(start.network),
+        alive_(start.alive),
+        winner_(std::move(winner)),
+        loser_(std::move(loser)) {}
 
   void add_node(NodeId v, std::int64_t supply) override {
     winner_->add_node(v, supply);
@@ -136,7 +142,8 @@ class Handover final : public Engine {
     winner_->remove_node(v);
     loser_->remove_node(v);
   }
-  void add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity, std::int64_t cost) override {
+  void add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity,
+               std::int64_t cost) override {
     winner_->add_arc(arc, tail, head, capacity, cost);
     loser_->add_arc(arc, tail, head, capacity, cost);
   }
@@ -164,9 +171,12 @@ class Handover final : public Engine {
     CHECK(winner_->run(control, stats) == Status::kOptimal);
     loser_->adopt(*winner_);
     for (ArcId a = 0; a < network_.num_arcs(); ++a) {
-      if (alive_[a] != 0) CHECK(loser_->flow(a, network_.tail[a]) == winner_->flow(a, network_.tail[a]));
-      if (alive_[a] != 0) CHECK(loser_->price(network_.tail[a]) == winner_->price(network_.tail[a]));
-      if (alive_[a] != 0) CHECK(loser_->price(network_.head[a]) == winner_->price(network_.head[a]));
+      if (alive_[a] != 0)
+        CHECK(loser_->flow(a, network_.tail[a]) == winner_->flow(a, network_.tail[a]));
+      if (alive_[a] != 0)
+        CHECK(loser_->price(network_.tail[a]) == winner_->price(network_.tail[a]));
+      if (alive_[a] != 0)
+        CHECK(loser_->price(network_.head[a]) == winner_->price(network_.head[a]));
     }
     return Status::kOptimal;
   }
@@ -183,7 +193,9 @@ class Handover final : public Engine {
   const std::vector<FlowBefore>& touched_arcs() const override { return winner_->touched_arcs(); }
   const std::vector<NodeId>& repriced_nodes() const override { return winner_->repriced_nodes(); }
   void begin_round() override { winner_->begin_round(); }
-  void priced_by(NodeId v, std::vector<NodeId>& nodes) const override { winner_->priced_by(v, nodes); }
+  void priced_by(NodeId v, std::vector<NodeId>& nodes) const override {
+    winner_->priced_by(v, nodes);
+  }
 
  private:
   const Network& network_;
@@ -194,8 +206,9 @@ class Handover final : public Engine {
 
 void losers_adopt_all_of_the_answer(std::string_view winner, std::uint64_t seed) {
   const auto make = [=](const EngineStart& start, const Control& control, Stats& stats) {
-    return std::make_unique<Handover>(find_algorithm(winner)->make_engine(start, control, stats),
-                                      find_algorithm("cost_scaling")->make_engine(start, control, stats), start);
+    return std::make_unique<Handover>(
+        find_algorithm(winner)->make_engine(start, control, stats),
+        find_algorithm("cost_scaling")->make_engine(start, control, stats), start);
   };
   IncrementalSolver solver(empty_cell(), make);
   History changes(solver, seed);
@@ -205,7 +218,8 @@ void losers_adopt_all_of_the_answer(std::string_view winner, std::uint64_t seed)
   }
 }
 
-// A racer that is overtaken while its engine is made, round after round. Its engine is to be ready all the same.
+// A racer that is overtaken while its engine is made, round after round. Its engine is to be ready
+// all the same.
 int engines_begun = 0, engines_made = 0;
 
 std::unique_ptr<Engine> make_late(const EngineStart& start, const Control& control, Stats& stats) {
@@ -234,7 +248,8 @@ void overtaken_while_made() {
 
 // Winner, flow and counts of every round are the same at every run.
 void deterministic_twice() {
-  RacingSolver one(all_algorithms(), Winning::kFewestOperations), other(all_algorithms(), Winning::kFewestOperations);
+  RacingSolver one(all_algorithms(), Winning::kFewestOperations),
+      other(all_algorithms(), Winning::kFewestOperations);
   History changes(one.solver, 5), same_changes(other.solver, 5);
   for (int round = 0; round < 25; ++round) {
     changes.change();
@@ -254,7 +269,8 @@ void deterministic_winner_has_fewest_operations() {
   const std::vector<const Algorithm*> racers = all_algorithms();
   const RaceAnswer answer = race(network, racers, {}, Control(), Winning::kFewestOperations);
   CHECK(answer.solution.status == Status::kOptimal);
-  bool named_before = true;  // than the winner: they need more, those named after it as much or more
+  // than the winner: they need more, those named after it as much or more
+  bool named_before = true;
   for (const Algorithm* racer : racers) {
     const Solution alone = racer->solve(network, {}, Control());
     CHECK(alone.cost == answer.solution.cost);
@@ -284,26 +300,28 @@ void contests() {
   };
   for (Winning winning : {Winning::kFirst, Winning::kFewestOperations}) {
     for (std::size_t quick = 0; quick < 3; ++quick) {
-      const Outcome outcome = run_contest(3, winning, Control(), [&](std::size_t i, const Control& control, Stats& stats) {
-        return i == quick ? answer_after(5000, control, stats) : run_for_ever(control, stats);
-      });
-      CHECK(outcome.status == Status::kOptimal && outcome.leader == quick && outcome.stats.scanned == 5000);
+      const Outcome outcome = run_contest(
+          3, winning, Control(), [&](std::size_t i, const Control& control, Stats& stats) {
+            return i == quick ? answer_after(5000, control, stats) : run_for_ever(control, stats);
+          });
+      CHECK(outcome.status == Status::kOptimal && outcome.leader == quick &&
+            outcome.stats.scanned == 5000);
     }
   }
   // Equal counts: the first-named.
   for (int k = 0; k < 50; ++k) {
-    const Outcome outcome =
-        run_contest(3, Winning::kFewestOperations, Control(), [&](std::size_t i, const Control& control, Stats& stats) {
-          return answer_after(i == 0 ? 301 : 300, control, stats);
-        });
+    const Outcome outcome = run_contest(3, Winning::kFewestOperations, Control(),
+                                        [&](std::size_t i, const Control& control, Stats& stats) {
+                                          return answer_after(i == 0 ? 301 : 300, control, stats);
+                                        });
     CHECK(outcome.leader == 1 && outcome.stats.scanned == 300);
   }
   // A racer that throws loses; if all do, the first-named one's exception comes out.
-  const Outcome outcome =
-      run_contest(3, Winning::kFirst, Control(), [&](std::size_t i, const Control& control, Stats& stats) {
-        if (i != 1) throw std::bad_alloc();
-        return answer_after(2000, control, stats);
-      });
+  const Outcome outcome = run_contest(3, Winning::kFirst, Control(),
+                                      [&](std::size_t i, const Control& control, Stats& stats) {
+                                        if (i != 1) throw std::bad_alloc();
+                                        return answer_after(2000, control, stats);
+                                      });
   CHECK(outcome.leader == 1 && outcome.status == Status::kOptimal);
   bool thrown = false;
   try {
@@ -318,22 +336,28 @@ void contests() {
   // Budgets are each racer's own; of those stopped, the first-named leads.
   Control limited;
   limited.limit_operations(700);
-  const Outcome stopped = run_contest(2, Winning::kFirst, limited, [](std::size_t, const Control& control, Stats& stats) {
-    return run_for_ever(control, stats);
-  });
+  const Outcome stopped = run_contest(2, Winning::kFirst, limited,
+                                      [](std::size_t, const Control& control, Stats& stats) {
+                                        return run_for_ever(control, stats);
+                                      });
   CHECK(stopped.status == Status::kBudget && stopped.leader == 0 && stopped.stats.scanned == 701);
-  // Cancelled by another thread, and by the poll: also while the racer in the caller's thread has ended.
+  // Cancelled by another thread, and by the poll: also while the racer in the caller's thread has
+  // ended.
   Control cancelled;
   std::thread canceller([&cancelled] { cancelled.cancel(); });
-  CHECK(run_contest(2, Winning::kFirst, cancelled, [](std::size_t, const Control& control, Stats& stats) {
-          return run_for_ever(control, stats);
-        }).status == Status::kCancelled);
+  CHECK(run_contest(2, Winning::kFirst, cancelled,
+                    [](std::size_t, const Control& control, Stats& stats) {
+                      return run_for_ever(control, stats);
+                    })
+            .status == Status::kCancelled);
   canceller.join();
   Control polled;
   polled.poll([](const Stats&) { return true; });
-  CHECK(run_contest(2, Winning::kFirst, polled, [](std::size_t i, const Control& control, Stats& stats) {
-          return i == 0 ? Status::kCancelled : run_for_ever(control, stats);
-        }).status == Status::kCancelled);
+  CHECK(run_contest(2, Winning::kFirst, polled,
+                    [](std::size_t i, const Control& control, Stats& stats) {
+                      return i == 0 ? Status::kCancelled : run_for_ever(control, stats);
+                    })
+            .status == Status::kCancelled);
 }
 
 }  // namespace

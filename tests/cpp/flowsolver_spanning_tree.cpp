@@ -15,7 +15,8 @@ void all_prices_anew_below_an_outer_node_after_a_drift() {
   tree.attach(0, root, {kNone, 1, 0}, 5);
   tree.attach(1, 0, {0, 1, 0}, 5 - cost);
   tree.finish({0, 1}, control);
-  // Most of the tree moves, so the others do instead: the root's price leaves its range, and all are brought back.
+  // Most of the tree moves, so the others do instead: the root's price leaves its range, and all
+  // are brought back.
   for (int k = 0; k < 3; ++k) tree.shift_prices(0, -kMaxPathCost);
   CHECK(tree.price(root) == 0);
   CHECK(tree.price(0) - tree.price(root) == 5 - 3 * kMaxPathCost);

@@ -1,6 +1,7 @@
-// Fuzzing without a fuzzer. A target is a function of bytes in libFuzzer's form that ends the process when something is wrong;
-// drive() feeds it mutations of seeds, the same ones on every machine. Each is made from the seeds and its number alone, so
-// that a failing one can be had again without those before it.
+// Fuzzing without a fuzzer. A target is a function of bytes in libFuzzer's form that ends the
+// process when something is wrong; drive() feeds it mutations of seeds, the same ones on every
+// machine. Each is made from the seeds and its number alone, so that a failing one can be had again
+// without those before it.
 //
 //   target                             as many runs as the test suite has time for
 //   target --runs 1000000 --from 5000  other runs
@@ -23,7 +24,8 @@
 #include "check.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
-extern "C" void __sanitizer_set_death_callback(void (*callback)()) __attribute__((weak));  // null without a sanitizer
+// null without a sanitizer
+extern "C" void __sanitizer_set_death_callback(void (*callback)()) __attribute__((weak));
 
 namespace fuzz {
 
@@ -52,7 +54,8 @@ class Bytes {
 };
 
 inline void mutate_once(std::string& text, const Seeds& seeds, Draws& draws) {
-  const std::size_t at = draws(text.size() + 1), length = draws(draws(4) == 0 ? text.size() + 1 : 9);
+  const std::size_t at = draws(text.size() + 1),
+                    length = draws(draws(4) == 0 ? text.size() + 1 : 9);
   const auto random_byte = [&] { return static_cast<char>(draws(256)); };
   switch (draws(seeds.numbers.empty() ? 7 : 14)) {
     case 0:
@@ -68,7 +71,8 @@ inline void mutate_once(std::string& text, const Seeds& seeds, Draws& draws) {
       text.insert(draws(text.size() + 1), text.substr(at, length));
       break;
     case 4:
-      for (std::size_t k = 0; k < length % 16; ++k) text.insert(text.begin() + static_cast<std::ptrdiff_t>(at), random_byte());
+      for (std::size_t k = 0; k < length % 16; ++k)
+        text.insert(text.begin() + static_cast<std::ptrdiff_t>(at), random_byte());
       break;
     case 5: {
       const std::string& other = seeds.inputs[draws(seeds.inputs.size())];
@@ -118,7 +122,8 @@ inline int run_files(const std::vector<std::filesystem::path>& paths) {
       files.push_back(path);
       continue;
     }
-    for (const auto& entry : std::filesystem::directory_iterator(path)) files.push_back(entry.path());
+    for (const auto& entry : std::filesystem::directory_iterator(path))
+      files.push_back(entry.path());
   }
   for (const std::filesystem::path& path : files) {
     std::ifstream file(path, std::ios::binary);
@@ -134,7 +139,8 @@ inline int run_files(const std::vector<std::filesystem::path>& paths) {
 inline int drive(int argc, char** argv, const Seeds& seeds, std::uint64_t runs) {
   std::atexit(say_what_was_running);
   std::signal(SIGABRT, [](int) { say_what_was_running(); });
-  if (__sanitizer_set_death_callback != nullptr) __sanitizer_set_death_callback(say_what_was_running);
+  if (__sanitizer_set_death_callback != nullptr)
+    __sanitizer_set_death_callback(say_what_was_running);
   std::uint64_t from = 0;
   std::vector<std::filesystem::path> paths;
   for (int i = 1; i < argc; ++i) {

@@ -10,7 +10,8 @@
 
 namespace flowsolver {
 
-inline void add_arc(Network& network, NodeId tail, NodeId head, std::int64_t capacity, std::int64_t cost) {
+inline void add_arc(Network& network, NodeId tail, NodeId head, std::int64_t capacity,
+                    std::int64_t cost) {
   network.tail.push_back(tail);
   network.head.push_back(head);
   network.capacity.push_back(capacity);
@@ -23,8 +24,8 @@ inline Network live_part(const IncrementalSolver& solver) {
   live.supply = solver.network().supply;
   for (ArcId a = 0; a < solver.network().num_arcs(); ++a) {
     if (solver.live_arc(a)) {
-      add_arc(live, solver.network().tail[a], solver.network().head[a], solver.network().capacity[a],
-              solver.network().cost[a]);
+      add_arc(live, solver.network().tail[a], solver.network().head[a],
+              solver.network().capacity[a], solver.network().cost[a]);
     }
   }
   return live;

@@ -1,4 +1,5 @@
-// The cell without Python, for the sanitizers: random operations, and after each the invariants of cell.hpp recomputed from the allocations.
+// The cell without Python, for the sanitizers: random operations, and after each the invariants of
+// cell.hpp recomputed from the allocations.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -16,180 +17,228 @@ namespace {
 using namespace agora;
 
 struct Columns {
-    explicit Columns(size_t n, size_t dimensions) : task(n), allocation(n), request(n * dimensions), version(n), machine(n), owner(n) {}
-    AllocationColumns out() { return {task.data(), machine.data(), allocation.data(), owner.data(), request.data(), version.data()}; }
+  explicit Columns(size_t n, size_t dimensions)
+      : task(n), allocation(n), request(n * dimensions), version(n), machine(n), owner(n) {}
+  AllocationColumns out() {
+    return {task.data(),  machine.data(), allocation.data(),
+            owner.data(), request.data(), version.data()};
+  }
 
-    std::vector<int64_t> task, allocation, request, version;
-    std::vector<int32_t> machine, owner;
+  std::vector<int64_t> task, allocation, request, version;
+  std::vector<int32_t> machine, owner;
 };
 
 class Harness {
-  public:
-    Harness(uint64_t seed, size_t machines, size_t dimensions, size_t partitions) : random_(seed), dimensions_(dimensions), limit_(machines * dimensions) {
-        for (int64_t& limit : limit_) limit = draw(8);
-        for (size_t p = 0; p <= partitions; ++p) offsets_.push_back(static_cast<int64_t>(p * machines / partitions));
-        cell_ = std::make_unique<Cell>(machines, dimensions, limit_, offsets_);
-        versions_ = cell_->versions();
+ public:
+  Harness(uint64_t seed, size_t machines, size_t dimensions, size_t partitions)
+      : random_(seed), dimensions_(dimensions), limit_(machines * dimensions) {
+    for (int64_t& limit : limit_) limit = draw(8);
+    for (size_t p = 0; p <= partitions; ++p)
+      offsets_.push_back(static_cast<int64_t>(p * machines / partitions));
+    cell_ = std::make_unique<Cell>(machines, dimensions, limit_, offsets_);
+    versions_ = cell_->versions();
+  }
+
+  void step() {
+    switch (draw(8)) {
+      case 0:
+        release();
+        break;
+      case 1:
+        set_machines();
+        break;
+      case 2:
+        load();
+        break;
+      case 3:
+        checkpoint();
+        break;
+      case 4:
+        scan();
+        break;
+      default:
+        commit();
     }
+    check();
+  }
 
-    void step() {
-        switch (draw(8)) {
-            case 0: release(); break;
-            case 1: set_machines(); break;
-            case 2: load(); break;
-            case 3: checkpoint(); break;
-            case 4: scan(); break;
-            default: commit();
-        }
-        check();
+ private:
+  int64_t draw(int64_t bound) {
+    return static_cast<int64_t>(random_() % static_cast<uint64_t>(bound));
+  }
+
+  void commit() {
+    const auto k = static_cast<size_t>(draw(30)), e = static_cast<size_t>(draw(3) ? 0 : draw(6));
+    std::vector<int64_t> task(k), request(k * dimensions_), synced(k), gang(k), allocation(k),
+        age(k), version(k), evict, evicted(e);
+    std::vector<int32_t> machine(k), rival(k);
+    std::vector<uint32_t> seqnum(k);
+    std::vector<int8_t> reason(k);
+    for (size_t i = 0; i < k; ++i) {
+      task[i] = draw(500);
+      machine[i] = static_cast<int32_t>(draw(static_cast<int64_t>(cell_->machines())));
+      gang[i] = draw(4) - 1;
+      seqnum[i] =
+          cell_->rows()[static_cast<size_t>(machine[i])].seqnum - static_cast<uint32_t>(draw(2));
     }
-
-  private:
-    int64_t draw(int64_t bound) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(bound)); }
-
-    void commit() {
-        const auto k = static_cast<size_t>(draw(30)), e = static_cast<size_t>(draw(3) ? 0 : draw(6));
-        std::vector<int64_t> task(k), request(k * dimensions_), synced(k), gang(k), allocation(k), age(k), version(k), evict, evicted(e);
-        std::vector<int32_t> machine(k), rival(k);
-        std::vector<uint32_t> seqnum(k);
-        std::vector<int8_t> reason(k);
-        for (size_t i = 0; i < k; ++i) {
-            task[i] = draw(500);
-            machine[i] = static_cast<int32_t>(draw(static_cast<int64_t>(cell_->machines())));
-            gang[i] = draw(4) - 1;
-            seqnum[i] = cell_->rows()[static_cast<size_t>(machine[i])].seqnum - static_cast<uint32_t>(draw(2));
-        }
-        for (int64_t& amount : request) amount = draw(4);
-        for (size_t i = 0; i < e; ++i) evict.push_back(ids_.empty() ? 7 : ids_[static_cast<size_t>(draw(static_cast<int64_t>(ids_.size())))]);
-        const size_t before = cell_->live();
-        const size_t ended = cell_->commit({static_cast<int32_t>(draw(3)), draw(2) == 0, 5, k, task.data(), machine.data(), request.data(), synced.data(),
-                                            draw(2) ? gang.data() : nullptr, draw(2) ? seqnum.data() : nullptr, evict},
-                                           {reason.data(), allocation.data(), rival.data(), age.data(), version.data(), evicted.data()});
-        CHECK(ended <= e);
-        size_t accepted = 0;
-        for (size_t i = 0; i < k; ++i) {
-            CHECK((reason[i] == 0) == (allocation[i] >= 0));
-            if (reason[i] == 0) ids_.push_back(allocation[i]);
-            accepted += reason[i] == 0;
-        }
-        CHECK(cell_->live() == before + accepted - ended);
-        if (k) {
-            machine[k - 1] = static_cast<int32_t>(cell_->machines());
-            expect_refused([&] {
-                cell_->commit({0, false, 5, k, task.data(), machine.data(), request.data(), synced.data(), nullptr, nullptr, {}},
-                              {reason.data(), allocation.data(), rival.data(), age.data(), version.data(), nullptr});
-            });
-        }
+    for (int64_t& amount : request) amount = draw(4);
+    for (size_t i = 0; i < e; ++i)
+      evict.push_back(
+          ids_.empty() ? 7 : ids_[static_cast<size_t>(draw(static_cast<int64_t>(ids_.size())))]);
+    const size_t before = cell_->live();
+    const size_t ended =
+        cell_->commit({static_cast<int32_t>(draw(3)), draw(2) == 0, 5, k, task.data(),
+                       machine.data(), request.data(), synced.data(),
+                       draw(2) ? gang.data() : nullptr, draw(2) ? seqnum.data() : nullptr, evict},
+                      {reason.data(), allocation.data(), rival.data(), age.data(), version.data(),
+                       evicted.data()});
+    CHECK(ended <= e);
+    size_t accepted = 0;
+    for (size_t i = 0; i < k; ++i) {
+      CHECK((reason[i] == 0) == (allocation[i] >= 0));
+      if (reason[i] == 0) ids_.push_back(allocation[i]);
+      accepted += reason[i] == 0;
     }
-
-    void release() {
-        std::vector<int64_t> ids{-1, INT64_MAX, INT64_MIN, draw(INT64_MAX)};
-        for (int n = 0; n < 8 && !ids_.empty(); ++n) ids.push_back(ids_[static_cast<size_t>(draw(static_cast<int64_t>(ids_.size())))]);
-        Columns out(ids.size(), dimensions_);
-        const size_t before = cell_->live();
-        const size_t released = cell_->release(ids, nullptr, out.out());
-        CHECK(cell_->live() == before - released);
-        CHECK(cell_->release(ids, nullptr, out.out()) == 0);
+    CHECK(cell_->live() == before + accepted - ended);
+    if (k) {
+      machine[k - 1] = static_cast<int32_t>(cell_->machines());
+      expect_refused([&] {
+        cell_->commit(
+            {0,
+             false,
+             5,
+             k,
+             task.data(),
+             machine.data(),
+             request.data(),
+             synced.data(),
+             nullptr,
+             nullptr,
+             {}},
+            {reason.data(), allocation.data(), rival.data(), age.data(), version.data(), nullptr});
+      });
     }
+  }
 
-    void set_machines() {
-        const int32_t rows[] = {static_cast<int32_t>(draw(static_cast<int64_t>(cell_->machines()))), static_cast<int32_t>(draw(static_cast<int64_t>(cell_->machines())))};
-        const bool up[] = {draw(3) == 0, true};
-        Columns out(cell_->live(), dimensions_);
-        cell_->set_machines(2, rows, up, out.out());
+  void release() {
+    std::vector<int64_t> ids{-1, INT64_MAX, INT64_MIN, draw(INT64_MAX)};
+    for (int n = 0; n < 8 && !ids_.empty(); ++n)
+      ids.push_back(ids_[static_cast<size_t>(draw(static_cast<int64_t>(ids_.size())))]);
+    Columns out(ids.size(), dimensions_);
+    const size_t before = cell_->live();
+    const size_t released = cell_->release(ids, nullptr, out.out());
+    CHECK(cell_->live() == before - released);
+    CHECK(cell_->release(ids, nullptr, out.out()) == 0);
+  }
+
+  void set_machines() {
+    const int32_t rows[] = {static_cast<int32_t>(draw(static_cast<int64_t>(cell_->machines()))),
+                            static_cast<int32_t>(draw(static_cast<int64_t>(cell_->machines())))};
+    const bool up[] = {draw(3) == 0, true};
+    Columns out(cell_->live(), dimensions_);
+    cell_->set_machines(2, rows, up, out.out());
+  }
+
+  void load() {
+    const int64_t task = 500 + loaded_++;
+    const auto machine = static_cast<int32_t>(draw(static_cast<int64_t>(cell_->machines())));
+    const int32_t owner = 1;
+    std::vector<int64_t> request(dimensions_, 9);
+    int64_t id = -1;
+    if (!cell_->rows()[static_cast<size_t>(machine)].up()) {
+      expect_refused([&] { cell_->load(1, &task, &machine, request.data(), &owner, &id); });
+      return;
     }
+    cell_->load(1, &task, &machine, request.data(), &owner, &id);
+    ids_.push_back(id);
+  }
 
-    void load() {
-        const int64_t task = 500 + loaded_++;
-        const auto machine = static_cast<int32_t>(draw(static_cast<int64_t>(cell_->machines())));
-        const int32_t owner = 1;
-        std::vector<int64_t> request(dimensions_, 9);
-        int64_t id = -1;
-        if (!cell_->rows()[static_cast<size_t>(machine)].up()) {
-            expect_refused([&] { cell_->load(1, &task, &machine, request.data(), &owner, &id); });
-            return;
-        }
-        cell_->load(1, &task, &machine, request.data(), &owner, &id);
-        ids_.push_back(id);
+  void checkpoint() {
+    const std::string bytes = cell_->checkpoint();
+    auto restored = std::make_unique<Cell>(cell_->machines(), dimensions_, limit_, offsets_);
+    restored->restore(bytes);
+    CHECK(restored->checkpoint() == bytes);
+    cell_ = std::move(restored);
+    Cell broken(cell_->machines(), dimensions_, limit_, offsets_);
+    expect_refused([&] {
+      broken.restore(std::span<const char>(
+          bytes.data(), static_cast<size_t>(draw(static_cast<int64_t>(bytes.size())))));
+    });
+  }
+
+  void scan() {
+    const auto partition = static_cast<size_t>(draw(static_cast<int64_t>(cell_->partitions())));
+    const DeltaScan scan = cell_->scan(partition, draw(cell_->versions()[partition] + 1));
+    std::vector<uint16_t> row(scan.count);
+    std::vector<int16_t> used(scan.count * dimensions_);
+    std::vector<uint32_t> seqnum(scan.count);
+    const auto up = std::make_unique<bool[]>(scan.count);
+    cell_->write_rows(scan, row.data());
+    cell_->write_used(scan, used.data());
+    cell_->write_state(scan, up.get(), seqnum.data());
+    for (size_t i = 0; i < scan.count; ++i) {
+      const auto machine = static_cast<size_t>(scan.first_row) + row[i];
+      for (size_t r = 0; r < dimensions_; ++r)
+        CHECK(used[i * dimensions_ + r] == cell_->used()[machine * dimensions_ + r]);
+      CHECK(seqnum[i] == cell_->rows()[machine].seqnum &&
+            up[i] == static_cast<bool>(cell_->rows()[machine].up()));
     }
+  }
 
-    void checkpoint() {
-        const std::string bytes = cell_->checkpoint();
-        auto restored = std::make_unique<Cell>(cell_->machines(), dimensions_, limit_, offsets_);
-        restored->restore(bytes);
-        CHECK(restored->checkpoint() == bytes);
-        cell_ = std::move(restored);
-        Cell broken(cell_->machines(), dimensions_, limit_, offsets_);
-        expect_refused([&] { broken.restore(std::span<const char>(bytes.data(), static_cast<size_t>(draw(static_cast<int64_t>(bytes.size()))))); });
+  template <class Call>
+  void expect_refused(Call call) {
+    try {
+      call();
+    } catch (const std::invalid_argument&) {
+      return;
     }
+    CHECK(!"expected std::invalid_argument");
+  }
 
-    void scan() {
-        const auto partition = static_cast<size_t>(draw(static_cast<int64_t>(cell_->partitions())));
-        const DeltaScan scan = cell_->scan(partition, draw(cell_->versions()[partition] + 1));
-        std::vector<uint16_t> row(scan.count);
-        std::vector<int16_t> used(scan.count * dimensions_);
-        std::vector<uint32_t> seqnum(scan.count);
-        const auto up = std::make_unique<bool[]>(scan.count);
-        cell_->write_rows(scan, row.data());
-        cell_->write_used(scan, used.data());
-        cell_->write_state(scan, up.get(), seqnum.data());
-        for (size_t i = 0; i < scan.count; ++i) {
-            const auto machine = static_cast<size_t>(scan.first_row) + row[i];
-            for (size_t r = 0; r < dimensions_; ++r) CHECK(used[i * dimensions_ + r] == cell_->used()[machine * dimensions_ + r]);
-            CHECK(seqnum[i] == cell_->rows()[machine].seqnum && up[i] == static_cast<bool>(cell_->rows()[machine].up()));
-        }
+  void check() {
+    Columns all(cell_->live(), dimensions_);
+    CHECK(cell_->allocations(-1, all.out()) == cell_->live());
+    std::vector<int64_t> used(cell_->machines() * dimensions_);
+    for (size_t i = 0; i < all.task.size(); ++i) {
+      CHECK(cell_->rows()[static_cast<size_t>(all.machine[i])].up());
+      for (size_t r = 0; r < dimensions_; ++r)
+        used[static_cast<size_t>(all.machine[i]) * dimensions_ + r] +=
+            all.request[i * dimensions_ + r];
     }
-
-    template <class Call> void expect_refused(Call call) {
-        try {
-            call();
-        } catch (const std::invalid_argument&) {
-            return;
-        }
-        CHECK(!"expected std::invalid_argument");
+    CHECK(used == cell_->used());
+    std::sort(all.task.begin(), all.task.end());
+    CHECK(std::adjacent_find(all.task.begin(), all.task.end()) == all.task.end());
+    for (size_t p = 0; p < versions_.size(); ++p) {
+      CHECK(cell_->versions()[p] >= versions_[p] && cell_->versions()[p] <= versions_[p] + 1);
+      for (auto row = offsets_[p]; row < offsets_[p + 1]; ++row)
+        CHECK(cell_->changed()[static_cast<size_t>(row)] <= cell_->versions()[p]);
     }
+    versions_ = cell_->versions();
+  }
 
-    void check() {
-        Columns all(cell_->live(), dimensions_);
-        CHECK(cell_->allocations(-1, all.out()) == cell_->live());
-        std::vector<int64_t> used(cell_->machines() * dimensions_);
-        for (size_t i = 0; i < all.task.size(); ++i) {
-            CHECK(cell_->rows()[static_cast<size_t>(all.machine[i])].up());
-            for (size_t r = 0; r < dimensions_; ++r) used[static_cast<size_t>(all.machine[i]) * dimensions_ + r] += all.request[i * dimensions_ + r];
-        }
-        CHECK(used == cell_->used());
-        std::sort(all.task.begin(), all.task.end());
-        CHECK(std::adjacent_find(all.task.begin(), all.task.end()) == all.task.end());
-        for (size_t p = 0; p < versions_.size(); ++p) {
-            CHECK(cell_->versions()[p] >= versions_[p] && cell_->versions()[p] <= versions_[p] + 1);
-            for (auto row = offsets_[p]; row < offsets_[p + 1]; ++row) CHECK(cell_->changed()[static_cast<size_t>(row)] <= cell_->versions()[p]);
-        }
-        versions_ = cell_->versions();
-    }
-
-    std::mt19937_64 random_;
-    size_t dimensions_;
-    std::vector<int64_t> limit_, offsets_, versions_, ids_;
-    std::unique_ptr<Cell> cell_;
-    int64_t loaded_ = 0;
+  std::mt19937_64 random_;
+  size_t dimensions_;
+  std::vector<int64_t> limit_, offsets_, versions_, ids_;
+  std::unique_ptr<Cell> cell_;
+  int64_t loaded_ = 0;
 };
 
 void check_packing() {
-    const std::vector<int64_t> values{INT64_MIN, INT64_MAX, 0};
-    std::string bytes;
-    pack_column(values.data(), {'q', 0, 3}, bytes);
-    pack_column(values.data(), {'q', 3, 1}, bytes);
-    pack_column<int8_t>(nullptr, {'b', 0, 0}, bytes);
-    CHECK(bytes.size() == 3 * kColumnHeaderBytes + 2 * 24);
+  const std::vector<int64_t> values{INT64_MIN, INT64_MAX, 0};
+  std::string bytes;
+  pack_column(values.data(), {'q', 0, 3}, bytes);
+  pack_column(values.data(), {'q', 3, 1}, bytes);
+  pack_column<int8_t>(nullptr, {'b', 0, 0}, bytes);
+  CHECK(bytes.size() == 3 * kColumnHeaderBytes + 2 * 24);
 }
 
 }  // namespace
 
 int main() {
-    for (uint64_t seed = 1; seed <= 12; ++seed) {
-        Harness harness(seed, 5 + seed * 7, 1 + seed % 4, 1 + seed % 5);
-        for (int step = 0; step < 400; ++step) harness.step();
-    }
-    check_packing();
-    return 0;
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    Harness harness(seed, 5 + seed * 7, 1 + seed % 4, 1 + seed % 5);
+    for (int step = 0; step < 400; ++step) harness.step();
+  }
+  check_packing();
+  return 0;
 }

@@ -1,4 +1,5 @@
-// The wheel against a sorted multimap on a long random run, with entries far beyond one lap and with cancellations.
+// The wheel against a sorted multimap on a long random run, with entries far beyond one lap and
+// with cancellations.
 #include <cstdlib>
 #include <map>
 #include <set>
@@ -28,13 +29,15 @@ int main() {
     CHECK(wheel.size() == static_cast<int64_t>(model.size()));
     if (!model.empty()) {
       const int64_t first = model.begin()->first.first;
-      const int64_t tick = std::max((first + tick_us - 1) / tick_us, now / tick_us + (round > 0)) * tick_us;
+      const int64_t tick =
+          std::max((first + tick_us - 1) / tick_us, now / tick_us + (round > 0)) * tick_us;
       CHECK(wheel.next_us() == tick);
     }
     now += static_cast<int64_t>(draw(round % 100 == 99 ? 30'000'000 : 20'000));
     const auto taken = wheel.take(now);
     size_t i = 0;
-    while (!model.empty() && (model.begin()->first.first + tick_us - 1) / tick_us <= now / tick_us) {
+    while (!model.empty() &&
+           (model.begin()->first.first + tick_us - 1) / tick_us <= now / tick_us) {
       const int64_t id = model.begin()->second;
       model.erase(model.begin());
       if (cancelled.erase(id)) continue;

@@ -1,4 +1,5 @@
-// A solve's looks at its control: how many, what is counted between them, and stopping at one of them.
+// A solve's looks at its control: how many, what is counted between them, and stopping at one of
+// them.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +20,8 @@ class Watch {
     control.poll(
         [this, &control, how, at_look](const Stats& stats) {
           most_between_ = std::max(most_between_, stats.operations() - operations_);
-          operations_ = std::max(operations_, stats.operations());  // passes that count nothing look with nothing counted
+          // passes that count nothing look with nothing counted
+          operations_ = std::max(operations_, stats.operations());
           const bool now = ++looks_ == at_look;
           if (now && how == Stop::kBudget) control.limit_operations(stats.operations());
           return now && how == Stop::kCancel;

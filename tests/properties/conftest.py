@@ -1,4 +1,5 @@
-"""Where CI is set, properties are tried on the same examples every time, and none is remembered from earlier runs."""
+"""Where CI is set, properties are tried on the same examples every time, and none is remembered
+from earlier runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The cell against a slow model written with dicts, on random sequences of operations: every answer and the whole state must agree."""
+"""The cell against a slow model written with dicts, on random sequences of operations: every answer
+and the whole state must agree."""
 
 from __future__ import annotations
 
@@ -47,7 +48,9 @@ class Model:
             self.versions[self.partition[machine]] = 0
 
     def add(self, machine: int, request: tuple[int, ...], sign: int) -> None:
-        self.used[machine] = tuple(u + sign * r for u, r in zip(self.used[machine], request, strict=True))
+        self.used[machine] = tuple(
+            u + sign * r for u, r in zip(self.used[machine], request, strict=True)
+        )
 
     def bump(self, machines: set[int]) -> None:
         for partition in {self.partition[m] for m in machines}:
@@ -75,7 +78,8 @@ class Model:
         return others[-1] if others else -1
 
     def commit(self, t: Transaction) -> tuple[list[int], list[int], list[int]]:
-        """Reasons, rivals, victims that end. Accepted claims are not begun yet: the caller knows their ids."""
+        """Reasons, rivals, victims that end. Accepted claims are not begun yet: the caller knows
+        their ids."""
         k = len(t.task)
         victims = list(dict.fromkeys(t.evict.tolist() if t.evict is not None else []))
         mine = [v for v in victims if v in self.live and self.live[v][2] == t.scheduler]
@@ -97,11 +101,21 @@ class Model:
             for group in groups:
                 before = copy.deepcopy(trial)
                 for i in group:
-                    task, machine, request = int(t.task[i]), int(t.machine[i]), tuple(t.request[i].tolist())
-                    fits = all(
-                        u + r <= m for u, r, m in zip(trial.used[machine], request, self.limit[machine], strict=True)
+                    task, machine, request = (
+                        int(t.task[i]),
+                        int(t.machine[i]),
+                        tuple(t.request[i].tolist()),
                     )
-                    stale = t.check == ConflictCheck.SEQUENCE_NUMBER and int(t.seqnum[i]) != self.seqnum[machine]
+                    fits = all(
+                        u + r <= m
+                        for u, r, m in zip(
+                            trial.used[machine], request, self.limit[machine], strict=True
+                        )
+                    )
+                    stale = (
+                        t.check == ConflictCheck.SEQUENCE_NUMBER
+                        and int(t.seqnum[i]) != self.seqnum[machine]
+                    )
                     if not trial.up[machine]:
                         reasons[i] = Reason.MACHINE_DOWN
                     elif task in trial.taken:
@@ -140,7 +154,11 @@ def make_spec(limits: list[list[int]]) -> CellSpec:
     names = tuple(f"r{i}" for i in range(capacity.shape[1]))
     m = len(limits)
     return CellSpec(
-        names, capacity, np.arange(m, dtype=np.int32) // 2, np.zeros(m, np.int64), np.full(len(names), 1000)
+        names,
+        capacity,
+        np.arange(m, dtype=np.int32) // 2,
+        np.zeros(m, np.int64),
+        np.full(len(names), 1000),
     )
 
 
@@ -182,29 +200,43 @@ class Pair:
         for i in np.flatnonzero(result.accepted).tolist():
             machine = int(t.machine[i])
             self.model.begin(
-                int(result.allocation[i]), int(t.task[i]), machine, t.scheduler, tuple(t.request[i].tolist())
+                int(result.allocation[i]),
+                int(t.task[i]),
+                machine,
+                t.scheduler,
+                tuple(t.request[i].tolist()),
             )
             self.ids.append(int(result.allocation[i]))
             touched.add(machine)
         self.model.bump(touched)
         assert (result.allocation[~result.accepted] == -1).all()
-        assert result.version.tolist() == [self.model.versions[self.model.partition[m]] for m in t.machine.tolist()]
+        assert result.version.tolist() == [
+            self.model.versions[self.model.partition[m]] for m in t.machine.tolist()
+        ]
 
     def release(self, ids: list[int], owners: list[int] | None) -> None:
         really = []
         for n, i in enumerate(ids):
-            if i in self.model.live and i not in really and (owners is None or self.model.live[i][2] == owners[n]):
+            if (
+                i in self.model.live
+                and i not in really
+                and (owners is None or self.model.live[i][2] == owners[n])
+            ):
                 really.append(i)
         expected = [self.model.live[i] for i in really]
         self.model.end(really, finished=True)
         self.model.bump({e[1] for e in expected})
         released = self.cell.release(
-            np.array(ids, np.int64), None if owners is None else np.array(owners, np.int32), self.now_us
+            np.array(ids, np.int64),
+            None if owners is None else np.array(owners, np.int32),
+            self.now_us,
         )
         self.audit.released(released, self.now_us)
         assert released.allocation.tolist() == really
         assert released.task.tolist() == [e[0] for e in expected]
-        assert released.version.tolist() == [self.model.versions[self.model.partition[e[1]]] for e in expected]
+        assert released.version.tolist() == [
+            self.model.versions[self.model.partition[e[1]]] for e in expected
+        ]
         assert [tuple(r) for r in released.request.tolist()] == [e[3] for e in expected]
 
     def set_machines(self, machines: list[int], ups: list[bool]) -> None:
@@ -214,17 +246,27 @@ class Pair:
                 touched.add(m)
                 self.model.up[m] = up
                 downed |= set() if up else {m}
-        lost = sorted((i for i, a in self.model.live.items() if a[1] in downed), key=lambda i: i & 0xFFFFFFFF)
+        lost = sorted(
+            (i for i, a in self.model.live.items() if a[1] in downed), key=lambda i: i & 0xFFFFFFFF
+        )
         self.model.end(lost, finished=False)
         self.model.bump(touched)
-        answer = self.cell.set_machines(np.array(machines, np.int32), np.array(ups, np.bool_), self.now_us)
-        self.audit.machines(np.array(machines, np.int32), np.array(ups, np.bool_), answer, self.now_us)
+        answer = self.cell.set_machines(
+            np.array(machines, np.int32), np.array(ups, np.bool_), self.now_us
+        )
+        self.audit.machines(
+            np.array(machines, np.int32), np.array(ups, np.bool_), answer, self.now_us
+        )
         assert answer.allocation.tolist() == lost
         assert self.cell.machines_up == int(self.cell.up.sum())
 
-    def load(self, tasks: list[int], machines: list[int], requests: list[list[int]], owner: int) -> None:
+    def load(
+        self, tasks: list[int], machines: list[int], requests: list[list[int]], owner: int
+    ) -> None:
         kept = [
-            n for n, t in enumerate(tasks) if t not in self.known and t not in tasks[:n] and self.model.up[machines[n]]
+            n
+            for n, t in enumerate(tasks)
+            if t not in self.known and t not in tasks[:n] and self.model.up[machines[n]]
         ]
         task, machine = np.array(tasks, np.int64)[kept], np.array(machines, np.int32)[kept]
         request = np.array(requests, np.int64).reshape(len(tasks), len(self.spec.dimensions))[kept]
@@ -238,7 +280,9 @@ class Pair:
 
     def check(self) -> None:
         m = self.model
-        assert [tuple(row) for row in self.cell.used.tolist()] == [m.used[i] for i in range(self.spec.machines)]
+        assert [tuple(row) for row in self.cell.used.tolist()] == [
+            m.used[i] for i in range(self.spec.machines)
+        ]
         assert self.cell.up.tolist() == list(m.up.values())
         assert self.cell.seqnum.tolist() == list(m.seqnum.values())
         assert self.cell.versions.tolist() == list(m.versions.values())
@@ -246,11 +290,17 @@ class Pair:
         assert sorted(allocations.allocation.tolist()) == sorted(m.live)
 
     def sync(self, partition: int) -> PartitionDelta:
-        delta = self.cell.delta_since(partition, self.mirror_versions[partition], self.now_us, with_seqnum=True)
+        delta = self.cell.delta_since(
+            partition, self.mirror_versions[partition], self.now_us, with_seqnum=True
+        )
         self.audit.delta(0, delta)
         rows = self.partitioning.rows(partition)
         row = delta.row.astype(np.int64) + rows.start
-        self.mirror_used[row], self.mirror_up[row], self.mirror_seqnum[row] = delta.used, delta.up, delta.seqnum
+        self.mirror_used[row], self.mirror_up[row], self.mirror_seqnum[row] = (
+            delta.used,
+            delta.up,
+            delta.seqnum,
+        )
         self.mirror_versions[partition] = delta.to_version
         assert (self.mirror_used[rows] == self.cell.used[rows]).all() and (
             self.mirror_up[rows] == self.cell.up[rows]
@@ -295,18 +345,29 @@ def test_cell_agrees_with_the_model(data: st.DataObject) -> None:
     draw = data.draw
     dimensions = draw(st.integers(1, 3))
     limits = draw(
-        st.lists(st.lists(st.integers(0, 4), min_size=dimensions, max_size=dimensions), min_size=1, max_size=MACHINES)
+        st.lists(
+            st.lists(st.integers(0, 4), min_size=dimensions, max_size=dimensions),
+            min_size=1,
+            max_size=MACHINES,
+        )
     )
     pair = Pair(limits, draw(st.integers(1, len(limits))))
     machines = st.integers(0, len(limits) - 1)
     for sequence in range(draw(st.integers(1, 14))):
-        match draw(st.sampled_from(["commit", "commit", "commit", "release", "machines", "load", "sync", "restore"])):
+        match draw(
+            st.sampled_from(
+                ["commit", "commit", "commit", "release", "machines", "load", "sync", "restore"]
+            )
+        ):
             case "commit":
                 pair.commit(draw(transactions(pair, sequence)))
             case "release" if pair.ids:
-                ids = draw(st.lists(st.sampled_from(pair.ids) | st.integers(-2, 1 << 40), max_size=5))
+                ids = draw(
+                    st.lists(st.sampled_from(pair.ids) | st.integers(-2, 1 << 40), max_size=5)
+                )
                 owners = draw(
-                    st.none() | st.lists(st.integers(0, SCHEDULERS - 1), min_size=len(ids), max_size=len(ids))
+                    st.none()
+                    | st.lists(st.integers(0, SCHEDULERS - 1), min_size=len(ids), max_size=len(ids))
                 )
                 pair.release(ids, owners)
             case "machines":
@@ -315,7 +376,12 @@ def test_cell_agrees_with_the_model(data: st.DataObject) -> None:
             case "load":
                 tasks = draw(st.lists(st.integers(0, TASKS - 1), max_size=3))
                 requests = [[draw(st.integers(0, 5)) for _ in range(dimensions)] for _ in tasks]
-                pair.load(tasks, [draw(machines) for _ in tasks], requests, draw(st.integers(0, SCHEDULERS - 1)))
+                pair.load(
+                    tasks,
+                    [draw(machines) for _ in tasks],
+                    requests,
+                    draw(st.integers(0, SCHEDULERS - 1)),
+                )
             case "sync":
                 pair.sync(draw(st.integers(0, pair.partitioning.count - 1)))
             case "restore":

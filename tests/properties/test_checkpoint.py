@@ -1,4 +1,5 @@
-"""A cell's stage taken up from a checkpoint at any place of its log goes on exactly as one that replayed all of it."""
+"""A cell's stage taken up from a checkpoint at any place of its log goes on exactly as one that
+replayed all of it."""
 
 from __future__ import annotations
 
@@ -10,9 +11,25 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parsync.core.events import ARRIVALS, WORKERS, CommitRequest, Event, MachinesChanged, SyncRequest, TasksFinished
+from parsync.core.events import (
+    ARRIVALS,
+    WORKERS,
+    CommitRequest,
+    Event,
+    MachinesChanged,
+    SyncRequest,
+    TasksFinished,
+)
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.live.cell import CELL_LOG, CellService, CellStage, Frame, hosts_of, read_cell_log, replay_frame
+from parsync.runtime.live.cell import (
+    CELL_LOG,
+    CellService,
+    CellStage,
+    Frame,
+    hosts_of,
+    read_cell_log,
+    replay_frame,
+)
 from parsync.runtime.live.stage import ignore_record
 from parsync.runtime.live.steps import Step
 from shared_state.transaction import CommitMode, Transaction
@@ -25,7 +42,9 @@ MACHINES = WORKLOAD.cell.machines
 
 MOVES = st.lists(
     st.tuples(
-        st.sampled_from(["claim", "claim", "claim", "sync", "end", "machine", "new host", "new cell", "nothing"]),
+        st.sampled_from(
+            ["claim", "claim", "claim", "sync", "end", "machine", "new host", "new cell", "nothing"]
+        ),
         st.integers(0, 3),
         st.integers(0, 1 << 20),
         st.integers(0, 60_000),
@@ -48,17 +67,23 @@ def event_of(move: str, agent: int, number: int, stage: CellStage) -> tuple[int,
         mode = CommitMode.ALL_OR_NOTHING if number % 3 == 0 else CommitMode.INCREMENTAL
         machine = rng.integers(0, min(8, MACHINES), n).astype(np.int32)
         request = rng.integers(1, 4, (n, 1))
-        claims = Transaction(agent, number, task, machine, request, np.zeros(n, np.int64), mode=mode)
+        claims = Transaction(
+            agent, number, task, machine, request, np.zeros(n, np.int64), mode=mode
+        )
         return agent % 2, CommitRequest(agent, claims)
     if move == "sync":
-        return agent % 2, SyncRequest(agent, np.array([number % 4], np.int32), np.array([0]), number % 2 == 0)
+        return agent % 2, SyncRequest(
+            agent, np.array([number % 4], np.int32), np.array([0]), number % 2 == 0
+        )
     if move == "end":
         held = stage.master.cell.allocations().allocation
         ended = held[rng.random(len(held)) < 0.5]
         owner = stage.master.cell.describe(ended).owner
         return WORKERS, TasksFinished(ended, owner, np.zeros(len(ended), np.int64))
     if move == "machine":
-        return ARRIVALS, MachinesChanged(np.array([number % 8], np.int32), np.array([number % 2 == 0]))
+        return ARRIVALS, MachinesChanged(
+            np.array([number % 8], np.int32), np.array([number % 2 == 0])
+        )
     return agent % 2, None
 
 
@@ -87,7 +112,9 @@ def log_of(moves: list[tuple[str, int, int, int]], path: Path) -> list[tuple[Any
 
 @settings(max_examples=40, deadline=None)
 @given(moves=MOVES, share=st.floats(0, 1))
-def test_checkpoint_and_rest_equal_the_whole(moves: list[tuple[str, int, int, int]], share: float) -> None:
+def test_checkpoint_and_rest_equal_the_whole(
+    moves: list[tuple[str, int, int, int]], share: float
+) -> None:
     with TemporaryDirectory() as directory:
         frames = log_of(moves, Path(directory) / CELL_LOG)
     cut = round(share * len(frames))

@@ -1,4 +1,5 @@
-"""Every round of a random history is optimal by an oracle that knows nothing of flow graphs, as well as by OR-tools on the same graph."""
+"""Every round of a random history is optimal by an oracle that knows nothing of flow graphs, as
+well as by OR-tools on the same graph."""
 
 from __future__ import annotations
 
@@ -8,12 +9,26 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schedulers.flow.kinds import LoadSpreadingOptions, QuincyOptions, build_load_spreading, build_quincy
+from schedulers.flow.kinds import (
+    LoadSpreadingOptions,
+    QuincyOptions,
+    build_load_spreading,
+    build_quincy,
+)
 from schedulers.interface import SchedulerEnvironment
 from shared_state.partition import Partitioning
 from shared_state.random import Stream
 from shared_state.tasks import CellSpec, Int64, TaskBatch
-from tests.flow_world import FLOW, RIVAL, FlowWorld, assignment_optimum, catalog_of, cell_of, slot_cell, tasks_of
+from tests.flow_world import (
+    FLOW,
+    RIVAL,
+    FlowWorld,
+    assignment_optimum,
+    catalog_of,
+    cell_of,
+    slot_cell,
+    tasks_of,
+)
 
 QUANTUM_US = 1_000_000
 
@@ -52,7 +67,9 @@ def preference_sets(draw: st.DrawFn, machines: int, racks: int) -> list[dict[str
         machine = draw(st.dictionaries(st.integers(0, machines - 1), st.integers(0, 3), max_size=5))
         rack = dict.fromkeys(draw(st.sets(st.integers(0, racks - 1), max_size=2)), rack_cost)
         unscheduled = draw(st.integers(0, 40))
-        sets.append({"machine": machine, "rack": rack, "elsewhere": elsewhere, "unscheduled": unscheduled})
+        sets.append(
+            {"machine": machine, "rack": rack, "elsewhere": elsewhere, "unscheduled": unscheduled}
+        )
     return sets
 
 
@@ -102,7 +119,11 @@ def test_every_round_is_optimal(data: st.DataObject) -> None:
         waiting.update(new.task.tolist())
         world.offer(new)
         open_machines = np.flatnonzero(world.cell.used[:, 0] < slots)
-        stolen = open_machines[stream.integers(2, 4) == 0] if len(open_machines) == 2 else open_machines[:1]
+        stolen = (
+            open_machines[stream.integers(2, 4) == 0]
+            if len(open_machines) == 2
+            else open_machines[:1]
+        )
         world.rival_claims(stolen.tolist(), rival_task)
         rival_task += 10
 
@@ -114,7 +135,9 @@ def test_every_round_is_optimal(data: st.DataObject) -> None:
         tasks = known.take(graph_tasks)
         place = oracle.place(tasks)
         if preemption:
-            for i, (task, machine) in enumerate(zip(held.task.tolist(), held.machine.tolist(), strict=True), len(rows)):
+            for i, (task, machine) in enumerate(
+                zip(held.task.tolist(), held.machine.tolist(), strict=True), len(rows)
+            ):
                 place[i, machine] -= 1 + world.now_us // QUANTUM_US - began[task] // QUANTUM_US
         wait = oracle.wait(tasks, world.now_us)
         optimum = assignment_optimum(place, wait, room)
@@ -148,9 +171,13 @@ def test_every_round_is_optimal(data: st.DataObject) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 8), st.integers(1, 5), st.integers(0, 2**32))
-def test_load_spreading_places_each_round_as_evenly_as_the_view_allows(machines: int, slots: int, seed: int) -> None:
+def test_load_spreading_places_each_round_as_evenly_as_the_view_allows(
+    machines: int, slots: int, seed: int
+) -> None:
     spec = slot_cell(machines, slots, 4)
-    world = FlowWorld(spec, build_load_spreading(LoadSpreadingOptions(certify_every=1), environment([], spec)))
+    world = FlowWorld(
+        spec, build_load_spreading(LoadSpreadingOptions(certify_every=1), environment([], spec))
+    )
     stream = Stream(seed)
     for r in range(5):
         world.offer(tasks_of(np.arange(10 * r, 10 * r + int(stream.integers(1, 8)[0])), job=r))
@@ -174,7 +201,11 @@ def test_requests_of_several_dimensions_fit_and_none_starves(data: st.DataObject
     request = data.draw(st.lists(st.tuples(small, small), min_size=1, max_size=14))
     spec = cell_of(np.array(capacity, np.int64))
     world = FlowWorld(spec, build_quincy(QuincyOptions(certify_every=1), environment([], spec)))
-    tasks = tasks_of(np.arange(len(request)), request=np.array(request, np.int64), job=np.arange(len(request)) % 3)
+    tasks = tasks_of(
+        np.arange(len(request)),
+        request=np.array(request, np.int64),
+        job=np.arange(len(request)) % 3,
+    )
     world.offer(tasks)
     placed: set[int] = set()
     while len((plan := world.plan()).task):  # which checks that its claims fit together

@@ -1,4 +1,5 @@
-"""Every algorithm stopped at a budget: what there is by then is within capacities, and going on ends at the optimum."""
+"""Every algorithm stopped at a budget: what there is by then is within capacities, and going on
+ends at the optimum."""
 
 from functools import cache
 
@@ -57,7 +58,8 @@ def test_stopped_from_scratch(algorithm, graph, percent):
 @settings(max_examples=5, deadline=None)
 @given(percent=st.integers(0, 99))
 def test_going_on(algorithm, graph, percent):
-    """Each resolve may do half as much again as the one before, so that one of them ends even if each begins anew."""
+    """Each resolve may do half as much again as the one before, so that one of them ends even if
+    each begins anew."""
     net, cost = graph_and_cost(graph)
     solver = IncrementalSolver(net, algorithm)
     budget = 1 + operations_of(graph, algorithm) * percent // 100
@@ -72,7 +74,8 @@ def test_going_on(algorithm, graph, percent):
 @settings(max_examples=6, deadline=None)
 @given(budget=st.integers(0, 20_000))
 def test_changes_before_it_is_done(algorithm, budget):
-    """A resolve that was stopped, then other changes, then one that may end: as dear as from scratch."""
+    """A resolve that was stopped, then other changes, then one that may end: as dear as from
+    scratch."""
     cell = Cell("contended and oversubscribed", algorithm)
     all_costs_anew(cell)
     assert cell.solver.resolve(max_operations=budget) in (Status.BUDGET, Status.OPTIMAL)

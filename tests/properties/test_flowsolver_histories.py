@@ -1,4 +1,5 @@
-"""Every algorithm's state under random changes: whatever happened before, `resolve` answers as a solve from scratch does."""
+"""Every algorithm's state under random changes: whatever happened before, `resolve` answers as a
+solve from scratch does."""
 
 import numpy as np
 from hypothesis import event, given, settings
@@ -10,10 +11,13 @@ from tests.fixtures.networks import peers_answer
 
 
 class Ensemble:
-    """A solver per algorithm, all told the same: a method called on it is called on each, and all must return the same."""
+    """A solver per algorithm, all told the same: a method called on it is called on each, and all
+    must return the same."""
 
     def __init__(self, network):
-        self.solvers = {algorithm: IncrementalSolver(network, algorithm) for algorithm in algorithms()}
+        self.solvers = {
+            algorithm: IncrementalSolver(network, algorithm) for algorithm in algorithms()
+        }
         self.first = next(iter(self.solvers.values()))
         self.known = {algorithm: solver.flow() for algorithm, solver in self.solvers.items()}
         self.live = np.arange(network.num_arcs)
@@ -37,7 +41,9 @@ class Ensemble:
         now, _, arcs = self.first.snapshot()
         status, cost = peers_answer(now)
         event(status.name)
-        wrong = {algorithm: self.objection(algorithm, status, cost, arcs) for algorithm in self.solvers}
+        wrong = {
+            algorithm: self.objection(algorithm, status, cost, arcs) for algorithm in self.solvers
+        }
         assert {algorithm: what for algorithm, what in wrong.items() if what} == {}
 
     def objection(self, algorithm, status, cost, arcs):
@@ -54,12 +60,18 @@ class Ensemble:
         if not solver.certify_touched().ok:
             return "what was touched is not certified"
         changed, flow = solver.changed_flow()
-        known = np.concatenate([self.known[algorithm], np.zeros(solver.flow().size - self.known[algorithm].size, int)])
+        known = np.concatenate(
+            [self.known[algorithm], np.zeros(solver.flow().size - self.known[algorithm].size, int)]
+        )
         if (known[changed] == flow).any():
             return "unchanged flow is reported as changed"
         known[changed] = flow
         self.known[algorithm] = known
-        return "" if np.array_equal(known[arcs], solver.flow(arcs)) else "the changes of flow do not add up"
+        return (
+            ""
+            if np.array_equal(known[arcs], solver.flow(arcs))
+            else "the changes of flow do not add up"
+        )
 
 
 def change_something(data, ensemble):
@@ -74,7 +86,9 @@ def change_something(data, ensemble):
         ends = data.draw(st.lists(st.sampled_from(nodes.tolist()), min_size=2, max_size=2))
         ensemble.change("add_arcs", [ends[0]], [ends[1]], capacity, cost * wide)
     elif kind == 2:
-        u, v = data.draw(st.lists(st.sampled_from(range(nodes.size)), min_size=2, max_size=2, unique=True))
+        u, v = data.draw(
+            st.lists(st.sampled_from(range(nodes.size)), min_size=2, max_size=2, unique=True)
+        )
         ensemble.change("set_supply", nodes[[u, v]], network.supply[[u, v]] + [1, -1])
     elif kind == 3:
         ensemble.change("remove_nodes", [data.draw(st.sampled_from(nodes.tolist()))])

@@ -9,10 +9,14 @@ from tests.fixtures.networks import objections, peers_answer
 
 
 def check_all_algorithms(network):
-    """All of them on one network, so that the drawing and the peer are paid for once; each that fails is named."""
+    """All of them on one network, so that the drawing and the peer are paid for once; each that
+    fails is named."""
     expected = peers_answer(network)
     event(expected[0].name)
-    wrong = {algorithm: objections(network, solve(network, algorithm), expected) for algorithm in algorithms()}
+    wrong = {
+        algorithm: objections(network, solve(network, algorithm), expected)
+        for algorithm in algorithms()
+    }
     assert {algorithm: what for algorithm, what in wrong.items() if what} == {}
 
 

@@ -1,4 +1,5 @@
-"""Greedy plans against an oracle that says, for each pick, which rows the ranking and the kind allow."""
+"""Greedy plans against an oracle that says, for each pick, which rows the ranking and the kind
+allow."""
 
 import numpy as np
 import pytest
@@ -8,14 +9,28 @@ from hypothesis import strategies as st
 from schedulers.interface import PartitionRanking, PendingReason
 from tests.greedy_world import Greedy, catalog_of, cell_of, tasks_of
 
-KINDS = ["random", "randomized_first_fit", "first_fit", "best_fit", "load_spreading", "weighted_sampling"]
+KINDS = [
+    "random",
+    "randomized_first_fit",
+    "first_fit",
+    "best_fit",
+    "load_spreading",
+    "weighted_sampling",
+]
 
 
 class Oracle:
-    """The view's rows, recomputed from scratch at each pick. Partitions, order and sets are as the scheduler has them."""
+    """The view's rows, recomputed from scratch at each pick. Partitions, order and sets are as the
+    scheduler has them."""
 
     def __init__(self, kind, spec, offsets, order, ranking, sets, free, up):
-        self.kind, self.spec, self.offsets, self.order, self.ranking = kind, spec, offsets, order, ranking
+        self.kind, self.spec, self.offsets, self.order, self.ranking = (
+            kind,
+            spec,
+            offsets,
+            order,
+            ranking,
+        )
         self.sets = [({}, {}), *sets]
         self.free, self.up = free, up
 
@@ -31,13 +46,26 @@ class Oracle:
         if self.ranking is PartitionRanking.LATENCY_FIRST:
             pools = [self.rows(p) for p in self.order]
             return next(
-                filter(None, (self.preferred(preference, fitting & p) or self.by_kind(fitting & p) for p in pools)),
+                filter(
+                    None,
+                    (
+                        self.preferred(preference, fitting & p) or self.by_kind(fitting & p)
+                        for p in pools
+                    ),
+                ),
                 set(),
             )
         preferred = self.preferred(preference, fitting)
-        if preferred or self.ranking is PartitionRanking.OPTIMISTIC or len(set(self.weights())) == 1:
+        if (
+            preferred
+            or self.ranking is PartitionRanking.OPTIMISTIC
+            or len(set(self.weights())) == 1
+        ):
             return preferred or self.by_kind(fitting & everything)
-        return next(filter(None, (self.by_kind(fitting & self.rows(p)) for p in self.by_mean_score())), set())
+        return next(
+            filter(None, (self.by_kind(fitting & self.rows(p)) for p in self.by_mean_score())),
+            set(),
+        )
 
     def preferred(self, preference, fitting):
         machines, racks = self.sets[preference]
@@ -57,7 +85,9 @@ class Oracle:
     def by_mean_score(self):
         opened, weight = set(np.flatnonzero(self.open()).tolist()), self.weights()
         means = {p: [weight[row] for row in opened & self.rows(p)] for p in self.order}
-        return sorted((p for p in self.order if means[p]), key=lambda p: -sum(means[p]) / len(means[p]))
+        return sorted(
+            (p for p in self.order if means[p]), key=lambda p: -sum(means[p]) / len(means[p])
+        )
 
     def by_kind(self, fitting):
         if not fitting or self.kind in ("random", "randomized_first_fit", "weighted_sampling"):
@@ -66,7 +96,11 @@ class Oracle:
             return {min(fitting)}
         largest = [int(x) for x in self.spec.limit.max(axis=0)]
         room = {
-            row: sum(int(f) * ((1 << 60) // top) >> 4 for f, top in zip(self.free[row], largest, strict=True) if top)
+            row: sum(
+                int(f) * ((1 << 60) // top) >> 4
+                for f, top in zip(self.free[row], largest, strict=True)
+                if top
+            )
             for row in fitting
         }
         if self.kind == "best_fit":
@@ -76,7 +110,11 @@ class Oracle:
 
 @st.composite
 def worlds(draw):
-    machines, dimensions, partitions = draw(st.integers(4, 16)), draw(st.integers(1, 2)), draw(st.integers(1, 4))
+    machines, dimensions, partitions = (
+        draw(st.integers(4, 16)),
+        draw(st.integers(1, 2)),
+        draw(st.integers(1, 4)),
+    )
 
     def amounts(most):
         return st.lists(
@@ -86,7 +124,11 @@ def worlds(draw):
         )
 
     scored = draw(st.booleans())
-    score = draw(st.lists(st.integers(-3, 50), min_size=machines, max_size=machines)) if scored else None
+    score = (
+        draw(st.lists(st.integers(-3, 50), min_size=machines, max_size=machines))
+        if scored
+        else None
+    )
     spec = cell_of(draw(amounts(5)), score)
     racks = int(spec.rack[-1])
     one_set = st.tuples(
@@ -94,7 +136,9 @@ def worlds(draw):
         st.dictionaries(st.integers(0, racks), st.integers(3, 4)),
     )
     sets = draw(st.lists(one_set, max_size=3))
-    up = draw(st.lists(st.sampled_from([True, True, True, False]), min_size=machines, max_size=machines))
+    up = draw(
+        st.lists(st.sampled_from([True, True, True, False]), min_size=machines, max_size=machines)
+    )
     task = st.tuples(
         st.lists(st.integers(0, 3), min_size=dimensions, max_size=dimensions),
         st.integers(0, len(sets)),
@@ -117,7 +161,14 @@ def test_every_pick_is_one_the_oracle_allows(kind, ranking, world, stream):
     machine = np.full(len(tasks), -1)
     machine[plan.task] = plan.machine
     oracle = Oracle(
-        kind, spec, greedy.partitioning.offsets, order, ranking, sets, greedy.view.free.copy(), greedy.view.up
+        kind,
+        spec,
+        greedy.partitioning.offsets,
+        order,
+        ranking,
+        sets,
+        greedy.view.free.copy(),
+        greedy.view.up,
     )
 
     done = set()
@@ -128,7 +179,8 @@ def test_every_pick_is_one_the_oracle_allows(kind, ranking, world, stream):
             continue
         done.update(members)
         if len(members) > 1 and (machine[members] < 0).any():
-            assert (machine[members] < 0).all()  # whether another choice would have held it whole is not asked
+            # whether another choice would have held it whole is not asked
+            assert (machine[members] < 0).all()
             continue
         for member in members:
             allowed = oracle.allowed(batch.request[member], batch.preference[member])

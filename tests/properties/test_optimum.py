@@ -1,4 +1,5 @@
-"""BestPlacement against scipy's assignment on one row per slot, and against every placement there is where packing is hard."""
+"""BestPlacement against scipy's assignment on one row per slot, and against every placement there
+is where packing is hard."""
 
 from __future__ import annotations
 
@@ -36,15 +37,25 @@ def catalogs(draw: st.DrawFn, ordered: bool) -> PreferenceCatalog:
 
 
 def price(catalog: PreferenceCatalog, preference: np.ndarray, machine: np.ndarray) -> np.ndarray:
-    return placement_cost(catalog, cell().rack, preference.astype(np.int32), machine.astype(np.int32))[0]
+    return placement_cost(
+        catalog, cell().rack, preference.astype(np.int32), machine.astype(np.int32)
+    )[0]
 
 
 @settings(max_examples=150, deadline=None)
 @given(catalogs(ordered=True), st.data())
-def test_alike_tasks_are_assigned_as_well_as_can_be(catalog: PreferenceCatalog, data: st.DataObject) -> None:
-    preference = np.array(data.draw(st.lists(st.integers(0, catalog.sets - 1), min_size=1, max_size=14)), np.int32)
+def test_alike_tasks_are_assigned_as_well_as_can_be(
+    catalog: PreferenceCatalog, data: st.DataObject
+) -> None:
+    preference = np.array(
+        data.draw(st.lists(st.integers(0, catalog.sets - 1), min_size=1, max_size=14)), np.int32
+    )
     ask = np.array(data.draw(st.tuples(st.integers(0, 3), st.integers(1, 3))), np.int64)
-    room = np.array(data.draw(st.lists(st.tuples(*[st.integers(-2, 7)] * 2), min_size=MACHINES, max_size=MACHINES)))
+    room = np.array(
+        data.draw(
+            st.lists(st.tuples(*[st.integers(-2, 7)] * 2), min_size=MACHINES, max_size=MACHINES)
+        )
+    )
     count = len(preference)
     best = BestPlacement(cell(2), catalog).cost(room, preference, np.broadcast_to(ask, (count, 2)))
 
@@ -53,13 +64,17 @@ def test_alike_tasks_are_assigned_as_well_as_can_be(catalog: PreferenceCatalog, 
 
     slot = np.repeat(np.arange(MACHINES), [holds(free) for free in room])
     columns = np.concatenate([slot, np.full(count, UNPLACED)])
-    cost = price(catalog, np.repeat(preference, len(columns)), np.tile(columns, count)).reshape(count, -1)
+    cost = price(catalog, np.repeat(preference, len(columns)), np.tile(columns, count)).reshape(
+        count, -1
+    )
     rows, chosen = linear_sum_assignment(cost)
     assert best.exact
     assert best.cost == cost[rows, chosen].sum()
 
 
-def packed(catalog: PreferenceCatalog, room: np.ndarray, preference: np.ndarray, request: np.ndarray) -> int:
+def packed(
+    catalog: PreferenceCatalog, room: np.ndarray, preference: np.ndarray, request: np.ndarray
+) -> int:
     """The least cost of all placements that fit."""
     least = None
     for places in itertools.product(range(UNPLACED, MACHINES), repeat=len(preference)):
@@ -79,10 +94,18 @@ def packed(catalog: PreferenceCatalog, room: np.ndarray, preference: np.ndarray,
 @given(st.booleans(), st.data())
 def test_what_is_not_exact_is_a_lower_bound(ordered: bool, data: st.DataObject) -> None:
     catalog = data.draw(catalogs(ordered))
-    preference = np.array(data.draw(st.lists(st.integers(0, catalog.sets - 1), min_size=1, max_size=3)), np.int32)
+    preference = np.array(
+        data.draw(st.lists(st.integers(0, catalog.sets - 1), min_size=1, max_size=3)), np.int32
+    )
     pairs = st.tuples(st.integers(0, 4), st.integers(0, 4))
-    request = np.array(data.draw(st.lists(pairs, min_size=len(preference), max_size=len(preference))), np.int64)
-    room = np.array(data.draw(st.lists(st.tuples(*[st.integers(-1, 6)] * 2), min_size=MACHINES, max_size=MACHINES)))
+    request = np.array(
+        data.draw(st.lists(pairs, min_size=len(preference), max_size=len(preference))), np.int64
+    )
+    room = np.array(
+        data.draw(
+            st.lists(st.tuples(*[st.integers(-1, 6)] * 2), min_size=MACHINES, max_size=MACHINES)
+        )
+    )
     best = BestPlacement(cell(2), catalog).cost(room, preference, request)
     truth = packed(catalog, room, preference, request)
     assert best.cost == truth if best.exact else best.cost <= truth
@@ -93,15 +116,25 @@ def test_what_is_not_exact_is_a_lower_bound(ordered: bool, data: st.DataObject) 
 
 @settings(max_examples=60, deadline=None)
 @given(catalogs(ordered=True), st.data())
-def test_more_room_and_fewer_tasks_never_cost_more(catalog: PreferenceCatalog, data: st.DataObject) -> None:
+def test_more_room_and_fewer_tasks_never_cost_more(
+    catalog: PreferenceCatalog, data: st.DataObject
+) -> None:
     """With requests that differ, too: regret without migration would else exceed regret with it."""
     count = data.draw(st.integers(1, 8))
-    preference = np.array(data.draw(st.lists(st.integers(0, catalog.sets - 1), min_size=count, max_size=count)))
+    preference = np.array(
+        data.draw(st.lists(st.integers(0, catalog.sets - 1), min_size=count, max_size=count))
+    )
     pairs = st.tuples(st.integers(0, 3), st.integers(0, 3))
     request = np.array(data.draw(st.lists(pairs, min_size=count, max_size=count)), np.int64)
-    machine = np.array(data.draw(st.lists(st.integers(0, MACHINES - 1), min_size=count, max_size=count)))
+    machine = np.array(
+        data.draw(st.lists(st.integers(0, MACHINES - 1), min_size=count, max_size=count))
+    )
     stays = np.array(data.draw(st.lists(st.booleans(), min_size=count, max_size=count)))
-    room = np.array(data.draw(st.lists(st.tuples(*[st.integers(0, 6)] * 2), min_size=MACHINES, max_size=MACHINES)))
+    room = np.array(
+        data.draw(
+            st.lists(st.tuples(*[st.integers(0, 6)] * 2), min_size=MACHINES, max_size=MACHINES)
+        )
+    )
     everything = room.copy()
     np.add.at(everything, machine[stays], request[stays])
     solver = BestPlacement(cell(2), catalog)

@@ -1,4 +1,5 @@
-"""ClusterView against a model that recomputes everything from lists: any sequence of syncs, claims, answers and releases."""
+"""ClusterView against a model that recomputes everything from lists: any sequence of syncs, claims,
+answers and releases."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ class Overlay:
 
 @dataclass
 class Model:
-    """Truth (used, up, seqnum, changed, versions of a cell) and belief (what was synced, and overlays)."""
+    """Truth (used, up, seqnum, changed, versions of a cell) and belief (what was synced, and
+    overlays)."""
 
     limit: np.ndarray
     partition: np.ndarray
@@ -103,7 +105,10 @@ class ViewMachine(RuleBasedStateMachine):
         self.view = ClusterView(spec, Partitioning(offsets), with_seqnum)
 
     requests = st.lists(
-        st.tuples(st.integers(0, MACHINES - 1), st.lists(st.integers(0, 3), min_size=3, max_size=3)), max_size=5
+        st.tuples(
+            st.integers(0, MACHINES - 1), st.lists(st.integers(0, 3), min_size=3, max_size=3)
+        ),
+        max_size=5,
     )
 
     def columns(self, claims):
@@ -112,7 +117,9 @@ class ViewMachine(RuleBasedStateMachine):
         return machine, np.ascontiguousarray(request)
 
     @rule(
-        machine=st.integers(0, MACHINES - 1), used=st.lists(st.integers(0, 7), min_size=3, max_size=3), up=st.booleans()
+        machine=st.integers(0, MACHINES - 1),
+        used=st.lists(st.integers(0, 7), min_size=3, max_size=3),
+        up=st.booleans(),
     )
     def the_cell_changes(self, machine, used, up):
         model = self.model
@@ -156,7 +163,9 @@ class ViewMachine(RuleBasedStateMachine):
         model.held[p] = model.versions[p]
         model.synced_us[p] = self.now_us
         model.overlays = [
-            o for o in model.overlays if o.until is None or model.partition[o.machine] != p or o.until > model.held[p]
+            o
+            for o in model.overlays
+            if o.until is None or model.partition[o.machine] != p or o.until > model.held[p]
         ]
 
     @rule(claims=requests)
@@ -164,7 +173,10 @@ class ViewMachine(RuleBasedStateMachine):
         machine, request = self.columns(claims)
         ticket = self.view.claim(machine, request)
         assert ticket not in self.model.tickets
-        mine = [Overlay(int(m), r, None, self.with_seqnum) for m, r in zip(machine, request, strict=True)]
+        mine = [
+            Overlay(int(m), r, None, self.with_seqnum)
+            for m, r in zip(machine, request, strict=True)
+        ]
         self.model.tickets[ticket] = mine
         self.model.overlays += mine
 
@@ -175,7 +187,9 @@ class ViewMachine(RuleBasedStateMachine):
         ticket = data.draw(st.sampled_from(sorted(model.tickets)))
         mine = model.tickets.pop(ticket)
         reasons = [data.draw(st.sampled_from(list(Reason))) for _ in mine]
-        versions = [data.draw(st.integers(0, model.versions[model.partition[o.machine]] + 2)) for o in mine]
+        versions = [
+            data.draw(st.integers(0, model.versions[model.partition[o.machine]] + 2)) for o in mine
+        ]
         self.view.settle(ticket, np.array(reasons, np.int8), np.array(versions, np.int64))
         for overlay, reason, version in zip(mine, reasons, versions, strict=True):
             overlay.until = version
@@ -197,7 +211,9 @@ class ViewMachine(RuleBasedStateMachine):
     def released(self, claims, ahead):
         machine, request = self.columns(claims)
         model = self.model
-        version = np.array([max(0, model.versions[model.partition[m]] + ahead) for m in machine], np.int64)
+        version = np.array(
+            [max(0, model.versions[model.partition[m]] + ahead) for m in machine], np.int64
+        )
         self.view.released(machine, request, version)
         for m, r, v in zip(machine, request, version, strict=True):
             if not model.shows(int(m), int(v)):

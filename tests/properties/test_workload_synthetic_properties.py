@@ -1,4 +1,5 @@
-"""Whatever the options, a generated workload keeps its contract, and is the same when generated again."""
+"""Whatever the options, a generated workload keeps its contract, and is the same when generated
+again."""
 
 from __future__ import annotations
 

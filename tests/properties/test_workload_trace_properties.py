@@ -1,4 +1,5 @@
-"""The columnar reduction of task and machine events against state machines that walk the rows one by one."""
+"""The columnar reduction of task and machine events against state machines that walk the rows one
+by one."""
 
 from __future__ import annotations
 
@@ -7,23 +8,37 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.workloads.google2011_machines import trace_machines
-from experiments.workloads.google2011_tables import MachineEvent, MachineRows, TaskEvent, TaskRows, Trace
+from experiments.workloads.google2011_tables import (
+    MachineEvent,
+    MachineRows,
+    TaskEvent,
+    TaskRows,
+    Trace,
+)
 from experiments.workloads.google2011_tasks import UNKNOWN, WINDOW_START_US, trace_tasks
 
 ENDS = {TaskEvent.EVICT, TaskEvent.FAIL, TaskEvent.FINISH, TaskEvent.KILL, TaskEvent.LOST}
 
 times = st.one_of(st.just(0), st.integers(WINDOW_START_US - 2, WINDOW_START_US + 30))
 task_events = st.lists(
-    st.tuples(times, st.integers(1, 3), st.integers(0, 1), st.sampled_from(TaskEvent), st.integers(-1, 4)),
+    st.tuples(
+        times, st.integers(1, 3), st.integers(0, 1), st.sampled_from(TaskEvent), st.integers(-1, 4)
+    ),
     min_size=1,
     max_size=40,
 ).map(lambda rows: sorted(rows, key=lambda row: row[0]))
 job_ends = st.dictionaries(st.integers(1, 3), st.integers(0, WINDOW_START_US + 60))
 
 
-def walk(rows: list[tuple[int, int, int, TaskEvent, int]], job_end: dict[int, int]) -> dict[str, object] | None:
-    """One task, row by row: its first submission, whether and where it runs as the window opens, and its run time."""
-    submitted = next((time for time, *_, event, _ in rows if event in (TaskEvent.SUBMIT, TaskEvent.SCHEDULE)), None)
+def walk(
+    rows: list[tuple[int, int, int, TaskEvent, int]], job_end: dict[int, int]
+) -> dict[str, object] | None:
+    """One task, row by row: its first submission, whether and where it runs as the window opens,
+    and its run time."""
+    submitted = next(
+        (time for time, *_, event, _ in rows if event in (TaskEvent.SUBMIT, TaskEvent.SCHEDULE)),
+        None,
+    )
     if submitted is None:
         return None
     since: int | None = None
@@ -48,8 +63,12 @@ def walk(rows: list[tuple[int, int, int, TaskEvent, int]], job_end: dict[int, in
 
 
 @given(task_events, job_ends)
-def test_tasks_against_a_walk(events: list[tuple[int, int, int, TaskEvent, int]], job_end: dict[int, int]) -> None:
-    time, job, index, event, machine = (np.array(column, np.int64) for column in zip(*events, strict=True))
+def test_tasks_against_a_walk(
+    events: list[tuple[int, int, int, TaskEvent, int]], job_end: dict[int, int]
+) -> None:
+    time, job, index, event, machine = (
+        np.array(column, np.int64) for column in zip(*events, strict=True)
+    )
     nothing = np.zeros(len(events))
     none = np.zeros(0, np.int64)
     ended = np.array(sorted(job_end), np.int64)
@@ -85,7 +104,9 @@ machine_events = st.lists(
 @given(machine_events, st.integers(WINDOW_START_US + 1, WINDOW_START_US + 40))
 def test_machines_against_a_walk(events: list[tuple[int, int, MachineEvent]], end_us: int) -> None:
     time, machine, event = (np.array(column, np.int64) for column in zip(*events, strict=True))
-    found = trace_machines(MachineRows(time, machine, event, np.ones(len(events)), np.ones(len(events))), end_us)
+    found = trace_machines(
+        MachineRows(time, machine, event, np.ones(len(events)), np.ones(len(events))), end_us
+    )
     up: set[int] = set()
     at_open: set[int] = set()
     changes = []
@@ -100,4 +121,6 @@ def test_machines_against_a_walk(events: list[tuple[int, int, MachineEvent]], en
     assert found.id.tolist() == sorted(at_open | {who for _, who, _ in changes})
     assert set(found.id[found.up].tolist()) == at_open
     ids = found.id[found.changed_row].tolist()
-    assert list(zip(found.changed_us.tolist(), ids, found.changed_up.tolist(), strict=True)) == changes
+    assert (
+        list(zip(found.changed_us.tolist(), ids, found.changed_up.tolist(), strict=True)) == changes
+    )

@@ -1,4 +1,5 @@
-"""Attaching to a running cluster by address. In processes of their own: a process is connected to one Ray at a time."""
+"""Attaching to a running cluster by address. In processes of their own: a process is connected to
+one Ray at a time."""
 
 from __future__ import annotations
 
@@ -49,7 +50,9 @@ print("attached")
 
 
 def test_a_run_attaches_to_a_cluster_of_two_nodes(tmp_path: Path) -> None:
-    environment = dict(os.environ, RAY_AUTH_MODE="disabled", RAY_USAGE_STATS_ENABLED="0", RAY_worker_niceness="0")
+    environment = dict(
+        os.environ, RAY_AUTH_MODE="disabled", RAY_USAGE_STATS_ENABLED="0", RAY_worker_niceness="0"
+    )
     environment["PYTHONPATH"] = str(Path(__file__).parents[2])
     result = subprocess.run(
         [sys.executable, "-c", TWO_NODES, str(tmp_path)],
@@ -70,8 +73,12 @@ def unused_port() -> int:
         return port
 
 
-@pytest.mark.parametrize("address", [f"127.0.0.1:{unused_port()}", "127.0.0.1:99999999", "nowhere", "127.0.0.1:"])
-def test_an_address_nobody_answers_at_is_one_clear_line(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "address", [f"127.0.0.1:{unused_port()}", "127.0.0.1:99999999", "nowhere", "127.0.0.1:"]
+)
+def test_an_address_nobody_answers_at_is_one_clear_line(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("ray.is_initialized", lambda: False)
     with pytest.raises(AgoraError, match=f"^--address {address}: ") as caught:
         connect(address, 100, False)

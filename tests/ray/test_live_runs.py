@@ -1,4 +1,5 @@
-"""Whole runs on Ray: everything is placed once, whoever is killed; the logs replay to equal effects and pass the audit."""
+"""Whole runs on Ray: everything is placed once, whoever is killed; the logs replay to equal effects
+and pass the audit."""
 
 from __future__ import annotations
 
@@ -39,7 +40,9 @@ def run(
 
 def process_of(name: str) -> int:
     """The process of the one living actor of that name."""
-    (entry,) = [actor for actor in ray.util.list_named_actors(all_namespaces=True) if actor["name"] == name]
+    (entry,) = [
+        actor for actor in ray.util.list_named_actors(all_namespaces=True) if actor["name"] == name
+    ]
     pid: int = ray.get(ray.get_actor(name, namespace=entry["namespace"]).ready.remote())
     return pid
 
@@ -59,12 +62,16 @@ class Killer:
 
 
 def check(outcome: LiveOutcome, workload: Workload) -> replay.Replayed:
-    """Nothing lost, nothing twice, no machine over its limit, and the logs lead to the same effects again."""
+    """Nothing lost, nothing twice, no machine over its limit, and the logs lead to the same effects
+    again."""
     assert outcome.drained and not outcome.partial, outcome.notes
     replayed = replay.replay(outcome.journal_dir)  # raises InvariantViolation
     assert replayed.divergence is None
     hosts = {name for name in outcome.lives if name.startswith("schedulers-") or name == "flow"}
-    assert set(replayed.events) == {*hosts, "workers", "source", "coordinator"} and min(replayed.events.values()) > 0
+    assert (
+        set(replayed.events) == {*hosts, "workers", "source", "coordinator"}
+        and min(replayed.events.values()) > 0
+    )
     assert replayed.counts.accepted == len(workload.arrival_rows)
     assert replayed.counts.waiting == 0
     return replayed
@@ -82,13 +89,24 @@ def test_a_run_places_everything_and_replays(tmp_path: Path) -> None:
     outcome = run(tmp_path, arm, workload, seen.append)
     check(outcome, workload)
     metrics = outcome.metrics
-    assert metrics.count["submitted"].sum() == metrics.count["committed"].sum() == len(workload.arrival_rows)
+    assert (
+        metrics.count["submitted"].sum()
+        == metrics.count["committed"].sum()
+        == len(workload.arrival_rows)
+    )
     assert ended_or_due(metrics) == len(workload.arrival_rows)
     assert {overview.phase for overview in seen} >= {0, 1}
-    assert any(overview.snapshot is not None and len(overview.snapshot.schedulers) == arm.agents for overview in seen)
+    assert any(
+        overview.snapshot is not None and len(overview.snapshot.schedulers) == arm.agents
+        for overview in seen
+    )
     assert outcome.round_trip_us.min() > 0 and outcome.tick_us == 25_000
     assert outcome.waited.tasks == len(workload.arrival_rows)
-    assert 0 < outcome.waited.mean_us < metrics.count["delay_us"].sum() / metrics.count["committed"].sum()
+    assert (
+        0
+        < outcome.waited.mean_us
+        < metrics.count["delay_us"].sum() / metrics.count["committed"].sum()
+    )
     parts = sorted((tmp_path / "records").glob("tasks.*.parquet"))
     tasks = np.concatenate([pq.read_table(part)["task"].to_numpy() for part in parts])
     assert np.array_equal(np.sort(tasks), np.sort(workload.arrival_rows))
@@ -100,12 +118,17 @@ def test_a_killed_cell_comes_back_with_everything_it_acknowledged(tmp_path: Path
     outcome = run(tmp_path, small_arm(), workload, Killer("cell", 700_000))
     replayed = check(outcome, workload)
     assert replayed.lives == outcome.lives["cell"] == 2
-    assert outcome.recovered_steps > outcome.replayed_steps and outcome.repeats > 0  # a checkpoint held the rest
-    assert not list(outcome.journal_dir.glob("cell.checkpoint*")) and not list(outcome.journal_dir.glob("*.records"))
+    # a checkpoint held the rest
+    assert outcome.recovered_steps > outcome.replayed_steps and outcome.repeats > 0
+    assert not list(outcome.journal_dir.glob("cell.checkpoint*")) and not list(
+        outcome.journal_dir.glob("*.records")
+    )
     assert ended_or_due(outcome.metrics) == len(workload.arrival_rows)
 
 
-def test_a_killed_scheduler_host_comes_back_and_its_tasks_are_submitted_again(tmp_path: Path) -> None:
+def test_a_killed_scheduler_host_comes_back_and_its_tasks_are_submitted_again(
+    tmp_path: Path,
+) -> None:
     workload = small_workload()
     outcome = run(tmp_path, small_arm(), workload, Killer("schedulers-1", 700_000))
     check(outcome, workload)

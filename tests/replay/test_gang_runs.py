@@ -1,4 +1,5 @@
-"""Gangs in whole runs: where commits are all or nothing no gang is torn, and tasks without one stand by themselves."""
+"""Gangs in whole runs: where commits are all or nothing no gang is torn, and tasks without one
+stand by themselves."""
 
 from __future__ import annotations
 
@@ -26,17 +27,32 @@ RANDOM = {
 FLOW = {"kind": "quincy", "count": 1, "decision": CountedTime()}
 
 
-def run(workload: Workload, kind: dict[str, Any], **changes: Any) -> tuple[str, dict[str, np.ndarray], dict[str, int]]:
+def run(
+    workload: Workload, kind: dict[str, Any], **changes: Any
+) -> tuple[str, dict[str, np.ndarray], dict[str, int]]:
     """(digest, columns of all first commits, sums over transactions)."""
     group = GroupConfig(name="g", **{**kind, **changes})
     records: list[Record] = []
     outcome = run_virtual(
-        arm("diff_block", group).spec(3, 1000, 50_000, live=False), workload, 5_000_000, records.append, lambda _: None
+        arm("diff_block", group).spec(3, 1000, 50_000, live=False),
+        workload,
+        5_000_000,
+        records.append,
+        lambda _: None,
     )
     assert outcome.drained
-    tables = {table: [record.columns for record in records if record.table == table] for table in ("tasks", "commits")}
-    tasks = {name: np.concatenate([c[name] for c in tables["tasks"]]) for name in ("task", "commit_us", "first")}
-    sums = {name: int(sum(np.sum(c[name]) for c in tables["commits"])) for name in ("accepted", "gang", "full")}
+    tables = {
+        table: [record.columns for record in records if record.table == table]
+        for table in ("tasks", "commits")
+    }
+    tasks = {
+        name: np.concatenate([c[name] for c in tables["tasks"]])
+        for name in ("task", "commit_us", "first")
+    }
+    sums = {
+        name: int(sum(np.sum(c[name]) for c in tables["commits"]))
+        for name in ("accepted", "gang", "full")
+    }
     return outcome.digest, tasks, sums
 
 
@@ -44,18 +60,25 @@ def torn(workload: Workload, tasks: dict[str, np.ndarray]) -> int:
     """Gangs whose tasks were not all committed at one time."""
     assert sorted(tasks["task"].tolist()) == list(range(len(workload.tasks)))
     gang = workload.tasks.gang[tasks["task"]]
-    times = [set(tasks["commit_us"][gang == one].tolist()) for one in np.unique(gang[gang != NO_GANG])]
+    times = [
+        set(tasks["commit_us"][gang == one].tolist()) for one in np.unique(gang[gang != NO_GANG])
+    ]
     assert len(times) > 20
     return sum(len(at) > 1 for at in times)
 
 
 @pytest.mark.parametrize("losers", ["block", "requeue"])
-@pytest.mark.parametrize("kind", [RANDOM, FLOW, {**RANDOM, "kind": "best_fit", "cut_at_sync": False}])
-def test_no_gang_is_torn_where_commits_are_all_or_nothing(kind: dict[str, Any], losers: str) -> None:
+@pytest.mark.parametrize(
+    "kind", [RANDOM, FLOW, {**RANDOM, "kind": "best_fit", "cut_at_sync": False}]
+)
+def test_no_gang_is_torn_where_commits_are_all_or_nothing(
+    kind: dict[str, Any], losers: str
+) -> None:
     workload = generate(GANGS, 3)
     _, tasks, sums = run(workload, kind, commit="all_or_nothing", losers=losers, requeue_s=0.02)
     assert torn(workload, tasks) == 0
-    assert kind is FLOW or sums["gang"] > 0  # claims that fitted fell with their gang: it was put to the test
+    # claims that fitted fell with their gang: it was put to the test
+    assert kind is FLOW or sums["gang"] > 0
 
 
 def test_incremental_commits_tear_gangs() -> None:
@@ -69,7 +92,9 @@ def test_without_gangs_all_or_nothing_is_incremental() -> None:
     _, tasks, sums = run(workload, RANDOM)
     _, same, alike = run(workload, RANDOM, commit="all_or_nothing")
     assert sums == alike and sums["full"] > 0
-    assert np.array_equal(tasks["commit_us"], same["commit_us"]) and np.array_equal(tasks["task"], same["task"])
+    assert np.array_equal(tasks["commit_us"], same["commit_us"]) and np.array_equal(
+        tasks["task"], same["task"]
+    )
 
 
 def test_gangs_are_whole_batches_of_the_drawn_share_of_jobs() -> None:
@@ -84,7 +109,9 @@ def test_gangs_are_whole_batches_of_the_drawn_share_of_jobs() -> None:
     assert all(part.all() or not part.any() for part in jobs.values())
     assert 0.2 < np.mean([part.all() for part in jobs.values()]) < 0.8
     plain = generate(GANGS.model_copy(update={"gang_permille": 0}), 3)
-    assert (plain.tasks.gang == NO_GANG).all() and np.array_equal(plain.duration_us, workload.duration_us)
+    assert (plain.tasks.gang == NO_GANG).all() and np.array_equal(
+        plain.duration_us, workload.duration_us
+    )
 
 
 def test_gangs_that_no_cell_holds_are_refused() -> None:

@@ -1,4 +1,5 @@
-"""Whole virtual runs against tests/golden/runs.json: the same seed gives the same events, today as when they were written down, on any machine.
+"""Whole virtual runs against tests/golden/runs.json: the same seed gives the same events, today as
+when they were written down, on any machine.
 
 When events, their order or their encoding change on purpose, say so in CHANGELOG.md and renew them:
 
@@ -23,8 +24,14 @@ ADAPTIVE = group(strategy="adaptive", tau_s=0.02)
 FLOW = group("quincy", 1, name="flow", share=0.25, cut_at_sync=False)
 RUNS = {
     "ParSync adaptive": (OPTIONS, arm("diff_block", ADAPTIVE)),
-    "StateSync weighted sampling with slot scores": (SCORED, arm("state_aligned", group("weighted_sampling"))),
-    "mix with flow": (OPTIONS, arm("diff_block", ADAPTIVE.model_copy(update={"share": 0.75}), FLOW)),
+    "StateSync weighted sampling with slot scores": (
+        SCORED,
+        arm("state_aligned", group("weighted_sampling")),
+    ),
+    "mix with flow": (
+        OPTIONS,
+        arm("diff_block", ADAPTIVE.model_copy(update={"share": 0.75}), FLOW),
+    ),
 }
 
 
@@ -32,7 +39,9 @@ def summary_of(name: str) -> dict[str, str | int]:
     """What is pinned of a run: an overloaded cell in which three machines fail and come back."""
     options, config = RUNS[name]
     spec = config.spec(3, 1000, 50_000, live=False)
-    outcome = run_virtual(spec, failing_workload(options), 5_000_000, lambda _: None, lambda _: None)
+    outcome = run_virtual(
+        spec, failing_workload(options), 5_000_000, lambda _: None, lambda _: None
+    )
     return {"events": outcome.events, "digest": outcome.digest}
 
 

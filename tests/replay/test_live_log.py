@@ -1,4 +1,5 @@
-"""The live runtime's logs, written by a run without Ray on a hand-driven clock: they replay to equal effects, and a changed log does not."""
+"""The live runtime's logs, written by a run without Ray on a hand-driven clock: they replay to
+equal effects, and a changed log does not."""
 
 from __future__ import annotations
 
@@ -22,10 +23,18 @@ from shared_state.journal import JournalWriter, read_journal
 from tests.fixtures.live_runs import mixed_arm, small_workload
 
 HOSTS = {0: (0, 1), 1: (2,)}
-NAMES = {0: "schedulers-0", 1: "flow", WORKERS: "workers", ARRIVALS: "source", COORDINATOR: "coordinator"}
+NAMES = {
+    0: "schedulers-0",
+    1: "flow",
+    WORKERS: "workers",
+    ARRIVALS: "source",
+    COORDINATOR: "coordinator",
+}
 LIFE = 7
 TICK_US = 25_000
-HEADER = encode((int(Frame.HEADER), 1, tuple((host, NAMES[host], agents) for host, agents in HOSTS.items())))
+HEADER = encode(
+    (int(Frame.HEADER), 1, tuple((host, NAMES[host], agents) for host, agents in HOSTS.items()))
+)
 
 
 class HandClock:
@@ -37,13 +46,16 @@ class HandClock:
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """The logs of one run: two hosts, one of them a flow scheduler's, worker pool, source and coordinator step in turn; the cell is killed once."""
+    """The logs of one run: two hosts, one of them a flow scheduler's, worker pool, source and
+    coordinator step in turn; the cell is killed once."""
     assembly = Assembly.of(mixed_arm(), small_workload(phase_s=0.4, machines=60))
     write_assembly(tmp_path, assembly)
     clock = HandClock()
 
     def cell() -> CellService:
-        stage = CellStage(assembly.master(), hosts_of(HOSTS), len(assembly.workload.tasks), ignore_record)
+        stage = CellStage(
+            assembly.master(), hosts_of(HOSTS), len(assembly.workload.tasks), ignore_record
+        )
         return CellService(stage, tmp_path / CELL_LOG, fsync=False)
 
     service = cell()
@@ -56,7 +68,10 @@ def directory(tmp_path: Path) -> Path:
     cores[COORDINATOR] = {COORDINATOR: assembly.coordinator()}
     logs = {host: HandledLog(handled_log(tmp_path, NAMES[host], LIFE)) for host in cores}
     stages = {host: Stage(cores[host], clock, ignore_record, logs[host].handled) for host in cores}
-    clients = {host: StepClient(host, LIFE, lambda request: service.step(request, clock.us)) for host in cores}
+    clients = {
+        host: StepClient(host, LIFE, lambda request: service.step(request, clock.us))
+        for host in cores
+    }
     for stage in stages.values():
         stage.start()
     source, coordinator = stages.pop(ARRIVALS), stages.pop(COORDINATOR)
@@ -91,9 +106,15 @@ def test_every_log_replays(directory: Path, capsys: pytest.CaptureFixture[str]) 
     replayed = replay.replay(directory)
     assert replayed.divergence is None
     assert replayed.lives == 2 and set(replayed.events) == set(NAMES.values())
-    assert replayed.events["coordinator"] == 3 and min(replayed.events.values()) == 3, replayed.events
+    assert replayed.events["coordinator"] == 3 and min(replayed.events.values()) == 3, (
+        replayed.events
+    )
     assert sum(replayed.events.values()) > 300
-    assert replayed.counts.accepted == replayed.counts.submitted == len(read_assembly(directory).workload.tasks)
+    assert (
+        replayed.counts.accepted
+        == replayed.counts.submitted
+        == len(read_assembly(directory).workload.tasks)
+    )
     assert replay.main([str(directory)]) == 0
     assert capsys.readouterr().out.startswith("ok: ")
 
@@ -108,10 +129,16 @@ def rewrite(path: Path, change: int, by: object) -> None:
             writer.append(frame)
 
 
-def test_a_changed_step_is_the_first_divergence(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_changed_step_is_the_first_divergence(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = directory / CELL_LOG
     frames = [decode(payload) for payload in read_journal(path)]
-    busy = next(i for i, frame in enumerate(frames) if frame[0] == Frame.STEP and i > 50 and len(frame[2]) > 300)
+    busy = next(
+        i
+        for i, frame in enumerate(frames)
+        if frame[0] == Frame.STEP and i > 50 and len(frame[2]) > 300
+    )
     kind, at_us, request, digest = frames[busy]
     rewrite(path, busy, (kind, at_us + 1, request, digest))
     assert replay.main([str(directory)]) == 1
@@ -119,7 +146,9 @@ def test_a_changed_step_is_the_first_divergence(directory: Path, capsys: pytest.
 
 
 @pytest.mark.parametrize("name", sorted(NAMES.values()))
-def test_other_effects_of_any_core_are_found(directory: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_effects_of_any_core_are_found(
+    directory: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = handled_log(directory, name, LIFE)
     frames = list(read_journal(path))
     place = min(40, len(frames) - 1)
@@ -161,7 +190,9 @@ def test_what_is_not_an_actors_log_is_refused(
     assert f"{path.name}: {says}" in capsys.readouterr().err
 
 
-def test_a_corrupt_log_is_refused_with_its_place(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_corrupt_log_is_refused_with_its_place(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     data = bytearray((directory / CELL_LOG).read_bytes())
     data[len(data) // 2] ^= 0xFF
     (directory / CELL_LOG).write_bytes(data)
@@ -181,13 +212,17 @@ def test_a_corrupt_log_is_refused_with_its_place(directory: Path, capsys: pytest
 def test_what_is_not_an_assembly_is_refused(
     directory: Path, payload: bytes, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (directory / ASSEMBLY_FILE).write_bytes(hashlib.blake2b(payload, digest_size=16).digest() + payload)
+    (directory / ASSEMBLY_FILE).write_bytes(
+        hashlib.blake2b(payload, digest_size=16).digest() + payload
+    )
     assert replay.main([str(directory)]) == 2
     assert says in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("place", [0, 5, 500, -1])
-def test_a_damaged_assembly_is_refused(directory: Path, place: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_assembly_is_refused(
+    directory: Path, place: int, capsys: pytest.CaptureFixture[str]
+) -> None:
     data = bytearray((directory / ASSEMBLY_FILE).read_bytes())
     data[place] ^= 0x55
     (directory / ASSEMBLY_FILE).write_bytes(data)
@@ -206,11 +241,17 @@ def test_a_damaged_assembly_is_refused(directory: Path, place: int, capsys: pyte
         ([encode((int(Frame.HEADER), 1, (7,)))], "frame 0: not the hosts"),
         ([encode((int(Frame.HEADER), 1, ((0, "flow", 2),)))], "frame 0: not the hosts"),
         ([encode((int(Frame.HEADER), 1, ((0, "/", (0, 1, 2)),)))], "frame 0: not the hosts"),
-        ([encode((int(Frame.HEADER), 1, ((0, "schedulers-0", (0, 1, 9)),)))], "frame 0: the hosts of another run"),
+        (
+            [encode((int(Frame.HEADER), 1, ((0, "schedulers-0", (0, 1, 9)),)))],
+            "frame 0: the hosts of another run",
+        ),
         ([HEADER, encode((int(Frame.STEP), 1))], "frame 1: not a cell's log"),
         ([HEADER, encode((int(Frame.STEP), 1, (), b""))], "frame 1: not a cell's log"),
         ([HEADER, encode((int(Frame.STEP), 1, encode(7), b""))], "frame 1: not a step"),
-        ([HEADER, encode((int(Frame.STEP), 1, encode((0, "1", 2, ())), b""))], "frame 1: not a step"),
+        (
+            [HEADER, encode((int(Frame.STEP), 1, encode((0, "1", 2, ())), b""))],
+            "frame 1: not a step",
+        ),
         ([HEADER, encode((99, 1, 2, 3))], "frame 1: not a cell's log"),
     ],
 )

@@ -1,4 +1,5 @@
-"""The command as a user runs it: a small experiment, run again from its own configuration, and bad input refused in one line."""
+"""The command as a user runs it: a small experiment, run again from its own configuration, and bad
+input refused in one line."""
 
 from __future__ import annotations
 
@@ -64,7 +65,11 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_run_directory_is_complete(finished: Path) -> None:
     summary = json.loads((finished / "summary.json").read_text())
-    assert not summary["partial"] and len(summary["arms"]) == 2 and len(summary["paired"]["seeds"]) == 2
+    assert (
+        not summary["partial"]
+        and len(summary["arms"]) == 2
+        and len(summary["paired"]["seeds"]) == 2
+    )
     for arm in summary["arms"]:
         tasks = pq.read_table(finished / "arms" / arm["slug"] / "tasks.parquet")
         assert tasks.num_rows == arm["totals"]["committed"] == summary["workload"]["arrivals"]
@@ -75,10 +80,14 @@ def test_a_run_directory_is_complete(finished: Path) -> None:
 def test_a_run_repeats_from_its_own_configuration(finished: Path, tmp_path: Path) -> None:
     done = command("--config", finished / "config.toml", "--out", tmp_path / "again")
     assert done.returncode == 0, done.stderr
-    first, again = (json.loads((run / "summary.json").read_text()) for run in (finished, tmp_path / "again"))
+    first, again = (
+        json.loads((run / "summary.json").read_text()) for run in (finished, tmp_path / "again")
+    )
     assert first["digest"] == again["digest"]
     assert [arm["regret"] for arm in first["arms"]] == [arm["regret"] for arm in again["arms"]]
-    assert (finished / "config.toml").read_text() == (tmp_path / "again" / "config.toml").read_text()
+    assert (finished / "config.toml").read_text() == (
+        tmp_path / "again" / "config.toml"
+    ).read_text()
 
 
 def test_the_measured_run_and_its_seed_agree(finished: Path) -> None:
@@ -104,7 +113,9 @@ def test_the_measured_run_and_its_seed_agree(finished: Path) -> None:
         (["--runtime", "ray", "--address", "127.0.0.1:1", "--quick"], "127.0.0.1:1"),
     ],
 )
-def test_bad_input_is_one_line_and_status_2(arguments: list[str], message: str, tmp_path: Path) -> None:
+def test_bad_input_is_one_line_and_status_2(
+    arguments: list[str], message: str, tmp_path: Path
+) -> None:
     done = command(*arguments, "--out", tmp_path / "run")
     assert done.returncode == 2
     lines = done.stderr.strip().splitlines()

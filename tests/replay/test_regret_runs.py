@@ -1,4 +1,5 @@
-"""Regret of whole runs against books kept in plain dictionaries and scipy's assignment; the same from the cell's log as from the run itself."""
+"""Regret of whole runs against books kept in plain dictionaries and scipy's assignment; the same
+from the cell's log as from the run itself."""
 
 from __future__ import annotations
 
@@ -25,13 +26,16 @@ from tests.replay.test_virtual_runs import ARMS, Witness
 
 SETTLE_US, SEED = 50_000, 3
 PREEMPTING = arm(
-    "state_aligned", group("quincy", 1, options={"preemption": True}, commit="all_or_nothing"), group(count=2)
+    "state_aligned",
+    group("quincy", 1, options={"preemption": True}, commit="all_or_nothing"),
+    group(count=2),
 )
 COMPARED = ("aligned quality-first", "single partitions, freed at once", "omega", "mix with flow")
 
 
 class Books(Witness):
-    """What the cell looked like before each commit and at given instants, and everything the master was told."""
+    """What the cell looked like before each commit and at given instants, and everything the master
+    was told."""
 
     def __init__(self, workload: Workload, instants: tuple[int, ...]) -> None:
         self.watch = RegretWatch(workload, SETTLE_US, SEED)
@@ -54,7 +58,9 @@ class Books(Witness):
     def handle(self, now_us: int, event: events.Event) -> list[events.Effect]:
         while self.instants and self.instants[0] <= now_us:
             submitted = self.workload.arrival_rows[
-                : self.workload.arrival_offsets[(self.workload.arrival_us <= self.instants.pop(0)).sum()]
+                : self.workload.arrival_offsets[
+                    (self.workload.arrival_us <= self.instants.pop(0)).sum()
+                ]
             ]
             waiting = [task for task in submitted.tolist() if task not in self.placed]
             self.cells.append((self.room(), dict(self.running.values()), waiting))
@@ -65,24 +71,34 @@ class Books(Witness):
 
     def commit(self, event: events.CommitRequest, effects: list[events.Effect]) -> None:
         super().commit(event, effects)
-        reply = next(e.event for e in effects if isinstance(e, events.Send) and isinstance(e.event, events.CommitReply))
+        reply = next(
+            e.event
+            for e in effects
+            if isinstance(e, events.Send) and isinstance(e.event, events.CommitReply)
+        )
         self.answers[event.agent, event.transaction.sequence] = (event, reply.result)
 
     def cost(self, task: list[int] | np.ndarray, machine: list[int] | np.ndarray) -> np.ndarray:
         preference = self.workload.tasks.preference[np.array(task, np.int64)]
-        return placement_cost(self.workload.catalog, self.workload.cell.rack, preference, np.array(machine, np.int32))[
-            0
-        ]
+        return placement_cost(
+            self.workload.catalog, self.workload.cell.rack, preference, np.array(machine, np.int32)
+        )[0]
 
     def least(self, task: list[int] | np.ndarray, room: np.ndarray) -> int:
         if not len(task):
             return 0
-        column = np.concatenate([np.repeat(np.arange(len(room)), room), np.full(len(task), UNPLACED)])
-        cost = self.cost(np.repeat(task, len(column)), np.tile(column, len(task))).reshape(len(task), -1)
+        column = np.concatenate(
+            [np.repeat(np.arange(len(room)), room), np.full(len(task), UNPLACED)]
+        )
+        cost = self.cost(np.repeat(task, len(column)), np.tile(column, len(task))).reshape(
+            len(task), -1
+        )
         return int(cost[linear_sum_assignment(cost)].sum())
 
 
-def watched(config: ArmConfig, workload: Workload, instants: tuple[int, ...] = (), message_us: int = 0) -> Books:
+def watched(
+    config: ArmConfig, workload: Workload, instants: tuple[int, ...] = (), message_us: int = 0
+) -> Books:
     books = Books(workload, instants)
     spec = config.spec(3, 1000, 50_000, live=False)
     run_virtual(spec, workload, 5_000_000, lambda _: None, lambda _: None, message_us, books.before)
@@ -94,7 +110,9 @@ def test_regret_is_what_the_books_say(name: str) -> None:
     workload = failing_workload()
     message_us = 700 if name == "omega" else 0
     first = watched(ARMS[name], workload, message_us=message_us).watch.regret(workload.end_us)
-    books = watched(ARMS[name], workload, tuple(row["at_us"] for row in first["system"]), message_us)
+    books = watched(
+        ARMS[name], workload, tuple(row["at_us"] for row in first["system"]), message_us
+    )
     regret = books.watch.regret(workload.end_us)
     assert regret == first
     phases = len(workload.phases)
@@ -111,7 +129,11 @@ def test_regret_is_what_the_books_say(name: str) -> None:
     for row, (room, running, waiting) in zip(regret["system"], books.cells, strict=True):
         runs = int(books.cost(list(running), list(running.values())).sum())
         waits = int(books.cost(waiting, [UNPLACED] * len(waiting)).sum())
-        assert (row["running"], row["waiting"], row["cost"]) == (len(running), len(waiting), runs + waits)
+        assert (row["running"], row["waiting"], row["cost"]) == (
+            len(running),
+            len(waiting),
+            runs + waits,
+        )
         staying = runs + books.least(waiting, room)
         held = room.copy()
         np.add.at(held, list(running.values()), 1)
@@ -128,7 +150,9 @@ def test_watching_changes_nothing(name: str) -> None:
     spec = ARMS[name].spec(3, 1000, 50_000, live=False)
     bare = run_virtual(spec, workload, 5_000_000, lambda _: None, lambda _: None)
     watch = RegretWatch(workload, SETTLE_US, SEED)
-    seen = run_virtual(spec, workload, 5_000_000, lambda _: None, lambda _: None, watch=watch.attach)
+    seen = run_virtual(
+        spec, workload, 5_000_000, lambda _: None, lambda _: None, watch=watch.attach
+    )
     assert seen == bare
     regret = watch.regret(workload.end_us)
     assert all(row["regret"] >= 0 for row in regret["decision"])
@@ -158,7 +182,8 @@ def test_evictions_never_make_it_negative() -> None:
 
 
 def test_the_log_of_a_cell_tells_the_same(tmp_path: Path) -> None:
-    """A cell that lived twice: its log holds both lives, and requests to sync, which the reader leaves out."""
+    """A cell that lived twice: its log holds both lives, and requests to sync, which the reader
+    leaves out."""
     workload, config = failing_workload(), ARMS["parsync adaptive"]
     books = watched(config, workload)
     assembly = Assembly.of(config.spec(3, 1000, 50_000, live=False), workload)
@@ -166,12 +191,18 @@ def test_the_log_of_a_cell_tells_the_same(tmp_path: Path) -> None:
     log = tmp_path / CELL_LOG
 
     def service() -> CellService:
-        stage = CellStage(assembly.master(), hosts_of({0: agents}), len(workload.tasks), lambda _: None)
+        stage = CellStage(
+            assembly.master(), hosts_of({0: agents}), len(workload.tasks), lambda _: None
+        )
         return CellService(stage, log, fsync=False)
 
     cell = service()
     cell.start(0, ((0, "schedulers-0", agents),))
-    told = [entry for entry in books.told if not isinstance(entry[1], events.Started | events.TimerFired)]
+    told = [
+        entry
+        for entry in books.told
+        if not isinstance(entry[1], events.Started | events.TimerFired)
+    ]
     for number, (at_us, event) in enumerate(told, start=1):
         if number == len(told) // 2:
             cell.close()

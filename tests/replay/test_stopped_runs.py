@@ -1,4 +1,5 @@
-"""The main job stopped from outside, as it happens: Ctrl-C to the whole process group, and a limit on what may be written."""
+"""The main job stopped from outside, as it happens: Ctrl-C to the whole process group, and a limit
+on what may be written."""
 
 from __future__ import annotations
 
@@ -50,7 +51,9 @@ def configuration(folder: Path, phase_s: float) -> list[str | Path]:
 def test_ctrl_c_during_the_first_arm(tmp_path: Path) -> None:
     run = tmp_path / "run"
     stopped = stop_when(
-        lambda: any(run.glob("arms/parsync/tasks*.partial")), MAIN, configuration(tmp_path, phase_s=20.0)
+        lambda: any(run.glob("arms/parsync/tasks*.partial")),
+        MAIN,
+        configuration(tmp_path, phase_s=20.0),
     )
     assert stopped.status == 130 and stopped.left == []
     assert stopped.err.splitlines()[-1] == "interrupted" and "Traceback" not in stopped.err
@@ -59,14 +62,18 @@ def test_ctrl_c_during_the_first_arm(tmp_path: Path) -> None:
     assert summary["partial"] and [arm["name"] for arm in summary["arms"]] == ["ParSync"]
     assert 0 < summary["arms"][0]["totals"]["committed"] < summary["workload"]["arrivals"]
     parts = list(run.glob("arms/parsync/*.parquet*"))
-    assert parts and all(part.name.endswith(".partial") and pq.read_table(part).num_rows for part in parts)
+    assert parts and all(
+        part.name.endswith(".partial") and pq.read_table(part).num_rows for part in parts
+    )
     assert (run / "report.html").exists()
 
 
 def test_ctrl_c_during_the_paired_seeds(tmp_path: Path) -> None:
     run = tmp_path / "run"
     stopped = stop_when(
-        lambda: (run / "arms" / "statesync" / "tasks.parquet").exists(), MAIN, configuration(tmp_path, phase_s=0.5)
+        lambda: (run / "arms" / "statesync" / "tasks.parquet").exists(),
+        MAIN,
+        configuration(tmp_path, phase_s=0.5),
     )
     assert stopped.status == 130 and stopped.left == []
     assert "Traceback" not in stopped.err
@@ -89,13 +96,20 @@ def test_a_disk_that_takes_no_more(tmp_path: Path) -> None:
     )
     assert done.returncode == 2
     last = done.stderr.splitlines()[-1]
-    assert last.startswith("error: 'ParSync': ") and ".parquet: cannot write the records: File too large" in last
+    assert (
+        last.startswith("error: 'ParSync': ")
+        and ".parquet: cannot write the records: File too large" in last
+    )
     assert "Traceback" not in done.stderr
     assert read_summary(tmp_path / "run")["partial"]
     assert not list((tmp_path / "run").glob("arms/*/*.parquet"))
 
 
-@pytest.mark.parametrize("module", ["experiments.compare", "experiments.report", "parsync.runtime.replay"])
+@pytest.mark.parametrize(
+    "module", ["experiments.compare", "experiments.report", "parsync.runtime.replay"]
+)
 def test_commands_without_their_argument(module: str) -> None:
-    done = subprocess.run([sys.executable, "-m", module], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", module], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 2 and len(done.stderr.splitlines()) == 1

@@ -41,7 +41,17 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(trace: Path, out: Path, *options: str) -> dict[str, Any]:
-    options = ("--speedup", "10", "--seeds", "1", "--runtime", "virtual", "--mix", "optimistic=1", *options)
+    options = (
+        "--speedup",
+        "10",
+        "--seeds",
+        "1",
+        "--runtime",
+        "virtual",
+        "--mix",
+        "optimistic=1",
+        *options,
+    )
     with pytest.raises(SystemExit) as left:
         run_command(app, ["--trace", f"google2011:{trace}", *options, "--out", str(out)])
     assert left.value.code == 0
@@ -49,13 +59,16 @@ def run(trace: Path, out: Path, *options: str) -> dict[str, Any]:
     return summary
 
 
-def test_the_tasks_that_wait_at_the_start_are_in_figures_of_their_own(trace: Path, tmp_path: Path) -> None:
+def test_the_tasks_that_wait_at_the_start_are_in_figures_of_their_own(
+    trace: Path, tmp_path: Path
+) -> None:
     summary = run(trace, tmp_path / "run")
     (arm,) = summary["arms"]
     assert summary["settle_us"] == 2 * SECOND
     assert summary["workload"]["facts"]["tasks_pending_at_start"] == WAITING
     assert arm["start"]["submitted"] == WAITING
-    assert arm["overall"]["submitted"] == ARRIVING - 19  # those of the first 2 s, which are 20 s of the trace
+    # those of the first 2 s, which are 20 s of the trace
+    assert arm["overall"]["submitted"] == ARRIVING - 19
     assert arm["totals"]["submitted"] == WAITING + ARRIVING
     page = " ".join((tmp_path / "run" / "report.html").read_text("utf-8").split())
     assert "40 tasks wait as the trace begins" in page and "(59 tasks left out" in page
@@ -73,7 +86,9 @@ def test_a_settling_time_of_none_counts_them_and_says_so(trace: Path, tmp_path: 
     (arm,) = json.loads((tmp_path / "run" / "summary.json").read_text())["arms"]
     assert arm["start"] is None
     assert arm["overall"]["submitted"] == WAITING + 59
-    assert "are among the tasks of every figure" in (tmp_path / "run" / "report.html").read_text("utf-8")
+    assert "are among the tasks of every figure" in (tmp_path / "run" / "report.html").read_text(
+        "utf-8"
+    )
 
 
 def test_a_settling_time_that_leaves_nothing_of_a_trace_is_refused(
@@ -81,9 +96,15 @@ def test_a_settling_time_that_leaves_nothing_of_a_trace_is_refused(
 ) -> None:
     summary = run(trace, tmp_path / "first", "--duration", "0.75")
     assert summary["settle_us"] == SECOND // 4
-    text = (tmp_path / "first" / "config.toml").read_text().replace("settle_s = 0.25", "settle_s = 0.75")
+    text = (
+        (tmp_path / "first" / "config.toml")
+        .read_text()
+        .replace("settle_s = 0.25", "settle_s = 0.75")
+    )
     (tmp_path / "all.toml").write_text(text)
     with pytest.raises(SystemExit) as left:
         run_command(app, ["--config", str(tmp_path / "all.toml"), "--out", str(tmp_path / "run")])
     assert left.value.code == 2
-    assert "settle_s: 0.75 s leaves nothing of a trace of 0.75 s" in " ".join(capsys.readouterr().err.split())
+    assert "settle_s: 0.75 s leaves nothing of a trace of 0.75 s" in " ".join(
+        capsys.readouterr().err.split()
+    )

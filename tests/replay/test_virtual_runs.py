@@ -1,6 +1,8 @@
-"""Whole runs in virtual time: the same seed gives the same event log, and no run breaks an invariant of the cell.
+"""Whole runs in virtual time: the same seed gives the same event log, and no run breaks an
+invariant of the cell.
 
-The cell is rebuilt here from the master's messages alone, in plain dictionaries: an oracle that shares no code with it.
+The cell is rebuilt here from the master's messages alone, in plain dictionaries: an oracle that
+shares no code with it.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ ARMS = {
     "aligned quality-first": arm("state_aligned", group(strategy="quality_first")),
     "staggered latency-first": arm("state_staggered", group(strategy="latency_first")),
     "parsync adaptive": arm("diff_block", group(strategy="adaptive", tau_s=0.02)),
-    "single partitions, freed at once": arm("diff_single", group(strategy="quality_first", freed_at_once=True)),
+    "single partitions, freed at once": arm(
+        "diff_single", group(strategy="quality_first", freed_at_once=True)
+    ),
     "same blocks, not cut": arm("same_block", group(strategy="latency_first", cut_at_sync=False)),
     "omega": arm(
         "every_attempt",
@@ -35,18 +39,30 @@ ARMS = {
     ),
     "every attempt, losers at once": arm("every_attempt", group(strategy="quality_first")),
     "every attempt, flow": arm("every_attempt", group("quincy", 1)),
-    "all or nothing": arm("diff_block", group(commit="all_or_nothing", losers="requeue", requeue_s=0.02)),
+    "all or nothing": arm(
+        "diff_block", group(commit="all_or_nothing", losers="requeue", requeue_s=0.02)
+    ),
     "best fit and spreading": arm("diff_block", group("best_fit", 2), group("load_spreading", 2)),
-    "parsync, waiting for commits": arm("diff_block", group(strategy="quality_first", waits_for_commit=True)),
+    "parsync, waiting for commits": arm(
+        "diff_block", group(strategy="quality_first", waits_for_commit=True)
+    ),
     "first fit": arm("state_aligned", group("first_fit")),
     "flow": arm("state_aligned", group("quincy", 1)),
-    "mix with flow": arm("diff_block", group(strategy="adaptive", share=0.75), group("quincy", 1, share=0.25)),
+    "mix with flow": arm(
+        "diff_block", group(strategy="adaptive", share=0.75), group("quincy", 1, share=0.25)
+    ),
 }
 
 
 def run(config: ArmConfig, workload: Workload) -> tuple[str, list[Record]]:
     records: list[Record] = []
-    outcome = run_virtual(config.spec(3, 1000, 50_000, live=False), workload, 5_000_000, records.append, lambda _: None)
+    outcome = run_virtual(
+        config.spec(3, 1000, 50_000, live=False),
+        workload,
+        5_000_000,
+        records.append,
+        lambda _: None,
+    )
     assert outcome.drained, f"{outcome.waiting} tasks were never placed"
     return outcome.digest, records
 
@@ -64,35 +80,54 @@ def test_the_same_seed_gives_the_same_event_log(name: str) -> None:
 def test_schedulers_that_sync_at_every_attempt_find_the_room_that_comes_free_when_nothing_else_happens(
     name: str,
 ) -> None:
-    """More work than the cell holds when the last task arrives: no submission, no sync and no end tells those that wait."""
+    """More work than the cell holds when the last task arrives: no submission, no sync and no end
+    tells those that wait."""
     run(ARMS[name], generate(OPTIONS.model_copy(update={"load_percent": (60, 180)}), 3))
 
 
 def test_schedulers_that_see_their_freed_room_at_once_use_it_sooner() -> None:
-    """In a full cell, where the only room is that of tasks that end, those that hear of it at the next sync wait for that."""
+    """In a full cell, where the only room is that of tasks that end, those that hear of it at the
+    next sync wait for that."""
     full = generate(OPTIONS.model_copy(update={"load_percent": (100, 140)}), 3)
     delays: dict[bool, float] = {}
     for freed_at_once in (False, True):
-        config = arm("state_aligned", group(count=2, strategy="quality_first", freed_at_once=freed_at_once))
+        config = arm(
+            "state_aligned", group(count=2, strategy="quality_first", freed_at_once=freed_at_once)
+        )
         _, records = run(config, full)
         tasks = [r.columns for r in records if r.table == "tasks"]
-        delays[freed_at_once] = float(np.concatenate([c["commit_us"] - c["submit_us"] for c in tasks]).mean())
+        delays[freed_at_once] = float(
+            np.concatenate([c["commit_us"] - c["submit_us"] for c in tasks]).mean()
+        )
     assert delays[True] < delays[False] / 2
 
 
 @pytest.mark.parametrize("message_us", [0, 1500])
 @pytest.mark.parametrize("waits_for_commit", [False, True])
 @pytest.mark.parametrize("sync", SYNC_POLICIES)
-def test_one_scheduler_alone_has_no_conflicts_with_itself(sync: str, waits_for_commit: bool, message_us: int) -> None:
+def test_one_scheduler_alone_has_no_conflicts_with_itself(
+    sync: str, waits_for_commit: bool, message_us: int
+) -> None:
     """Whatever it knows late of its own claims, it knows that it made them."""
-    alone = group(count=1, strategy="quality_first", check="sequence_number", waits_for_commit=waits_for_commit)
-    crowded = OPTIONS.model_copy(update={"machines": 24, "slots_per_machine": 10, "load_percent": (60, 130)})
+    alone = group(
+        count=1,
+        strategy="quality_first",
+        check="sequence_number",
+        waits_for_commit=waits_for_commit,
+    )
+    crowded = OPTIONS.model_copy(
+        update={"machines": 24, "slots_per_machine": 10, "load_percent": (60, 130)}
+    )
     records: list[Record] = []
     spec = arm(sync, alone).spec(3, 1000, 50_000, live=False)
-    outcome = run_virtual(spec, generate(crowded, 3), 5_000_000, records.append, lambda _: None, message_us)
+    outcome = run_virtual(
+        spec, generate(crowded, 3), 5_000_000, records.append, lambda _: None, message_us
+    )
     assert outcome.drained
     commits = [r.columns for r in records if r.table == "commits"]
-    claims, *conflicts = (int(sum(c[name].sum() for c in commits)) for name in ("claims", "stale", "full", "evicted"))
+    claims, *conflicts = (
+        int(sum(c[name].sum() for c in commits)) for name in ("claims", "stale", "full", "evicted")
+    )
     assert claims > 200 and conflicts == [0, 0, 0]
 
 
@@ -101,13 +136,16 @@ def test_one_scheduler_alone_has_no_conflicts_with_itself(sync: str, waits_for_c
 def test_every_allocation_has_one_end_even_if_the_run_stops_before_or_while_that_is_told(
     message_us: int, stop_us: int
 ) -> None:
-    """Stopped in the middle of things, just after machines failed: starts, ends and losses are under way to those who keep the books."""
+    """Stopped in the middle of things, just after machines failed: starts, ends and losses are
+    under way to those who keep the books."""
     workload = replace(failing_workload(), end_us=stop_us)
     records: list[Record] = []
     spec = ARMS["staggered latency-first"].spec(3, 1000, 1000, live=False)
     outcome = run_virtual(spec, workload, 0, records.append, lambda _: None, message_us)
     assert outcome.ended_us == stop_us
-    started: Counter[int] = Counter(t for r in records if r.table == "tasks" for t in r.columns["task"].tolist())
+    started: Counter[int] = Counter(
+        t for r in records if r.table == "tasks" for t in r.columns["task"].tolist()
+    )
     ends = [r.columns for r in records if r.table == "ends"]
     ended = Counter(task for columns in ends for task in columns["task"].tolist())
     due = [at for columns in ends for at in columns["end_us"][columns["due"] == 1].tolist()]
@@ -158,9 +196,15 @@ class Witness:
     def commit(self, event: events.CommitRequest, effects: list[events.Effect]) -> None:
         asked = event.transaction
         [result] = [
-            e.event.result for e in effects if isinstance(e, events.Send) and isinstance(e.event, events.CommitReply)
+            e.event.result
+            for e in effects
+            if isinstance(e, events.Send) and isinstance(e.event, events.CommitReply)
         ]
-        started = [e.event for e in effects if isinstance(e, events.Send) and isinstance(e.event, events.TasksStarted)]
+        started = [
+            e.event
+            for e in effects
+            if isinstance(e, events.Send) and isinstance(e.event, events.TasksStarted)
+        ]
         assert len(result.reason) == len(asked)
         self.claims += len(asked)
         self.answered += int((result.reason == 0).sum()) + int((result.reason != 0).sum())
@@ -168,7 +212,11 @@ class Witness:
         told = [] if not started else started[0].task.tolist()
         assert told == asked.task[granted].tolist()
         for row in granted.tolist():
-            task, machine, allocation = int(asked.task[row]), int(asked.machine[row]), int(result.allocation[row])
+            task, machine, allocation = (
+                int(asked.task[row]),
+                int(asked.machine[row]),
+                int(result.allocation[row]),
+            )
             assert task not in self.placed, "placed twice"
             assert machine not in self.down, "placed on a machine that is down"
             assert allocation not in self.running
@@ -179,7 +227,8 @@ class Witness:
 
     def end(self, allocation: int) -> None:
         if allocation in self.lost:
-            return  # its end and its machine's failure crossed: the cell has offered it again already
+            # its end and its machine's failure crossed: the cell has offered it again already
+            return
         task, machine = self.running.pop(allocation)
         self.used[machine] -= int(self.request[task])
         self.ended[task] += 1
@@ -215,24 +264,33 @@ def test_no_task_is_lost_or_doubled_and_no_machine_overfilled(name: str, message
     assert set(witness.ended) == set(range(len(workload.tasks))), "every task ran to its end"
     assert max(witness.ended.values()) == 1, "and only once"
     assert not witness.running and witness.claims == witness.answered > 0
-    firsts = np.concatenate([r.columns["task"][r.columns["first"] == 1] for r in records if r.table == "tasks"])
-    assert sorted(firsts.tolist()) == list(range(len(workload.tasks))), "every task has one first commit"
+    firsts = np.concatenate(
+        [r.columns["task"][r.columns["first"] == 1] for r in records if r.table == "tasks"]
+    )
+    assert sorted(firsts.tolist()) == list(range(len(workload.tasks))), (
+        "every task has one first commit"
+    )
     claims = sum(int(r.columns["claims"].sum()) for r in records if r.table == "commits")
     assert claims == witness.claims
-    lost = sum(int((r.columns["change"] == ChangeKind.LOST).sum()) for r in records if r.table == "ends")
+    lost = sum(
+        int((r.columns["change"] == ChangeKind.LOST).sum()) for r in records if r.table == "ends"
+    )
     recommits = sum(int((r.columns["first"] == 0).sum()) for r in records if r.table == "tasks")
     assert lost == recommits > 0, "what a failed machine ran was placed again"
 
 
 def test_messages_that_take_time_delay_every_commit_by_at_least_two() -> None:
-    """Arrival to agent and agent to cell; the order of messages between two participants is kept (the invariants above)."""
+    """Arrival to agent and agent to cell; the order of messages between two participants is kept
+    (the invariants above)."""
     message_us = 1500
     config, workload = ARMS["aligned quality-first"], failing_workload()
     delays: dict[int, np.ndarray] = {}
     for way_us in (0, message_us):
         records: list[Record] = []
         spec = config.spec(3, 1000, 50_000, live=False)
-        assert run_virtual(spec, workload, 5_000_000, records.append, lambda _: None, way_us).drained
+        assert run_virtual(
+            spec, workload, 5_000_000, records.append, lambda _: None, way_us
+        ).drained
         tasks = [r.columns for r in records if r.table == "tasks"]
         delays[way_us] = np.concatenate([c["commit_us"] - c["submit_us"] for c in tasks])
     # The commit itself is one message after the decision; the record's time is the answer's.

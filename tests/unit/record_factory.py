@@ -1,4 +1,5 @@
-"""Synthetic Record batches: small random ones for oracles, and arms of realistic shape for the report and its figures."""
+"""Synthetic Record batches: small random ones for oracles, and arms of realistic shape for the
+report and its figures."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ class Phase:
     load_percent: int
 
 
-PHASES = tuple(Phase(6 * SECOND * i, 6 * SECOND * (i + 1), load) for i, load in enumerate((50, 80, 95, 80, 50)))
+PHASES = tuple(
+    Phase(6 * SECOND * i, 6 * SECOND * (i + 1), load) for i, load in enumerate((50, 80, 95, 80, 50))
+)
 
 
 @dataclass
@@ -43,12 +46,16 @@ class Recorded:
         for name, columns in self.batches:
             if name == table:
                 lists = {key: np.asarray(column).tolist() for key, column in columns.items()}
-                rows += [dict(zip(lists, values, strict=True)) for values in zip(*lists.values(), strict=True)]
+                rows += [
+                    dict(zip(lists, values, strict=True))
+                    for values in zip(*lists.values(), strict=True)
+                ]
         return rows
 
 
 def random_records(seed: int, agents: int, partitions: int, tasks: int, end_us: int) -> Recorded:
-    """Anything that can happen, with no attention to plausible sizes: censored tasks, evictions, second commits, every reason.
+    """Anything that can happen, with no attention to plausible sizes: censored tasks, evictions,
+    second commits, every reason.
 
     Batches are in random order, as those of several actors would be.
     """
@@ -93,7 +100,11 @@ def random_records(seed: int, agents: int, partitions: int, tasks: int, end_us: 
                 age_us=[int(rng.integers(0, 600_000))],
             )
             at_us += int(rng.integers(1, end_us))
-            change = ChangeKind.FINISHED if rng.random() < 0.6 else rng.choice([ChangeKind.EVICTED, ChangeKind.LOST])
+            change = (
+                ChangeKind.FINISHED
+                if rng.random() < 0.6
+                else rng.choice([ChangeKind.EVICTED, ChangeKind.LOST])
+            )
             due = int(change == ChangeKind.FINISHED and rng.random() < 0.4)
             if due and rng.random() < 0.5:
                 break  # runs for ever
@@ -148,13 +159,21 @@ def random_records(seed: int, agents: int, partitions: int, tasks: int, end_us: 
         )
         if rng.random() < 0.1:
             abandoned = int(rng.integers(0, 2))
-            made.add("unplaceable", task=[0], agent=[agent], at_us=[commit_us], abandoned=[abandoned])
+            made.add(
+                "unplaceable", task=[0], agent=[agent], at_us=[commit_us], abandoned=[abandoned]
+            )
     order = rng.permutation(len(made.batches))
     made.batches = [made.batches[i] for i in order]
     busy = np.zeros(agents, np.int64)
     for at_us in range(0, 2 * end_us, max(end_us // 20, 1)):
         busy += rng.integers(0, end_us // 20 + 1, agents)
-        made.add("cell", at_us=[at_us], running=[5], machines_up=[50], used_permille=[int(rng.integers(0, 1000))])
+        made.add(
+            "cell",
+            at_us=[at_us],
+            running=[5],
+            machines_up=[50],
+            used_permille=[int(rng.integers(0, 1000))],
+        )
         made.add(
             "agents",
             at_us=[at_us] * agents,
@@ -171,7 +190,8 @@ def random_records(seed: int, agents: int, partitions: int, tasks: int, end_us: 
 
 @dataclass(frozen=True)
 class Character:
-    """How a synthetic arm behaves: decision capacity over the needed one, conflict level, quality and staleness."""
+    """How a synthetic arm behaves: decision capacity over the needed one, conflict level, quality
+    and staleness."""
 
     capacity: float
     conflicts: float
@@ -181,11 +201,18 @@ class Character:
 
 
 def arm_records(
-    seed: int, character: Character, agents: int, partitions: int, step_us: int, rate_per_s: int = 1000
+    seed: int,
+    character: Character,
+    agents: int,
+    partitions: int,
+    step_us: int,
+    rate_per_s: int = 1000,
 ) -> Recorded:
-    """An arm over PHASES: a fluid queue per scheduler, conflicts that grow with load and age, quality that falls with load.
+    """An arm over PHASES: a fluid queue per scheduler, conflicts that grow with load and age,
+    quality that falls with load.
 
-    step_us: one batch and one sample per scheduler and step; divides a second. rate_per_s: tasks submitted per second at 100 % load, over all schedulers.
+    step_us: one batch and one sample per scheduler and step; divides a second. rate_per_s: tasks
+    submitted per second at 100 % load, over all schedulers.
     """
     rng = np.random.default_rng(seed)
     made = Recorded()
@@ -195,8 +222,12 @@ def arm_records(
     busy_us, wasted_us = np.zeros(agents, np.int64), np.zeros(agents, np.int64)
     load_now = 0.5
     for at_us in range(0, PHASES[-1].end_us, step_us):
-        load = next(phase.load_percent for phase in PHASES if phase.start_us <= at_us < phase.end_us) / 100
-        load_now += (load - load_now) * step_us / (2 * SECOND)  # the cell fills with the tasks' time constant
+        load = (
+            next(phase.load_percent for phase in PHASES if phase.start_us <= at_us < phase.end_us)
+            / 100
+        )
+        # the cell fills with the tasks' time constant
+        load_now += (load - load_now) * step_us / (2 * SECOND)
         pressure = character.conflicts * load_now**3
         for agent in range(agents):
             count = int(rng.poisson(rate_per_s * load * step_us / SECOND / agents))
@@ -310,7 +341,8 @@ def arm_records(
                 agent=np.repeat(np.arange(agents), partitions),
                 partition=np.tile(np.arange(partitions), agents),
                 at_us=np.full(agents * partitions, at_us),
-                age_us=np.full(agents * partitions, character.gap_us) + rng.integers(0, 5000, agents * partitions),
+                age_us=np.full(agents * partitions, character.gap_us)
+                + rng.integers(0, 5000, agents * partitions),
                 rows=rng.integers(0, 250, agents * partitions),
             )
             for agent in range(agents - character.flow_agents, agents):

@@ -71,7 +71,9 @@ def arm_result(name: str, seed: int, seeds: Sequence[int], step_us: int) -> ArmR
     kinds = [("greedy", "weighted_sampling", AGENTS - flow), ("firmament", "firmament", flow)]
     return ArmResult(
         name=name,
-        mix=[{"name": group, "kind": kind, "count": count} for group, kind, count in kinds if count],
+        mix=[
+            {"name": group, "kind": kind, "count": count} for group, kind, count in kinds if count
+        ],
         sync="statesync aligned" if "StateSync" in name else "diffsyn block",
         strategy="adaptive" if "adaptive" in name or name == "Mix" else "quality_first",
         decision_clock="measured" if flow == AGENTS else "modelled",
@@ -79,7 +81,10 @@ def arm_result(name: str, seed: int, seeds: Sequence[int], step_us: int) -> ArmR
         figures=summarise(metrics),
         series=series(metrics),
         digest=f"{abs(hash(name)):032x}",
-        seeds=[SeedResult(s, f"digest of {name} {s}", summarise(measured(s, character, step_us))) for s in seeds],
+        seeds=[
+            SeedResult(s, f"digest of {name} {s}", summarise(measured(s, character, step_us)))
+            for s in seeds
+        ],
         regret={
             "decision": [
                 {
@@ -97,7 +102,9 @@ def arm_result(name: str, seed: int, seeds: Sequence[int], step_us: int) -> ArmR
                     "with_migration": float((1900 + 60 * k) * character.conflicts),
                     "exact": True,
                 }
-                for k, at in enumerate(np.linspace(0, PHASES[-1].end_us, 10) + 3 * character.capacity)
+                for k, at in enumerate(
+                    np.linspace(0, PHASES[-1].end_us, 10) + 3 * character.capacity
+                )
             ],
         },
     )
@@ -112,7 +119,8 @@ def write_synthetic_run(
     machines: int = 2000,
     step_us: int = 500_000,
 ) -> Path:
-    """Everything of a run directory but the report, the configuration file and the Parquet files."""
+    """Everything of a run directory but the report, the configuration file and the Parquet
+    files."""
     directory.mkdir(parents=True)
     arms = [arm_result(name, seed, seeds, step_us) for name in names]
     config = {

@@ -1,4 +1,5 @@
-"""The agent against a scripted scheduler and a real cell: one test per thing that can become of a claim, a batch or a view."""
+"""The agent against a scripted scheduler and a real cell: one test per thing that can become of a
+claim, a batch or a view."""
 
 from __future__ import annotations
 
@@ -9,13 +10,29 @@ import pytest
 
 from parsync.core import events
 from parsync.core.agent import SchedulerAgent
-from parsync.core.events import CommitReply, CommitRequest, Send, SetTimer, StartDecision, SyncReply, SyncRequest, Timer
+from parsync.core.events import (
+    CommitReply,
+    CommitRequest,
+    Send,
+    SetTimer,
+    StartDecision,
+    SyncReply,
+    SyncRequest,
+    Timer,
+)
 from parsync.core.work import AgentPolicy
 from parsync.sync.choices import Cut, FreedVisibility, LoserPolicy, WhileCommitting
 from parsync.sync.policies import make_sync_policy
 from parsync.sync.strategies import make_strategy
 from schedulers.decision_time import Modelled
-from schedulers.interface import ChangeKind, PartitionRanking, PendingReason, Plan, PlanContext, TaskChanges
+from schedulers.interface import (
+    ChangeKind,
+    PartitionRanking,
+    PendingReason,
+    Plan,
+    PlanContext,
+    TaskChanges,
+)
 from shared_state.cell import Cell
 from shared_state.partition import Partitioning
 from shared_state.tasks import CellSpec, PreferenceCatalog, TaskBatch
@@ -23,7 +40,11 @@ from shared_state.transaction import CommitMode, ConflictCheck, Transaction
 from shared_state.view import ClusterView
 
 POLICY = AgentPolicy(
-    Cut.NONE, FreedVisibility.AT_SYNC, LoserPolicy.BLOCK, CommitMode.INCREMENTAL, ConflictCheck.RESOURCE_FIT
+    Cut.NONE,
+    FreedVisibility.AT_SYNC,
+    LoserPolicy.BLOCK,
+    CommitMode.INCREMENTAL,
+    ConflictCheck.RESOURCE_FIT,
 )
 TASK_NS = 100_000
 
@@ -63,7 +84,9 @@ class LowestFree:
         rows = np.flatnonzero(fits)[: len(free)]
         machine = np.array(free[: len(rows)], np.int32)
         waiting = np.setdiff1d(np.arange(len(tasks)), rows)
-        reason = np.where(fits[waiting], PendingReason.NO_ROOM, PendingReason.TOO_LARGE).astype(np.int8)
+        reason = np.where(fits[waiting], PendingReason.NO_ROOM, PendingReason.TOO_LARGE).astype(
+            np.int8
+        )
         return Plan(
             tasks.task[rows],
             machine,
@@ -133,7 +156,11 @@ class Bench:
         self.tell(now_us, events.TasksSubmitted(np.array(tasks)))
 
     def sent(self, kind: type) -> list:
-        return [effect.event for effect in self.effects if isinstance(effect, Send) and isinstance(effect.event, kind)]
+        return [
+            effect.event
+            for effect in self.effects
+            if isinstance(effect, Send) and isinstance(effect.event, kind)
+        ]
 
     def sync(self, now_us: int, epoch: int = 0) -> None:
         """Answer the sync requests in the last effects."""
@@ -162,7 +189,14 @@ class Bench:
         """The allocations, int64[n]."""
         n = len(machines)
         task = np.arange(50, 50 + n)
-        taken = Transaction(7, 1, task, np.array(machines, np.int32), np.ones((n, 1), np.int64), np.zeros(n, np.int64))
+        taken = Transaction(
+            7,
+            1,
+            task,
+            np.array(machines, np.int32),
+            np.ones((n, 1), np.int64),
+            np.zeros(n, np.int64),
+        )
         return self.cell.commit(taken, 0).allocation
 
 
@@ -194,7 +228,8 @@ def test_losers_are_decided_again_at_once_and_the_next_batch_waits() -> None:
     bench.submit(110, 3)
     bench.decide(100)
     bench.commit(300)
-    # Machine 0 is known to be taken now: task 1 goes elsewhere, and the batch of task 3 has not begun.
+    # Machine 0 is known to be taken now: task 1 goes elsewhere, and the batch of task 3 has not
+    # begun.
     bench.decide(300)
     assert bench.scheduler.offered == [[1, 2], [1]]
     bench.commit(400)
@@ -226,7 +261,8 @@ def test_an_agent_that_does_not_wait_goes_on_while_its_claims_are_under_way() ->
     [second] = bench.sent(CommitRequest)
     assert bench.scheduler.offered == [[1, 2], [3]]
     assert second.transaction.machine.tolist() == [2]
-    # Machine 0 was lost; its task is decided as soon as the answer is there, since the agent has nothing else to do.
+    # Machine 0 was lost; its task is decided as soon as the answer is there, since the agent has
+    # nothing else to do.
     answer(bench, first, 450)
     bench.decide(450)
     [third] = bench.sent(CommitRequest)
@@ -276,7 +312,11 @@ def test_requeued_losers_rejoin_the_tail_after_the_pause() -> None:
     bench.submit(110, 3)
     bench.decide(100)
     bench.commit(300)
-    [retry] = [effect for effect in bench.effects if isinstance(effect, SetTimer) and effect.timer is Timer.RETRY]
+    [retry] = [
+        effect
+        for effect in bench.effects
+        if isinstance(effect, SetTimer) and effect.timer is Timer.RETRY
+    ]
     assert retry.at_us == 5_300
     bench.decide(300)
     assert bench.scheduler.offered == [[1, 2], [3]]
@@ -294,7 +334,9 @@ def test_requeued_tasks_are_given_up_after_the_limit() -> None:
     bench.commit(200)
     assert bench.agent.queued == 0
     [given_up] = [record for record in bench.agent.finish(200) if record.table == "unplaceable"]
-    assert given_up.columns["task"].tolist() == [1] and given_up.columns["abandoned"].tolist() == [1]
+    assert given_up.columns["task"].tolist() == [1] and given_up.columns["abandoned"].tolist() == [
+        1
+    ]
 
 
 def test_an_agent_with_nothing_free_waits_for_its_view_to_change() -> None:
@@ -368,7 +410,11 @@ def test_decision_time_is_wasted_by_conflicts_and_by_no_other_rejection() -> Non
     bench.decide(400)
     bench.commit(500)
     records = {record.table: record.columns for record in bench.agent.finish(500)}
-    outcomes = zip(records["commits"]["machine_down"].tolist(), records["commits"]["full"].tolist(), strict=True)
+    outcomes = zip(
+        records["commits"]["machine_down"].tolist(),
+        records["commits"]["full"].tolist(),
+        strict=True,
+    )
     assert list(outcomes) == [(1, 0), (0, 1), (0, 0)]
     assert (records["agents"]["busy_us"][-1], records["agents"]["wasted_us"][-1]) == (400, 100)
 
@@ -380,7 +426,12 @@ def test_a_lost_task_is_offered_again_and_no_first_commit_any_more() -> None:
     bench.commit(200)
     released = bench.cell.set_machines(np.array([0], np.int32), np.array([False]), 300)
     ended = events.TasksEnded(
-        ChangeKind.LOST, released.task, released.allocation, released.machine, released.request, released.version
+        ChangeKind.LOST,
+        released.task,
+        released.allocation,
+        released.machine,
+        released.request,
+        released.version,
     )
     bench.tell(300, ended)
     assert bench.agent.queued == 1
@@ -397,7 +448,13 @@ def test_a_task_that_runs_again_has_no_part_in_the_delay_average() -> None:
     bench.decide(100)
     bench.commit(200)
     released = bench.cell.set_machines(np.array([0], np.int32), np.array([False]), 900_000)
-    columns = (released.task, released.allocation, released.machine, released.request, released.version)
+    columns = (
+        released.task,
+        released.allocation,
+        released.machine,
+        released.request,
+        released.version,
+    )
     bench.tell(900_000, events.TasksEnded(ChangeKind.LOST, *columns))
     bench.decide(900_000)
     bench.commit(900_100)
@@ -431,8 +488,11 @@ def test_omega_syncs_before_every_round() -> None:
 
 
 def test_omegas_agents_wait_for_the_outcome_before_they_sync_again() -> None:
-    """A sync sent beside the commit may be answered first, and the round be planned on a state without it."""
-    bench = Bench(sync="every_attempt", policy=replace(POLICY, while_committing=WhileCommitting.GO_ON))
+    """A sync sent beside the commit may be answered first, and the round be planned on a state
+    without it."""
+    bench = Bench(
+        sync="every_attempt", policy=replace(POLICY, while_committing=WhileCommitting.GO_ON)
+    )
     bench.submit(100, 1)
     bench.sync(150)
     bench.submit(160, 2)
@@ -455,7 +515,9 @@ def test_without_periodic_syncs_an_agent_that_found_no_room_looks_again_after_a_
     bench.submit(300, 2)
     bench.sync(300)
     assert bench.decide(300) > 0, "something new"
-    assert bench.tell(timer.at_us, events.TimerFired(Timer.ATTEMPT, timer.key)) == [], "it has looked since"
+    assert bench.tell(timer.at_us, events.TimerFired(Timer.ATTEMPT, timer.key)) == [], (
+        "it has looked since"
+    )
     bench.submit(10_500, 3)
     bench.sync(10_500)
     bench.decide(10_500)
@@ -469,8 +531,11 @@ def test_without_periodic_syncs_an_agent_that_found_no_room_looks_again_after_a_
 
 
 @pytest.mark.parametrize("partitions", [4, 8, 10])
-def test_equally_fresh_partitions_are_tried_from_another_place_by_each_agent_and_in_each_round(partitions: int) -> None:
-    """Aligned full syncs make all equally fresh for everybody: in one order, all agents would be sent to the same machines."""
+def test_equally_fresh_partitions_are_tried_from_another_place_by_each_agent_and_in_each_round(
+    partitions: int,
+) -> None:
+    """Aligned full syncs make all equally fresh for everybody: in one order, all agents would be
+    sent to the same machines."""
     first: list[list[int]] = []
     for index in range(4):
         bench = Bench(partitions, index=index, agents=4, partitions=partitions)

@@ -1,4 +1,5 @@
-"""What an agent was given and has not placed: nothing is lost, nothing is offered twice, the order holds."""
+"""What an agent was given and has not placed: nothing is lost, nothing is offered twice, the order
+holds."""
 
 from __future__ import annotations
 
@@ -35,14 +36,20 @@ def batch(*task: int) -> Work:
     return Work.fresh(np.array(task, np.int64), 1)
 
 
-def round_of(offered: Work, task: list[int], pending: list[int], reason: list[PendingReason]) -> Round:
-    return Round(1, 0, PartitionRanking.OPTIMISTIC, offered, len(offered), plan_of(task, pending, reason))
+def round_of(
+    offered: Work, task: list[int], pending: list[int], reason: list[PendingReason]
+) -> Round:
+    return Round(
+        1, 0, PartitionRanking.OPTIMISTIC, offered, len(offered), plan_of(task, pending, reason)
+    )
 
 
 def lose(backlog: Backlog, this: Round, lost: list[int]) -> Aside:
     """The round is over, its losers with one more attempt."""
     claimed = backlog.claimed(this)
-    losers = Work(claimed.task, claimed.attempts + 1, claimed.first).take(np.isin(claimed.task, lost))
+    losers = Work(claimed.task, claimed.attempts + 1, claimed.first).take(
+        np.isin(claimed.task, lost)
+    )
     return backlog.over(this, losers)
 
 
@@ -75,8 +82,11 @@ def test_requeued_tasks_rejoin_at_the_tail_until_they_are_spent() -> None:
     assert aside.spent.tolist() == [1, 2] and aside.retry == 0
 
 
-def rounds_until_given_up(backlog: OfferedBacklog, claimed: list[int], lost: list[int], left: list[int]) -> int:
-    """How often a batch of tasks 1 to 3 is tried, if the first round goes as said and all later ones place nothing."""
+def rounds_until_given_up(
+    backlog: OfferedBacklog, claimed: list[int], lost: list[int], left: list[int]
+) -> int:
+    """How often a batch of tasks 1 to 3 is tried, if the first round goes as said and all later
+    ones place nothing."""
     backlog.add(batch(1, 2, 3))
     for attempt in range(1, 50):
         assert backlog.begin(False), "rejoined in one piece"
@@ -100,15 +110,24 @@ def test_requeued_tasks_are_given_up_sooner_if_nothing_of_their_batch_was_ever_p
     assert rounds_until_given_up(backlog, [], [], [1, 2, 3]) == 4
     assert rounds_until_given_up(backlog, [2], [2], [1, 3]) == 4
     assert rounds_until_given_up(backlog, [1, 2], [1], [3]) == 7, "task 2 got a place"
-    assert rounds_until_given_up(OfferedBacklog(LoserPolicy.REQUEUE, 3, 100), [], [], [1, 2, 3]) == 3
+    assert (
+        rounds_until_given_up(OfferedBacklog(LoserPolicy.REQUEUE, 3, 100), [], [], [1, 2, 3]) == 3
+    )
 
 
-@pytest.mark.parametrize("backlog", [OfferedBacklog(LoserPolicy.BLOCK, ATTEMPTS_MAX, ATTEMPTS_MAX), RetainedBacklog()])
+@pytest.mark.parametrize(
+    "backlog", [OfferedBacklog(LoserPolicy.BLOCK, ATTEMPTS_MAX, ATTEMPTS_MAX), RetainedBacklog()]
+)
 def test_tasks_that_can_never_run_leave_the_backlog(backlog: Backlog) -> None:
     backlog.add(batch(4, 5))
     assert backlog.begin(False) == 2
-    this = round_of(backlog.offer(None), [], [5, 4], [PendingReason.TOO_LARGE, PendingReason.NO_ROOM])
-    hopeless = [*backlog.planned(this).hopeless.tolist(), *backlog.over(this, NO_WORK).hopeless.tolist()]
+    this = round_of(
+        backlog.offer(None), [], [5, 4], [PendingReason.TOO_LARGE, PendingReason.NO_ROOM]
+    )
+    hopeless = [
+        *backlog.planned(this).hopeless.tolist(),
+        *backlog.over(this, NO_WORK).hopeless.tolist(),
+    ]
     assert hopeless == [5]
     assert this.starved != backlog.retained
     assert backlog.begin(True) is not None
@@ -120,7 +139,9 @@ def test_a_scheduler_that_remembers_is_offered_new_tasks_and_losers_only() -> No
     backlog.add(batch(1, 2))
     backlog.add(batch(3))
     assert backlog.begin(False) == 3
-    this = round_of(backlog.offer(1), [2], [1, 3], [PendingReason.NO_ROOM, PendingReason.PRICED_OUT])
+    this = round_of(
+        backlog.offer(1), [2], [1, 3], [PendingReason.NO_ROOM, PendingReason.PRICED_OUT]
+    )
     assert this.offered.task.tolist() == [1, 2, 3], "rounds are not cut"
     backlog.planned(this)
     lose(backlog, this, [2])
@@ -146,13 +167,23 @@ def test_every_task_is_somewhere(data: st.DataObject, losers: LoserPolicy) -> No
         if backlog.begin(False) is None:
             continue
         offered = backlog.offer(data.draw(st.none() | st.integers(1, 4)))
-        fate = data.draw(st.lists(st.sampled_from("plwh"), min_size=len(offered), max_size=len(offered)))
+        fate = data.draw(
+            st.lists(st.sampled_from("plwh"), min_size=len(offered), max_size=len(offered))
+        )
         tasks = dict(zip(offered.task.tolist(), fate, strict=True))
         assert gone.isdisjoint(tasks), "what has been placed is never offered again"
         waiting = [task for task, its in tasks.items() if its in "wh"]
-        reason = [PendingReason.TOO_LARGE if tasks[task] == "h" else PendingReason.NO_ROOM for task in waiting]
-        this = round_of(offered, [task for task, its in tasks.items() if its in "pl"], waiting, reason)
-        for aside in (backlog.planned(this), lose(backlog, this, [task for task, its in tasks.items() if its == "l"])):
+        reason = [
+            PendingReason.TOO_LARGE if tasks[task] == "h" else PendingReason.NO_ROOM
+            for task in waiting
+        ]
+        this = round_of(
+            offered, [task for task, its in tasks.items() if its in "pl"], waiting, reason
+        )
+        for aside in (
+            backlog.planned(this),
+            lose(backlog, this, [task for task, its in tasks.items() if its == "l"]),
+        ):
             gone |= {*aside.hopeless.tolist(), *aside.spent.tolist()}
             paused += [aside.retry] * (aside.retry != 0)
         gone |= {task for task, its in tasks.items() if its == "p"}
@@ -166,7 +197,15 @@ def test_every_task_is_somewhere(data: st.DataObject, losers: LoserPolicy) -> No
 
 @pytest.mark.parametrize(
     ("limit", "offered"),
-    [(1, [0]), (2, [0]), (3, [0]), (4, [0, 1, 2, 3]), (5, [0, 1, 2, 3, 4]), (6, [0, 1, 2, 3, 4]), (99, [*range(7)])],
+    [
+        (1, [0]),
+        (2, [0]),
+        (3, [0]),
+        (4, [0, 1, 2, 3]),
+        (5, [0, 1, 2, 3, 4]),
+        (6, [0, 1, 2, 3, 4]),
+        (99, [*range(7)]),
+    ],
 )
 def test_no_round_parts_a_gang(limit: int, offered: list[int]) -> None:
     gang = np.array([-1, 7, 7, 7, -1, 8, 8])

@@ -1,4 +1,5 @@
-"""Attaching to what is no cluster, or not one of ours: one line, and soon. Without Ray processes."""
+"""Attaching to what is no cluster, or not one of ours: one line, and soon. Without Ray
+processes."""
 
 from __future__ import annotations
 
@@ -49,11 +50,15 @@ def answering(server: socket.socket, answer: bytes) -> threading.Thread:
 
 
 @pytest.mark.parametrize("answer", [None, b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\0\0", b""])
-def test_somebody_else_s_port(listener: socket.socket, monkeypatch: pytest.MonkeyPatch, answer: bytes | None) -> None:
+def test_somebody_else_s_port(
+    listener: socket.socket, monkeypatch: pytest.MonkeyPatch, answer: bytes | None
+) -> None:
     monkeypatch.setattr(ray, "init", lambda **_: pytest.fail("whoever answers is not Ray"))
     if answer is not None:
         answering(listener, answer)
-    with pytest.raises(AgoraError, match=f"^--address {address_of(listener)}: whoever answers there is not Ray$"):
+    with pytest.raises(
+        AgoraError, match=f"^--address {address_of(listener)}: whoever answers there is not Ray$"
+    ):
         cluster.connect(address_of(listener), 100, False)
 
 
@@ -64,11 +69,16 @@ def test_a_cluster_of_another_version_is_told_with_both(
         raise RuntimeError(MISMATCH)
 
     monkeypatch.setattr(ray, "init", refuse)
-    answering(listener, bytes((0, 0, 0, 4, 0, 0, 0, 0, 0)))  # an HTTP/2 SETTINGS frame, as gRPC servers send
+    # an HTTP/2 SETTINGS frame, as gRPC servers send
+    answering(listener, bytes((0, 0, 0, 4, 0, 0, 0, 0, 0)))
     with pytest.raises(AgoraError) as caught:
         cluster.connect(address_of(listener), 100, False)
     line = str(caught.value)
-    assert "\n" not in line and "cluster was started with: Ray: 2.60.0" in line and "started with: Ray: 2.59.0" in line
+    assert (
+        "\n" not in line
+        and "cluster was started with: Ray: 2.60.0" in line
+        and "started with: Ray: 2.59.0" in line
+    )
 
 
 def test_an_embedded_ray_that_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:

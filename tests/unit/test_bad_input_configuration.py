@@ -1,4 +1,5 @@
-"""Whatever can be refused before a run is: one line naming flag, file, field or line, exit status 2, and no run directory."""
+"""Whatever can be refused before a run is: one line naming flag, file, field or line, exit status
+2, and no run directory."""
 
 from __future__ import annotations
 
@@ -10,7 +11,15 @@ import pytest
 from experiments import preconditions
 from experiments.command_line import run_command
 from experiments.parsync_vs_flow import app
-from tests.fixtures.google2011_files import ADD, SCHEDULE, SUBMIT, WINDOW, machine_row, task_row, write_trace
+from tests.fixtures.google2011_files import (
+    ADD,
+    SCHEDULE,
+    SUBMIT,
+    WINDOW,
+    machine_row,
+    task_row,
+    write_trace,
+)
 
 CONFIG = """
 seeds = 1
@@ -91,7 +100,9 @@ def refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Refusal:
         ('"Flow"', '"ParSync"', "two arms have the same name"),
     ],
 )  # fmt: skip
-def test_a_file_that_makes_no_sense(tmp_path: Path, refused: Refusal, old: str, new: str, says: str) -> None:
+def test_a_file_that_makes_no_sense(
+    tmp_path: Path, refused: Refusal, old: str, new: str, says: str
+) -> None:
     assert old in CONFIG
     file = tmp_path / "bad.toml"
     file.write_text(CONFIG.replace(old, new, 1))
@@ -118,17 +129,26 @@ def test_a_file_that_makes_no_sense(tmp_path: Path, refused: Refusal, old: str, 
         (["--mix", "latency_first=-3"], "is not of the form"),
         (["--mix", "latency_first=1,latency_first=2"], "--mix: a name stands twice"),
         (["--mix", "latency_first=99999999999"], "--mix latency_first=99999999999: "),
-        (["--mix", "latency_first=3000", "--runtime", "virtual"], "expected 1 to 2000 (the number of machines)"),
+        (
+            ["--mix", "latency_first=3000", "--runtime", "virtual"],
+            "expected 1 to 2000 (the number of machines)",
+        ),
         (["--scale", "huge"], "'--scale'"),
         (["--runtime", "warp"], "'--runtime'"),
         (["--trace", "foo:bar"], "--trace foo:bar: expected google2011:DIR"),
         (["--trace", "google2011:/nowhere"], "/nowhere: no such trace directory"),
         (["--trace", "google2011:x", "--speedup", "0"], "'--speedup'"),
         (["--trace", "google2011:x", "--resources", "slots=0"], "google2011.resources: "),
-        (["--trace", "google2011:x", "--overcommit", "2"], "overcommit: only with resources 'requests'"),
+        (
+            ["--trace", "google2011:x", "--overcommit", "2"],
+            "overcommit: only with resources 'requests'",
+        ),
         (["--speedup", "5"], "--speedup: is for traces"),
         (["--runtime", "virtual", "--hold"], "--hold: has no use in virtual time"),
-        (["--runtime", "virtual", "--address", "10.0.0.1:6379"], "--address: has no use in virtual time"),
+        (
+            ["--runtime", "virtual", "--address", "10.0.0.1:6379"],
+            "--address: has no use in virtual time",
+        ),
         (["--frobnicate"], "--frobnicate"),
         (["stray"], "stray"),
     ],
@@ -151,8 +171,12 @@ def test_a_configuration_that_cannot_be_read(tmp_path: Path, refused: Refusal) -
 
 def test_flags_that_a_file_would_silently_override(tmp_path: Path, refused: Refusal) -> None:
     (tmp_path / "good.toml").write_text(CONFIG)
-    assert "--scale: has no use with --config" in refused("--config", tmp_path / "good.toml", "--scale", "paper")
-    assert "--quick: has no use with --config" in refused("--config", tmp_path / "good.toml", "--quick")
+    assert "--scale: has no use with --config" in refused(
+        "--config", tmp_path / "good.toml", "--scale", "paper"
+    )
+    assert "--quick: has no use with --config" in refused(
+        "--config", tmp_path / "good.toml", "--quick"
+    )
 
 
 @pytest.mark.parametrize("runtime", ["virtual", "ray"])
@@ -168,7 +192,11 @@ def test_paper_scale_on_a_small_machine(refused: Refusal, monkeypatch: pytest.Mo
 
 def test_a_container_s_limit_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     free = preconditions.available_bytes()
-    for name, text in (("max", "1000000000"), ("current", "900000000"), ("stat", "anon 1\nfile 300000000\n")):
+    for name, text in (
+        ("max", "1000000000"),
+        ("current", "900000000"),
+        ("stat", "anon 1\nfile 300000000\n"),
+    ):
         (tmp_path / f"memory.{name}").write_text(text)
     monkeypatch.setattr(preconditions, "_CONTAINER", tmp_path)
     assert preconditions.available_bytes() == 400_000_000
@@ -177,14 +205,22 @@ def test_a_container_s_limit_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert free is None or (unlimited is not None and unlimited > 400_000_000)
 
 
-def test_an_out_that_is_taken_or_impossible(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_out_that_is_taken_or_impossible(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "good.toml").write_text(CONFIG)
     (tmp_path / "file").write_text("mine")
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
-    for out, says in (("file", "exists already"), ("dangling", "exists already"), ("file/run", "Not a directory")):
+    for out, says in (
+        ("file", "exists already"),
+        ("dangling", "exists already"),
+        ("file/run", "Not a directory"),
+    ):
         before = sorted(tmp_path.rglob("*"))
         with pytest.raises(SystemExit) as left:
-            run_command(app, ["--config", str(tmp_path / "good.toml"), "--out", str(tmp_path / out)])
+            run_command(
+                app, ["--config", str(tmp_path / "good.toml"), "--out", str(tmp_path / out)]
+            )
         assert left.value.code == 2
         (line,) = capsys.readouterr().err.splitlines()
         assert f"--out {tmp_path / out}: {says}" in line

@@ -43,7 +43,9 @@ SOLVABLE = "p min 2 1\nn 1 3\nn 2 -3\na 1 2 0 5 1\n"
         (f"p min 2 1\nn 1 {9 * 10**18}\nn 2 {-9 * 10**18}\na 1 2 0 {9 * 10**18} {9 * 10**18}\n", "bad.min: cost out of range"),
     ],
 )  # fmt: skip
-def test_networks_without_an_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, says: str) -> None:
+def test_networks_without_an_answer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, says: str
+) -> None:
     (tmp_path / "bad.min").write_text(text)
     assert flowsolver(["solve", str(tmp_path / "bad.min")]) == 2
     said = capsys.readouterr()
@@ -63,7 +65,9 @@ def test_networks_without_an_answer(tmp_path: Path, capsys: pytest.CaptureFixtur
         ([], "command"),
     ],
 )
-def test_solver_arguments(arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_solver_arguments(
+    arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert flowsolver(arguments) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert says in line
@@ -74,7 +78,9 @@ def solving_into(output: int | str, tmp_path: Path) -> subprocess.CompletedProce
     command = [sys.executable, "-m", "flowsolver", "solve", str(tmp_path / "good.min")]
     target = os.open(output, os.O_WRONLY) if isinstance(output, str) else output
     try:
-        return subprocess.run(command, cwd=ROOT, stdout=target, stderr=subprocess.PIPE, text=True, check=False)
+        return subprocess.run(
+            command, cwd=ROOT, stdout=target, stderr=subprocess.PIPE, text=True, check=False
+        )
     finally:
         os.close(target)
 
@@ -107,7 +113,9 @@ def without(summary: dict[str, Any], path: str, replacement: Any = None) -> dict
 
 @pytest.fixture(scope="module")
 def summary(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    run = write_synthetic_run(tmp_path_factory.mktemp("runs") / "run", names=("ParSync adaptive",), step_us=2_000_000)
+    run = write_synthetic_run(
+        tmp_path_factory.mktemp("runs") / "run", names=("ParSync adaptive",), step_us=2_000_000
+    )
     loaded: dict[str, Any] = json.loads((run / "summary.json").read_text())
     return loaded
 
@@ -123,15 +131,34 @@ Change = Callable[[dict[str, Any]], str]
         (lambda _: "[1, 2]", "field format: expected 1"),
         (lambda _: '{"format": 99}', "field format: expected 1"),
         (lambda good: json.dumps(without(good, "workload")), "field workload is missing"),
-        (lambda good: json.dumps(without(good, "workload", 5)), "field workload: expected an object"),
-        (lambda good: json.dumps(without(good, "workload.phases")), "field workload.phases is missing"),
-        (lambda good: json.dumps(without(good, "paired.seeds", "1, 2")), "field paired.seeds: expected a list"),
-        (lambda good: json.dumps(without(good, "arms.0.overall")), "field arms[0].overall is missing"),
-        (lambda good: json.dumps(without(good, "partial", "no")), "field partial: expected true or false"),
+        (
+            lambda good: json.dumps(without(good, "workload", 5)),
+            "field workload: expected an object",
+        ),
+        (
+            lambda good: json.dumps(without(good, "workload.phases")),
+            "field workload.phases is missing",
+        ),
+        (
+            lambda good: json.dumps(without(good, "paired.seeds", "1, 2")),
+            "field paired.seeds: expected a list",
+        ),
+        (
+            lambda good: json.dumps(without(good, "arms.0.overall")),
+            "field arms[0].overall is missing",
+        ),
+        (
+            lambda good: json.dumps(without(good, "partial", "no")),
+            "field partial: expected true or false",
+        ),
     ],
 )
 def test_a_summary_that_is_not_one(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], summary: dict[str, Any], change: Change, says: str
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    summary: dict[str, Any],
+    change: Change,
+    says: str,
 ) -> None:
     (tmp_path / "summary.json").write_text(change(summary))
     for command in (compare, report):

@@ -1,4 +1,5 @@
-"""Runs that cannot get to their end: what there is is kept and marked, nothing is left half written, and a part never wins."""
+"""Runs that cannot get to their end: what there is is kept and marked, nothing is left half
+written, and a part never wins."""
 
 from __future__ import annotations
 
@@ -29,7 +30,16 @@ from experiments.whole_files import whole_file
 from parsync.core.record_buffer import Columns
 from parsync.runtime.records import RecordSink
 from shared_state.errors import AgoraError
-from tests.fixtures.google2011_files import ADD, SCHEDULE, SECOND, SUBMIT, WINDOW, machine_row, task_row, write_trace
+from tests.fixtures.google2011_files import (
+    ADD,
+    SCHEDULE,
+    SECOND,
+    SUBMIT,
+    WINDOW,
+    machine_row,
+    task_row,
+    write_trace,
+)
 from tests.unit.run_factory import write_synthetic_run
 from tests.unit.test_bad_input_configuration import CONFIG
 
@@ -44,7 +54,16 @@ def command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
 
     def run(*arguments: str) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as left:
-            run_command(app, ["--config", str(tmp_path / "small.toml"), "--out", str(tmp_path / "run"), *arguments])
+            run_command(
+                app,
+                [
+                    "--config",
+                    str(tmp_path / "small.toml"),
+                    "--out",
+                    str(tmp_path / "run"),
+                    *arguments,
+                ],
+            )
         said = capsys.readouterr()
         assert isinstance(left.value.code, int)
         return left.value.code, said.out, said.err
@@ -75,13 +94,20 @@ def fill_after(monkeypatch: pytest.MonkeyPatch, batches: int) -> None:
     monkeypatch.setattr(RecordSink, "add", lambda sink, table, columns: full(sink, table, columns))
 
 
-def test_a_disk_that_fills_during_an_arm(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_fills_during_an_arm(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fill_after(monkeypatch, 300)
     status, _, said = command()
     assert status == 2
-    assert said.splitlines()[-1].startswith("error: 'ParSync': ") and "No space left on device" in said
+    assert (
+        said.splitlines()[-1].startswith("error: 'ParSync': ") and "No space left on device" in said
+    )
     summary = read_summary(tmp_path / "run")
-    assert summary["partial"] and "No space left on device; 1 of 2 arms did not run" in summary["partial_reason"]
+    assert (
+        summary["partial"]
+        and "No space left on device; 1 of 2 arms did not run" in summary["partial_reason"]
+    )
     assert [arm["partial"] for arm in summary["arms"]] == [True]
     assert "No space left on device" in (tmp_path / "run" / "report.html").read_text()
     assert not list((tmp_path / "run").glob("arms/*/*.parquet"))  # those of the arm say .partial
@@ -98,7 +124,9 @@ def test_a_disk_without_room_for_anything_keeps_nothing(
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("place", ["experiments.report.page.render", "experiments.figures.style.FigureCanvasSVG"])
+@pytest.mark.parametrize(
+    "place", ["experiments.report.page.render", "experiments.figures.style.FigureCanvasSVG"]
+)
 def test_a_disk_that_fills_during_the_report(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
@@ -143,7 +171,9 @@ def test_ctrl_c_waits_and_a_second_one_does_not() -> None:
         signal.raise_signal(signal.SIGINT)
 
 
-def test_ctrl_c_in_the_second_arm(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_in_the_second_arm(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen: list[str] = []
     run_virtual = running.run_virtual
 
@@ -156,7 +186,8 @@ def test_ctrl_c_in_the_second_arm(command: Command, tmp_path: Path, monkeypatch:
     monkeypatch.setattr(running, "run_virtual", interrupted)
     status, out, said = command()
     assert status == 130 and said.splitlines()[-1] == "interrupted"
-    assert "PARTIAL: 'Flow': interrupted" in out and "★ best" in out and out.count("★") == 1  # the legend's
+    # the legend's
+    assert "PARTIAL: 'Flow': interrupted" in out and "★ best" in out and out.count("★") == 1
     summary = read_summary(tmp_path / "run")
     assert [arm["partial"] for arm in summary["arms"]] == [False, True]
     assert "cut short: Flow" in (tmp_path / "run" / "report.html").read_text()
@@ -206,7 +237,9 @@ def test_an_arm_that_was_cut_short_wins_nothing(tmp_path: Path, name: str) -> No
     summary = read_summary(cut_short(tmp_path / "run", name))
     rows = verdict(summary, HEADLINE)
     place = NAMES.index(name)
-    assert not any(row.cells[place].best or row.cells[place].tied or name in row.sentence for row in rows)
+    assert not any(
+        row.cells[place].best or row.cells[place].tied or name in row.sentence for row in rows
+    )
     assert any(cell.best for row in rows for cell in row.cells)  # the two others can be compared
     text = Console(width=120, record=True)
     text.print(comparison_table(summary))
@@ -214,7 +247,9 @@ def test_an_arm_that_was_cut_short_wins_nothing(tmp_path: Path, name: str) -> No
     assert "PARTIAL" in shown and "cut short" in shown and "Arms cut short win nothing." in shown
 
 
-def test_a_partial_run_beside_a_whole_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_partial_run_beside_a_whole_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     partial = cut_short(tmp_path / "partial", "Flow")
     whole = write_synthetic_run(tmp_path / "whole", names=NAMES, seeds=(1, 2), step_us=2_000_000)
     out = tmp_path / "table.md"
@@ -246,9 +281,15 @@ def test_tasks_larger_than_every_machine_are_told_once_and_given_up_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     machines = [machine_row(0, machine, ADD) for machine in range(12)]
-    rows = [task_row(0, 1, index, event, index % 4) for index in range(4) for event in (SUBMIT, SCHEDULE)]
+    rows = [
+        task_row(0, 1, index, event, index % 4)
+        for index in range(4)
+        for event in (SUBMIT, SCHEDULE)
+    ]
     rows += [task_row(WINDOW + SECOND, 2, index, SUBMIT, cpu=0.05, mem=0.01) for index in range(8)]
-    rows += [task_row(WINDOW + 2 * SECOND, 3, index, SUBMIT, cpu=0.9, mem=0.9) for index in range(7)]
+    rows += [
+        task_row(WINDOW + 2 * SECOND, 3, index, SUBMIT, cpu=0.9, mem=0.9) for index in range(7)
+    ]
     trace = write_trace(tmp_path / "trace", machines, rows)
     with pytest.raises(SystemExit) as left:
         options = [
@@ -265,7 +306,9 @@ def test_tasks_larger_than_every_machine_are_told_once_and_given_up_once(
             "--seeds",
             "1",
         ]
-        run_command(app, ["--trace", f"google2011:{trace}", *options, "--out", str(tmp_path / "run")])
+        run_command(
+            app, ["--trace", f"google2011:{trace}", *options, "--out", str(tmp_path / "run")]
+        )
     said = capsys.readouterr().err
     assert left.value.code == 0, said
     assert said.count("7 tasks are larger than every machine") == 1

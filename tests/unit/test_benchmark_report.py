@@ -37,19 +37,34 @@ def test_a_rate_is_better_when_larger_and_a_time_when_smaller() -> None:
 def test_a_benchmark_may_give_its_figure_itself() -> None:
     (memory,) = rows_of(
         report(
-            benchmark("memory", "case-agora", 9.0, unit="MB", figure=500, target=1000, note="of one process"),
+            benchmark(
+                "memory",
+                "case-agora",
+                9.0,
+                unit="MB",
+                figure=500,
+                target=1000,
+                note="of one process",
+            ),
             benchmark("memory", "case-peer", 7.0, figure=750, label="the peer"),
         )
     )
-    assert (memory["ours"], memory["peer"], memory["theirs"], memory["ratio"]) == (500, "the peer", 750, 1.5)
+    assert (memory["ours"], memory["peer"], memory["theirs"], memory["ratio"]) == (
+        500,
+        "the peer",
+        750,
+        1.5,
+    )
     assert memory["met"] and cells(memory)[-1] == "of one process"
 
 
 def test_two_reports_compare_by_what_is_better() -> None:
     old = report(
-        benchmark("memory", "agora", unit="MB", figure=400), benchmark("rate", "agora", 1.0, unit="x/s", amount=8)
+        benchmark("memory", "agora", unit="MB", figure=400),
+        benchmark("rate", "agora", 1.0, unit="x/s", amount=8),
     )
     new = report(
-        benchmark("memory", "agora", unit="MB", figure=200), benchmark("rate", "agora", 2.0, unit="x/s", amount=8)
+        benchmark("memory", "agora", unit="MB", figure=200),
+        benchmark("rate", "agora", 2.0, unit="x/s", amount=8),
     )
     assert [row[-1] for row in comparison(old, new)] == ["2", "0.5"]

@@ -1,4 +1,5 @@
-"""Arms that leave tasks or jobs undone: their figures are bounds, and they win nothing against arms that did their work."""
+"""Arms that leave tasks or jobs undone: their figures are bounds, and they win nothing against arms
+that did their work."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ from tests.unit.test_summary import FACTS, bare_arm
 BOUND_US = 9000.0
 
 
-def arm(name: str, delay_us: float, left: int, conflicts: float = 0.5, seeds: int = 3, **at_least: float) -> ArmResult:
+def arm(
+    name: str, delay_us: float, left: int, conflicts: float = 0.5, seeds: int = 3, **at_least: float
+) -> ArmResult:
     """An arm that left so many of its 1000 tasks. Each seed's delay is one more than the last's."""
     bare = bare_arm(name)
 
@@ -38,7 +41,9 @@ def arm(name: str, delay_us: float, left: int, conflicts: float = 0.5, seeds: in
 
     fields = {field: getattr(bare, field) for field in bare.__slots__}
     fields["figures"] = {**bare.figures, "overall": overall(0)}
-    fields["seeds"] = [SeedResult(seed, "s", {**bare.figures, "overall": overall(seed)}) for seed in range(seeds)]
+    fields["seeds"] = [
+        SeedResult(seed, "s", {**bare.figures, "overall": overall(seed)}) for seed in range(seeds)
+    ]
     return ArmResult(**fields)
 
 
@@ -52,7 +57,10 @@ def best(row: Row) -> str:
 
 def test_an_arm_that_left_tasks_unplaced_wins_nothing_with_seeds_or_without() -> None:
     for seeds in (0, 3):
-        lazy, whole = arm("lazy", 100.0, 240, conflicts=0.1, seeds=seeds), arm("whole", 500.0, 0, seeds=seeds)
+        lazy, whole = (
+            arm("lazy", 100.0, 240, conflicts=0.1, seeds=seeds),
+            arm("whole", 500.0, 0, seeds=seeds),
+        )
         for key in ("delay_mean_us", "delay_p99_us", "conflict_rate", "jct_mean_us"):
             row = row_of(key, lazy, whole, arm("slow", 800.0, 1, 0.9, seeds))
             assert best(row) == "whole", (key, seeds)
@@ -65,9 +73,14 @@ def test_beside_one_whole_arm_alone_it_wins_nothing_either() -> None:
     assert "whole is lowest of those that compete, at 51 %. lazy left" in row.sentence
 
 
-def test_the_bound_is_shown_in_place_of_the_mean_over_survivors_and_quantiles_are_never_never() -> None:
+def test_the_bound_is_shown_in_place_of_the_mean_over_survivors_and_quantiles_are_never_never() -> (
+    None
+):
     lazy, whole = arm("lazy", 100.0, 240), arm("whole", 500.0, 0)
-    mean, p99 = row_of("delay_mean_us", lazy, whole).cells[0], row_of("delay_p99_us", lazy, whole).cells[0]
+    mean, p99 = (
+        row_of("delay_mean_us", lazy, whole).cells[0],
+        row_of("delay_p99_us", lazy, whole).cells[0],
+    )
     assert mean.value == "≥ 9.00 ms" and mean.spread == "" and mean.run == "≥ 9 ms"
     assert p99.value == "≥ 9 ms"
 
@@ -77,9 +90,19 @@ def test_a_task_in_a_thousand_is_no_bar() -> None:
 
 
 def test_where_all_left_tasks_those_that_left_less_than_half_as_many_as_another_win() -> None:
-    row = row_of("conflict_rate", arm("A", 100.0, 300, 0.1), arm("B", 100.0, 200, 0.3), arm("C", 100.0, 150, 0.5))
+    row = row_of(
+        "conflict_rate",
+        arm("A", 100.0, 300, 0.1),
+        arm("B", 100.0, 200, 0.3),
+        arm("C", 100.0, 150, 0.5),
+    )
     assert best(row) == "A"  # 300 is twice 150, not more
-    row = row_of("conflict_rate", arm("A", 100.0, 301, 0.1), arm("B", 100.0, 200, 0.3), arm("C", 100.0, 150, 0.5))
+    row = row_of(
+        "conflict_rate",
+        arm("A", 100.0, 301, 0.1),
+        arm("B", 100.0, 200, 0.3),
+        arm("C", 100.0, 150, 0.5),
+    )
     assert best(row) == "B"
 
 
@@ -90,10 +113,14 @@ def test_unfinished_jobs_lose_only_the_figures_of_jobs() -> None:
     assert best(row_of("delay_mean_us", lazy, whole)) == "lazy"
 
 
-def test_a_difference_that_rests_on_a_bound_says_on_which_side_and_is_certain_only_away_from_it() -> None:
+def test_a_difference_that_rests_on_a_bound_says_on_which_side_and_is_certain_only_away_from_it() -> (
+    None
+):
     lazy, whole = arm("lazy", 100.0, 240), arm("whole", 500.0, 0)
     against_whole = row_of("delay_mean_us", whole, lazy).cells[1]
-    assert against_whole.change.startswith("≥ ×") and against_whole.certain and not against_whole.good
+    assert (
+        against_whole.change.startswith("≥ ×") and against_whole.certain and not against_whole.good
+    )
     against_lazy = row_of("delay_mean_us", lazy, whole).cells[1]
     assert against_lazy.change.startswith("≤ −") and against_lazy.certain and against_lazy.good
     higher, lower = [20.0, 21.0, 22.5], [10.0, 11.0, 12.0]
@@ -103,12 +130,16 @@ def test_a_difference_that_rests_on_a_bound_says_on_which_side_and_is_certain_on
     assert not paired_difference(higher, lower, at_least=True, at_most=True).certain
 
 
-def test_only_an_arm_that_left_many_more_than_another_is_said_to_win_nothing(tmp_path: Path) -> None:
+def test_only_an_arm_that_left_many_more_than_another_is_said_to_win_nothing(
+    tmp_path: Path,
+) -> None:
     arms = [arm("lazy", 100.0, 240), arm("less", 500.0, 50), arm("least", 500.0, 40)]
     write_run(tmp_path, build_summary(FACTS, workload(), arms), arms)
     page = write_report(tmp_path).read_text("utf-8")
     assert "24 % of tasks never placed: wins nothing" in page
-    assert "5 % of tasks never placed</small>" in page and "4 % of tasks never placed</small>" in page
+    assert (
+        "5 % of tasks never placed</small>" in page and "4 % of tasks never placed</small>" in page
+    )
 
 
 def test_page_terminal_and_tables_tell_of_it(tmp_path: Path) -> None:

@@ -27,7 +27,11 @@ def make_cell(capacity: list[list[int]], partitions: int = 1, permille: int = 10
     rows, dimensions = array.shape
     names = tuple(f"resource_{r}" for r in range(dimensions))
     spec = CellSpec(
-        names, array, np.arange(rows, dtype=np.int32), np.zeros(rows, np.int64), np.full(dimensions, permille)
+        names,
+        array,
+        np.arange(rows, dtype=np.int32),
+        np.zeros(rows, np.int64),
+        np.full(dimensions, permille),
     )
     return Cell(spec, Partitioning.by_topology(spec, partitions))
 
@@ -81,7 +85,9 @@ def test_full_names_the_rival_and_the_claims_before_count() -> None:
     commit(cell, claims([0], [0], scheduler=3))
     result = commit(cell, claims([1, 2, 3], [0, 0, 0], scheduler=4))
     assert result.reason.tolist() == [Reason.ACCEPTED, Reason.FULL, Reason.FULL]
-    assert result.rival.tolist() == [-1, 3, 3], "who else: 4 filled the machine itself, but 3 had begun"
+    assert result.rival.tolist() == [-1, 3, 3], (
+        "who else: 4 filled the machine itself, but 3 had begun"
+    )
     assert commit(cell, claims([9], [0], scheduler=5)).rival.tolist() == [4]
     assert cell.used.tolist() == [[2]]
 
@@ -90,17 +96,23 @@ def test_nobody_is_named_where_only_the_loser_itself_claimed() -> None:
     cell = make_cell([[3]])
     assert commit(cell, claims([1, 2, 3, 4], [0, 0, 0, 0], scheduler=4)).rival.tolist() == [-1] * 4
     stale = claims([5], [0], scheduler=4, seqnum=[0])
-    assert commit(cell, stale).reason.tolist() == [Reason.STALE] and commit(cell, stale).rival.tolist() == [-1]
+    assert commit(cell, stale).reason.tolist() == [Reason.STALE] and commit(
+        cell, stale
+    ).rival.tolist() == [-1]
 
 
 @pytest.mark.parametrize("restored", [False, True])
-def test_the_rival_is_the_last_of_the_others_however_often_the_loser_claimed_since(restored: bool) -> None:
+def test_the_rival_is_the_last_of_the_others_however_often_the_loser_claimed_since(
+    restored: bool,
+) -> None:
     cell = make_cell([[6]])
     for task, scheduler in enumerate((1, 2, 3, 3, 2, 3)):
         commit(cell, claims([task], [0], scheduler=scheduler))
     if restored:
         cell = Cell.restore(cell.spec, cell.partitioning, cell.checkpoint())
-    named = {loser: commit(cell, claims([9], [0], scheduler=loser)).rival.tolist() for loser in (1, 2, 3)}
+    named = {
+        loser: commit(cell, claims([9], [0], scheduler=loser)).rival.tolist() for loser in (1, 2, 3)
+    }
     assert named == {1: [3], 2: [3], 3: [2]}
 
 
@@ -114,14 +126,21 @@ def test_every_dimension_must_fit(scarce: int) -> None:
     request = [[2, 2, 2]]
     cell = make_cell([[2 if r != scarce else 1 for r in range(3)]])
     assert commit(cell, claims([1], [0], request)).reason.tolist() == [Reason.FULL]
-    assert commit(make_cell([[2, 2, 2]]), claims([1], [0], request)).reason.tolist() == [Reason.ACCEPTED]
+    assert commit(make_cell([[2, 2, 2]]), claims([1], [0], request)).reason.tolist() == [
+        Reason.ACCEPTED
+    ]
 
 
 def test_stale_compares_with_the_state_before_the_transaction() -> None:
     cell = make_cell([[9], [9]])
     commit(cell, claims([0], [0], scheduler=7))
     result = commit(cell, claims([1, 2, 3, 4], [0, 1, 1, 0], seqnum=[0, 0, 0, 1]))
-    assert result.reason.tolist() == [Reason.STALE, Reason.ACCEPTED, Reason.ACCEPTED, Reason.ACCEPTED]
+    assert result.reason.tolist() == [
+        Reason.STALE,
+        Reason.ACCEPTED,
+        Reason.ACCEPTED,
+        Reason.ACCEPTED,
+    ]
     assert result.rival.tolist() == [7, -1, -1, -1]
     assert cell.seqnum.tolist() == [2, 2]
 
@@ -144,7 +163,10 @@ def test_without_the_check_old_sequence_numbers_do_not_matter() -> None:
 def test_machine_down() -> None:
     cell = make_cell([[1], [1]])
     cell.set_machines(np.array([1], np.int32), np.array([False]), NOW_US)
-    assert commit(cell, claims([0, 1], [1, 0])).reason.tolist() == [Reason.MACHINE_DOWN, Reason.ACCEPTED]
+    assert commit(cell, claims([0, 1], [1, 0])).reason.tolist() == [
+        Reason.MACHINE_DOWN,
+        Reason.ACCEPTED,
+    ]
     cell.set_machines(np.array([1], np.int32), np.array([True]), NOW_US)
     assert commit(cell, claims([0], [1])).reason.tolist() == [Reason.ACCEPTED]
 
@@ -159,17 +181,28 @@ def test_duplicates_placed_in_this_batch_and_run_to_the_end() -> None:
 
 
 def test_a_task_rejected_at_one_machine_may_be_accepted_at_the_next() -> None:
-    assert commit(make_cell([[0], [1]]), claims([5, 5], [0, 1])).reason.tolist() == [Reason.FULL, Reason.ACCEPTED]
+    assert commit(make_cell([[0], [1]]), claims([5, 5], [0, 1])).reason.tolist() == [
+        Reason.FULL,
+        Reason.ACCEPTED,
+    ]
 
 
 def test_overcommit_is_an_integer_floor() -> None:
     cell = make_cell([[3]], permille=1500)  # limit 4
-    assert commit(cell, claims([0, 1], [0, 0], [[4], [1]])).reason.tolist() == [Reason.ACCEPTED, Reason.FULL]
+    assert commit(cell, claims([0, 1], [0, 0], [[4], [1]])).reason.tolist() == [
+        Reason.ACCEPTED,
+        Reason.FULL,
+    ]
 
 
 def test_a_grandfathered_machine_takes_no_claim_until_it_has_drained() -> None:
     cell = make_cell([[4, 4]])
-    ids = cell.load(np.array([0, 1]), np.zeros(2, np.int32), np.array([[3, 1], [3, 1]]), np.array([2, 2], np.int32))
+    ids = cell.load(
+        np.array([0, 1]),
+        np.zeros(2, np.int32),
+        np.array([[3, 1], [3, 1]]),
+        np.array([2, 2], np.int32),
+    )
     assert cell.used.tolist() == [[6, 2]]
     result = commit(cell, claims([5], [0], [[0, 1]]))
     assert result.reason.tolist() == [Reason.FULL] and result.rival.tolist() == [2]
@@ -196,14 +229,20 @@ def test_all_or_nothing_without_gangs_is_one_group_and_judges_every_claim() -> N
     cell = make_cell([[1], [1], [0], [0]])
     result = commit(cell, claims([0, 1, 2, 3], [2, 0, 3, 1], mode=CommitMode.ALL_OR_NOTHING))
     assert result.reason.tolist() == [Reason.FULL, Reason.GANG, Reason.FULL, Reason.GANG]
-    assert cell.seqnum.tolist() == [0, 0, 0, 0] and cell.versions.tolist() == [0] and not cell.used.any()
+    assert (
+        cell.seqnum.tolist() == [0, 0, 0, 0]
+        and cell.versions.tolist() == [0]
+        and not cell.used.any()
+    )
     assert (result.allocation == -1).all()
 
 
 def test_gangs_stand_and_fall_apart() -> None:
     cell = make_cell([[1], [1], [1]])
     # Gang 1 comes first, needs machine 0 twice and fails; gang 2 then gets machine 0.
-    result = commit(cell, claims([0, 1, 2, 3], [0, 0, 0, 1], gang=[1, 1, 2, 2], mode=CommitMode.ALL_OR_NOTHING))
+    result = commit(
+        cell, claims([0, 1, 2, 3], [0, 0, 0, 1], gang=[1, 1, 2, 2], mode=CommitMode.ALL_OR_NOTHING)
+    )
     assert result.reason.tolist() == [Reason.GANG, Reason.FULL, Reason.ACCEPTED, Reason.ACCEPTED]
     assert cell.used.tolist() == [[1], [1], [0]]
 
@@ -219,7 +258,9 @@ def test_a_victim_ends_and_its_task_may_be_placed_again() -> None:
     cell = make_cell([[1], [1]])
     victim = commit(cell, claims([0], [0])).allocation
     result = commit(cell, claims([1], [0], evict=victim.tolist()))
-    assert result.reason.tolist() == [Reason.ACCEPTED] and result.evicted.tolist() == victim.tolist()
+    assert (
+        result.reason.tolist() == [Reason.ACCEPTED] and result.evicted.tolist() == victim.tolist()
+    )
     record = cell.describe(result.evicted)
     assert (record.task.tolist(), record.machine.tolist(), record.owner.tolist()) == ([0], [0], [0])
     assert record.request.tolist() == [[1]] and record.version.tolist() == cell.versions.tolist()
@@ -254,7 +295,8 @@ def test_a_chain_of_moves_breaks_where_its_head_is_rejected() -> None:
     cell = make_cell([[1], [1], [1]])
     mine = commit(cell, claims([0, 1], [0, 1])).allocation.tolist()
     commit(cell, claims([2], [2], scheduler=9))
-    # Task 1 would move to machine 2, which is full: so it stays, so task 0 cannot move to machine 1, and stays, too.
+    # Task 1 would move to machine 2, which is full: so it stays, so task 0 cannot move to machine
+    # 1, and stays, too.
     result = commit(cell, claims([0, 1], [1, 2], evict=mine))
     assert result.reason.tolist() == [Reason.FULL, Reason.FULL] and len(result.evicted) == 0
     assert result.rival.tolist() == [-1, 9], "machine 1 is held by nobody but the loser"
@@ -286,14 +328,18 @@ def test_a_victim_that_is_gone() -> None:
     cell = make_cell([[2]])
     gone = commit(cell, claims([0, 1], [0, 0])).allocation
     cell.release(gone[:1], None, NOW_US)
-    assert commit(cell, claims([2], [0], [[2]], evict=gone[:1].tolist())).reason.tolist() == [Reason.EVICTED]
+    assert commit(cell, claims([2], [0], [[2]], evict=gone[:1].tolist())).reason.tolist() == [
+        Reason.EVICTED
+    ]
 
 
 def test_moving_a_task_that_has_ended_is_a_duplicate() -> None:
     cell = make_cell([[1], [1]])
     allocation = commit(cell, claims([0], [0])).allocation
     cell.release(allocation, None, NOW_US)
-    assert commit(cell, claims([0], [1], evict=allocation.tolist())).reason.tolist() == [Reason.DUPLICATE]
+    assert commit(cell, claims([0], [1], evict=allocation.tolist())).reason.tolist() == [
+        Reason.DUPLICATE
+    ]
 
 
 def test_an_empty_transaction() -> None:
@@ -313,7 +359,11 @@ def test_an_empty_transaction() -> None:
         ("task", np.arange(4)[::2], "task: expected a contiguous int64"),
         ("request", np.array([[1], [-1]]), r"request\[1\]: expected amounts"),
         ("request", np.array([[1 << 62], [1]]), r"request\[0\]"),
-        ("request", np.array([[1, 1], [1, 1]]), r"request: expected a contiguous int64\[2, 1\] array"),
+        (
+            "request",
+            np.array([[1, 1], [1, 1]]),
+            r"request: expected a contiguous int64\[2, 1\] array",
+        ),
         ("request", np.array([[1.0], [1.0]]), "request: expected"),
         ("synced_us", np.zeros(3, np.int64), r"synced_us: expected a contiguous int64\[2\]"),
         ("gang", np.zeros(1, np.int64), "gang: expected"),
@@ -326,7 +376,9 @@ def test_an_empty_transaction() -> None:
 def test_bad_input_is_named_and_changes_nothing(field: str, value: object, message: str) -> None:
     cell = make_cell([[5], [5]])
     before = cell.state_digest()
-    good = claims([0, 1], [0, 1], gang=[1, 1], seqnum=[0, 0], evict=[0], mode=CommitMode.ALL_OR_NOTHING)
+    good = claims(
+        [0, 1], [0, 1], gang=[1, 1], seqnum=[0, 0], evict=[0], mode=CommitMode.ALL_OR_NOTHING
+    )
     with pytest.raises(ValueError, match=message):
         commit(cell, replace(good, **{field: value}))
     assert cell.state_digest() == before
@@ -342,6 +394,8 @@ def test_bad_input_is_named_and_changes_nothing(field: str, value: object, messa
         ([[1] * 9], 1000, "1 to 8 resource"),
     ],
 )
-def test_a_malformed_spec_is_refused(capacity: list[list[int]], permille: int, message: str) -> None:
+def test_a_malformed_spec_is_refused(
+    capacity: list[list[int]], permille: int, message: str
+) -> None:
     with pytest.raises(AgoraError, match=message):
         make_cell(capacity, permille=permille)

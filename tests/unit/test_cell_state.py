@@ -33,7 +33,9 @@ def make_cell(machines: int = 8, partitions: int = 2, **spec: int) -> Cell:
 def place(cell: Cell, tasks: list[int], machines: list[int], owner: int = 0) -> list[int]:
     request = np.ones((len(tasks), len(cell.spec.dimensions)), np.int64)
     zero = np.zeros(len(tasks), np.int64)
-    result = cell.commit(Transaction(owner, 1, np.array(tasks), np.array(machines, np.int32), request, zero), NOW_US)
+    result = cell.commit(
+        Transaction(owner, 1, np.array(tasks), np.array(machines, np.int32), request, zero), NOW_US
+    )
     assert result.accepted.all()
     return result.allocation.tolist()
 
@@ -127,7 +129,12 @@ def test_a_bad_initial_state_is_named_and_changes_nothing(
 def test_the_views_are_live_and_read_only() -> None:
     cell = make_cell()
     used, seqnum, up, versions = cell.used, cell.seqnum, cell.up, cell.versions
-    assert (used.shape, used.dtype, seqnum.shape, seqnum.dtype) == ((8, 2), np.int64, (8,), np.uint32)
+    assert (used.shape, used.dtype, seqnum.shape, seqnum.dtype) == (
+        (8, 2),
+        np.int64,
+        (8,),
+        np.uint32,
+    )
     assert (up.dtype, versions.shape, versions.dtype) == (np.bool_, (2,), np.int64)
     place(cell, [0], [6])
     cell.set_machines(machine_rows([1]), np.array([False]), NOW_US)
@@ -146,12 +153,21 @@ def test_a_delta_holds_what_changed_since() -> None:
     since = int(cell.versions[1])
     place(cell, [1, 2], [6, 1])
     delta = cell.delta_since(1, since, NOW_US, with_seqnum=True)
-    assert (delta.partition, delta.from_version, delta.to_version, delta.at_us) == (1, since, since + 1, NOW_US)
+    assert (delta.partition, delta.from_version, delta.to_version, delta.at_us) == (
+        1,
+        since,
+        since + 1,
+        NOW_US,
+    )
     assert delta.row.tolist() == [2] and delta.used.tolist() == [[1, 1]]
     assert delta.up.tolist() == [True] and delta.seqnum is not None and delta.seqnum.tolist() == [1]
     assert len(cell.delta_since(1, since + 1, NOW_US, with_seqnum=False).row) == 0
     snapshot = cell.snapshot(1, NOW_US, with_seqnum=False)
-    assert snapshot.row.tolist() == [0, 1, 2, 3] and snapshot.seqnum is None and snapshot.from_version == 0
+    assert (
+        snapshot.row.tolist() == [0, 1, 2, 3]
+        and snapshot.seqnum is None
+        and snapshot.from_version == 0
+    )
 
 
 @pytest.mark.parametrize(("partition", "version"), [(2, 0), (0, 1), (0, -1)])
@@ -160,7 +176,9 @@ def test_a_delta_of_nowhere_or_of_the_future_is_refused(partition: int, version:
         make_cell().delta_since(partition, version, NOW_US, with_seqnum=False)
 
 
-@pytest.mark.parametrize(("amount", "dtype"), [(127, "i1"), (128, "i2"), (1 << 15, "i4"), (1 << 31, "i8")])
+@pytest.mark.parametrize(
+    ("amount", "dtype"), [(127, "i1"), (128, "i2"), (1 << 15, "i4"), (1 << 31, "i8")]
+)
 def test_a_delta_uses_the_narrowest_type(amount: int, dtype: str) -> None:
     cell = make_cell(capacity=1 << 40)
     cell.load(ids([0]), machine_rows([0]), np.array([[1, amount]]), owners([0]))
@@ -176,7 +194,12 @@ def test_rows_beyond_65536_take_four_bytes() -> None:
 
 
 def assert_equal(a: PartitionDelta, b: PartitionDelta) -> None:
-    assert (a.partition, a.from_version, a.to_version, a.at_us) == (b.partition, b.from_version, b.to_version, b.at_us)
+    assert (a.partition, a.from_version, a.to_version, a.at_us) == (
+        b.partition,
+        b.from_version,
+        b.to_version,
+        b.at_us,
+    )
     for mine, other in ((a.row, b.row), (a.used, b.used), (a.up, b.up), (a.seqnum, b.seqnum)):
         assert (mine is None) == (other is None)
         if mine is not None and other is not None:
@@ -189,7 +212,9 @@ def test_encoded_deltas_come_back_and_a_step_stays_under_100_kb(with_seqnum: boo
     cell.load(ids([0]), machine_rows([0]), np.array([[1, 1]]), owners([0]))
     rows = np.random.default_rng(3).permutation(10_000)[:2000].astype(np.int32)
     request = np.random.default_rng(4).integers(0, 30_000, (2000, 2))
-    cell.commit(Transaction(0, 1, np.arange(1, 2001), rows, request, np.zeros(2000, np.int64)), NOW_US)
+    cell.commit(
+        Transaction(0, 1, np.arange(1, 2001), rows, request, np.zeros(2000, np.int64)), NOW_US
+    )
     cell.set_machines(rows[:10], np.zeros(10, bool), NOW_US)
     delta = cell.delta_since(0, 1, NOW_US, with_seqnum)
     assert len(delta.row) == 2000
@@ -222,7 +247,9 @@ def test_a_restored_cell_goes_on_as_the_original() -> None:
     original = busy_cell()
     checkpoint = original.checkpoint()
     restored = Cell.restore(original.spec, original.partitioning, checkpoint)
-    assert restored.state_digest() == original.state_digest() and restored.checkpoint() == checkpoint
+    assert (
+        restored.state_digest() == original.state_digest() and restored.checkpoint() == checkpoint
+    )
     for cell in (original, restored):
         assert place(cell, [5, 6], [0, 3]) == place(busy_cell(), [5, 6], [0, 3])
         cell.release(cell.allocations().allocation[1:2], None, NOW_US)
@@ -244,7 +271,13 @@ def test_the_digest_depends_on_the_state_and_not_on_the_room_it_has() -> None:
 def test_a_damaged_or_foreign_checkpoint_is_refused() -> None:
     cell = busy_cell()
     good = cell.checkpoint()
-    for broken in (b"", good[:-1], good[:20], good[:40] + bytes([good[40] ^ 1]) + good[41:], b"x" + good):
+    for broken in (
+        b"",
+        good[:-1],
+        good[:20],
+        good[:40] + bytes([good[40] ^ 1]) + good[41:],
+        b"x" + good,
+    ):
         with pytest.raises(AgoraError, match="cell checkpoint: damaged"):
             Cell.restore(cell.spec, cell.partitioning, broken)
     with pytest.raises(AgoraError, match="another partitioning"):

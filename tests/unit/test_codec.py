@@ -10,7 +10,13 @@ from parsync.core import events
 from parsync.core.codec import LogDigest, decode, encode, log_frame
 from shared_state.errors import AgoraError
 from shared_state.journal import EventDigest
-from shared_state.transaction import CommitMode, CommitResult, ConflictCheck, PartitionDelta, Transaction
+from shared_state.transaction import (
+    CommitMode,
+    CommitResult,
+    ConflictCheck,
+    PartitionDelta,
+    Transaction,
+)
 
 I64 = np.array([3, -1, 2**62], np.int64)
 I32 = np.array([0, 5, 7], np.int32)
@@ -19,7 +25,14 @@ TRANSACTION = Transaction(
     np.array([1, 2, 2**32 - 1], np.uint32), None,
 )  # fmt: skip
 DELTA = PartitionDelta(
-    2, 0, 17, 1234, np.array([0, 9], np.uint16), np.array([[1], [-3]], np.int8), np.array([True, False]), None
+    2,
+    0,
+    17,
+    1234,
+    np.array([0, 9], np.uint16),
+    np.array([[1], [-3]], np.int8),
+    np.array([True, False]),
+    None,
 )
 EVENTS = [
     events.TimerFired(events.Timer.RETRY, 12),
@@ -28,7 +41,9 @@ EVENTS = [
     events.SyncRequest(1, I32, I64, True),
     events.SyncReply(0, (DELTA, DELTA)),
     events.CommitRequest(1, TRANSACTION),
-    events.CommitReply(1, CommitResult(9, np.array([0, 2, 1], np.int8), I64, I32, I64, I64, I64[:0])),
+    events.CommitReply(
+        1, CommitResult(9, np.array([0, 2, 1], np.int8), I64, I32, I64, I64, I64[:0])
+    ),
     events.DecisionDone(5, 1000),
     events.TasksStarted(77, I64, I64, I32, I32),
     events.TasksCancelled(I64),
@@ -42,12 +57,18 @@ EVENTS = [
 
 def same(left: object, right: object) -> bool:
     if isinstance(left, np.ndarray):
-        return isinstance(right, np.ndarray) and left.dtype == right.dtype and np.array_equal(left, right)
+        return (
+            isinstance(right, np.ndarray)
+            and left.dtype == right.dtype
+            and np.array_equal(left, right)
+        )
     if isinstance(left, tuple) and isinstance(right, tuple):
         return len(left) == len(right) and all(map(same, left, right))
     if hasattr(left, "__dataclass_fields__"):
         names = left.__dataclass_fields__
-        return type(left) is type(right) and all(same(getattr(left, n), getattr(right, n)) for n in names)
+        return type(left) is type(right) and all(
+            same(getattr(left, n), getattr(right, n)) for n in names
+        )
     return type(left) is type(right) and left == right
 
 
@@ -73,18 +94,39 @@ def test_strided_arrays_are_encoded_by_value() -> None:
 def test_log_form_of_a_sync_reply_leaves_the_payload_out() -> None:
     small = log_frame(3, 10, events.SyncReply(0, (DELTA,)))
     big = PartitionDelta(
-        2, 0, 17, 1234, np.arange(900, dtype=np.uint16), np.zeros((900, 1), np.int8), np.ones(900, bool), None
+        2,
+        0,
+        17,
+        1234,
+        np.arange(900, dtype=np.uint16),
+        np.zeros((900, 1), np.int8),
+        np.ones(900, bool),
+        None,
     )
     assert log_frame(3, 10, events.SyncReply(0, (big,))) == small
     other = PartitionDelta(2, 0, 18, 1234, DELTA.row, DELTA.used, DELTA.up, None)
     assert log_frame(3, 10, events.SyncReply(0, (other,))) != small
 
 
-EDGES = [sign * 2**bits + off for bits in (0, 5, 7, 8, 15, 16, 31, 32, 63) for sign in (1, -1) for off in (-1, 0, 1)]
-INTS = st.sampled_from([edge for edge in EDGES if -(2**63) <= edge < 2**64]) | st.integers(-(2**63), 2**64 - 1)
+EDGES = [
+    sign * 2**bits + off
+    for bits in (0, 5, 7, 8, 15, 16, 31, 32, 63)
+    for sign in (1, -1)
+    for off in (-1, 0, 1)
+]
+INTS = st.sampled_from([edge for edge in EDGES if -(2**63) <= edge < 2**64]) | st.integers(
+    -(2**63), 2**64 - 1
+)
 PLAIN = st.recursive(
-    st.none() | st.booleans() | INTS | st.floats(allow_nan=False) | st.text(max_size=300) | st.binary(max_size=300),
-    lambda inner: st.lists(inner, max_size=20) | st.dictionaries(st.text(max_size=40), inner, max_size=20),
+    st.none()
+    | st.booleans()
+    | INTS
+    | st.floats(allow_nan=False)
+    | st.text(max_size=300)
+    | st.binary(max_size=300),
+    lambda inner: (
+        st.lists(inner, max_size=20) | st.dictionaries(st.text(max_size=40), inner, max_size=20)
+    ),
     max_leaves=40,
 )
 
@@ -99,7 +141,10 @@ def test_sizes_at_which_the_head_grows(size: int) -> None:
     for value in (b"x" * size, "x" * size, [1] * size, {str(k): k for k in range(size)}):
         assert encode(value) == msgpack.packb(value)
     assert same(decode(encode(np.arange(size))), np.arange(size))
-    assert same(decode(encode(events.TasksSubmitted(np.arange(size)))), events.TasksSubmitted(np.arange(size)))
+    assert same(
+        decode(encode(events.TasksSubmitted(np.arange(size)))),
+        events.TasksSubmitted(np.arange(size)),
+    )
 
 
 @pytest.mark.parametrize("value", [np.int64(-7), np.uint8(200), events.Timer.SAMPLE])

@@ -1,4 +1,5 @@
-"""python -m experiments.compare: several runs in one table, and one clear line when they do not belong in one."""
+"""python -m experiments.compare: several runs in one table, and one clear line when they do not
+belong in one."""
 
 from __future__ import annotations
 
@@ -23,7 +24,10 @@ Compare = Callable[..., tuple[int, str]]
 
 
 def write(
-    directory: Path, delays: dict[str, dict[int, float]], machines: int = 2000, config: dict[str, Any] | None = None
+    directory: Path,
+    delays: dict[str, dict[int, float]],
+    machines: int = 2000,
+    config: dict[str, Any] | None = None,
 ) -> Path:
     directory.mkdir(parents=True)
     arms = [bare_arm(name, seeds=seeds) for name, seeds in delays.items()]
@@ -36,7 +40,10 @@ def write(
 
 @pytest.fixture
 def runs(tmp_path: Path) -> list[str]:
-    one = write(tmp_path / "one", {"A": {1: 10.0, 2: 20.0, 3: 30.0}, "ParSync adaptive": {1: 11.0, 2: 22.0, 3: 33.0}})
+    one = write(
+        tmp_path / "one",
+        {"A": {1: 10.0, 2: 20.0, 3: 30.0}, "ParSync adaptive": {1: 11.0, 2: 22.0, 3: 33.0}},
+    )
     two = write(tmp_path / "two", {"A": {2: 40.0, 3: 60.0, 4: 80.0}})
     return [str(one), str(two)]
 
@@ -62,10 +69,13 @@ def test_arms_of_two_runs_are_paired_by_the_seeds_they_share(runs: list[str]) ->
     paired = summary["paired"]
     assert paired["seeds"] == [2, 3]
     assert paired["baseline"] == "one/parsync-adaptive"
-    assert paired["differences"]["two/a"]["delay_mean_us"]["mean"] == 22.5  # (40 - 22 + 60 - 33) / 2
+    # (40 - 22 + 60 - 33) / 2
+    assert paired["differences"]["two/a"]["delay_mean_us"]["mean"] == 22.5
 
 
-def test_the_table_shows_every_arm_and_says_what_it_rests_on(runs: list[str], invoke: Compare) -> None:
+def test_the_table_shows_every_arm_and_says_what_it_rests_on(
+    runs: list[str], invoke: Compare
+) -> None:
     code, text = invoke(*runs, "--metric", "delay_mean_us")
     assert code == 0
     for name in ("one: A", "one: ParSync adaptive", "two: A"):
@@ -74,7 +84,9 @@ def test_the_table_shows_every_arm_and_says_what_it_rests_on(runs: list[str], in
     assert "one: A is lowest" in text
 
 
-def test_runs_without_common_seeds_are_shown_without_certainty(tmp_path: Path, invoke: Compare) -> None:
+def test_runs_without_common_seeds_are_shown_without_certainty(
+    tmp_path: Path, invoke: Compare
+) -> None:
     one = write(tmp_path / "one", {"A": {1: 10.0}})
     two = write(tmp_path / "two", {"A": {2: 10.0}})
     code, text = invoke(str(one), str(two), "--metric", "delay_mean_us")
@@ -82,9 +94,13 @@ def test_runs_without_common_seeds_are_shown_without_certainty(tmp_path: Path, i
     assert "share no seeds" in text
 
 
-def test_tables_are_written_as_html_csv_and_markdown(runs: list[str], tmp_path: Path, invoke: Compare) -> None:
+def test_tables_are_written_as_html_csv_and_markdown(
+    runs: list[str], tmp_path: Path, invoke: Compare
+) -> None:
     for suffix in ("html", "csv", "md"):
-        code, text = invoke(*runs, "--metric", "delay_mean_us", "--out", str(tmp_path / f"table.{suffix}"))
+        code, text = invoke(
+            *runs, "--metric", "delay_mean_us", "--out", str(tmp_path / f"table.{suffix}")
+        )
         assert code == 0, text
     with (tmp_path / "table.csv").open() as file:
         rows = {row["arm"]: row for row in csv.DictReader(file)}
@@ -113,7 +129,12 @@ def test_tables_are_written_as_html_csv_and_markdown(runs: list[str], tmp_path: 
     ],
 )
 def test_bad_input_is_one_clear_line_and_exit_status_2(
-    runs: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, invoke: Compare, arguments: list[str], says: str
+    runs: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    invoke: Compare,
+    arguments: list[str],
+    says: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "other", {"A": {1: 10.0}}, machines=100)
@@ -121,7 +142,8 @@ def test_bad_input_is_one_clear_line_and_exit_status_2(
     code, text = invoke(*arguments)
     assert code == 2
     assert says in text
-    assert len(text.splitlines()) == 1 or "--out" in text  # a table that cannot be written is still shown
+    # a table that cannot be written is still shown
+    assert len(text.splitlines()) == 1 or "--out" in text
 
 
 def test_runs_of_one_name_are_told_apart_by_their_folders(runs: list[str], tmp_path: Path) -> None:
@@ -132,7 +154,11 @@ def test_runs_of_one_name_are_told_apart_by_their_folders(runs: list[str], tmp_p
 
 
 def test_combining_tells_which_run_is_partial(runs: list[str], tmp_path: Path) -> None:
-    text = (Path(runs[1]) / "summary.json").read_text().replace('"partial": false', '"partial": true', 1)
+    text = (
+        (Path(runs[1]) / "summary.json")
+        .read_text()
+        .replace('"partial": false', '"partial": true', 1)
+    )
     (Path(runs[1]) / "summary.json").write_text(text)
     assert combine([Path(run) for run in runs])["partial_reason"] == "two"
     with pytest.raises(AgoraError):
@@ -149,7 +175,11 @@ def test_combining_tells_which_run_is_partial(runs: list[str], tmp_path: Path) -
             {"synthetic": {"duration_sigma": 0}},
             "synthetic.duration_sigma is 0, not",
         ),
-        ({"synthetic": {"preference_groups": 4}}, {"google2011": {"speedup": 4}}, "google2011.speedup is 4, not None"),
+        (
+            {"synthetic": {"preference_groups": 4}},
+            {"google2011": {"speedup": 4}},
+            "google2011.speedup is 4, not None",
+        ),
     ],
 )
 def test_runs_of_other_work_are_refused_by_the_setting_that_differs(
@@ -177,10 +207,14 @@ def test_equal_settings_with_other_tasks_under_one_seed_are_refused(runs: list[s
 
 def test_settings_that_may_differ_are_told(tmp_path: Path, invoke: Compare) -> None:
     first = write(
-        tmp_path / "one", {"A": {1: 10.0}}, config={"virtual": {"message_us": 0}, "google2011": {"directory": "a"}}
+        tmp_path / "one",
+        {"A": {1: 10.0}},
+        config={"virtual": {"message_us": 0}, "google2011": {"directory": "a"}},
     )
     second = write(
-        tmp_path / "two", {"A": {1: 10.0}}, config={"virtual": {"message_us": 2000}, "google2011": {"directory": "b"}}
+        tmp_path / "two",
+        {"A": {1: 10.0}},
+        config={"virtual": {"message_us": 2000}, "google2011": {"directory": "b"}},
     )
     code, text = invoke(str(first), str(second), "--metric", "delay_mean_us")
     assert code == 0

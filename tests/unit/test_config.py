@@ -36,7 +36,11 @@ def test_three_default_arms_differ_in_nothing_but_sync() -> None:
     first, second, third = default_arms(demo_scale(quick=False))[:3]
     assert first.sync != second.sync != third.sync
     assert first.groups == second.groups == third.groups
-    assert (first.partitions, first.gap_s) == (second.partitions, second.gap_s) == (third.partitions, third.gap_s)
+    assert (
+        (first.partitions, first.gap_s)
+        == (second.partitions, second.gap_s)
+        == (third.partitions, third.gap_s)
+    )
 
 
 def test_decisions_have_twice_the_needed_capacity() -> None:
@@ -129,12 +133,17 @@ def test_bad_files_name_themselves(tmp_path: Path) -> None:
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 SCALARS = st.one_of(
-    st.booleans(), st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False, allow_infinity=False), TEXT
+    st.booleans(),
+    st.integers(-(2**63), 2**63 - 1),
+    st.floats(allow_nan=False, allow_infinity=False),
+    TEXT,
 )
 KEYS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=6)
 TREES = st.recursive(
     st.dictionaries(KEYS, st.one_of(SCALARS, st.lists(st.integers(), max_size=3)), max_size=4),
-    lambda inner: st.dictionaries(KEYS, st.one_of(SCALARS, inner, st.lists(inner, min_size=1, max_size=3)), max_size=4),
+    lambda inner: st.dictionaries(
+        KEYS, st.one_of(SCALARS, inner, st.lists(inner, min_size=1, max_size=3)), max_size=4
+    ),
     max_leaves=12,
 )
 
@@ -150,12 +159,23 @@ def test_run_config_defaults_are_the_demo() -> None:
 
 
 def test_limits_of_attempts_and_the_weight_of_the_average_reach_the_agents() -> None:
-    chosen = {"losers": "requeue", "attempts_max": 7, "attempts_max_unplaced": 3, "average_permille": 250}
+    chosen = {
+        "losers": "requeue",
+        "attempts_max": 7,
+        "attempts_max_unplaced": 3,
+        "average_permille": 250,
+    }
     tree = demo_tree()
     tree["arms"][0]["groups"][0] |= chosen
     [group] = validated(tree, "test").arms[0].spec(1, 1000, 100_000, live=False).groups
-    assert {name: getattr(group.policy, name) for name in chosen if name != "losers"} | {"losers": "requeue"} == chosen
-    for name, wrong in (("attempts_max", 0), ("attempts_max_unplaced", 0), ("average_permille", 1001)):
+    assert {name: getattr(group.policy, name) for name in chosen if name != "losers"} | {
+        "losers": "requeue"
+    } == chosen
+    for name, wrong in (
+        ("attempts_max", 0),
+        ("attempts_max_unplaced", 0),
+        ("average_permille", 1001),
+    ):
         tree["arms"][0]["groups"][0] |= chosen | {name: wrong}
         with pytest.raises(AgoraError, match=name):
             validated(tree, "test")

@@ -1,4 +1,5 @@
-"""How much an arm can decide is what its modelled times allow, and the default arms have ParSync's A only where they do not look at everything."""
+"""How much an arm can decide is what its modelled times allow, and the default arms have ParSync's
+A only where they do not look at everything."""
 
 from __future__ import annotations
 
@@ -16,13 +17,19 @@ def test_quality_first_decides_2_over_1_75_of_what_comes_and_adaptive_up_to_almo
     (quality,) = arms["ParSync quality-first"]
     assert quality.low == quality.high == pytest.approx(2 / 1.75)
     (adaptive,) = arms["ParSync adaptive"]
-    assert (adaptive.low, adaptive.high) == pytest.approx((2 / 1.75, 2 / (1 + 0.75 / scale.partitions)))
+    assert (adaptive.low, adaptive.high) == pytest.approx(
+        (2 / 1.75, 2 / (1 + 0.75 / scale.partitions))
+    )
     assert arms["Flow"] == []  # its time is counted
 
 
 def test_a_group_is_held_against_its_own_share_of_the_jobs() -> None:
     options = SyntheticOptions(
-        machines=100, slots_per_machine=10, mean_duration_s=1.0, batch_tasks=10, service_permille=250
+        machines=100,
+        slots_per_machine=10,
+        mean_duration_s=1.0,
+        batch_tasks=10,
+        service_permille=250,
     )
     clock = ModelledTime(job_us=1000, task_us=900.0)
 

@@ -9,12 +9,21 @@ from schedulers.decision_time import Counted, Measured, Modelled
 
 def test_modelled_is_linear_in_tasks_and_partitions_and_rounds_up():
     clock = Modelled(job_us=10, task_ns=250_000, partition_ns=1_500)
-    assert clock.duration_us(tasks=100, partitions_scanned=2000, operations=7, elapsed_ns=9) == 10 + 25_000 + 3_000
+    assert (
+        clock.duration_us(tasks=100, partitions_scanned=2000, operations=7, elapsed_ns=9)
+        == 10 + 25_000 + 3_000
+    )
     assert clock.duration_us(1, 1, 0, 0) == 10 + 252
     assert clock.duration_us(0, 0, 0, 0) == 10
 
 
-@given(st.integers(0, 500), st.integers(1, 10**6), st.integers(0, 10**5), st.integers(0, 10**6), st.integers(1, 80))
+@given(
+    st.integers(0, 500),
+    st.integers(1, 10**6),
+    st.integers(0, 10**5),
+    st.integers(0, 10**6),
+    st.integers(1, 80),
+)
 def test_a_cut_round_holds_the_tasks_whose_decision_begins_before_the_sync(
     job_us, task_ns, partition_ns, window_us, partitions
 ):
@@ -37,7 +46,13 @@ def test_counted_and_measured():
 
 
 @pytest.mark.parametrize(
-    "make", [lambda: Modelled(-1, 0, 0), lambda: Modelled(0, -1, 0), lambda: Modelled(0, 0, -1), lambda: Counted(0)]
+    "make",
+    [
+        lambda: Modelled(-1, 0, 0),
+        lambda: Modelled(0, -1, 0),
+        lambda: Modelled(0, 0, -1),
+        lambda: Counted(0),
+    ],
 )
 def test_impossible_times_are_refused(make):
     with pytest.raises(ValueError, match="expected"):

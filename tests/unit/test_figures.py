@@ -17,7 +17,9 @@ from tests.unit.run_factory import write_synthetic_run
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return read_run(write_synthetic_run(tmp_path_factory.mktemp("runs") / "run", ["ParSync adaptive", "Flow"]))
+    return read_run(
+        write_synthetic_run(tmp_path_factory.mktemp("runs") / "run", ["ParSync adaptive", "Flow"])
+    )
 
 
 def arm_of(series: dict[str, np.ndarray]) -> data.Arm:  # type: ignore[type-arg]
@@ -53,7 +55,8 @@ def test_ages_are_rebinned_without_loss() -> None:
     counts = data.rebinned_ages(arm_of({"ages": ages}), edges)
     expected, _ = np.histogram(values, edges)
     assert counts.sum() == 1000
-    assert np.abs(counts[Outcome.CONFLICT] - expected).max() <= 8  # values within a bucket of an edge
+    # values within a bucket of an edge
+    assert np.abs(counts[Outcome.CONFLICT] - expected).max() <= 8
 
 
 def test_samples_of_many_agents_are_gathered_by_time() -> None:
@@ -101,7 +104,9 @@ def test_every_figure_is_one_png_and_one_svg(run: Run, tmp_path: Path) -> None:
         assert "Flow" in text  # names its arms
 
 
-@pytest.mark.parametrize("spec", [spec for spec in FIGURES if spec.name != "rivals"], ids=lambda spec: str(spec.name))
+@pytest.mark.parametrize(
+    "spec", [spec for spec in FIGURES if spec.name != "rivals"], ids=lambda spec: str(spec.name)
+)
 def test_axes_say_what_they_show(run: Run, spec: FigureSpec) -> None:
     figure = spec.draw(run)
     assert figure is not None

@@ -7,7 +7,14 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from schedulers.flow.policies.policy import AggregatorArcs, MachineLoad, Policy, PolicyError, TaskArcs, to_aggregator
+from schedulers.flow.policies.policy import (
+    AggregatorArcs,
+    MachineLoad,
+    Policy,
+    PolicyError,
+    TaskArcs,
+    to_aggregator,
+)
 from schedulers.flow.scheduler import FlowOptions, FlowScheduler
 from schedulers.interface import SchedulerEnvironment
 from shared_state.partition import Partitioning

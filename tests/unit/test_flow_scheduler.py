@@ -1,4 +1,5 @@
-"""Rounds of the flow scheduler on a true cell. FlowWorld.plan checks certificate, OR-tools' cost and fit in every round."""
+"""Rounds of the flow scheduler on a true cell. FlowWorld.plan checks certificate, OR-tools' cost
+and fit in every round."""
 
 from __future__ import annotations
 
@@ -12,7 +13,12 @@ from pydantic import ValidationError
 from schedulers import registry
 from schedulers.conformance import check_conformance
 from schedulers.decision_time import PS_PER_OPERATION
-from schedulers.flow.kinds import LoadSpreadingOptions, QuincyOptions, build_load_spreading, build_quincy
+from schedulers.flow.kinds import (
+    LoadSpreadingOptions,
+    QuincyOptions,
+    build_load_spreading,
+    build_quincy,
+)
 from schedulers.flow.scheduler import FlowScheduler
 from schedulers.flow.task_table import TaskState
 from schedulers.flow.work import WEIGHTS_PS, RoundWork
@@ -30,12 +36,16 @@ def environment(spec: CellSpec, catalog: PreferenceCatalog | None = None) -> Sch
     return SchedulerEnvironment("flow", spec, offsets, catalog or PreferenceCatalog.empty())
 
 
-def quincy(spec: CellSpec, catalog: PreferenceCatalog | None = None, **options: object) -> FlowScheduler:
+def quincy(
+    spec: CellSpec, catalog: PreferenceCatalog | None = None, **options: object
+) -> FlowScheduler:
     return build_quincy(QuincyOptions(**{**EVERY_ROUND, **options}), environment(spec, catalog))
 
 
 def spreading(spec: CellSpec, **options: object) -> FlowScheduler:
-    return build_load_spreading(LoadSpreadingOptions(**{**EVERY_ROUND, **options}), environment(spec))
+    return build_load_spreading(
+        LoadSpreadingOptions(**{**EVERY_ROUND, **options}), environment(spec)
+    )
 
 
 def placed(plan: Plan) -> dict[int, int]:
@@ -201,7 +211,11 @@ def test_load_spreading_levels_the_tasks_of_everybody() -> None:
     world = FlowWorld(spec, spreading(spec))
     world.rival_claims([0, 0, 0, 1], first_task=100)
     world.sync()
-    for first, n, expected in ((0, 4, [3, 2, 1, 1, 1]), (4, 5, [3, 3, 2, 2, 3]), (9, 7, [4, 4, 4, 4, 4])):
+    for first, n, expected in (
+        (0, 4, [3, 2, 1, 1, 1]),
+        (4, 5, [3, 3, 2, 2, 3]),
+        (9, 7, [4, 4, 4, 4, 4]),
+    ):
         world.offer(tasks_of(np.arange(first, first + n)))
         plan = world.plan()
         assert len(plan.task) == n
@@ -224,7 +238,9 @@ def test_load_spreading_with_fewer_levels_than_slots_still_fills_every_machine()
 
 def test_without_preemption_running_tasks_stay() -> None:
     spec = slot_cell(machines=1, slots=1, rack_size=1)
-    catalog = catalog_of([{"elsewhere": 10, "unscheduled": 20}, {"elsewhere": 10, "unscheduled": 2000}])
+    catalog = catalog_of(
+        [{"elsewhere": 10, "unscheduled": 20}, {"elsewhere": 10, "unscheduled": 2000}]
+    )
     world = FlowWorld(spec, quincy(spec, catalog))
     world.offer(tasks_of(np.arange(1), preference=1))
     world.commit(world.plan())
@@ -235,8 +251,11 @@ def test_without_preemption_running_tasks_stay() -> None:
 
 def test_preemption_weighs_the_work_done_against_who_waits() -> None:
     spec = slot_cell(machines=1, slots=1, rack_size=1)
-    # Going on costs 9 - seconds done, waiting 21 + seconds waited: a rival at 51 - 10 beats it by 29.
-    catalog = catalog_of([{"elsewhere": 10, "unscheduled": 20}, {"elsewhere": 10, "unscheduled": 50}])
+    # Going on costs 9 - seconds done, waiting 21 + seconds waited: a rival at 51 - 10 beats it by
+    # 29.
+    catalog = catalog_of(
+        [{"elsewhere": 10, "unscheduled": 20}, {"elsewhere": 10, "unscheduled": 50}]
+    )
     for worked_s, evicts in ((0, True), (25, True), (35, False)):
         world = FlowWorld(spec, quincy(spec, catalog, preemption=True, wait_cost=0))
         world.offer(tasks_of(np.arange(1), preference=1))
@@ -254,7 +273,9 @@ def test_preemption_weighs_the_work_done_against_who_waits() -> None:
 
 def test_nobody_is_preempted_for_a_claim_that_is_not_made() -> None:
     spec = slot_cell(machines=1, slots=1, rack_size=1)
-    catalog = catalog_of([{"elsewhere": 10, "unscheduled": 20}, {"elsewhere": 10, "unscheduled": 500}])
+    catalog = catalog_of(
+        [{"elsewhere": 10, "unscheduled": 20}, {"elsewhere": 10, "unscheduled": 500}]
+    )
     world = FlowWorld(spec, quincy(spec, catalog, preemption=True))
     world.offer(tasks_of(np.arange(1), preference=1))
     world.commit(world.plan())
@@ -286,7 +307,14 @@ def test_migration_moves_a_task_to_a_better_machine_that_came_free() -> None:
 
 def test_a_large_preference_set_is_one_aggregator_and_costs_the_same() -> None:
     spec = slot_cell(machines=40, slots=1, rack_size=10)
-    sets = [{"machine": {m: m % 7 for m in range(0, 30, 2)}, "rack": {1: 8}, "elsewhere": 20, "unscheduled": 100}]
+    sets = [
+        {
+            "machine": {m: m % 7 for m in range(0, 30, 2)},
+            "rack": {1: 8},
+            "elsewhere": 20,
+            "unscheduled": 100,
+        }
+    ]
     costs, arcs = [], []
     for limit in (0, 100):
         world = FlowWorld(spec, quincy(spec, catalog_of(sets), max_task_arcs=limit))
@@ -305,7 +333,12 @@ def test_equal_inputs_give_equal_plans() -> None:
         said = []
         for r in range(6):
             world.offer(
-                tasks_of(np.arange(15 * r, 15 * r + 15), job=r, preference=np.arange(15) % 3, submit_us=world.now_us)
+                tasks_of(
+                    np.arange(15 * r, 15 * r + 15),
+                    job=r,
+                    preference=np.arange(15) % 3,
+                    submit_us=world.now_us,
+                )
             )
             world.rival_claims([r, r + 5], first_task=1000 + 10 * r)
             plan = world.plan()
@@ -337,10 +370,13 @@ def test_a_task_that_came_and_went_costs_nothing() -> None:
     plan = world.plan()
     world.tell(ChangeKind.REJECTED, plan.task, plan.machine, np.array([-1]))
     world.plan()
-    assert (world.scheduler.work.added, world.scheduler.work.removed) == (0, 0)  # still the same node, waiting
+    # still the same node, waiting
+    assert (world.scheduler.work.added, world.scheduler.work.removed) == (0, 0)
 
 
-@pytest.mark.parametrize("field", [{"wait_cost": -1}, {"wait_quantum_us": 0}, {"certify_every": 0}, {"colour": "blue"}])
+@pytest.mark.parametrize(
+    "field", [{"wait_cost": -1}, {"wait_quantum_us": 0}, {"certify_every": 0}, {"colour": "blue"}]
+)
 def test_bad_options_are_refused(field: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         QuincyOptions(**field)
@@ -372,7 +408,8 @@ def test_waiting_grows_dearer_by_the_workloads_price_unless_the_options_state_an
         graph = quincy(spec, priced, **options).graph
         assert (graph.wait_cost(tasks, 1_000_000) - graph.wait_cost(tasks, 0)).tolist() == [by_then]
     assert quincy(spec, priced)._policy.progress_price.cost == 25_000  # per second
-    graph = build_load_spreading(LoadSpreadingOptions(), environment(spec, priced)).graph  # whose costs are its own
+    # whose costs are its own
+    graph = build_load_spreading(LoadSpreadingOptions(), environment(spec, priced)).graph
     assert (graph.wait_cost(tasks, 1_000_000) - graph.wait_cost(tasks, 0)).tolist() == [1]
 
 
@@ -402,7 +439,11 @@ def test_counted_work_follows_what_a_round_does() -> None:
 def test_every_count_has_a_weight(count: str) -> None:
     idle = RoundWork(*[0] * len(fields(RoundWork)))
     assert idle.operations == 0
-    assert replace(idle, **{count: 10**9}).operations == 10**9 * getattr(WEIGHTS_PS, count) // PS_PER_OPERATION > 0
+    assert (
+        replace(idle, **{count: 10**9}).operations
+        == 10**9 * getattr(WEIGHTS_PS, count) // PS_PER_OPERATION
+        > 0
+    )
 
 
 @pytest.mark.parametrize("preemption", [False, True])
@@ -412,11 +453,17 @@ def test_nothing_is_left_behind_when_all_tasks_have_gone(preemption: bool) -> No
     sizes = []
     for r in range(12):
         world.offer(
-            tasks_of(np.arange(20 * r, 20 * r + 20), job=100 * r + np.arange(20) % 4, preference=np.arange(20) % 2)
+            tasks_of(
+                np.arange(20 * r, 20 * r + 20),
+                job=100 * r + np.arange(20) % 4,
+                preference=np.arange(20) % 2,
+            )
         )
         for _ in range(3):
             plan = world.plan()
-            world.offered.extend(tasks_of(np.array([t]), preference=1) for t in world.cell.describe(plan.evict).task)
+            world.offered.extend(
+                tasks_of(np.array([t]), preference=1) for t in world.cell.describe(plan.evict).task
+            )
             world.commit(plan)
             world.finish(world.running(FLOW))
             world.sync()

@@ -1,4 +1,5 @@
-"""Rounds of ageing: tasks that wait become dearer, those that run cheaper to leave where they are; machines fail meanwhile."""
+"""Rounds of ageing: tasks that wait become dearer, those that run cheaper to leave where they are;
+machines fail meanwhile."""
 
 import numpy as np
 import pytest
@@ -42,7 +43,8 @@ def test_rounds_with_failures(kind):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("step", [1, 7, 1_000])
 def test_only_those_who_wait(kind, step):
-    """Every waiting task dearer, by much or little, until none would rather wait than take a place from another."""
+    """Every waiting task dearer, by much or little, until none would rather wait than take a place
+    from another."""
     cell = Cell(kind, ALGORITHM)
     for _ in range(5):
         arcs, rows, used, to_wait = arcs_of_tasks(cell)
@@ -52,7 +54,8 @@ def test_only_those_who_wait(kind, step):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_runs_and_gets_cheaper_stays(kind):
-    """A full arc that gets cheaper, or an empty one that gets dearer, is none of the optimum's business: no search."""
+    """A full arc that gets cheaper, or an empty one that gets dearer, is none of the optimum's
+    business: no search."""
     cell = Cell(kind, ALGORITHM)
     for _ in range(3):
         arcs, rows, used, _ = arcs_of_tasks(cell)
@@ -64,9 +67,12 @@ def test_what_runs_and_gets_cheaper_stays(kind):
         assert cell.solver.stats.searches == 0
 
 
-@pytest.mark.parametrize("kind", ["slightly oversubscribed", "oversubscribed", "contended and oversubscribed"])
+@pytest.mark.parametrize(
+    "kind", ["slightly oversubscribed", "oversubscribed", "contended and oversubscribed"]
+)
 def test_all_places_get_dearer_alike(kind):
-    """Where there is no free slot, waiting dearer for everybody moves nobody: prices of slots rise by as much."""
+    """Where there is no free slot, waiting dearer for everybody moves nobody: prices of slots rise
+    by as much."""
     cell = Cell(kind, ALGORITHM)
     _, _, used, to_wait = arcs_of_tasks(cell)
     waiting = np.count_nonzero(used & to_wait)
@@ -81,14 +87,17 @@ def test_all_places_get_dearer_alike(kind):
 
 @pytest.mark.parametrize(("waiting", "tied"), [(40, 20), (20, 40), (30, 30)])
 def test_those_who_change_places_need_no_search(waiting, tied):
-    """Some wait at the cost of a slot, for as much some would leave theirs; those who wait get dearer, and as many as can go in."""
+    """Some wait at the cost of a slot, for as much some would leave theirs; those who wait get
+    dearer, and as many as can go in."""
     machines = 400
     sink, hub, room, machine = 0, 1, 2, 3 + np.arange(machines)
     task = 3 + machines + np.arange(machines + waiting)
     wait = np.full(task.size, 9)
     wait[: waiting + tied] = 5
     network = FlowNetwork()
-    network.add_nodes(np.concatenate([[-task.size, 0, 0], np.zeros(machines, int), np.ones(task.size, int)]))
+    network.add_nodes(
+        np.concatenate([[-task.size, 0, 0], np.zeros(machines, int), np.ones(task.size, int)])
+    )
     network.add_arcs(machine, np.full(machines, sink), 1, 0)
     network.add_arcs(np.full(machines, hub), machine, 1, 0)
     network.add_arcs([room], [sink], task.size, 0)
@@ -124,7 +133,8 @@ def test_a_rack_fails_and_comes_back(kind):
 
 @st.composite
 def cost_rounds(draw):
-    """Per round: how much dearer or cheaper full, empty and half full arcs get, and of which arcs (by id modulo) only."""
+    """Per round: how much dearer or cheaper full, empty and half full arcs get, and of which arcs
+    (by id modulo) only."""
     step = st.integers(-4, 4)
     return draw(st.lists(st.tuples(step, step, step, st.integers(1, 3)), min_size=1, max_size=6))
 

@@ -1,4 +1,5 @@
-"""`python -m flowsolver bench` on small cells, and what it makes of wrong, late and failed answers."""
+"""`python -m flowsolver bench` on small cells, and what it makes of wrong, late and failed
+answers."""
 
 import json
 import os
@@ -37,8 +38,16 @@ def test_a_small_bench_measures_everything_and_draws_it(tmp_path):
     done = bench(*options, "--quick", "--time-limit", "30", "--out", str(out))
     assert done.returncode == 0, done.stderr
     report = json.loads((out / "bench.json").read_text())
-    assert not report["partial"] and report["options"]["time_limit_s"] == 30 and report["options"]["seed"] == 1
-    assert {name for name, fact in report["machine"].items() if fact is not None} >= {"cores", "numpy", "ortools"}
+    assert (
+        not report["partial"]
+        and report["options"]["time_limit_s"] == 30
+        and report["options"]["seed"] == 1
+    )
+    assert {name for name, fact in report["machine"].items() if fact is not None} >= {
+        "cores",
+        "numpy",
+        "ortools",
+    }
     results = report["results"]
     assert {r["outcome"] for r in results} == {"ok"}
     assert {r["figure"] for r in results} == set(FIGURES)
@@ -46,26 +55,43 @@ def test_a_small_bench_measures_everything_and_draws_it(tmp_path):
     for row in results:
         assert row["certified"] is (None if row["solver"] == "ortools" else True)
         assert len(row["costs"]) == len(row["seconds"]) >= 1
-        alike = {r["costs"][0] for r in results if (r["figure"], r["case"]) == (row["figure"], row["case"])}
+        alike = {
+            r["costs"][0]
+            for r in results
+            if (r["figure"], r["case"]) == (row["figure"], row["case"])
+        }
         assert len(alike) == 1
-    modes = {(r["solver"], r["mode"], len(r["costs"])) for r in results if r["figure"] == "incremental"}
+    modes = {
+        (r["solver"], r["mode"], len(r["costs"])) for r in results if r["figure"] == "incremental"
+    }
     assert (race, "incremental", 3) in modes and ("ortools", "scratch", 1) in modes
     drawn = sorted(path.name for path in out.iterdir())
-    assert drawn == sorted(["bench.json", *(f"{figure}.{kind}" for figure in FIGURES for kind in ("png", "svg"))])
+    assert drawn == sorted(
+        ["bench.json", *(f"{figure}.{kind}" for figure in FIGURES for kind in ("png", "svg"))]
+    )
     lines = [line for line in done.stderr.splitlines() if "busy" not in line]
     assert len(lines) == 2 * (1 + 3 + 1 + 5 + 5) and "30/30" in lines[-1]
     assert "utilisation: Quincy policy, 12 machines" in done.stdout and race in done.stdout
 
 
 def test_a_solver_over_time_is_not_tried_on_harder_graphs(tmp_path):
-    options = ["--machines", "10,1500,1600", "--peers", "none", "--algorithms", "cycle_cancelling,incremental_ssp"]
+    options = [
+        "--machines",
+        "10,1500,1600",
+        "--peers",
+        "none",
+        "--algorithms",
+        "cycle_cancelling,incremental_ssp",
+    ]
     done = bench(*options, "--figures", "machines", "--time-limit", "0.1", "--out", str(tmp_path))
     assert done.returncode == 0, done.stderr
     results = json.loads((tmp_path / "bench.json").read_text())["results"]
     slow = [r["outcome"] for r in results if r["solver"] == "cycle_cancelling"]
     assert slow[-2:] == ["over time", "not tried"]
     assert [r["outcome"] for r in results if r["solver"] == "incremental_ssp"] == ["ok"] * 3
-    assert "> 0.1 s: stopped at the time limit" in done.stdout and (tmp_path / "machines.png").exists()
+    assert (
+        "> 0.1 s: stopped at the time limit" in done.stdout and (tmp_path / "machines.png").exists()
+    )
     assert "not tried: over time on an easier graph" in done.stdout
 
 
@@ -104,8 +130,14 @@ def test_ctrl_c_keeps_what_there_is(tmp_path):
     [
         (["--out", "x", "--machines", "10,none"], '--machines: "none" is not a number within'),
         (["--out", "x", "--machines", "0"], '--machines: "0" is not a number within'),
-        (["--out", "x", "--algorithms", "guess"], '--algorithms: no algorithm "guess"; known: incremental_ssp'),
-        (["--out", "x", "--peers", "cplex"], '--peers: no "cplex"; known: ortools, highs, networkx'),
+        (
+            ["--out", "x", "--algorithms", "guess"],
+            '--algorithms: no algorithm "guess"; known: incremental_ssp',
+        ),
+        (
+            ["--out", "x", "--peers", "cplex"],
+            '--peers: no "cplex"; known: ortools, highs, networkx',
+        ),
         (["--out", "x", "--figures", "12"], '--figures: no "12"; known: machines, utilisation'),
         (["--out", "x", "--time-limit", "0"], "'--time-limit'"),
         (["--out", "/dev/null/x"], "--out /dev/null/x: Not a directory"),
@@ -126,7 +158,20 @@ def test_a_peer_that_is_absent_is_refused_by_name(capsys, tmp_path):
 
 
 def result(solver, costs, certified=None, outcome=Outcome.OK, seconds=(2.0,)):
-    return Result("machines", "c", 1, 1, 1, solver, "scratch", outcome, list(costs), list(seconds), [1.0], certified)
+    return Result(
+        "machines",
+        "c",
+        1,
+        1,
+        1,
+        solver,
+        "scratch",
+        outcome,
+        list(costs),
+        list(seconds),
+        [1.0],
+        certified,
+    )
 
 
 def test_wrong_answers_are_found():
@@ -137,7 +182,12 @@ def test_wrong_answers_are_found():
         result("late", [], None, Outcome.OVER_TIME),
     ]
     judge(results)
-    assert [r.outcome for r in results] == [Outcome.WRONG, Outcome.OK, Outcome.WRONG, Outcome.OVER_TIME]
+    assert [r.outcome for r in results] == [
+        Outcome.WRONG,
+        Outcome.OK,
+        Outcome.WRONG,
+        Outcome.OVER_TIME,
+    ]
     assert results[0].note == "cost 7, not 6" and "certificate" in results[2].note
     peers = [result("ortools", [7]), result("highs", [8])]  # nobody is certified: they disagree
     judge(peers)
@@ -150,7 +200,16 @@ def test_wrong_answers_are_found():
 def test_a_wrong_or_failed_answer_is_the_exit_status(tmp_path, monkeypatch, capsys):
     """A peer that dies: the line says how, and the status is 1."""
     monkeypatch.setattr("flowsolver.benchmark.run.sys.executable", "false")
-    options = ["--machines", "3", "--figures", "machines", "--peers", "ortools", "--algorithms", "incremental_ssp"]
+    options = [
+        "--machines",
+        "3",
+        "--figures",
+        "machines",
+        "--peers",
+        "ortools",
+        "--algorithms",
+        "incremental_ssp",
+    ]
     assert run(["bench", *options, "--out", str(tmp_path)]) == 1
     assert "ortools failed: exit status 1" in capsys.readouterr().err
 
@@ -193,7 +252,12 @@ def test_the_same_results_give_the_same_figures(tmp_path):
     files = []
     for folder in (tmp_path / "a", tmp_path / "b"):
         folder.mkdir()
-        files.append([path.read_bytes() for path in draw(series, [result("incremental_ssp", [1], True)], 30, folder)])
+        files.append(
+            [
+                path.read_bytes()
+                for path in draw(series, [result("incremental_ssp", [1], True)], 30, folder)
+            ]
+        )
     assert files[0] == files[1] and len(files[0]) == 2
     assert draw(series, [result("x", [], None, Outcome.OVER_TIME)], 30, tmp_path) == []
 
@@ -201,7 +265,8 @@ def test_the_same_results_give_the_same_figures(tmp_path):
 def test_series_get_harder_and_fit_a_single_machine():
     for each in series_of([1], 1, quick=False) + series_of([300, 10], 1, quick=False):
         positions = [case.position for case in each.cases]
-        names = positions if each.ordered else [case.label for case in each.cases]  # heads of the table's columns
+        # heads of the table's columns
+        names = positions if each.ordered else [case.label for case in each.cases]
         assert len({case.title for case in each.cases}) == len(set(names)) == len(names)
         assert positions == sorted(positions) or not each.ordered
     for each in series_of([1], 1, quick=True):

@@ -1,4 +1,5 @@
-"""Early termination: what a budget leaves, and how many tasks of it are misplaced against the optimum."""
+"""Early termination: what a budget leaves, and how many tasks of it are misplaced against the
+optimum."""
 
 import itertools
 
@@ -36,8 +37,10 @@ B_OVER_X_TO_M, B_OVER_X_TO_N = (B, X, M, SINK), (B, X, N, SINK)
 @pytest.mark.parametrize(
     ("reached", "optimum", "misplaced"),
     [
-        ([A_OVER_X_TO_M, B_OVER_X_TO_N], [A_OVER_X_TO_N, B_OVER_X_TO_M], 0),  # alike through the aggregator
-        ([(A, M, SINK), B_OVER_X_TO_N], [A_OVER_X_TO_M, B_OVER_X_TO_N], 0),  # the same machine another way
+        # alike through the aggregator
+        ([A_OVER_X_TO_M, B_OVER_X_TO_N], [A_OVER_X_TO_N, B_OVER_X_TO_M], 0),
+        # the same machine another way
+        ([(A, M, SINK), B_OVER_X_TO_N], [A_OVER_X_TO_M, B_OVER_X_TO_N], 0),
         ([(A, M, SINK), B_OVER_X_TO_M], [(A, M, SINK), (B, N, SINK)], 1),  # another machine
         ([(A, M, SINK)], [(A, M, SINK), (B, N, SINK)], 1),  # not delivered
         ([(A, X), (B, N)], [(A, M, SINK), (B, N, SINK)], 2),  # both on the way
@@ -50,7 +53,8 @@ def test_misplaced_by_hand(reached, optimum, misplaced):
 
 
 def test_misplaced_is_an_upper_bound_of_the_least_count():
-    """All ways to place the two tasks, in both flows: by brute force over what each flow can be taken apart into."""
+    """All ways to place the two tasks, in both flows: by brute force over what each flow can be
+    taken apart into."""
     ways = [(path_a, path_b) for path_a in routes(A) for path_b in routes(B)]
     net = cell()
     for reached, optimum in itertools.product(ways, ways):
@@ -103,13 +107,17 @@ def test_budgets_end_at_the_optimum(graph, algorithm):
     assert stopped > 0
 
 
-@pytest.mark.parametrize("options", [GraphOptions(100, 102, 6), *GRAPHS.values()], ids=["oversubscribed", *GRAPHS])
+@pytest.mark.parametrize(
+    "options", [GraphOptions(100, 102, 6), *GRAPHS.values()], ids=["oversubscribed", *GRAPHS]
+)
 def test_the_more_budget_the_fewer_are_misplaced(options):
     """Placing tasks is stopped between two of them: those placed are where they get to the sink."""
     scheduling = quincy_graph(options, 1)
     net = scheduling.network
     optimum = solve(net)
-    task = (net.tail >= scheduling.first_task) & (net.tail < scheduling.first_task + scheduling.tasks)
+    task = (net.tail >= scheduling.first_task) & (
+        net.tail < scheduling.first_task + scheduling.tasks
+    )
     counts, placed = [], []
     for share in (0.1, 0.3, 0.5, 0.7):
         solution = solve(net, max_operations=int(share * optimum.stats.operations))
@@ -160,7 +168,8 @@ def test_a_stopped_first_resolve_takes_no_longer_than_a_fresh_one(cell_name, sha
 
 @pytest.mark.parametrize("cell_name", STOPPED_CELLS)
 def test_a_stopped_first_resolve_takes_changes(cell_name):
-    """Between all the budgets it takes, and once it is solved: then a round's work is that of its changes again."""
+    """Between all the budgets it takes, and once it is solved: then a round's work is that of its
+    changes again."""
     graph = STOPPED_CELLS[cell_name]
     net = graph.network
     tasks = np.arange(graph.first_task, graph.first_task + graph.tasks)

@@ -1,4 +1,5 @@
-"""Every algorithm under every kind of change: as dear as from scratch after it, as dear as before once it is undone."""
+"""Every algorithm under every kind of change: as dear as from scratch after it, as dear as before
+once it is undone."""
 
 from enum import Enum
 from functools import cache
@@ -34,12 +35,13 @@ def sign(reduced_cost):
 
 
 def breaks(change, reduced_cost, flow, capacity, reduced_cost_after):
-    """Table 3 of Firmament (OSDI 2016): whether a change of an arc breaks feasibility or optimality, that is, whether the old
-    flow and potentials stop proving each other optimal. By kind of change and sign of the reduced cost before it. False is a
-    green cell, True a red one, a condition an orange one. `capacity` is the new one.
+    """Table 3 of Firmament (OSDI 2016): whether a change of an arc breaks feasibility or
+    optimality, that is, whether the old flow and potentials stop proving each other optimal. By
+    kind of change and sign of the reduced cost before it. False is a green cell, True a red one, a
+    condition an orange one. `capacity` is the new one.
 
-    Where it does not hold to the letter: an arc of reduced cost 0 that becomes cheaper breaks nothing if it is full, and an
-    arc without capacity may cost whatever it likes.
+    Where it does not hold to the letter: an arc of reduced cost 0 that becomes cheaper breaks
+    nothing if it is full, and an arc without capacity may cost whatever it likes.
     """
     return {
         Change.MORE_CAPACITY: {-1: True, 0: False, 1: False},
@@ -50,7 +52,8 @@ def breaks(change, reduced_cost, flow, capacity, reduced_cost_after):
 
 
 def situations():
-    """Networks with arcs of every reduced cost's sign, empty, full, between, and without capacity; and their solutions."""
+    """Networks with arcs of every reduced cost's sign, empty, full, between, and without capacity;
+    and their solutions."""
     supply = [6, 0, 0, 2, -5, -3]
     arcs = [
         (0, 1, 4, 2),
@@ -88,7 +91,8 @@ def changed(net, arc, capacity, cost):
 
 @cache
 def table_3():
-    """Every arc of the situations with every change, by little and by much: (network, solution, arc, change, network after)."""
+    """Every arc of the situations with every change, by little and by much: (network, solution,
+    arc, change, network after)."""
     rows = []
     for net in situations():
         solution = solve(net)
@@ -96,11 +100,31 @@ def table_3():
         for arc in range(net.num_arcs):
             capacity, cost = int(net.capacity[arc]), int(net.cost[arc])
             for by in (1, 2, 7):
-                rows.append((net, solution, arc, Change.MORE_CAPACITY, changed(net, arc, capacity + by, cost)))
+                rows.append(
+                    (
+                        net,
+                        solution,
+                        arc,
+                        Change.MORE_CAPACITY,
+                        changed(net, arc, capacity + by, cost),
+                    )
+                )
                 if by <= capacity:
-                    rows.append((net, solution, arc, Change.LESS_CAPACITY, changed(net, arc, capacity - by, cost)))
-                rows.append((net, solution, arc, Change.DEARER, changed(net, arc, capacity, cost + by)))
-                rows.append((net, solution, arc, Change.CHEAPER, changed(net, arc, capacity, cost - by)))
+                    rows.append(
+                        (
+                            net,
+                            solution,
+                            arc,
+                            Change.LESS_CAPACITY,
+                            changed(net, arc, capacity - by, cost),
+                        )
+                    )
+                rows.append(
+                    (net, solution, arc, Change.DEARER, changed(net, arc, capacity, cost + by))
+                )
+                rows.append(
+                    (net, solution, arc, Change.CHEAPER, changed(net, arc, capacity, cost - by))
+                )
     return rows
 
 
@@ -114,8 +138,9 @@ def reduced_cost(net, potential, arc):
 
 
 def test_table_3_says_what_breaks_the_old_solution():
-    """The old flow and potentials are certified after the change just when the table says so; a flow that breaks no rule is
-    optimal still; and only less capacity makes one infeasible. Every cell, and both answers of orange ones, occur.
+    """The old flow and potentials are certified after the change just when the table says so; a
+    flow that breaks no rule is optimal still; and only less capacity makes one infeasible. Every
+    cell, and both answers of orange ones, occur.
     """
     seen = set()
     for net, old, arc, change, after in table_3():
@@ -129,16 +154,26 @@ def test_table_3_says_what_breaks_the_old_solution():
         if not said:
             assert solve(after).cost == kept.cost
         seen.add((change, sign(before), bool(said)))
-    green = {(Change.MORE_CAPACITY, 0), (Change.MORE_CAPACITY, 1), (Change.LESS_CAPACITY, 1), (Change.DEARER, 1)}
+    green = {
+        (Change.MORE_CAPACITY, 0),
+        (Change.MORE_CAPACITY, 1),
+        (Change.LESS_CAPACITY, 1),
+        (Change.DEARER, 1),
+    }
     green.add((Change.CHEAPER, -1))
     red = {(Change.MORE_CAPACITY, -1), (Change.LESS_CAPACITY, -1)}
     cells = {(change, where) for change in Change for where in (-1, 0, 1)}
-    assert seen == {(*cell, said) for cell in cells for said in (True, False) if cell not in (green if said else red)}
+    assert seen == {
+        (*cell, said)
+        for cell in cells
+        for said in (True, False)
+        if cell not in (green if said else red)
+    }
 
 
 def test_what_breaks_the_proof_may_leave_the_flow_optimal():
-    """The table is about flow and potentials together: a dearer arc that all must take is in an orange cell whose condition
-    holds, and still the same flow is the only one.
+    """The table is about flow and potentials together: a dearer arc that all must take is in an
+    orange cell whose condition holds, and still the same flow is the only one.
     """
     net = network([2, -2], [(0, 1, 3, 4)])
     old = solve(net)
@@ -150,7 +185,9 @@ def test_what_breaks_the_proof_may_leave_the_flow_optimal():
 
 @pytest.mark.parametrize("algorithm", algorithms())
 def test_every_cell_of_table_3_is_mended(algorithm):
-    for (net, _, arc, _, after), (status, cost) in zip(table_3(), answers_to_table_3(), strict=True):
+    for (net, _, arc, _, after), (status, cost) in zip(
+        table_3(), answers_to_table_3(), strict=True
+    ):
         solver = IncrementalSolver(net, algorithm)
         assert solver.resolve() is Status.OPTIMAL
         before = solver.cost
@@ -200,11 +237,19 @@ def test_nobody_may_wait_and_may_again(algorithm):
 
 
 @pytest.mark.parametrize(
-    "kind", ["half full", "full", "slightly oversubscribed", "contended and oversubscribed", "load spreading"]
+    "kind",
+    [
+        "half full",
+        "full",
+        "slightly oversubscribed",
+        "contended and oversubscribed",
+        "load spreading",
+    ],
 )
 @pytest.mark.parametrize("algorithm", algorithms())
 def test_rounds_of_a_cell(algorithm, kind):
-    """Arrivals, departures, ageing, machines lost and regained: every round certified and as dear as from scratch."""
+    """Arrivals, departures, ageing, machines lost and regained: every round certified and as dear
+    as from scratch."""
     cell = Cell(kind, algorithm)
     for round_number in range(12):
         cell.remove(cell.rng.choice(cell.tasks, 10, replace=False))
@@ -275,17 +320,26 @@ def test_sink_can_be_replaced(algorithm):
 
 @pytest.mark.parametrize("algorithm", algorithms())
 def test_values_out_of_range_and_back(algorithm):
-    """Wide values take the solver to wider arithmetic, beyond it to a status; and it comes back from both."""
+    """Wide values take the solver to wider arithmetic, beyond it to a status; and it comes back
+    from both."""
     solver = IncrementalSolver(
         network([4, 0, 0, -4], [(0, 1, 1, 1), (0, 2, 9, 4), (1, 3, 5, 0), (2, 3, 5, 0)]), algorithm
     )
-    for cost, status in ((2**62, Status.BAD_COST_RANGE), (2**40, Status.OPTIMAL), (4, Status.OPTIMAL)):
+    for cost, status in (
+        (2**62, Status.BAD_COST_RANGE),
+        (2**40, Status.OPTIMAL),
+        (4, Status.OPTIMAL),
+    ):
         solver.set_cost([1], [cost])
         assert solver.resolve() is status
         if status is Status.OPTIMAL:
             assert solver.cost == 1 + 3 * cost
             check_resolved(solver)
-    for capacity, status in ((2**62, Status.BAD_CAPACITY_RANGE), (2**40, Status.OPTIMAL), (5, Status.OPTIMAL)):
+    for capacity, status in (
+        (2**62, Status.BAD_CAPACITY_RANGE),
+        (2**40, Status.OPTIMAL),
+        (5, Status.OPTIMAL),
+    ):
         solver.set_capacity([2], [capacity])
         assert solver.resolve() is status
     assert solver.cost == 13

@@ -1,4 +1,5 @@
-"""Textbook successive shortest path and cycle cancelling: what each of them can get wrong. OR-tools as oracle."""
+"""Textbook successive shortest path and cycle cancelling: what each of them can get wrong. OR-tools
+as oracle."""
 
 import numpy as np
 import pytest
@@ -76,7 +77,8 @@ def test_prices_from_one_end_of_the_range_to_the_other(algorithm):
     nodes = 12
     most = 2**59 // (nodes + 1)
     solver = IncrementalSolver(
-        network([1, *[0] * (nodes - 2), -1], [(v, v + 1, 1, most) for v in range(nodes - 1)]), algorithm
+        network([1, *[0] * (nodes - 2), -1], [(v, v + 1, 1, most) for v in range(nodes - 1)]),
+        algorithm,
     )
     arcs = np.arange(nodes - 1)
     for sign in (1, -1, 1, -1):
@@ -106,7 +108,8 @@ def test_budgets(algorithm):
 
 
 def test_cycle_cancelling_has_a_feasible_flow_that_gets_cheaper():
-    """What it is good for: stopped at any time after the start, the flow meets the supplies, and more time means less cost."""
+    """What it is good for: stopped at any time after the start, the flow meets the supplies, and
+    more time means less cost."""
     net = quincy_graph(GraphOptions(20, 95, machines_per_rack=8), 1).network
     whole = solve(net, "cycle_cancelling")
     costs = []

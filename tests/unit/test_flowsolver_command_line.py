@@ -19,12 +19,24 @@ from flowsolver.generate import GraphOptions, quincy_graph
 
 ROOT = Path(__file__).parents[2]
 BOUNDED = b"p min 3 3\nn 1 4\nn 3 -4\na 1 2 1 4 2\na 1 3 -1 2 5\na 2 3 0 9 1\n"
-FAMILIES = ("quincy", "contended", "cold", "oversubscribed", "load-spreading", "network-aware", "netgen")
+FAMILIES = (
+    "quincy",
+    "contended",
+    "cold",
+    "oversubscribed",
+    "load-spreading",
+    "network-aware",
+    "netgen",
+)
 
 
 def command(*arguments, stdin=b""):
     return subprocess.run(
-        [sys.executable, "-m", "flowsolver", *arguments], input=stdin, capture_output=True, check=False, cwd=ROOT
+        [sys.executable, "-m", "flowsolver", *arguments],
+        input=stdin,
+        capture_output=True,
+        check=False,
+        cwd=ROOT,
     )
 
 
@@ -50,7 +62,10 @@ def test_generated_graphs_solve(family, tmp_path, capsysbinary):
     answer = json.loads(capsysbinary.readouterr().out)
     assert answer["certified"]
     problem = parse_dimacs(made)
-    assert (answer["nodes"], answer["arcs"]) == (problem.network.num_nodes, problem.network.num_arcs)
+    assert (answer["nodes"], answer["arcs"]) == (
+        problem.network.num_nodes,
+        problem.network.num_arcs,
+    )
     assert answer["cost"] == solve(problem.network).cost
 
 
@@ -79,7 +94,8 @@ def test_generate_writes_the_graph_of_the_library(tmp_path):
 
 
 def check_by_hand(problem, answer):
-    """Bounds, balance, cost and, by the prices, optimality of a DIMACS solution. Knows the formats and no more."""
+    """Bounds, balance, cost and, by the prices, optimality of a DIMACS solution. Knows the formats
+    and no more."""
     arcs, excess, flow, price, cost = {}, {}, {}, {}, None
     for kind, *row in (line.split() for line in problem.decode().splitlines()):
         if kind == "n":
@@ -99,7 +115,8 @@ def check_by_hand(problem, answer):
         excess[tail] = excess.get(tail, 0) - sent
         excess[head] = excess.get(head, 0) + sent
         left = sent - sum(low for _, low, _ in parallel)
-        for unit_cost, low, high in sorted(parallel):  # whose flow is whose is not said: the cheapest first
+        # whose flow is whose is not said: the cheapest first
+        for unit_cost, low, high in sorted(parallel):
             x = low + min(max(left, 0), high - low)
             left -= x - low
             cost -= unit_cost * x
@@ -116,7 +133,10 @@ def with_bounds_and_parallel_arcs():
     sent = low + rng.integers(0, room + 1)
     supply = np.bincount(tail, sent, 9) - np.bincount(head, sent, 9)
     lines = ["p min 8 60", *(f"n {node} {int(supply[node])}" for node in range(1, 9))]
-    lines += ["a {} {} {} {} {}".format(*row) for row in zip(tail, head, low, low + room, cost, strict=True)]
+    lines += [
+        "a {} {} {} {} {}".format(*row)
+        for row in zip(tail, head, low, low + room, cost, strict=True)
+    ]
     return "\n".join(lines).encode()
 
 
@@ -149,9 +169,15 @@ def test_a_budget_is_said_and_the_flow_reached_printed():
     done = command("solve", "--max-operations", budget, "-", stdin=text)
     assert done.returncode == 3
     comment, *_ = done.stdout.decode().splitlines()
-    unsent = int(re.fullmatch(r"c stopped at its budget: not optimal, (\d+) units of supply not sent", comment)[1])
+    unsent = int(
+        re.fullmatch(
+            r"c stopped at its budget: not optimal, (\d+) units of supply not sent", comment
+        )[1]
+    )
     cost, flow = answer_of(done.stdout)
-    price = {(t + 1, h + 1): c for t, h, c in zip(network.tail, network.head, network.cost, strict=True)}
+    price = {
+        (t + 1, h + 1): c for t, h, c in zip(network.tail, network.head, network.cost, strict=True)
+    }
     assert sum(price[arc] * x for arc, x in flow.items()) == cost
     excess = np.concatenate([[0], network.supply])
     for (tail, head), x in flow.items():
@@ -167,16 +193,32 @@ def test_a_budget_is_said_and_the_flow_reached_printed():
     assert (answer["status"], answer["cost"], answer["cost_reached"]) == ("BUDGET", None, cost)
     assert answer["unsent"] == unsent and "certified" not in answer
     assert command("solve", "--max-seconds", "0", "-", stdin=text).returncode == 3
-    assert command("solve", "--max-seconds", "1e300", "--max-operations", str(10**30), "-", stdin=text).returncode == 0
+    assert (
+        command(
+            "solve", "--max-seconds", "1e300", "--max-operations", str(10**30), "-", stdin=text
+        ).returncode
+        == 0
+    )
 
 
 def test_a_race_tells_who_won():
     text = write_dimacs(quincy_graph(GraphOptions(40), 1).network)
     racers = ("successive_shortest_path", "incremental_ssp")
-    alone = [json.loads(command("solve", "--json", "--algorithm", name, "-", stdin=text).stdout) for name in racers]
+    alone = [
+        json.loads(command("solve", "--json", "--algorithm", name, "-", stdin=text).stdout)
+        for name in racers
+    ]
     race = [
         json.loads(
-            command("solve", "--json", "--deterministic", "--algorithm", "+".join(racers), "-", stdin=text).stdout
+            command(
+                "solve",
+                "--json",
+                "--deterministic",
+                "--algorithm",
+                "+".join(racers),
+                "-",
+                stdin=text,
+            ).stdout
         )
         for _ in range(2)
     ]
@@ -184,26 +226,38 @@ def test_a_race_tells_who_won():
     assert [answer["algorithm"] for answer in race] == [winner] * 2
     assert {answer["cost"] for answer in (*alone, *race)} == {race[0]["cost"]}
     refused = command("solve", "--algorithm", "incremental_ssp+guess", "-", stdin=text)
-    assert refused.returncode == 2 and refused.stderr.startswith(b'--algorithm: no algorithm "guess"; known: ')
+    assert refused.returncode == 2 and refused.stderr.startswith(
+        b'--algorithm: no algorithm "guess"; known: '
+    )
     refused = command("solve", "--algorithm", "relaxation+relaxation", stdin=text)
-    assert refused.returncode == 2 and refused.stderr == b'--algorithm: "relaxation" stands twice in one race\n'
+    assert (
+        refused.returncode == 2
+        and refused.stderr == b'--algorithm: "relaxation" stands twice in one race\n'
+    )
 
 
 def test_potentials_prove_the_printed_flow_optimal():
-    """In cs2's form: cost + p[tail] - p[head] >= 0 where there is room, <= 0 where there is flow, least price 0."""
+    """In cs2's form: cost + p[tail] - p[head] >= 0 where there is room, <= 0 where there is flow,
+    least price 0."""
     network = quincy_graph(GraphOptions(20, 110, 20), 1).network
     done = command("solve", "--potentials", "-", stdin=write_dimacs(network))
     _, flow = answer_of(done.stdout)
-    price = {int(v): int(p) for kind, v, p in re.findall(r"^(p) (\d+) (-?\d+)$", done.stdout.decode(), re.M)}
+    price = {
+        int(v): int(p)
+        for kind, v, p in re.findall(r"^(p) (\d+) (-?\d+)$", done.stdout.decode(), re.M)
+    }
     assert sorted(price) == list(range(1, network.num_nodes + 1)) and min(price.values()) == 0
-    for t, h, capacity, cost in zip(network.tail, network.head, network.capacity, network.cost, strict=True):
+    for t, h, capacity, cost in zip(
+        network.tail, network.head, network.capacity, network.cost, strict=True
+    ):
         reduced, x = cost + price[t + 1] - price[h + 1], flow.get((t + 1, h + 1), 0)
         assert reduced >= 0 or x == capacity
         assert reduced <= 0 or x == 0
 
 
 def test_convert_there_and_back(tmp_path):
-    """DIMACS with lower bounds, to .npz and to DIMACS without: the cost is the file's, or less by what the comment says."""
+    """DIMACS with lower bounds, to .npz and to DIMACS without: the cost is the file's, or less by
+    what the comment says."""
     bounded = command("solve", "-", stdin=BOUNDED)
     cost, flow = answer_of(bounded.stdout)
     to_npz = command("convert", "-", str(tmp_path / "x.npz"), stdin=BOUNDED)
@@ -211,20 +265,31 @@ def test_convert_there_and_back(tmp_path):
     assert command("solve", str(tmp_path / "x.npz")).stdout == bounded.stdout
     plain = command("convert", str(tmp_path / "x.npz"))
     comment = plain.stdout.decode().splitlines()[0]
-    base = int(re.fullmatch(r"c lower bounds are taken out: costs here are lower by (-?\d+), .*", comment)[1])
+    base = int(
+        re.fullmatch(r"c lower bounds are taken out: costs here are lower by (-?\d+), .*", comment)[
+            1
+        ]
+    )
     assert base == 1 * 2 - 1 * 5
     assert answer_of(command("solve", "-", stdin=plain.stdout).stdout)[0] == cost - base
     piped = command("convert", "--to", "npz", "-", stdin=BOUNDED)
     assert piped.stdout == (tmp_path / "x.npz").read_bytes()
-    assert command("convert", "-", stdin=plain.stdout).stdout == b"".join(plain.stdout.splitlines(keepends=True)[1:])
+    assert command("convert", "-", stdin=plain.stdout).stdout == b"".join(
+        plain.stdout.splitlines(keepends=True)[1:]
+    )
     assert flow == {(1, 2): 4, (2, 3): 4}
 
 
 def test_pack_leaves_the_cost():
     text = b"p min 6 7\nn 2 5\nn 5 -5\na 2 5 0 2 3\na 2 4 0 9 9\na 2 5 0 1 3\na 2 5 0 1 4\na 4 4 0 5 2\na 4 5 0 9 0\na 6 1 0 0 1\n"
     packed = command("convert", "--pack", "-", stdin=text)
-    assert packed.stdout == b"p min 3 4\nn 1 5\nn 3 -5\na 1 3 0 3 3\na 1 2 0 9 9\na 1 3 0 1 4\na 2 3 0 9 0\n"
-    costs = [answer_of(command("solve", "-", stdin=form).stdout)[0] for form in (text, packed.stdout)]
+    assert (
+        packed.stdout
+        == b"p min 3 4\nn 1 5\nn 3 -5\na 1 3 0 3 3\na 1 2 0 9 9\na 1 3 0 1 4\na 2 3 0 9 0\n"
+    )
+    costs = [
+        answer_of(command("solve", "-", stdin=form).stdout)[0] for form in (text, packed.stdout)
+    ]
     assert costs == [22, 22]
     both = b"p min 2 2\na 1 2 0 4611686018427387904 1\na 1 2 0 4611686018427387904 1\n"
     refused = command("convert", "--pack", "-", stdin=both)
@@ -299,9 +364,15 @@ def test_what_was_there_stays_when_the_new_file_does_not_fit(tmp_path):
     """A file-size limit strikes while the new file is written."""
     out = tmp_path / "graph.min"
     out.write_text("old")
-    limited = f"ulimit -f 8; exec {sys.executable} -m flowsolver generate cold --machines 100 --out {out}"
+    limited = (
+        f"ulimit -f 8; exec {sys.executable} -m flowsolver generate cold --machines 100 --out {out}"
+    )
     done = subprocess.run(
-        ["bash", "-c", limited], cwd=ROOT, capture_output=True, check=False, preexec_fn=_ignore_the_signal_of_the_limit
+        ["bash", "-c", limited],
+        cwd=ROOT,
+        capture_output=True,
+        check=False,
+        preexec_fn=_ignore_the_signal_of_the_limit,
     )
     assert done.returncode == 2 and done.stderr.decode() == f"{out}: File too large\n"
     assert out.read_text() == "old" and list(tmp_path.iterdir()) == [out]
@@ -315,7 +386,18 @@ def test_a_pipe_or_device_is_written_to_and_not_replaced(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     writer = subprocess.Popen(
-        [sys.executable, "-m", "flowsolver", "generate", "cold", "--machines", "2", "--out", str(pipe)], cwd=ROOT
+        [
+            sys.executable,
+            "-m",
+            "flowsolver",
+            "generate",
+            "cold",
+            "--machines",
+            "2",
+            "--out",
+            str(pipe),
+        ],
+        cwd=ROOT,
     )
     network = parse_dimacs(pipe.read_bytes()).network
     assert writer.wait() == 0
@@ -339,17 +421,33 @@ def test_a_reader_that_has_seen_enough_ends_it_quietly(unbuffered):
 
 @pytest.mark.parametrize(
     ("closed", "arguments", "says"),
-    [("<&-", "solve", "<stdin>: closed"), (">&-", "generate cold --machines 2", "standard output is closed")],
+    [
+        ("<&-", "solve", "<stdin>: closed"),
+        (">&-", "generate cold --machines 2", "standard output is closed"),
+    ],
 )
 def test_closed_streams_are_bad_input(closed, arguments, says):
     command_line = f"exec {sys.executable} -m flowsolver {arguments} {closed}"
-    done = subprocess.run(["bash", "-c", command_line], cwd=ROOT, capture_output=True, check=False, text=True)
+    done = subprocess.run(
+        ["bash", "-c", command_line], cwd=ROOT, capture_output=True, check=False, text=True
+    )
     assert (done.returncode, done.stdout, done.stderr) == (2, "", says + "\n")
 
 
 def test_ctrl_c_ends_a_long_solve_at_once(tmp_path):
     path = tmp_path / "long.npz"
-    network = ["--nodes", "50000", "--arcs", "400000", "--sources", "300", "--sinks", "300", "--supply", "1000000"]
+    network = [
+        "--nodes",
+        "50000",
+        "--arcs",
+        "400000",
+        "--sources",
+        "300",
+        "--sinks",
+        "300",
+        "--supply",
+        "1000000",
+    ]
     assert run(["generate", "netgen", *network, "--out", str(path)]) == 0
     slow = next(name for name in ("cycle_cancelling", "incremental_ssp") if name in algorithms())
     solving = subprocess.Popen(
@@ -367,7 +465,15 @@ def test_ctrl_c_ends_a_long_solve_at_once(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["solve"], ["convert"], ["bench"], ["generate"], *(["generate", family] for family in FAMILIES)]
+    "arguments",
+    [
+        [],
+        ["solve"],
+        ["convert"],
+        ["bench"],
+        ["generate"],
+        *(["generate", family] for family in FAMILIES),
+    ],
 )
 def test_every_help_explains_every_option(arguments, capsys):
     assert run([*arguments, "--help"]) == 0

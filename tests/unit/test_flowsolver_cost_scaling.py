@@ -1,4 +1,5 @@
-"""cost_scaling: its own pitfalls (bounds of relabels, extremes of the range, starts that do not suit). Certificates throughout."""
+"""cost_scaling: its own pitfalls (bounds of relabels, extremes of the range, starts that do not
+suit). Certificates throughout."""
 
 import numpy as np
 import pytest
@@ -73,7 +74,9 @@ def test_as_the_peer(net):
 def test_costs_at_the_end_of_the_range(net, below):
     """Costs as far apart as they may be: prices and epsilons take more than 64 bits."""
     most = MOST_PATH_COST // (net.num_nodes + 1) - below
-    large = network(net.supply, np.column_stack([net.tail, net.head, net.capacity, net.cost * (most // 3)]))
+    large = network(
+        net.supply, np.column_stack([net.tail, net.head, net.capacity, net.cost * (most // 3)])
+    )
     small, solution = answer(net), answer(large)
     assert solution.status in (small.status, Status.BAD_COST_RANGE)
     if solution.status is Status.OPTIMAL:
@@ -93,16 +96,24 @@ def test_large_and_small_costs_together():
     """Epsilon starts at a fraction of the largest cost; the smallest still decide."""
     far = MOST_PATH_COST // 6 - 1
     net = network(
-        [3, 0, 0, 0, -3], [(0, 1, 1, far), (0, 2, 2, far - 1), (0, 3, 3, far + 1)] + [(v, 4, 3, 0) for v in (1, 2, 3)]
+        [3, 0, 0, 0, -3],
+        [(0, 1, 1, far), (0, 2, 2, far - 1), (0, 3, 3, far + 1)]
+        + [(v, 4, 3, 0) for v in (1, 2, 3)],
     )
     assert answer(net).cost == far + 2 * (far - 1)
 
 
 UNREACHABLE = {
     "the excess has no way out": ([2, 0, -2], [(1, 2, 5, 1)]),
-    "a cycle to go round in": ([2, 0, 0, -2], [(0, 1, 9, 1), (1, 2, 9, 1), (2, 0, 9, 1), (2, 3, 1, 1)]),
+    "a cycle to go round in": (
+        [2, 0, 0, -2],
+        [(0, 1, 9, 1), (1, 2, 9, 1), (2, 0, 9, 1), (2, 3, 1, 1)],
+    ),
     "a negative cycle": ([1, 0, 0, -1], [(0, 1, 9, 1), (1, 2, 9, -5), (2, 1, 9, 1), (3, 0, 9, 0)]),
-    "a cut far away": ([3] + [0] * 30 + [-3], [(v, v + 1, 2 if v == 30 else 3, 7) for v in range(31)]),
+    "a cut far away": (
+        [3] + [0] * 30 + [-3],
+        [(v, v + 1, 2 if v == 30 else 3, 7) for v in range(31)],
+    ),
     "only the smaller part arrives": ([1, 1, 0, -2], [(0, 2, 1, 0), (1, 2, 1, 0), (2, 3, 1, 4)]),
     "no capacity": ([1, -1], [(0, 1, 0, 1)]),
 }
@@ -114,15 +125,21 @@ def test_infeasible(case, largest):
     """Costs far above the first epsilon must not delay the proof."""
     supply, arcs = UNREACHABLE[case]
     assert (
-        solve(network(supply, [(u, v, cap, cost * largest) for u, v, cap, cost in arcs]), "cost_scaling").status
+        solve(
+            network(supply, [(u, v, cap, cost * largest) for u, v, cap, cost in arcs]),
+            "cost_scaling",
+        ).status
         is Status.INFEASIBLE
     )
 
 
 def test_wide_negative_cycle_does_not_circle():
-    """An excess on a cycle that costs less than nothing by a fraction of epsilon: it must not go round a unit at a time."""
+    """An excess on a cycle that costs less than nothing by a fraction of epsilon: it must not go
+    round a unit at a time."""
     wide = 2**40
-    net = network([1, 0, 0, -1], [(0, 1, wide, 1), (1, 2, wide, -1), (2, 0, wide, -1), (2, 3, 1, 2**30)])
+    net = network(
+        [1, 0, 0, -1], [(0, 1, wide, 1), (1, 2, wide, -1), (2, 0, wide, -1), (2, 3, 1, 2**30)]
+    )
     solution = answer(net)
     assert solution.cost == 2**30 + 1 - wide
     assert solution.stats.operations < 10_000
@@ -150,10 +167,17 @@ def test_any_change_from_any_answer(net, data):
 
 
 @pytest.mark.parametrize(
-    "options", [GraphOptions(60, 95), GraphOptions(60, 110, 6), contended_options(60), GraphOptions(60, 90, 100)]
+    "options",
+    [
+        GraphOptions(60, 95),
+        GraphOptions(60, 110, 6),
+        contended_options(60),
+        GraphOptions(60, 90, 100),
+    ],
 )
 def test_tasks_come_and_go(options):
-    """Removed tasks leave deficits at their machines; the answer costs what a fresh one does, with far less to do."""
+    """Removed tasks leave deficits at their machines; the answer costs what a fresh one does, with
+    far less to do."""
     graph = quincy_graph(options, 4)
     net = graph.network
     scratch = answer(net).stats
@@ -177,8 +201,11 @@ def test_tasks_come_and_go(options):
 
 
 def test_a_removed_task_is_drained():
-    """Its flow is taken off its way to the sink: no unit of anyone else moves, no node is relabelled."""
-    net = network([1, 1, 0, 0, -2], [(0, 2, 1, 1), (1, 2, 1, 3), (2, 3, 2, 0), (3, 4, 2, 0), (1, 4, 1, 9)])
+    """Its flow is taken off its way to the sink: no unit of anyone else moves, no node is
+    relabelled."""
+    net = network(
+        [1, 1, 0, 0, -2], [(0, 2, 1, 1), (1, 2, 1, 3), (2, 3, 2, 0), (3, 4, 2, 0), (1, 4, 1, 9)]
+    )
     solver = IncrementalSolver(net, "cost_scaling")
     assert solver.resolve() is Status.OPTIMAL
     solver.remove_nodes([0])
@@ -191,7 +218,8 @@ def test_a_removed_task_is_drained():
 
 
 def test_estimate_that_misleads():
-    """More tasks than slots, but those that may wait cannot all: the price of room is far above the estimate."""
+    """More tasks than slots, but those that may wait cannot all: the price of room is far above the
+    estimate."""
     graph = quincy_graph(GraphOptions(40, 130, 100), 1)
     net = graph.network
     capacity = net.capacity.copy()
@@ -234,7 +262,8 @@ def test_general_networks_of_many_phases(case, seed):
 
 
 def test_arcs_are_fixed_in_later_phases():
-    """What is looked at in all phases after the first few together is little, though there are many of them."""
+    """What is looked at in all phases after the first few together is little, though there are many
+    of them."""
     net = netgen_network(NetgenOptions(2_000, 60_000, 45, 45, 45_000), 1)
     stats = answer(net).stats
     assert stats.phases >= 4
@@ -251,11 +280,14 @@ def test_a_first_phase_that_stalls_is_left_soon():
     [
         pytest.param(lambda: load_spreading_graph(200, 400, 1), id="load spreading"),
         pytest.param(lambda: quincy_graph(contended_options(200), 1), id="contended"),
-        pytest.param(lambda: quincy_graph(contended_options(200, 90, 100), 1), id="contended, all waiting"),
+        pytest.param(
+            lambda: quincy_graph(contended_options(200, 90, 100), 1), id="contended, all waiting"
+        ),
     ],
 )
 def test_aggregators_rise_in_one_step(graph):
-    """Paths that end at an aggregator do not count the way back to where they came from: no climbing by two epsilons."""
+    """Paths that end at an aggregator do not count the way back to where they came from: no
+    climbing by two epsilons."""
     net = graph().network
     stats = answer(net).stats
     assert stats.phases == 1
@@ -269,10 +301,13 @@ def test_network_aware_cell():
 
 
 def long_chain(rng):
-    """Two-way chains whose costs reach the end of the range, a few nodes hung on: prices may outgrow 64 bits in late phases."""
+    """Two-way chains whose costs reach the end of the range, a few nodes hung on: prices may
+    outgrow 64 bits in late phases."""
     length, hung = int(rng.integers(20, 120)), int(rng.integers(0, 6))
     nodes = length + hung
-    dearest = int(min(2 ** rng.uniform(57.3, 59) / (nodes * (nodes + 1)), MOST_PATH_COST // (nodes + 1)))
+    dearest = int(
+        min(2 ** rng.uniform(57.3, 59) / (nodes * (nodes + 1)), MOST_PATH_COST // (nodes + 1))
+    )
     supply = np.zeros(nodes, dtype=np.int64)
     supply[[0, length - 1]] = 50, -50
     inner = rng.permutation(np.arange(1, length - 1))[:10]
@@ -284,12 +319,19 @@ def long_chain(rng):
     here = np.arange(length - 1)
     for _ in range(int(rng.integers(1, 4))):
         for tail, head in ((here, here + 1), (here + 1, here)):
-            net.add_arcs(tail, head, rng.integers(20, 100, here.size), rng.integers(cheapest, dearest + 1, here.size))
+            net.add_arcs(
+                tail,
+                head,
+                rng.integers(20, 100, here.size),
+                rng.integers(cheapest, dearest + 1, here.size),
+            )
     for tail, head in ((here, here + 1), (here + 1, here)):
         net.add_arcs(tail, head, 1000, np.full(here.size, dearest))
     if hung:
         ends = length + np.repeat(np.arange(hung), 2)
-        net.add_arcs(rng.integers(0, length, ends.size), ends, 9, rng.integers(0, dearest, ends.size))
+        net.add_arcs(
+            rng.integers(0, length, ends.size), ends, 9, rng.integers(0, dearest, ends.size)
+        )
     return net, dearest
 
 

@@ -10,7 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from flowsolver import DimacsError, FlowNetwork, Status, parse_dimacs, solve, write_dimacs, write_dimacs_solution
+from flowsolver import (
+    DimacsError,
+    FlowNetwork,
+    Status,
+    parse_dimacs,
+    solve,
+    write_dimacs,
+    write_dimacs_solution,
+)
 from flowsolver.__main__ import app
 from flowsolver.generate import GraphOptions, quincy_graph
 
@@ -26,7 +34,12 @@ MALFORMED = [
     ("no counts", b"p min\n", 1, "number of nodes is missing"),
     ("negative count", b"p min -1 0\n", 1, "number of nodes -1 is not within"),
     ("too many nodes", b"p min 9999999999 0\n", 1, "number of nodes 9999999999 is not within"),
-    ("nodes no line names", b"p min 1000000000 1\na 1 2 0 1 1\n", 1, "number of nodes 1000000000 is far more than"),
+    (
+        "nodes no line names",
+        b"p min 1000000000 1\na 1 2 0 1 1\n",
+        1,
+        "number of nodes 1000000000 is far more than",
+    ),
     ("second problem", b"p min 1 0\np min 1 0\n", 2, "second problem line"),
     ("node first", b"n 1 2\np min 1 0\n", 1, "before the problem line"),
     ("arc first", b"a 1 2 0 1 1\n", 1, "before the problem line"),
@@ -39,7 +52,12 @@ MALFORMED = [
     ("word", b"p min 2 1\na 1 two 0 1 1\n", 2, "head is missing or not an integer"),
     ("one field more", b"p min 2 1\na 1 2 0 1 1 7\n", 2, "more on the line"),
     ("low above capacity", b"p min 2 1\na 1 2 3 2 1\n", 2, "capacity 2 is below the lower bound 3"),
-    ("negative capacity", b"p min 2 1\na 1 2 0 -1 1\n", 2, "capacity -1 is below the lower bound 0"),
+    (
+        "negative capacity",
+        b"p min 2 1\na 1 2 0 -1 1\n",
+        2,
+        "capacity -1 is below the lower bound 0",
+    ),
     ("beyond int64", b"p min 2 1\na 1 2 0 1 9223372036854775808\n", 2, "cost does not fit 64 bits"),
     (
         "span beyond int64",
@@ -47,14 +65,21 @@ MALFORMED = [
         2,
         r"capacity - lower bound does not fit",
     ),
-    ("low times cost", b"p min 2 1\na 1 2 4611686018427387904 4611686018427387904 4\n", 2, "lower bounds do not fit"),
+    (
+        "low times cost",
+        b"p min 2 1\na 1 2 4611686018427387904 4611686018427387904 4\n",
+        2,
+        "lower bounds do not fit",
+    ),
     ("too few arcs", b"p min 2 2\na 1 2 0 1 1\n", 2, "ends after 1 of 2 arcs"),
     ("too many arcs", b"p min 2 1\na 1 2 0 1 1\na 1 2 0 1 1\n", 3, "more than the 1 arcs"),
     ("binary", b"p min 2 1\n\x00\xff\n", 2, "a line starts with"),
 ]
 
 
-@pytest.mark.parametrize(("text", "line", "message"), [m[1:] for m in MALFORMED], ids=[m[0] for m in MALFORMED])
+@pytest.mark.parametrize(
+    ("text", "line", "message"), [m[1:] for m in MALFORMED], ids=[m[0] for m in MALFORMED]
+)
 def test_malformed(text, line, message):
     with pytest.raises(DimacsError, match=rf"^net\.min:{line}: .*{message}"):
         parse_dimacs(text, "net.min")
@@ -119,9 +144,12 @@ small = st.integers(-20, 20)
 @given(st.integers(1, 6), st.data())
 @settings(max_examples=200, deadline=None)
 def test_taking_lower_bounds_out_changes_no_answer(nodes, data):
-    """Flow low is sent on every arc: what is left to do has the supplies that are left, and the base cost is what was paid."""
+    """Flow low is sent on every arc: what is left to do has the supplies that are left, and the
+    base cost is what was paid."""
     node = st.integers(1, nodes)
-    arcs = data.draw(st.lists(st.tuples(node, node, small, st.integers(0, 30), small), min_size=1, max_size=12))
+    arcs = data.draw(
+        st.lists(st.tuples(node, node, small, st.integers(0, 30), small), min_size=1, max_size=12)
+    )
     sent = [data.draw(st.integers(low, low + room)) for _, _, low, room, _ in arcs]
     supply = [0] * (nodes + 1)
     for (tail, head, *_), x in zip(arcs, sent, strict=True):  # the supplies that this flow meets
@@ -141,15 +169,22 @@ def test_taking_lower_bounds_out_changes_no_answer(nodes, data):
     assert not any(left)
     prices = [cost for *_, cost in arcs]
     cost = sum(c * x for c, x in zip(prices, flow.tolist(), strict=True))
-    assert cost == solution.cost + problem.base_cost <= sum(c * x for c, x in zip(prices, sent, strict=True))
+    assert (
+        cost
+        == solution.cost + problem.base_cost
+        <= sum(c * x for c, x in zip(prices, sent, strict=True))
+    )
     written = write_dimacs_solution(problem, solution).decode().splitlines()
     assert written[0] == f"s {cost}"
-    rows = [f"f {tail} {head} {x}" for (tail, head, *_), x in zip(arcs, flow.tolist(), strict=True) if x]
+    rows = [
+        f"f {tail} {head} {x}" for (tail, head, *_), x in zip(arcs, flow.tolist(), strict=True) if x
+    ]
     assert written[1:] == rows
 
 
 def test_lower_bounds():
-    """A lower bound forces flow over the dear arc; a negative one lets flow run backward for a gain."""
+    """A lower bound forces flow over the dear arc; a negative one lets flow run backward for a
+    gain."""
     problem = parse_dimacs(b"p min 2 2\nn 1 3\nn 2 -3\na 1 2 2 5 10\na 1 2 0 5 1\n")
     solution = solve(problem.network)
     assert solution.cost + problem.base_cost == 21
@@ -168,7 +203,10 @@ def test_no_flow_is_written_without_an_optimum():
 
 def run(*arguments, stdin=b""):
     return subprocess.run(
-        [sys.executable, "-m", "flowsolver", "solve", *arguments], input=stdin, capture_output=True, check=False
+        [sys.executable, "-m", "flowsolver", "solve", *arguments],
+        input=stdin,
+        capture_output=True,
+        check=False,
     )
 
 
@@ -189,7 +227,11 @@ def test_command_reads_standard_input_and_prints_json():
     done = run("--json", "--certify", "-", stdin=GOOD)
     assert done.returncode == 0
     answer = json.loads(done.stdout)
-    assert (answer["cost"], answer["status"], answer["certified"]) == (14, Status.OPTIMAL.name, True)
+    assert (answer["cost"], answer["status"], answer["certified"]) == (
+        14,
+        Status.OPTIMAL.name,
+        True,
+    )
     assert answer["solve_ms"] >= 0
 
 
@@ -205,7 +247,11 @@ def test_command_refuses_a_malformed_file_with_one_line():
         (b"p min 2 1\nn 1 1\na 1 2 0 1 1\n", "UNBALANCED", "unbalanced"),
         (b"p min 2 0\nn 1 1\nn 2 -1\n", "INFEASIBLE", "infeasible"),
         (b"p min 2 1\na 1 2 0 1 4611686018427387904\n", "BAD_COST_RANGE", "cost out of range"),
-        (b"p min 2 1\na 1 2 0 4611686018427387904 1\n", "BAD_CAPACITY_RANGE", "capacity out of range"),
+        (
+            b"p min 2 1\na 1 2 0 4611686018427387904 1\n",
+            "BAD_CAPACITY_RANGE",
+            "capacity out of range",
+        ),
     ],
 )
 def test_command_on_networks_without_an_answer(text, status, message):
@@ -221,7 +267,10 @@ def test_command_on_networks_without_an_answer(text, status, message):
     ("arguments", "message"),
     [
         (["nowhere.min"], "nowhere.min: No such file"),
-        (["--algorithm", "simplex", "-"], '--algorithm: no algorithm "simplex"; known: incremental_ssp'),
+        (
+            ["--algorithm", "simplex", "-"],
+            '--algorithm: no algorithm "simplex"; known: incremental_ssp',
+        ),
     ],
 )
 def test_command_refuses_bad_arguments(arguments, message):

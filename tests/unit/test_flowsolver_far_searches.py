@@ -1,7 +1,8 @@
 """Networks on which shortest paths from scratch search far: network-aware cells and general ones.
 
-The default algorithm gives up on them after a counted while, and answers by cost scaling; not so in cells of the Quincy shape. What
-it answers, and an engine that begins there, is certified and as dear as OR-tools says.
+The default algorithm gives up on them after a counted while, and answers by cost scaling; not so in
+cells of the Quincy shape. What it answers, and an engine that begins there, is certified and as
+dear as OR-tools says.
 """
 
 from functools import cache
@@ -25,13 +26,17 @@ from tests.fixtures.networks import peers_cost
 
 def general(nodes, arcs, seed, *, sources=None, supply=None):
     sources = sources or nodes // 10
-    return netgen_network(NetgenOptions(nodes, arcs, sources, nodes // 10, supply or 10 * nodes), seed)
+    return netgen_network(
+        NetgenOptions(nodes, arcs, sources, nodes // 10, supply or 10 * nodes), seed
+    )
 
 
 NETWORKS = {
     "network-aware 60": lambda seed: network_aware_graph(60, seed).network,
     "network-aware 300": lambda seed: network_aware_graph(300, seed).network,
-    "network-aware 300, oversubscribed": lambda seed: network_aware_graph(300, seed, 104, 6).network,
+    "network-aware 300, oversubscribed": lambda seed: (
+        network_aware_graph(300, seed, 104, 6).network
+    ),
     "network-aware 300, cold": lambda seed: network_aware_graph(300, seed, 80, 100).network,
     "network-aware 1,000": lambda seed: network_aware_graph(1_000, seed).network,
     "general, 1,000 arcs": lambda seed: general(200, 1_000, seed),

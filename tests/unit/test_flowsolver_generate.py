@@ -31,7 +31,10 @@ SMALL_NETGEN = NetgenOptions(nodes=200, arcs=1_500, sources=10, sinks=12, supply
 GOLDEN = {
     "quincy": (lambda seed: quincy_graph(GraphOptions(90), seed).network, "21359599"),
     "contended": (lambda seed: quincy_graph(contended_options(90), seed).network, "4c145e6e"),
-    "oversubscribed": (lambda seed: quincy_graph(GraphOptions(90, 105, 6), seed).network, "5a017ae2"),
+    "oversubscribed": (
+        lambda seed: quincy_graph(GraphOptions(90, 105, 6), seed).network,
+        "5a017ae2",
+    ),
     "cold": (lambda seed: quincy_graph(GraphOptions(90, 90, 100), seed).network, "6c01802e"),
     "load-spreading": (lambda seed: load_spreading_graph(90, 100, seed).network, "8d0f49ab"),
     "network-aware": (lambda seed: network_aware_graph(90, seed).network, "ee983488"),
@@ -47,7 +50,8 @@ def test_the_graph_of_a_seed_is_the_same_everywhere(family):
 
 
 def test_draws_are_splitmix64():
-    """First outputs of SplitMix64 from the state the seed gives, by the definition of the generator."""
+    """First outputs of SplitMix64 from the state the seed gives, by the definition of the
+    generator."""
     mask = 2**64 - 1
 
     def output(z):
@@ -66,7 +70,8 @@ def test_streams_of_neighbouring_seeds_share_nothing():
 
 
 @pytest.mark.parametrize(
-    "options", [GraphOptions(90), contended_options(90), GraphOptions(90, 110, 6), GraphOptions(90, 90, 100)]
+    "options",
+    [GraphOptions(90), contended_options(90), GraphOptions(90, 110, 6), GraphOptions(90, 90, 100)],
 )
 def test_quincy_shape(options):
     graph = quincy_graph(options, 4)
@@ -79,7 +84,9 @@ def test_quincy_shape(options):
     assert degree.min() >= 3 - (options.percent_pending > 0)
     assert degree.max() <= 10 + 3
     to_cluster = tail[head == graph.cluster]
-    np.testing.assert_array_equal(np.sort(to_cluster), np.arange(graph.first_task, graph.first_task + graph.tasks))
+    np.testing.assert_array_equal(
+        np.sort(to_cluster), np.arange(graph.first_task, graph.first_task + graph.tasks)
+    )
     slots = network.capacity[(head == graph.sink) & (tail < graph.first_unscheduled)].sum()
     assert slots == 90 * 12
     assert (network.cost >= 0).all()
@@ -90,7 +97,10 @@ def test_quincy_shape(options):
 
 def test_contended_graph_has_prices_and_the_plain_one_hardly():
     priced = {}
-    for name, options in (("plain", GraphOptions(200, 80)), ("contended", contended_options(200, 80))):
+    for name, options in (
+        ("plain", GraphOptions(200, 80)),
+        ("contended", contended_options(200, 80)),
+    ):
         graph = quincy_graph(options, 1)
         potential = solve(graph.network).potential
         priced[name] = int((potential[graph.first_machine : graph.first_unscheduled] > 0).sum())
@@ -100,7 +110,9 @@ def test_contended_graph_has_prices_and_the_plain_one_hardly():
 def test_oversubscribed_graph_leaves_tasks_waiting():
     graph = quincy_graph(GraphOptions(50, 120, 25), 1)
     solution = solve(graph.network)
-    unscheduled = (graph.network.head >= graph.first_unscheduled) & (graph.network.head < graph.first_task)
+    unscheduled = (graph.network.head >= graph.first_unscheduled) & (
+        graph.network.head < graph.first_task
+    )
     assert solution.flow[unscheduled].sum() == graph.tasks - 50 * 12
 
 
@@ -109,7 +121,9 @@ def test_load_spreading_fills_the_emptiest_machines():
     solution = solve(graph.network)
     assert certify(graph.network, solution).ok
     tail, head, flow = graph.network.tail, graph.network.head, solution.flow
-    load = np.array([flow[head == m].sum() for m in range(graph.first_machine, graph.first_machine + 40)])
+    load = np.array(
+        [flow[head == m].sum() for m in range(graph.first_machine, graph.first_machine + 40)]
+    )
     took = np.array([flow[(head == m) & (tail == graph.cluster)].sum() for m in range(2, 42)])
     assert took.sum() == 60
     assert load[took > 0].max() <= load.min() + 1
@@ -123,7 +137,8 @@ def test_network_aware_shape():
     request = graph.requests[tail[aggregators] - graph.first_aggregator]
     machine = head[aggregators] - graph.first_machine
     assert (network.capacity[aggregators] == 1).all()
-    # The k-th arc of a pair costs what the link carries when k tasks more are there, which is within the link.
+    # The k-th arc of a pair costs what the link carries when k tasks more are there, which is
+    # within the link.
     step, first = np.unique(np.column_stack([machine, request, cost[aggregators]]), axis=0), {}
     assert len(step) == machine.size
     for m, r, c in step.tolist():
@@ -131,7 +146,9 @@ def test_network_aware_shape():
         assert c == expected <= 1250
         first[m, r] = c
     kinds = set(zip(machine.tolist(), request.tolist(), strict=True))
-    assert kinds == {(m, r) for m in range(200) for r in graph.requests.tolist() if graph.used[m] + r <= 1250}
+    assert kinds == {
+        (m, r) for m in range(200) for r in graph.requests.tolist() if graph.used[m] + r <= 1250
+    }
     assert np.bincount(machine * 1000 + request).max() == 10
     solution = solve(network)
     assert certify(network, solution).ok
@@ -148,10 +165,13 @@ def test_network_aware_arcs_follow_the_use_of_the_link():
     aggregator, machine, cost = request_arcs(np.array([1250, 1000, 0]))
     assert not (machine == 0).any()
     at_second = [(a, c) for a, m, c in zip(aggregator, machine, cost, strict=True) if m == 1]
-    # 250 MB/s are spare: ten times 25, five times 50, two times 100, once 150, and 300 and 650 not at all.
+    # 250 MB/s are spare: ten times 25, five times 50, two times 100, once 150, and 300 and 650 not
+    # at all.
     assert [sum(a == k for a, _ in at_second) for k in range(6)] == [10, 5, 2, 1, 0, 0]
     assert [c for a, c in at_second if a == 2] == [1100, 1200]
-    assert [c for a, m, c in zip(aggregator, machine, cost, strict=True) if (a, m) == (5, 2)] == [650]
+    assert [c for a, m, c in zip(aggregator, machine, cost, strict=True) if (a, m) == (5, 2)] == [
+        650
+    ]
 
 
 def netgen_options():
@@ -189,7 +209,9 @@ def test_netgen_keeps_its_promises(options, seed):
     assert (network.num_nodes, network.num_arcs) == (options.nodes, options.arcs)
     assert np.unique(tail * options.nodes + head).size == options.arcs
     assert (tail != head).all()
-    assert (supply[: options.sources] > 0).all() and (supply[options.nodes - options.sinks :] < 0).all()
+    assert (supply[: options.sources] > 0).all() and (
+        supply[options.nodes - options.sinks :] < 0
+    ).all()
     assert np.count_nonzero(supply) == options.sources + options.sinks
     assert supply[supply > 0].sum() == -supply[supply < 0].sum() == options.supply
     assert head.min() >= options.sources - options.transshipment_sources
@@ -262,7 +284,8 @@ def test_bad_cells_name_the_field(make, message):
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("machines", 0), ("percent_used", 0), ("percent_pending", 101), ("replicas", 2), ("skew", 0)]
+    ("field", "value"),
+    [("machines", 0), ("percent_used", 0), ("percent_pending", 101), ("replicas", 2), ("skew", 0)],
 )
 def test_bad_options_name_the_field(field, value):
     with pytest.raises(ValueError, match=f"{field} = {value}"):

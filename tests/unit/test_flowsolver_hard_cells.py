@@ -1,6 +1,8 @@
-"""The incremental solver on cells whose tasks are carried by machines and aggregators: full, oversubscribed, contended.
+"""The incremental solver on cells whose tasks are carried by machines and aggregators: full,
+oversubscribed, contended.
 
-After any round the cost is that of a fresh solve, and the certificate holds, also the one that looks only at what was touched.
+After any round the cost is that of a fresh solve, and the certificate holds, also the one that
+looks only at what was touched.
 """
 
 import itertools
@@ -71,7 +73,10 @@ def test_costs_of_tasks_move(cell):
     graph, solver = cell.graph, cell.solver
     network, first_cost = graph.network, solver.cost
     of_tasks = np.flatnonzero(network.tail >= graph.first_task)
-    waits = of_tasks[(network.head[of_tasks] >= graph.first_unscheduled) & (network.head[of_tasks] < graph.first_task)]
+    waits = of_tasks[
+        (network.head[of_tasks] >= graph.first_unscheduled)
+        & (network.head[of_tasks] < graph.first_task)
+    ]
     used = np.flatnonzero(solver.flow()[of_tasks] > 0)
     for arcs, step in ((waits, 1), (of_tasks[used], -1), (waits, 40), (of_tasks[::3], 7)):
         solver.set_cost(arcs, np.maximum(0, network.cost[arcs] + step))
@@ -98,7 +103,8 @@ def test_machines_fail_and_return():
 
 
 def test_a_task_that_stops_being_one():
-    """Arcs into it, another supply, an arc without capacity, no arcs at all: each time an ordinary node, or no answer."""
+    """Arcs into it, another supply, an arc without capacity, no arcs at all: each time an ordinary
+    node, or no answer."""
     cell = Cell(CELLS["contended 1.05"], seed=5)
     solver, (a, b, c, d) = cell.solver, cell.alive[:4]
     solver.add_arcs([a], [b], 1, 3)
@@ -138,7 +144,8 @@ def test_an_aggregator_joins_and_leaves():
 
 
 def test_fresh_solve_of_a_cell_whose_jobs_have_grown():
-    """Waiting room a little smaller than the tasks that may wait there is still a way around: the start is near the optimum."""
+    """Waiting room a little smaller than the tasks that may wait there is still a way around: the
+    start is near the optimum."""
     cell = Cell(GraphOptions(200, 120, 6), seed=7)
     for _ in range(10):
         cell.replace(20)
@@ -151,7 +158,8 @@ def test_fresh_solve_of_a_cell_whose_jobs_have_grown():
 
 @pytest.mark.parametrize("percent_used", [100, 105])
 def test_prices_of_a_whole_cell_move_up_and_down(percent_used):
-    """More machines than a search goes through before it is met from the targets: room gets dearer, and cheaper again."""
+    """More machines than a search goes through before it is met from the targets: room gets dearer,
+    and cheaper again."""
     cell = Cell(GraphOptions(600, percent_used, 6), seed=3)
     machines = np.arange(cell.graph.first_machine, cell.graph.first_machine + 600)
     prices = [cell.solver.potential()[machines]]
@@ -180,7 +188,9 @@ class TiedCell:
         self.sink, self.hub = 0, 1
         machine, task = 2 + np.arange(machines), 2 + machines + np.arange(machines)
         network = FlowNetwork()
-        network.add_nodes(np.concatenate([[-machines, 0], np.zeros(machines, int), np.ones(machines, int)]))
+        network.add_nodes(
+            np.concatenate([[-machines, 0], np.zeros(machines, int), np.ones(machines, int)])
+        )
         network.add_arcs(machine, np.full(machines, self.sink), 1, 0)
         network.add_arcs(np.full(machines, self.hub), machine, 2, 0)
         network.add_arcs(task, np.full(machines, self.hub), 1, 0)
@@ -199,7 +209,8 @@ class TiedCell:
 
 @pytest.mark.parametrize("dearer", [1, 2, 4])
 def test_a_task_whose_second_way_is_a_little_dearer(dearer):
-    """Beside more machines, full and tied, than a search goes through before it is met from the targets."""
+    """Beside more machines, full and tied, than a search goes through before it is met from the
+    targets."""
     cell = TiedCell(400)
     cell.solver.add_arcs(cell.one_more(), [cell.sink], 1, dearer)
     assert cell.solver.resolve() is Status.OPTIMAL
@@ -209,7 +220,8 @@ def test_a_task_whose_second_way_is_a_little_dearer(dearer):
 
 @pytest.mark.parametrize("other_way", [2, 6, 7, 8, 9, 20])
 def test_a_search_that_comes_to_many_ties_from_afar(other_way):
-    """A task comes whose place is taken by one that could go to the hub for 3 more: all machines are tied at that distance."""
+    """A task comes whose place is taken by one that could go to the hub for 3 more: all machines
+    are tied at that distance."""
     cell = TiedCell(1500)
     solver = cell.solver
     taken, owner = solver.add_nodes([0, 1])
@@ -221,7 +233,8 @@ def test_a_search_that_comes_to_many_ties_from_afar(other_way):
     solver.set_supply([cell.sink], [-cell.machines - 2])
     assert solver.resolve() is Status.OPTIMAL
     assert solver.cost == min(other_way, 3 + 5)
-    assert solver.stats.settled < 300 or other_way < 8  # given up and met, not all of the machines looked through
+    # given up and met, not all of the machines looked through
+    assert solver.stats.settled < 300 or other_way < 8
     check_resolved(solver)
 
 

@@ -1,4 +1,5 @@
-"""IncrementalSolver: ids, deltas, statuses that pass, threads, and what takes it to its other ways of searching."""
+"""IncrementalSolver: ids, deltas, statuses that pass, threads, and what takes it to its other ways
+of searching."""
 
 import threading
 
@@ -81,7 +82,8 @@ def test_bad_changes_change_nothing(call, message):
 
 
 def test_bad_statuses_pass():
-    """Unbalanced, infeasible and out-of-range changes can be taken back, or made good, and lose nothing."""
+    """Unbalanced, infeasible and out-of-range changes can be taken back, or made good, and lose
+    nothing."""
     solver = small()
     solver.set_supply([0], [3])
     assert solver.resolve() is Status.UNBALANCED
@@ -98,7 +100,11 @@ def test_bad_statuses_pass():
     assert solver.resolve() is Status.OPTIMAL
     assert solver.cost == 13
     check_resolved(solver)
-    for cost, status in ((2**62, Status.BAD_COST_RANGE), (2**40, Status.OPTIMAL), (4, Status.OPTIMAL)):
+    for cost, status in (
+        (2**62, Status.BAD_COST_RANGE),
+        (2**40, Status.OPTIMAL),
+        (4, Status.OPTIMAL),
+    ):
         solver.set_cost([1], [cost])
         assert solver.resolve() is status
     assert solver.cost == 13
@@ -141,8 +147,12 @@ def test_crowded_cell_is_solved_in_phases():
     network = graph.network
     solver = IncrementalSolver(network)
     assert solver.resolve() is Status.OPTIMAL
-    to_unscheduled = np.flatnonzero((network.head >= graph.first_unscheduled) & (network.head < graph.first_task))
-    solver.set_cost(to_unscheduled, network.cost[to_unscheduled] + 20 * (np.arange(to_unscheduled.size) % 7))
+    to_unscheduled = np.flatnonzero(
+        (network.head >= graph.first_unscheduled) & (network.head < graph.first_task)
+    )
+    solver.set_cost(
+        to_unscheduled, network.cost[to_unscheduled] + 20 * (np.arange(to_unscheduled.size) % 7)
+    )
     assert solver.resolve() is Status.OPTIMAL
     assert solver.stats.phases > 0
     check_resolved(solver)

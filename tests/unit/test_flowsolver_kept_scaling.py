@@ -1,4 +1,5 @@
-"""Cost scaling between resolves: what its kept graph, flow and prices go through, and that a round is local."""
+"""Cost scaling between resolves: what its kept graph, flow and prices go through, and that a round
+is local."""
 
 import numpy as np
 import pytest
@@ -25,7 +26,9 @@ def star(leaves):
     """Sources 1..leaves, each with an arc to the sink 0 at a cost of its number."""
     source = np.arange(1, leaves + 1)
     supply = np.concatenate([[-leaves], np.ones(leaves, dtype=np.int64)])
-    return network(source, np.zeros(leaves, dtype=np.int64), np.ones(leaves, dtype=np.int64), source, supply)
+    return network(
+        source, np.zeros(leaves, dtype=np.int64), np.ones(leaves, dtype=np.int64), source, supply
+    )
 
 
 def test_many_arcs_at_one_node():
@@ -124,12 +127,15 @@ def test_a_machine_with_all_its_tasks_fails_and_comes_back():
         check(solver)
         again = solver.add_nodes([0])
         solver.add_arcs([rack, again[0]], [again[0], graph.sink], 12, 0)
-        solver.add_arcs(net.tail[preferring], np.repeat(again, preferring.size), 1, net.cost[preferring])
+        solver.add_arcs(
+            net.tail[preferring], np.repeat(again, preferring.size), 1, net.cost[preferring]
+        )
         check(solver)
 
 
 def test_rounds_are_local():
-    """A task goes and one like another comes: a small part of the arcs is looked at, and no price is repaired far away."""
+    """A task goes and one like another comes: a small part of the arcs is looked at, and no price
+    is repaired far away."""
     graph = quincy_graph(GraphOptions(400, 50), 5)
     net = graph.network
     solver = IncrementalSolver(net, "cost_scaling")

@@ -1,4 +1,5 @@
-"""The price the default algorithm's placement from scratch begins with where more tasks want in than there is room for."""
+"""The price the default algorithm's placement from scratch begins with where more tasks want in
+than there is room for."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,5 @@
-"""Races: the answer of any of several algorithms, from scratch and over changes; Ctrl-C ends a long solve."""
+"""Races: the answer of any of several algorithms, from scratch and over changes; Ctrl-C ends a long
+solve."""
 
 import os
 import signal
@@ -63,7 +64,11 @@ def test_race_proves_infeasibility(deterministic):
 
 @pytest.mark.parametrize(
     ("names", "message"),
-    [([], "no algorithm given"), (["simplex"], 'no algorithm "simplex"'), (ALL[:1] * 2, "given twice")],
+    [
+        ([], "no algorithm given"),
+        (["simplex"], 'no algorithm "simplex"'),
+        (ALL[:1] * 2, "given twice"),
+    ],
 )
 def test_bad_names(names, message):
     for call in (solve, IncrementalSolver):
@@ -88,14 +93,20 @@ def rounds(solver, graph, count=12):
         alive = np.concatenate([np.setdiff1d(alive, leaving), coming])
         solver.set_supply([graph.sink], [-alive.size])
         machines = np.flatnonzero(head == graph.sink)
-        solver.set_capacity(rng.choice(machines[net.capacity[machines] <= 12], 2), rng.integers(8, 13, 2))
-        waiting = np.flatnonzero((net.tail >= graph.first_unscheduled) & (net.tail < graph.first_task))
+        solver.set_capacity(
+            rng.choice(machines[net.capacity[machines] <= 12], 2), rng.integers(8, 13, 2)
+        )
+        waiting = np.flatnonzero(
+            (net.tail >= graph.first_unscheduled) & (net.tail < graph.first_task)
+        )
         solver.set_capacity(waiting, alive.size)
         yield solver.resolve()
 
 
 @pytest.mark.parametrize("deterministic", [False, True])
-@pytest.mark.parametrize("names", [ALL, ALL[1:], ALL[::-1]], ids=["all", "none local", "local last"])
+@pytest.mark.parametrize(
+    "names", [ALL, ALL[1:], ALL[::-1]], ids=["all", "none local", "local last"]
+)
 def test_every_round_is_optimal_whoever_wins(cell, names, deterministic):
     solver = IncrementalSolver(cell.network, names, deterministic=deterministic)
     before = solver.flow()
@@ -122,7 +133,10 @@ def test_every_round_is_optimal_whoever_wins(cell, names, deterministic):
 def test_deterministic_rounds_do_not_depend_on_timing(cell):
     def history():
         solver = IncrementalSolver(cell.network, ALL, deterministic=True)
-        return [(solver.winner, solver.stats.operations, solver.flow().tobytes()) for _ in rounds(solver, cell)]
+        return [
+            (solver.winner, solver.stats.operations, solver.flow().tobytes())
+            for _ in rounds(solver, cell)
+        ]
 
     assert history() == history()
 
@@ -167,7 +181,9 @@ else:
 @pytest.mark.parametrize("how", ["alone", "race"])
 @pytest.mark.parametrize("call", ["solve", "resolve"])
 def test_ctrl_c_ends_a_long_solve(how, call):
-    with subprocess.Popen([sys.executable, "-c", LONG_SOLVE, how, call], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", LONG_SOLVE, how, call], stdout=subprocess.PIPE, text=True
+    ) as process:
         try:
             assert process.stdout is not None
             assert process.stdout.readline() == "solving\n"

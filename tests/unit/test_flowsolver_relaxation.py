@@ -1,4 +1,5 @@
-"""Relaxation: what this method in particular could get wrong. Certificates and OR-tools' costs; all algorithms: the table tests."""
+"""Relaxation: what this method in particular could get wrong. Certificates and OR-tools' costs; all
+algorithms: the table tests."""
 
 import numpy as np
 import pytest
@@ -14,7 +15,15 @@ from flowsolver.generate import (
     quincy_graph,
 )
 from tests.fixtures.network_strategies import networks, unit_source_networks
-from tests.fixtures.networks import check_solution, grid, network, objections, peers_answer, peers_cost, road_on_a_line
+from tests.fixtures.networks import (
+    check_solution,
+    grid,
+    network,
+    objections,
+    peers_answer,
+    peers_cost,
+    road_on_a_line,
+)
 
 RELAXATION = "relaxation"
 INT64 = 2**63
@@ -30,7 +39,8 @@ def with_costs(net, cost):
 @settings(max_examples=150, deadline=None)
 @given(networks())
 def test_costs_up_to_the_end_of_the_range(net):
-    """Scaled so that the largest is as large as it may be: the optimum scales, unless it leaves int64."""
+    """Scaled so that the largest is as large as it may be: the optimum scales, unless it leaves
+    int64."""
     small = with_costs(net, net.cost // np.maximum(1, np.abs(net.cost).max(initial=1) // 6))
     scale = 2**59 // (net.num_nodes + 1) // int(np.abs(small.cost).max(initial=1))
     status, cost = peers_answer(small)
@@ -45,7 +55,8 @@ def test_costs_up_to_the_end_of_the_range(net):
 @settings(max_examples=150, deadline=None)
 @given(st.one_of(networks(), unit_source_networks()), st.data())
 def test_goes_on_from_prices_and_flow_that_do_not_suit(net, data):
-    """Solved under other costs and supplies, which leaves its prices and its flow; then all of them change."""
+    """Solved under other costs and supplies, which leaves its prices and its flow; then all of them
+    change."""
     arcs, nodes = np.arange(net.num_arcs), np.arange(net.num_nodes)
     order = np.array(data.draw(st.permutations(list(arcs))), dtype=np.int64)
     factor = data.draw(st.sampled_from([-1, 1, 1000]))
@@ -65,12 +76,15 @@ def test_goes_on_from_prices_and_flow_that_do_not_suit(net, data):
 
 
 def test_prices_that_climb_from_round_to_round_are_brought_back():
-    """Two nodes swap their roles: each time the new source must outbid the other, whose price stays.
+    """Two nodes swap their roles: each time the new source must outbid the other, whose price
+    stays.
 
     With costs at the end of the range a dozen rounds would lead beyond what prices may be.
     """
     large = 2**59 // 5
-    solver = IncrementalSolver(network([0, 1, -1, 0], [(1, 2, 3, large), (2, 1, 3, large), (0, 3, 1, 1)]), RELAXATION)
+    solver = IncrementalSolver(
+        network([0, 1, -1, 0], [(1, 2, 3, large), (2, 1, 3, large), (0, 3, 1, 1)]), RELAXATION
+    )
     for turn in range(40):
         assert solver.resolve() is Status.OPTIMAL
         assert solver.cost == large
@@ -110,7 +124,10 @@ def test_ways_longer_than_hops_are_counted(seed):
     road = road_on_a_line(seed, places=200)
     check_solution(road.network, solve(road.network, RELAXATION), road.cost)
     line = np.arange(300)
-    net = network([1, *np.zeros(299, dtype=np.int64), -1], np.stack([line, line + 1, line + 1, 0 * line], axis=1))
+    net = network(
+        [1, *np.zeros(299, dtype=np.int64), -1],
+        np.stack([line, line + 1, line + 1, 0 * line], axis=1),
+    )
     check_solution(net, solve(net, RELAXATION), 0)
 
 
@@ -130,11 +147,14 @@ def test_waiting_tasks_are_raised_together():
 
 
 def test_work_does_not_grow_with_the_arcs_of_an_aggregator():
-    """One aggregator with an arc of another cost to every machine: looking at all of them for every task would be the square."""
+    """One aggregator with an arc of another cost to every machine: looking at all of them for every
+    task would be the square."""
     scanned = []
     for machines in (500, 4000):
         machine = 2 + np.arange(machines)
-        to_machine = np.stack([0 * machine + 1, machine, 0 * machine + 1, 3 * (machine * 7919 % machines)], axis=1)
+        to_machine = np.stack(
+            [0 * machine + 1, machine, 0 * machine + 1, 3 * (machine * 7919 % machines)], axis=1
+        )
         task = 2 + machines + np.arange(machines // 2)
         to_aggregator = np.stack([task, 0 * task + 1, 0 * task + 1, 0 * task], axis=1)
         to_sink = np.stack([machine, 0 * machine, 0 * machine + 1, 0 * machine], axis=1)
@@ -171,7 +191,8 @@ GRAPHS = {
 
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_stopped_anywhere_prices_suit_the_flow_and_it_goes_on_from_there(graph):
-    """After any budget: flow within capacities, complementary slackness; excesses are all that is missing."""
+    """After any budget: flow within capacities, complementary slackness; excesses are all that is
+    missing."""
     net = GRAPHS[graph]().network
     whole = solve(net, RELAXATION)
     unplaced = []
@@ -191,7 +212,8 @@ def test_stopped_anywhere_prices_suit_the_flow_and_it_goes_on_from_there(graph):
 
 
 def resolved_as_from_scratch(solver):
-    """The state after a resolve, against a fresh solve by another method; what was touched is certified as well."""
+    """The state after a resolve, against a fresh solve by another method; what was touched is
+    certified as well."""
     fresh = solve(solver.snapshot()[0])
     assert solver.resolve() is fresh.status
     if fresh.status is Status.OPTIMAL:
@@ -202,7 +224,8 @@ def resolved_as_from_scratch(solver):
 
 @pytest.mark.parametrize("percent_used", [60, 97, 104])
 def test_long_histories_of_a_cell(percent_used):
-    """Tasks and machines come and go under ids used before, costs age: hundreds of rounds without a solve from scratch."""
+    """Tasks and machines come and go under ids used before, costs age: hundreds of rounds without a
+    solve from scratch."""
     graph = quincy_graph(GraphOptions(40, percent_used, machines_per_rack=8), 4)
     net, begin, rng = graph.network, graph.task_arc_begin, np.random.default_rng(6)
     solver = IncrementalSolver(net, RELAXATION)
@@ -217,7 +240,9 @@ def test_long_histories_of_a_cell(percent_used):
         like = rng.integers(0, graph.tasks, 12)
         ids = solver.add_nodes(np.ones(12, dtype=np.int64))
         rows = np.concatenate([np.arange(begin[i], begin[i + 1]) for i in like])
-        solver.add_arcs(np.repeat(ids, begin[like + 1] - begin[like]), net.head[rows], 1, net.cost[rows])
+        solver.add_arcs(
+            np.repeat(ids, begin[like + 1] - begin[like]), net.head[rows], 1, net.cost[rows]
+        )
         tasks = np.concatenate([np.setdiff1d(tasks, gone), ids])
         solver.set_capacity(to_wait, tasks.size)
         if turn % 3 == 0:  # a machine fails with all that runs there, or comes back
@@ -253,7 +278,10 @@ def test_rounds_on_a_solved_cell_take_the_work_of_their_changes():
 def test_a_waiting_task_that_gets_dearer_moves_nothing():
     """Its price rises with the arc, as long as nothing else is cheaper by then."""
     solver = IncrementalSolver(
-        network([1, 1, -2, 0, 0], [(0, 3, 1, 0), (1, 3, 1, 9), (1, 4, 1, 4), (3, 2, 1, 0), (4, 2, 2, 0)]), RELAXATION
+        network(
+            [1, 1, -2, 0, 0], [(0, 3, 1, 0), (1, 3, 1, 9), (1, 4, 1, 4), (3, 2, 1, 0), (4, 2, 2, 0)]
+        ),
+        RELAXATION,
     )
     assert solver.resolve() is Status.OPTIMAL
     for cost in range(5, 9):
@@ -265,7 +293,9 @@ def test_a_waiting_task_that_gets_dearer_moves_nothing():
 
 def test_capacity_from_nothing_and_back():
     """Arcs without capacity have a place in the graph; loops are settled apart from it."""
-    solver = IncrementalSolver(network([2, -2], [(0, 1, 0, 1), (0, 1, 2, 8), (0, 0, 3, -2)]), RELAXATION)
+    solver = IncrementalSolver(
+        network([2, -2], [(0, 1, 0, 1), (0, 1, 2, 8), (0, 0, 3, -2)]), RELAXATION
+    )
     resolved_as_from_scratch(solver)
     for capacity in (2, 0, 1, 0):
         solver.set_capacity([0, 2], [capacity, 3 - capacity])
@@ -274,7 +304,8 @@ def test_capacity_from_nothing_and_back():
 
 
 def test_deficits_at_both_ends_of_what_is_priced_out():
-    """A departure from a full, dear machine: who waits farthest off is nearest to gain; each in turn moves up one place."""
+    """A departure from a full, dear machine: who waits farthest off is nearest to gain; each in
+    turn moves up one place."""
     places = 40
     here = np.arange(places)
     tasks = 1 + places + np.arange(places + 1)
@@ -282,7 +313,10 @@ def test_deficits_at_both_ends_of_what_is_priced_out():
     next_ones = [(tasks[k + 1], 1 + k, 1, 1) for k in here]
     wait = [(tasks[-1], 0, 1, 500)]
     sink = [(1 + k, 0, 1, 0) for k in here]
-    net = network([-(places + 1), *0 * here, *np.ones(places + 1, dtype=np.int64)], own + next_ones + wait + sink)
+    net = network(
+        [-(places + 1), *0 * here, *np.ones(places + 1, dtype=np.int64)],
+        own + next_ones + wait + sink,
+    )
     solver = IncrementalSolver(net, RELAXATION)
     resolved_as_from_scratch(solver)
     solver.remove_nodes([tasks[0]])

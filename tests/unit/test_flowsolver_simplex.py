@@ -1,4 +1,5 @@
-"""Network simplex: ranges, degenerate networks, starts from any flow, budgets. Certificates, and OR-tools as oracle."""
+"""Network simplex: ranges, degenerate networks, starts from any flow, budgets. Certificates, and
+OR-tools as oracle."""
 
 import numpy as np
 import pytest
@@ -19,7 +20,8 @@ SIMPLEX = "network_simplex"
 
 
 def test_paths_as_dear_as_the_range_allows():
-    """The only way costs as much as a path can; prices reach both ends, artificial arcs must be dearer still."""
+    """The only way costs as much as a path can; prices reach both ends, artificial arcs must be
+    dearer still."""
     nodes = 40
     most = 2**59 // (nodes + 1)
     for sign in (1, -1):
@@ -42,7 +44,8 @@ def test_dear_networks_without_a_way_are_infeasible():
 def test_capacities_as_wide_as_the_range_allows():
     wide = 2**60
     net = network(
-        [wide // 2, 0, -wide // 2], [(0, 1, wide, 1), (1, 2, wide // 2, 1), (0, 2, wide // 4, 3), (2, 0, 1, 0)]
+        [wide // 2, 0, -wide // 2],
+        [(0, 1, wide, 1), (1, 2, wide // 2, 1), (0, 2, wide // 4, 3), (2, 0, 1, 0)],
     )
     check_solution(net, solve(net, SIMPLEX), wide)
     cycle = network([0, 0, 0], [(0, 1, wide, -1), (1, 2, wide, 0), (2, 0, wide, 0)])
@@ -51,18 +54,22 @@ def test_capacities_as_wide_as_the_range_allows():
 
 @pytest.mark.parametrize("levels", [1, 2, 3])
 def test_degenerate_assignments_end(levels):
-    """Nearly every pivot moves no flow. Without a rule for the leaving arc such networks can cycle."""
+    """Nearly every pivot moves no flow. Without a rule for the leaving arc such networks can
+    cycle."""
     rng = np.random.default_rng(levels)
     size = 60
     source, sink = np.indices((size, size)).reshape(2, -1)
-    arcs = np.stack([source, size + sink, np.ones_like(source), rng.integers(0, levels, size * size)], axis=1)
+    arcs = np.stack(
+        [source, size + sink, np.ones_like(source), rng.integers(0, levels, size * size)], axis=1
+    )
     net = network([1] * size + [-1] * size, rng.permutation(arcs))
     expected = peers_answer(net)
     assert objections(net, solve(net, SIMPLEX), expected) == []
 
 
 def test_trees_are_kept_right_through_many_exchanges():
-    """Sparse, dense and disconnected networks; a thread or a size gone wrong would not give certified answers."""
+    """Sparse, dense and disconnected networks; a thread or a size gone wrong would not give
+    certified answers."""
     for seed in range(300):
         net = random_network(seed, 3 + seed % 40, 5 + 7 * (seed % 30))
         assert objections(net, solve(net, SIMPLEX), peers_answer(net)) == [], seed
@@ -96,7 +103,12 @@ def test_few_changes_take_few_pivots():
     task = solver.add_nodes(np.ones(5, dtype=np.int64))
     for i, new in enumerate(task):
         begin, end = graph.task_arc_begin[[10 * i, 10 * i + 1]]
-        solver.add_arcs(np.full(end - begin, new), graph.network.head[begin:end], 1, graph.network.cost[begin:end])
+        solver.add_arcs(
+            np.full(end - begin, new),
+            graph.network.head[begin:end],
+            1,
+            graph.network.cost[begin:end],
+        )
     assert solver.resolve() is Status.OPTIMAL
     check_resolved(solver)
     assert 20 * solver.stats.pivots < scratch
@@ -116,7 +128,8 @@ def test_wider_arcs_leave_flows_between_their_bounds(seed):
 
 
 def test_goes_on_from_where_budgets_stopped_it():
-    """However small the steps: within capacities at every stop, and the flow's cost is the cost claimed."""
+    """However small the steps: within capacities at every stop, and the flow's cost is the cost
+    claimed."""
     net = quincy_graph(GraphOptions(40, 105, 6), 1).network
     whole = check_stops(net, SIMPLEX, 40)
     solver = IncrementalSolver(net, SIMPLEX)
@@ -155,7 +168,12 @@ def test_the_tree_grows_beyond_the_room_it_began_with():
     for _ in range(3):
         new = solver.add_nodes(np.ones(graph.network.num_nodes // 2, dtype=np.int64))
         for v in new:
-            solver.add_arcs(np.full(end - begin, v), graph.network.head[begin:end], 1, graph.network.cost[begin:end])
+            solver.add_arcs(
+                np.full(end - begin, v),
+                graph.network.head[begin:end],
+                1,
+                graph.network.cost[begin:end],
+            )
         sink = graph.network.supply.argmin()
         solver.set_supply([sink], [int(solver.snapshot()[0].supply[sink]) - new.size])
         check_resolves(solver)
@@ -163,9 +181,18 @@ def test_the_tree_grows_beyond_the_room_it_began_with():
 
 @pytest.mark.parametrize("placed", [False, True])
 def test_arcs_into_what_no_arcs_led_to(placed):
-    """Tasks are leaves whose prices nothing else depends on: that ends with the first arc to them, used or not."""
+    """Tasks are leaves whose prices nothing else depends on: that ends with the first arc to them,
+    used or not."""
     net = network(
-        [1, 1, 0, 0, -2], [(0, 2, 1, 1), (0, 3, 1, 5), (1, 2, 1, 2), (1, 3, 1, 9), (2, 4, 1 + placed, 0), (3, 4, 2, 0)]
+        [1, 1, 0, 0, -2],
+        [
+            (0, 2, 1, 1),
+            (0, 3, 1, 5),
+            (1, 2, 1, 2),
+            (1, 3, 1, 9),
+            (2, 4, 1 + placed, 0),
+            (3, 4, 2, 0),
+        ],
     )
     solver = resolved(net)
     solver.add_arcs([1, 0], [0, 1], [1, 1], [0, 0])
@@ -188,7 +215,8 @@ def test_costs_of_many_tree_arcs_at_once():
 
 
 def test_capacities_of_tree_arcs_fall_below_their_flow():
-    """Down to what is used, below it, to nothing: what hung on the arc is joined to the tree by another one."""
+    """Down to what is used, below it, to nothing: what hung on the arc is joined to the tree by
+    another one."""
     graph = quincy_graph(GraphOptions(40, 60), 1)
     net = graph.network
     solver = resolved(net)
@@ -220,7 +248,8 @@ def test_loops_come_and_go():
 
 
 def test_infeasible_until_there_is_a_way():
-    """What no arc can carry stays on artificial arcs, and is found there by every resolve until it can go."""
+    """What no arc can carry stays on artificial arcs, and is found there by every resolve until it
+    can go."""
     solver = resolved(network([1, 0, 0, -1], [(0, 1, 1, 1), (1, 3, 1, 1), (2, 3, 1, 0)]))
     solver.set_capacity([1], [0])
     assert solver.resolve() is Status.INFEASIBLE

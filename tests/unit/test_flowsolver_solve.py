@@ -1,4 +1,5 @@
-"""solve: hard structural cases with known answers, statuses, ranges, bad arguments. Certificates, never particular flows."""
+"""solve: hard structural cases with known answers, statuses, ranges, bad arguments. Certificates,
+never particular flows."""
 
 import numpy as np
 import pytest
@@ -15,9 +16,19 @@ SOLVABLE = [
     ("empty", [], [], 0),
     ("one node", [0], [], 0),
     ("isolated nodes", [0, 0, 0], [], 0),
-    ("textbook", [4, 0, 0, -4], [(0, 1, 4, 2), (0, 2, 2, 2), (1, 2, 2, 1), (1, 3, 3, 3), (2, 3, 5, 1)], 14),
+    (
+        "textbook",
+        [4, 0, 0, -4],
+        [(0, 1, 4, 2), (0, 2, 2, 2), (1, 2, 2, 1), (1, 3, 3, 3), (2, 3, 5, 1)],
+        14,
+    ),
     ("parallel arcs, cheapest first", [3, -3], [(0, 1, 1, 5), (0, 1, 1, 1), (0, 1, 2, 3)], 7),
-    ("parallel arcs into the sink from between", [3, 0, -3], [(0, 1, 3, 0), (1, 2, 1, 4), (1, 2, 5, 6)], 16),
+    (
+        "parallel arcs into the sink from between",
+        [3, 0, -3],
+        [(0, 1, 3, 0), (1, 2, 1, 4), (1, 2, 5, 6)],
+        16,
+    ),
     ("zero capacity is no arc", [1, -1], [(0, 1, 0, -9), (0, 1, 1, 4)], 4),
     ("self-loop of negative cost fills", [0], [(0, 0, 3, -2)], -6),
     ("self-loop of positive cost stays empty", [1, -1], [(0, 0, 3, 2), (0, 1, 1, 1)], 1),
@@ -31,7 +42,12 @@ SOLVABLE = [
         9,
     ),
     ("two components", [1, -1, 2, -2], [(0, 1, 1, 1), (2, 3, 2, 10)], 21),
-    ("detour over the sink", [1, -2, 1, 0], [(0, 1, 5, 1), (1, 3, 5, 0), (3, 1, 5, 0), (2, 3, 5, 2)], 3),
+    (
+        "detour over the sink",
+        [1, -2, 1, 0],
+        [(0, 1, 5, 1), (1, 3, 5, 0), (3, 1, 5, 0), (2, 3, 5, 2)],
+        3,
+    ),
     ("transit through a sink", [2, -1, -1], [(0, 1, 2, 1), (1, 2, 2, 1)], 3),
     ("wide values", [2**40, -(2**40)], [(0, 1, 2**40, 2**20)], 2**60),
     ("wide capacity never used", [1, -1], [(0, 1, 2**50, 3)], 3),
@@ -39,7 +55,9 @@ SOLVABLE = [
 
 
 @pytest.mark.parametrize("algorithm", algorithms())
-@pytest.mark.parametrize(("supply", "arcs", "cost"), [c[1:] for c in SOLVABLE], ids=[c[0] for c in SOLVABLE])
+@pytest.mark.parametrize(
+    ("supply", "arcs", "cost"), [c[1:] for c in SOLVABLE], ids=[c[0] for c in SOLVABLE]
+)
 def test_known_optimum(algorithm, supply, arcs, cost):
     net = network(supply, arcs)
     check_solution(net, solve(net, algorithm), cost)
@@ -49,7 +67,12 @@ UNSOLVABLE = [
     ("no way", [1, -1], [], Status.INFEASIBLE),
     ("too narrow", [2, 0, -2], [(0, 1, 2, 0), (1, 2, 1, 0)], Status.INFEASIBLE),
     ("wrong direction", [1, -1], [(1, 0, 5, 0)], Status.INFEASIBLE),
-    ("supplies balance overall but not per component", [1, -2, 2, -1], [(0, 1, 9, 0), (2, 3, 9, 0)], Status.INFEASIBLE),
+    (
+        "supplies balance overall but not per component",
+        [1, -2, 2, -1],
+        [(0, 1, 9, 0), (2, 3, 9, 0)],
+        Status.INFEASIBLE,
+    ),
     ("supply left over", [1], [], Status.UNBALANCED),
     ("demand left over", [1, -2], [(0, 1, 9, 0)], Status.UNBALANCED),
     ("cost beyond range", [1, -1], [(0, 1, 1, LARGE)], Status.BAD_COST_RANGE),
@@ -62,13 +85,16 @@ UNSOLVABLE = [
 
 
 @pytest.mark.parametrize("algorithm", algorithms())
-@pytest.mark.parametrize(("supply", "arcs", "status"), [c[1:] for c in UNSOLVABLE], ids=[c[0] for c in UNSOLVABLE])
+@pytest.mark.parametrize(
+    ("supply", "arcs", "status"), [c[1:] for c in UNSOLVABLE], ids=[c[0] for c in UNSOLVABLE]
+)
 def test_status_of_bad_networks(algorithm, supply, arcs, status):
     assert solve(network(supply, arcs), algorithm).status is status
 
 
 def test_where_no_price_can_be_told_searches_end_in_phases():
-    """Waiting has a limit too, for less than half of the tasks, so that all prices climb from zero; in the end by one search for all sources at once."""
+    """Waiting has a limit too, for less than half of the tasks, so that all prices climb from zero;
+    in the end by one search for all sources at once."""
     graph = quincy_graph(contended_options(1000, 140, 100), 1)
     net = graph.network
     capacity = net.capacity

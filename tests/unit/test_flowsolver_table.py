@@ -1,4 +1,5 @@
-"""Every algorithm, and races, on every family of networks: certified, and as dear as OR-tools or a formula says."""
+"""Every algorithm, and races, on every family of networks: certified, and as dear as OR-tools or a
+formula says."""
 
 from functools import cache, partial
 
@@ -11,7 +12,10 @@ from tests.fixtures import networks
 from tests.fixtures.networks import CELLS, check_solution, network, peers_cost, scheduling_graph
 
 FAMILIES = {
-    **{cell: lambda seed, cell=cell: scheduling_graph(cell, seed).network for cell in (*CELLS, "load spreading")},
+    **{
+        cell: lambda seed, cell=cell: scheduling_graph(cell, seed).network
+        for cell in (*CELLS, "load spreading")
+    },
     "grid": networks.grid,
     "grid with negative costs": lambda seed: networks.grid(seed, least_cost=-12),
     "grid of wide streets": lambda seed: networks.grid(seed, scale=2**36),
@@ -19,7 +23,9 @@ FAMILIES = {
     "random and sparse": lambda seed: networks.random_network(seed, 80, 120),
     "random and dense": lambda seed: networks.random_network(seed, 15, 600),
     "network-aware": lambda seed: network_aware_graph(16, seed).network,
-    "network-aware and oversubscribed": lambda seed: network_aware_graph(12, seed, 120, 20, 6).network,
+    "network-aware and oversubscribed": lambda seed: (
+        network_aware_graph(12, seed, 120, 20, 6).network
+    ),
     "netgen": partial(netgen_network, NetgenOptions(80, 600, 8, 9, 900)),
     "netgen with transshipment": partial(
         netgen_network, NetgenOptions(60, 900, 8, 9, 900, 4, 5, -20, 100, 30, 70, 0, 60)
@@ -68,7 +74,8 @@ def test_as_dear_as_the_formula(run, formula, seed):
 
 
 def as_file_with_lower_bounds(net, seed):
-    """A DIMACS file whose flows are those of the network plus a lower bound on every arc; with the bounds and its supplies."""
+    """A DIMACS file whose flows are those of the network plus a lower bound on every arc; with the
+    bounds and its supplies."""
     rng = np.random.default_rng(seed)
     low = rng.integers(-9, 10, net.num_arcs)
     supply = net.supply
@@ -116,7 +123,8 @@ def test_arcs_and_nodes_in_any_order(algorithm, cell):
 
 @pytest.mark.parametrize("name", [name for name in SOLVERS if name != "race"])
 def test_same_answer_again(name):
-    """Nothing but a race for time depends on addresses, hash order or time: the flow itself and the counted work are the same."""
+    """Nothing but a race for time depends on addresses, hash order or time: the flow itself and the
+    counted work are the same."""
     first, second = (SOLVERS[name](networks.random_network(4)) for _ in range(2))
     np.testing.assert_array_equal(first.flow, second.flow)
     np.testing.assert_array_equal(first.potential, second.potential)
@@ -127,7 +135,8 @@ def test_same_answer_again(name):
 @pytest.mark.parametrize("cut", [0, 1, 7])
 @each_solver
 def test_infeasible_by_little(run, cut):
-    """A bottleneck of parallel arcs in the midst of two grids, as wide as what must pass it, or a little less."""
+    """A bottleneck of parallel arcs in the midst of two grids, as wide as what must pass it, or a
+    little less."""
     half = networks.grid(2, side=6)
     nodes, passing = half.num_nodes, 40
     supply = np.concatenate([half.supply, half.supply])
@@ -141,13 +150,16 @@ def test_infeasible_by_little(run, cut):
 
 
 def test_families_are_what_they_are_for():
-    """Tight cells leave someone out, contended ones have dear machines; the random networks have each oddity."""
+    """Tight cells leave someone out, contended ones have dear machines; the random networks have
+    each oddity."""
     assert solve(FAMILIES["oversubscribed"](1)).potential.max() > 200
     graph = scheduling_graph("contended", 1)
     assert solve(graph.network).potential[graph.first_machine : graph.first_unscheduled].any()
     aware = network_aware_graph(16, 1)
     links = np.stack([aware.network.tail, aware.network.head])
-    _, times = np.unique(links[:, aware.network.tail < aware.first_machine], axis=1, return_counts=True)
+    _, times = np.unique(
+        links[:, aware.network.tail < aware.first_machine], axis=1, return_counts=True
+    )
     assert times.max() > 5
     net: FlowNetwork = FAMILIES["random and dense"](1)
     pairs = np.stack([net.tail, net.head])

@@ -44,7 +44,9 @@ def with_tasks(folder: Path, rows: list[str]) -> str:
     return refusal(folder)
 
 
-@pytest.mark.parametrize("path", [MACHINE_EVENTS, TASK_EVENTS, JOB_EVENTS, JOB_EVENTS_LATER], ids=str)
+@pytest.mark.parametrize(
+    "path", [MACHINE_EVENTS, TASK_EVENTS, JOB_EVENTS, JOB_EVENTS_LATER], ids=str
+)
 def test_a_missing_file(tmp_path: Path, path: Path) -> None:
     write_trace(tmp_path, MACHINES, TASKS)
     (tmp_path / path).unlink()
@@ -76,16 +78,23 @@ def test_a_missing_folder(tmp_path: Path) -> None:
         (12, "different machines restriction", "2", "an integer in [0, 1]"),
     ],
 )
-def test_a_malformed_field(tmp_path: Path, position: int, field: str, text: str, expected: str) -> None:
+def test_a_malformed_field(
+    tmp_path: Path, position: int, field: str, text: str, expected: str
+) -> None:
     rows = list(TASKS)
     fields = rows[300].split(",")
     fields[position] = text
     rows[300] = ",".join(fields)
     message = with_tasks(tmp_path, rows)
-    assert f"{TASK_EVENTS}, line 301, {field}: {repr(text) if text else 'nothing'}, expected {expected}" in message
+    assert (
+        f"{TASK_EVENTS}, line 301, {field}: {repr(text) if text else 'nothing'}, expected {expected}"
+        in message
+    )
 
 
-@pytest.mark.parametrize(("row", "fields"), [("0,,1", 3), ("", 1), (TASKS[0] + ",x", 14), ('"0,0",' + TASKS[0], 15)])
+@pytest.mark.parametrize(
+    ("row", "fields"), [("0,,1", 3), ("", 1), (TASKS[0] + ",x", 14), ('"0,0",' + TASKS[0], 15)]
+)
 def test_a_row_of_another_width(tmp_path: Path, row: str, fields: int) -> None:
     rows = list(TASKS)
     rows[17] = row
@@ -101,7 +110,8 @@ def test_a_last_row_cut_short(tmp_path: Path) -> None:
 def test_truncated_gzip(tmp_path: Path) -> None:
     write_trace(tmp_path, MACHINES, TASKS)
     path = tmp_path / TASK_EVENTS
-    # Incompressible names, so that a cut in the middle of the file is a cut in the middle of the rows.
+    # Incompressible names, so that a cut in the middle of the file is a cut in the middle of the
+    # rows.
     rows = [row.replace("user=", f"{hash_like(number)}") for number, row in enumerate(TASKS)]
     write_gzip(path, "\n".join(rows) + "\n")
     whole = path.read_bytes()

@@ -40,13 +40,17 @@ CLOCK = [
 ]
 
 
-def trace(directory: Path, tasks: list[str], machines: list[str] | None = None, **tables: list[str]) -> Path:
+def trace(
+    directory: Path, tasks: list[str], machines: list[str] | None = None, **tables: list[str]
+) -> Path:
     rows = sorted([*CLOCK, *tasks], key=lambda row: int(row.split(",")[0]))
     return write_trace(directory, MACHINES if machines is None else machines, rows, **tables)
 
 
 def replay(directory: Path, **options: object) -> Workload:
-    workload = load(Google2011Options.model_validate({"directory": directory, "speedup": 1, **options}), seed=1)
+    workload = load(
+        Google2011Options.model_validate({"directory": directory, "speedup": 1, **options}), seed=1
+    )
     validate(workload)
     return workload
 
@@ -76,16 +80,23 @@ def test_initial_state_arrivals_and_ends(tmp_path: Path) -> None:
 
 
 def test_speedup_divides_times_and_run_times(tmp_path: Path) -> None:
-    rows = [task_row(WINDOW + 10 * SECOND, 2, 0, SUBMIT), task_row(WINDOW + 12 * SECOND, 2, 0, SCHEDULE, 7)]
-    workload = replay(trace(tmp_path, [*rows, task_row(WINDOW + 7012 * SECOND, 2, 0, FINISH, 7)]), speedup=50)
+    rows = [
+        task_row(WINDOW + 10 * SECOND, 2, 0, SUBMIT),
+        task_row(WINDOW + 12 * SECOND, 2, 0, SCHEDULE, 7),
+    ]
+    workload = replay(
+        trace(tmp_path, [*rows, task_row(WINDOW + 7012 * SECOND, 2, 0, FINISH, 7)]), speedup=50
+    )
     assert workload.duration_us.tolist() == [20 * SECOND, 140 * SECOND]
     assert workload.arrival_us.tolist() == [200_000]
-    # The input belongs to the trace's run time, not to the shortened one: 7000 s read two blocks, 1000 s one.
+    # The input belongs to the trace's run time, not to the shortened one: 7000 s read two blocks,
+    # 1000 s one.
     assert workload.facts["input_blocks_gb"] == 3
 
 
 def test_first_submit_only_and_all_attempts(tmp_path: Path) -> None:
-    """Evicted, failed and killed attempts add up; resubmissions are no arrivals; an UPDATE changes nothing."""
+    """Evicted, failed and killed attempts add up; resubmissions are no arrivals; an UPDATE changes
+    nothing."""
     workload = replay(
         trace(
             tmp_path,
@@ -105,12 +116,16 @@ def test_first_submit_only_and_all_attempts(tmp_path: Path) -> None:
         resources="requests",
     )
     assert len(workload.tasks) == 2 and workload.duration_us[1] == (5 + 7 + 11) * SECOND
-    assert workload.facts["resubmissions_ignored"] == 2 and workload.facts["task_updates_ignored"] == 1
+    assert (
+        workload.facts["resubmissions_ignored"] == 2 and workload.facts["task_updates_ignored"] == 1
+    )
     assert workload.tasks.request[1].tolist() == [100_000, 50_000]
 
 
 def test_a_task_killed_while_it_waits_never_ran(tmp_path: Path) -> None:
-    workload = replay(trace(tmp_path, [task_row(WINDOW + 1, 2, 0, SUBMIT), task_row(WINDOW + 9, 2, 0, KILL)]))
+    workload = replay(
+        trace(tmp_path, [task_row(WINDOW + 1, 2, 0, SUBMIT), task_row(WINDOW + 9, 2, 0, KILL)])
+    )
     assert workload.duration_us[1] == -1 and workload.tasks.task_class[1] == TaskClass.SERVICE
     assert workload.tasks.preference[1] == 0 and workload.facts["tasks_never_run"] == 1
 
@@ -123,12 +138,18 @@ def test_open_runs_end_with_their_job_or_never(tmp_path: Path) -> None:
             tasks,
             # Job 4 ended before the task was (re)scheduled: no bound.
             jobs=[job_row(WINDOW - 1, 4, FINISH)],
-            later=[job_row(WINDOW + 5000 * SECOND, 2, KILL), job_row(WINDOW + 7000 * SECOND, 2, FINISH)],
+            later=[
+                job_row(WINDOW + 5000 * SECOND, 2, KILL),
+                job_row(WINDOW + 7000 * SECOND, 2, FINISH),
+            ],
         )
     )
     durations = {job: int(workload.duration_us[row_of(workload, job)]) for job in (2, 3, 4)}
     assert durations == {2: 7000 * SECOND, 3: -1, 4: -1}
-    assert workload.facts["runs_open_at_end"] == 3 and workload.facts["runs_open_ended_with_their_job"] == 1
+    assert (
+        workload.facts["runs_open_at_end"] == 3
+        and workload.facts["runs_open_ended_with_their_job"] == 1
+    )
 
 
 def test_repeated_rows_count_once(tmp_path: Path) -> None:
@@ -179,7 +200,8 @@ def test_tasks_beyond_the_slots_start_pending_lowest_priority_first(tmp_path: Pa
 
 
 def test_missing_and_zero_requests_and_what_runs_holds(tmp_path: Path) -> None:
-    """A record made up by the trace's authors (missing info 2) has no request; the SCHEDULE row states what a running task holds."""
+    """A record made up by the trace's authors (missing info 2) has no request; the SCHEDULE row
+    states what a running task holds."""
     workload = replay(
         trace(
             tmp_path,
@@ -192,13 +214,22 @@ def test_missing_and_zero_requests_and_what_runs_holds(tmp_path: Path) -> None:
         ),
         resources="requests",
     )
-    request = {int(job): workload.tasks.request[row].tolist() for row, job in enumerate(workload.tasks.job)}
+    request = {
+        int(job): workload.tasks.request[row].tolist() for row, job in enumerate(workload.tasks.job)
+    }
     assert request == {1: [100_000, 50_000], 2: [62_500, 94_730], 3: [1, 1], 4: [1, 15]}
-    assert workload.facts["tasks_without_request"] == 1 and workload.facts["tasks_with_a_zero_request"] == 1
+    assert (
+        workload.facts["tasks_without_request"] == 1
+        and workload.facts["tasks_with_a_zero_request"] == 1
+    )
 
 
 def test_over_commit_and_machines_above_it(tmp_path: Path) -> None:
-    tasks = [task_row(0, 2, index, event, 7, cpu=0.3, mem=0.1) for index in range(2) for event in (SUBMIT, SCHEDULE)]
+    tasks = [
+        task_row(0, 2, index, event, 7, cpu=0.3, mem=0.1)
+        for index in range(2)
+        for event in (SUBMIT, SCHEDULE)
+    ]
     folder = trace(tmp_path, tasks)
     exact = replay(folder, resources="requests", overcommit=1.0)
     assert exact.cell.limit[1].tolist() == [500_000, 250_000]
@@ -214,7 +245,9 @@ def test_over_commit_and_machines_above_it(tmp_path: Path) -> None:
 
 def test_a_task_larger_than_every_machine_is_counted(tmp_path: Path) -> None:
     workload = replay(
-        trace(tmp_path, [task_row(WINDOW + 1, 2, 0, SUBMIT, cpu=0.7)]), resources="requests", overcommit=1.0
+        trace(tmp_path, [task_row(WINDOW + 1, 2, 0, SUBMIT, cpu=0.7)]),
+        resources="requests",
+        overcommit=1.0,
     )
     assert workload.facts["tasks_larger_than_every_machine"] == 1
 
@@ -256,14 +289,26 @@ def test_schedule_stands_in_for_a_missing_submit(tmp_path: Path) -> None:
             ],
         )
     )
-    assert sorted(workload.tasks.job.tolist()) == [1, 2] and workload.arrival_us.tolist() == [3 * SECOND]
-    assert workload.facts["tasks_without_submit"] == 1 and workload.facts["tasks_never_submitted_dropped"] == 1
+    assert sorted(workload.tasks.job.tolist()) == [1, 2] and workload.arrival_us.tolist() == [
+        3 * SECOND
+    ]
+    assert (
+        workload.facts["tasks_without_submit"] == 1
+        and workload.facts["tasks_never_submitted_dropped"] == 1
+    )
 
 
 def test_tasks_over_before_the_window_are_dropped(tmp_path: Path) -> None:
-    rows = [task_row(0, 2, 0, SUBMIT, 7), task_row(0, 2, 0, SCHEDULE, 7), task_row(SECOND, 2, 0, FINISH, 7)]
+    rows = [
+        task_row(0, 2, 0, SUBMIT, 7),
+        task_row(0, 2, 0, SCHEDULE, 7),
+        task_row(SECOND, 2, 0, FINISH, 7),
+    ]
     workload = replay(trace(tmp_path, rows))
-    assert workload.tasks.job.tolist() == [1] and workload.facts["tasks_over_before_the_window_dropped"] == 1
+    assert (
+        workload.tasks.job.tolist() == [1]
+        and workload.facts["tasks_over_before_the_window_dropped"] == 1
+    )
 
 
 def test_rows_out_of_order_are_sorted(tmp_path: Path) -> None:
@@ -277,9 +322,13 @@ def test_rows_out_of_order_are_sorted(tmp_path: Path) -> None:
 
 
 def test_batches_are_of_one_job_and_bounded(tmp_path: Path) -> None:
-    """A job's tasks are submitted microseconds apart in the trace; they arrive together, no task before its time."""
+    """A job's tasks are submitted microseconds apart in the trace; they arrive together, no task
+    before its time."""
     rows = [task_row(WINDOW + 5 * SECOND + index, 2, index, SUBMIT) for index in range(7)]
-    rows += [task_row(WINDOW + 5 * SECOND + 3, 3, 0, SUBMIT), task_row(WINDOW + 50 * SECOND, 2, 7, SUBMIT)]
+    rows += [
+        task_row(WINDOW + 5 * SECOND + 3, 3, 0, SUBMIT),
+        task_row(WINDOW + 50 * SECOND, 2, 7, SUBMIT),
+    ]
     workload = replay(trace(tmp_path, rows), batch_tasks=3)
     size = np.diff(workload.arrival_offsets).tolist()
     job = workload.tasks.job[workload.arrival_rows[workload.arrival_offsets[:-1]]].tolist()
@@ -296,10 +345,15 @@ def test_batches_are_of_one_job_and_bounded(tmp_path: Path) -> None:
 
 def test_duration_cuts_arrivals_and_machine_events(tmp_path: Path) -> None:
     rows = [task_row(WINDOW + at * SECOND, 2, at, SUBMIT) for at in (5, 10, 20)]
-    folder = trace(tmp_path, rows, machines=[*MACHINES, machine_row(WINDOW + 15 * SECOND, 7, REMOVE)])
+    folder = trace(
+        tmp_path, rows, machines=[*MACHINES, machine_row(WINDOW + 15 * SECOND, 7, REMOVE)]
+    )
     workload = replay(folder, duration_s=10)
     assert workload.end_us == 10 * SECOND and workload.arrival_us.tolist() == [5 * SECOND]
-    assert workload.facts["tasks_after_the_end_dropped"] == 2 and len(workload.machine_events.at_us) == 0
+    assert (
+        workload.facts["tasks_after_the_end_dropped"] == 2
+        and len(workload.machine_events.at_us) == 0
+    )
     assert replay(folder, duration_s=1e5).end_us == 1000 * SECOND + 1
 
 
@@ -320,32 +374,55 @@ def test_machines_come_and_go(tmp_path: Path) -> None:
     ]
     workload = replay(trace(tmp_path, [], machines=machines), resources="requests")
     # Rows are 5, 6, 7, 9; capacities as first stated.
-    assert workload.cell.capacity.tolist() == [[500_000, 250_000], [0, 0], [250_000, 125_000], [500_000, 250_000]]
+    assert workload.cell.capacity.tolist() == [
+        [500_000, 250_000],
+        [0, 0],
+        [250_000, 125_000],
+        [500_000, 250_000],
+    ]
     events = workload.machine_events
-    assert list(zip(events.at_us.tolist(), events.machine.tolist(), events.up.tolist(), strict=True)) == [
+    assert list(
+        zip(events.at_us.tolist(), events.machine.tolist(), events.up.tolist(), strict=True)
+    ) == [
         (0, 1, False),
         (2 * SECOND, 2, False),
         (4 * SECOND, 2, True),
         (5 * SECOND, 1, True),
     ]
     facts = workload.facts
-    assert facts["machines_up_at_start"] == 3 and facts["machines_added_later"] == 1 and facts["machine_removals"] == 1
+    assert (
+        facts["machines_up_at_start"] == 3
+        and facts["machines_added_later"] == 1
+        and facts["machine_removals"] == 1
+    )
     assert facts["machine_events_without_effect"] == 2 and facts["machine_updates_ignored"] == 3
     assert facts["machines_without_capacity"] == 1
 
 
 def test_changes_of_a_machine_that_fall_together_stay_in_order(tmp_path: Path) -> None:
-    changes = [machine_row(WINDOW + 100 * SECOND + k, 7, event) for k, event in enumerate([REMOVE, ADD, REMOVE, ADD])]
+    changes = [
+        machine_row(WINDOW + 100 * SECOND + k, 7, event)
+        for k, event in enumerate([REMOVE, ADD, REMOVE, ADD])
+    ]
     early = [machine_row(WINDOW, 11, ADD), machine_row(WINDOW + 2, 11, REMOVE)]
     workload = replay(trace(tmp_path, [], machines=[*MACHINES, *early, *changes]), speedup=50)
     events = workload.machine_events
     of = {
         row: list(
-            zip(events.at_us[events.machine == row].tolist(), events.up[events.machine == row].tolist(), strict=True)
+            zip(
+                events.at_us[events.machine == row].tolist(),
+                events.up[events.machine == row].tolist(),
+                strict=True,
+            )
         )
         for row in (1, 3)
     }
-    assert of[1] == [(2 * SECOND, False), (2 * SECOND + 1, True), (2 * SECOND + 2, False), (2 * SECOND + 3, True)]
+    assert of[1] == [
+        (2 * SECOND, False),
+        (2 * SECOND + 1, True),
+        (2 * SECOND + 2, False),
+        (2 * SECOND + 3, True),
+    ]
     assert of[3] == [(0, False), (1, True), (2, False)]
 
 
@@ -358,12 +435,19 @@ def test_racks_are_thirty_machines_by_id(tmp_path: Path) -> None:
 
 def test_batch_tasks_have_input_data_and_services_none(tmp_path: Path) -> None:
     running = [task_row(0, job, 0, event, 7) for job in (2, 3) for event in (SUBMIT, SCHEDULE)]
-    workload = replay(trace(tmp_path, running, later=[job_row(WINDOW + 7000 * SECOND, 2, FINISH)]), machines_per_rack=1)
+    workload = replay(
+        trace(tmp_path, running, later=[job_row(WINDOW + 7000 * SECOND, 2, FINISH)]),
+        machines_per_rack=1,
+    )
     catalog = workload.catalog
     assert workload.tasks.preference.tolist() == [1, 2, 0] and catalog.sets == 3
     # 7000 s read two blocks on three machines each: every machine of the cell holds them all.
     assert catalog.machine.tolist() == [0, 1, 2] * 2 and not catalog.machine_cost.any()
-    assert catalog.elsewhere_cost.tolist() == [0, 2000, 4000] and catalog.unscheduled_cost.tolist() == [0, 2500, 4500]
+    assert catalog.elsewhere_cost.tolist() == [
+        0,
+        2000,
+        4000,
+    ] and catalog.unscheduled_cost.tolist() == [0, 2500, 4500]
 
 
 def test_the_seed_moves_the_data_only(tmp_path: Path) -> None:
@@ -372,7 +456,9 @@ def test_the_seed_moves_the_data_only(tmp_path: Path) -> None:
     options = Google2011Options(directory=folder)
     one, two = load(options, 1), load(options, 2)
     assert not np.array_equal(one.catalog.machine, two.catalog.machine)
-    assert np.array_equal(one.duration_us, two.duration_us) and np.array_equal(one.initial.machine, two.initial.machine)
+    assert np.array_equal(one.duration_us, two.duration_us) and np.array_equal(
+        one.initial.machine, two.initial.machine
+    )
     assert np.array_equal(one.catalog.machine, load(options, 1).catalog.machine)
 
 

@@ -12,13 +12,16 @@ from experiments.workloads.google2011 import Google2011Options, load
 from experiments.workloads.inspection import describe, validate
 from shared_state.tasks import TaskClass
 
-ROOT = Path(os.environ.get("AGORA_TRACES") or Path(__file__).resolve().parents[3] / "shared" / "traces")
+ROOT = Path(
+    os.environ.get("AGORA_TRACES") or Path(__file__).resolve().parents[3] / "shared" / "traces"
+)
 FOLDER = ROOT / "google2011"
 
 pytestmark = [
     pytest.mark.trace,
     pytest.mark.skipif(
-        not FOLDER.is_dir(), reason=f"no trace at {FOLDER}: set AGORA_TRACES to the folder that holds google2011/"
+        not FOLDER.is_dir(),
+        reason=f"no trace at {FOLDER}: set AGORA_TRACES to the folder that holds google2011/",
     ),
 ]
 
@@ -37,12 +40,20 @@ def test_slots() -> None:
     # 144,339 tasks are submitted before the window, 57,152 - 10,565 first SUBMITs follow.
     assert facts["tasks_pending_at_start"] == 144_339 - len(workload.initial.task)
     assert facts["tasks_arriving_later"] == 57_152 - 10_565 == 46_587
-    assert (facts["runs_ended"], facts["runs_open_at_end"], facts["runs_open_ended_with_their_job"]) == (
+    assert (
+        facts["runs_ended"],
+        facts["runs_open_at_end"],
+        facts["runs_open_ended_with_their_job"],
+    ) == (
         58_585,
         131_409,
         68_370,
     )
-    assert (facts["machine_additions"], facts["machine_removals"], facts["machine_updates_ignored"]) == (6, 7, 13)
+    assert (
+        facts["machine_additions"],
+        facts["machine_removals"],
+        facts["machine_updates_ignored"],
+    ) == (6, 7, 13)
     assert workload.end_us == 5_011_086_346 // 50 + 1
     services = workload.tasks.task_class == TaskClass.SERVICE
     assert np.array_equal(services, workload.duration_us == -1) and np.array_equal(
@@ -70,4 +81,6 @@ def test_a_short_run() -> None:
     validate(short)
     early = whole.arrival_us < 5_000_000
     # A batch cut by the end arrives with the tasks that made it; all earlier ones are the same.
-    assert np.array_equal(short.arrival_us[:-1], whole.arrival_us[early][: len(short.arrival_us) - 1])
+    assert np.array_equal(
+        short.arrival_us[:-1], whole.arrival_us[early][: len(short.arrival_us) - 1]
+    )

@@ -21,7 +21,8 @@ SIGNIFICANCE = 1e-4  # seeds are fixed: a run passes always or never
 
 
 def ordered_draws(weights, k):
-    """P(sequence) of k draws without replacement with probability proportional to weight: the closed form."""
+    """P(sequence) of k draws without replacement with probability proportional to weight: the
+    closed form."""
     total = sum(weights)
     for sequence in itertools.permutations(range(len(weights)), k):
         left, probability = total, 1.0
@@ -43,7 +44,9 @@ def test_weighted_sampling_is_exact_without_replacement(partitions):
         counts[tuple(greedy.plan(batch, stream=stream).machine.tolist())] += 1
     common = [s for s in expected if expected[s] * plans >= 5]
     observed = [counts[s] for s in common] + [plans - sum(counts[s] for s in common)]
-    theory = [expected[s] * plans for s in common] + [plans * (1 - sum(expected[s] for s in common))]
+    theory = [expected[s] * plans for s in common] + [
+        plans * (1 - sum(expected[s] for s in common))
+    ]
     assert stats.chisquare(observed, theory).pvalue > SIGNIFICANCE
 
 
@@ -56,7 +59,10 @@ def test_weighted_sampling_is_proportional_among_the_rows_that_fit():
     machine = [int(greedy.plan(batch, stream=s).machine[0]) for s in range(10_000)]
     observed = np.bincount(machine, minlength=6)
     assert observed[[1, 3]].sum() == 0
-    assert stats.chisquare(observed[[0, 2, 4, 5]], np.array([10, 20, 30, 40]) * 100).pvalue > SIGNIFICANCE
+    assert (
+        stats.chisquare(observed[[0, 2, 4, 5]], np.array([10, 20, 30, 40]) * 100).pvalue
+        > SIGNIFICANCE
+    )
 
 
 @pytest.mark.parametrize("kind", ["random", "randomized_first_fit"])
@@ -70,13 +76,18 @@ def test_random_kinds_are_uniform_among_the_rows_that_fit(kind):
 
 @pytest.mark.parametrize("idle", [500, 20])
 def test_preferred_machines_of_equal_cost_are_drawn_uniformly(idle):
-    """Whether most draws find an idle one, or so few are idle that they are gathered first: kinds alike, so schedulers spread."""
+    """Whether most draws find an idle one, or so few are idle that they are gathered first: kinds
+    alike, so schedulers spread."""
     machines = 600
     listed = np.arange(50, 550)
     used = np.ones(machines, np.int64)
     used[listed[:: len(listed) // idle]] = 0
     greedy = Greedy(
-        "first_fit", cell_of([1] * machines), 2, used=used, catalog=catalog_of((dict.fromkeys(listed.tolist(), 1), {}))
+        "first_fit",
+        cell_of([1] * machines),
+        2,
+        used=used,
+        catalog=catalog_of((dict.fromkeys(listed.tolist(), 1), {})),
     )
     batch = tasks_of([1] * 4, preference=1)
     taken = np.concatenate([greedy.plan(batch, QUALITY, stream=s).machine for s in range(4_000)])
@@ -87,7 +98,9 @@ def test_preferred_machines_of_equal_cost_are_drawn_uniformly(idle):
 
 def test_load_spreading_breaks_ties_at_random():
     greedy = Greedy("load_spreading", cell_of([2, 2, 2, 1, 2]))
-    firsts = np.bincount([int(greedy.plan(tasks_of([1]), stream=s).machine[0]) for s in range(4_000)], minlength=5)
+    firsts = np.bincount(
+        [int(greedy.plan(tasks_of([1]), stream=s).machine[0]) for s in range(4_000)], minlength=5
+    )
     assert firsts[3] == 0
     assert stats.chisquare(firsts[[0, 1, 2, 4]]).pvalue > SIGNIFICANCE
     assert sorted(greedy.plan(tasks_of([1] * 4)).machine.tolist()) == [0, 1, 2, 4]
@@ -102,14 +115,18 @@ def test_best_fit_fills_a_machine_before_it_opens_another():
 @pytest.mark.parametrize("ranking", list(PartitionRanking))
 def test_a_plan_is_a_function_of_its_stream(kind, ranking):
     greedy = Greedy(
-        kind, cell_of([3] * 40, np.arange(40)), 4, catalog=catalog_of((dict.fromkeys(range(0, 40, 2), 1), {1: 2}))
+        kind,
+        cell_of([3] * 40, np.arange(40)),
+        4,
+        catalog=catalog_of((dict.fromkeys(range(0, 40, 2), 1), {1: 2})),
     )
     batch = tasks_of([1] * 30, preference=np.arange(30) % 2)
     one, again = greedy.plan(batch, ranking, stream=1), greedy.plan(batch, ranking, stream=1)
     assert np.array_equal(one.machine, again.machine)
     assert (one.operations, one.partitions_scanned) == (again.operations, again.partitions_scanned)
     others = [greedy.plan(batch, ranking, stream=s).machine.tolist() for s in range(2, 6)]
-    assert any(other != one.machine.tolist() for other in others)  # preferred machines are drawn, whatever the kind
+    # preferred machines are drawn, whatever the kind
+    assert any(other != one.machine.tolist() for other in others)
 
 
 def test_latency_first_goes_to_the_next_freshest_when_one_is_full():
@@ -140,7 +157,11 @@ def test_quality_first_looks_at_every_partition_and_ranks_them_by_mean_open_scor
 @pytest.mark.parametrize("ranking", list(PartitionRanking))
 def test_a_full_view_costs_nothing(kind, ranking):
     greedy = Greedy(
-        kind, cell_of([1] * 50), 5, used=[1] * 50, catalog=catalog_of((dict.fromkeys(range(50), 1), {3: 2}))
+        kind,
+        cell_of([1] * 50),
+        5,
+        used=[1] * 50,
+        catalog=catalog_of((dict.fromkeys(range(50), 1), {3: 2})),
     )
     plan = greedy.plan(tasks_of([1] * 100, preference=1), ranking)
     assert len(plan.task) == 0 and len(plan.pending) == 100
@@ -160,7 +181,8 @@ def test_that_nothing_fits_is_found_once_per_plan(kind, ranking, preference):
     assert len(plan.pending) == tasks and (plan.pending_reason == PendingReason.NO_ROOM).all()
     assert sum(greedy.scheduler.work[2:]) <= 3 * machines + tasks
     mixed = greedy.plan(tasks_of([3, 2] * 10, preference=preference), ranking)
-    assert mixed.task.tolist() == list(range(1, 20, 2))  # what is too small for one task is there for the next
+    # what is too small for one task is there for the next
+    assert mixed.task.tolist() == list(range(1, 20, 2))
 
 
 def test_too_large_is_told_from_no_room_by_dimension():
@@ -168,7 +190,11 @@ def test_too_large_is_told_from_no_room_by_dimension():
     greedy = Greedy("random", cell_of(capacity), used=[[8, 0], [4, 0]])
     plan = greedy.plan(tasks_of([[8, 0], [8, 1], [9, 0], [0, 1]]))
     assert plan.task.tolist() == [3]
-    assert dict(zip(plan.pending.tolist(), plan.pending_reason.tolist(), strict=True)) == {0: 0, 1: 1, 2: 1}
+    assert dict(zip(plan.pending.tolist(), plan.pending_reason.tolist(), strict=True)) == {
+        0: 0,
+        1: 1,
+        2: 1,
+    }
 
 
 def test_gangs_are_whole_and_leave_room_behind_when_they_fail():
@@ -177,7 +203,9 @@ def test_gangs_are_whole_and_leave_room_behind_when_they_fail():
     assert dict(zip(plan.task.tolist(), plan.machine.tolist(), strict=True)) == {0: 0, 3: 0, 5: 1}
     assert plan.pending.tolist() == [1, 2, 4] and plan.gang.tolist() == [-1, -1, 9]
     hopeless = greedy.plan(tasks_of([1, 3, 1], gang=[4, 4, -1]))
-    assert hopeless.pending_reason.tolist() == [PendingReason.TOO_LARGE] * 2 and hopeless.task.tolist() == [2]
+    assert hopeless.pending_reason.tolist() == [
+        PendingReason.TOO_LARGE
+    ] * 2 and hopeless.task.tolist() == [2]
 
 
 @pytest.mark.parametrize(

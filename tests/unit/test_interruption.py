@@ -17,7 +17,8 @@ BLOCKED = "import signal, sys; sys.exit(signal.SIGINT not in signal.pthread_sigm
 
 @pytest.mark.parametrize("other_threads", [False, True])
 def test_ctrl_c_while_children_start_comes_when_they_have_started(other_threads: bool) -> None:
-    """A signal to the process is any thread's: one that lets it through brings it to the main thread at once."""
+    """A signal to the process is any thread's: one that lets it through brings it to the main
+    thread at once."""
     done = threading.Event()
     thread = threading.Thread(target=done.wait)
     if other_threads:

@@ -25,7 +25,9 @@ class Audited:
     def __init__(self) -> None:
         rack = (np.arange(MACHINES) // 2).astype(np.int32)
         capacity = np.full((MACHINES, 2), 4, np.int64)
-        self.spec = CellSpec(("cpu", "mem"), capacity, rack, np.zeros(MACHINES, np.int64), np.array([1000, 1500]))
+        self.spec = CellSpec(
+            ("cpu", "mem"), capacity, rack, np.zeros(MACHINES, np.int64), np.array([1000, 1500])
+        )
         self.partitioning = Partitioning.by_topology(self.spec, PARTITIONS)
         self.cell = Cell(self.spec, self.partitioning)
         self.audit = CellAudit(self.spec, self.partitioning)
@@ -35,7 +37,9 @@ class Audited:
     def submit(self, *task: int) -> None:
         self.audit.submitted(np.array(task, np.int64))
 
-    def transaction(self, tasks: list[int], machines: list[int], amount: int = 1, **other: Any) -> Transaction:
+    def transaction(
+        self, tasks: list[int], machines: list[int], amount: int = 1, **other: Any
+    ) -> Transaction:
         k = len(tasks)
         self.now_us += 10
         request = np.full((k, 2), amount, np.int64)
@@ -55,7 +59,9 @@ class Audited:
         return result
 
     def sync(self, agent: int, partition: int) -> None:
-        delta = self.cell.delta_since(partition, int(self.held[agent, partition]), self.now_us, with_seqnum=True)
+        delta = self.cell.delta_since(
+            partition, int(self.held[agent, partition]), self.now_us, with_seqnum=True
+        )
         self.audit.delta(agent, delta)
         self.held[agent, partition] = delta.to_version
 
@@ -86,7 +92,9 @@ def test_silent_on_a_long_true_history() -> None:
             case 1 | 2:
                 k = int(rng.integers(0, 6))
                 tasks = rng.integers(max(0, submitted - 30), submitted, k)
-                t = a.transaction(tasks.tolist(), rng.integers(0, MACHINES, k).tolist(), int(rng.integers(0, 4)))
+                t = a.transaction(
+                    tasks.tolist(), rng.integers(0, MACHINES, k).tolist(), int(rng.integers(0, 4))
+                )
                 live = a.cell.allocations().allocation
                 t = replace(
                     t,
@@ -95,7 +103,9 @@ def test_silent_on_a_long_true_history() -> None:
                     gang=rng.integers(-1, 2, k),
                     check=ConflictCheck(int(rng.integers(0, 2))),
                     seqnum=a.cell.seqnum[t.machine] - rng.integers(0, 2, k).astype(np.uint32),
-                    evict=rng.permutation(live)[: int(rng.integers(0, 3))] if rng.integers(0, 2) else None,
+                    evict=rng.permutation(live)[: int(rng.integers(0, 3))]
+                    if rng.integers(0, 2)
+                    else None,
                 )
                 seen |= set(a.commit(t).reason.tolist())
             case 3:
@@ -106,11 +116,20 @@ def test_silent_on_a_long_true_history() -> None:
             case 4:
                 a.sync(int(rng.integers(0, 2)), int(rng.integers(0, PARTITIONS)))
             case 5:
-                changed, up = rng.integers(0, MACHINES, 2).astype(np.int32), rng.integers(0, 4, 2) > 0
+                changed, up = (
+                    rng.integers(0, MACHINES, 2).astype(np.int32),
+                    rng.integers(0, 4, 2) > 0,
+                )
                 a.audit.machines(changed, up, a.cell.set_machines(changed, up, a.now_us), a.now_us)
                 a.audit.matches(a.cell)
     counts = a.audit.finish()
-    assert seen == set(range(7)) and counts.evicted and counts.lost and counts.finished and counts.waiting
+    assert (
+        seen == set(range(7))
+        and counts.evicted
+        and counts.lost
+        and counts.finished
+        and counts.waiting
+    )
     assert counts.submitted == submitted and counts.claims == counts.accepted + counts.rejected
     a.audit.matches(Cell.restore(a.spec, a.partitioning, a.cell.checkpoint()))
 
@@ -132,11 +151,19 @@ Lie = Callable[[Transaction, CommitResult], tuple[Transaction, CommitResult]]
 
 COMMIT_LIES: dict[str, tuple[Lie, str]] = {
     "a full claim accepted": (
-        lambda t, r: (t, replace(r, reason=r.reason * 0, allocation=edit(r.allocation, 2, 77), rival=r.rival * 0 - 1)),
+        lambda t, r: (
+            t,
+            replace(
+                r, reason=r.reason * 0, allocation=edit(r.allocation, 2, 77), rival=r.rival * 0 - 1
+            ),
+        ),
         "above its limit",
     ),
     "a fitting claim full": (
-        lambda t, r: (t, replace(r, reason=edit(r.reason, 0, 2), allocation=edit(r.allocation, 0, -1))),
+        lambda t, r: (
+            t,
+            replace(r, reason=edit(r.reason, 0, 2), allocation=edit(r.allocation, 0, -1)),
+        ),
         "wrong version|fits",
     ),
     "no allocation": (
@@ -147,36 +174,90 @@ COMMIT_LIES: dict[str, tuple[Lie, str]] = {
         lambda t, r: (t, replace(r, allocation=edit(r.allocation, 0, int(r.allocation[1])))),
         "given twice",
     ),
-    "an allocation in use": (lambda t, r: (t, replace(r, allocation=edit(r.allocation, 0, 0))), "a second time"),
-    "a slot in use": (lambda t, r: (t, replace(r, allocation=edit(r.allocation, 0, 1 << 32))), "slot is in use"),
-    "a missing answer": (lambda t, r: (t, replace(r, reason=r.reason[:-1])), "accepted . rejected != submitted"),
-    "another's answer": (lambda t, r: (t, replace(r, sequence=r.sequence + 1)), "not one to this transaction"),
-    "an unknown reason": (lambda t, r: (t, replace(r, reason=edit(r.reason, 2, 9))), "no known reason"),
+    "an allocation in use": (
+        lambda t, r: (t, replace(r, allocation=edit(r.allocation, 0, 0))),
+        "a second time",
+    ),
+    "a slot in use": (
+        lambda t, r: (t, replace(r, allocation=edit(r.allocation, 0, 1 << 32))),
+        "slot is in use",
+    ),
+    "a missing answer": (
+        lambda t, r: (t, replace(r, reason=r.reason[:-1])),
+        "accepted . rejected != submitted",
+    ),
+    "another's answer": (
+        lambda t, r: (t, replace(r, sequence=r.sequence + 1)),
+        "not one to this transaction",
+    ),
+    "an unknown reason": (
+        lambda t, r: (t, replace(r, reason=edit(r.reason, 2, 9))),
+        "no known reason",
+    ),
     "a wrong age": (lambda t, r: (t, replace(r, age_us=r.age_us + 1)), "wrong age"),
     "a wrong version": (lambda t, r: (t, replace(r, version=r.version - 1)), "wrong version"),
     "a wrong rival": (lambda t, r: (t, replace(r, rival=edit(r.rival, 2, 8))), "wrong rival"),
-    "a rival of an accepted claim": (lambda t, r: (t, replace(r, rival=edit(r.rival, 0, 1))), "wrong rival"),
-    "stale without the check": (lambda t, r: (t, replace(r, reason=edit(r.reason, 2, 1))), "stale without the check"),
-    "a machine that is up": (lambda t, r: (t, replace(r, reason=edit(r.reason, 2, 3))), "a machine that is up"),
-    "a victim of none": (lambda t, r: (t, replace(r, reason=edit(r.reason, 2, 4))), "for a victim, and there is none"),
+    "a rival of an accepted claim": (
+        lambda t, r: (t, replace(r, rival=edit(r.rival, 0, 1))),
+        "wrong rival",
+    ),
+    "stale without the check": (
+        lambda t, r: (t, replace(r, reason=edit(r.reason, 2, 1))),
+        "stale without the check",
+    ),
+    "a machine that is up": (
+        lambda t, r: (t, replace(r, reason=edit(r.reason, 2, 3))),
+        "a machine that is up",
+    ),
+    "a victim of none": (
+        lambda t, r: (t, replace(r, reason=edit(r.reason, 2, 4))),
+        "for a victim, and there is none",
+    ),
     "a gang of none": (lambda t, r: (t, replace(r, reason=edit(r.reason, 2, 5))), "without gangs"),
-    "a duplicate of none": (lambda t, r: (t, replace(r, reason=edit(r.reason, 2, 6))), "as duplicate, its task waits"),
+    "a duplicate of none": (
+        lambda t, r: (t, replace(r, reason=edit(r.reason, 2, 6))),
+        "as duplicate, its task waits",
+    ),
     "a placed task": (lambda t, r: (replace(t, task=edit(t.task, 0, 3)), r), "task 3 is placed"),
     "a finished task": (lambda t, r: (replace(t, task=edit(t.task, 0, 2)), r), "task 2 is placed"),
-    "an unknown task": (lambda t, r: (replace(t, task=edit(t.task, 0, 99)), r), "task 99 is placed"),
-    "a task twice": (lambda t, r: (replace(t, task=edit(t.task, 0, 5)), r), "task 5 is placed twice"),
-    "a machine that is down": (lambda t, r: (replace(t, machine=edit(t.machine, 0, 11)), r), "machine 11 is down"),
-    "a part of a gang": (lambda t, r: (replace(t, mode=CommitMode.ALL_OR_NOTHING), r), "accepted in part"),
+    "an unknown task": (
+        lambda t, r: (replace(t, task=edit(t.task, 0, 99)), r),
+        "task 99 is placed",
+    ),
+    "a task twice": (
+        lambda t, r: (replace(t, task=edit(t.task, 0, 5)), r),
+        "task 5 is placed twice",
+    ),
+    "a machine that is down": (
+        lambda t, r: (replace(t, machine=edit(t.machine, 0, 11)), r),
+        "machine 11 is down",
+    ),
+    "a part of a gang": (
+        lambda t, r: (replace(t, mode=CommitMode.ALL_OR_NOTHING), r),
+        "accepted in part",
+    ),
     "an unnamed victim": (lambda t, r: (t, replace(r, evicted=ids(0))), "evicted and not named"),
-    "a victim that never was": (lambda t, r: (replace(t, evict=ids(55)), replace(r, evicted=ids(55))), "never existed"),
-    "a victim twice": (lambda t, r: (replace(t, evict=ids(0)), replace(r, evicted=ids(0, 0))), "evicted twice"),
-    "a victim that had ended": (lambda t, r: (replace(t, evict=ids(2)), replace(r, evicted=ids(2))), "had ended"),
+    "a victim that never was": (
+        lambda t, r: (replace(t, evict=ids(55)), replace(r, evicted=ids(55))),
+        "never existed",
+    ),
+    "a victim twice": (
+        lambda t, r: (replace(t, evict=ids(0)), replace(r, evicted=ids(0, 0))),
+        "evicted twice",
+    ),
+    "a victim that had ended": (
+        lambda t, r: (replace(t, evict=ids(2)), replace(r, evicted=ids(2))),
+        "had ended",
+    ),
     "another's victim": (
         lambda t, r: (replace(t, scheduler=5, evict=ids(0)), replace(r, evicted=ids(0))),
         "by another scheduler",
     ),
     "a moved machine": (
-        lambda t, r: (replace(t, check=ConflictCheck.SEQUENCE_NUMBER, seqnum=np.full(3, 9, np.uint32)), r),
+        lambda t, r: (
+            replace(t, check=ConflictCheck.SEQUENCE_NUMBER, seqnum=np.full(3, 9, np.uint32)),
+            r,
+        ),
         "accepted on a machine that has changed",
     ),
     "an unmoved machine": (
@@ -193,7 +274,12 @@ COMMIT_LIES: dict[str, tuple[Lie, str]] = {
 def test_a_false_commit_is_told(name: str) -> None:
     a, first = started()
     a.audit.released(a.cell.release(first.allocation[2:3], None, a.now_us), a.now_us)
-    a.audit.machines(rows(11), np.array([False]), a.cell.set_machines(rows(11), np.array([False]), a.now_us), a.now_us)
+    a.audit.machines(
+        rows(11),
+        np.array([False]),
+        a.cell.set_machines(rows(11), np.array([False]), a.now_us),
+        a.now_us,
+    )
     t = a.transaction([4, 5, 6], [1, 2, 0])
     t = replace(t, request=np.array([[1, 1], [1, 1], [4, 4]]))
     result = a.cell.commit(t, a.now_us)
@@ -204,15 +290,23 @@ def test_a_false_commit_is_told(name: str) -> None:
 
 
 RELEASE_LIES: dict[str, tuple[Callable[[Released], Released], str]] = {
-    "of a task that waits": (lambda r: replace(r, task=edit(r.task, 0, 4)), "task 4 ended and did not run"),
+    "of a task that waits": (
+        lambda r: replace(r, task=edit(r.task, 0, 4)),
+        "task 4 ended and did not run",
+    ),
     "twice": (
-        lambda r: Released(*(np.repeat(getattr(r, name), 2, axis=0) for name in Released.__slots__)),
+        lambda r: Released(
+            *(np.repeat(getattr(r, name), 2, axis=0) for name in Released.__slots__)
+        ),
         "task 0 ended twice",
     ),
     "of another's allocation": (lambda r: replace(r, allocation=r.allocation + 1), "not its own"),
     "elsewhere": (lambda r: replace(r, machine=r.machine + 1), "on another machine"),
     "of another's task": (lambda r: replace(r, owner=r.owner + 1), "for another owner"),
-    "of more than was taken": (lambda r: replace(r, request=r.request + 1), "freed what it had not taken"),
+    "of more than was taken": (
+        lambda r: replace(r, request=r.request + 1),
+        "freed what it had not taken",
+    ),
     "without a version": (lambda r: replace(r, version=r.version - 1), "wrong version"),
 }
 

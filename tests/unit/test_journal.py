@@ -1,4 +1,5 @@
-"""The framed log: what a crash leaves is cut, what damage leaves is refused, a full disk is said."""
+"""The framed log: what a crash leaves is cut, what damage leaves is refused, a full disk is
+said."""
 
 from __future__ import annotations
 
@@ -80,7 +81,9 @@ def test_nothing_reaches_the_file_before_a_flush_and_all_does_after(tmp_path: Pa
     writer.close()
 
 
-def test_a_disk_that_fills_is_said_and_leaves_whole_frames(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_fills_is_said_and_leaves_whole_frames(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "log"
     writer = JournalWriter(path, sync=False)
     writer.append(b"fits")
@@ -94,7 +97,9 @@ def test_a_disk_that_fills_is_said_and_leaves_whole_frames(tmp_path: Path, monke
 
     monkeypatch.setattr(os, "write", short_write)
     writer.append(b"y" * 150)
-    with pytest.raises(AgoraError, match=r"log: cannot write the log at byte 116: No space left on device"):
+    with pytest.raises(
+        AgoraError, match=r"log: cannot write the log at byte 116: No space left on device"
+    ):
         writer.flush()
     monkeypatch.undo()
     writer.append(b"z")

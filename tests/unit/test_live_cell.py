@@ -1,4 +1,5 @@
-"""The cell's stage and its log: a killed cell comes back as it was, a restarted host is told where it stands."""
+"""The cell's stage and its log: a killed cell comes back as it was, a restarted host is told where
+it stands."""
 
 from __future__ import annotations
 
@@ -24,7 +25,14 @@ from parsync.core.events import (
     TasksStarted,
 )
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.live.cell import CELL_LOG, CellService, CellStage, Frame, hosts_of, read_cell_log
+from parsync.runtime.live.cell import (
+    CELL_LOG,
+    CellService,
+    CellStage,
+    Frame,
+    hosts_of,
+    read_cell_log,
+)
 from parsync.runtime.live.steps import STALE, Step
 from schedulers.interface import ChangeKind
 from shared_state.errors import AgoraError
@@ -43,7 +51,9 @@ class Run:
     def __init__(self, directory: Path) -> None:
         self.path = directory / CELL_LOG
         self.records: list[Record] = []
-        stage = CellStage(ASSEMBLY.master(), hosts_of(HOSTS), len(ASSEMBLY.workload.tasks), self.records.append)
+        stage = CellStage(
+            ASSEMBLY.master(), hosts_of(HOSTS), len(ASSEMBLY.workload.tasks), self.records.append
+        )
         self.service = CellService(stage, self.path, fsync=False)
         if self.service.origin_ns is None:
             self.service.start(123, NAMED)
@@ -53,7 +63,9 @@ class Run:
     def bytes_of(self, host: int, epoch: int, number: int, *events: Event) -> bytes:
         return Step(host, epoch, number, events).to_bytes()
 
-    def mail(self, host: int, epoch: int, number: int, *events: Event, at_us: int = 0) -> list[tuple[int, Event]]:
+    def mail(
+        self, host: int, epoch: int, number: int, *events: Event, at_us: int = 0
+    ) -> list[tuple[int, Event]]:
         reply = self.service.step(self.bytes_of(host, epoch, number, *events), at_us)
         assert reply != STALE
         return [(address, decode(data)) for address, data in decode(reply)]
@@ -67,7 +79,12 @@ def run(tmp_path: Path) -> Run:
 def claim(agent: int, sequence: int, tasks: list[int], machines: list[int]) -> CommitRequest:
     n = len(tasks)
     transaction = Transaction(
-        agent, sequence, np.array(tasks), np.array(machines, np.int32), np.ones((n, 1), np.int64), np.zeros(n, np.int64)
+        agent,
+        sequence,
+        np.array(tasks),
+        np.array(machines, np.int32),
+        np.ones((n, 1), np.int64),
+        np.zeros(n, np.int64),
     )
     return CommitRequest(agent, transaction)
 
@@ -100,7 +117,9 @@ def test_a_killed_cell_comes_back_with_state_replies_and_mail(run: Run, tmp_path
     assert again.service.step(request, 2_000_000) == reply
     started = [event.task.tolist() for _, event in again.mail(WORKERS, 1, 1, at_us=2_000_000)]
     assert started == [[5, 6], [7]]
-    ((_, synced),) = again.mail(0, 1, 2, SyncRequest(0, np.array([0], np.int32), np.array([0]), False), at_us=2_000_000)
+    ((_, synced),) = again.mail(
+        0, 1, 2, SyncRequest(0, np.array([0], np.int32), np.array([0]), False), at_us=2_000_000
+    )
     assert isinstance(synced, SyncReply) and synced.epoch == 1
 
 
@@ -124,7 +143,9 @@ def test_a_step_half_written_never_happened(run: Run, tmp_path: Path) -> None:
     again = Run(tmp_path)
     assert again.service.recovered_steps == 1
     mail = again.mail(0, 1, 2, claim(0, 2, [6], [2]))
-    assert isinstance(mail[0][1], CommitReply) and mail[0][1].result.reason.tolist() == [Reason.ACCEPTED]
+    assert isinstance(mail[0][1], CommitReply) and mail[0][1].result.reason.tolist() == [
+        Reason.ACCEPTED
+    ]
 
 
 def test_a_restarted_host_is_told_what_runs_and_what_lost_its_place(run: Run) -> None:
@@ -134,7 +155,9 @@ def test_a_restarted_host_is_told_what_runs_and_what_lost_its_place(run: Run) ->
     mail = run.mail(0, 2, 1)
     told = [(address, type(event), event.task.tolist()) for address, event in mail]
     assert told == [(0, TasksAdopted, [5]), (0, TasksEnded, [6]), (2, TasksEnded, [7])]
-    assert all(event.change == ChangeKind.LOST for _, event in mail if isinstance(event, TasksEnded))
+    assert all(
+        event.change == ChangeKind.LOST for _, event in mail if isinstance(event, TasksEnded)
+    )
     ((address, ended),) = run.mail(1, 1, 2)
     assert address == 1 and isinstance(ended, TasksEnded) and ended.task.tolist() == [8]
     assert run.mail(0, 2, 2) == []
@@ -156,7 +179,9 @@ def test_a_steps_late_twin_from_an_earlier_life_is_not_logged(run: Run) -> None:
     assert frames == [Frame.HEADER, Frame.LIFE, Frame.STEP]
 
 
-def test_a_step_that_the_log_does_not_hold_is_never_acknowledged(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_that_the_log_does_not_hold_is_never_acknowledged(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run.mail(0, 1, 1, claim(0, 1, [5], [1]))
 
     def full(file: int, data: memoryview) -> int:

@@ -1,4 +1,5 @@
-"""Checkpoints of a live cell: a restart takes up the newest whole one and replays the rest; whatever is wrong with it, the log decides."""
+"""Checkpoints of a live cell: a restart takes up the newest whole one and replays the rest;
+whatever is wrong with it, the log decides."""
 
 from __future__ import annotations
 
@@ -14,7 +15,12 @@ from parsync.core.events import CommitReply, CommitRequest, SyncRequest, TasksFi
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live import checkpoint as module
 from parsync.runtime.live.cell import CELL_LOG, CellService, CellStage, hosts_of
-from parsync.runtime.live.checkpoint import Checkpoint, Checkpoints, read_checkpoint, write_checkpoint
+from parsync.runtime.live.checkpoint import (
+    Checkpoint,
+    Checkpoints,
+    read_checkpoint,
+    write_checkpoint,
+)
 from parsync.runtime.live.plan import CELL, LiveOptions, Recorder, RunPlan, plan_run, records_log
 from parsync.runtime.live.steps import Step
 from shared_state.errors import AgoraError
@@ -35,14 +41,19 @@ def plan_of(directory: Path) -> RunPlan:
 
 
 class Life:
-    """One life of a cell that keeps its log, its records and checkpoints in `directory`, as the actor would."""
+    """One life of a cell that keeps its log, its records and checkpoints in `directory`, as the
+    actor would."""
 
     def __init__(self, directory: Path, every_bytes: int = EVERY_BYTES) -> None:
         plan = plan_of(directory)
         log = directory / CELL_LOG
         self.checkpoints = Checkpoints(log, records_log(plan, CELL), every_bytes, sync=False)
         self.recorder = Recorder(
-            plan, CELL, metrics_of(WORKLOAD, ARM)(), survives=True, until=self.checkpoints.records_end
+            plan,
+            CELL,
+            metrics_of(WORKLOAD, ARM)(),
+            survives=True,
+            until=self.checkpoints.records_end,
         )
         stage = CellStage(ASSEMBLY.master(), hosts_of(HOSTS), len(WORKLOAD.tasks), self.recorder)
         self.service = CellService(stage, log, False, self.checkpoints, self.recorder.mark)
@@ -52,15 +63,20 @@ class Life:
             self.service.begin_life(stage.now_us)
 
     def work(self, first: int, last: int) -> bytes:
-        """Steps first..last of host 0: a claim, a sync, and the end of what was placed; the last reply."""
+        """Steps first..last of host 0: a claim, a sync, and the end of what was placed; the last
+        reply."""
         reply = b""
         for number in range(first, last + 1):
             task = number * CLAIMS + np.arange(CLAIMS)
             zero = np.zeros(CLAIMS, np.int64)
-            claims = Transaction(0, number, task, (task % 40).astype(np.int32), np.ones((CLAIMS, 1), np.int64), zero)
+            claims = Transaction(
+                0, number, task, (task % 40).astype(np.int32), np.ones((CLAIMS, 1), np.int64), zero
+            )
             sync = SyncRequest(2, np.array([number % 4], np.int32), np.array([0]), False)
             held = self.service.stage.master.cell.allocations(0).allocation[:CLAIMS]
-            ended = TasksFinished(held, np.zeros(len(held), np.int32), np.zeros(len(held), np.int64))
+            ended = TasksFinished(
+                held, np.zeros(len(held), np.int32), np.zeros(len(held), np.int64)
+            )
             step = Step(0, 1, number, (CommitRequest(0, claims), sync, ended))
             reply = self.service.step(step.to_bytes(), number * 40_000)
             self.checkpoints.wait()
@@ -161,7 +177,9 @@ def test_a_kill_before_the_new_file_has_its_name_leaves_the_old_one(
 
 @pytest.mark.parametrize("share", [0.0, 0.004, 0.3, 0.999])
 @pytest.mark.parametrize("damage", ["flipped", "cut", "longer"])
-def test_a_damaged_checkpoint_is_told_and_the_log_replayed(killed: Path, share: float, damage: str) -> None:
+def test_a_damaged_checkpoint_is_told_and_the_log_replayed(
+    killed: Path, share: float, damage: str
+) -> None:
     path = killed / "cell.checkpoint"
     data = bytearray(path.read_bytes())
     at = int(share * len(data))
@@ -187,26 +205,35 @@ def test_a_checkpoint_ahead_of_its_log_is_not_used(killed: Path) -> None:
 def test_a_checkpoint_without_its_records_is_not_used(killed: Path) -> None:
     (killed / "cell.records").unlink()
     life = Life(killed)
-    assert life.service.replayed_steps == 60 and "ahead of cell.records" in life.checkpoints.problems[0]
+    assert (
+        life.service.replayed_steps == 60
+        and "ahead of cell.records" in life.checkpoints.problems[0]
+    )
 
 
 def test_a_checkpoint_of_another_run_is_not_used(killed: Path) -> None:
     path = killed / "cell.checkpoint"
     found = read_checkpoint(path)
-    write_checkpoint(path, Checkpoint(7, found.log_end, found.records_end, found.lives, found.parts), sync=False)
+    write_checkpoint(
+        path, Checkpoint(7, found.log_end, found.records_end, found.lives, found.parts), sync=False
+    )
     life = Life(killed)
     assert life.service.replayed_steps == 60 and "of another run" in life.checkpoints.problems[0]
 
 
 def test_a_checkpoint_of_another_workload_is_refused() -> None:
     assembly = Assembly.of(ARM, small_workload(machines=20))
-    stage = CellStage(assembly.master(), hosts_of(HOSTS), len(assembly.workload.tasks), lambda _: None)
+    stage = CellStage(
+        assembly.master(), hosts_of(HOSTS), len(assembly.workload.tasks), lambda _: None
+    )
     whole = CellStage(ASSEMBLY.master(), hosts_of(HOSTS), len(WORKLOAD.tasks), lambda _: None)
     with pytest.raises(AgoraError, match="of another workload"):
         stage.restore(whole.checkpoint())
 
 
-def test_a_full_disk_keeps_the_old_checkpoint_and_the_run(killed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_keeps_the_old_checkpoint_and_the_run(
+    killed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(_: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

@@ -1,4 +1,5 @@
-"""The coordinator's host: phases reach the cell and every scheduler host, and phases that no longer come are reported."""
+"""The coordinator's host: phases reach the cell and every scheduler host, and phases that no longer
+come are reported."""
 
 from __future__ import annotations
 
@@ -62,10 +63,18 @@ def test_phases_reach_the_cell_and_the_hosts(host: CoordinatorHost) -> None:
         steps.append(Step.of(request))
         return encode(())
 
-    host.attach(Handle("step", step), [Handle("notify", lambda event: told.append(event.phase))], time.time_ns())
+    host.attach(
+        Handle("step", step),
+        [Handle("notify", lambda event: told.append(event.phase))],
+        time.time_ns(),
+    )
     overview = overview_when(host, lambda overview: len(told) >= 2)
     assert host.finish() is None and overview.errors == () and overview.phase == 1
-    assert told == [event.phase for step in steps for event in step.events if type(event) is PhaseBegan] == [0, 1]
+    assert (
+        told
+        == [event.phase for step in steps for event in step.events if type(event) is PhaseBegan]
+        == [0, 1]
+    )
 
 
 def test_phases_that_no_longer_come_are_an_error(host: CoordinatorHost) -> None:

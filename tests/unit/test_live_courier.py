@@ -1,4 +1,5 @@
-"""Submissions: every task reaches the host's present life exactly once, unless the cell has placed it already."""
+"""Submissions: every task reaches the host's present life exactly once, unless the cell has placed
+it already."""
 
 from __future__ import annotations
 

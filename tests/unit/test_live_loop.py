@@ -68,16 +68,28 @@ def test_one_step_per_tick_carries_everything_in_turn() -> None:
     steps: list[list[int]] = []
 
     def call(request: bytes) -> bytes:
-        steps.append([event.phase for event in Step.of(request).events if isinstance(event, PhaseBegan)])
+        steps.append(
+            [event.phase for event in Step.of(request).events if isinstance(event, PhaseBegan)]
+        )
         return encode(((1, encode(PhaseBegan(99))),))
 
-    loop = HostLoop(stage, StepClient(0, 1, call), clock, Ticks(25_000, 5_000), 1_000, 25_000, lambda now_us: None)
+    loop = HostLoop(
+        stage,
+        StepClient(0, 1, call),
+        clock,
+        Ticks(25_000, 5_000),
+        1_000,
+        25_000,
+        lambda now_us: None,
+    )
     stage.start()
     while clock.us <= 55_000:
         clock.us += max(1, loop.turn())
     assert len(steps) == 3
     assert all(sorted(step) == sorted([0, 1, 2] * (len(step) // 3)) for step in steps)
-    assert [step[0] for step in steps] == [0, 1, 2], "another agent's claims come first at each tick"
+    assert [step[0] for step in steps] == [0, 1, 2], (
+        "another agent's claims come first at each tick"
+    )
     answers = [at_us for at_us, event in talkers[1].seen if event == PhaseBegan(99)]
     assert answers == [5_000, 30_000, 55_000]
 
@@ -92,7 +104,9 @@ def test_what_there_is_to_say_need_not_wait_for_its_tick() -> None:
         said.append((clock.us, len(Step.of(request).events)))
         return encode(())
 
-    loop = HostLoop(stage, StepClient(0, 1, call), clock, Ticks(25_000, 5_000), 1_000, 4_000, ticked.append)
+    loop = HostLoop(
+        stage, StepClient(0, 1, call), clock, Ticks(25_000, 5_000), 1_000, 4_000, ticked.append
+    )
     stage.start()
     while clock.us <= 56_000:
         clock.us += max(1, loop.turn())
@@ -168,12 +182,16 @@ def test_flow_schedulers_have_a_host_of_their_own() -> None:
     ]
 
 
-def test_waits_are_from_submission_to_the_agent_and_from_the_decision_to_the_step_that_carries_the_claims() -> None:
+def test_waits_are_from_submission_to_the_agent_and_from_the_decision_to_the_step_that_carries_the_claims() -> (
+    None
+):
     meter = WaitMeter(np.array([1_000, 2_000, 2_000]))
     meter.handled(5_000, TasksSubmitted(np.array([0, 1, 2])), [])
     assert meter.waited == Waited(3, submission_us=4_000 + 3_000 + 3_000)
     none = np.zeros(0, np.int64)
-    claims = Transaction(0, 1, np.arange(2), np.zeros(2, np.int32), np.ones((2, 1), np.int64), np.zeros(2, np.int64))
+    claims = Transaction(
+        0, 1, np.arange(2), np.zeros(2, np.int32), np.ones((2, 1), np.int64), np.zeros(2, np.int64)
+    )
     empty = Transaction(0, 2, none, none.astype(np.int32), none.reshape(0, 1), none)
     meter.handled(6_000, DecisionDone(1, 0), [Send(MASTER, CommitRequest(0, claims))])
     meter.handled(6_100, DecisionDone(2, 0), [Send(MASTER, CommitRequest(0, empty))])
@@ -186,12 +204,17 @@ def test_waits_are_from_submission_to_the_agent_and_from_the_decision_to_the_ste
 
 def test_the_lateness_of_a_stage_is_not_added_to_decisions_that_follow_each_other() -> None:
     arm = small_arm()
-    going_on = replace(arm.groups[0], policy=replace(arm.groups[0].policy, while_committing=WhileCommitting.GO_ON))
+    going_on = replace(
+        arm.groups[0], policy=replace(arm.groups[0].policy, while_committing=WhileCommitting.GO_ON)
+    )
     assembly = Assembly.of(replace(arm, groups=(going_on,)), small_workload())
     clock, master = HandClock(), assembly.master()
     handled: list[tuple[int, Event]] = []
     stage = Stage(
-        {0: assembly.agent(0)}, clock, ignore_record, lambda _, at_us, event, __: handled.append((at_us, event))
+        {0: assembly.agent(0)},
+        clock,
+        ignore_record,
+        lambda _, at_us, event, __: handled.append((at_us, event)),
     )
     master.handle(0, Started(0))
     stage.start()
@@ -212,7 +235,10 @@ def test_the_lateness_of_a_stage_is_not_added_to_decisions_that_follow_each_othe
         due_us = stage.next_due_us
         clock.us = due_us + late_us
         stage.advance()
-        assert handled[-1] == (clock.us, DecisionDone(handled[-1][1].decision, handled[-1][1].elapsed_ns))  # type: ignore[union-attr]
+        assert handled[-1] == (
+            clock.us,
+            DecisionDone(handled[-1][1].decision, handled[-1][1].elapsed_ns),
+        )  # type: ignore[union-attr]
         start_us = max(due_us, clock.us - LATENESS_US)
         while start_us + taken_us <= clock.us:  # so late that another one ended meanwhile
             start_us += taken_us
@@ -222,7 +248,9 @@ def test_the_lateness_of_a_stage_is_not_added_to_decisions_that_follow_each_othe
     clock.us += 2_000
     stage.deliver(0, TasksSubmitted(np.arange(70, 80)))
     stage.advance()
-    assert stage.next_due_us == clock.us + taken_us, "an agent that was idle starts when it is given something"
+    assert stage.next_due_us == clock.us + taken_us, (
+        "an agent that was idle starts when it is given something"
+    )
 
 
 def test_a_loop_tells_of_each_step_before_it_takes_the_mail() -> None:
@@ -234,7 +262,9 @@ def test_a_loop_tells_of_each_step_before_it_takes_the_mail() -> None:
         told.append((now_us, stage.has_outgoing))
 
     steps = StepClient(0, 1, lambda request: encode(()))
-    loop = HostLoop(stage, steps, clock, Ticks(25_000, 5_000), 1_000, 25_000, lambda now_us: None, stepped)
+    loop = HostLoop(
+        stage, steps, clock, Ticks(25_000, 5_000), 1_000, 25_000, lambda now_us: None, stepped
+    )
     stage.start()
     while clock.us <= 30_000:
         clock.us += max(1, loop.turn())
@@ -260,7 +290,11 @@ def test_a_run_is_quiet_when_all_was_taken_and_placed() -> None:
 @pytest.mark.parametrize(
     "host_change",
     [{"at_us": 500}, {"epoch": 8}, {"queued": 1, "settled": False}],
-    ids=["reported before the last submission", "another life than the source knows", "tasks queued"],
+    ids=[
+        "reported before the last submission",
+        "another life than the source knows",
+        "tasks queued",
+    ],
 )
 def test_a_run_is_not_quiet(host_change: dict[str, int]) -> None:
     monitor, source, host = settled_reports()

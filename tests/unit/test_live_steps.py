@@ -1,4 +1,5 @@
-"""Exactly-once: a step is carried out once whatever becomes of calls and replies, and an earlier life of a host changes nothing."""
+"""Exactly-once: a step is carried out once whatever becomes of calls and replies, and an earlier
+life of a host changes nothing."""
 
 from __future__ import annotations
 

@@ -47,7 +47,13 @@ def flushed(records: Measurements) -> dict[str, dict[str, Any]]:
 def test_rows_come_out_in_order_in_the_dtypes_of_their_table() -> None:
     records = Measurements()
     records.add(
-        "syncs", 2, 3, np.array([5, -6], np.int64), 7, np.array([True, False]), np.array([1, 2, 3, 4], np.int32)[::2]
+        "syncs",
+        2,
+        3,
+        np.array([5, -6], np.int64),
+        7,
+        np.array([True, False]),
+        np.array([1, 2, 3, 4], np.int32)[::2],
     )
     records.add("cell", 1, 9, -1, 2**40, 0)
     records.add("syncs", 1, 4, np.array([8], np.uint8), 2**50, 1, 2)
@@ -96,7 +102,10 @@ def test_what_is_held_can_be_taken_up_by_another() -> None:
 
 @given(
     st.lists(
-        st.tuples(st.integers(0, TASKS - 1), st.integers(0, MACHINES - 1), st.sampled_from(list(Reason))), max_size=30
+        st.tuples(
+            st.integers(0, TASKS - 1), st.integers(0, MACHINES - 1), st.sampled_from(list(Reason))
+        ),
+        max_size=30,
     )
 )
 def test_a_commit_is_logged_claim_by_claim(claims: list[tuple[int, int, Reason]]) -> None:
@@ -120,11 +129,15 @@ def test_a_commit_is_logged_claim_by_claim(claims: list[tuple[int, int, Reason]]
         np.arange(n, dtype=np.int32),
     )
     first = (np.arange(n) % 2).astype(np.int8)
-    by_reason, first_commits, delay_us = log.add(NOW_US, task, machine, attempts, first, reason, rival, age_us)
+    by_reason, first_commits, delay_us = log.add(
+        NOW_US, task, machine, attempts, first, reason, rival, age_us
+    )
     won, lost = reason == Reason.ACCEPTED, reason != Reason.ACCEPTED
     assert by_reason == tuple(int((reason == kind).sum()) for kind in Reason)
     counted = won & (first == 1)
-    assert first_commits == counted.sum() and delay_us == int((NOW_US - SUBMIT_US[task[counted]]).sum())
+    assert first_commits == counted.sum() and delay_us == int(
+        (NOW_US - SUBMIT_US[task[counted]]).sum()
+    )
     cost, preferred = placement_cost(CATALOG, CELL.rack, PREFERENCE[task], machine)
     constant = np.full(n, 7), np.full(n, NOW_US)
     expected = {
@@ -134,7 +147,9 @@ def test_a_commit_is_logged_claim_by_claim(claims: list[tuple[int, int, Reason]]
     rows = flushed(records)
     for table, mask in (("tasks", won), ("rejections", lost)):
         assert (table in rows) == bool(mask.any())
-        for (name, column), values in zip(rows.get(table, {}).items(), expected[table], strict=False):
+        for (name, column), values in zip(
+            rows.get(table, {}).items(), expected[table], strict=False
+        ):
             assert column.tolist() == values[mask].astype(np.int64).tolist(), name
 
 

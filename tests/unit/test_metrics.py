@@ -21,12 +21,21 @@ from shared_state.transaction import Reason
 from tests.unit.record_factory import Phase, Recorded, random_records
 
 AGENTS, PARTITIONS, SETTLE = 3, 4, 100_000
-WINDOWS = (Phase(0, 1_000_000, 50), Phase(1_000_000, 1_800_000, 95), Phase(2_000_000, 3_000_000, 50))
+WINDOWS = (
+    Phase(0, 1_000_000, 50),
+    Phase(1_000_000, 1_800_000, 95),
+    Phase(2_000_000, 3_000_000, 50),
+)
 CONFLICT = {Reason.STALE, Reason.FULL, Reason.EVICTED}
 
 
 def accumulate(recorded: Recorded, part: slice = slice(None), **options: object) -> RunMetrics:
-    arguments = {"partitions": PARTITIONS, "settle_us": SETTLE, "job_of": recorded.job_of, **options}
+    arguments = {
+        "partitions": PARTITIONS,
+        "settle_us": SETTLE,
+        "job_of": recorded.job_of,
+        **options,
+    }
     metrics = RunMetrics(WINDOWS, AGENTS, **arguments)  # type: ignore[arg-type]
     for table, columns in recorded.batches[part]:
         metrics.add(table, columns)
@@ -108,7 +117,11 @@ def oracle(recorded: Recorded, agents: set[int], windows: set[int]) -> dict[str,
         "preferred_share": ratio(sum(r["preferred"] for r in tasks), prefers),
         "throughput_per_s": ratio(len(inside) * 1e6, length),
     }
-    return figures | job_oracle(recorded, submissions, agents, windows) | busy_oracle(recorded, agents, windows)
+    return (
+        figures
+        | job_oracle(recorded, submissions, agents, windows)
+        | busy_oracle(recorded, agents, windows)
+    )
 
 
 def seen(recorded: Recorded) -> int:
@@ -122,7 +135,12 @@ def seen(recorded: Recorded) -> int:
         "submissions": "submit_us",
     }
     stamps["rounds"] = "at_us"
-    return max(row[stamp] for table, stamp in stamps.items() for row in recorded.rows(table) if not row.get("due"))
+    return max(
+        row[stamp]
+        for table, stamp in stamps.items()
+        for row in recorded.rows(table)
+        if not row.get("due")
+    )
 
 
 def job_oracle(
@@ -146,21 +164,34 @@ def job_oracle(
             jct.append(max(ends[t][-1]["end_us"] for t in tasks) - row["submit_us"])
             stet.append(sum(ends[t][-1]["end_us"] - lives[t][-1]["commit_us"] for t in tasks))
     seen_us = seen(recorded)
-    late = [max(seen_us - row["submit_us"], 0) for row in submissions if not all(lives[t] for t in members[row["job"]])]
+    late = [
+        max(seen_us - row["submit_us"], 0)
+        for row in submissions
+        if not all(lives[t] for t in members[row["job"]])
+    ]
     unfinished = [
         max(seen_us - row["submit_us"], 0)
         for row in submissions
-        if not all(lives[t] and ends[t] and ends[t][-1]["change"] == ChangeKind.FINISHED for t in members[row["job"]])
+        if not all(
+            lives[t] and ends[t] and ends[t][-1]["change"] == ChangeKind.FINISHED
+            for t in members[row["job"]]
+        )
     ]
     prefers = preferred = lost = 0
     for task, rows in lives.items():
         if not rows:
             continue
-        if recorded.job_of[task] < 0 or rows[0]["agent"] not in agents or window(rows[0]["submit_us"]) not in windows:
+        if (
+            recorded.job_of[task] < 0
+            or rows[0]["agent"] not in agents
+            or window(rows[0]["submit_us"]) not in windows
+        ):
             continue
         for number, row in enumerate(rows):
             over = number < len(ends[task])
-            ran = (min(ends[task][number]["end_us"], seen_us) if over else seen_us) - row["commit_us"]
+            ran = (min(ends[task][number]["end_us"], seen_us) if over else seen_us) - row[
+                "commit_us"
+            ]
             prefers += ran * row["prefers"]
             preferred += ran * row["preferred"]
             lost += ran * (over and ends[task][number]["change"] != ChangeKind.FINISHED)
@@ -174,7 +205,9 @@ def job_oracle(
         "preferred_time_share": preferred / prefers if prefers else None,
         "lost_us": lost,
         "at_least/jsd_mean_us": (sum(jsd) + sum(late)) / len(submissions) if late else None,
-        "at_least/jct_mean_us": (sum(jct) + sum(unfinished)) / len(submissions) if unfinished else None,
+        "at_least/jct_mean_us": (sum(jct) + sum(unfinished)) / len(submissions)
+        if unfinished
+        else None,
     }
 
 
@@ -188,7 +221,10 @@ def busy_oracle(recorded: Recorded, agents: set[int], windows: set[int]) -> dict
         queued = [r["queued"] for r in rows if window(r["at_us"]) in windows]
         backlog += sum(queued) / len(queued) if queued else 0
         for before, after in pairwise(rows):
-            if window(before["at_us"]) == window(after["at_us"]) and window(after["at_us"]) in windows:
+            if (
+                window(before["at_us"]) == window(after["at_us"])
+                and window(after["at_us"]) in windows
+            ):
                 busy += after["busy_us"] - before["busy_us"]
                 wasted += after["wasted_us"] - before["wasted_us"]
                 time += after["at_us"] - before["at_us"]
@@ -207,7 +243,11 @@ def check(figures: dict[str, float | None], expected: dict[str, float | None]) -
         alike = near if "_p" in name and name.endswith("_us") else close
         bound, _, of = name.partition("/")
         if of:  # the tasks of a bucket of time are charged their mean, in whole microseconds
-            assert abs((figures[bound].get(of) or 0) - (value or 0)) <= 1, (name, figures[bound].get(of), value)  # type: ignore[union-attr]
+            assert abs((figures[bound].get(of) or 0) - (value or 0)) <= 1, (
+                name,
+                figures[bound].get(of),
+                value,
+            )  # type: ignore[union-attr]
         else:
             assert alike(figures[name], value), (name, figures[name], value)
 
@@ -260,7 +300,8 @@ def test_rivals_ages_and_staleness_are_counted_within_the_windows() -> None:
     conflicts = [0, 0]
     for row in recorded.rows("rejections"):
         if window(row["at_us"]) is not None and row["reason"] in CONFLICT:
-            nobody = AGENTS if row["reason"] == Reason.EVICTED else row["agent"]  # or: nobody but itself
+            # or: nobody but itself
+            nobody = AGENTS if row["reason"] == Reason.EVICTED else row["agent"]
             rivals[row["agent"]][row["rival"] if row["rival"] >= 0 else nobody] += 1
             conflicts[int(row["agent"] == 1)] += 1
     assert summary["rivals"] == rivals
@@ -274,34 +315,55 @@ def test_rivals_ages_and_staleness_are_counted_within_the_windows() -> None:
         assert summary["staleness"]["syncs"][partition] == len(ages)
         assert close(summary["staleness"]["at_sync_us"][partition], sum(ages) / len(ages))
         # Sawtooth: an age that grows to a contributes a*a/2 of area over a time of a.
-        assert close(summary["staleness"]["mean_us"][partition], sum(a * a for a in ages) / 2 / sum(ages))
+        assert close(
+            summary["staleness"]["mean_us"][partition], sum(a * a for a in ages) / 2 / sum(ages)
+        )
 
 
 def test_series_add_up_to_the_totals() -> None:
     recorded = random_records(5, AGENTS, PARTITIONS, 150, 3_000_000)
     metrics = accumulate(recorded)
     arrays, totals = series(metrics), summarise(metrics)["totals"]
-    assert arrays["submitted"].sum() == totals["submitted"] == sum(r["tasks"] for r in recorded.rows("submissions"))
-    assert arrays["claims"].sum() == totals["claims"] == sum(r["claims"] for r in recorded.rows("commits"))
+    assert (
+        arrays["submitted"].sum()
+        == totals["submitted"]
+        == sum(r["tasks"] for r in recorded.rows("submissions"))
+    )
+    assert (
+        arrays["claims"].sum()
+        == totals["claims"]
+        == sum(r["claims"] for r in recorded.rows("commits"))
+    )
     assert arrays["first_commits"].sum() == totals["committed"]
     bucket = int(arrays["bucket_us"][0])
     for row in recorded.rows("submissions"):
         assert arrays["submitted"][row["agent"], row["submit_us"] // bucket] >= row["tasks"]
 
 
-def one_task(metrics: RunMetrics, task: int, submit_us: int, commit_us: int | None, **columns: int) -> None:
+def one_task(
+    metrics: RunMetrics, task: int, submit_us: int, commit_us: int | None, **columns: int
+) -> None:
     prefers = columns.get("prefers", 0)
     row = {"agent": [0], "job": [task], "submit_us": [submit_us]}
     metrics.add("submissions", {**row, "tasks": [1], "prefers": [prefers]})
     if commit_us is not None:
         names = ("machine", "attempts", "prefers", "preferred", "cost", "age_us")
         rest = {name: [columns.get(name, 0)] for name in names}
-        metrics.add("tasks", {"task": [task], **row, "commit_us": [commit_us], "first": [1], **rest})
+        metrics.add(
+            "tasks", {"task": [task], **row, "commit_us": [commit_us], "first": [1], **rest}
+        )
 
 
 def one_end(task: int, end_us: int, due: int = 0) -> dict[str, list[int]]:
     finished = int(ChangeKind.FINISHED)
-    return {"task": [task], "machine": [0], "agent": [0], "end_us": [end_us], "change": [finished], "due": [due]}
+    return {
+        "task": [task],
+        "machine": [0],
+        "agent": [0],
+        "end_us": [end_us],
+        "change": [finished],
+        "due": [due],
+    }
 
 
 def test_a_censored_task_is_larger_than_every_quantile_below_it() -> None:
@@ -324,7 +386,9 @@ def test_what_never_got_there_is_charged_until_the_run_was_last_seen() -> None:
         one_task(metrics, task, 1_000_000 + task, 1_000_200 + task)
     for task in range(90, 100):
         one_task(metrics, task, 2_000_000, None)
-    metrics.add("cell", {"at_us": [12_000_000], "running": [1], "machines_up": [1], "used_permille": [500]})
+    metrics.add(
+        "cell", {"at_us": [12_000_000], "running": [1], "machines_up": [1], "used_permille": [500]}
+    )
     metrics.add("ends", one_end(0, 90_000_000, due=1))
     figures = summarise(metrics)["overall"]
     assert figures["incomplete"]
@@ -346,7 +410,11 @@ def test_a_task_in_a_thousand_may_be_missing_and_two_may_not() -> None:
 
 def test_services_do_not_keep_an_arm_from_finishing_its_jobs() -> None:
     metrics = RunMetrics(
-        [Phase(0, 10_000_000, 90)], 1, partitions=1, job_of=np.arange(2), endless=np.array([False, True])
+        [Phase(0, 10_000_000, 90)],
+        1,
+        partitions=1,
+        job_of=np.arange(2),
+        endless=np.array([False, True]),
     )
     one_task(metrics, 0, 1_000_000, 1_000_200)
     one_task(metrics, 1, 1_000_000, 1_000_200)
@@ -357,18 +425,23 @@ def test_services_do_not_keep_an_arm_from_finishing_its_jobs() -> None:
 
 
 def test_what_is_due_to_end_has_not_ended_and_lengthens_no_run() -> None:
-    """Two tasks end, one of them after the run; one service runs for ever. All run for what the run lasted, at most."""
+    """Two tasks end, one of them after the run; one service runs for ever. All run for what the run
+    lasted, at most."""
     metrics = RunMetrics([Phase(0, 10_000_000, 90)], 1, partitions=1, job_of=np.arange(3))
     for task, preferred in ((0, 1), (1, 0), (2, 0)):
         one_task(metrics, task, 1_000_000, 2_000_000, prefers=1, preferred=preferred)
     metrics.add("ends", one_end(0, 3_000_000))
     metrics.add("ends", one_end(1, 90_000_000, due=1))
-    metrics.add("cell", {"at_us": [12_000_000], "running": [1], "machines_up": [1], "used_permille": [500]})
+    metrics.add(
+        "cell", {"at_us": [12_000_000], "running": [1], "machines_up": [1], "used_permille": [500]}
+    )
     summary = summarise(metrics)
     assert (summary["totals"]["ended_finished"], summary["totals"]["still_running"]) == (1, 1)
     assert summary["totals"]["last_us"] == 12_000_000
     assert summary["overall"]["preferred_time_share"] == 1 / (1 + 10 + 10)
-    assert summary["overall"]["jct_mean_us"] == (2_000_000 + 89_000_000) / 2, "but its job time is known"
+    assert summary["overall"]["jct_mean_us"] == (2_000_000 + 89_000_000) / 2, (
+        "but its job time is known"
+    )
 
 
 def test_what_is_submitted_at_the_start_has_figures_of_its_own_if_no_window_holds_it() -> None:
@@ -381,10 +454,13 @@ def test_what_is_submitted_at_the_start_has_figures_of_its_own_if_no_window_hold
         summary = summarise(metrics)
         assert summary["totals"]["submitted"] == 4
         if apart:
-            assert summary["overall"]["submitted"] == 1 and summary["overall"]["delay_mean_us"] == 20
+            assert (
+                summary["overall"]["submitted"] == 1 and summary["overall"]["delay_mean_us"] == 20
+            )
             assert summary["start"]["submitted"] == 2 and summary["start"]["censored"] == 1
             assert summary["start"]["delay_mean_us"] == 5_000
-            assert summary["overall"]["throughput_per_s"] == 1e6 / 9_900  # the start's commits are not among them
+            # the start's commits are not among them
+            assert summary["overall"]["throughput_per_s"] == 1e6 / 9_900
         else:
             assert summary["overall"]["submitted"] == 4 and summary["start"] is None
 
@@ -397,8 +473,12 @@ def test_without_submissions_nothing_is_called_censored() -> None:
     assert figures["utilisation_mean"] == 0.5
 
 
-def test_a_delay_belongs_to_the_phase_of_its_submission_and_throughput_to_that_of_the_answer() -> None:
-    metrics = RunMetrics([Phase(0, 1000, 50), Phase(1000, 2000, 95)], 1, partitions=1, settle_us=100)
+def test_a_delay_belongs_to_the_phase_of_its_submission_and_throughput_to_that_of_the_answer() -> (
+    None
+):
+    metrics = RunMetrics(
+        [Phase(0, 1000, 50), Phase(1000, 2000, 95)], 1, partitions=1, settle_us=100
+    )
     one_task(metrics, 0, 900, 1500)
     one_task(metrics, 1, 1050, 1060)  # within what is left out of the second phase
     phases = summarise(metrics)["phases"]
@@ -421,7 +501,10 @@ def test_the_snapshot_covers_the_time_since_the_last_one() -> None:
             "at_us": [0, 0],
             "agent": [0, 1],
             "queued": [7, 8],
-            **{name: [0, 0] for name in ("ema_us", "latency_first", "busy_us", "wasted_us", "staleness_us")},
+            **{
+                name: [0, 0]
+                for name in ("ema_us", "latency_first", "busy_us", "wasted_us", "staleness_us")
+            },
         },
     )
     first = metrics.snapshot(500_000)
@@ -437,23 +520,37 @@ def test_the_snapshot_covers_the_time_since_the_last_one() -> None:
     assert near(second.schedulers[0].delay_p50_us, 100)
     joined = first.join([metrics.snapshot(2_000_000, [1]), metrics.snapshot(2_000_000, [0])])
     assert [line.agent for line in joined.schedulers] == [0, 1]
-    assert summarise(metrics)["overall"]["committed"] == 3  # showing the line takes nothing from the summary
+    # showing the line takes nothing from the summary
+    assert summarise(metrics)["overall"]["committed"] == 3
 
 
 @given(st.lists(st.integers(0, 1 << 30), min_size=1, max_size=100))
 def test_the_live_line_counts_delays_below_its_bounds_exactly(delays: list[int]) -> None:
     line = LiveLine(agents=2)
     n = len(delays)
-    rows = {"agent": np.ones(n, np.int64), "prefers": np.zeros(n, np.int8), "preferred": np.zeros(n, np.int8)}
+    rows = {
+        "agent": np.ones(n, np.int64),
+        "prefers": np.zeros(n, np.int8),
+        "preferred": np.zeros(n, np.int8),
+    }
     line.add_tasks(rows, np.ones(n, bool), histogram.bucket_of(np.array(delays)))
     quiet, busy = line.take(1_000_000, (0, 1)).schedulers
-    assert busy.delays_below == (*(sum(delay < bound for delay in delays) for bound in DELAY_BOUNDS_US), n)
+    assert busy.delays_below == (
+        *(sum(delay < bound for delay in delays) for bound in DELAY_BOUNDS_US),
+        n,
+    )
     assert busy.delay_sum_us == pytest.approx(sum(delays), rel=0.004, abs=1)
     assert set(quiet.delays_below) == {0} and quiet.delay_sum_us == 0
 
 
-@given(st.lists(st.integers(0, 1 << 39), min_size=1, max_size=200), st.floats(0.0, 1.0), st.integers(0, 50))
-def test_histogram_quantiles_are_within_the_stated_resolution(values: list[int], fraction: float, beyond: int) -> None:
+@given(
+    st.lists(st.integers(0, 1 << 39), min_size=1, max_size=200),
+    st.floats(0.0, 1.0),
+    st.integers(0, 50),
+)
+def test_histogram_quantiles_are_within_the_stated_resolution(
+    values: list[int], fraction: float, beyond: int
+) -> None:
     counts = np.bincount(histogram.bucket_of(np.array(values)), minlength=histogram.BUCKETS)
     ordered = sorted(values) + [math.inf] * beyond
     rank = max(math.ceil(fraction * len(ordered) - 1e-9), 1)
@@ -462,7 +559,8 @@ def test_histogram_quantiles_are_within_the_stated_resolution(values: list[int],
 
 
 def test_a_quantile_moves_with_the_data_within_a_bucket() -> None:
-    """Two runs whose true medians differ by a tenth of a bucket must not look equal, nor a whole bucket apart."""
+    """Two runs whose true medians differ by a tenth of a bucket must not look equal, nor a whole
+    bucket apart."""
     values = np.arange(1_000_000, 1_004_000)  # buckets of 4,096 values here
     medians = []
     for shift in (0, 400):
@@ -486,15 +584,24 @@ def test_the_distribution_ends_at_the_committed_share() -> None:
         ([Phase(0, 100, 50)], {"settle_us": 100}, "left out"),
         ([Phase(0, 100, 50), Phase(50, 200, 80)], {}, "before the previous one ends"),
         ([Phase(0, 100, 50)], {"groups": [Group("a", (0,))]}, "every agent exactly once"),
-        ([Phase(0, 100, 50)], {"groups": [Group("a", (0, 1)), Group("b", (1,))]}, "every agent exactly once"),
+        (
+            [Phase(0, 100, 50)],
+            {"groups": [Group("a", (0, 1)), Group("b", (1,))]},
+            "every agent exactly once",
+        ),
     ],
 )
-def test_arguments_that_make_no_sense_are_refused(phases: list[Phase], options: dict[str, object], says: str) -> None:
+def test_arguments_that_make_no_sense_are_refused(
+    phases: list[Phase], options: dict[str, object], says: str
+) -> None:
     with pytest.raises(ValueError, match=says):
         RunMetrics(phases, 2, partitions=1, **options)  # type: ignore[arg-type]
 
 
 def test_parts_of_different_runs_do_not_merge() -> None:
-    one, other = RunMetrics([Phase(0, 10, 0)], 2, partitions=3), RunMetrics([Phase(0, 20, 0)], 2, partitions=3)
+    one, other = (
+        RunMetrics([Phase(0, 10, 0)], 2, partitions=3),
+        RunMetrics([Phase(0, 20, 0)], 2, partitions=3),
+    )
     with pytest.raises(ValueError, match="same run"):
         one.merge(other)

@@ -23,7 +23,10 @@ def catalog_of(sets):
     """sets: (machine -> cost, rack -> cost, elsewhere, unscheduled) each, in order."""
     machine = [sorted(s[0].items()) for s in sets]
     rack = [sorted(s[1].items()) for s in sets]
-    flat = lambda lists, i, dtype: np.array([entry[i] for entries in lists for entry in entries], dtype)  # noqa: E731
+
+    def flat(lists, i, dtype):
+        return np.array([entry[i] for entries in lists for entry in entries], dtype)
+
     return PreferenceCatalog(
         np.cumsum([0, *map(len, machine)], dtype=np.int64),
         flat(machine, 0, np.int32),
@@ -57,7 +60,9 @@ def test_cost_is_as_defined(sets, data):
     assert cost.dtype == np.int64 and preferred.dtype == np.bool_
     for i, (k, m) in enumerate(tasks):
         machines, racks, elsewhere, unscheduled = sets[k]
-        expected = unscheduled if m == UNPLACED else machines.get(m, racks.get(int(RACK[m]), elsewhere))
+        expected = (
+            unscheduled if m == UNPLACED else machines.get(m, racks.get(int(RACK[m]), elsewhere))
+        )
         assert cost[i] == expected and preferred[i] == (m in machines)
 
 
@@ -65,7 +70,9 @@ def test_bad_tasks_are_refused():
     catalog = PreferenceCatalog.empty()
     for preference, machine in ((1, 0), (-1, 0), (0, MACHINES), (0, -2)):
         with pytest.raises(ValueError, match=r"\[0\]"):
-            placement_cost(catalog, RACK, np.array([preference], np.int32), np.array([machine], np.int32))
+            placement_cost(
+                catalog, RACK, np.array([preference], np.int32), np.array([machine], np.int32)
+            )
     with pytest.raises(ValueError, match="one machine per preference"):
         placement_cost(catalog, RACK, np.zeros(2, np.int32), np.zeros(1, np.int32))
 

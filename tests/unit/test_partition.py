@@ -1,4 +1,5 @@
-"""Partitions: contiguous, along racks where there are enough of them, any number up to the machines."""
+"""Partitions: contiguous, along racks where there are enough of them, any number up to the
+machines."""
 
 from __future__ import annotations
 
@@ -15,11 +16,23 @@ from shared_state.tasks import CellSpec
 def make_spec(rack_sizes: list[int]) -> CellSpec:
     rack = np.repeat(np.arange(len(rack_sizes), dtype=np.int32) * 3, rack_sizes)
     machines = len(rack)
-    return CellSpec(("slots",), np.ones((machines, 1), np.int64), rack, np.zeros(machines, np.int64), np.array([1000]))
+    return CellSpec(
+        ("slots",),
+        np.ones((machines, 1), np.int64),
+        rack,
+        np.zeros(machines, np.int64),
+        np.array([1000]),
+    )
 
 
 def test_equal_racks_are_shared_out_evenly() -> None:
-    assert Partitioning.by_topology(make_spec([40] * 8), 4).offsets.tolist() == [0, 80, 160, 240, 320]
+    assert Partitioning.by_topology(make_spec([40] * 8), 4).offsets.tolist() == [
+        0,
+        80,
+        160,
+        240,
+        320,
+    ]
 
 
 def test_bounds_move_to_the_nearest_rack() -> None:
@@ -51,7 +64,11 @@ def test_every_partitioning_covers_the_cell(rack_sizes: list[int], data: st.Data
     sizes = np.diff(made.offsets)
     assert made.count == partitions and made.machines == spec.machines and (sizes > 0).all()
     rows = np.arange(spec.machines, dtype=np.int32)
-    assert made.of(rows).tolist() == np.repeat(np.arange(partitions), sizes).tolist() == made.of_each().tolist()
+    assert (
+        made.of(rows).tolist()
+        == np.repeat(np.arange(partitions), sizes).tolist()
+        == made.of_each().tolist()
+    )
     assert [rows[made.rows(p)].tolist() for p in range(partitions)] == [
         x.tolist() for x in np.split(rows, made.offsets[1:-1])
     ]

@@ -37,12 +37,15 @@ def test_what_lies_near_is_what_a_walk_over_the_replicas_finds() -> None:
             assert on[m] == (held if held * 10 >= size else 0)
             assert near[m] == (beside if beside * 10 >= size else 0)
             assert whole[m] == size
-    assert places.near(np.zeros(1, np.int32), np.zeros(1, np.int32))[2].tolist() == [0]  # no input, no share
+    # no input, no share
+    assert places.near(np.zeros(1, np.int32), np.zeros(1, np.int32))[2].tolist() == [0]
 
 
 def cell(score: list[int], slots: list[int]) -> CellSpec:
     rack = np.zeros(len(score), np.int32)
-    return CellSpec(("slots",), np.array(slots)[:, None], rack, np.array(score, np.int64), np.array([1000]))
+    return CellSpec(
+        ("slots",), np.array(slots)[:, None], rack, np.array(score, np.int64), np.array([1000])
+    )
 
 
 def test_figures_are_ratios_of_sums_over_first_commits_and_survive_merging_and_pickling() -> None:
@@ -50,11 +53,26 @@ def test_figures_are_ratios_of_sums_over_first_commits_and_survive_merging_and_p
     assert value.mean == 150
     parts = [RunMetrics([Phase(0, 1000, 50)], 1, partitions=1, values=[value]) for _ in range(2)]
     zero = {
-        name: [0, 0] for name in ("job", "agent", "submit_us", "attempts", "prefers", "preferred", "cost", "age_us")
+        name: [0, 0]
+        for name in (
+            "job",
+            "agent",
+            "submit_us",
+            "attempts",
+            "prefers",
+            "preferred",
+            "cost",
+            "age_us",
+        )
     }
     for part, machines in zip(parts, ([0, 1], [1, 1]), strict=True):
-        part.add("tasks", {**zero, "task": [0, 1], "machine": machines, "commit_us": [5, 6], "first": [1, 1]})
-    parts[1].add("tasks", {**zero, "task": [0, 1], "machine": [0, 0], "commit_us": [9, 9], "first": [0, 0]})
+        part.add(
+            "tasks",
+            {**zero, "task": [0, 1], "machine": machines, "commit_us": [5, 6], "first": [1, 1]},
+        )
+    parts[1].add(
+        "tasks", {**zero, "task": [0, 1], "machine": [0, 0], "commit_us": [9, 9], "first": [0, 0]}
+    )
     whole, other = parts[0], pickle.loads(pickle.dumps(parts[1]))
     other.flush()
     whole.merge(other)
@@ -73,7 +91,12 @@ def test_input_shares_are_of_the_input_and_not_of_the_tasks() -> None:
 
 @pytest.mark.parametrize(("variance", "kinds"), [(2.0, {"slot_score_mean"}), (0.0, set())])
 def test_a_run_has_them_where_the_workload_has_scores(variance: float, kinds: set[str]) -> None:
-    group = {"name": "x", "kind": "weighted_sampling", "count": 2, "decision": {"clock": "modelled", "task_us": 100.0}}
+    group = {
+        "name": "x",
+        "kind": "weighted_sampling",
+        "count": 2,
+        "decision": {"clock": "modelled", "task_us": 100.0},
+    }
     config = RunConfig.model_validate(
         {
             "seeds": 1,
@@ -88,12 +111,22 @@ def test_a_run_has_them_where_the_workload_has_scores(variance: float, kinds: se
                 "preference_groups": 0,
                 "slot_score_variance": variance,
             },
-            "arms": [{"name": "A", "sync": "diff_block", "partitions": 4, "gap_s": 0.1, "groups": [group]}],
+            "arms": [
+                {
+                    "name": "A",
+                    "sync": "diff_block",
+                    "partitions": 4,
+                    "gap_s": 0.1,
+                    "groups": [group],
+                }
+            ],
         }
     )
     workload = make_workload(config, 1)
     assert {value.name for value in placement_values(config, workload)} == kinds
-    result = run_arm_virtual(config, config.arms[0], workload, 1, None, lambda _: None, Interruption())
+    result = run_arm_virtual(
+        config, config.arms[0], workload, 1, None, lambda _: None, Interruption()
+    )
     overall = summarise(result.metrics)["overall"]
     if kinds:
         assert overall["slot_score_mean"] > 1.5  # it samples by score, and there is room

@@ -18,7 +18,8 @@ from experiments.quantities import QUANTITIES, duration, percent_change
         ("delay_mean_us", 0.0, "0 µs"),
         ("delay_mean_us", 2_345_678.0, "2.35 s"),
         ("delay_mean_us", None, "–"),
-        ("delay_p99_us", None, "never"),  # a quantile among uncommitted tasks is not "nothing known"
+        # a quantile among uncommitted tasks is not "nothing known"
+        ("delay_p99_us", None, "never"),
         ("conflict_rate", 0.0512, "5.12 %"),
         ("preferred_share", 1.0, "100 %"),
         ("censored", 12_345, "12,345"),
@@ -47,7 +48,12 @@ def test_differences(key: str, value: float | None, text: str) -> None:
 
 
 def test_changes_become_factors_once_they_are_large() -> None:
-    assert [percent_change(value) for value in (-0.5, 0.123, 2.4, None)] == ["−50 %", "+12 %", "×3.4", "–"]
+    assert [percent_change(value) for value in (-0.5, 0.123, 2.4, None)] == [
+        "−50 %",
+        "+12 %",
+        "×3.4",
+        "–",
+    ]
 
 
 @given(st.floats(0, 1e15))

@@ -1,4 +1,5 @@
-"""Streams: known answers, an independent Philox, exact uniformity, distributions against their theory at fixed seeds."""
+"""Streams: known answers, an independent Philox, exact uniformity, distributions against their
+theory at fixed seeds."""
 
 import hashlib
 import math
@@ -21,7 +22,8 @@ def test_philox_known_answer():
 
 @pytest.mark.parametrize("key", [0, 1, 0x9E3779B97F4A7C15, (1 << 64) - 1])
 def test_stream_is_numpys_philox(key):
-    theirs = np.random.Philox(key=key, counter=(1 << 256) - 1).random_raw(1000)  # numpy increments before use
+    # numpy increments before use
+    theirs = np.random.Philox(key=key, counter=(1 << 256) - 1).random_raw(1000)
     ours = Stream(key).uniform(1000)
     assert np.array_equal(ours, (theirs >> np.uint64(11)) * 2.0**-53)
 
@@ -39,7 +41,8 @@ def test_keys_are_pinned_and_distinct():
 
 
 def test_bounded_integers_are_exactly_uniform():
-    """A bound of 3 * 2^61 makes a plain multiply-high give every third value twice as often; rejection must not."""
+    """A bound of 3 * 2^61 makes a plain multiply-high give every third value twice as often;
+    rejection must not."""
     values = Stream(5).integers(30_000, 3 << 61)
     assert stats.chisquare(np.bincount(values % 3, minlength=3)).pvalue > 1e-3
     for bound in (1, 2, 7, 1000):
@@ -59,7 +62,9 @@ def test_normal():
     values = Stream(13).normal(100_000)
     assert stats.kstest(values, "norm").pvalue > 1e-3
     # The same function of the same uniforms as the standard library's independent AS 241.
-    uniform = (np.random.Philox(key=13, counter=(1 << 256) - 1).random_raw(2000) >> np.uint64(12)).astype(float)
+    uniform = (
+        np.random.Philox(key=13, counter=(1 << 256) - 1).random_raw(2000) >> np.uint64(12)
+    ).astype(float)
     expected = [statistics.NormalDist().inv_cdf(p) for p in (uniform + 0.5) * 2.0**-52]
     assert np.allclose(values[:2000], expected, rtol=1e-13, atol=1e-15)
 
@@ -75,7 +80,12 @@ def test_lognormal_has_the_stated_mean_and_spread():
 
 
 def test_log_and_exp_are_within_an_ulp_or_two():
-    x = np.concatenate([np.exp(Stream(15).uniform(20_000) * 1400 - 700), [5e-324, 2.2e-308, 1.0, 0.5, 2.0, 1.7e308]])
+    x = np.concatenate(
+        [
+            np.exp(Stream(15).uniform(20_000) * 1400 - 700),
+            [5e-324, 2.2e-308, 1.0, 0.5, 2.0, 1.7e308],
+        ]
+    )
     assert (np.abs(log(x) - np.log(x)) <= 2 * np.spacing(np.abs(np.log(x)))).all()
     y = Stream(16).uniform(20_000) * 1400 - 700
     assert (np.abs(exp(y) - np.exp(y)) <= 2 * np.spacing(np.exp(y))).all()
@@ -85,7 +95,10 @@ def test_log_and_exp_are_within_an_ulp_or_two():
 def test_elementary_functions_are_pinned():
     """The very bits, as on every machine: a digest of a thousand values of each."""
     x = Stream(17).uniform(1000) * 20 + 1e-3
-    bits = b"".join(v.tobytes() for v in (log(x), exp(x - 10), Stream(18).normal(1000), Stream(19).exponential(1000)))
+    bits = b"".join(
+        v.tobytes()
+        for v in (log(x), exp(x - 10), Stream(18).normal(1000), Stream(19).exponential(1000))
+    )
     assert hashlib.blake2b(bits, digest_size=8).hexdigest() == "12accc26444c0700"
 
 

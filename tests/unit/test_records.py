@@ -49,12 +49,17 @@ def test_rows_are_streamed_in_row_groups(tmp_path: Path) -> None:
 
 
 def test_parts_of_several_writers_are_merged_by_name(tmp_path: Path) -> None:
-    parts = {name: random_records(seed, 3, 4, 40, 1_000_000) for seed, name in enumerate(("host-a", "host-b"))}
+    parts = {
+        name: random_records(seed, 3, 4, 40, 1_000_000)
+        for seed, name in enumerate(("host-a", "host-b"))
+    }
     for name, recorded in reversed(parts.items()):
         with RecordSink(tmp_path, name) as sink:
             write(sink, recorded)
     assert merge_parts(tmp_path) == []
-    assert read(tmp_path / "tasks.parquet") == parts["host-a"].rows("tasks") + parts["host-b"].rows("tasks")
+    assert read(tmp_path / "tasks.parquet") == parts["host-a"].rows("tasks") + parts["host-b"].rows(
+        "tasks"
+    )
     assert [path.name for path in tmp_path.glob("tasks.*")] == ["tasks.parquet"]
 
 
@@ -87,7 +92,9 @@ def test_a_full_disk_is_said_so_and_nothing_looks_whole(tmp_path: Path) -> None:
     (tmp_path / "cell.0.parquet.partial").symlink_to("/dev/full")
     sink = RecordSink(tmp_path)
     write(sink, random_records(4, 3, 4, 40, 1_000_000))
-    with pytest.raises(AgoraError, match=r"cell\.0\.parquet: cannot write the records: .*[Nn]o space"):
+    with pytest.raises(
+        AgoraError, match=r"cell\.0\.parquet: cannot write the records: .*[Nn]o space"
+    ):
         sink.close()
     assert not list(tmp_path.glob("*.parquet"))
 

@@ -1,4 +1,5 @@
-"""Kinds by name, their options, and kinds that other packages bring: a whole scheduler in a file and one line of metadata."""
+"""Kinds by name, their options, and kinds that other packages bring: a whole scheduler in a file
+and one line of metadata."""
 
 import textwrap
 
@@ -63,7 +64,14 @@ def install(folder, monkeypatch, module, source, kind, value):
 
 
 def test_a_third_party_kind_is_found_and_conforms(tmp_path, monkeypatch):
-    install(tmp_path, monkeypatch, "third_party_last_fit", OWN_SCHEDULER, "last_fit", "third_party_last_fit:SPEC")
+    install(
+        tmp_path,
+        monkeypatch,
+        "third_party_last_fit",
+        OWN_SCHEDULER,
+        "last_fit",
+        "third_party_last_fit:SPEC",
+    )
     assert "last_fit" in registry.kinds()
     spec = registry.get("last_fit")
     check_conformance(spec)
@@ -75,20 +83,31 @@ def test_a_third_party_kind_is_found_and_conforms(tmp_path, monkeypatch):
 def test_kinds_are_sorted_and_ours_load():
     kinds = registry.kinds()
     assert list(kinds) == sorted(kinds)
-    greedy = {"random", "randomized_first_fit", "first_fit", "best_fit", "load_spreading", "weighted_sampling"}
+    greedy = {
+        "random",
+        "randomized_first_fit",
+        "first_fit",
+        "best_fit",
+        "load_spreading",
+        "weighted_sampling",
+    }
     assert greedy <= set(kinds)
     assert all(registry.get(kind).kind == kind for kind in kinds)
 
 
 def test_an_unknown_kind_is_named_and_the_known_ones_listed():
-    with pytest.raises(AgoraError, match=r"unknown scheduler kind 'frist_fit'; known: best_fit, .*random"):
+    with pytest.raises(
+        AgoraError, match=r"unknown scheduler kind 'frist_fit'; known: best_fit, .*random"
+    ):
         registry.get("frist_fit")
 
 
 def test_an_unknown_option_is_named_and_the_known_ones_listed():
     with pytest.raises(AgoraError, match="'random' has no option 'pickiness'; its options: none"):
         registry.get("random").parse_options({"pickiness": 0.5})
-    with pytest.raises(AgoraError, match=r"'quincy' has no option 'wiat_cost'; its options: .*wait_cost"):
+    with pytest.raises(
+        AgoraError, match=r"'quincy' has no option 'wiat_cost'; its options: .*wait_cost"
+    ):
         registry.get("quincy").parse_options({"wiat_cost": 1})
 
 

@@ -1,4 +1,5 @@
-"""Regret of hand-made commits and cells: what is charged, to whom, and which transactions are looked at."""
+"""Regret of hand-made commits and cells: what is charged, to whom, and which transactions are
+looked at."""
 
 from __future__ import annotations
 
@@ -25,10 +26,16 @@ END_US = 9_000  # after both phases
 
 
 class World:
-    """Four machines of two slots, 0 and 1 in one rack; set 1 prefers machine 0, and waits at 25. Every task is of it and submitted at time 0."""
+    """Four machines of two slots, 0 and 1 in one rack; set 1 prefers machine 0, and waits at 25.
+    Every task is of it and submitted at time 0."""
 
     def __init__(
-        self, tasks: int = 40, seed: int = 7, settle_us: int = 0, requests: Any = 1, initial: tuple[int, ...] = ()
+        self,
+        tasks: int = 40,
+        seed: int = 7,
+        settle_us: int = 0,
+        requests: Any = 1,
+        initial: tuple[int, ...] = (),
     ) -> None:
         cell = cell_of([2, 2, 2, 2], rack_size=2)
         table = tasks_of(np.broadcast_to(np.array(requests), tasks), preference=1)
@@ -43,7 +50,9 @@ class World:
             arrival_us=np.zeros(1, np.int64),
             arrival_offsets=np.array([0, len(rows)]),
             arrival_rows=rows,
-            initial=InitialPlacement(np.arange(len(initial), dtype=np.int64), np.array(initial, np.int32)),
+            initial=InitialPlacement(
+                np.arange(len(initial), dtype=np.int64), np.array(initial, np.int32)
+            ),
             machine_events=MachineEvents(rows[:0], rows[:0].astype(np.int32), np.zeros(0, bool)),
             phases=(Phase(100, 5_000, 50), Phase(5_000, 8_000, 80)),
             end_us=8_000,
@@ -63,7 +72,9 @@ class World:
         self.table: TaskBatch = table
         self.sequence = 0
 
-    def commit(self, tasks: list[int], machines: list[int], at_us: int = 1_000, agent: int = 0, **more: Any) -> Any:
+    def commit(
+        self, tasks: list[int], machines: list[int], at_us: int = 1_000, agent: int = 0, **more: Any
+    ) -> Any:
         """The answer to these claims."""
         self.sequence += 1
         task = np.array(tasks, np.int64)
@@ -136,7 +147,10 @@ def test_claims_for_tasks_that_have_their_place_do_not_count() -> None:
     world.commit([1], [PREFERRED])
     assert world.commit([1], [2]).reason.tolist() == [Reason.DUPLICATE]
     assert world.commit([1, 2], [2, 3]).reason.tolist() == [Reason.DUPLICATE, 0]
-    assert [(row["sequence"], row["tasks"], row["regret"]) for row in world.decisions] == [(1, 1, 0), (3, 1, ELSEWHERE)]
+    assert [(row["sequence"], row["tasks"], row["regret"]) for row in world.decisions] == [
+        (1, 1, 0),
+        (3, 1, ELSEWHERE),
+    ]
 
 
 def test_victims_may_keep_their_place_or_give_it_away() -> None:
@@ -153,7 +167,9 @@ def test_a_move_that_is_refused_leaves_the_task_where_it_was() -> None:
     world.commit([2, 3], [PREFERRED, PREFERRED])
     assert world.commit([1], [PREFERRED], evict=held).accepted.tolist() == [False]
     assert world.commit([1], [2], evict=held).accepted.tolist() == [True]
-    assert world.regrets == [ELSEWHERE, 0, 0, 0], "once the preferred machine was full, nothing was better"
+    assert world.regrets == [ELSEWHERE, 0, 0, 0], (
+        "once the preferred machine was full, nothing was better"
+    )
 
 
 def test_a_torn_gang_makes_it_a_bound() -> None:
@@ -177,7 +193,8 @@ def test_only_settled_time_of_a_phase_is_looked_at() -> None:
         world.commit([task], [task % 4], at_us)
     assert [row["at_us"] for row in world.decisions] == [1_100, 4_999, 6_000, 7_999]
     assert all(
-        1_100 <= row["at_us"] < 5_000 or 6_000 <= row["at_us"] < 8_000 for row in world.watch.regret(END_US)["system"]
+        1_100 <= row["at_us"] < 5_000 or 6_000 <= row["at_us"] < 8_000
+        for row in world.watch.regret(END_US)["system"]
     )
 
 
@@ -217,7 +234,9 @@ def test_what_has_run_waits_no_more_and_what_lost_its_machine_waits_again() -> N
     world = World(tasks=4)
     held = world.commit([0, 1, 2], [1, 2, 3], at_us=10).allocation
     world.watch.handle(20, TasksFinished(held[:1], np.zeros(1, np.int32), np.full(1, 20)))
-    world.watch.handle(30, MachinesChanged(np.array([2, PREFERRED], np.int32), np.array([False, False])))
+    world.watch.handle(
+        30, MachinesChanged(np.array([2, PREFERRED], np.int32), np.array([False, False]))
+    )
     row = world.watch.regret(END_US)["system"][0]
     assert (row["running"], row["waiting"], row["cost"]) == (1, 2, ELSEWHERE + 2 * WAITING)
     assert row["without_migration"] == row["with_migration"] == 2 * (WAITING - ELSEWHERE)

@@ -1,4 +1,5 @@
-"""The report: says who wins only when the seeds do, holds every part, loads nothing, prints no NaN."""
+"""The report: says who wins only when the seeds do, holds every part, loads nothing, prints no
+NaN."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Page(HTMLParser):
-    """Collects what a browser would fetch, the text it would show, and whether tags are balanced."""
+    """Collects what a browser would fetch, the text it would show, and whether tags are
+    balanced."""
 
     VOID = frozenset({"meta", "br", "img", "link", "hr", "input"})
 
@@ -94,7 +96,8 @@ def test_the_page_holds_every_arm_section_and_figure_and_loads_nothing(run: Path
     for figure in FIGURES:
         assert f'<figure id="{figure.name}">' in text, figure.name
         assert figure.title in shown
-    for scheduler in ("greedy-6", "firmament-0"):  # the mix has seven greedy schedulers and one flow scheduler
+    # the mix has seven greedy schedulers and one flow scheduler
+    for scheduler in ("greedy-6", "firmament-0"):
         assert scheduler in shown
     assert "This run is partial: stopped by Ctrl-C" in shown
     assert "parsync" in shown and "[cell]" in shown
@@ -109,7 +112,9 @@ def test_the_page_scales_down_and_knows_dark_pages(run: Path) -> None:
     assert "#22252b" not in text  # ink comes from the page
 
 
-def test_a_run_of_one_arm_without_seeds_or_flow_schedulers_has_a_report_and_always_the_same(tmp_path: Path) -> None:
+def test_a_run_of_one_arm_without_seeds_or_flow_schedulers_has_a_report_and_always_the_same(
+    tmp_path: Path,
+) -> None:
     directory = write_synthetic_run(tmp_path / "run", ["ParSync adaptive"])
     text = write_report(directory).read_text("utf-8")
     drawings = {path.name: path.read_bytes() for path in (directory / "figures").iterdir()}
@@ -121,7 +126,9 @@ def test_a_run_of_one_arm_without_seeds_or_flow_schedulers_has_a_report_and_alwa
 
 
 def test_runs_in_which_nothing_happened_have_a_report(tmp_path: Path) -> None:
-    for number, arms in enumerate(([], [bare_arm("idle")], [bare_arm("idle"), bare_arm("idler", seeds={1: 1.0})])):
+    for number, arms in enumerate(
+        ([], [bare_arm("idle")], [bare_arm("idle"), bare_arm("idler", seeds={1: 1.0})])
+    ):
         directory = tmp_path / str(number)
         directory.mkdir()
         write_run(directory, build_summary(FACTS, workload(), arms), arms)
@@ -168,7 +175,9 @@ def with_own_figures(summary: dict) -> dict:  # type: ignore[type-arg]
 
 
 def test_a_clear_winner_is_named_with_margin_and_certainty() -> None:
-    row = rows_for({"A": [100.0, 102.0, 101.0], "B": [50.0, 52.0, 51.0], "C": [200.0, 205.0, 199.0]})
+    row = rows_for(
+        {"A": [100.0, 102.0, 101.0], "B": [50.0, 52.0, 51.0], "C": [200.0, 205.0, 199.0]}
+    )
     assert (row["best"], row["tied"]) == ("B", "")
     assert row["certain"] == "B C" and row["good"] == "B"  # against the baseline A
     assert "B is lowest at 51 µs. A is next: +98 %, +50 µs" in row["sentence"]
@@ -210,10 +219,15 @@ def test_one_run_claims_no_certainty() -> None:
     ("live_us", "told"),
     [
         ({"A": 900.0, "B": 300.0}, "So it is in the live run (300 µs)."),
-        ({"A": 200.0, "B": 300.0}, "in the one live run it comes to 300 µs, and A is best at 200 µs."),
+        (
+            {"A": 200.0, "B": 300.0},
+            "in the one live run it comes to 300 µs, and A is best at 200 µs.",
+        ),
     ],
 )
-def test_a_live_run_that_contradicts_the_virtual_seeds_is_said(live_us: dict[str, float], told: str) -> None:
+def test_a_live_run_that_contradicts_the_virtual_seeds_is_said(
+    live_us: dict[str, float], told: str
+) -> None:
     arms = [bare_arm("A", seeds={1: 100.0, 2: 101.0}), bare_arm("B", seeds={1: 50.0, 2: 51.0})]
     summary = build_summary(FACTS, workload(), arms)
     for arm in summary["arms"]:
@@ -241,8 +255,14 @@ def test_every_character_of_the_factory_is_drawn_in_its_own_colour() -> None:
     assert len(set(COLOURS)) >= len(CHARACTERS)
 
 
-def test_a_warm_up_shorter_than_a_task_is_warned_of_unless_the_cell_began_loaded(tmp_path: Path) -> None:
-    for settle_us, initial, warned in ((1_000_000, 0, True), (2_000_000, 0, False), (1_000_000, 5, False)):
+def test_a_warm_up_shorter_than_a_task_is_warned_of_unless_the_cell_began_loaded(
+    tmp_path: Path,
+) -> None:
+    for settle_us, initial, warned in (
+        (1_000_000, 0, True),
+        (2_000_000, 0, False),
+        (1_000_000, 5, False),
+    ):
         directory = tmp_path / f"{settle_us}-{initial}"
         directory.mkdir()
         arms = [bare_arm("A")]
@@ -255,6 +275,8 @@ def test_a_warm_up_shorter_than_a_task_is_warned_of_unless_the_cell_began_loaded
         assert not warned or "0.5 of a mean task length (2 s)" in page
 
 
-def test_the_report_says_how_long_tasks_waited_for_steps_and_never_more_than_they_waited_in_all(run: Path) -> None:
+def test_the_report_says_how_long_tasks_waited_for_steps_and_never_more_than_they_waited_in_all(
+    run: Path,
+) -> None:
     shown = " ".join((run / "report.html").read_text("utf-8").split())
     assert "step wait mean 900 µs; step wait 8.0 % of the delay" in shown

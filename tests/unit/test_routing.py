@@ -40,7 +40,10 @@ def test_a_jobs_group_does_not_depend_on_what_else_arrives() -> None:
 def test_classes_go_to_their_groups() -> None:
     job, task_class = jobs_of(300, 1)
     task_class[::3] = TaskClass.SERVICE
-    routes = [Route("services", 0, 2, 1000, TaskClass.SERVICE), Route("batch", 2, 4, 1000, TaskClass.BATCH)]
+    routes = [
+        Route("services", 0, 2, 1000, TaskClass.SERVICE),
+        Route("batch", 2, 4, 1000, TaskClass.BATCH),
+    ]
     agent = route_jobs(routes, job, task_class, seed=1)
     assert set(agent[task_class == TaskClass.SERVICE]) == {0, 1}
     assert set(agent[task_class == TaskClass.BATCH]) == {2, 3, 4, 5}

@@ -1,4 +1,5 @@
-"""Every registered kind keeps the scheduler contract, and the check finds schedulers that do not."""
+"""Every registered kind keeps the scheduler contract, and the check finds schedulers that do
+not."""
 
 import dataclasses
 import itertools
@@ -39,7 +40,11 @@ def keeps_a_ticket(self, plan, tasks, view):
 
 
 def overfills(self, plan, tasks, view):
-    return replaced(plan, machine=np.full_like(plan.machine, plan.machine[0])) if len(plan.machine) else plan
+    return (
+        replaced(plan, machine=np.full_like(plan.machine, plan.machine[0]))
+        if len(plan.machine)
+        else plan
+    )
 
 
 def claims_twice(self, plan, tasks, view):

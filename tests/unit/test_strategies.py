@@ -30,9 +30,13 @@ def test_bad_strategies_are_refused() -> None:
 
 @given(
     coefficient=st.integers(1, 1000),
-    batches=st.lists(st.tuples(st.integers(0, 10**8), st.integers(1, 200)), min_size=1, max_size=30),
+    batches=st.lists(
+        st.tuples(st.integers(0, 10**8), st.integers(1, 200)), min_size=1, max_size=30
+    ),
 )
-def test_average_follows_the_real_valued_one(coefficient: int, batches: list[tuple[int, int]]) -> None:
+def test_average_follows_the_real_valued_one(
+    coefficient: int, batches: list[tuple[int, int]]
+) -> None:
     average, exact = DelayAverage(coefficient), 0.0
     for mean_us, committed in batches:
         average.add(mean_us * committed, committed, 100)

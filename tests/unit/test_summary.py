@@ -1,4 +1,5 @@
-"""summary.json and the run directory: complete, readable again, and clear about what is wrong with a directory."""
+"""summary.json and the run directory: complete, readable again, and clear about what is wrong with
+a directory."""
 
 from __future__ import annotations
 
@@ -44,7 +45,9 @@ def bare_arm(name: str, digest: str = "d", seeds: dict[int, float] | None = None
         series=series(metrics),
         digest=digest,
         seeds=[
-            SeedResult(seed, "s", {**figures, "overall": {**figures["overall"], "delay_mean_us": delay}})
+            SeedResult(
+                seed, "s", {**figures, "overall": {**figures["overall"], "delay_mean_us": delay}}
+            )
             for seed, delay in (seeds or {}).items()
         ],
     )
@@ -58,7 +61,9 @@ def test_an_arm_in_which_nothing_happened_has_a_summary() -> None:
 
 
 def test_no_arms_at_all_still_make_a_summary() -> None:
-    summary = build_summary(RunFacts(3, "0.1.0", "ray", 0, {}, partial="stopped by Ctrl-C"), workload(), [])
+    summary = build_summary(
+        RunFacts(3, "0.1.0", "ray", 0, {}, partial="stopped by Ctrl-C"), workload(), []
+    )
     assert summary["partial"] and summary["arms"] == []
 
 
@@ -99,14 +104,21 @@ def test_a_run_directory_reads_back_as_it_was_written(tmp_path: Path) -> None:
     assert sorted(run.series) == ["a-b", "a-b-2"]
     for name, array in arms[0].series.items():
         assert np.array_equal(run.series["a-b"][name], array)
-    assert json.loads((tmp_path / "seeds" / "5.json").read_text())["arms"]["a-b"]["overall"]["delay_mean_us"] == 1.0
+    assert (
+        json.loads((tmp_path / "seeds" / "5.json").read_text())["arms"]["a-b"]["overall"][
+            "delay_mean_us"
+        ]
+        == 1.0
+    )
     assert not list(tmp_path.rglob("*.partial"))
 
 
 def test_regret_enters_the_figures_as_its_mean() -> None:
     """Of all sampled transactions together: the large ones weigh more."""
     arm = bare_arm("A")
-    regret = {"decision": [{"at_us": 1, "tasks": 1, "regret": 5}, {"at_us": 2, "tasks": 9, "regret": 15}]}
+    regret = {
+        "decision": [{"at_us": 1, "tasks": 1, "regret": 5}, {"at_us": 2, "tasks": 9, "regret": 15}]
+    }
     arm = ArmResult(**{**{f: getattr(arm, f) for f in arm.__slots__}, "regret": regret})
     overall = build_summary(FACTS, workload(), [arm])["arms"][0]["overall"]
     assert overall["decision_regret"] == 2.0
@@ -130,7 +142,9 @@ def test_slugs_are_file_names_and_never_alike() -> None:
         ('{"format": 1, "digest": "", "seed": 1}', "field workload is missing"),
     ],
 )
-def test_what_is_wrong_with_a_directory_is_said(tmp_path: Path, content: str | None, says: str) -> None:
+def test_what_is_wrong_with_a_directory_is_said(
+    tmp_path: Path, content: str | None, says: str
+) -> None:
     if content is not None:
         (tmp_path / "summary.json").write_text(content)
     with pytest.raises(AgoraError, match=says) as error:

@@ -8,7 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parsync.sync.policies import SYNC_POLICIES, make_sync_policy
-from parsync.sync.staleness import average_staleness_bounds_us, average_staleness_us, freshness_order
+from parsync.sync.staleness import (
+    average_staleness_bounds_us,
+    average_staleness_us,
+    freshness_order,
+)
 from shared_state.errors import AgoraError
 
 PERIODIC = [name for name in SYNC_POLICIES if name != "every_attempt"]
@@ -21,14 +25,19 @@ PERIODIC = [name for name in SYNC_POLICIES if name != "every_attempt"]
     gap_us=st.integers(100, 1_000_000),
     first=st.integers(1, 200),
 )
-def test_every_partition_is_refreshed_once_per_gap(name: str, agents: int, extra: int, gap_us: int, first: int) -> None:
+def test_every_partition_is_refreshed_once_per_gap(
+    name: str, agents: int, extra: int, gap_us: int, first: int
+) -> None:
     partitions = agents + extra
     for index in {0, agents - 1}:
         policy = make_sync_policy(name, gap_us, partitions, index, agents)
-        rounds = {"state_aligned": 1, "state_staggered": 1, "diff_single": partitions}.get(name, agents)
+        rounds = {"state_aligned": 1, "state_staggered": 1, "diff_single": partitions}.get(
+            name, agents
+        )
         seen = np.concatenate([policy.partitions(k) for k in range(first, first + rounds)])
         assert sorted(seen.tolist()) == list(range(partitions))
-        # Computed from k: after one rotation exactly one gap has passed, however the division rounds.
+        # Computed from k: after one rotation exactly one gap has passed, however the division
+        # rounds.
         assert policy.due_us(first + rounds) - policy.due_us(first) == gap_us
         times = [policy.due_us(k) for k in range(first, first + 2 * rounds)]
         assert all(later > earlier for earlier, later in itertools.pairwise(times))
@@ -38,7 +47,10 @@ def test_every_partition_is_refreshed_once_per_gap(name: str, agents: int, extra
 def test_diffsyn_agents_refresh_different_partitions(agents: int, extra: int, k: int) -> None:
     partitions = agents + extra
     for name in ("diff_block", "diff_single"):
-        blocks = [make_sync_policy(name, 1_000_000, partitions, i, agents).partitions(k) for i in range(agents)]
+        blocks = [
+            make_sync_policy(name, 1_000_000, partitions, i, agents).partitions(k)
+            for i in range(agents)
+        ]
         together = np.concatenate(blocks)
         assert len(np.unique(together)) == len(together)
 
@@ -51,7 +63,9 @@ def test_samesyn_agents_refresh_the_same_partitions() -> None:
 def test_staggered_agents_are_spread_evenly_over_the_gap() -> None:
     due_us = [make_sync_policy("state_staggered", 500_000, 20, i, 20).due_us(3) for i in range(20)]
     assert np.diff(due_us).tolist() == [25_000] * 19
-    assert {make_sync_policy("state_aligned", 500_000, 20, i, 20).due_us(3) for i in range(20)} == {1_500_000}
+    assert {make_sync_policy("state_aligned", 500_000, 20, i, 20).due_us(3) for i in range(20)} == {
+        1_500_000
+    }
 
 
 def test_every_attempt_has_no_periodic_syncs() -> None:
@@ -84,15 +98,20 @@ def test_average_staleness_stays_within_the_papers_bounds(agents: int) -> None:
     synced_us = np.zeros(agents, np.int64)
     low_us, high_us = average_staleness_bounds_us(gap_us, agents)
     for k in range(1, 4 * agents):
-        if k > agents:  # just before the k-th sync the state is at its stalest, just after it at its freshest
-            assert average_staleness_us(synced_us, policy.due_us(k)) == pytest.approx(high_us, abs=1)
+        # just before the k-th sync the state is at its stalest, just after it at its freshest
+        if k > agents:
+            assert average_staleness_us(synced_us, policy.due_us(k)) == pytest.approx(
+                high_us, abs=1
+            )
         synced_us[policy.partitions(k)] = policy.due_us(k)
         if k > agents:
             assert average_staleness_us(synced_us, policy.due_us(k)) == pytest.approx(low_us, abs=1)
 
 
 @given(synced=st.lists(st.integers(0, 5), min_size=1, max_size=30), latest=st.integers(0, 29))
-def test_freshness_order_is_by_time_then_backwards_from_the_latest(synced: list[int], latest: int) -> None:
+def test_freshness_order_is_by_time_then_backwards_from_the_latest(
+    synced: list[int], latest: int
+) -> None:
     latest %= len(synced)
     order = freshness_order(np.array(synced, np.int64), latest).tolist()
     expected = sorted(range(len(synced)), key=lambda p: (-synced[p], (latest - p) % len(synced)))

@@ -11,15 +11,33 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared_state.packing import pack_columns, unpack_columns
-from shared_state.transaction import CommitMode, ConflictCheck, Transaction, decode_transaction, encode_transaction
+from shared_state.transaction import (
+    CommitMode,
+    ConflictCheck,
+    Transaction,
+    decode_transaction,
+    encode_transaction,
+)
 
-DTYPES = [np.bool_, np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64]
+DTYPES = [
+    np.bool_,
+    np.int8,
+    np.uint8,
+    np.int16,
+    np.uint16,
+    np.int32,
+    np.uint32,
+    np.int64,
+    np.uint64,
+]
 
 
 @st.composite
 def columns(draw: st.DrawFn) -> np.ndarray:
     dtype = np.dtype(draw(st.sampled_from(DTYPES)))
-    low, high = (0, 1) if dtype == np.bool_ else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
+    low, high = (
+        (0, 1) if dtype == np.bool_ else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
+    )
     near = draw(st.integers(low, high))
     spread = draw(st.sampled_from([0, 100, 1 << 12, 1 << 30, 1 << 64]))
     value = st.integers(max(low, near - spread), min(high, near + spread))
@@ -36,7 +54,11 @@ def test_packed_columns_come_back(arrays: list[np.ndarray]) -> None:
     back = unpack_columns(packed)
     assert len(back) == len(arrays)
     for mine, original in zip(back, arrays, strict=True):
-        assert mine.dtype == original.dtype and mine.shape == original.shape and (mine == original).all()
+        assert (
+            mine.dtype == original.dtype
+            and mine.shape == original.shape
+            and (mine == original).all()
+        )
     for cut in range(1, len(packed)):
         try:
             short = unpack_columns(packed[:cut])
@@ -60,7 +82,15 @@ def test_offsets_take_the_fewest_bytes(array: np.ndarray, packed_bytes: int) -> 
 
 
 @pytest.mark.parametrize(
-    "array", [np.zeros(3), np.zeros((2, 2, 2), np.int64), np.arange(6)[::2], np.zeros((2, 0), np.int64), 5, None]
+    "array",
+    [
+        np.zeros(3),
+        np.zeros((2, 2, 2), np.int64),
+        np.arange(6)[::2],
+        np.zeros((2, 0), np.int64),
+        5,
+        None,
+    ],
 )
 def test_what_is_no_column_is_refused(array: object) -> None:
     with pytest.raises(ValueError, match="pack_columns: expected"):
@@ -94,7 +124,9 @@ def test_transactions_come_back(present: int) -> None:
 
 def test_a_malformed_transaction_is_refused() -> None:
     none = np.zeros(0, np.int64)
-    encoded = encode_transaction(Transaction(0, 1, none, none.astype(np.int32), none.reshape(0, 1), none))
+    encoded = encode_transaction(
+        Transaction(0, 1, none, none.astype(np.int32), none.reshape(0, 1), none)
+    )
     for broken in (
         encoded[:-1],
         (*encoded[:-1], encoded[-1][:-1]),

@@ -11,7 +11,10 @@ from experiments.version import version_text
 def git(directory: Path, *arguments: str) -> str:
     identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
     done = subprocess.run(
-        ["git", "-C", str(directory), *identity, *arguments], capture_output=True, text=True, check=True
+        ["git", "-C", str(directory), *identity, *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return done.stdout.strip()
 

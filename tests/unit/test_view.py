@@ -1,4 +1,5 @@
-"""ClusterView: what a scheduler's own claims and releases look like between syncs, and bad input."""
+"""ClusterView: what a scheduler's own claims and releases look like between syncs, and bad
+input."""
 
 import numpy as np
 import pytest
@@ -48,7 +49,11 @@ def slots(*amounts):
 def test_an_unsynced_view_believes_nothing():
     view = ClusterView(cell(dimensions=2), Partitioning(np.array([0, 2, 4])))
     assert (view.free == -1).all() and not view.up.any()
-    assert view.synced_us.tolist() == [-1, -1] and view.versions.tolist() == [0, 0] and view.open_rows == 0
+    assert (
+        view.synced_us.tolist() == [-1, -1]
+        and view.versions.tolist() == [0, 0]
+        and view.open_rows == 0
+    )
 
 
 def test_planned_rows_leave_at_once_and_a_refused_plan_returns(view):
@@ -72,7 +77,8 @@ def test_a_claim_stays_taken_until_the_sync_that_shows_its_outcome(view):
 def test_an_answer_the_view_has_seen_already_ends_the_overlay(view):
     ticket = view.claim(machines(0), slots(1))
     view.apply(delta([1], 1, 5, 2, rows=[0]))
-    assert free(view)[0] == 0  # in flight: counted twice until the answer says what version holds it
+    # in flight: counted twice until the answer says what version holds it
+    assert free(view)[0] == 0
     view.settle(ticket, np.array([Reason.ACCEPTED], np.int8), np.array([5]))
     assert free(view)[0] == 1
 
@@ -103,7 +109,9 @@ def test_an_answer_that_a_sync_has_shown_already_moves_no_number_twice(numbered)
 def test_a_machine_is_closed_while_its_number_is_not_known(numbered):
     ticket = numbered.claim(machines(0, 1, 2), slots(1, 1, 1))
     assert numbered.open_rows == 1 and (numbered.free[:3] < 0).all()
-    numbered.settle(ticket, np.array([Reason.STALE, Reason.FULL, Reason.ACCEPTED], np.int8), np.array([3, 3, 3]))
+    numbered.settle(
+        ticket, np.array([Reason.STALE, Reason.FULL, Reason.ACCEPTED], np.int8), np.array([3, 3, 3])
+    )
     assert numbered.open_rows == 3 and free(numbered)[1:] == [1, 1, 2] and free(numbered)[0] < 0
     assert numbered.seqnum.tolist()[1:] == [8, 10, 10]
     numbered.apply(delta([1], 1, 2, 2, rows=[3], seqnum=np.array([11], np.uint32)))
@@ -115,7 +123,9 @@ def test_a_machine_is_closed_while_its_number_is_not_known(numbered):
 def test_claims_taken_back_and_a_view_that_starts_over_reopen_machines(numbered):
     numbered.withdraw(numbered.claim(machines(0), slots(1)))
     assert numbered.open_rows == 4
-    numbered.settle(numbered.claim(machines(1), slots(1)), np.array([Reason.STALE], np.int8), np.array([5]))
+    numbered.settle(
+        numbered.claim(machines(1), slots(1)), np.array([Reason.STALE], np.int8), np.array([5])
+    )
     numbered.reset()
     numbered.apply(delta([0, 0, 0, 0], seqnum=np.zeros(4, np.uint32), at_us=2))
     assert free(numbered) == [2, 2, 2, 2]
@@ -223,8 +233,18 @@ def test_bad_deltas_are_refused(view, bad, message):
         (lambda v: v.claim(machines(0, 1), slots(1)), "request"),
         (lambda v: v.claim(machines(*[0] * 2000), slots(*[1 << 50] * 2000)), "in flight"),
         (lambda v: v.settle(1, np.zeros(0, np.int8), np.zeros(0, np.int64)), "ticket 1 is not"),
-        (lambda v: v.settle(v.claim(machines(0), slots(0)), np.zeros(2, np.int8), np.zeros(2, np.int64)), "holds 1"),
-        (lambda v: v.settle(v.claim(machines(0), slots(0)), np.full(1, 7, np.int8), np.zeros(1, np.int64)), "reason 7"),
+        (
+            lambda v: v.settle(
+                v.claim(machines(0), slots(0)), np.zeros(2, np.int8), np.zeros(2, np.int64)
+            ),
+            "holds 1",
+        ),
+        (
+            lambda v: v.settle(
+                v.claim(machines(0), slots(0)), np.full(1, 7, np.int8), np.zeros(1, np.int64)
+            ),
+            "reason 7",
+        ),
         (lambda v: v.released(machines(0), slots(1), np.array([1, 2])), "version per machine"),
     ],
 )
@@ -241,7 +261,13 @@ def test_bad_terrain_is_refused():
         Terrain(cell(), partitioning)
     with pytest.raises(ValueError, match="2\\^50"):
         Terrain(cell(slots=1 << 51), Partitioning(np.array([0, 4])))
-    heavy = CellSpec(("a",), np.ones((2, 1), np.int64), np.zeros(2, np.int32), np.full(2, 1 << 62), np.array([1000]))
+    heavy = CellSpec(
+        ("a",),
+        np.ones((2, 1), np.int64),
+        np.zeros(2, np.int32),
+        np.full(2, 1 << 62),
+        np.array([1000]),
+    )
     with pytest.raises(ValueError, match="sum of all weights"):
         Terrain(heavy, Partitioning(np.array([0, 2])))
 

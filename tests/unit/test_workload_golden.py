@@ -1,6 +1,8 @@
-"""Same options and seed, same workload, on any machine: digests over every column against tests/golden/workloads.json.
+"""Same options and seed, same workload, on any machine: digests over every column against
+tests/golden/workloads.json.
 
-A change of these digests changes every result that stands on a seed: say so in CHANGELOG.md, then take the digests the failure prints.
+A change of these digests changes every result that stands on a seed: say so in CHANGELOG.md, then
+take the digests the failure prints.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "workloads.json"
 
 
 def digest(workload: Workload) -> str:
-    """blake2b over every column (name, shape, little-endian int64 values) and every plain value but the facts for the report."""
+    """blake2b over every column (name, shape, little-endian int64 values) and every plain value but
+    the facts for the report."""
     hasher = hashlib.blake2b(digest_size=16)
 
     def feed(name: str, value: object) -> None:
@@ -51,12 +54,18 @@ def digest(workload: Workload) -> str:
 
 
 def trace(folder: Path) -> Workload:
-    """A little trace with tasks of all lengths, so that data of one to three blocks are placed on 90 machines."""
+    """A little trace with tasks of all lengths, so that data of one to three blocks are placed on
+    90 machines."""
     machines = [machine_row(0, 10 + 7 * k, ADD) for k in range(90)]
     tasks = [
-        task_row(0, 1, k, event, 10 + 7 * (k % 90), priority=k % 3) for k in range(200) for event in (SUBMIT, SCHEDULE)
+        task_row(0, 1, k, event, 10 + 7 * (k % 90), priority=k % 3)
+        for k in range(200)
+        for event in (SUBMIT, SCHEDULE)
     ]
-    tasks += [task_row(WINDOW + (k + 1) * 60 * SECOND, 1, k, FINISH, 10 + 7 * (k % 90)) for k in range(200)]
+    tasks += [
+        task_row(WINDOW + (k + 1) * 60 * SECOND, 1, k, FINISH, 10 + 7 * (k % 90))
+        for k in range(200)
+    ]
     write_trace(folder, machines, tasks)
     return load(Google2011Options(directory=folder, resources="slots=2"), seed=3)
 

@@ -1,4 +1,5 @@
-"""The input-data model and Quincy's costs, against the formula in floating point and a walk over the replicas."""
+"""The input-data model and Quincy's costs, against the formula in floating point and a walk over
+the replicas."""
 
 from __future__ import annotations
 
@@ -37,7 +38,10 @@ def test_blocks_follow_the_formula() -> None:
     limits = np.array(run_time_limits_us())
     assert len(limits) == BLOCKS_MAX - 1 and (np.diff(limits) > 0).all()
     for number, limit in enumerate(limits[:10], start=1):
-        assert blocks_by_formula(limit * (1 - 1e-9)) == number and blocks_by_formula(limit * (1 + 1e-9)) == number + 1
+        assert (
+            blocks_by_formula(limit * (1 - 1e-9)) == number
+            and blocks_by_formula(limit * (1 + 1e-9)) == number + 1
+        )
     assert input_blocks(np.append(limits, limits + 1)).tolist() == [*range(1, 20), *range(2, 21)]
 
 
@@ -81,19 +85,43 @@ def test_costs_against_a_walk_over_the_replicas(racks: str) -> None:
     inputs = np.split(replica, np.cumsum(blocks)[:-1])
     for number, rows in enumerate(inputs, start=1):
         holds = Counter(machine for row in rows.tolist() for machine in set(row))
-        rack_holds = Counter(where for row in rows.tolist() for where in {int(rack[machine]) for machine in row})
+        rack_holds = Counter(
+            where for row in rows.tolist() for where in {int(rack[machine]) for machine in row}
+        )
         size = len(rows)
         cost = {}
         for machine in range(len(rack)):
             local, in_rack = holds[machine], rack_holds[int(rack[machine])] - holds[machine]
             if local * 10 >= size:
                 cost[machine] = COST_PER_GB * (in_rack + 2 * (size - local - in_rack))
-        rack_cost = {where: COST_PER_GB * (2 * size - held) for where, held in rack_holds.items() if held * 10 >= size}
+        rack_cost = {
+            where: COST_PER_GB * (2 * size - held)
+            for where, held in rack_holds.items()
+            if held * 10 >= size
+        }
         listed = slice(catalog.machine_offsets[number], catalog.machine_offsets[number + 1])
-        assert dict(zip(catalog.machine[listed].tolist(), catalog.machine_cost[listed].tolist(), strict=True)) == cost
+        assert (
+            dict(
+                zip(
+                    catalog.machine[listed].tolist(),
+                    catalog.machine_cost[listed].tolist(),
+                    strict=True,
+                )
+            )
+            == cost
+        )
         listed = slice(catalog.rack_offsets[number], catalog.rack_offsets[number + 1])
-        assert dict(zip(catalog.rack[listed].tolist(), catalog.rack_cost[listed].tolist(), strict=True)) == rack_cost
-        assert catalog.elsewhere_cost[number] == 2 * COST_PER_GB * size == catalog.unscheduled_cost[number] - 70
+        assert (
+            dict(
+                zip(catalog.rack[listed].tolist(), catalog.rack_cost[listed].tolist(), strict=True)
+            )
+            == rack_cost
+        )
+        assert (
+            catalog.elsewhere_cost[number]
+            == 2 * COST_PER_GB * size
+            == catalog.unscheduled_cost[number] - 70
+        )
 
 
 def test_waiting_may_be_made_free_but_never_negative() -> None:
@@ -103,7 +131,11 @@ def test_waiting_may_be_made_free_but_never_negative() -> None:
 
 def test_no_inputs() -> None:
     catalog = input_catalog(np.zeros(0, np.int64), RACKS["one rack"], 5, stream("none"))
-    assert catalog.sets == 1 and catalog.machine_offsets.tolist() == [0, 0] and catalog.unscheduled_cost.tolist() == [0]
+    assert (
+        catalog.sets == 1
+        and catalog.machine_offsets.tolist() == [0, 0]
+        and catalog.unscheduled_cost.tolist() == [0]
+    )
 
 
 def test_tables_are_the_distributions() -> None:
@@ -111,7 +143,9 @@ def test_tables_are_the_distributions() -> None:
     assert zipf / zipf[0] == pytest.approx(np.arange(1, 51) ** -0.5, rel=1e-9)
     pareto = np.diff(bounded_pareto_table(30, 1.14), prepend=0)
     k = np.arange(1.0, 31.0)
-    assert pareto / pareto.sum() == pytest.approx((k**-1.14 - (k + 1) ** -1.14) / (1 - 31**-1.14), rel=1e-9)
+    assert pareto / pareto.sum() == pytest.approx(
+        (k**-1.14 - (k + 1) ** -1.14) / (1 - 31**-1.14), rel=1e-9
+    )
 
 
 def test_draws_follow_their_table_and_bounds() -> None:

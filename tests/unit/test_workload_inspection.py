@@ -17,7 +17,9 @@ from shared_state.tasks import CellSpec
 BASE = generate(SyntheticOptions(machines=50, batch_tasks=10, phase_s=0.5, rack_cost=5), seed=1)
 SOUND = replace(
     BASE,
-    machine_events=MachineEvents(np.array([0, 5, 5]), np.array([4, 4, 7], np.int32), np.array([False, True, False])),
+    machine_events=MachineEvents(
+        np.array([0, 5, 5]), np.array([4, 4, 7], np.int32), np.array([False, True, False])
+    ),
 )
 
 
@@ -48,15 +50,21 @@ BREACHES: dict[str, Callable[[], Workload]] = {
     "cell.rack": lambda: cell(rack=SOUND.cell.rack[::-1]),
     "cell.overcommit": lambda: cell(overcommit_permille=np.array([0])),
     "cell.slot_score": lambda: cell(slot_score=SOUND.cell.slot_score[1:]),
-    "catalog.machine_offsets": lambda: catalog(machine_offsets=changed(SOUND.catalog.machine_offsets, 3, 0)),
+    "catalog.machine_offsets": lambda: catalog(
+        machine_offsets=changed(SOUND.catalog.machine_offsets, 3, 0)
+    ),
     "catalog.machine: not strictly": lambda: catalog(
         machine=changed(SOUND.catalog.machine, 1, SOUND.catalog.machine[0])
     ),
     "catalog.machine: int32 in": lambda: catalog(machine=changed(SOUND.catalog.machine, -1, 50)),
     "catalog.rack": lambda: catalog(rack=changed(SOUND.catalog.rack, 0, 2)),
-    "catalog.machine_cost": lambda: catalog(machine_cost=changed(SOUND.catalog.machine_cost, 0, -1)),
+    "catalog.machine_cost": lambda: catalog(
+        machine_cost=changed(SOUND.catalog.machine_cost, 0, -1)
+    ),
     "catalog: set 0": lambda: catalog(elsewhere_cost=changed(SOUND.catalog.elsewhere_cost, 0, 1)),
-    "catalog: negative": lambda: catalog(elsewhere_cost=changed(SOUND.catalog.elsewhere_cost, 1, -1)),
+    "catalog: negative": lambda: catalog(
+        elsewhere_cost=changed(SOUND.catalog.elsewhere_cost, 1, -1)
+    ),
     "tasks.task": lambda: tasks(task=SOUND.tasks.task[::-1]),
     "tasks.priority": lambda: tasks(priority=np.array(SOUND.tasks.priority, np.int64)),
     "tasks.request": lambda: tasks(request=changed(SOUND.tasks.request, 2, 0)),
@@ -66,9 +74,13 @@ BREACHES: dict[str, Callable[[], Workload]] = {
     "duration_us": lambda: replace(SOUND, duration_us=changed(SOUND.duration_us, 0, 0)),
     "preferred_permille": lambda: replace(SOUND, preferred_permille=0),
     "arrival_us: not ascending": lambda: replace(SOUND, arrival_us=changed(SOUND.arrival_us, 1, 0)),
-    "arrival_us: not in": lambda: replace(SOUND, arrival_us=changed(SOUND.arrival_us, -1, SOUND.end_us)),
+    "arrival_us: not in": lambda: replace(
+        SOUND, arrival_us=changed(SOUND.arrival_us, -1, SOUND.end_us)
+    ),
     "arrival_offsets": lambda: replace(SOUND, arrival_offsets=changed(SOUND.arrival_offsets, 1, 0)),
-    "arrival_rows: rows not covered": lambda: replace(SOUND, arrival_rows=changed(SOUND.arrival_rows, 0, 1)),
+    "arrival_rows: rows not covered": lambda: replace(
+        SOUND, arrival_rows=changed(SOUND.arrival_rows, 0, 1)
+    ),
     "arrival_rows: a batch of": lambda: tasks(job=changed(SOUND.tasks.job, 0, 10**6)),
     "initial.machine: no such": lambda: with_initial(50),
     "initial.machine: a machine that is down": lambda: with_initial(4),
@@ -119,7 +131,14 @@ def test_larger_than_every_machine_is_judged_machine_by_machine() -> None:
         np.array([1500, 1000]),
     )
     request = np.array([[15, 2], [3, 10], [4, 10], [10, 10], [16, 1], [1, 11]])
-    assert larger_than_every_machine(spec, request).tolist() == [False, False, True, True, True, True]
+    assert larger_than_every_machine(spec, request).tolist() == [
+        False,
+        False,
+        True,
+        True,
+        True,
+        True,
+    ]
     broadcast = np.broadcast_to(np.array([10, 10]), (4, 2))
     assert larger_than_every_machine(spec, broadcast).tolist() == [True] * 4
 
@@ -134,20 +153,34 @@ def test_describe_is_json_and_counts() -> None:
 
 
 def test_describe_counts_endless_tasks_until_the_end() -> None:
-    endless = replace(SOUND, duration_us=np.full(len(SOUND.tasks), -1), phases=(Phase(0, SOUND.end_us, 0),))
+    endless = replace(
+        SOUND, duration_us=np.full(len(SOUND.tasks), -1), phases=(Phase(0, SOUND.end_us, 0),)
+    )
     held = int((SOUND.end_us - SOUND.tasks.submit_us).sum())
     described = describe(endless)
     assert described["duration_s"] == {} and described["tasks_without_end"] == len(SOUND.tasks)
     phases = described["phases"]
     assert isinstance(phases, list)
-    assert phases[0]["offered_percent"]["slots"] == pytest.approx(100 * held / (500 * SOUND.end_us), abs=1e-3)
+    assert phases[0]["offered_percent"]["slots"] == pytest.approx(
+        100 * held / (500 * SOUND.end_us), abs=1e-3
+    )
 
 
 def test_the_digest_tells_every_change_of_a_workload_and_nothing_else() -> None:
-    again = generate(SyntheticOptions(machines=50, batch_tasks=10, phase_s=0.5, rack_cost=5), seed=1, name="other")
+    again = generate(
+        SyntheticOptions(machines=50, batch_tasks=10, phase_s=0.5, rack_cost=5),
+        seed=1,
+        name="other",
+    )
     assert digest(again) == digest(BASE)
     others = [digest(breach()) for name, breach in BREACHES.items() if not name.startswith("facts")]
-    others.append(digest(generate(SyntheticOptions(machines=50, batch_tasks=10, phase_s=0.5, rack_cost=5), seed=2)))
+    others.append(
+        digest(
+            generate(
+                SyntheticOptions(machines=50, batch_tasks=10, phase_s=0.5, rack_cost=5), seed=2
+            )
+        )
+    )
     others.append(digest(replace(SOUND, duration_us=SOUND.duration_us + 1)))
     others.append(digest(replace(SOUND, preferred_permille=701)))
     assert len({digest(SOUND), *others}) == 1 + len(others)

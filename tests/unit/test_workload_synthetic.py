@@ -32,7 +32,10 @@ def varied(**changes: object) -> Workload:
 def test_the_demo_is_the_papers_cell_at_a_tenth() -> None:
     workload = demo(seed=1)
     validate(workload)
-    assert workload.cell.capacity.sum() == 20_000 and np.bincount(workload.cell.rack).tolist() == [40] * 50
+    assert (
+        workload.cell.capacity.sum() == 20_000
+        and np.bincount(workload.cell.rack).tolist() == [40] * 50
+    )
     assert [(phase.end_us - phase.start_us, phase.load_percent) for phase in workload.phases] == [
         (6_000_000, load) for load in (50, 80, 95, 80, 50)
     ]
@@ -48,7 +51,8 @@ def test_the_papers_cell_is_offered_40000_tasks_per_second() -> None:
 
 
 def test_88_percent_of_tasks_run_under_ten_seconds() -> None:
-    """ParSync section 2: most tasks are short; the reference figure for a lognormal of mean 5 s and sigma 1.18 is 88 %."""
+    """ParSync section 2: most tasks are short; the reference figure for a lognormal of mean 5 s and
+    sigma 1.18 is 88 %."""
     durations = varied(mean_duration_s=5.0, phase_s=60.0).duration_us
     assert len(durations) > 50_000
     assert np.mean(durations < 10_000_000) == pytest.approx(0.8805, abs=0.005)
@@ -79,7 +83,9 @@ def test_poisson_arrivals() -> None:
     workload = varied(poisson_arrivals=True, load_percent=(100, 50), phase_s=100.0)
     gaps = np.diff(workload.arrival_us[workload.arrival_us < 100_000_000])
     # 100 batches a second; the gaps of a Poisson process deviate as much as their mean.
-    assert gaps.mean() == pytest.approx(10_000, rel=0.05) and gaps.std() == pytest.approx(10_000, rel=0.05)
+    assert gaps.mean() == pytest.approx(10_000, rel=0.05) and gaps.std() == pytest.approx(
+        10_000, rel=0.05
+    )
     assert np.mean(workload.arrival_us >= 100_000_000) == pytest.approx(1 / 3, rel=0.08)
 
 
@@ -117,13 +123,22 @@ def test_sum_of_run_times_per_job_is_the_papers() -> None:
 
 def test_preference_groups() -> None:
     workload = varied(
-        phase_s=60.0, preference_groups=4, preference_zipf=1.0, preferred_fraction=0.1, rack_cost=7, elsewhere_cost=9
+        phase_s=60.0,
+        preference_groups=4,
+        preference_zipf=1.0,
+        preferred_fraction=0.1,
+        rack_cost=7,
+        elsewhere_cost=9,
     )
     catalog = workload.catalog
     assert catalog.sets == 5 and np.diff(catalog.machine_offsets).tolist() == [0, 20, 20, 20, 20]
     for group in range(1, 5):
-        machines = catalog.machine[catalog.machine_offsets[group] : catalog.machine_offsets[group + 1]]
-        assert np.bincount(machines // 10, minlength=20).tolist() == [1] * 20, "one machine from each stretch of ten"
+        machines = catalog.machine[
+            catalog.machine_offsets[group] : catalog.machine_offsets[group + 1]
+        ]
+        assert np.bincount(machines // 10, minlength=20).tolist() == [1] * 20, (
+            "one machine from each stretch of ten"
+        )
         racks = catalog.rack[catalog.rack_offsets[group] : catalog.rack_offsets[group + 1]]
         assert racks.tolist() == sorted({int(workload.cell.rack[machine]) for machine in machines})
     assert set(catalog.rack_cost.tolist()) == {7} and not catalog.machine_cost.any()
@@ -158,16 +173,26 @@ def test_services_never_end() -> None:
 
 
 def test_slot_scores_are_weights() -> None:
-    """w = exp(score - mean), score ~ N(mean, V): the logarithm of the weight is normal with variance V."""
-    score = varied(machines=20_000, slots_per_machine=1, phase_s=0.1, slot_score_variance=2.0).cell.slot_score
+    """w = exp(score - mean), score ~ N(mean, V): the logarithm of the weight is normal with
+    variance V."""
+    score = varied(
+        machines=20_000, slots_per_machine=1, phase_s=0.1, slot_score_variance=2.0
+    ).cell.slot_score
     log_weight = np.log(score / SLOT_SCORE_ONE)
-    assert log_weight.mean() == pytest.approx(0, abs=0.05) and log_weight.var() == pytest.approx(2.0, rel=0.05)
+    assert log_weight.mean() == pytest.approx(0, abs=0.05) and log_weight.var() == pytest.approx(
+        2.0, rel=0.05
+    )
     assert not varied().cell.slot_score.any()
 
 
 def test_one_option_moves_only_what_it_names() -> None:
-    base, other = varied(), varied(preference_zipf=2.0, slot_score_variance=1.0, preferred_fraction=0.5)
-    assert np.array_equal(base.duration_us, other.duration_us) and np.array_equal(base.arrival_us, other.arrival_us)
+    base, other = (
+        varied(),
+        varied(preference_zipf=2.0, slot_score_variance=1.0, preferred_fraction=0.5),
+    )
+    assert np.array_equal(base.duration_us, other.duration_us) and np.array_equal(
+        base.arrival_us, other.arrival_us
+    )
     assert np.array_equal(base.tasks.job, other.tasks.job) and not np.array_equal(
         base.tasks.preference, other.tasks.preference
     )

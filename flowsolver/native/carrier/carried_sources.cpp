@@ -144,7 +144,9 @@ std::int64_t CarriedSources<V>::best_other(NodeId source) const {
 template <class V>
 std::int64_t CarriedSources<V>::carried_key(NodeId source) const {
   const std::int64_t other = best_other(source);
-  return other == kInfinity ? kInfinity : other - source_arcs[sources_[source].current].cost + carried_allowance_;
+  return other == kInfinity
+             ? kInfinity
+             : other - source_arcs[sources_[source].current].cost + carried_allowance_;
 }
 
 template <class V>
@@ -181,7 +183,8 @@ void CarriedSources<V>::move(NodeId v, std::uint32_t arc) {
   carried_.remove(source_arcs[before].head, v);
   arrivals_.remove(source_arcs[arc].head, arc);
   source.current = arc;
-  arrivals_.add(source_arcs[before].head, before, source_arcs[before].cost - through(arc) + arrival_allowance_);
+  arrivals_.add(source_arcs[before].head, before,
+                source_arcs[before].cost - through(arc) + arrival_allowance_);
   for (std::uint32_t i = source.begin; i < source.begin + source.count; ++i) {
     if (i != arc) arrivals_.set_lead(source_arcs[i].head, i, source_arcs[arc].head);
   }
@@ -212,7 +215,9 @@ bool CarriedSources<V>::list_settled(const Control& control) {
   extend(num_nodes);
   arrivals_.extend(0, arcs);
   std::vector<std::uint32_t> carried(nodes.size(), 0), arrivals(nodes.size(), 0);
-  const auto settled = [this](const Source& source) { return source.member && source.current != kNone; };
+  const auto settled = [this](const Source& source) {
+    return source.member && source.current != kNone;
+  };
   for (const Source& source : sources_) {
     if (!settled(source)) continue;
     for (std::uint32_t i = source.begin; i < source.begin + source.count; ++i) {
@@ -232,7 +237,8 @@ bool CarriedSources<V>::list_settled(const Control& control) {
     const std::int64_t base = arrival_allowance_ - through(source.current);
     const NodeId lead = source_arcs[source.current].head;
     for (std::uint32_t i = source.begin; i < source.begin + source.count; ++i) {
-      if (i != source.current) arrivals_.append(source_arcs[i].head, i, source_arcs[i].cost + base, lead);
+      if (i != source.current)
+        arrivals_.append(source_arcs[i].head, i, source_arcs[i].cost + base, lead);
     }
     carried_.append(lead, v, carried_key(v));
     source.listed = true;
@@ -320,7 +326,8 @@ void CarriedSources<V>::prices_moved(std::span<const NodeId> moved, std::int64_t
     }
     std::reverse(moves_.begin(), moves_.end());  // the popped ones come first
   }
-  for (std::size_t k = 0; k < explicitly && moves_[k].first > rest; ++k) price_moved(moves_[k].second, up);
+  for (std::size_t k = 0; k < explicitly && moves_[k].first > rest; ++k)
+    price_moved(moves_[k].second, up);
 }
 
 template class CarriedSources<std::int32_t>;

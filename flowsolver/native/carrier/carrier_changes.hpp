@@ -1,4 +1,5 @@
-// The making of a carrier engine and what every change to the network does to its state (carrier_engine.hpp): O(degree) each.
+// The making of a carrier engine and what every change to the network does to its state
+// (carrier_engine.hpp): O(degree) each.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +16,8 @@ inline std::vector<std::uint8_t> unit_sources(const EngineStart& start, const Co
   Pace pace(control);
   const Network& network = start.network;
   std::vector<std::uint8_t> is_source(network.num_nodes());
-  for (NodeId v = 0; v < is_source.size(); ++v) is_source[v] = network.supply[v] == 1 && v != start.root;
+  for (NodeId v = 0; v < is_source.size(); ++v)
+    is_source[v] = network.supply[v] == 1 && v != start.root;
   for (ArcId a = 0; a < network.num_arcs(); ++a) {
     pace.build_step({});
     if (!start.alive.empty() && start.alive[a] == 0) continue;
@@ -26,7 +28,8 @@ inline std::vector<std::uint8_t> unit_sources(const EngineStart& start, const Co
 }
 
 // Per arc: whether it is alive and no source's.
-inline std::vector<std::uint8_t> core_arcs(const EngineStart& start, const std::vector<std::uint8_t>& is_source,
+inline std::vector<std::uint8_t> core_arcs(const EngineStart& start,
+                                           const std::vector<std::uint8_t>& is_source,
                                            const Control& control) {
   Pace pace(control);
   std::vector<std::uint8_t> core(start.network.num_arcs());
@@ -42,11 +45,13 @@ CarrierEngine<Value>::CarrierEngine(const EngineStart& start, const Control& con
     : CarrierEngine(start, unit_sources(start, control), control) {}
 
 template <class Value>
-CarrierEngine<Value>::CarrierEngine(const EngineStart& start, const std::vector<std::uint8_t>& is_source,
+CarrierEngine<Value>::CarrierEngine(const EngineStart& start,
+                                    const std::vector<std::uint8_t>& is_source,
                                     const Control& control)
-    : LocalEngine<Value>(ResidualGraph<Value>(start.network, start.flow, core_arcs(start, is_source, control), start.root, true,
-                                             control),
-                       start.network),
+    : LocalEngine<Value>(
+          ResidualGraph<Value>(start.network, start.flow, core_arcs(start, is_source, control),
+                               start.root, true, control),
+          start.network),
       sources_(graph_, start.network),
       network_(start.network) {
   const auto lives = [&](ArcId a) { return start.alive.empty() || start.alive[a] != 0; };
@@ -58,7 +63,8 @@ CarrierEngine<Value>::CarrierEngine(const EngineStart& start, const std::vector<
       continue;
     }
     ordinary_.push_back(v);
-    graph_.nodes[v].hops[0] = graph_.nodes[v].hops[1] = HopStacks::kLevels - 2;  // nothing is known yet
+    // nothing is known yet
+    graph_.nodes[v].hops[0] = graph_.nodes[v].hops[1] = HopStacks::kLevels - 2;
     if (!start.price.empty()) graph_.nodes[v].price = start.price[v];
     if (network_.supply[v] != 0) shift_imbalance(v, network_.supply[v]);
   }
@@ -92,7 +98,8 @@ CarrierEngine<Value>::CarrierEngine(const EngineStart& start, const std::vector<
     soil(a, u);
   }
   constexpr std::int64_t kStepsPerSource = 8;
-  // A source stays where the start has its unit if prices allow, and is placed by a search otherwise.
+  // A source stays where the start has its unit if prices allow, and is placed by a search
+  // otherwise.
   for (NodeId v = 0; v < network_.num_nodes(); ++v) {
     if (is_source[v] == 0) continue;
     pace.build_step({}, kStepsPerSource);
@@ -134,7 +141,8 @@ void CarrierEngine<Value>::remove_node(NodeId v) {
 }
 
 template <class Value>
-void CarrierEngine<Value>::add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity, std::int64_t cost) {
+void CarrierEngine<Value>::add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity,
+                                   std::int64_t cost) {
   ready();
   if (sources_.is_source(head)) make_ordinary(head);
   if (sources_.is_source(tail) && capacity == 0) make_ordinary(tail);
@@ -163,7 +171,8 @@ void CarrierEngine<Value>::remove_arc(ArcId arc, NodeId tail, NodeId head) {
 }
 
 template <class Value>
-void CarrierEngine<Value>::set_capacity(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity) {
+void CarrierEngine<Value>::set_capacity(ArcId arc, NodeId tail, NodeId head,
+                                        std::int64_t capacity) {
   ready();
   if (sources_.is_source(tail)) {
     if (capacity > 0) return;
@@ -184,13 +193,14 @@ void CarrierEngine<Value>::set_cost(ArcId arc, NodeId tail, std::int64_t cost) {
     const std::uint32_t now = sources_.current_arc(tail);
     if (now == place) cost_ += dearer;
     sources_.set_cost(place, static_cast<Value>(cost));
-    // The lower bounds and the advantage of the present arc hold all the more when that gets cheaper, or another one dearer.
+    // The lower bounds and the advantage of the present arc hold all the more when that gets
+    // cheaper, or another one dearer.
     if (now != kNone && (now == place) == (dearer > 0)) note_changed(tail);
     return;
   }
   const std::int64_t flow = graph_.flow_at(arc, tail);
-  const std::int64_t before =
-      graph_.at_root(arc) ? graph_.nodes[tail].root_cost : graph_.edges[graph_.position[2 * arc]].cost;
+  const std::int64_t before = graph_.at_root(arc) ? graph_.nodes[tail].root_cost
+                                                  : graph_.edges[graph_.position[2 * arc]].cost;
   cost_ += static_cast<__int128>(flow) * (static_cast<__int128>(cost) - before);
   graph_.set_cost(arc, tail, static_cast<Value>(cost));
   soil(arc, tail);
@@ -204,11 +214,13 @@ void CarrierEngine<Value>::change_supply(NodeId v, std::int64_t delta) {
 }
 
 template <class Value>
-void CarrierEngine<Value>::incident_arcs(std::span<const NodeId> of, std::vector<ArcId>& arcs) const {
+void CarrierEngine<Value>::incident_arcs(std::span<const NodeId> of,
+                                         std::vector<ArcId>& arcs) const {
   for (NodeId v : of) arcs_at(v, arcs);
   if (unplaced_.empty()) return;
   std::vector<NodeId> heads;
-  std::copy_if(of.begin(), of.end(), std::back_inserter(heads), [this](NodeId v) { return !sources_.is_source(v); });
+  std::copy_if(of.begin(), of.end(), std::back_inserter(heads),
+               [this](NodeId v) { return !sources_.is_source(v); });
   if (heads.empty()) return;
   std::sort(heads.begin(), heads.end());
   for (NodeId source : unplaced_) {
@@ -224,7 +236,8 @@ void CarrierEngine<Value>::incident_arcs(std::span<const NodeId> of, std::vector
 // Only unit sources, whose arcs lie together.
 template <class Value>
 bool CarrierEngine<Value>::remove_with_arcs(std::span<const NodeId> of, std::vector<ArcId>& arcs) {
-  if (!std::all_of(of.begin(), of.end(), [this](NodeId v) { return sources_.is_source(v); })) return false;
+  if (!std::all_of(of.begin(), of.end(), [this](NodeId v) { return sources_.is_source(v); }))
+    return false;
   ready();
   for (NodeId source : of) {
     arcs_at(source, arcs);
@@ -254,7 +267,8 @@ void CarrierEngine<Value>::arcs_at(NodeId v, std::vector<ArcId>& arcs) const {
     const auto& edge = graph_.edges[i];
     if (edge.to != v || graph_.is_forward(edge)) arcs.push_back(edge.id >> 1);  // a self-loop once
   }
-  sources_.for_each_carried(v, [&](NodeId source) { arcs.push_back(source_arcs[sources_.current_arc(source)].id); });
+  sources_.for_each_carried(
+      v, [&](NodeId source) { arcs.push_back(source_arcs[sources_.current_arc(source)].id); });
   sources_.for_each_arrival(v, [&](std::uint32_t arc) { arcs.push_back(source_arcs[arc].id); });
 }
 

@@ -1,5 +1,6 @@
-// How a carrier engine (carrier_engine.hpp) decides on its searches, until nothing is left to send: sources one by one, then other
-// imbalances; from both ends where one search wanders; with hops that are advertised anew; and in phases once searches go far.
+// How a carrier engine (carrier_engine.hpp) decides on its searches, until nothing is left to send:
+// sources one by one, then other imbalances; from both ends where one search wanders; with hops
+// that are advertised anew; and in phases once searches go far.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +17,8 @@ void CarrierEngine<Value>::add_seeds(NodeId source) {
   const auto [begin, end] = sources_.arcs_of(source);
   const std::int64_t best = sources_.best_way(source);
   for (std::uint32_t i = begin; i < end; ++i) {
-    seeds_.push_back({sources_.source_arcs[i].head, Sources::as_parent(i), sources_.through(i) - best});
+    seeds_.push_back(
+        {sources_.source_arcs[i].head, Sources::as_parent(i), sources_.through(i) - best});
   }
 }
 
@@ -31,7 +33,9 @@ bool CarrierEngine<Value>::place(NodeId source, const Control& control, Stats& s
     if (through < best) at_hand = kNone;
     best = through;
     const NodeId head = sources_.source_arcs[i].head;
-    if (at_hand == kNone && head != graph_.root() && PathSearch<Sources, true>::at_hand(graph_.nodes[head])) at_hand = i;
+    if (at_hand == kNone && head != graph_.root() &&
+        PathSearch<Sources, true>::at_hand(graph_.nodes[head]))
+      at_hand = i;
   }
   stats.scanned += end - begin;
   if (at_hand != kNone) {
@@ -69,8 +73,8 @@ class Impatience {
 // By the search that `run` runs; if that wanders, from the targets, too.
 template <class Value>
 template <bool kForward, class Run>
-Target CarrierEngine<Value>::from_both_ends(const Control& control, Stats& stats, const std::vector<Seed>& seeds,
-                                            const Run& run) {
+Target CarrierEngine<Value>::from_both_ends(const Control& control, Stats& stats,
+                                            const std::vector<Seed>& seeds, const Run& run) {
   auto& paths = search<kForward>();
   Target target;
   {
@@ -81,9 +85,11 @@ Target CarrierEngine<Value>::from_both_ends(const Control& control, Stats& stats
   const std::array<std::span<const NodeId>, 2> targets{unbalanced_, root_tails_};
   const auto in_reach = [&paths](const Node<Value>& node) { return paths.came_to(node); };
   if constexpr (kForward) {
-    target = forward_meeting_.run(sources_, ordinary_, targets, seeds, paths.gave_up_at(), in_reach, control, repriced_, stats);
+    target = forward_meeting_.run(sources_, ordinary_, targets, seeds, paths.gave_up_at(), in_reach,
+                                  control, repriced_, stats);
   } else {
-    target = backward_meeting_.run(sources_, ordinary_, targets, seeds, paths.gave_up_at(), in_reach, control, repriced_, stats);
+    target = backward_meeting_.run(sources_, ordinary_, targets, seeds, paths.gave_up_at(),
+                                   in_reach, control, repriced_, stats);
   }
   if (!target.found()) return run();
   effort_.settled = 0;  // the hops are known
@@ -93,7 +99,8 @@ Target CarrierEngine<Value>::from_both_ends(const Control& control, Stats& stats
 
 template <class Value>
 void CarrierEngine<Value>::begin_effort(const Stats& stats) {
-  effort_ = {stats.settled, stats.scanned, 0, static_cast<std::int64_t>(graph_.edges.size() + sources_.source_arcs.size())};
+  effort_ = {stats.settled, stats.scanned, 0,
+             static_cast<std::int64_t>(graph_.edges.size() + sources_.source_arcs.size())};
 }
 
 // Called after each search. True: the rest had better be done in phases.
@@ -101,7 +108,8 @@ template <class Value>
 template <bool kForward>
 bool CarrierEngine<Value>::went_too_far(Stats& stats) {
   const std::int64_t scanned = stats.scanned - effort_.scanned_before;
-  if (scanned > static_cast<std::int64_t>(graph_.edges.size() + sources_.source_arcs.size()) / kFarShare) {
+  if (scanned >
+      static_cast<std::int64_t>(graph_.edges.size() + sources_.source_arcs.size()) / kFarShare) {
     effort_.far_budget -= scanned;
   }
   effort_.settled += stats.settled - effort_.settled_before;
@@ -119,7 +127,8 @@ template <bool kForward>
 void CarrierEngine<Value>::advertise(Stats& stats) {
   targets_.clear();
   const auto add = [this](NodeId v) {
-    if (v != graph_.root() && PathSearch<Sources, kForward>::at_hand(graph_.nodes[v])) targets_.push_back(v);
+    if (v != graph_.root() && PathSearch<Sources, kForward>::at_hand(graph_.nodes[v]))
+      targets_.push_back(v);
   };
   for (NodeId v : unbalanced_) add(v);
   if (!kForward || targets_.empty()) {
@@ -178,8 +187,8 @@ Status CarrierEngine<Value>::drain(const Control& control, Stats& stats) {
   return Status::kOptimal;
 }
 
-// Primal-dual: a search from all that is left, then all paths of length zero, as in Dinic's blocking flows: what cannot reach
-// a target now cannot before prices move.
+// Primal-dual: a search from all that is left, then all paths of length zero, as in Dinic's
+// blocking flows: what cannot reach a target now cannot before prices move.
 template <class Value>
 template <bool kForward>
 Status CarrierEngine<Value>::drain_in_phases(const Control& control, Stats& stats) {
@@ -190,7 +199,8 @@ Status CarrierEngine<Value>::drain_in_phases(const Control& control, Stats& stat
     nodes.clear();
     seeds_.clear();
     if constexpr (kForward) {
-      std::copy_if(unplaced_.begin(), unplaced_.end(), std::back_inserter(units), [this](NodeId v) { return waits(v); });
+      std::copy_if(unplaced_.begin(), unplaced_.end(), std::back_inserter(units),
+                   [this](NodeId v) { return waits(v); });
       unplaced_ = units;
     }
     for (NodeId v : unbalanced_) {
@@ -206,7 +216,8 @@ Status CarrierEngine<Value>::drain_in_phases(const Control& control, Stats& stat
     augment<kForward>(nearest, stats);
     paths.relabel(sources_, stats);
     const auto reaches = [&](const Seed& seed) {
-      return seed.distance == 0 && (seed.node == graph_.root() || paths.within_reach(graph_.nodes[seed.node]));
+      return seed.distance == 0 &&
+             (seed.node == graph_.root() || paths.within_reach(graph_.nodes[seed.node]));
     };
     const auto send = [&] {
       if (std::none_of(seeds_.begin(), seeds_.end(), reaches)) return false;

@@ -10,7 +10,8 @@
 
 namespace flowsolver {
 
-// Prices of ordinary nodes move in the repair without regard to the sources: those they no longer suit are displaced.
+// Prices of ordinary nodes move in the repair without regard to the sources: those they no longer
+// suit are displaced.
 template <class Value>
 void CarrierEngine<Value>::repair_core(Stats& stats) {
   if (fresh_.empty() && dirty_.empty()) return;
@@ -30,7 +31,8 @@ void CarrierEngine<Value>::repair_core(Stats& stats) {
     if (graph_.nodes[v].price > price) {
       sources_.for_each_carried(v, [this](NodeId source) { doubtful_.push_back(source); });
     } else if (graph_.nodes[v].price < price) {
-      sources_.for_each_arrival(v, [this](std::uint32_t arc) { doubtful_.push_back(sources_.source_of(arc)); });
+      sources_.for_each_arrival(
+          v, [this](std::uint32_t arc) { doubtful_.push_back(sources_.source_of(arc)); });
     }
   }
   for (NodeId source : doubtful_) note_changed(source);
@@ -52,7 +54,8 @@ void CarrierEngine<Value>::recheck(Stats& stats) {
   changed_.clear();
 }
 
-// Its unit goes to where it is as well off and there is room, or a deficit above, and makes room where it was.
+// Its unit goes to where it is as well off and there is room, or a deficit above, and makes room
+// where it was.
 template <class Value>
 void CarrierEngine<Value>::give_way(NodeId source, Stats& stats) {
   const std::uint32_t now = sources_.current_arc(source);
@@ -61,7 +64,9 @@ void CarrierEngine<Value>::give_way(NodeId source, Stats& stats) {
   stats.scanned += end - begin;
   for (std::uint32_t i = begin; i < end; ++i) {
     const auto arc = sources_.source_arcs[i];
-    if (arc.head == before.head || arc.head == graph_.root() || sources_.through(i) != sources_.through(now)) continue;
+    if (arc.head == before.head || arc.head == graph_.root() ||
+        sources_.through(i) != sources_.through(now))
+      continue;
     const bool at_hand = PathSearch<Sources, true>::at_hand(graph_.nodes[arc.head]);
     const WayBack<Value> way_back(graph_, arc.head);
     if (!at_hand && !way_back.found()) continue;
@@ -135,7 +140,8 @@ void CarrierEngine<Value>::augment(const Target& target, Stats& stats) {
     amount = std::min(amount, room);
     first = before<kForward>(parent);
   }
-  if (first != kNone) amount = std::min(amount, kForward ? nodes[first].imbalance : -nodes[first].imbalance);
+  if (first != kNone)
+    amount = std::min(amount, kForward ? nodes[first].imbalance : -nodes[first].imbalance);
   for (NodeId v = target.node; v != first;) {
     const std::uint32_t parent = nodes[v].parent;
     const NodeId u = before<kForward>(parent);
@@ -156,7 +162,8 @@ void CarrierEngine<Value>::augment(const Target& target, Stats& stats) {
         this->move_flow(u, parent, static_cast<Value>(amount));
         if ((nodes[u].flags & kInterior) != 0) nodes[u].current = parent;
       } else {
-        this->move_flow(v, graph_.position[graph_.edges[parent].id ^ 1], static_cast<Value>(amount));
+        this->move_flow(v, graph_.position[graph_.edges[parent].id ^ 1],
+                        static_cast<Value>(amount));
       }
     }
     v = u;
@@ -209,7 +216,8 @@ Status CarrierEngine<Value>::run(const Control& control, Stats& stats) {
 }
 
 std::unique_ptr<Engine> make_carrier_engine(const EngineStart& start, const Control& control) {
-  if (fits_narrow(start.network, control)) return std::make_unique<CarrierEngine<std::int32_t>>(start, control);
+  if (fits_narrow(start.network, control))
+    return std::make_unique<CarrierEngine<std::int32_t>>(start, control);
   return std::make_unique<CarrierEngine<std::int64_t>>(start, control);
 }
 

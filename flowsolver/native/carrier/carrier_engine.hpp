@@ -1,8 +1,10 @@
-// The working state of the incremental successive shortest path method (incremental_ssp.hpp) on networks most of whose arcs are
-// unit sources': tasks. They are carried (carried_sources.hpp), so that a search meets machines and aggregators only, and at
-// each of them only the tasks whose next best place is within its bound.
+// The working state of the incremental successive shortest path method (incremental_ssp.hpp) on
+// networks most of whose arcs are unit sources': tasks. They are carried (carried_sources.hpp), so
+// that a search meets machines and aggregators only, and at each of them only the tasks whose next
+// best place is within its bound.
 //
-// A source that gets another supply, an arc in, or an arc without capacity becomes an ordinary node for the rest of its life.
+// A source that gets another supply, an arc in, or an arc without capacity becomes an ordinary node
+// for the rest of its life.
 #pragma once
 
 #include <memory>
@@ -22,7 +24,8 @@ class CarrierEngine final : public LocalEngine<Value> {
 
   void add_node(NodeId v, std::int64_t supply) override;
   void remove_node(NodeId v) override;
-  void add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity, std::int64_t cost) override;
+  void add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity,
+               std::int64_t cost) override;
   void remove_arc(ArcId arc, NodeId tail, NodeId head) override;
   void set_capacity(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity) override;
   void set_cost(ArcId arc, NodeId tail, std::int64_t cost) override;
@@ -54,14 +57,16 @@ class CarrierEngine final : public LocalEngine<Value> {
   using LocalEngine<Value>::pending;
   using FlowMover<Value>::shift_imbalance;
 
-  // After searches have settled so many nodes, the ways to the targets are labelled, so many nodes deep in all.
+  // After searches have settled so many nodes, the ways to the targets are labelled, so many nodes
+  // deep in all.
   static constexpr std::int64_t kAdvertiseAfter = 256;
   static constexpr std::size_t kAdvertised = 1024;
 
-  CarrierEngine(const EngineStart& start, const std::vector<std::uint8_t>& is_source, const Control& control);
+  CarrierEngine(const EngineStart& start, const std::vector<std::uint8_t>& is_source,
+                const Control& control);
 
-  // Lists the sources that the start placed: not before the first run or change, when the start need not be kept in memory any
-  // more. False: cancelled.
+  // Lists the sources that the start placed: not before the first run or change, when the start
+  // need not be kept in memory any more. False: cancelled.
   bool ready(const Control& control = Control()) {
     if (!listed_) {
       release_free_memory();
@@ -94,12 +99,15 @@ class CarrierEngine final : public LocalEngine<Value> {
   void add_seeds(NodeId source);
   template <bool kForward>
   Status drain_in_phases(const Control& control, Stats& stats);
-  bool waits(NodeId source) const { return sources_.is_source(source) && sources_.current_arc(source) == kNone; }
+  bool waits(NodeId source) const {
+    return sources_.is_source(source) && sources_.current_arc(source) == kNone;
+  }
 
   Status place_pending(const Control& control, Stats& stats);
   bool place(NodeId source, const Control& control, Stats& stats);
   template <bool kForward, class Run>
-  Target from_both_ends(const Control& control, Stats& stats, const std::vector<Seed>& seeds, const Run& run);
+  Target from_both_ends(const Control& control, Stats& stats, const std::vector<Seed>& seeds,
+                        const Run& run);
   template <bool kForward>
   Status drain(const Control& control, Stats& stats);
   template <bool kForward>
@@ -126,12 +134,14 @@ class CarrierEngine final : public LocalEngine<Value> {
   const Network& network_;
   Effort effort_;
   std::vector<Seed> seeds_;
-  std::vector<NodeId> root_tails_;       // every ordinary node with its arc to the root inside, and some without
-  std::vector<NodeId> ordinary_;         // every node that is no source, and some that are gone
+  // every ordinary node with its arc to the root inside, and some without
+  std::vector<NodeId> root_tails_;
+  std::vector<NodeId> ordinary_;  // every node that is no source, and some that are gone
   std::size_t tidied_root_tails_ = 0, tidied_ordinary_ = 0;
   std::vector<NodeId> targets_;
-  std::vector<NodeId> unplaced_;         // every source that is not placed, and some that are or are gone
-  std::vector<NodeId> changed_;          // sources whose arcs changed, the same; see `note_changed`
+  // every source that is not placed, and some that are or are gone
+  std::vector<NodeId> unplaced_;
+  std::vector<NodeId> changed_;  // sources whose arcs changed, the same; see `note_changed`
   std::vector<NodeId> doubtful_;
 };
 

@@ -8,7 +8,9 @@ template <class V>
 SplitNetwork<V>::SplitNetwork(const Network& network, NodeId network_root, const Control& control) {
   const std::size_t n = network.num_nodes(), m = network.num_arcs();
   std::vector<std::uint8_t> is_core(n, 0);
-  build_each(m, control, [&, core = is_core.data(), to = network.head.data()](std::size_t a) { core[to[a]] = 1; });
+  build_each(m, control, [&, core = is_core.data(), to = network.head.data()](std::size_t a) {
+    core[to[a]] = 1;
+  });
   is_core[network_root] = 1;
   std::size_t nodes = 0;
   build_each(n, control, [&](std::size_t v) { nodes += is_core[v] |= network.supply[v] != 1; });
@@ -78,7 +80,8 @@ SplitNetwork<V>::SplitNetwork(const Network& network, NodeId network_root, const
       begin[source + 1] = at + 1;
       return at;
     });
-    for (std::size_t s = 0; s < sources; ++s) begin[s + 1] = std::max(begin[s], begin[s + 1]);  // those without arcs
+    // those without arcs
+    for (std::size_t s = 0; s < sources; ++s) begin[s + 1] = std::max(begin[s], begin[s + 1]);
   } else {
     build_each(m, control, [&](std::size_t a) {
       const std::uint32_t tail = number[network.tail[a]];

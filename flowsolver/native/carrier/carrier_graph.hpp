@@ -1,11 +1,13 @@
 // The residual graph of a network whose unit sources are not nodes of it.
 //
-// A unit source is a node with supply 1 and no arcs in: a task. All its flow is one unit on one arc, so it needs neither a
-// price nor a label nor half-edges: it is carried by the node its arc leads to, and through it that node has a residual arc
-// to every other head w of the source, of length cost(w) - cost(present arc). What is left as nodes (machines, aggregators)
-// is a tenth of a scheduling graph and stays in the cache; the sources' arcs are read in order of their tails.
+// A unit source is a node with supply 1 and no arcs in: a task. All its flow is one unit on one
+// arc, so it needs neither a price nor a label nor half-edges: it is carried by the node its arc
+// leads to, and through it that node has a residual arc to every other head w of the source, of
+// length cost(w) - cost(present arc). What is left as nodes (machines, aggregators) is a tenth of a
+// scheduling graph and stays in the cache; the sources' arcs are read in order of their tails.
 //
-// Its price follows: cost(present arc) + p[head] is one that all its arcs suit, as long as those lengths have rc >= 0.
+// Its price follows: cost(present arc) + p[head] is one that all its arcs suit, as long as those
+// lengths have rc >= 0.
 #pragma once
 
 #include <span>
@@ -29,15 +31,15 @@ struct SplitNetwork {
   // Throws Stopped when cancelled.
   SplitNetwork(const Network& network, NodeId root, const Control& control);
 
-  PackedNetwork<V> core;              // without the unit sources
-  std::vector<NodeId> core_node;      // what its nodes are in the network
+  PackedNetwork<V> core;          // without the unit sources
+  std::vector<NodeId> core_node;  // what its nodes are in the network
   LargeArray<ArcId> core_arc;
   std::vector<std::uint8_t> reached;  // whether arcs with capacity lead to its node
   NodeId root = kNone;                // in `core`
   std::vector<NodeId> source_node;    // the unit sources, ascending
   std::vector<std::uint32_t> begin;   // arcs of source s: [begin[s], begin[s + 1])
   LargeArray<SourceArc> arcs;
-  LargeArray<ArcId> arc_id;           // of `arcs`
+  LargeArray<ArcId> arc_id;  // of `arcs`
 };
 
 template <class V>
@@ -58,8 +60,11 @@ class CarrierGraph : public ResidualGraph<V> {
   }
 
   std::size_t num_sources() const { return current_.size(); }
-  std::pair<std::uint32_t, std::uint32_t> arcs_of(std::uint32_t source) const { return {begin_[source], begin_[source + 1]}; }
-  std::uint32_t current_arc(std::uint32_t source) const { return current_[source]; }  // kNone: not placed yet
+  std::pair<std::uint32_t, std::uint32_t> arcs_of(std::uint32_t source) const {
+    return {begin_[source], begin_[source + 1]};
+  }
+  // kNone: not placed yet
+  std::uint32_t current_arc(std::uint32_t source) const { return current_[source]; }
 
   // Fetches what placing the source will read first.
   void will_look_at(std::uint32_t source) const {
@@ -69,9 +74,10 @@ class CarrierGraph : public ResidualGraph<V> {
     carried.will_add_to(head);
   }
 
-  // A path comes to a node over a half-edge, or over a source: then the top bit of the label's `parent` is set and the rest
-  // is the source (forward) or its arc (backward).
-  static std::uint32_t over(std::uint32_t source, std::uint32_t) { return as_parent(source); }  // forward, over that arc
+  // A path comes to a node over a half-edge, or over a source: then the top bit of the label's
+  // `parent` is set and the rest is the source (forward) or its arc (backward). forward, over that
+  // arc
+  static std::uint32_t over(std::uint32_t source, std::uint32_t) { return as_parent(source); }
   static std::uint32_t as_parent(std::uint32_t source_or_arc) { return source_or_arc | kSourceBit; }
   static bool is_source(std::uint32_t parent) { return (parent & kSourceBit) != 0; }
   static std::uint32_t from_parent(std::uint32_t parent) { return parent & ~kSourceBit; }
@@ -92,13 +98,14 @@ class CarrierGraph : public ResidualGraph<V> {
     return v;
   }
 
-  // Backward. The arcs into v whose source is elsewhere, keyed by a lower bound on (cost of the arc - cost of the source's
-  // present arc - price of where that leads).
+  // Backward. The arcs into v whose source is elsewhere, keyed by a lower bound on (cost of the arc
+  // - cost of the source's present arc - price of where that leads).
   void prepare_backward(const Control& control);  // throws Stopped when cancelled
   KeyedLists<std::int64_t>& arrivals_at(NodeId v);
   std::uint32_t source_of(std::uint32_t arc) const { return arc_source_[arc]; }
 
-  // For searches: see KeyedLists::visit. Prices only rise before `prepare_backward` and only fall after it: keys stay valid.
+  // For searches: see KeyedLists::visit. Prices only rise before `prepare_backward` and only fall
+  // after it: keys stay valid.
   template <class Limit, class Look>
   void visit_carried(NodeId v, Limit limit, Look look) {
     carried.visit(v, limit, look);
@@ -110,8 +117,8 @@ class CarrierGraph : public ResidualGraph<V> {
   void prices_moved(std::span<const NodeId>, std::int64_t, bool) {}
   void move_backward(std::uint32_t arc);  // the arc's source leaves its present arc for it
 
-  // Forward. The sources carried by v, keyed by a lower bound on (cost of the best other arc + price of where it leads - cost
-  // of the present arc). Valid while prices only rise.
+  // Forward. The sources carried by v, keyed by a lower bound on (cost of the best other arc +
+  // price of where it leads - cost of the present arc). Valid while prices only rise.
   KeyedLists<V> carried;
   LargeArray<SourceArc> source_arcs;
 
@@ -137,9 +144,12 @@ void CarrierGraph<V>::carry(std::uint32_t source, NodeId v) {
   const auto [begin, end] = arcs_of(source);
   std::uint32_t chosen = kNone;
   std::int64_t other = kInfinity;  // the best of the others
-  const auto through = [this](std::uint32_t i) { return source_arcs[i].cost + this->nodes[source_arcs[i].head].price; };
+  const auto through = [this](std::uint32_t i) {
+    return source_arcs[i].cost + this->nodes[source_arcs[i].head].price;
+  };
   for (std::uint32_t i = begin; i < end; ++i) {
-    if (source_arcs[i].head == v && (chosen == kNone || source_arcs[i].cost < source_arcs[chosen].cost)) {
+    if (source_arcs[i].head == v &&
+        (chosen == kNone || source_arcs[i].cost < source_arcs[chosen].cost)) {
       if (chosen != kNone) other = std::min(other, through(chosen));
       chosen = i;
     } else {

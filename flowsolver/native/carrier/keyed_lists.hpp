@@ -1,11 +1,13 @@
 // A list of items per node, each with a key, of which only those with small keys are looked at.
 //
-// A key is a lower bound on what looking at the item can bring, and is refreshed when it has been looked at. Lists of up to
-// kFlat items are unordered; longer ones (thousands of tasks at an aggregator) are binary heaps by key, of which a visit sees
-// only what is below its limit, and the fringe of that. An item is in one list at most.
+// A key is a lower bound on what looking at the item can bring, and is refreshed when it has been
+// looked at. Lists of up to kFlat items are unordered; longer ones (thousands of tasks at an
+// aggregator) are binary heaps by key, of which a visit sees only what is below its limit, and the
+// fringe of that. An item is in one list at most.
 //
-// Keys are kept in `Key`, 32 bits wide where costs are. What does not fit is rounded down, which a lower bound may always be:
-// to the largest that fits or to minus infinity. Infinity is kept: such items are never looked at.
+// Keys are kept in `Key`, 32 bits wide where costs are. What does not fit is rounded down, which a
+// lower bound may always be: to the largest that fits or to minus infinity. Infinity is kept: such
+// items are never looked at.
 #pragma once
 
 #include <algorithm>
@@ -64,7 +66,8 @@ class KeyedLists {
   // Fetches the list into the cache.
   void will_add_to(NodeId v) const { __builtin_prefetch(&lists_[v], 1); }
 
-  // Many at once, with room made for them; `order` when all are in. Until then the list is good for nothing else.
+  // Many at once, with room made for them; `order` when all are in. Until then the list is good for
+  // nothing else.
   void append(NodeId v, std::uint32_t item, std::int64_t key, NodeId lead = kNone) {
     List& list = lists_[v];
     put(list, list.size++, {stored(key), item, lead});
@@ -86,7 +89,9 @@ class KeyedLists {
   }
 
   std::uint32_t size(NodeId v) const { return lists_[v].size; }
-  std::int64_t key(NodeId v, std::uint32_t item) const { return value(entries_[lists_[v].begin + place_[item]].key); }
+  std::int64_t key(NodeId v, std::uint32_t item) const {
+    return value(entries_[lists_[v].begin + place_[item]].key);
+  }
 
   void set_key(NodeId v, std::uint32_t item, std::int64_t key) {
     const List& list = lists_[v];
@@ -98,7 +103,9 @@ class KeyedLists {
     }
   }
 
-  void set_lead(NodeId v, std::uint32_t item, NodeId lead) { entries_[lists_[v].begin + place_[item]].lead = lead; }
+  void set_lead(NodeId v, std::uint32_t item, NodeId lead) {
+    entries_[lists_[v].begin + place_[item]].lead = lead;
+  }
 
   // The item goes by another number from now on.
   void rename(NodeId v, std::uint32_t item, std::uint32_t name) {
@@ -121,7 +128,8 @@ class KeyedLists {
     }
   }
 
-  // Calls look(item, key, lead) for every item of v with key < limit(), which may fall on the way; `look` returns the new key.
+  // Calls look(item, key, lead) for every item of v with key < limit(), which may fall on the way;
+  // `look` returns the new key.
   template <class Limit, class Look>
   void visit(NodeId v, Limit limit, Look look) {
     const List list = lists_[v];
@@ -129,7 +137,8 @@ class KeyedLists {
     if (list.size <= kFlat) {
       for (std::uint32_t i = 0; i < list.size; ++i) {
         Entry& entry = entries[i];
-        if (below(entry.key, limit())) entry.key = stored(look(entry.item, value(entry.key), entry.lead));
+        if (below(entry.key, limit()))
+          entry.key = stored(look(entry.item, value(entry.key), entry.lead));
       }
       return;
     }
@@ -231,7 +240,9 @@ class KeyedLists {
     while (true) {
       std::uint32_t child = 2 * at + 1;
       if (child >= list.size) break;
-      if (child + 1 < list.size && entries_[list.begin + child + 1].key < entries_[list.begin + child].key) ++child;
+      if (child + 1 < list.size &&
+          entries_[list.begin + child + 1].key < entries_[list.begin + child].key)
+        ++child;
       if (entries_[list.begin + child].key >= entry.key) break;
       put(list, at, entries_[list.begin + child]);
       at = child;

@@ -1,23 +1,28 @@
-// Where a search wanders along ties, or a cell without a free slot must get dearer or cheaper: from the targets towards it.
+// Where a search wanders along ties, or a cell without a free slot must get dearer or cheaper: from
+// the targets towards it.
 //
-// Definitions, for a forward search (path_search.hpp) that gave up; for a backward one all directions are turned round. F: what it
-// has labelled up to where it gave up, which is at no distance now, for it has moved prices. d(v): the least reduced cost from v
-// to a target (a node with a deficit, or with room to the root). D: the least d of F, which is that of where the search began,
-// because from there F is reached at no cost.
-// Method. Dijkstra against the arcs from all targets, in ranges: up to distance 0, 1, 3, 7, ... only arcs that lead to a node
-// within the range are looked at, so that of the tens of thousands of sources that could leave for a target only those are met
-// for which that costs little. It ends at the first node of F, which is at distance D, or gives up when that is far. Then all
-// prices rise (fall) by min(d, D): those of the nodes nearer than D by what they are away, all others by D. What is tied within
-// the cell is not looked through.
-// A source being placed may have seeds farther away, at delta > 0 and not in F. Labels below D are exact when the search ends: if
-// delta + d < D for one of them, the way over F is not the best, and the search gives up before any price has moved.
-// Result. The path's part beyond F is written over the search's labels, so that it is walked back from the target as any other.
-// All nodes that were looked at learn their hops: the next search from near F finds its way without this one.
+// Definitions, for a forward search (path_search.hpp) that gave up; for a backward one all
+// directions are turned round. F: what it has labelled up to where it gave up, which is at no
+// distance now, for it has moved prices. d(v): the least reduced cost from v to a target (a node
+// with a deficit, or with room to the root). D: the least d of F, which is that of where the search
+// began, because from there F is reached at no cost. Method. Dijkstra against the arcs from all
+// targets, in ranges: up to distance 0, 1, 3, 7, ... only arcs that lead to a node within the range
+// are looked at, so that of the tens of thousands of sources that could leave for a target only
+// those are met for which that costs little. It ends at the first node of F, which is at distance
+// D, or gives up when that is far. Then all prices rise (fall) by min(d, D): those of the nodes
+// nearer than D by what they are away, all others by D. What is tied within the cell is not looked
+// through. A source being placed may have seeds farther away, at delta > 0 and not in F. Labels
+// below D are exact when the search ends: if delta + d < D for one of them, the way over F is not
+// the best, and the search gives up before any price has moved. Result. The path's part beyond F is
+// written over the search's labels, so that it is walked back from the target as any other. All
+// nodes that were looked at learn their hops: the next search from near F finds its way without
+// this one.
 //
-// Invariant, before and after: rc >= 0 on every residual arc (d satisfies the triangle inequality, and so does min(d, D)).
-// Complexity: O(n) and the lists of the nodes met, per range; each looks at what those before it did once more.
-// Reference. Ahuja, Magnanti, Orlin, Network Flows (1993), section 4.5: reverse and bidirectional Dijkstra. Departure: the half
-// that is there already is at distance 0 throughout, so no distances need to be added up.
+// Invariant, before and after: rc >= 0 on every residual arc (d satisfies the triangle inequality,
+// and so does min(d, D)). Complexity: O(n) and the lists of the nodes met, per range; each looks at
+// what those before it did once more. Reference. Ahuja, Magnanti, Orlin, Network Flows (1993),
+// section 4.5: reverse and bidirectional Dijkstra. Departure: the half that is there already is at
+// distance 0 throughout, so no distances need to be added up.
 #pragma once
 
 #include <algorithm>
@@ -36,12 +41,14 @@ class MeetingSearch {
  public:
   using Graph = CarriedSources<Value>;
 
-  // The target reached from F, or none. `ordinary`: every node that is no source; `targets`: every node that may be a target.
-  // Both may name a node twice. `in_reach(node)`: whether it is in F. Throws Stopped: no price has moved then.
-  // `seeds`: what the search that gave up began with, unless all of that is in F; it gave up at distance `given_up_at`.
+  // The target reached from F, or none. `ordinary`: every node that is no source; `targets`: every
+  // node that may be a target. Both may name a node twice. `in_reach(node)`: whether it is in F.
+  // Throws Stopped: no price has moved then. `seeds`: what the search that gave up began with,
+  // unless all of that is in F; it gave up at distance `given_up_at`.
   template <class InReach>
-  Target run(Graph& graph, std::span<const NodeId> ordinary, std::span<const std::span<const NodeId>> targets,
-             std::span<const Seed> seeds, std::int64_t given_up_at, const InReach& in_reach, const Control& control,
+  Target run(Graph& graph, std::span<const NodeId> ordinary,
+             std::span<const std::span<const NodeId>> targets, std::span<const Seed> seeds,
+             std::int64_t given_up_at, const InReach& in_reach, const Control& control,
              std::vector<NodeId>& repriced, Stats& stats) {
     restart(graph);
     label(graph.root(), 0, kNone, 0);
@@ -57,7 +64,8 @@ class MeetingSearch {
       }
     }
     Pace pace(control);
-    const std::int64_t enough = stats.scanned + static_cast<std::int64_t>(graph.source_arcs.size()) / kShare;
+    const std::int64_t enough =
+        stats.scanned + static_cast<std::int64_t>(graph.source_arcs.size()) / kShare;
     for (; range_ < kFarthest && stats.scanned < enough; range_ = 2 * range_ + 1) {
       const NodeId met = settle_range(graph, in_reach, pace, stats);
       if (met == kNone) continue;
@@ -76,7 +84,8 @@ class MeetingSearch {
 
  private:
   static constexpr std::int64_t kFarthest = std::int64_t{1} << 20;
-  static constexpr std::int64_t kShare = 8;  // of the sources' arcs, that are looked at before giving up
+  // of the sources' arcs, that are looked at before giving up
+  static constexpr std::int64_t kShare = 8;
 
   struct Label {
     std::int64_t distance;
@@ -113,7 +122,8 @@ class MeetingSearch {
     }
   }
 
-  // Settles all nodes of the range in order, up to the first that is in reach, which is returned; or kNone.
+  // Settles all nodes of the range in order, up to the first that is in reach, which is returned;
+  // or kNone.
   template <class InReach>
   NodeId settle_range(Graph& graph, const InReach& in_reach, Pace& pace, Stats& stats) {
     std::size_t next = range_ == 0 ? 0 : settled_.size();
@@ -162,42 +172,49 @@ class MeetingSearch {
       scan_carried(graph, v, stats);
     }
     const std::uint32_t keys = kForward ? graph.num_arrivals(v) : graph.num_carried(v);
-    const Status status = pace.step(stats, 1 + keys / kKeysPerStep + stats.scanned - scanned_before);
+    const Status status =
+        pace.step(stats, 1 + keys / kKeysPerStep + stats.scanned - scanned_before);
     if (status != Status::kOptimal) throw Stopped{status};
   }
 
   void scan_arrivals(Graph& graph, NodeId v, Stats& stats) {
     const std::int64_t base = labels_[v].distance + graph.nodes[v].price;
     const std::uint32_t hops = labels_[v].hops + 1;
-    graph.visit_arrivals(v, [&] { return range_ + 1 - base; }, [&](std::uint32_t arc, std::int64_t bound, NodeId lead) {
-      ++stats.scanned;
-      if (lead != kNone && labelled(lead) && labels_[lead].distance - base <= bound) return bound;
-      const std::uint32_t now = graph.current_arc(graph.source_of(arc));
-      if (now == kNone) return bound;
-      const auto& present = graph.source_arcs[now];
-      const std::int64_t key = std::int64_t{graph.source_arcs[arc].cost} - present.cost - graph.nodes[present.head].price;
-      label(present.head, base + key, Graph::as_parent(arc), hops);
-      return key;
-    });
+    graph.visit_arrivals(
+        v, [&] { return range_ + 1 - base; },
+        [&](std::uint32_t arc, std::int64_t bound, NodeId lead) {
+          ++stats.scanned;
+          if (lead != kNone && labelled(lead) && labels_[lead].distance - base <= bound)
+            return bound;
+          const std::uint32_t now = graph.current_arc(graph.source_of(arc));
+          if (now == kNone) return bound;
+          const auto& present = graph.source_arcs[now];
+          const std::int64_t key = std::int64_t{graph.source_arcs[arc].cost} - present.cost -
+                                   graph.nodes[present.head].price;
+          label(present.head, base + key, Graph::as_parent(arc), hops);
+          return key;
+        });
   }
 
   void scan_carried(Graph& graph, NodeId v, Stats& stats) {
     const std::int64_t base = labels_[v].distance - graph.nodes[v].price;
     const std::uint32_t hops = labels_[v].hops + 1;
-    graph.visit_carried(v, [&] { return range_ + 1 - base; }, [&](NodeId source, std::int64_t, NodeId) {
-      const auto [begin, end] = graph.arcs_of(source);
-      const std::uint32_t now = graph.current_arc(source);
-      const std::int64_t present = graph.source_arcs[now].cost;
-      std::int64_t nearest = kInfinity;
-      for (std::uint32_t i = begin; i < end; ++i) {
-        if (i == now) continue;
-        const std::int64_t key = graph.through(i) - present;
-        nearest = std::min(nearest, key);
-        label(graph.source_arcs[i].head, base + key, Graph::as_parent(i), hops);
-      }
-      stats.scanned += end - begin;
-      return nearest;
-    });
+    graph.visit_carried(
+        v, [&] { return range_ + 1 - base; },
+        [&](NodeId source, std::int64_t, NodeId) {
+          const auto [begin, end] = graph.arcs_of(source);
+          const std::uint32_t now = graph.current_arc(source);
+          const std::int64_t present = graph.source_arcs[now].cost;
+          std::int64_t nearest = kInfinity;
+          for (std::uint32_t i = begin; i < end; ++i) {
+            if (i == now) continue;
+            const std::int64_t key = graph.through(i) - present;
+            nearest = std::min(nearest, key);
+            label(graph.source_arcs[i].head, base + key, Graph::as_parent(i), hops);
+          }
+          stats.scanned += end - begin;
+          return nearest;
+        });
   }
 
   // The node nearer to the target.
@@ -223,7 +240,8 @@ class MeetingSearch {
   // What it has found is of use to the next searches.
   void teach_hops(Graph& graph) const {
     for (NodeId v : settled_) {
-      graph.nodes[v].hops[kForward] = static_cast<std::uint8_t>(std::min<std::uint32_t>(labels_[v].hops, HopStacks::kLevels - 2));
+      graph.nodes[v].hops[kForward] = static_cast<std::uint8_t>(
+          std::min<std::uint32_t>(labels_[v].hops, HopStacks::kLevels - 2));
     }
   }
 

@@ -17,8 +17,9 @@ template <class Value>
 class SourcePlacement {
  public:
   // `full`: the flow of core arcs that begin full; empty when none does.
-  SourcePlacement(const Network& network, SplitNetwork<Value> split, const std::vector<std::int64_t>& price,
-                  std::vector<std::uint8_t> priced, const std::vector<std::int64_t>& full, const Control& control)
+  SourcePlacement(const Network& network, SplitNetwork<Value> split,
+                  const std::vector<std::int64_t>& price, std::vector<std::uint8_t> priced,
+                  const std::vector<std::int64_t>& full, const Control& control)
       : network_(network),
         split_(std::move(split)),
         graph_(split_, full, control),
@@ -46,16 +47,19 @@ class SourcePlacement {
       result.status = stopped.status;
     }
     result.local = far_budget_ >= 0;
-    if (result.status == Status::kBudget || (result.status == Status::kOptimal && result.local)) extract(result, control);
+    if (result.status == Status::kBudget || (result.status == Status::kOptimal && result.local))
+      extract(result, control);
     return result;
   }
 
  private:
   static constexpr std::uint32_t kLookInterval = 64;
-  static constexpr std::uint32_t kAhead = 8;  // heads are anywhere: they are asked for some sources in advance
-  // A search that looks at more than this share of the sources' arcs is far from local. When such searches have looked at
-  // all arcs so many times over, the whole is left to a method that serves all imbalances at once. Cells of the Quincy
-  // shape, oversubscribed and contended ones too, need up to 1.4.
+  // heads are anywhere: they are asked for some sources in advance
+  static constexpr std::uint32_t kAhead = 8;
+  // A search that looks at more than this share of the sources' arcs is far from local. When such
+  // searches have looked at all arcs so many times over, the whole is left to a method that serves
+  // all imbalances at once. Cells of the Quincy shape, oversubscribed and contended ones too, need
+  // up to 1.4.
   static constexpr std::int64_t kFarShare = 64, kFarBudget = 8;
 
   Status place_all(const Control& control, Stats& stats) {
@@ -75,7 +79,8 @@ class SourcePlacement {
   // While that lessens the deficits.
   Status lower_prices(const Control& control, Stats& stats) {
     std::int64_t before = kInfinity;
-    for (std::int64_t left = deficits(); left > 0 && left < before && far_budget_ >= 0; left = deficits()) {
+    for (std::int64_t left = deficits(); left > 0 && left < before && far_budget_ >= 0;
+         left = deficits()) {
       if (const Status status = control.look(stats); status != Status::kOptimal) return status;
       before = left;
       for (std::uint32_t source : descent_.lower(left)) {
@@ -111,7 +116,8 @@ class SourcePlacement {
   }
 
   void charge(std::int64_t scanned) {
-    if (scanned > static_cast<std::int64_t>(graph_.source_arcs.size()) / kFarShare) far_budget_ -= scanned;
+    if (scanned > static_cast<std::int64_t>(graph_.source_arcs.size()) / kFarShare)
+      far_budget_ -= scanned;
   }
 
   bool place(std::uint32_t source, Stats& stats) {
@@ -137,13 +143,15 @@ class SourcePlacement {
       ++stats.augmentations;
       const std::int64_t cost = graph_.source_arcs[at_hand].cost;
       graph_.carry(source, at_hand, second == kInfinity ? kInfinity : second - cost);
-      arrive(graph_.source_arcs[at_hand].head, graph_.nodes[graph_.source_arcs[at_hand].head].imbalance >= 0);
+      arrive(graph_.source_arcs[at_hand].head,
+             graph_.nodes[graph_.source_arcs[at_hand].head].imbalance >= 0);
       return true;
     }
     seeds_.clear();
     for (std::uint32_t i = begin; i < end; ++i) {
       const auto& arc = graph_.source_arcs[i];
-      seeds_.push_back({arc.head, Graph::as_parent(source), arc.cost + graph_.nodes[arc.head].price - best});
+      seeds_.push_back(
+          {arc.head, Graph::as_parent(source), arc.cost + graph_.nodes[arc.head].price - best});
     }
     return search_from_seeds(kInfinity, stats);
   }
@@ -204,7 +212,8 @@ class SourcePlacement {
     }
   }
 
-  // From the target back to the deficit: one unit if a source moves on the way, else as much as fits.
+  // From the target back to the deficit: one unit if a source moves on the way, else as much as
+  // fits.
   void augment_backward(const Target& target) {
     Node<Value>& last = graph_.nodes[target.node];
     std::int64_t amount = kInfinity;
@@ -214,8 +223,10 @@ class SourcePlacement {
       amount = last.imbalance;
     }
     NodeId deficit = target.node;
-    for (std::uint32_t parent; (parent = graph_.nodes[deficit].parent) != kNone; deficit = next_after(parent)) {
-      amount = std::min<std::int64_t>(amount, Graph::is_source(parent) ? 1 : graph_.edges[parent].reverse_residual);
+    for (std::uint32_t parent; (parent = graph_.nodes[deficit].parent) != kNone;
+         deficit = next_after(parent)) {
+      amount = std::min<std::int64_t>(
+          amount, Graph::is_source(parent) ? 1 : graph_.edges[parent].reverse_residual);
     }
     amount = std::min(amount, -graph_.nodes[deficit].imbalance);
     for (NodeId v = target.node; v != deficit;) {
@@ -238,11 +249,13 @@ class SourcePlacement {
   }
   // The node to which a backward label's parent leads on.
   NodeId next_after(std::uint32_t parent) const {
-    return Graph::is_source(parent) ? graph_.source_arcs[Graph::from_parent(parent)].head : graph_.owner(parent);
+    return Graph::is_source(parent) ? graph_.source_arcs[Graph::from_parent(parent)].head
+                                    : graph_.owner(parent);
   }
 
   void extract(Placement& result, const Control& control) const {
-    if (fill_zeros(result.flow, network_.num_arcs(), control) != Status::kOptimal) throw Stopped{Status::kCancelled};
+    if (fill_zeros(result.flow, network_.num_arcs(), control) != Status::kOptimal)
+      throw Stopped{Status::kCancelled};
     result.price.assign(network_.num_nodes(), 0);
     result.complete = true;
     std::vector<std::int64_t> price_of(core_.num_nodes());  // nearer together than nodes
@@ -268,7 +281,8 @@ class SourcePlacement {
         result.complete = false;
         const auto [begin, end] = graph_.arcs_of(source);
         for (std::uint32_t i = begin; i < end; ++i) {
-          price = std::min(price, graph_.source_arcs[i].cost + graph_.nodes[graph_.source_arcs[i].head].price);
+          price = std::min(
+              price, graph_.source_arcs[i].cost + graph_.nodes[graph_.source_arcs[i].head].price);
         }
         if (price == kInfinity) price = 0;
       }
@@ -292,8 +306,8 @@ class SourcePlacement {
   std::vector<NodeId> repriced_;
 };
 
-// Whether all supply fits where nodes lead that are reached themselves: then there is nothing to estimate
-// (price_estimate.hpp). Nearly always so.
+// Whether all supply fits where nodes lead that are reached themselves: then there is nothing to
+// estimate (price_estimate.hpp). Nearly always so.
 template <class Value>
 bool has_room(const SplitNetwork<Value>& split) {
   const PackedNetwork<Value>& core = split.core;
@@ -313,7 +327,8 @@ bool has_room(const SplitNetwork<Value>& split) {
 
 // Core arcs with rc < 0 at these prices are full, all others empty. Without flow when none is.
 template <class Value>
-std::vector<std::int64_t> full_where_cheap(const PackedNetwork<Value>& core, const std::vector<std::int64_t>& price) {
+std::vector<std::int64_t> full_where_cheap(const PackedNetwork<Value>& core,
+                                           const std::vector<std::int64_t>& price) {
   std::vector<std::int64_t> flow;
   for (std::size_t a = 0; a < core.num_arcs(); ++a) {
     if (core.cost[a] - price[core.tail[a]] + price[core.head[a]] >= 0) continue;
@@ -339,20 +354,25 @@ Placement place(const Network& network, NodeId root, const Control& control, Sta
   std::vector<std::int64_t> price(split.core_node.size(), 0);
   std::vector<std::uint8_t> priced(split.core_node.size(), 0);
   for (NodeId v : estimate.nodes) {
-    const auto number = std::lower_bound(split.core_node.begin(), split.core_node.end(), v) - split.core_node.begin();
+    const auto number = std::lower_bound(split.core_node.begin(), split.core_node.end(), v) -
+                        split.core_node.begin();
     price[static_cast<std::size_t>(number)] = estimate.price;
     priced[static_cast<std::size_t>(number)] = 1;
   }
   std::vector<std::int64_t> full;
-  if (!estimate.nodes.empty() || any_negative(split.core.cost)) full = full_where_cheap(split.core, price);
-  return SourcePlacement<Value>(network, std::move(split), price, std::move(priced), full, control).run(control, stats);
+  if (!estimate.nodes.empty() || any_negative(split.core.cost))
+    full = full_where_cheap(split.core, price);
+  return SourcePlacement<Value>(network, std::move(split), price, std::move(priced), full, control)
+      .run(control, stats);
 }
 
 }  // namespace
 
-Placement place_sources(const Network& network, NodeId root, bool narrow, const Control& control, Stats& stats) {
+Placement place_sources(const Network& network, NodeId root, bool narrow, const Control& control,
+                        Stats& stats) {
   try {
-    return narrow ? place<std::int32_t>(network, root, control, stats) : place<std::int64_t>(network, root, control, stats);
+    return narrow ? place<std::int32_t>(network, root, control, stats)
+                  : place<std::int64_t>(network, root, control, stats);
   } catch (const Stopped& stopped) {
     Placement result;
     result.status = stopped.status;

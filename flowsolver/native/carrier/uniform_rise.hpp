@@ -1,22 +1,24 @@
-// When many sources would rather leave where they are by the same little, all that has a price gets dearer by that, at
-// once.
+// When many sources would rather leave where they are by the same little, all that has a price gets
+// dearer by that, at once.
 //
-// In a cell without a free slot, whose waiting tasks get dearer to leave waiting by one each round, the price of every
-// slot rises by one. Searches find that out too, but only after each of those tasks has taken a place from another task,
-// most of which then take one from them in turn.
+// In a cell without a free slot, whose waiting tasks get dearer to leave waiting by one each round,
+// the price of every slot rises by one. Searches find that out too, but only after each of those
+// tasks has taken a place from another task, most of which then take one from them in turn.
 //
-// Definitions. S: the nodes with a price > 0, but for unit sources (whose prices are implied by S's). The worse off: k of the
-// changed sources, carried outside S, that are better off elsewhere by d or more. sigma of a source carried by S: by how much it
-// is better off there than over its best arc out of S.
-// Method. The price of all nodes in S rises by the least of d, the reduced costs of residual arcs out of S, and the k-th
-// smallest sigma. Arcs within S, into it, and of the sources that stay in it keep rc >= 0. Sources with a smaller sigma are handed
-// back, to be displaced. If that are fewer than k because it was sigma that ended the rise, others whose sigma is just that
-// much give way at once, as it is all the same to them: k in all, to make room for k. If it was d, those of the k that are
-// worse off by no more are as well off elsewhere now, and may take the room that the sources handed back leave.
-// So the invariant of incremental_ssp.hpp holds, and less is left to search for; what is optimal is not decided here.
+// Definitions. S: the nodes with a price > 0, but for unit sources (whose prices are implied by
+// S's). The worse off: k of the changed sources, carried outside S, that are better off elsewhere
+// by d or more. sigma of a source carried by S: by how much it is better off there than over its
+// best arc out of S. Method. The price of all nodes in S rises by the least of d, the reduced costs
+// of residual arcs out of S, and the k-th smallest sigma. Arcs within S, into it, and of the
+// sources that stay in it keep rc >= 0. Sources with a smaller sigma are handed back, to be
+// displaced. If that are fewer than k because it was sigma that ended the rise, others whose sigma
+// is just that much give way at once, as it is all the same to them: k in all, to make room for k.
+// If it was d, those of the k that are worse off by no more are as well off elsewhere now, and may
+// take the room that the sources handed back leave. So the invariant of incremental_ssp.hpp holds,
+// and less is left to search for; what is optimal is not decided here.
 //
-// One pass over all nodes and residual arcs but the sources', and over the sources that are about to leave: worth it only in
-// place of many searches.
+// One pass over all nodes and residual arcs but the sources', and over the sources that are about
+// to leave: worth it only in place of many searches.
 #pragma once
 
 #include <algorithm>
@@ -33,11 +35,12 @@ template <class Value>
 class UniformRise {
  public:
   // `ordinary`: every node that is no source; some more than once.
-  UniformRise(ResidualGraph<Value>& graph, CarriedSources<Value>& sources, std::span<const NodeId> ordinary,
-              std::vector<NodeId>& repriced)
+  UniformRise(ResidualGraph<Value>& graph, CarriedSources<Value>& sources,
+              std::span<const NodeId> ordinary, std::vector<NodeId>& repriced)
       : graph_(graph), sources_(sources), ordinary_(ordinary), repriced_(repriced) {}
 
-  // Looks at the sources in `changed` and moves prices if that helps. Appends the sources that do not suit them any more.
+  // Looks at the sources in `changed` and moves prices if that helps. Appends the sources that do
+  // not suit them any more.
   void attempt(std::vector<NodeId>& changed, const Control& control, Stats& stats) {
     const std::size_t worse_off = count_worse_off(changed);
     if (worse_off < kFewSources || worse_off * kArcsPerSearch < sources_.source_arcs.size()) return;
@@ -45,12 +48,15 @@ class UniformRise {
     list_priced();
     if (!find_leaving(control, stats)) return;
     if (leaving_.size() > worse_off) {
-      std::nth_element(leaving_.begin(), leaving_.begin() + static_cast<std::ptrdiff_t>(worse_off - 1), leaving_.end());
+      std::nth_element(leaving_.begin(),
+                       leaving_.begin() + static_cast<std::ptrdiff_t>(worse_off - 1),
+                       leaving_.end());
       leaving_.resize(worse_off);
       amount_ = leaving_.back().first;
     }
     std::sort(leaving_.begin(), leaving_.end());
-    for (const auto& [sigma, source] : leaving_) (sigma < amount_ ? changed : yielding_).push_back(source);
+    for (const auto& [sigma, source] : leaving_)
+      (sigma < amount_ ? changed : yielding_).push_back(source);
     if (amount_ > 0) raise(stats);
     if (amount_ == least) willing_.swap(nearest_);
   }
@@ -62,7 +68,8 @@ class UniformRise {
 
  private:
   static constexpr std::size_t kFewSources = 2;
-  static constexpr std::size_t kArcsPerSearch = 32'768;  // in order, they take as long as one search in a full cell
+  // in order, they take as long as one search in a full cell
+  static constexpr std::size_t kArcsPerSearch = 32'768;
 
   // Of sources carried outside S; sets the amount.
   std::size_t count_worse_off(std::span<const NodeId> changed) {
@@ -95,13 +102,15 @@ class UniformRise {
       if (node.root_residual > 0) amount_ = std::min(amount_, node.root_cost - node.price);
       for (std::uint32_t i = node.begin; i < node.begin + node.residual_degree; ++i) {
         const auto& edge = graph_.edges[i];
-        if (!in_set(edge.to)) amount_ = std::min(amount_, edge.cost - node.price + graph_.nodes[edge.to].price);
+        if (!in_set(edge.to))
+          amount_ = std::min(amount_, edge.cost - node.price + graph_.nodes[edge.to].price);
       }
     }
     keep_distinct(priced_);
   }
 
-  // Those carried by S with sigma below the amount, or 0: they are among the first to arrive where they would go. False: stopped.
+  // Those carried by S with sigma below the amount, or 0: they are among the first to arrive where
+  // they would go. False: stopped.
   bool find_leaving(const Control& control, Stats& stats) {
     leaving_.clear();
     const std::int64_t limit = std::max<std::int64_t>(amount_, 1);
@@ -110,19 +119,24 @@ class UniformRise {
       if (in_set(v) || sources_.is_source(v)) continue;
       const std::int64_t price = graph_.nodes[v].price;
       const std::int64_t scanned_before = stats.scanned;
-      sources_.visit_arrivals(v, [&] { return limit - price; }, [&](std::uint32_t arc, std::int64_t bound, NodeId) {
-        ++stats.scanned;
-        const NodeId source = sources_.source_of(arc);
-        if (!placed(source)) return bound;
-        const auto& now = sources_.source_arcs[sources_.current_arc(source)];
-        const std::int64_t key = std::int64_t{sources_.source_arcs[arc].cost} - now.cost - graph_.nodes[now.head].price;
-        if (in_set(now.head) && key + price < limit) leaving_.emplace_back(key + price, source);
-        return key;
-      });
+      sources_.visit_arrivals(
+          v, [&] { return limit - price; },
+          [&](std::uint32_t arc, std::int64_t bound, NodeId) {
+            ++stats.scanned;
+            const NodeId source = sources_.source_of(arc);
+            if (!placed(source)) return bound;
+            const auto& now = sources_.source_arcs[sources_.current_arc(source)];
+            const std::int64_t key = std::int64_t{sources_.source_arcs[arc].cost} - now.cost -
+                                     graph_.nodes[now.head].price;
+            if (in_set(now.head) && key + price < limit) leaving_.emplace_back(key + price, source);
+            return key;
+          });
       if (pace.step(stats, 1 + stats.scanned - scanned_before) != Status::kOptimal) return false;
     }
     // Once each, at its best.
-    const auto by_source = [](const auto& a, const auto& b) { return std::pair(a.second, a.first) < std::pair(b.second, b.first); };
+    const auto by_source = [](const auto& a, const auto& b) {
+      return std::pair(a.second, a.first) < std::pair(b.second, b.first);
+    };
     const auto same_source = [](const auto& a, const auto& b) { return a.second == b.second; };
     std::sort(leaving_.begin(), leaving_.end(), by_source);
     leaving_.erase(std::unique(leaving_.begin(), leaving_.end(), same_source), leaving_.end());
@@ -153,10 +167,10 @@ class UniformRise {
   std::span<const NodeId> ordinary_;
   std::vector<NodeId>& repriced_;
   std::int64_t amount_ = 0;
-  std::vector<NodeId> priced_;                              // S
-  std::vector<NodeId> nearest_;                             // worse off by the least of all
+  std::vector<NodeId> priced_;   // S
+  std::vector<NodeId> nearest_;  // worse off by the least of all
   std::vector<NodeId> yielding_, willing_;
-  std::vector<std::pair<std::int64_t, NodeId>> leaving_;    // (sigma, source)
+  std::vector<std::pair<std::int64_t, NodeId>> leaving_;  // (sigma, source)
 };
 
 }  // namespace flowsolver

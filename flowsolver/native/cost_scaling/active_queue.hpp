@@ -9,7 +9,8 @@ namespace flowsolver {
 
 class ActiveQueue {
  public:
-  // For so many nodes, in O(n); empty. The nodes given before keep their place when only the number grows.
+  // For so many nodes, in O(n); empty. The nodes given before keep their place when only the number
+  // grows.
   void resize(NodeId nodes) { waits_.resize(nodes, 0); }
 
   void clear() {

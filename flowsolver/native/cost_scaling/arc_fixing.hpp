@@ -1,20 +1,26 @@
-// Speculative arc fixing: half-edges whose reduced cost is far from zero are left out of sight for a phase of cost scaling.
+// Speculative arc fixing: half-edges whose reduced cost is far from zero are left out of sight for
+// a phase of cost scaling.
 //
-// Definitions. A fixed arc keeps its flow for a phase; the others are open. Both half-edges of an arc are fixed, or none.
+// Definitions. A fixed arc keeps its flow for a phase; the others are open. Both half-edges of an
+// arc are fixed, or none.
 //
-// Invariant. The half-edges of v are begin(v) .. end(v); those before open(v) are fixed. Their order within a node is
-// another than the graph's was built with: `finish` makes the graph's own index of arcs agree with it again.
+// Invariant. The half-edges of v are begin(v) .. end(v); those before open(v) are fixed. Their
+// order within a node is another than the graph's was built with: `finish` makes the graph's own
+// index of arcs agree with it again.
 //
-// Why. A flow that is eps-optimal differs from those that are so for a smaller eps only on arcs with |rc| <= 2 n eps
-// (Tardos; Goldberg and Tarjan): the others need not be looked at again. The bound is pessimistic. Fixing from far less on
-// is speculative: the next phase, or price refine after the last, looks at all arcs again, finds those that should not be
-// fixed and puts them right; and where too little was left open for any flow, the phase is run again with all arcs open.
+// Why. A flow that is eps-optimal differs from those that are so for a smaller eps only on arcs
+// with |rc| <= 2 n eps (Tardos; Goldberg and Tarjan): the others need not be looked at again. The
+// bound is pessimistic. Fixing from far less on is speculative: the next phase, or price refine
+// after the last, looks at all arcs again, finds those that should not be fixed and puts them
+// right; and where too little was left open for any flow, the phase is run again with all arcs
+// open.
 //
 // Complexity. O(arcs of v) a node and phase; four bytes a half-edge.
 //
-// References. Goldberg, An efficient implementation of a scaling minimum-cost flow algorithm, J. Algorithms 22 (1997), sec.
-// 5 (arc fixing). Departure: he looks for violations from time to time within a phase, and unfixes what is found; here each
-// phase begins with any pseudoflow anyway, so that its start is the place for that.
+// References. Goldberg, An efficient implementation of a scaling minimum-cost flow algorithm, J.
+// Algorithms 22 (1997), sec. 5 (arc fixing). Departure: he looks for violations from time to time
+// within a phase, and unfixes what is found; here each phase begins with any pseudoflow anyway, so
+// that its start is the place for that.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +43,8 @@ class ArcFixing {
 
   std::uint32_t open(NodeId v) const { return open_[v]; }
 
-  // All of v's half-edges are open from now on but those for which `fixed(half-edge)`. Stopped early, all are open.
+  // All of v's half-edges are open from now on but those for which `fixed(half-edge)`. Stopped
+  // early, all are open.
   template <class Fixed>
   Status partition(NodeId v, const Fixed& fixed, Pace& pace, const Stats& stats) {
     if (origin_.empty()) number();
@@ -83,8 +90,9 @@ class ArcFixing {
 
   Graph& graph_;
   LargeArray<std::uint8_t>& enterable_;
-  std::vector<std::uint32_t> open_;    // per node
-  LargeArray<std::uint32_t> origin_;   // per half-edge, where it was built; empty until arcs are fixed
+  std::vector<std::uint32_t> open_;  // per node
+  // per half-edge, where it was built; empty until arcs are fixed
+  LargeArray<std::uint32_t> origin_;
 };
 
 }  // namespace flowsolver

@@ -17,11 +17,12 @@ namespace flowsolver {
 
 namespace {
 
-constexpr int kShiftPerPhase = 4;           // eps is divided by 16
-constexpr int kFinerThanUnit = 3;           // the first eps is at most an eighth of a unit of cost
-constexpr int kMostFirstShiftBelow = 17;    // and at least the largest cost by 2^17
-constexpr int kShiftBelowAfterStall = 5;    // after a stall, eps is at least a 32nd of the largest cost
-constexpr int kFixBeyondShift = 2;          // arcs are fixed from 4 sqrt(n) eps on
+constexpr int kShiftPerPhase = 4;         // eps is divided by 16
+constexpr int kFinerThanUnit = 3;         // the first eps is at most an eighth of a unit of cost
+constexpr int kMostFirstShiftBelow = 17;  // and at least the largest cost by 2^17
+// after a stall, eps is at least a 32nd of the largest cost
+constexpr int kShiftBelowAfterStall = 5;
+constexpr int kFixBeyondShift = 2;  // arcs are fixed from 4 sqrt(n) eps on
 constexpr std::int64_t kMostPrice = std::int64_t{1} << 60;
 
 // Largest s >= 0 with 2^s <= value; 0 below 1.
@@ -39,7 +40,8 @@ Price floor_divide(Price value, Price by) {
 
 // Whole prices of prices with `scale` > n to the unit, rounded where none lies (see the header).
 template <class Price>
-std::vector<std::int64_t> rounded(const std::vector<Price>& price, Price scale, const Control& control) {
+std::vector<std::int64_t> rounded(const std::vector<Price>& price, Price scale,
+                                  const Control& control) {
   Pace pace(control);
   std::vector<std::uint8_t> taken(static_cast<std::size_t>(scale), 0);
   for (Price p : price) {
@@ -59,17 +61,23 @@ std::vector<std::int64_t> rounded(const std::vector<Price>& price, Price scale, 
 template <class Graph, class Price>
 class CostScaling {
  public:
-  CostScaling(Graph& graph, std::vector<std::int64_t>& price, std::int64_t largest_cost, const Control& control,
-              Stats& stats)
-      : graph_(graph), price_(price), largest_cost_(largest_cost), control_(control), stats_(stats) {}
+  CostScaling(Graph& graph, std::vector<std::int64_t>& price, std::int64_t largest_cost,
+              const Control& control, Stats& stats)
+      : graph_(graph),
+        price_(price),
+        largest_cost_(largest_cost),
+        control_(control),
+        stats_(stats) {}
 
-  // The flow is then in the graph and the prices where the start's were. Nothing when Price is too narrow: the flow is some
-  // pseudoflow, the start's prices are as they were.
+  // The flow is then in the graph and the prices where the start's were. Nothing when Price is too
+  // narrow: the flow is some pseudoflow, the start's prices are as they were.
   std::optional<Status> run() {
     const Price scale = static_cast<Price>(graph_.num_nodes()) + 1;
     std::vector<Price> scaled(price_.size());
-    for (std::size_t v = 0; v < price_.size(); ++v) scaled[v] = static_cast<Price>(price_[v]) * scale;
-    PushRelabel<Graph, Price> phases(graph_, scale, static_cast<Price>(largest_cost_), scaled, control_, stats_);
+    for (std::size_t v = 0; v < price_.size(); ++v)
+      scaled[v] = static_cast<Price>(price_[v]) * scale;
+    PushRelabel<Graph, Price> phases(graph_, scale, static_cast<Price>(largest_cost_), scaled,
+                                     control_, stats_);
     const std::optional<Status> status = run(phases, scale);
     if (!status || status == Status::kOptimal || status == Status::kBudget) phases.finish();
     if (status == Status::kBudget) price_ = rounded(phases.price(), scale, control_);
@@ -78,7 +86,8 @@ class CostScaling {
 
  private:
   std::optional<Status> run(PushRelabel<Graph, Price>& phases, Price scale) {
-    const int unit_shift = floor_log2(scale), most_shift = floor_log2(static_cast<Price>(largest_cost_) * scale);
+    const int unit_shift = floor_log2(scale),
+              most_shift = floor_log2(static_cast<Price>(largest_cost_) * scale);
     const int root_shift = floor_log2(graph_.num_nodes()) / 2 + 1;  // of the number of nodes
     int shift = std::max({0, unit_shift - kFinerThanUnit, most_shift - kMostFirstShiftBelow});
     Price fix_beyond = 0;
@@ -86,7 +95,8 @@ class CostScaling {
       const Phase phase = phases.run(shift, !feasible && shift < most_shift, fix_beyond);
       if (phase.out_of_range) return std::nullopt;
       if (phase.stalled) {
-        shift = std::min(std::max(shift + kShiftPerPhase, most_shift - kShiftBelowAfterStall), most_shift);
+        shift = std::min(std::max(shift + kShiftPerPhase, most_shift - kShiftBelowAfterStall),
+                         most_shift);
         continue;
       }
       if (phase.status == Status::kInfeasible && fix_beyond > 0) {
@@ -100,14 +110,17 @@ class CostScaling {
         const Refined refined = refine(phases, scale, certain);
         if (refined.status != Status::kOptimal || refined.done) return refined.status;
       }
-      fix_beyond = shift == 0 || !Graph::kMayReorder ? 0 : Price{1} << (shift + root_shift + kFixBeyondShift);
+      fix_beyond = shift == 0 || !Graph::kMayReorder
+                       ? 0
+                       : Price{1} << (shift + root_shift + kFixBeyondShift);
       shift = std::max(0, shift - kShiftPerPhase);
     }
   }
 
   Refined refine(const PushRelabel<Graph, Price>& phases, Price scale, bool certain) {
     std::vector<std::int64_t> refined = rounded(phases.price(), scale, control_);
-    const std::int64_t most_scans = certain ? kInfinity : 2 * static_cast<std::int64_t>(graph_.edges.size());
+    const std::int64_t most_scans =
+        certain ? kInfinity : 2 * static_cast<std::int64_t>(graph_.edges.size());
     const Refined result = refine_prices(graph_, refined, most_scans, control_, stats_);
     if (result.done) price_ = std::move(refined);
     return result;
@@ -120,12 +133,15 @@ class CostScaling {
   Stats& stats_;
 };
 
-// Prices to start from that suit the graph's pseudoflow where that is possible; deficits are drained.
+// Prices to start from that suit the graph's pseudoflow where that is possible; deficits are
+// drained.
 template <class Graph>
-Status fit_start(Graph& graph, std::vector<std::int64_t>& price, bool refine, const Control& control, Stats& stats) {
+Status fit_start(Graph& graph, std::vector<std::int64_t>& price, bool refine,
+                 const Control& control, Stats& stats) {
   if (refine) {
     std::vector<std::int64_t> refined = price;
-    const Refined result = refine_prices(graph, refined, static_cast<std::int64_t>(graph.edges.size()), control, stats);
+    const Refined result = refine_prices(
+        graph, refined, static_cast<std::int64_t>(graph.edges.size()), control, stats);
     if (result.status != Status::kOptimal) return result.status;
     if (result.done) price = std::move(refined);
   }
@@ -143,10 +159,12 @@ Status fit_start(Graph& graph, std::vector<std::int64_t>& price, bool refine, co
 }
 
 template <class Graph>
-Status run_phases(Graph& graph, std::vector<std::int64_t>& price, std::int64_t largest_cost, const Control& control,
-                  Stats& stats) {
-  const std::optional<Status> status = CostScaling<Graph, std::int64_t>(graph, price, largest_cost, control, stats).run();
-  return status ? *status : *CostScaling<Graph, __int128>(graph, price, largest_cost, control, stats).run();
+Status run_phases(Graph& graph, std::vector<std::int64_t>& price, std::int64_t largest_cost,
+                  const Control& control, Stats& stats) {
+  const std::optional<Status> status =
+      CostScaling<Graph, std::int64_t>(graph, price, largest_cost, control, stats).run();
+  return status ? *status
+                : *CostScaling<Graph, __int128>(graph, price, largest_cost, control, stats).run();
 }
 
 // Prices of a start that are too far apart for phases are of no use.
@@ -156,14 +174,17 @@ void limit_prices(std::vector<std::int64_t>& price, std::int64_t largest_cost) {
 }
 
 template <class V>
-Solution solve_with(const Network& network, const Start& start, bool refine, const Control& control, Solution state) {
+Solution solve_with(const Network& network, const Start& start, bool refine, const Control& control,
+                    Solution state) {
   ArcGraph<V> graph;
   state.status = graph.build(network, start, control, state.stats);
   if (state.status != Status::kOptimal) return state;
   std::uint64_t most = 0;
-  state.status = sweep(network.num_arcs(), control, state.stats, [&](std::size_t begin, std::size_t end) {
-    most = std::max(most, largest_magnitude(std::span(network.cost).subspan(begin, end - begin)));
-  });
+  state.status =
+      sweep(network.num_arcs(), control, state.stats, [&](std::size_t begin, std::size_t end) {
+        most =
+            std::max(most, largest_magnitude(std::span(network.cost).subspan(begin, end - begin)));
+      });
   if (state.status != Status::kOptimal) return state;
   const auto largest_cost = static_cast<std::int64_t>(most);
   std::vector<std::int64_t> price = start_prices(network, start);
@@ -174,13 +195,15 @@ Solution solve_with(const Network& network, const Start& start, bool refine, con
   } else {
     state.status = fit_start(graph, price, refine, control, state.stats);
   }
-  if (state.status == Status::kOptimal) state.status = run_phases(graph, price, largest_cost, control, state.stats);
+  if (state.status == Status::kOptimal)
+    state.status = run_phases(graph, price, largest_cost, control, state.stats);
   state.potential = std::move(price);
   graph.give_flow(network, control, state);
   return state;
 }
 
-Solution solve_from(const Network& network, const Start& start, bool refine, const Control& control) {
+Solution solve_from(const Network& network, const Start& start, bool refine,
+                    const Control& control) {
   return solve_by_width(network, start, control, [&]<class V>(Solution& solution) {
     solution = solve_with<V>(network, start, refine, control, std::move(solution));
   });
@@ -189,23 +212,25 @@ Solution solve_from(const Network& network, const Start& start, bool refine, con
 }  // namespace
 
 template <class V>
-Status scale_costs(KeptGraph<V>& graph, std::vector<std::int64_t>& price, bool fit, std::int64_t largest_cost,
-                   const Control& control, Stats& stats) {
+Status scale_costs(KeptGraph<V>& graph, std::vector<std::int64_t>& price, bool fit,
+                   std::int64_t largest_cost, const Control& control, Stats& stats) {
   limit_prices(price, largest_cost);
   const Status status = fit ? fit_start(graph, price, true, control, stats) : Status::kOptimal;
-  return status == Status::kOptimal ? run_phases(graph, price, largest_cost, control, stats) : status;
+  return status == Status::kOptimal ? run_phases(graph, price, largest_cost, control, stats)
+                                    : status;
 }
 
-template Status scale_costs(KeptGraph<std::int32_t>&, std::vector<std::int64_t>&, bool, std::int64_t, const Control&,
-                            Stats&);
-template Status scale_costs(KeptGraph<std::int64_t>&, std::vector<std::int64_t>&, bool, std::int64_t, const Control&,
-                            Stats&);
+template Status scale_costs(KeptGraph<std::int32_t>&, std::vector<std::int64_t>&, bool,
+                            std::int64_t, const Control&, Stats&);
+template Status scale_costs(KeptGraph<std::int64_t>&, std::vector<std::int64_t>&, bool,
+                            std::int64_t, const Control&, Stats&);
 
 Solution solve_cost_scaling(const Network& network, const Start& start, const Control& control) {
   return solve_from(network, start, true, control);
 }
 
-Solution solve_cost_scaling_unrefined(const Network& network, const Start& start, const Control& control) {
+Solution solve_cost_scaling_unrefined(const Network& network, const Start& start,
+                                      const Control& control) {
   return solve_from(network, start, false, control);
 }
 

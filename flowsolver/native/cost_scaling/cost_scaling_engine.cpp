@@ -39,7 +39,8 @@ class CostScalingEngine final : public Engine {
     scaling_.note_change();
   }
   void remove_node(NodeId v) override { graph_.remove_node(v); }
-  void add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity, std::int64_t cost) override {
+  void add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity,
+               std::int64_t cost) override {
     graph_.add_arc(arc, tail, head, capacity, cost);
     note_block(tail);
     note_block(head);
@@ -74,14 +75,17 @@ class CostScalingEngine final : public Engine {
   std::uint64_t value_limit() const override {
     return static_cast<std::uint64_t>(sizeof(V) == 4 ? kNarrowLimit : std::int64_t{1} << 56);
   }
-  bool prices_drifted() const override { return false; }  // those of a solve over the whole graph begin at the root's again
+  // those of a solve over the whole graph begin at the root's again
+  bool prices_drifted() const override { return false; }
 
   bool local() const override { return true; }
   void incident_arcs(std::span<const NodeId> nodes, std::vector<ArcId>& arcs) const override {
     for (NodeId v : nodes) graph_.incident_arcs(v, arcs);
   }
   const std::vector<FlowBefore>& touched_arcs() const override { return graph_.touched_arcs(); }
-  const std::vector<NodeId>& repriced_nodes() const override { return scaling_.prices().repriced(); }
+  const std::vector<NodeId>& repriced_nodes() const override {
+    return scaling_.prices().repriced();
+  }
   void begin_round() override {
     graph_.begin_round();
     scaling_.prices().begin_round();
@@ -90,9 +94,12 @@ class CostScalingEngine final : public Engine {
   }
 
  private:
-  static constexpr std::size_t kFewChanges = 64, kManyChanges = 16;  // few, and one in so many nodes and arcs
+  // few, and one in so many nodes and arcs
+  static constexpr std::size_t kFewChanges = 64, kManyChanges = 16;
 
-  std::int64_t costliest() const { return static_cast<std::int64_t>(largest_magnitude(network_.cost)); }
+  std::int64_t costliest() const {
+    return static_cast<std::int64_t>(largest_magnitude(network_.cost));
+  }
   void note_block(NodeId v) { scaling_.prices().forget_current(v); }
   void note_arc(ArcId arc, NodeId tail) {
     scaling_.note_arc(arc);
@@ -104,7 +111,8 @@ class CostScalingEngine final : public Engine {
     note_arc(arc, tail);
   }
   bool is_local_work() const {
-    return known_ && scaling_.num_changes() <= kFewChanges + (graph_.num_nodes() + network_.num_arcs()) / kManyChanges;
+    return known_ && scaling_.num_changes() <=
+                         kFewChanges + (graph_.num_nodes() + network_.num_arcs()) / kManyChanges;
   }
   Status run_whole(const Control& control, Stats& stats);
   void adopt_flow(ArcId arc, const Engine& winner);
@@ -114,10 +122,10 @@ class CostScalingEngine final : public Engine {
   const NodeId root_;
   KeptGraph<V> graph_;
   LocalScaling<V> scaling_;
-  bool known_;                 // flow and prices are some answer's, with what changed since
-  bool in_step_ = false;       // with a race (race_engine.hpp) since the last answer it handed over
+  bool known_;            // flow and prices are some answer's, with what changed since
+  bool in_step_ = false;  // with a race (race_engine.hpp) since the last answer it handed over
   std::vector<NodeId> stirred_;  // since the last answer: new nodes, and tails of arcs that changed
-  std::int64_t largest_cost_;  // at least
+  std::int64_t largest_cost_;    // at least
 };
 
 template <class V>
@@ -215,10 +223,12 @@ void CostScalingEngine<V>::adopt(const Engine& winner) {
 
 }  // namespace
 
-std::unique_ptr<Engine> make_cost_scaling_engine(const EngineStart& start, const Control& control, Stats& stats) {
+std::unique_ptr<Engine> make_cost_scaling_engine(const EngineStart& start, const Control& control,
+                                                 Stats& stats) {
   ++stats.rebuilds;
   try {
-    if (fits_narrow(start.network, control)) return std::make_unique<CostScalingEngine<std::int32_t>>(start, control);
+    if (fits_narrow(start.network, control))
+      return std::make_unique<CostScalingEngine<std::int32_t>>(start, control);
     return std::make_unique<CostScalingEngine<std::int64_t>>(start, control);
   } catch (const Stopped&) {
     return nullptr;

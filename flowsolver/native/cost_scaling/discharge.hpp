@@ -1,22 +1,29 @@
-// Discharging active nodes in a phase of cost scaling: partial augment-relabel. `View`: scaled_graph.hpp.
+// Discharging active nodes in a phase of cost scaling: partial augment-relabel. `View`:
+// scaled_graph.hpp.
 //
-// Definitions. Active: a node with excess > 0. Admissible: a residual half-edge with rc < 0. Deficits are never relabelled.
+// Definitions. Active: a node with excess > 0. Admissible: a residual half-edge with rc < 0.
+// Deficits are never relabelled.
 //
-// Invariant. eps-optimality: units move over admissible half-edges only (the partner then has rc > 0), and a relabel of a
-// node without one raises its price at most to the least that makes some admissible.
+// Invariant. eps-optimality: units move over admissible half-edges only (the partner then has rc >
+// 0), and a relabel of a node without one raises its price at most to the least that makes some
+// admissible.
 //
-// Method. Active nodes in a queue, first in first out. From one, a path of at most kMostArcs admissible half-edges is grown
-// with current arcs; its tip is relabelled and dropped when stuck; units are then pushed along it. Looking further than one
-// arc keeps units from being pushed where they must come back from.
-// - A tip is raised as far as its residual half-edges let it: the way back to where the path came from is not one of them,
-//   since no unit has come that way. (Taking it for one, as is usual, raises aggregators by two eps at a time: contended
-//   cells took five times as many relabels.)
-// - Of more than kWide half-edges, a relabel is by eps as soon as one is found that this makes admissible.
+// Method. Active nodes in a queue, first in first out. From one, a path of at most kMostArcs
+// admissible half-edges is grown with current arcs; its tip is relabelled and dropped when stuck;
+// units are then pushed along it. Looking further than one arc keeps units from being pushed where
+// they must come back from.
+// - A tip is raised as far as its residual half-edges let it: the way back to where the path came
+// from is not one of them,
+//   since no unit has come that way. (Taking it for one, as is usual, raises aggregators by two eps
+//   at a time: contended cells took five times as many relabels.)
+// - Of more than kWide half-edges, a relabel is by eps as soon as one is found that this makes
+// admissible.
 //
 // Infeasibility: an active node without a residual half-edge.
 //
-// References. Goldberg, The partial augment-relabel algorithm for the maximum flow problem (ESA 2008); Kovacs, Minimum-cost
-// flow algorithms: an experimental evaluation (2015). Departure: the way back is left out of relabels.
+// References. Goldberg, The partial augment-relabel algorithm for the maximum flow problem (ESA
+// 2008); Kovacs, Minimum-cost flow algorithms: an experimental evaluation (2015). Departure: the
+// way back is left out of relabels.
 #pragma once
 
 #include <algorithm>
@@ -31,10 +38,11 @@ namespace flowsolver {
 
 // How a phase ended.
 struct Phase {
-  Status status = Status::kOptimal;  // the flow balances and is eps-optimal, unless one of the following; or kInfeasible
-                                     // among what is open, kCancelled, kBudget
-  bool stalled = false;              // the pseudoflow is eps-optimal
-  bool out_of_range = false;         // any pseudoflow and prices
+  Status status =
+      Status::kOptimal;  // the flow balances and is eps-optimal, unless one of the following; or
+                         // kInfeasible among what is open, kCancelled, kBudget
+  bool stalled = false;  // the pseudoflow is eps-optimal
+  bool out_of_range = false;  // any pseudoflow and prices
 
   bool goes_on() const { return status == Status::kOptimal && !stalled && !out_of_range; }
 };
@@ -47,8 +55,9 @@ class Discharge {
   Discharge(View& view, ActiveQueue& queue, Pace& pace, Stats& stats)
       : view_(view), graph_(view.graph()), queue_(queue), pace_(pace), stats_(stats) {}
 
-  // `active` nodes are in the queue. When more than set_next_update said are scanned, `update(active)` is called, which sets
-  // a later time; a Phase that does not go on ends this one. Nodes left active are in the queue then.
+  // `active` nodes are in the queue. When more than set_next_update said are scanned,
+  // `update(active)` is called, which sets a later time; a Phase that does not go on ends this one.
+  // Nodes left active are in the queue then.
   template <class Update>
   Phase run(std::size_t active, const Update& update) {
     active_ = active;
@@ -82,19 +91,22 @@ class Discharge {
     const std::uint32_t begin = view_.node(v).current, last = graph_.end(v);
     const Price price_v = view_.node(v).price;
     std::uint32_t e = begin;
-    while (e < last && (graph_.edges[e].residual == 0 || view_.reduced_cost(graph_.edges[e], price_v) >= 0)) ++e;
+    while (e < last &&
+           (graph_.edges[e].residual == 0 || view_.reduced_cost(graph_.edges[e], price_v) >= 0))
+      ++e;
     view_.node(v).current = e;
     stats_.scanned += e - begin + 1;
     return e < last ? e : kNone;
   }
 
-  // Raises v, none of whose half-edges is admissible. `back`: reduced cost of the way back, for when nothing is residual;
-  // kInfeasible when that is kUnreachable as well.
+  // Raises v, none of whose half-edges is admissible. `back`: reduced cost of the way back, for
+  // when nothing is residual; kInfeasible when that is kUnreachable as well.
   Status relabel(NodeId v, Price back) {
     const std::uint32_t first = view_.open(v), last = graph_.end(v);
     const Price price_v = view_.node(v).price, eps = view_.eps();
     const Price enough = last - first > kWide ? eps : 0;
-    Price least = kUnreachable, least_before = kUnreachable;  // what is before `at` costs at least least_before
+    // what is before `at` costs at least least_before
+    Price least = kUnreachable, least_before = kUnreachable;
     std::uint32_t at = first;
     ++stats_.relabels;
     for (std::uint32_t e = first; e < last; ++e) {
@@ -129,8 +141,8 @@ class Discharge {
 
   // Relabels on the way.
   Status grow(Path& path) {
-    while (path.length < kMostArcs && graph_.excess[path.node[path.length]] >= 0 && stats_.scanned <= next_update_ &&
-           !out_of_range_) {
+    while (path.length < kMostArcs && graph_.excess[path.node[path.length]] >= 0 &&
+           stats_.scanned <= next_update_ && !out_of_range_) {
       const NodeId tip = path.node[path.length];
       const std::int64_t scanned = stats_.scanned;
       const std::uint32_t e = find_admissible(tip);
@@ -146,7 +158,9 @@ class Discharge {
         }
         if (const Status status = relabel(tip, back); status != Status::kOptimal) return status;
       }
-      if (const Status status = pace_.step(stats_, stats_.scanned - scanned + 1); status != Status::kOptimal) return status;
+      if (const Status status = pace_.step(stats_, stats_.scanned - scanned + 1);
+          status != Status::kOptimal)
+        return status;
     }
     return Status::kOptimal;
   }
@@ -155,7 +169,8 @@ class Discharge {
     for (int i = 0; i < path.length && graph_.excess[path.node[i]] > 0; ++i) {
       const NodeId u = path.node[i], v = path.node[i + 1];
       const bool was_active = graph_.excess[v] > 0;
-      view_.push(u, path.edge[i], std::min<std::int64_t>(graph_.edges[path.edge[i]].residual, graph_.excess[u]));
+      view_.push(u, path.edge[i],
+                 std::min<std::int64_t>(graph_.edges[path.edge[i]].residual, graph_.excess[u]));
       ++stats_.pushes;
       if (graph_.excess[u] == 0) --active_;
       if (!was_active && graph_.excess[v] > 0) ++active_;

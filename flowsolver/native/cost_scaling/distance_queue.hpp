@@ -1,18 +1,21 @@
 // A priority queue of nodes by whole distances that only grow: multi-level buckets.
 //
-// Definitions. `last` is the distance taken last; what is inserted is not below it. A distance is written in four digits of
-// eight bits; level l has a bucket for every value of digit l, and a distance is kept at the level of its highest digit
-// that differs from `last`'s (level 0 when none does).
+// Definitions. `last` is the distance taken last; what is inserted is not below it. A distance is
+// written in four digits of eight bits; level l has a bucket for every value of digit l, and a
+// distance is kept at the level of its highest digit that differs from `last`'s (level 0 when none
+// does).
 //
-// Method. The nearest is in the first bucket in use at the lowest level in use: at level 0 all of a bucket are equally far;
-// another bucket is dealt out to the levels below it once `last` has reached it. A node whose distance falls is inserted
-// again: what was inserted before is recognised when taken, by the distance its node has now.
+// Method. The nearest is in the first bucket in use at the lowest level in use: at level 0 all of a
+// bucket are equally far; another bucket is dealt out to the levels below it once `last` has
+// reached it. A node whose distance falls is inserted again: what was inserted before is recognised
+// when taken, by the distance its node has now.
 //
-// Complexity. Each entry moves at most three times, and not at all beyond where the search ends: unlike one bucket for
-// every distance, nothing is paid for how far the furthest are. Equal distances: last in, first out.
+// Complexity. Each entry moves at most three times, and not at all beyond where the search ends:
+// unlike one bucket for every distance, nothing is paid for how far the furthest are. Equal
+// distances: last in, first out.
 //
-// References. Denardo and Fox, Shortest-route methods: 1 (1979); Cherkassky, Goldberg, Silverstein, Buckets, heaps, lists,
-// and monotone priority queues (1999).
+// References. Denardo and Fox, Shortest-route methods: 1 (1979); Cherkassky, Goldberg, Silverstein,
+// Buckets, heaps, lists, and monotone priority queues (1999).
 #pragma once
 
 #include <array>
@@ -30,7 +33,8 @@ class DistanceQueue {
 
   void clear() {
     for (int word = 0; word < kWords; ++word) {
-      for (std::uint64_t used = used_[word]; used != 0; used &= used - 1) head_[64 * word + std::countr_zero(used)] = kNone;
+      for (std::uint64_t used = used_[word]; used != 0; used &= used - 1)
+        head_[64 * word + std::countr_zero(used)] = kNone;
       used_[word] = 0;
     }
     entries_.clear();
@@ -42,7 +46,8 @@ class DistanceQueue {
     link(static_cast<std::uint32_t>(entries_.size() - 1));
   }
 
-  // The nearest node v for which distance_of(v) is the distance it was inserted with, or kNone: then it is empty.
+  // The nearest node v for which distance_of(v) is the distance it was inserted with, or kNone:
+  // then it is empty.
   template <class DistanceOf>
   NodeId take(const DistanceOf& distance_of) {
     for (int level = 0; level < kLevels;) {
@@ -78,13 +83,15 @@ class DistanceQueue {
     NodeId node;
     std::uint32_t distance, after;
   };
-  static constexpr int kDigitBits = 8, kLevels = 4, kDigits = 1 << kDigitBits, kWords = kLevels * kDigits / 64;
+  static constexpr int kDigitBits = 8, kLevels = 4, kDigits = 1 << kDigitBits,
+                       kWords = kLevels * kDigits / 64;
   static constexpr int kNoBucket = -1;
 
   void link(std::uint32_t entry) {
     const std::uint32_t distance = entries_[entry].distance;
     const int level = distance == last_ ? 0 : (std::bit_width(distance ^ last_) - 1) / kDigitBits;
-    const int bucket = level * kDigits + static_cast<int>(distance >> (kDigitBits * level) & (kDigits - 1));
+    const int bucket =
+        level * kDigits + static_cast<int>(distance >> (kDigitBits * level) & (kDigits - 1));
     entries_[entry].after = head_[bucket];
     head_[bucket] = entry;
     used_[bucket / 64] |= std::uint64_t{1} << bucket % 64;

@@ -1,13 +1,15 @@
-// Global update of prices in a phase of cost scaling: a search backward from all deficits (distance_queue.hpp) with lengths
-// floor(rc / eps) + 1; prices rise by eps * distance, which makes a shortest path from every active node admissible but for
-// its last eps.
+// Global update of prices in a phase of cost scaling: a search backward from all deficits
+// (distance_queue.hpp) with lengths floor(rc / eps) + 1; prices rise by eps * distance, which makes
+// a shortest path from every active node admissible but for its last eps.
 //
-// It ends when it has all active nodes; nodes beyond rise as far as the last settled, which keeps eps-optimality: if u is
-// beyond the distance D and v within, rc > eps (D - d(v) - 1) before and so >= -eps after. So that its work is that of the
-// nodes it has seen, what all rise by is one figure, given back, and the settled fall by what they should rise less.
+// It ends when it has all active nodes; nodes beyond rise as far as the last settled, which keeps
+// eps-optimality: if u is beyond the distance D and v within, rc > eps (D - d(v) - 1) before and so
+// >= -eps after. So that its work is that of the nodes it has seen, what all rise by is one figure,
+// given back, and the settled fall by what they should rise less.
 //
-// A search that has seen all nodes that reach a deficit, with some active node not among them, proves that no flow is
-// feasible: those it reaches hold more supply than capacity leads out of them.
+// A search that has seen all nodes that reach a deficit, with some active node not among them,
+// proves that no flow is feasible: those it reaches hold more supply than capacity leads out of
+// them.
 //
 // References. Goldberg (1997), price updates. Departure: it is local.
 #pragma once
@@ -27,12 +29,15 @@ class GlobalUpdate {
 
   GlobalUpdate(View& view, Stats& stats) : view_(view), stats_(stats) {}
 
-  // From the deficits among `deficits` (others are taken out), until `active` nodes with excess have been settled.
-  // `distance`: what all nodes rise by, in eps. kInfeasible as above; kCancelled and kBudget change nothing.
-  Status run(std::vector<NodeId>& deficits, std::size_t active, Pace& pace, std::uint32_t& distance) {
+  // From the deficits among `deficits` (others are taken out), until `active` nodes with excess
+  // have been settled. `distance`: what all nodes rise by, in eps. kInfeasible as above; kCancelled
+  // and kBudget change nothing.
+  Status run(std::vector<NodeId>& deficits, std::size_t active, Pace& pace,
+             std::uint32_t& distance) {
     distance = 0;
     if (!view_.knows_enterable()) {
-      if (const Status status = view_.mark_enterable(pace, stats_); status != Status::kOptimal) return status;
+      if (const Status status = view_.mark_enterable(pace, stats_); status != Status::kOptimal)
+        return status;
     }
     ++stats_.searches;
     std::erase_if(deficits, [this](NodeId v) { return view_.graph().excess[v] >= 0; });
@@ -52,7 +57,8 @@ class GlobalUpdate {
 
  private:
   static constexpr std::uint32_t kFar = View::Node::kFar;
-  static constexpr std::uint32_t kMostDistance = std::uint32_t{1} << 31;  // nodes further away rise as if at it
+  // nodes further away rise as if at it
+  static constexpr std::uint32_t kMostDistance = std::uint32_t{1} << 31;
 
   void reach(NodeId v, std::uint32_t distance) {
     if (view_.node(v).distance == kFar) reached_.push_back(v);
@@ -71,7 +77,8 @@ class GlobalUpdate {
       const auto& edge = graph.edges[e];
       const auto& u = view_.node(edge.to);
       if (u.distance <= distance) continue;
-      const Price length = ((-static_cast<Price>(edge.cost) * scale - u.price + price_v) >> shift) + 1;
+      const Price length =
+          ((-static_cast<Price>(edge.cost) * scale - u.price + price_v) >> shift) + 1;
       if (length > static_cast<Price>(kMostDistance - distance)) {
         cut_off_ = true;
         continue;
@@ -84,7 +91,8 @@ class GlobalUpdate {
   }
 
   // Settles nodes until all active ones are; `distance` is then the furthest's.
-  Status search(const std::vector<NodeId>& deficits, std::size_t active, Pace& pace, std::uint32_t& distance) {
+  Status search(const std::vector<NodeId>& deficits, std::size_t active, Pace& pace,
+                std::uint32_t& distance) {
     nearest_.clear();
     reached_.clear();
     cut_off_ = false;

@@ -1,19 +1,24 @@
-// Prices of scaled costs that are kept beside a graph that is kept (kept_graph.hpp), and know which of them moved.
+// Prices of scaled costs that are kept beside a graph that is kept (kept_graph.hpp), and know which
+// of them moved.
 //
-// Definitions. Costs are multiplied by K, a power of two above the number of nodes; P are prices of scaled costs; rc = K
-// cost - P[tail] + P[head]. A price is whole when K divides it.
+// Definitions. Costs are multiplied by K, a power of two above the number of nodes; P are prices of
+// scaled costs; rc = K cost - P[tail] + P[head]. A price is whole when K divides it.
 //
 // Invariant. Prices of nodes that have not moved are whole.
 //
-// Method. A phase of cost scaling looks at graph and prices through the same face as in scaled_graph.hpp, and tells of every
-// node whose price it is about to change. `settle` makes the moved prices whole again:
-// - to the nearest multiple of K but for where the border lies: at r, a residue mod K that no price has, near K / 2:
+// Method. A phase of cost scaling looks at graph and prices through the same face as in
+// scaled_graph.hpp, and tells of every node whose price it is about to change. `settle` makes the
+// moved prices whole again:
+// - to the nearest multiple of K but for where the border lies: at r, a residue mod K that no price
+// has, near K / 2:
 //   P := K floor((P + K - 1 - r) / K). Whole prices stay as they are.
-// - With rc >= -1 on all residual half-edges, rounding leaves rc >= 0 whatever r is: P[u] <= P[v] + K cost + 1, and adding 1
+// - With rc >= -1 on all residual half-edges, rounding leaves rc >= 0 whatever r is: P[u] <= P[v] +
+// K cost + 1, and adding 1
 //   to P[v] + K - 1 - r does not pass a multiple of K.
-// - Otherwise what is rounded is refined: from the moved nodes on prices fall to what their residual half-edges ask for,
-//   first in first out (price_refine.hpp). That is done with a bound on the half-edges looked at; beyond it, prices are put
-//   back as they were.
+// - Otherwise what is rounded is refined: from the moved nodes on prices fall to what their
+// residual half-edges ask for,
+//   first in first out (price_refine.hpp). That is done with a bound on the half-edges looked at;
+//   beyond it, prices are put back as they were.
 //
 // Complexity. `settle`: O(half-edges at moved nodes), and at those which fall.
 #pragma once
@@ -42,7 +47,8 @@ class KeptPrices {
 
   // Whole prices of all nodes; those that are not what they were count as repriced.
   void assign(std::span<const std::int64_t> price, const Control& control);
-  // The same for some nodes, price(v); the others' are whole. False, and to be followed by `assign`: there is no room for one.
+  // The same for some nodes, price(v); the others' are whole. False, and to be followed by
+  // `assign`: there is no room for one.
   template <class PriceOf>
   bool assign_some(std::span<const NodeId> nodes, const PriceOf& price);
   // For nodes added since; K grows with their number.
@@ -80,13 +86,15 @@ class KeptPrices {
   const std::vector<NodeId>& moved() const { return moved_; }
   // Prices have moved: bounds them again.
   void note_range() {
-    for (NodeId v : moved_) furthest_ = std::max(furthest_, node_[v].price < 0 ? -node_[v].price : node_[v].price);
+    for (NodeId v : moved_)
+      furthest_ = std::max(furthest_, node_[v].price < 0 ? -node_[v].price : node_[v].price);
   }
-  // Done: no node counts as moved any more. `certain`: rc >= -1. Not done, or stopped by the pace: nothing has changed.
+  // Done: no node counts as moved any more. `certain`: rc >= -1. Not done, or stopped by the pace:
+  // nothing has changed.
   Refined settle(bool certain, Pace& pace, Stats& stats);
 
-  // Its block has changed, or moved. Outside of phases no half-edge is admissible: none before the end of the block is, and
-  // an aggregator need not be gone through before its first relabel.
+  // Its block has changed, or moved. Outside of phases no half-edge is admissible: none before the
+  // end of the block is, and an aggregator need not be gone through before its first relabel.
   void forget_current(NodeId v) { node_[v].current = graph_.end(v); }
   void forget_current();
 
@@ -95,8 +103,9 @@ class KeptPrices {
 
  private:
   static constexpr std::uint8_t kMoved = 1, kRepriced = 2, kWaits = 4;
-  static constexpr std::int64_t kMostScansFactor = 8;   // of the half-edges at moved nodes
-  static constexpr std::int64_t kFewScans = 4096, kMostScansShare = 16;  // and a few, and one in so many of all
+  static constexpr std::int64_t kMostScansFactor = 8;  // of the half-edges at moved nodes
+  // and a few, and one in so many of all
+  static constexpr std::int64_t kFewScans = 4096, kMostScansShare = 16;
 
   struct Before {
     NodeId node;
@@ -119,8 +128,8 @@ class KeptPrices {
   LargeArray<Node> node_;
   std::vector<std::uint8_t> flags_;  // per node
   std::vector<NodeId> moved_, repriced_;
-  Price furthest_ = 0;  // no price is further from zero
-  std::vector<Before> before_;       // while settling
+  Price furthest_ = 0;          // no price is further from zero
+  std::vector<Before> before_;  // while settling
   std::vector<NodeId> fallen_;
 };
 
@@ -140,7 +149,8 @@ void KeptPrices<V>::assign(std::span<const std::int64_t> price, const Control& c
   flags_.resize(n, 0);
   build_each(n, control, [&](std::size_t v) {
     node_[v] = {price[v] << unit_shift_, graph_.end(static_cast<NodeId>(v)), Node::kFar};
-    if (v >= known || (flags_[v] & kMoved) != 0 || before[v] != price[v]) note_repriced(static_cast<NodeId>(v));
+    if (v >= known || (flags_[v] & kMoved) != 0 || before[v] != price[v])
+      note_repriced(static_cast<NodeId>(v));
     flags_[v] &= static_cast<std::uint8_t>(~kMoved);
   });
 }
@@ -230,20 +240,23 @@ void KeptPrices<V>::lower(NodeId v, Price price) {
 template <class V>
 Refined KeptPrices<V>::refine(Pace& pace, Stats& stats) {
   const std::size_t rounded = moved_.size();
-  std::int64_t most_scans = kFewScans + static_cast<std::int64_t>(graph_.edges.size()) / kMostScansShare;
+  std::int64_t most_scans =
+      kFewScans + static_cast<std::int64_t>(graph_.edges.size()) / kMostScansShare;
   for (std::size_t k = 0; k < rounded; ++k) {
     const NodeId v = moved_[k];
     Price least = node_[v].price;
     const std::int64_t scanned = graph_.end(v) - graph_.begin(v);
     for (std::uint32_t e = graph_.begin(v); e < graph_.end(v); ++e) {
       const HalfEdge& edge = graph_.edges[e];
-      if (edge.residual > 0) least = std::min(least, static_cast<Price>(edge.cost) * scale() + node_[edge.to].price);
+      if (edge.residual > 0)
+        least = std::min(least, static_cast<Price>(edge.cost) * scale() + node_[edge.to].price);
     }
     stats.scanned += scanned;
     stats.repaired += least < node_[v].price;
     most_scans += kMostScansFactor * scanned;
     lower(v, least);
-    if (const Status status = pace.step(stats, scanned + 1); status != Status::kOptimal) return {status};
+    if (const Status status = pace.step(stats, scanned + 1); status != Status::kOptimal)
+      return {status};
   }
   for (std::size_t k = 0; k < fallen_.size(); ++k) {  // grows while we go
     const NodeId v = fallen_[k];
@@ -259,7 +272,8 @@ Refined KeptPrices<V>::refine(Pace& pace, Stats& stats) {
       ++stats.repaired;
     }
     stats.scanned += scanned;
-    if (const Status status = pace.step(stats, scanned + 1); status != Status::kOptimal) return {status};
+    if (const Status status = pace.step(stats, scanned + 1); status != Status::kOptimal)
+      return {status};
     if ((most_scans -= scanned) < 0) return {};
   }
   return {Status::kOptimal, true};

@@ -1,35 +1,43 @@
 // Incremental cost scaling: phases of cost scaling whose work is that of what has changed.
 //
-// Definitions as in kept_prices.hpp and push_relabel.hpp. Settled: all prices are whole, rc >= 0 on all residual half-edges
-// and no node has an excess or deficit; the flow is then optimal.
+// Definitions as in kept_prices.hpp and push_relabel.hpp. Settled: all prices are whole, rc >= 0 on
+// all residual half-edges and no node has an excess or deficit; the flow is then optimal.
 //
-// Invariant. Between runs every residual half-edge has rc >= -eps, but for those at arcs and nodes that are listed as
-// changed; nodes with an excess or deficit are listed by the graph. Prices of nodes that have not moved are whole, and
-// half-edges between two of them have rc >= 0, so that nothing need be known of the others when prices are made whole.
+// Invariant. Between runs every residual half-edge has rc >= -eps, but for those at arcs and nodes
+// that are listed as changed; nodes with an excess or deficit are listed by the graph. Prices of
+// nodes that have not moved are whole, and half-edges between two of them have rc >= 0, so that
+// nothing need be known of the others when prices are made whole.
 //
 // Method. A run
-// - gives new nodes the price of their cheapest way, and fills what has rc < 0 among what is listed: rc >= -eps everywhere,
+// - gives new nodes the price of their cheapest way, and fills what has rc < 0 among what is
+// listed: rc >= -eps everywhere,
 //   for any eps;
-// - drains deficits over tight forward half-edges with flow to a node with excess, or to a sink, whose deficit the next
+// - drains deficits over tight forward half-edges with flow to a node with excess, or to a sink,
+// whose deficit the next
 //   source to come will fill (efficient task removal, deficit_drain.hpp);
-// - runs phases as push_relabel.hpp does, for eps = K / 8 and then an eighth of it and so on: saturates half-edges with
-//   rc < 0, at moved nodes only, since there are none elsewhere; discharges deficits (reverse_discharge.hpp) until only sinks
-//   have any, then active nodes. Both look at such nodes and what they reach, and at nothing else. Where deficits have far to
-//   go, as where a cell is oversubscribed, there is one global update (global_update.hpp) before active nodes are discharged;
+// - runs phases as push_relabel.hpp does, for eps = K / 8 and then an eighth of it and so on:
+// saturates half-edges with
+//   rc < 0, at moved nodes only, since there are none elsewhere; discharges deficits
+//   (reverse_discharge.hpp) until only sinks have any, then active nodes. Both look at such nodes
+//   and what they reach, and at nothing else. Where deficits have far to go, as where a cell is
+//   oversubscribed, there is one global update (global_update.hpp) before active nodes are
+//   discharged;
 // - after each phase makes prices whole (KeptPrices::settle), which ends the run if they then suit.
 //
-// Termination. With eps = 1 prices can be made whole for certain. Before that, phases that have looked at as many half-edges
-// as a pass over the graph takes are given up: the start is far from an optimum, or eps is small beside how far prices must
-// climb. A solve over the whole graph knows how to deal with that (cost_scaling.hpp).
+// Termination. With eps = 1 prices can be made whole for certain. Before that, phases that have
+// looked at as many half-edges as a pass over the graph takes are given up: the start is far from
+// an optimum, or eps is small beside how far prices must climb. A solve over the whole graph knows
+// how to deal with that (cost_scaling.hpp).
 //
-// Stopped runs. A run that is stopped leaves what it has reached: the pseudoflow, prices, eps. The next goes on with that,
-// unless there have been changes, when eps starts anew. Making prices whole goes on at a budget; an update that is stopped
-// there is begun anew.
+// Stopped runs. A run that is stopped leaves what it has reached: the pseudoflow, prices, eps. The
+// next goes on with that, unless there have been changes, when eps starts anew. Making prices whole
+// goes on at a budget; an update that is stopped there is begun anew.
 //
 // Infeasibility is proven as in push_relabel.hpp.
 //
-// References. Goldberg and Tarjan (1990); Gog et al., Firmament, OSDI 2016, sections 5.2, 5.3.2, 6.2. Departures: the paper
-// starts from eps as large as the costliest change and touches all nodes in each phase.
+// References. Goldberg and Tarjan (1990); Gog et al., Firmament, OSDI 2016,
+// sections 5.2, 5.3.2, 6.2. Departures: the paper starts from eps as large as the costliest change
+// and touches all nodes in each phase.
 #pragma once
 
 #include <algorithm>
@@ -54,7 +62,8 @@ class LocalScaling {
     bool given_up = false;             // status says nothing then
   };
 
-  LocalScaling(Graph& graph, const Network& network) : graph_(graph), network_(network), prices_(graph) {}
+  LocalScaling(Graph& graph, const Network& network)
+      : graph_(graph), network_(network), prices_(graph) {}
 
   KeptPrices<V>& prices() { return prices_; }
   const KeptPrices<V>& prices() const { return prices_; }
@@ -68,7 +77,9 @@ class LocalScaling {
   // Flow and prices are another answer's: nothing is under way.
   void forget();
 
-  std::size_t num_changes() const { return changed_arcs_.size() + changed_nodes_.size() + graph_.unbalanced().size(); }
+  std::size_t num_changes() const {
+    return changed_arcs_.size() + changed_nodes_.size() + graph_.unbalanced().size();
+  }
 
   // Precondition: prices().fits(largest_cost).
   Outcome run(std::int64_t largest_cost, const Control& control, Stats& stats);
@@ -76,7 +87,8 @@ class LocalScaling {
  private:
   using Price = std::int64_t;
   static constexpr int kShiftPerPhase = 3;
-  static constexpr int kFinerThanUnit = 3;         // the first eps is at most an eighth of a unit of cost
+  // the first eps is at most an eighth of a unit of cost
+  static constexpr int kFinerThanUnit = 3;
   static constexpr int kMostFirstShiftBelow = 17;  // and at least the largest cost by 2^17
   static constexpr std::int64_t kFewScans = 4096;
   static constexpr std::int64_t kReversedShare = 16;  // of the graph, for deficits
@@ -100,13 +112,14 @@ class LocalScaling {
   const Network& network_;
   KeptPrices<V> prices_;
   ActiveQueue queue_;
-  bool under_way_ = false;     // a phase with the prices' eps has begun and prices are not whole again
+  // a phase with the prices' eps has begun and prices are not whole again
+  bool under_way_ = false;
   bool changed_ = false, all_changed_ = false;
   std::vector<ArcId> changed_arcs_;
   std::vector<NodeId> changed_nodes_, new_nodes_;
   std::int64_t give_up_at_ = kInfinity;  // scanned
   // Drains.
-  std::vector<std::uint8_t> seen_;   // per node
+  std::vector<std::uint8_t> seen_;  // per node
   std::vector<NodeId> seen_nodes_;
   std::vector<std::uint32_t> way_;
 };
@@ -123,7 +136,9 @@ void LocalScaling<V>::forget() {
 template <class V>
 int LocalScaling<V>::first_shift(std::int64_t largest_cost) const {
   const int unit_shift = prices_.unit_shift();
-  const int most_shift = largest_cost == 0 ? 0 : unit_shift + std::bit_width(static_cast<std::uint64_t>(largest_cost)) - 1;
+  const int most_shift =
+      largest_cost == 0 ? 0
+                        : unit_shift + std::bit_width(static_cast<std::uint64_t>(largest_cost)) - 1;
   return std::max({0, unit_shift - kFinerThanUnit, most_shift - kMostFirstShiftBelow});
 }
 
@@ -132,7 +147,8 @@ void LocalScaling<V>::price_new(NodeId v) {
   Price least = kInfinity;
   for (std::uint32_t e = graph_.begin(v); e < graph_.end(v); ++e) {
     const auto& edge = graph_.edges[e];
-    if (edge.residual > 0) least = std::min(least, edge.cost * prices_.scale() + prices_.node(edge.to).price);
+    if (edge.residual > 0)
+      least = std::min(least, edge.cost * prices_.scale() + prices_.node(edge.to).price);
   }
   prices_.touch(v);
   prices_.node(v).price = least == kInfinity ? 0 : least;
@@ -152,7 +168,8 @@ template <class V>
 void LocalScaling<V>::fill_around(NodeId v, Stats& stats) {
   for (std::uint32_t e = graph_.begin(v); e < graph_.end(v); ++e) {
     fill_if_admissible(v, e, stats);
-    if (graph_.is_enterable(e)) fill_if_admissible(graph_.edges[e].to, graph_.edges[e].partner, stats);
+    if (graph_.is_enterable(e))
+      fill_if_admissible(graph_.edges[e].to, graph_.edges[e].partner, stats);
   }
   stats.scanned += graph_.end(v) - graph_.begin(v);
 }
@@ -187,7 +204,8 @@ Status LocalScaling<V>::fit(Pace& pace, Stats& stats) {
   return Status::kOptimal;
 }
 
-// The way to a node with excess or a sink, in `way_`. A node it turned back from leads to none and stays seen.
+// The way to a node with excess or a sink, in `way_`. A node it turned back from leads to none and
+// stays seen.
 template <class V>
 bool LocalScaling<V>::find_drain(NodeId v, std::int64_t& steps) {
   const auto see = [this](NodeId u) {
@@ -207,7 +225,8 @@ bool LocalScaling<V>::find_drain(NodeId v, std::int64_t& steps) {
       continue;
     }
     const auto& edge = graph_.edges[e];
-    if (seen_[edge.to] != 0 || !graph_.is_enterable(e) || prices_.reduced_cost(edge, prices_.node(tip).price) != 0) {
+    if (seen_[edge.to] != 0 || !graph_.is_enterable(e) ||
+        prices_.reduced_cost(edge, prices_.node(tip).price) != 0) {
       ++e;
       continue;
     }
@@ -230,7 +249,8 @@ void LocalScaling<V>::drain(Stats& stats) {
       const NodeId end = graph_.edges[way_.back()].to;
       std::int64_t amount = -graph_.excess[v];
       if (!is_sink(end)) amount = std::min(amount, graph_.excess[end]);
-      for (std::uint32_t e : way_) amount = std::min<std::int64_t>(amount, graph_.edges[graph_.edges[e].partner].residual);
+      for (std::uint32_t e : way_)
+        amount = std::min<std::int64_t>(amount, graph_.edges[graph_.edges[e].partner].residual);
       for (std::uint32_t e : way_) {
         graph_.push(graph_.edges[e].to, graph_.edges[e].partner, amount);
         seen_[graph_.edges[e].to] = 0;  // other ways may pass there
@@ -255,7 +275,8 @@ Phase LocalScaling<V>::run_phase(const Control& control, Stats& stats) {
   for (NodeId v : graph_.unbalanced()) {
     if (waits(v)) queue_.push(v);
   }
-  const std::int64_t most_scans = kFewScans + static_cast<std::int64_t>(graph_.edges.size()) / kReversedShare;
+  const std::int64_t most_scans =
+      kFewScans + static_cast<std::int64_t>(graph_.edges.size()) / kReversedShare;
   const auto met = [this](NodeId v) { graph_.note_unbalanced(v); };
   phase.status = ReverseDischarge<KeptPrices<V>>(prices_, queue_, pace, stats)
                      .run(most_scans, [this](NodeId v) { return is_sink(v); }, met);
@@ -275,13 +296,15 @@ Phase LocalScaling<V>::run_phase(const Control& control, Stats& stats) {
       GlobalUpdate<KeptPrices<V>> global_update(prices_, stats);
       std::uint32_t distance = 0;
       phase.status = global_update.run(deficits, active, pace, distance);
-      phase.out_of_range = static_cast<Price>(distance) << prices_.shift() > kMostScaledPrice<Price>;
+      phase.out_of_range =
+          static_cast<Price>(distance) << prices_.shift() > kMostScaledPrice<Price>;
       give_up_at_ = scans_from(stats);
     }
     if (phase.goes_on()) {
       Discharge<KeptPrices<V>> discharge(prices_, queue_, pace, stats);
       discharge.set_next_update(give_up_at_);
-      phase = discharge.run(active, [](std::size_t) { return Phase{Status::kOptimal, true, false}; });
+      phase =
+          discharge.run(active, [](std::size_t) { return Phase{Status::kOptimal, true, false}; });
     }
     queue_.for_each([this](NodeId v) { graph_.note_unbalanced(v); });
     queue_.clear();
@@ -292,9 +315,11 @@ Phase LocalScaling<V>::run_phase(const Control& control, Stats& stats) {
 }
 
 template <class V>
-typename LocalScaling<V>::Outcome LocalScaling<V>::run(std::int64_t largest_cost, const Control& control, Stats& stats) {
+typename LocalScaling<V>::Outcome LocalScaling<V>::run(std::int64_t largest_cost,
+                                                       const Control& control, Stats& stats) {
   Control only_cancelled;
-  only_cancelled.poll([&control](const Stats& counted) { return control.look(counted) == Status::kCancelled; }, {});
+  only_cancelled.poll(
+      [&control](const Stats& counted) { return control.look(counted) == Status::kCancelled; }, {});
   Pace stubborn(only_cancelled);
   const NodeId n = graph_.num_nodes();
   queue_.resize(n);

@@ -1,39 +1,47 @@
-// One phase of cost scaling: from any pseudoflow and prices to a flow that is eps-optimal, by partial augment-relabel.
+// One phase of cost scaling: from any pseudoflow and prices to a flow that is eps-optimal, by
+// partial augment-relabel.
 //
-// Definitions. Costs are multiplied by `scale`; P are prices of scaled costs; rc = scale * cost - P[tail] + P[head]. A
-// pseudoflow is eps-optimal when rc >= -eps on every residual half-edge. Active: a node with excess > 0. Admissible: a
-// residual half-edge with rc < 0. eps is a power of two. Open: half-edges that the phase looks at (arc_fixing.hpp); what is
-// said of half-edges is said of open ones.
+// Definitions. Costs are multiplied by `scale`; P are prices of scaled costs; rc = scale * cost -
+// P[tail] + P[head]. A pseudoflow is eps-optimal when rc >= -eps on every residual half-edge.
+// Active: a node with excess > 0. Admissible: a residual half-edge with rc < 0. eps is a power of
+// two. Open: half-edges that the phase looks at (arc_fixing.hpp); what is said of half-edges is
+// said of open ones.
 //
 // Invariant. After `saturate` the pseudoflow is eps-optimal, and every step keeps it so.
 //
 // Method.
-// - saturate: fills every residual half-edge with rc < 0, so that no cycle is admissible, then or later. Half-edges with
+// - saturate: fills every residual half-edge with rc < 0, so that no cycle is admissible, then or
+// later. Half-edges with
 //   |rc| beyond a bound given are fixed, all others are open.
 // - discharge of active nodes (discharge.hpp).
-// - global update (global_update.hpp) at the start when many are active, and whenever eight times as many half-edges have
+// - global update (global_update.hpp) at the start when many are active, and whenever eight times
+// as many half-edges have
 //   been looked at as the last update took, and half of the open ones besides.
 //
-// Stalls. A phase that starts from no feasible flow gets nowhere, or not soon enough, when eps is small beside how far
-// prices must climb. It is left when, after each node has been relabelled once on average or each half-edge looked at eight
-// times, the excess has not fallen by a 24th of what it was at first, nor by a third; or when an update after the first
-// still raises prices by a 16th of what the first did, and by more than 1024 eps.
+// Stalls. A phase that starts from no feasible flow gets nowhere, or not soon enough, when eps is
+// small beside how far prices must climb. It is left when, after each node has been relabelled once
+// on average or each half-edge looked at eight times, the excess has not fallen by a 24th of what
+// it was at first, nor by a third; or when an update after the first still raises prices by a 16th
+// of what the first did, and by more than 1024 eps.
 //
 // Infeasibility is proven, never guessed: by a discharge or an update.
 //
-// Termination, range. Let w be a deficit that active v reaches (if none, the update finds that). Adding up rc >= -eps over
-// a path of at most n - 1 half-edges from v to w: P[v] <= P[w] + (n - 1)(scale * C + eps), so that a node is relabelled O(n
-// (scale C / eps + 1)) times while active; from a flow that was (eps * a)-optimal, O(n a) times (Goldberg and Tarjan). The
-// tip of a path is at most kMostArcs half-edges below an active node before it is raised, so that each node is raised above
-// that at most once more, at most scale * C + eps above a neighbour: in all at most 2 n (scale * C + eps) above the
-// deficits. Nodes that reach no deficit rise with every update. A phase that could leave the range, or does, says so: 64
-// bits hold prices kMostPrice from zero and as much rise.
+// Termination, range. Let w be a deficit that active v reaches (if none, the update finds that).
+// Adding up rc >= -eps over a path of at most n - 1 half-edges from v to w: P[v] <= P[w] + (n -
+// 1)(scale * C + eps), so that a node is relabelled O(n (scale C / eps + 1)) times while active;
+// from a flow that was (eps * a)-optimal, O(n a) times (Goldberg and Tarjan). The tip of a path is
+// at most kMostArcs half-edges below an active node before it is raised, so that each node is
+// raised above that at most once more, at most scale * C + eps above a neighbour: in all at most 2
+// n (scale * C + eps) above the deficits. Nodes that reach no deficit rise with every update. A
+// phase that could leave the range, or does, says so: 64 bits hold prices kMostPrice from zero and
+// as much rise.
 //
 // Complexity. O(n^2 m) a phase in general.
 //
-// References. Goldberg, The partial augment-relabel algorithm for the maximum flow problem (ESA 2008); Kovacs, Minimum-cost
-// flow algorithms: an experimental evaluation (2015), cost scaling with partial augmentation; Goldberg 1997 (price updates,
-// arc fixing). Departure: updates are due by work, not by relabels.
+// References. Goldberg, The partial augment-relabel algorithm for the maximum flow problem (ESA
+// 2008); Kovacs, Minimum-cost flow algorithms: an experimental evaluation (2015), cost scaling with
+// partial augmentation; Goldberg 1997 (price updates, arc fixing). Departure: updates are due by
+// work, not by relabels.
 #pragma once
 
 #include <algorithm>
@@ -51,8 +59,8 @@ template <class Graph, class Price>
 class PushRelabel {
  public:
   // `price`: per node, of scaled costs.
-  PushRelabel(Graph& graph, Price scale, Price largest_cost, const std::vector<Price>& price, const Control& control,
-              Stats& stats)
+  PushRelabel(Graph& graph, Price scale, Price largest_cost, const std::vector<Price>& price,
+              const Control& control, Stats& stats)
       : graph_(graph),
         largest_cost_(largest_cost),
         control_(control),
@@ -94,7 +102,8 @@ class PushRelabel {
  private:
   using View = ScaledGraph<Graph, Price>;
   using HalfEdge = typename Graph::HalfEdge;
-  static constexpr std::size_t kFewActive = 64;       // below one node in so many, an update costs more than it spares
+  // below one node in so many, an update costs more than it spares
+  static constexpr std::size_t kFewActive = 64;
   static constexpr std::int64_t kScansPerUpdate = 8;  // an update's scans take longer than others
   static constexpr std::int64_t kScansPerCheck = 8, kLeastProgress = 24;
   static constexpr std::uint32_t kFewSteps = 1024, kLeastApproach = 16;
@@ -186,7 +195,8 @@ class PushRelabel {
     } else if (may_stall_ && distance > std::max(kFewSteps, first_distance_ / kLeastApproach)) {
       phase.stalled = true;
     }
-    discharge_.set_next_update(stats_.scanned + kScansPerUpdate * (stats_.scanned - scanned) + num_open_ / 2);
+    discharge_.set_next_update(stats_.scanned + kScansPerUpdate * (stats_.scanned - scanned) +
+                               num_open_ / 2);
     return phase;
   }
 

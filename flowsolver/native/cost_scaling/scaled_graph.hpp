@@ -1,9 +1,9 @@
 // A residual graph with prices of scaled costs, as a phase of cost scaling over all of it sees it.
 //
-// Definitions. Costs are multiplied by `scale`; P are prices of scaled costs; rc = scale * cost - P[tail] + P[head]. eps is
-// a power of two, so that distances are shifts. Open: half-edges that the phase looks at (arc_fixing.hpp). Enterable:
-// half-edges whose partner has residual capacity, noted so that searches backward read half-edges in order and their
-// partners not at all.
+// Definitions. Costs are multiplied by `scale`; P are prices of scaled costs; rc = scale * cost -
+// P[tail] + P[head]. eps is a power of two, so that distances are shifts. Open: half-edges that the
+// phase looks at (arc_fixing.hpp). Enterable: half-edges whose partner has residual capacity, noted
+// so that searches backward read half-edges in order and their partners not at all.
 //
 // kept_prices.hpp has the same face for phases that know what they touch.
 #pragma once
@@ -29,11 +29,13 @@ struct ScaledNode {
 template <class Price>
 inline constexpr Price kMostScaledPrice = Price{1} << (8 * sizeof(Price) - 4);
 
-// Whether a phase stays in range that starts from prices no further from zero than `furthest` (push_relabel.hpp, "Range").
+// Whether a phase stays in range that starts from prices no further from zero than `furthest`
+// (push_relabel.hpp, "Range").
 template <class Price>
 bool phase_fits(Price furthest, NodeId nodes, Price scale, Price largest_cost, Price eps) {
   if (furthest > kMostScaledPrice<Price>) return false;
-  return scale * largest_cost + eps <= (kMostScaledPrice<Price> - furthest) / 2 / (static_cast<Price>(nodes) + 1);
+  return scale * largest_cost + eps <=
+         (kMostScaledPrice<Price> - furthest) / 2 / (static_cast<Price>(nodes) + 1);
 }
 
 template <class G, class P>
@@ -47,7 +49,8 @@ class ScaledGraph {
   // `price`: per node, of scaled costs.
   ScaledGraph(Graph& graph, Price scale, const std::vector<Price>& price)
       : graph_(graph), scale_(scale), node_(graph.num_nodes()), fixing_(graph, enterable_) {
-    for (NodeId v = 0; v < graph.num_nodes(); ++v) node_[v] = {price[v], graph.begin(v), Node::kFar};
+    for (NodeId v = 0; v < graph.num_nodes(); ++v)
+      node_[v] = {price[v], graph.begin(v), Node::kFar};
   }
 
   Graph& graph() { return graph_; }
@@ -89,7 +92,8 @@ class ScaledGraph {
       }
       const std::int64_t scanned = graph_.end(v) - graph_.begin(v);
       stats.scanned += scanned;
-      if (const Status status = pace.step(stats, scanned + 1); status != Status::kOptimal) return status;
+      if (const Status status = pace.step(stats, scanned + 1); status != Status::kOptimal)
+        return status;
     }
     return Status::kOptimal;
   }

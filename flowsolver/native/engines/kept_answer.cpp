@@ -42,7 +42,8 @@ void KeptAnswer::keep(Solution&& answer) {
 }
 
 void KeptAnswer::adopt(const Engine& winner) {
-  for (ArcId a = 0; a < flow_.size(); ++a) flow_[a] = alive_[a] == 0 ? 0 : winner.flow(a, network_.tail[a]);
+  for (ArcId a = 0; a < flow_.size(); ++a)
+    flow_[a] = alive_[a] == 0 ? 0 : winner.flow(a, network_.tail[a]);
   for (NodeId v = 0; v < price_.size(); ++v) price_[v] = winner.price(v);
   known_ = true;
 }

@@ -1,7 +1,9 @@
-// The last answer, a flow and prices, kept up to date under changes: what a method starts from that has no engine of its own
-// (warm_engine.hpp), and what several engines that race have in common (race_engine.hpp).
+// The last answer, a flow and prices, kept up to date under changes: what a method starts from that
+// has no engine of its own (warm_engine.hpp), and what several engines that race have in common
+// (race_engine.hpp).
 //
-// Each change costs O(1). The flow stays within the capacities; it need not balance, nor suit the prices.
+// Each change costs O(1). The flow stays within the capacities; it need not balance, nor suit the
+// prices.
 #pragma once
 
 #include <vector>
@@ -17,7 +19,8 @@ class KeptAnswer : public Engine {
 
   void add_node(NodeId v, std::int64_t supply) override;
   void remove_node(NodeId v) override;
-  void add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity, std::int64_t cost) override;
+  void add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity,
+               std::int64_t cost) override;
   void remove_arc(ArcId arc, NodeId tail, NodeId head) override;
   void set_capacity(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity) override;
   void set_cost(ArcId, NodeId, std::int64_t) override {}
@@ -27,7 +30,8 @@ class KeptAnswer : public Engine {
   std::int64_t price(NodeId v) const override { return price_[v]; }
   __int128 cost() const override;
   void adopt(const Engine& winner) override;
-  std::uint64_t value_limit() const override { return std::uint64_t{1} << 61; }  // differences fit, too
+  // differences fit, too
+  std::uint64_t value_limit() const override { return std::uint64_t{1} << 61; }
   bool prices_drifted() const override;
 
   bool local() const override { return false; }
@@ -40,8 +44,8 @@ class KeptAnswer : public Engine {
   // Nothing until there has been an answer: from scratch.
   Start start() const { return known_ ? Start{flow_, price_} : Start{}; }
   void keep(Solution&& answer);
-  // What the engine touched since its last begin_round, when all else is the same already. Prices that only follow others'
-  // (Engine::priced_by) stay behind; a start may.
+  // What the engine touched since its last begin_round, when all else is the same already. Prices
+  // that only follow others' (Engine::priced_by) stay behind; a start may.
   void adopt_touched(const Engine& winner);
 
   const Network& network_;

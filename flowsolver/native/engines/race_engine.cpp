@@ -7,8 +7,8 @@
 
 namespace flowsolver {
 
-RaceEngine::RaceEngine(const std::vector<const Algorithm*>& racers, Winning winning, const EngineStart& start,
-                       RaceReport& report)
+RaceEngine::RaceEngine(const std::vector<const Algorithm*>& racers, Winning winning,
+                       const EngineStart& start, RaceReport& report)
     : KeptAnswer(start), root_(start.root), winning_(winning), report_(report) {
   for (const Algorithm* algorithm : racers) racers_.push_back({algorithm, nullptr, {}});
 }
@@ -23,7 +23,8 @@ void RaceEngine::remove_node(NodeId v) {
   tell_engines(&Engine::remove_node, v);
 }
 
-void RaceEngine::add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity, std::int64_t cost) {
+void RaceEngine::add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity,
+                         std::int64_t cost) {
   KeptAnswer::add_arc(arc, tail, head, capacity, cost);
   tell_engines(&Engine::add_arc, arc, tail, head, capacity, cost);
 }
@@ -46,14 +47,16 @@ void RaceEngine::change_supply(NodeId v, std::int64_t delta) {
   tell_engines(&Engine::change_supply, v, delta);
 }
 
-// In the racer's thread. Of what the racers share, the network and the kept answer, nothing changes meanwhile. `control` is the
-// racer's, `round` that of all.
-Status RaceEngine::run_racer(Racer& racer, const Control& round, const Control& control, Stats& stats) const {
+// In the racer's thread. Of what the racers share, the network and the kept answer, nothing changes
+// meanwhile. `control` is the racer's, `round` that of all.
+Status RaceEngine::run_racer(Racer& racer, const Control& round, const Control& control,
+                             Stats& stats) const {
   if (racer.algorithm->make_own_engine == nullptr) {
     racer.solution = racer.algorithm->solve(network_, start(), control);
     stats = racer.solution.stats;
     const Status status = racer.solution.status;
-    if (!is_answer(status) && status != Status::kBudget) racer.solution = {};  // freed here, not by who waits
+    // freed here, not by who waits
+    if (!is_answer(status) && status != Status::kBudget) racer.solution = {};
     return status;
   }
   if (racer.outdated) racer.engine.reset();
@@ -63,7 +66,8 @@ Status RaceEngine::run_racer(Racer& racer, const Control& round, const Control& 
     const std::vector<std::int64_t> price = grounded(from.price, root_);
     const Control patient(round);
     const Control& making = racer.overtaken ? patient : control;
-    racer.engine = racer.algorithm->make_own_engine({network_, alive_, root_, from.flow, price}, making, stats);
+    racer.engine = racer.algorithm->make_own_engine({network_, alive_, root_, from.flow, price},
+                                                    making, stats);
     racer.built_anew = true;
     if (racer.engine == nullptr) return Status::kCancelled;
   }
@@ -73,15 +77,16 @@ Status RaceEngine::run_racer(Racer& racer, const Control& round, const Control& 
 Status RaceEngine::run(const Control& control, Stats& stats) {
   Outcome outcome;
   try {
-    outcome = run_contest(racers_.size(), winning_, control, [&](std::size_t i, const Control& own, Stats& counted) {
-      Racer& racer = racers_[i];
-      try {
-        return run_racer(racer, control, own, counted);
-      } catch (...) {
-        racer.engine.reset();  // in no state to go on from
-        throw;
-      }
-    });
+    outcome = run_contest(racers_.size(), winning_, control,
+                          [&](std::size_t i, const Control& own, Stats& counted) {
+                            Racer& racer = racers_[i];
+                            try {
+                              return run_racer(racer, control, own, counted);
+                            } catch (...) {
+                              racer.engine.reset();  // in no state to go on from
+                              throw;
+                            }
+                          });
   } catch (...) {
     settle({});
     throw;
@@ -102,9 +107,11 @@ void RaceEngine::settle(const Outcome& outcome) {
     racer.built_anew = false;
   }
   const bool known = outcome.status == Status::kOptimal;  // so that making an engine is no solve
-  for (Racer& racer : racers_) racer.overtaken = racer.engine == nullptr && known && winning_ == Winning::kFirst;
+  for (Racer& racer : racers_)
+    racer.overtaken = racer.engine == nullptr && known && winning_ == Winning::kFirst;
   const bool answered = is_answer(outcome.status);
-  if (outcome.status == Status::kOptimal || outcome.status == Status::kBudget) keep_state_of(leader, answered);
+  if (outcome.status == Status::kOptimal || outcome.status == Status::kBudget)
+    keep_state_of(leader, answered);
   if (answered) {
     report_.winner = leader.algorithm;
     hand_to_losers(leader, outcome.status);
@@ -120,7 +127,8 @@ void RaceEngine::hand_to_losers(const Racer& winner, Status status) {
       if (in_step_ == &racer) in_step_ = nullptr;
     } else if (status == Status::kOptimal) {
       racer.engine->adopt(*this);
-      if (racer.engine->local()) racer.engine->begin_round();  // when it wins, everything is compared
+      // when it wins, everything is compared
+      if (racer.engine->local()) racer.engine->begin_round();
     }
   }
 }
@@ -137,11 +145,14 @@ void RaceEngine::keep_state_of(Racer& leader, bool answered) {
   }
   if (!answered) return;
   touches_known_ = in_step_ == &leader && last_to_answer_ == &leader;
-  if (in_step_ == &leader && !touches_known_) leader.engine->begin_round();  // no one else can make use of what it touched
+  // no one else can make use of what it touched
+  if (in_step_ == &leader && !touches_known_) leader.engine->begin_round();
   last_to_answer_ = &leader;
 }
 
-__int128 RaceEngine::cost() const { return in_step_ != nullptr ? in_step_->engine->cost() : KeptAnswer::cost(); }
+__int128 RaceEngine::cost() const {
+  return in_step_ != nullptr ? in_step_->engine->cost() : KeptAnswer::cost();
+}
 
 std::uint64_t RaceEngine::value_limit() const {
   std::uint64_t limit = KeptAnswer::value_limit();
@@ -155,9 +166,13 @@ bool RaceEngine::prices_drifted() const {
   return touches_known_ ? in_step_->engine->prices_drifted() : KeptAnswer::prices_drifted();
 }
 
-const std::vector<FlowBefore>& RaceEngine::touched_arcs() const { return in_step_->engine->touched_arcs(); }
+const std::vector<FlowBefore>& RaceEngine::touched_arcs() const {
+  return in_step_->engine->touched_arcs();
+}
 
-const std::vector<NodeId>& RaceEngine::repriced_nodes() const { return in_step_->engine->repriced_nodes(); }
+const std::vector<NodeId>& RaceEngine::repriced_nodes() const {
+  return in_step_->engine->repriced_nodes();
+}
 
 void RaceEngine::begin_round() { in_step_->engine->begin_round(); }
 

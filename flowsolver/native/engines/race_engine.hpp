@@ -1,21 +1,26 @@
-// Several algorithms at once on a network that changes: each round's answer is that of the one that wins (contest.hpp), and
-// all racers start the next round from it.
+// Several algorithms at once on a network that changes: each round's answer is that of the one that
+// wins (contest.hpp), and all racers start the next round from it.
 //
-// State. The last answer is kept once for all (kept_answer.hpp). Racers without an engine of their own only read it: handing
-// the winner's answer to them costs nothing, and a loser has nothing to put back. Racers with one have it built in their own
-// thread in the first round, and are told of every change. One that loses before its engine is made would lose every round
-// that way: the next round waits for the engine, which then is made from the kept answer.
+// State. The last answer is kept once for all (kept_answer.hpp). Racers without an engine of their
+// own only read it: handing the winner's answer to them costs nothing, and a loser has nothing to
+// put back. Racers with one have it built in their own thread in the first round, and are told of
+// every change. One that loses before its engine is made would lose every round that way: the next
+// round waits for the engine, which then is made from the kept answer.
 //
-// After a round. If the winner is local (knows what it touched) and won the round before as well, what it touched is copied
-// into the kept answer: work proportional to the round's. If another won the round before, everything is: O(n + m).
-//   A loser with an engine of its own keeps its state and goes on from where it was stopped; Engine::adopt lets it have the
-// winner's answer. In a deterministic race, where it was stopped is a matter of timing: there its state is thrown away, in
-// its thread of the next round, and it starts anew from the winner's answer.
+// After a round. If the winner is local (knows what it touched) and won the round before as well,
+// what it touched is copied into the kept answer: work proportional to the round's. If another won
+// the round before, everything is: O(n + m).
+//   A loser with an engine of its own keeps its state and goes on from where it was stopped;
+//   Engine::adopt lets it have the
+// winner's answer. In a deterministic race, where it was stopped is a matter of timing: there its
+// state is thrown away, in its thread of the next round, and it starts anew from the winner's
+// answer.
 //   At a budget (Status::kBudget) the leader's state is kept like an answer.
 //
-// Reference. Gog et al., Firmament, OSDI 2016, sections 6.1 and 6.2. Departures: there, relaxation runs from scratch in
-// every round and only cost scaling is incremental, its state handed over through price refine; here every racer may be
-// either, and price refine is the business of the method that needs it.
+// Reference. Gog et al., Firmament, OSDI 2016, sections 6.1 and 6.2. Departures: there, relaxation
+// runs from scratch in every round and only cost scaling is incremental, its state handed over
+// through price refine; here every racer may be either, and price refine is the business of the
+// method that needs it.
 #pragma once
 
 #include <memory>
@@ -29,18 +34,21 @@ namespace flowsolver {
 
 // What is to be known of a round beside its answer.
 struct RaceReport {
-  const Algorithm* winner = nullptr;    // of the last round that ended with an answer
-  Control::Clock::duration stopping{};  // how long the losers of the last round took to stop (contest.hpp)
+  const Algorithm* winner = nullptr;  // of the last round that ended with an answer
+  // how long the losers of the last round took to stop (contest.hpp)
+  Control::Clock::duration stopping{};
 };
 
 class RaceEngine final : public KeptAnswer {
  public:
   // `racers`: two or more. `report` is kept up to date.
-  RaceEngine(const std::vector<const Algorithm*>& racers, Winning winning, const EngineStart& start, RaceReport& report);
+  RaceEngine(const std::vector<const Algorithm*>& racers, Winning winning, const EngineStart& start,
+             RaceReport& report);
 
   void add_node(NodeId v, std::int64_t supply) override;
   void remove_node(NodeId v) override;
-  void add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity, std::int64_t cost) override;
+  void add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity,
+               std::int64_t cost) override;
   void remove_arc(ArcId arc, NodeId tail, NodeId head) override;
   void set_capacity(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity) override;
   void set_cost(ArcId arc, NodeId tail, std::int64_t cost) override;
@@ -64,7 +72,9 @@ class RaceEngine final : public KeptAnswer {
   }
   const std::vector<FlowBefore>& touched_arcs() const override;
   const std::vector<NodeId>& repriced_nodes() const override;
-  void priced_by(NodeId v, std::vector<NodeId>& nodes) const override { in_step_->engine->priced_by(v, nodes); }
+  void priced_by(NodeId v, std::vector<NodeId>& nodes) const override {
+    in_step_->engine->priced_by(v, nodes);
+  }
   void begin_round() override;
 
  private:
@@ -92,7 +102,8 @@ class RaceEngine final : public KeptAnswer {
   const Winning winning_;
   std::vector<Racer> racers_;
   RaceReport& report_;
-  // The racer with a local engine from whose state the kept answer differs at most in what its engine has touched.
+  // The racer with a local engine from whose state the kept answer differs at most in what its
+  // engine has touched.
   Racer* in_step_ = nullptr;
   const Racer* last_to_answer_ = nullptr;
   bool touches_known_ = false;  // in_step_ gave the last two answers

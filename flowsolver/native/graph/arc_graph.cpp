@@ -5,7 +5,8 @@
 namespace flowsolver {
 
 template <class V>
-Status ArcGraph<V>::build(const Network& network, const Start& start, const Control& control, Stats& stats) {
+Status ArcGraph<V>::build(const Network& network, const Start& start, const Control& control,
+                          Stats& stats) {
   const std::size_t n = network.num_nodes(), m = network.num_arcs();
   constexpr std::size_t kPage = LargeAllocator<HalfEdge>::kHugePage / sizeof(HalfEdge);
   first.assign(n + 1, 0);
@@ -19,7 +20,8 @@ Status ArcGraph<V>::build(const Network& network, const Start& start, const Cont
   // Every arc in turn, in blocks with nothing but `visit` in them.
   const auto each_arc = [&](auto&& visit) {
     for (ArcId begin = 0; begin < m;) {
-      const ArcId end = static_cast<ArcId>(std::min<std::size_t>(m, begin + std::size_t{Control::kLookInterval}));
+      const ArcId end =
+          static_cast<ArcId>(std::min<std::size_t>(m, begin + std::size_t{Control::kLookInterval}));
       for (ArcId a = begin; a < end; ++a) visit(a);
       begin = end;
       if (const Status status = control.look(stats); status != Status::kOptimal) return status;
@@ -43,7 +45,8 @@ Status ArcGraph<V>::build(const Network& network, const Start& start, const Cont
   // Heads are anywhere: the first arcs would meet nearly all pages.
   for (std::size_t e = 0; e < edges.size(); e += kPage) {
     edges[e] = {};
-    if (const Status status = control.look(stats); status != Status::kOptimal) return stopped(status);
+    if (const Status status = control.look(stats); status != Status::kOptimal)
+      return stopped(status);
   }
   std::vector<std::uint32_t> next(first.begin(), first.end() - 1);
   const Status filled = each_arc([&](ArcId a) {
@@ -52,7 +55,8 @@ Status ArcGraph<V>::build(const Network& network, const Start& start, const Cont
     if (network.capacity[a] == 0 || tail == head) return;
     const std::uint32_t there = next[tail]++, back = next[head]++;
     const std::int64_t flow = start.flow_of(a);
-    edges[there] = {head, back, static_cast<V>(network.cost[a]), static_cast<V>(network.capacity[a] - flow)};
+    edges[there] = {head, back, static_cast<V>(network.cost[a]),
+                    static_cast<V>(network.capacity[a] - flow)};
     edges[back] = {tail, there, static_cast<V>(-network.cost[a]), static_cast<V>(flow)};
     forward[there] = 1;
     forward[back] = 0;
@@ -67,17 +71,20 @@ Status ArcGraph<V>::build(const Network& network, const Start& start, const Cont
 }
 
 template <class V>
-void ArcGraph<V>::give_flow(const Network& network, const Control& control, Solution& solution) const {
+void ArcGraph<V>::give_flow(const Network& network, const Control& control,
+                            Solution& solution) const {
   if (solution.status != Status::kOptimal && solution.status != Status::kBudget) return;
   __int128 cost = 0;
   solution.flow.resize(position.size());
-  const Status written = sweep(position.size(), control, solution.stats, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t a = begin; a < end; ++a) {
-      const std::int64_t flow = position[a] == kNone ? 0 : network.capacity[a] - edges[position[a]].residual;
-      solution.flow[a] = flow;
-      if (flow != 0) cost += static_cast<__int128>(network.cost[a]) * flow;
-    }
-  });
+  const Status written =
+      sweep(position.size(), control, solution.stats, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t a = begin; a < end; ++a) {
+          const std::int64_t flow =
+              position[a] == kNone ? 0 : network.capacity[a] - edges[position[a]].residual;
+          solution.flow[a] = flow;
+          if (flow != 0) cost += static_cast<__int128>(network.cost[a]) * flow;
+        }
+      });
   if (written != Status::kOptimal) {
     solution.status = written;
     return;
@@ -86,7 +93,8 @@ void ArcGraph<V>::give_flow(const Network& network, const Control& control, Solu
     solution.flow[arc] = amount;
     cost += static_cast<__int128>(network.cost[arc]) * amount;
   }
-  if (!as_int64(cost, solution.cost) && solution.status == Status::kOptimal) solution.status = Status::kBadCostRange;
+  if (!as_int64(cost, solution.cost) && solution.status == Status::kOptimal)
+    solution.status = Status::kBadCostRange;
 }
 
 template class ArcGraph<std::int32_t>;

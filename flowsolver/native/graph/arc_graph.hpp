@@ -1,11 +1,14 @@
-// The residual graph of the methods that work from arrays to arrays: built in O(n + m), then fixed but for the flow. One that
-// changes with the network is in kept_graph.hpp; what both have (begin, end, edges, excess, push) is all that searches need.
+// The residual graph of the methods that work from arrays to arrays: built in O(n + m), then fixed
+// but for the flow. One that changes with the network is in kept_graph.hpp; what both have (begin,
+// end, edges, excess, push) is all that searches need.
 //
-// Every arc that is no loop and has capacity is two half-edges, forward at its tail and backward at its head, in one
-// block per node, in order of arc ids. A half-edge knows its residual capacity and where its partner is. Loops are settled
-// while building: full when their cost is negative, else empty; they cannot matter otherwise.
+// Every arc that is no loop and has capacity is two half-edges, forward at its tail and backward at
+// its head, in one block per node, in order of arc ids. A half-edge knows its residual capacity and
+// where its partner is. Loops are settled while building: full when their cost is negative, else
+// empty; they cannot matter otherwise.
 //
-// `Value` is the type of costs and capacities: 32 bits where they fit (16-byte half-edges), else 64.
+// `Value` is the type of costs and capacities: 32 bits where they fit (16-byte half-edges),
+// else 64.
 #pragma once
 
 #include <vector>
@@ -20,7 +23,8 @@ template <class V>
 class ArcGraph {
  public:
   using Value = V;
-  static constexpr bool kMayReorder = true;  // within a node, as long as `position` is put right in the end
+  // within a node, as long as `position` is put right in the end
+  static constexpr bool kMayReorder = true;
   struct HalfEdge {
     NodeId to;
     std::uint32_t partner;
@@ -28,7 +32,8 @@ class ArcGraph {
     Value residual;  // units that can still be moved this way
   };
 
-  // Fills the graph; kOptimal, or kCancelled or kBudget when stopped on the way. Counts every arc as one scanned.
+  // Fills the graph; kOptimal, or kCancelled or kBudget when stopped on the way. Counts every arc
+  // as one scanned.
   Status build(const Network& network, const Start& start, const Control& control, Stats& stats);
 
   NodeId num_nodes() const { return static_cast<NodeId>(first.empty() ? 0 : first.size() - 1); }
@@ -45,15 +50,15 @@ class ArcGraph {
     excess[there.to] += amount;
   }
 
-  // The flow, loops included, and its cost, for a solution whose status is known. Where they are of no use (cancelled,
-  // infeasible) they are left alone; cancelled meanwhile, the solution is.
+  // The flow, loops included, and its cost, for a solution whose status is known. Where they are of
+  // no use (cancelled, infeasible) they are left alone; cancelled meanwhile, the solution is.
   void give_flow(const Network& network, const Control& control, Solution& solution) const;
 
-  std::vector<std::uint32_t> first;        // half-edges of v: [first[v], first[v + 1])
+  std::vector<std::uint32_t> first;  // half-edges of v: [first[v], first[v + 1])
   LargeArray<HalfEdge> edges;
-  LargeArray<std::uint8_t> forward;        // per half-edge
-  LargeArray<std::uint32_t> position;      // arc -> its forward half-edge, or kNone
-  LargeArray<std::int64_t> excess;         // per node: supply + inflow - outflow
+  LargeArray<std::uint8_t> forward;                        // per half-edge
+  LargeArray<std::uint32_t> position;                      // arc -> its forward half-edge, or kNone
+  LargeArray<std::int64_t> excess;                         // per node: supply + inflow - outflow
   std::vector<std::pair<ArcId, std::int64_t>> full_loops;  // and their flow
 };
 

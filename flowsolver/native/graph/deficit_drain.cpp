@@ -22,7 +22,8 @@ class Drain {
         bool found = false;
         const Status status = follow(v, found);
         if (found) augment(v);
-        for (std::uint32_t e : way_) seen_[graph_.edges[e].to] = 0;  // the ways that remain may pass there again
+        // the ways that remain may pass there again
+        for (std::uint32_t e : way_) seen_[graph_.edges[e].to] = 0;
         seen_[v] = 0;
         way_.clear();
         if (status != Status::kOptimal) return status;
@@ -49,7 +50,8 @@ class Drain {
       const std::uint32_t before = e;
       while (e < last && (seen_[graph_.edges[e].to] != 0 || !drains(e, tip))) ++e;
       stats_.scanned += e - before + 1;
-      if (const Status status = pace_.step(stats_, e - before + 1); status != Status::kOptimal) return status;
+      if (const Status status = pace_.step(stats_, e - before + 1); status != Status::kOptimal)
+        return status;
       if (e < last) {
         way_.push_back(e);
         tip = graph_.edges[e].to;
@@ -66,7 +68,8 @@ class Drain {
 
   void augment(NodeId v) {
     std::int64_t amount = std::min(-graph_.excess[v], graph_.excess[graph_.edges[way_.back()].to]);
-    for (std::uint32_t e : way_) amount = std::min<std::int64_t>(amount, graph_.edges[graph_.edges[e].partner].residual);
+    for (std::uint32_t e : way_)
+      amount = std::min<std::int64_t>(amount, graph_.edges[graph_.edges[e].partner].residual);
     for (auto e = way_.rbegin(); e != way_.rend(); ++e) {
       graph_.push(graph_.edges[*e].to, graph_.edges[*e].partner, amount);
     }
@@ -78,15 +81,17 @@ class Drain {
   std::span<const std::int64_t> price_;
   Pace pace_;
   Stats& stats_;
-  std::vector<std::uint32_t> next_;  // half-edges of a node before it lead nowhere: flow only shrinks
-  std::vector<std::uint8_t> seen_;   // on the way, or turned back from
+  // half-edges of a node before it lead nowhere: flow only shrinks
+  std::vector<std::uint32_t> next_;
+  std::vector<std::uint8_t> seen_;  // on the way, or turned back from
   std::vector<std::uint32_t> way_;
 };
 
 }  // namespace
 
 template <class Graph>
-Status drain_deficits(Graph& graph, std::span<const std::int64_t> price, const Control& control, Stats& stats) {
+Status drain_deficits(Graph& graph, std::span<const std::int64_t> price, const Control& control,
+                      Stats& stats) {
   const auto deficit = [](std::int64_t excess) { return excess < 0; };
   const auto surplus = [](std::int64_t excess) { return excess > 0; };
   if (std::none_of(graph.excess.begin(), graph.excess.end(), deficit)) return Status::kOptimal;
@@ -94,9 +99,13 @@ Status drain_deficits(Graph& graph, std::span<const std::int64_t> price, const C
   return Drain<Graph>(graph, price, control, stats).run();
 }
 
-template Status drain_deficits(ArcGraph<std::int32_t>&, std::span<const std::int64_t>, const Control&, Stats&);
-template Status drain_deficits(ArcGraph<std::int64_t>&, std::span<const std::int64_t>, const Control&, Stats&);
-template Status drain_deficits(KeptGraph<std::int32_t>&, std::span<const std::int64_t>, const Control&, Stats&);
-template Status drain_deficits(KeptGraph<std::int64_t>&, std::span<const std::int64_t>, const Control&, Stats&);
+template Status drain_deficits(ArcGraph<std::int32_t>&, std::span<const std::int64_t>,
+                               const Control&, Stats&);
+template Status drain_deficits(ArcGraph<std::int64_t>&, std::span<const std::int64_t>,
+                               const Control&, Stats&);
+template Status drain_deficits(KeptGraph<std::int32_t>&, std::span<const std::int64_t>,
+                               const Control&, Stats&);
+template Status drain_deficits(KeptGraph<std::int64_t>&, std::span<const std::int64_t>,
+                               const Control&, Stats&);
 
 }  // namespace flowsolver

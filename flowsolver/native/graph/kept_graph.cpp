@@ -6,8 +6,8 @@
 namespace flowsolver {
 
 template <class V>
-KeptGraph<V>::KeptGraph(const Network& network, std::span<const std::int64_t> flow, std::span<const std::uint8_t> alive,
-                        const Control& control) {
+KeptGraph<V>::KeptGraph(const Network& network, std::span<const std::int64_t> flow,
+                        std::span<const std::uint8_t> alive, const Control& control) {
   const std::size_t n = network.num_nodes(), m = network.num_arcs();
   // Address space only, as for edges below: a first change shall not copy everything.
   position.reserve(m + m / 4);
@@ -32,8 +32,8 @@ KeptGraph<V>::KeptGraph(const Network& network, std::span<const std::int64_t> fl
     if (total + room >= kNone) throw std::length_error("flowsolver: too many arcs");
     block.begin = static_cast<std::uint32_t>(total);
     block.limit = block.begin + room;
-    block.middle = block.begin;       // where the next forward half-edge goes
-    block.end = block.begin + out;    // and the next backward one
+    block.middle = block.begin;     // where the next forward half-edge goes
+    block.end = block.begin + out;  // and the next backward one
     total += room;
   }
   edges.reserve(total + total / 4);
@@ -52,7 +52,8 @@ KeptGraph<V>::KeptGraph(const Network& network, std::span<const std::int64_t> fl
     }
     const std::uint32_t there = blocks_[tail].middle++, back = blocks_[head].end++;
     const std::int64_t used = flow.empty() ? 0 : flow[arc];
-    edges[there] = {head, back, static_cast<V>(network.cost[arc]), static_cast<V>(network.capacity[arc] - used)};
+    edges[there] = {head, back, static_cast<V>(network.cost[arc]),
+                    static_cast<V>(network.capacity[arc] - used)};
     edges[back] = {tail, there, static_cast<V>(-network.cost[arc]), static_cast<V>(used)};
     id_[there] = 2 * a;
     id_[back] = 2 * a | kBackward;
@@ -164,7 +165,8 @@ void KeptGraph<V>::change_supply(NodeId v, std::int64_t delta) {
 }
 
 template <class V>
-void KeptGraph<V>::add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity, std::int64_t cost) {
+void KeptGraph<V>::add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity,
+                           std::int64_t cost) {
   while (position.size() <= arc) position.push_back(kNone);
   if (tail == head) {
     change_loop(arc, tail, [=](Loop& loop) { loop = {capacity, cost}; });
@@ -241,7 +243,8 @@ void KeptGraph<V>::change_loop(ArcId arc, NodeId v, Change change) {
 template <class V>
 void KeptGraph<V>::incident_arcs(NodeId v, std::vector<ArcId>& arcs) const {
   for (std::uint32_t e = begin(v); e < end(v); ++e) arcs.push_back(arc(e));
-  for (auto loop = loops_.lower_bound({v, 0}); loop != loops_.end() && loop->first.first == v; ++loop) {
+  for (auto loop = loops_.lower_bound({v, 0}); loop != loops_.end() && loop->first.first == v;
+       ++loop) {
     arcs.push_back(loop->first.second);
   }
 }
@@ -272,7 +275,8 @@ void KeptGraph<V>::compact(const Control& control) {
   }
   for (std::size_t v = 0; v < blocks_.size(); ++v) {
     Block& block = blocks_[v];
-    block = {block.begin + shift[v], block.middle + shift[v], block.end + shift[v], block.limit + shift[v]};
+    block = {block.begin + shift[v], block.middle + shift[v], block.end + shift[v],
+             block.limit + shift[v]};
   }
   edges = std::move(packed);
   id_ = std::move(ids);

@@ -1,18 +1,19 @@
-// The residual graph of a pseudoflow that is kept under changes to the network: nodes and arcs come and go, costs and
-// capacities change, each in O(1) amortised.
+// The residual graph of a pseudoflow that is kept under changes to the network: nodes and arcs come
+// and go, costs and capacities change, each in O(1) amortised.
 //
-// Every arc that is no loop is two half-edges that know their partner's place, as in arc_graph.hpp, in one block per node
-// with room to grow: the forward ones first, then the backward ones, so that an aggregator's few arcs out are found without
-// a look at all that lead to it. Half-edges move within their blocks only when arcs are added or removed; a block without
-// room left moves to the end, and what it leaves is had back by `compact`.
+// Every arc that is no loop is two half-edges that know their partner's place, as in arc_graph.hpp,
+// in one block per node with room to grow: the forward ones first, then the backward ones, so that
+// an aggregator's few arcs out are found without a look at all that lead to it. Half-edges move
+// within their blocks only when arcs are added or removed; a block without room left moves to the
+// end, and what it leaves is had back by `compact`.
 //
 // Loops are in no block: they are full when their cost is negative, else empty.
 //
-// Arcs whose flow was touched since `begin_round` are remembered, with their flow before; so are nodes whose excess changes
-// to the network altered.
+// Arcs whose flow was touched since `begin_round` are remembered, with their flow before; so are
+// nodes whose excess changes to the network altered.
 //
-// `Value` is the type of costs and capacities: 32 bits where they fit (16-byte half-edges), else 64. Memory: 44 bytes an arc
-// (60 with 64 bits) and the blocks' room, 25 bytes a node.
+// `Value` is the type of costs and capacities: 32 bits where they fit (16-byte half-edges),
+// else 64. Memory: 44 bytes an arc (60 with 64 bits) and the blocks' room, 25 bytes a node.
 #pragma once
 
 #include <map>
@@ -32,10 +33,10 @@ class KeptGraph {
   static constexpr bool kMayReorder = false;  // blocks have an order of their own
   using HalfEdge = typename ArcGraph<V>::HalfEdge;
 
-  // From arrays, in O(n + m). `flow` is empty for none. Arcs with alive[a] == 0 are left out (`alive` empty: all live).
-  // Throws Stopped when cancelled.
-  KeptGraph(const Network& network, std::span<const std::int64_t> flow, std::span<const std::uint8_t> alive,
-            const Control& control);
+  // From arrays, in O(n + m). `flow` is empty for none. Arcs with alive[a] == 0 are left out
+  // (`alive` empty: all live). Throws Stopped when cancelled.
+  KeptGraph(const Network& network, std::span<const std::int64_t> flow,
+            std::span<const std::uint8_t> alive, const Control& control);
 
   NodeId num_nodes() const { return static_cast<NodeId>(blocks_.size()); }
   // Half-edges of v: [begin(v), end(v)), the forward ones before middle(v).
@@ -81,7 +82,8 @@ class KeptGraph {
   void incident_arcs(NodeId v, std::vector<ArcId>& arcs) const;
   void begin_round();
   const std::vector<FlowBefore>& touched_arcs() const { return touched_; }
-  // Nodes with an excess or deficit are among them, as long as only changes and `push` after `forget_balanced` made any.
+  // Nodes with an excess or deficit are among them, as long as only changes and `push` after
+  // `forget_balanced` made any.
   const std::vector<NodeId>& unbalanced() const { return unbalanced_; }
   void note_unbalanced(NodeId v) {
     if (noted_[v] != 0) return;
@@ -90,7 +92,8 @@ class KeptGraph {
   }
   void forget_balanced();
 
-  // Half the places are out of use: time for `compact`, in O(n + m), which moves all blocks. Throws Stopped when cancelled.
+  // Half the places are out of use: time for `compact`, in O(n + m), which moves all blocks. Throws
+  // Stopped when cancelled.
   bool is_sparse() const { return wasted_ > edges.size() / 2 + kMostWasted; }
   void compact(const Control& control);
 
@@ -99,7 +102,8 @@ class KeptGraph {
   LargeArray<std::int64_t> excess;     // per node: supply + inflow - outflow
 
  private:
-  static constexpr std::uint32_t kBackward = 1, kEnterable = std::uint32_t{1} << 30, kTouched = std::uint32_t{1} << 31;
+  static constexpr std::uint32_t kBackward = 1, kEnterable = std::uint32_t{1} << 30,
+                                 kTouched = std::uint32_t{1} << 31;
   static_assert(kMaxArcs <= kEnterable / 2);
   static constexpr std::size_t kMostWasted = 1024;
   struct Block {
@@ -123,13 +127,14 @@ class KeptGraph {
   void erase(NodeId v, std::uint32_t edge);
 
   std::vector<Block> blocks_;
-  LargeArray<std::uint32_t> id_;       // per half-edge: twice its arc, one more if it is backward; and what is noted of it
+  // per half-edge: twice its arc, one more if it is backward; and what is noted of it
+  LargeArray<std::uint32_t> id_;
   std::map<std::pair<NodeId, ArcId>, Loop> loops_;
   __int128 cost_ = 0;
   std::vector<FlowBefore> touched_;
   std::vector<NodeId> unbalanced_;
-  std::vector<std::uint8_t> noted_;    // per node: in unbalanced_
-  std::size_t wasted_ = 0;             // places in abandoned blocks
+  std::vector<std::uint8_t> noted_;  // per node: in unbalanced_
+  std::size_t wasted_ = 0;           // places in abandoned blocks
 };
 
 extern template class KeptGraph<std::int32_t>;

@@ -1,5 +1,5 @@
-// Arrays of tens of megabytes that are read at random: on huge pages where the system offers them, because the searches miss
-// the TLB more often than they compute.
+// Arrays of tens of megabytes that are read at random: on huge pages where the system offers them,
+// because the searches miss the TLB more often than they compute.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,8 @@ struct LargeAllocator {
     void* memory = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
     if (memory == nullptr) throw std::bad_alloc();
 #ifdef __linux__
-    if (alignment == kHugePage) madvise(memory, bytes, MADV_HUGEPAGE);  // a hint: failure changes nothing
+    // a hint: failure changes nothing
+    if (alignment == kHugePage) madvise(memory, bytes, MADV_HUGEPAGE);
 #endif
     return static_cast<T*>(memory);
   }
@@ -63,8 +64,8 @@ struct UninitialisedAllocator : LargeAllocator<T> {
   }
 };
 
-// What is free goes back to the system: arrays that are made now and reserve room to grow would else lie on pages that are
-// counted already. Takes milliseconds.
+// What is free goes back to the system: arrays that are made now and reserve room to grow would
+// else lie on pages that are counted already. Takes milliseconds.
 inline void release_free_memory() {
 #ifdef __GLIBC__
   malloc_trim(0);

@@ -1,11 +1,14 @@
-// Corrects an estimated price of room that was too high, which leaves deficits: room nobody wants at that price.
+// Corrects an estimated price of room that was too high, which leaves deficits: room nobody wants
+// at that price.
 //
-// All priced nodes get cheaper by the same amount, at which as many of the sources that went around the room would rather
-// come in as there are deficits. Those are taken off their way around, to be placed anew. Arcs between priced nodes keep
-// their reduced cost, so rc >= 0 on every residual arc remains, as long as the amount is at most
+// All priced nodes get cheaper by the same amount, at which as many of the sources that went around
+// the room would rather come in as there are deficits. Those are taken off their way around, to be
+// placed anew. Arcs between priced nodes keep their reduced cost, so rc >= 0 on every residual arc
+// remains, as long as the amount is at most
 //   rc of every residual arc from a node without price to a priced one, the root's included, and
 //   the advantage of its way around to every source that cannot be taken off it.
-// Filling the deficits by backward searches instead moves the same prices, a little at a time and all of them each time.
+// Filling the deficits by backward searches instead moves the same prices, a little at a time and
+// all of them each time.
 #pragma once
 
 #include <algorithm>
@@ -21,19 +24,24 @@ class PriceDescent {
  public:
   using Graph = CarrierGraph<Value>;
 
-  PriceDescent(Graph& graph, std::vector<std::uint8_t> priced) : graph_(graph), priced_(std::move(priced)) {}
+  PriceDescent(Graph& graph, std::vector<std::uint8_t> priced)
+      : graph_(graph), priced_(std::move(priced)) {}
 
   bool priced(NodeId v) const { return priced_[v] != 0; }
 
-  // Lowers prices for `deficits` units. Returns the sources taken off, ascending; none: nothing more to be had this way.
+  // Lowers prices for `deficits` units. Returns the sources taken off, ascending; none: nothing
+  // more to be had this way.
   const std::vector<std::uint32_t>& lower(std::int64_t deficits) {
     freed_.clear();
     choices_.clear();
     std::int64_t amount = kInfinity;
     for (NodeId v = 0; v < graph_.num_nodes(); ++v) amount = std::min(amount, look_at(v));
     if (choices_.empty()) return freed_;
-    const auto rank = static_cast<std::size_t>(std::min(deficits, static_cast<std::int64_t>(choices_.size()))) - 1;
-    std::nth_element(choices_.begin(), choices_.begin() + static_cast<std::ptrdiff_t>(rank), choices_.end());
+    const auto rank =
+        static_cast<std::size_t>(std::min(deficits, static_cast<std::int64_t>(choices_.size()))) -
+        1;
+    std::nth_element(choices_.begin(), choices_.begin() + static_cast<std::ptrdiff_t>(rank),
+                     choices_.end());
     amount = std::min(amount, choices_[rank].first);
     if (amount < 0) return freed_;
     for (NodeId v = 0; v < graph_.num_nodes(); ++v) {
@@ -56,10 +64,12 @@ class PriceDescent {
     std::int64_t amount = kInfinity;
     for (std::uint32_t i = node.begin; i < node.begin + node.residual_degree; ++i) {
       const auto& edge = graph_.edges[i];
-      if (priced_[edge.to] != 0) amount = std::min(amount, edge.cost - node.price + graph_.nodes[edge.to].price);
+      if (priced_[edge.to] != 0)
+        amount = std::min(amount, edge.cost - node.price + graph_.nodes[edge.to].price);
     }
-    const bool lets_go = v == graph_.root() || (node.root_cost == node.price &&
-                                                std::int64_t{node.root_flow} >= std::int64_t{graph_.carried.size(v)});
+    const bool lets_go = v == graph_.root() ||
+                         (node.root_cost == node.price &&
+                          std::int64_t{node.root_flow} >= std::int64_t{graph_.carried.size(v)});
     graph_.carried.for_each(v, [&](std::uint32_t source) {
       const std::int64_t advantage = advantage_of_present_arc(source);
       if (advantage == kInfinity) return;
@@ -93,7 +103,7 @@ class PriceDescent {
   }
 
   Graph& graph_;
-  std::vector<std::uint8_t> priced_;  // by node
+  std::vector<std::uint8_t> priced_;                             // by node
   std::vector<std::pair<std::int64_t, std::uint32_t>> choices_;  // (advantage, source)
   std::vector<std::uint32_t> freed_;
 };

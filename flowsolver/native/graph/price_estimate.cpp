@@ -17,7 +17,8 @@ std::int64_t clearing_price(std::vector<Worth>& worths, std::int64_t room, Pace&
   while (first != last) {
     pace.build_step({}, last - first);
     const auto middle = first + (last - first) / 2;
-    std::nth_element(first, middle, last, [](const Worth& a, const Worth& b) { return a.price > b.price; });
+    std::nth_element(first, middle, last,
+                     [](const Worth& a, const Worth& b) { return a.price > b.price; });
     std::int64_t dearer = 0;
     for (auto worth = first; worth != middle; ++worth) dearer += worth->supply;
     if (dearer >= room) {
@@ -48,7 +49,9 @@ PriceEstimate estimate_price(const Network& network, NodeId root, const Control&
     if (is_source[v]) supply += network.supply[v];
   }
   // A node that is neither source nor reached (a task that has gone) leads nowhere.
-  build_each(m, control, [&](std::size_t a) { from_others[network.head[a]] |= is_reached[network.tail[a]] & (network.capacity[a] > 0); });
+  build_each(m, control, [&](std::size_t a) {
+    from_others[network.head[a]] |= is_reached[network.tail[a]] & (network.capacity[a] > 0);
+  });
   // Nearly always there is room enough where others lead as well.
   std::int64_t shared_room = 0;
   for (NodeId v = 0; v < n; ++v) {
@@ -57,7 +60,9 @@ PriceEstimate estimate_price(const Network& network, NodeId root, const Control&
   if (supply <= shared_room) return {};
   std::vector<std::int64_t> in(n, 0);
   build_each(m, control, [&](std::size_t a) { in[network.head[a]] += network.capacity[a]; });
-  const auto is_way_around = [&](NodeId v) { return to_root[v] >= in[v] - in[v] / 2 && in[v] > 0 && !from_others[v]; };
+  const auto is_way_around = [&](NodeId v) {
+    return to_root[v] >= in[v] - in[v] / 2 && in[v] > 0 && !from_others[v];
+  };
   std::int64_t room = 0;
   for (NodeId v = 0; v < n; ++v) {
     if (!is_source[v] && !is_way_around(v)) room += to_root[v];

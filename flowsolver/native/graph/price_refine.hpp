@@ -1,22 +1,25 @@
 // Price refine: prices in whole cost units that prove a flow optimal, if it is.
 //
-// Definitions. rc = cost - p[tail] + p[head] on residual half-edges (arc_graph.hpp). A flow (or pseudoflow) is optimal for
-// its own imbalances if prices exist with rc >= 0 on every residual half-edge, that is if its residual graph has no negative
-// cycle.
+// Definitions. rc = cost - p[tail] + p[head] on residual half-edges (arc_graph.hpp). A flow (or
+// pseudoflow) is optimal for its own imbalances if prices exist with rc >= 0 on every residual
+// half-edge, that is if its residual graph has no negative cycle.
 //
-// Method. Label correction: from the prices given, p[u] falls to min over residual u -> v of cost + p[v] until nothing
-// falls. Nodes are taken in rounds, first in first out (Bellman and Ford), so that a round's work is that of the nodes which
-// fell in the one before: prices that nearly fit are refined in about one pass over the arcs. The flow is not touched.
+// Method. Label correction: from the prices given, p[u] falls to min over residual u -> v of cost +
+// p[v] until nothing falls. Nodes are taken in rounds, first in first out (Bellman and Ford), so
+// that a round's work is that of the nodes which fell in the one before: prices that nearly fit are
+// refined in about one pass over the arcs. The flow is not touched.
 //
-// Termination. Without a negative cycle the least price any node can reach is that of n - 1 arcs; a round after the n-th
-// proves a negative cycle. `most_scans` ends it earlier, without a verdict.
+// Termination. Without a negative cycle the least price any node can reach is that of n - 1 arcs; a
+// round after the n-th proves a negative cycle. `most_scans` ends it earlier, without a verdict.
 //
 // Range. Prices given are within 2^61, so those found stay above -(2^61 + kMaxPathCost + |cost|).
 //
-// References. Goldberg, An efficient implementation of a scaling minimum-cost flow algorithm, J. Algorithms 22 (1997),
-// section 5; Bunnagel, Korte, Vygen, Efficient implementation of the Goldberg-Tarjan minimum-cost flow algorithm (1998). Gog
-// et al., Firmament, OSDI 2016, section 6.2. Departure: they refine for the next epsilon of the scaling; here always for
-// zero, because an optimal flow is found so early on scheduling graphs that the remaining phases can be left out.
+// References. Goldberg, An efficient implementation of a scaling minimum-cost flow algorithm, J.
+// Algorithms 22 (1997), section 5; Bunnagel, Korte, Vygen, Efficient implementation of the
+// Goldberg-Tarjan minimum-cost flow algorithm (1998). Gog et al., Firmament, OSDI 2016,
+// section 6.2. Departure: they refine for the next epsilon of the scaling; here always for zero,
+// because an optimal flow is found so early on scheduling graphs that the remaining phases can be
+// left out.
 #pragma once
 
 #include <cstdint>
@@ -43,10 +46,13 @@ Refined refine_prices(const Graph& graph, std::vector<std::int64_t>& price, std:
     const std::uint32_t last = graph.end(u);
     for (std::uint32_t e = graph.begin(u); e < last; ++e) {
       const auto& edge = graph.edges[e];
-      if (edge.residual > 0 && edge.cost + price[edge.to] < least) least = edge.cost + price[edge.to];
+      if (edge.residual > 0 && edge.cost + price[edge.to] < least)
+        least = edge.cost + price[edge.to];
     }
     stats.scanned += last - graph.begin(u);
-    if (const Status status = pace.step(stats, last - graph.begin(u) + 1); status != Status::kOptimal) return {status};
+    if (const Status status = pace.step(stats, last - graph.begin(u) + 1);
+        status != Status::kOptimal)
+      return {status};
     if (least == price[u]) continue;
     price[u] = least;
     ++stats.repaired;
@@ -61,7 +67,8 @@ Refined refine_prices(const Graph& graph, std::vector<std::int64_t>& price, std:
       const std::uint32_t first = graph.begin(v), last = graph.end(v);
       for (std::uint32_t e = first; e < last; ++e) {
         const auto& edge = graph.edges[e];  // v -> u, whose partner is u -> v
-        if (price_v - edge.cost >= price[edge.to] || graph.edges[edge.partner].residual == 0) continue;
+        if (price_v - edge.cost >= price[edge.to] || graph.edges[edge.partner].residual == 0)
+          continue;
         price[edge.to] = price_v - edge.cost;
         ++stats.repaired;
         if (waits[edge.to] != 0) continue;
@@ -69,7 +76,8 @@ Refined refine_prices(const Graph& graph, std::vector<std::int64_t>& price, std:
         next.push_back(edge.to);
       }
       stats.scanned += last - first;
-      if (const Status status = pace.step(stats, last - first + 1); status != Status::kOptimal) return {status};
+      if (const Status status = pace.step(stats, last - first + 1); status != Status::kOptimal)
+        return {status};
       if ((most_scans -= last - first) < 0) return {};
     }
     fallen.swap(next);

@@ -8,7 +8,8 @@ namespace flowsolver {
 template <class Value>
 template <class Arrays>
 ResidualGraph<Value>::ResidualGraph(const Arrays& network, std::span<const std::int64_t> flow,
-                                    std::span<const std::uint8_t> alive, NodeId root, bool spare, const Control& control)
+                                    std::span<const std::uint8_t> alive, NodeId root, bool spare,
+                                    const Control& control)
     : root_(root) {
   Pace pace(control);
   const std::size_t n = network.num_nodes(), m = network.num_arcs();
@@ -52,7 +53,8 @@ ResidualGraph<Value>::ResidualGraph(const Arrays& network, std::span<const std::
   if (total >= kGone) throw std::length_error("flowsolver: too many arcs");
   if (spare) edges.reserve(total + total / 4);
   edges.resize(total);
-  // Residual half-edges fill a block from the front, saturated ones from the back (counted in `current` meanwhile).
+  // Residual half-edges fill a block from the front, saturated ones from the back (counted in
+  // `current` meanwhile).
   const auto place = [&](NodeId u, const Edge& edge) {
     Node<Value>& node = nodes[u];
     const std::uint32_t index = edge.residual > 0 ? node.begin + node.residual_degree++
@@ -60,7 +62,8 @@ ResidualGraph<Value>::ResidualGraph(const Arrays& network, std::span<const std::
     edges[index] = edge;
     position[edge.id] = index;
   };
-  constexpr ArcId kAhead = 12;  // heads are anywhere: their blocks are asked for some arcs in advance
+  // heads are anywhere: their blocks are asked for some arcs in advance
+  constexpr ArcId kAhead = 12;
   build_each(m, control, [&](std::size_t arc) {
     const auto a = static_cast<ArcId>(arc);
     if (a + kAhead < m) {
@@ -136,7 +139,8 @@ void ResidualGraph<Value>::compact() {
       packed[next + i] = edges[node.begin + i];
       position[packed[next + i].id] = next + i;
     }
-    node.current = node.current - node.begin + next;  // only a hint: may be out of the block, and is checked on use
+    // only a hint: may be out of the block, and is checked on use
+    node.current = node.current - node.begin + next;
     node.begin = next;
     next += room_[v];
   }
@@ -185,7 +189,8 @@ void ResidualGraph<Value>::erase(NodeId u, std::uint32_t index) {
 
 template <class Value>
 void ResidualGraph<Value>::attach(ArcId arc, NodeId tail, NodeId head, Value capacity, Value cost) {
-  if (position.size() < 2 * (static_cast<std::size_t>(arc) + 1)) position.resize(2 * (static_cast<std::size_t>(arc) + 1));
+  if (position.size() < 2 * (static_cast<std::size_t>(arc) + 1))
+    position.resize(2 * (static_cast<std::size_t>(arc) + 1));
   if (head == root_ && tail != root_ && root_arc_[tail] == kNone) {
     root_arc_[tail] = arc;
     position[2 * arc] = position[2 * arc + 1] = kAtRoot;
@@ -264,12 +269,18 @@ void ResidualGraph<Value>::set_cost(ArcId arc, NodeId tail, Value cost) {
 template class ResidualGraph<std::int32_t>;
 template class ResidualGraph<std::int64_t>;
 template ResidualGraph<std::int32_t>::ResidualGraph(const Network&, std::span<const std::int64_t>,
-                                                    std::span<const std::uint8_t>, NodeId, bool, const Control&);
+                                                    std::span<const std::uint8_t>, NodeId, bool,
+                                                    const Control&);
 template ResidualGraph<std::int64_t>::ResidualGraph(const Network&, std::span<const std::int64_t>,
-                                                    std::span<const std::uint8_t>, NodeId, bool, const Control&);
-template ResidualGraph<std::int32_t>::ResidualGraph(const PackedNetwork<std::int32_t>&, std::span<const std::int64_t>,
-                                                    std::span<const std::uint8_t>, NodeId, bool, const Control&);
-template ResidualGraph<std::int64_t>::ResidualGraph(const PackedNetwork<std::int64_t>&, std::span<const std::int64_t>,
-                                                    std::span<const std::uint8_t>, NodeId, bool, const Control&);
+                                                    std::span<const std::uint8_t>, NodeId, bool,
+                                                    const Control&);
+template ResidualGraph<std::int32_t>::ResidualGraph(const PackedNetwork<std::int32_t>&,
+                                                    std::span<const std::int64_t>,
+                                                    std::span<const std::uint8_t>, NodeId, bool,
+                                                    const Control&);
+template ResidualGraph<std::int64_t>::ResidualGraph(const PackedNetwork<std::int64_t>&,
+                                                    std::span<const std::int64_t>,
+                                                    std::span<const std::uint8_t>, NodeId, bool,
+                                                    const Control&);
 
 }  // namespace flowsolver

@@ -1,15 +1,18 @@
 // The residual graph of a pseudoflow, laid out for searching it.
 //
-// Every arc a is two half-edges, 2a at its tail (forward) and 2a+1 at its head (backward). A half-edge knows its own
-// residual capacity and its partner's, so neither search direction touches the partner. The half-edges of a node are one
-// block of `edges`, those with residual capacity first: a machine with fifty preference arcs into it and twelve tasks on it
-// is scanned in twelve steps. `position` finds a half-edge, whose place moves as flow is pushed, by its id.
+// Every arc a is two half-edges, 2a at its tail (forward) and 2a+1 at its head (backward). A
+// half-edge knows its own residual capacity and its partner's, so neither search direction touches
+// the partner. The half-edges of a node are one block of `edges`, those with residual capacity
+// first: a machine with fifty preference arcs into it and twelve tasks on it is scanned in twelve
+// steps. `position` finds a half-edge, whose place moves as flow is pushed, by its id.
 //
-// One node is the root: its price is 0 forever and its imbalance is implied by all others'. The first arc from a node to
-// the root is kept inside the node (64 bytes with 32-bit values: one cache line), because "does this node still have room
-// to the sink" is asked whenever a node is labelled. Other arcs at the root are ordinary half-edges.
+// One node is the root: its price is 0 forever and its imbalance is implied by all others'. The
+// first arc from a node to the root is kept inside the node (64 bytes with 32-bit values: one cache
+// line), because "does this node still have room to the sink" is asked whenever a node is labelled.
+// Other arcs at the root are ordinary half-edges.
 //
-// `Value` is the type of costs and capacities: 32 bits where they fit (20-byte half-edges), else 64.
+// `Value` is the type of costs and capacities: 32 bits where they fit (20-byte half-edges),
+// else 64.
 #pragma once
 
 #include <span>
@@ -25,9 +28,10 @@ template <class Value>
 struct HalfEdge {
   NodeId to;
   std::uint32_t id;
-  Value cost;              // of moving a unit this way
-  Value residual;          // units that can still be moved this way
-  Value reverse_residual;  // units that can be moved the other way: the flow, on a forward half-edge
+  Value cost;      // of moving a unit this way
+  Value residual;  // units that can still be moved this way
+  // units that can be moved the other way: the flow, on a forward half-edge
+  Value reverse_residual;
 };
 
 template <class Value>
@@ -36,15 +40,16 @@ struct alignas(64) Node {
   std::int64_t distance = 0;   // search scratch, valid when stamp is the current search's
   std::int64_t imbalance = 0;  // supply + inflow - outflow: > 0 excess, < 0 deficit
   std::uint32_t stamp = 0;
-  std::uint32_t parent = kNone;     // half-edge the label came over
-  std::uint32_t begin = 0;          // block of half-edges: [begin, begin + degree)
+  std::uint32_t parent = kNone;  // half-edge the label came over
+  std::uint32_t begin = 0;       // block of half-edges: [begin, begin + degree)
   std::uint32_t degree = 0;
   std::uint32_t residual_degree = 0;
-  std::uint32_t current = 0;        // half-edge the last path left by (aggregators)
-  Value root_residual = 0;          // the arc to the root: room left, flow, cost
+  std::uint32_t current = 0;  // half-edge the last path left by (aggregators)
+  Value root_residual = 0;    // the arc to the root: room left, flow, cost
   Value root_flow = 0;
   Value root_cost = 0;
-  std::uint8_t hops[2] = {0, 0};    // learned number of zero-rc steps to a target: backward, forward
+  // learned number of zero-rc steps to a target: backward, forward
+  std::uint8_t hops[2] = {0, 0};
   bool settled = false;
   std::uint8_t flags = 0;
 };
@@ -58,7 +63,8 @@ enum NodeFlag : std::uint8_t {
   kChanged = 32,   // a carried source some of whose arcs changed
 };
 
-// The arrays of a network as a graph is built from them, written once: half the size where 32 bits do.
+// The arrays of a network as a graph is built from them, written once: half the size where 32 bits
+// do.
 template <class Value>
 struct PackedNetwork {
   LargeArray<NodeId> tail, head;
@@ -76,17 +82,20 @@ class ResidualGraph {
   using Edge = HalfEdge<Value>;
   static constexpr bool kCarries = false;  // every node is one of its own (see carrier_graph.hpp)
 
-  // From arrays, in O(n + m). `flow` is empty for none. `spare` leaves room in the blocks of nodes that have arcs in.
-  // Arcs with alive[a] == 0 are left out (`alive` empty: all live). Sets neither prices nor imbalances. Throws Stopped when cancelled.
-  // A Network, or a PackedNetwork<Value>.
+  // From arrays, in O(n + m). `flow` is empty for none. `spare` leaves room in the blocks of nodes
+  // that have arcs in. Arcs with alive[a] == 0 are left out (`alive` empty: all live). Sets neither
+  // prices nor imbalances. Throws Stopped when cancelled. A Network, or a PackedNetwork<Value>.
   template <class Arrays>
-  ResidualGraph(const Arrays& network, std::span<const std::int64_t> flow, std::span<const std::uint8_t> alive,
-                NodeId root, bool spare, const Control& control);
+  ResidualGraph(const Arrays& network, std::span<const std::int64_t> flow,
+                std::span<const std::uint8_t> alive, NodeId root, bool spare,
+                const Control& control);
 
   NodeId root() const { return root_; }
   NodeId num_nodes() const { return static_cast<NodeId>(nodes.size()); }
 
-  NodeId owner(std::uint32_t edge_index) const { return edges[position[edges[edge_index].id ^ 1]].to; }
+  NodeId owner(std::uint32_t edge_index) const {
+    return edges[position[edges[edge_index].id ^ 1]].to;
+  }
   bool is_forward(const Edge& edge) const { return (edge.id & 1) == 0; }
   bool at_root(ArcId arc) const { return position[2 * arc] == kAtRoot; }
   bool gone(ArcId arc) const { return position[2 * arc] == kGone; }
@@ -96,10 +105,12 @@ class ResidualGraph {
   ArcId root_arc(NodeId v) const { return root_arc_[v]; }
 
   void grow_to_node(NodeId v);  // nodes up to v exist afterwards
-  void clear_node(NodeId v);    // v has no arcs left: forget its state, keep its block for the id's next owner
+  // v has no arcs left: forget its state, keep its block for the id's next owner
+  void clear_node(NodeId v);
   void attach(ArcId arc, NodeId tail, NodeId head, Value capacity, Value cost);
   void detach(ArcId arc, NodeId tail);
-  // Moves `amount` units along the half-edge at `index`, owned by u. Moves half-edges within the blocks of its two ends.
+  // Moves `amount` units along the half-edge at `index`, owned by u. Moves half-edges within the
+  // blocks of its two ends.
   void push(NodeId u, std::uint32_t index, Value amount);
   void set_capacity(ArcId arc, NodeId tail, Value capacity);  // capacity >= flow
   void set_cost(ArcId arc, NodeId tail, Value cost);
@@ -127,10 +138,10 @@ class ResidualGraph {
   void update_interior(NodeId u);
 
   NodeId root_;
-  std::vector<std::uint32_t> room_;                 // places in the node's block
+  std::vector<std::uint32_t> room_;                    // places in the node's block
   std::vector<std::uint32_t> in_degree_, out_degree_;  // without the arc inside the node
-  std::vector<ArcId> root_arc_;                     // the arc inside the node, or kNone
-  std::size_t wasted_ = 0;                          // places in abandoned blocks
+  std::vector<ArcId> root_arc_;                        // the arc inside the node, or kNone
+  std::size_t wasted_ = 0;                             // places in abandoned blocks
 };
 
 extern template class ResidualGraph<std::int32_t>;

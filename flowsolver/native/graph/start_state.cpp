@@ -7,7 +7,8 @@ namespace flowsolver {
 namespace {
 
 // `values`, or zeros.
-Status fill(std::vector<std::int64_t>& filled, std::span<const std::int64_t> values, std::size_t size, const Control& control) {
+Status fill(std::vector<std::int64_t>& filled, std::span<const std::int64_t> values,
+            std::size_t size, const Control& control) {
   if (values.empty()) return fill_zeros(filled, size, control);
   filled.reserve(size);
   return sweep(size, control, {}, [&](std::size_t begin, std::size_t end) {
@@ -30,7 +31,8 @@ StartState start_state(const Network& network, const Start& start, const Control
   state.status = ranges.status;
   if (state.status == Status::kCancelled) return {std::move(state), false};
   Status filled = fill(state.flow, start.flow, network.num_arcs(), control);
-  if (filled == Status::kOptimal) filled = fill(state.potential, start.price, network.num_nodes(), control);
+  if (filled == Status::kOptimal)
+    filled = fill(state.potential, start.price, network.num_nodes(), control);
   if (state.status == Status::kOptimal && !start.flow.empty() && filled == Status::kOptimal) {
     __int128 cost = 0;
     filled = add_up_cost(network, start.flow, control, cost);

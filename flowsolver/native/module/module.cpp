@@ -19,13 +19,15 @@ void set_budget(Control& control, std::int64_t operations, double seconds) {
   control.limit_operations(operations < 0 ? kInfinity : operations);
   using Clock = Control::Clock;
   constexpr double kForEver = 1e9;  // 30 years, and what the clock can hold
-  control.stop_at(!(seconds >= 0 && seconds < kForEver) ? Clock::time_point::max()
-                              : Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)));
+  control.stop_at(!(seconds >= 0 && seconds < kForEver)
+                      ? Clock::time_point::max()
+                      : Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                           std::chrono::duration<double>(seconds)));
 }
 
 void end_at_signals(Control& control) {
-  static const unsigned long main_thread =
-      nb::cast<unsigned long>(nb::module_::import_("threading").attr("main_thread")().attr("ident"));
+  static const unsigned long main_thread = nb::cast<unsigned long>(
+      nb::module_::import_("threading").attr("main_thread")().attr("ident"));
   if (PyThread_get_thread_ident() != main_thread) return control.poll({});
   control.poll([](const Stats&) {
     const nb::gil_scoped_acquire acquire;

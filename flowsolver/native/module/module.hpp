@@ -1,6 +1,8 @@
-// What the parts of the Python module share: arrays in and out, checks of arguments, budgets and signals of long calls.
+// What the parts of the Python module share: arrays in and out, checks of arguments, budgets and
+// signals of long calls.
 //
-// Arrays are one-dimensional int64; ids are checked here, all of a call's before any is applied. Long calls release the GIL.
+// Arrays are one-dimensional int64; ids are checked here, all of a call's before any is applied.
+// Long calls release the GIL.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -30,36 +32,40 @@ namespace flowsolver {
 using Array = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Result = nb::ndarray<nb::numpy, std::int64_t, nb::ndim<1>>;
 
-inline std::span<const std::int64_t> view(const Array& array) { return {array.data(), array.size()}; }
+inline std::span<const std::int64_t> view(const Array& array) {
+  return {array.data(), array.size()};
+}
 
 template <class T>
 Result to_array(std::vector<T> values) {
   auto* owned = new std::vector<std::int64_t>(values.begin(), values.end());
   return Result(owned->data(), {owned->size()}, nb::capsule(owned, [](void* p) noexcept {
-    delete static_cast<std::vector<std::int64_t>*>(p);
-  }));
+                  delete static_cast<std::vector<std::int64_t>*>(p);
+                }));
 }
 
 inline Result to_array(std::vector<std::int64_t>&& values) {
   auto* owned = new std::vector<std::int64_t>(std::move(values));
   return Result(owned->data(), {owned->size()}, nb::capsule(owned, [](void* p) noexcept {
-    delete static_cast<std::vector<std::int64_t>*>(p);
-  }));
+                  delete static_cast<std::vector<std::int64_t>*>(p);
+                }));
 }
 
 inline Result copy_of(std::span<const std::int64_t> values) {
   return to_array(std::vector<std::int64_t>(values.begin(), values.end()));
 }
 
-[[noreturn]] inline void reject(const char* field, std::size_t index, std::int64_t value, const char* why) {
-  throw nb::value_error(
-      (std::string(field) + "[" + std::to_string(index) + "] = " + std::to_string(value) + ": " + why).c_str());
+[[noreturn]] inline void reject(const char* field, std::size_t index, std::int64_t value,
+                                const char* why) {
+  throw nb::value_error((std::string(field) + "[" + std::to_string(index) +
+                         "] = " + std::to_string(value) + ": " + why)
+                            .c_str());
 }
 
 inline void need_length(const char* field, const Array& array, std::size_t length) {
   if (array.size() == length) return;
-  throw nb::value_error((std::string(field) + " has " + std::to_string(array.size()) + " entries, expected " +
-                         std::to_string(length))
+  throw nb::value_error((std::string(field) + " has " + std::to_string(array.size()) +
+                         " entries, expected " + std::to_string(length))
                             .c_str());
 }
 
@@ -81,11 +87,13 @@ inline void need_distinct(const char* field, const Array& array) {
   std::sort(sorted.begin(), sorted.end());
   const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
   if (twice != sorted.end()) {
-    throw nb::value_error((std::string(field) + " names " + std::to_string(*twice) + " twice").c_str());
+    throw nb::value_error(
+        (std::string(field) + " names " + std::to_string(*twice) + " twice").c_str());
   }
 }
 
-inline void need_arcs(const Array& tail, const Array& head, const Array& capacity, const Array& cost) {
+inline void need_arcs(const Array& tail, const Array& head, const Array& capacity,
+                      const Array& cost) {
   need_length("head", head, tail.size());
   need_length("capacity", capacity, tail.size());
   need_length("cost", cost, tail.size());
@@ -94,14 +102,19 @@ inline void need_arcs(const Array& tail, const Array& head, const Array& capacit
 
 // ValueError for an unknown name, for none, and for one given twice.
 std::vector<const Algorithm*> known_algorithms(const std::vector<std::string>& names);
-inline Winning winning(bool deterministic) { return deterministic ? Winning::kFewestOperations : Winning::kFirst; }
-inline double in_seconds(Control::Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
+inline Winning winning(bool deterministic) {
+  return deterministic ? Winning::kFewestOperations : Winning::kFirst;
+}
+inline double in_seconds(Control::Clock::duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
 
 // Budgets: negative means none.
 void set_budget(Control& control, std::int64_t operations, double seconds);
 
-// Signal handlers run in the main thread, and only when asked to: a long call there asks now and then, so that Ctrl-C ends it.
-// When it does, the handler's exception is pending: `end_if_interrupted` then throws it.
+// Signal handlers run in the main thread, and only when asked to: a long call there asks now and
+// then, so that Ctrl-C ends it. When it does, the handler's exception is pending:
+// `end_if_interrupted` then throws it.
 void end_at_signals(Control& control);
 void end_if_interrupted(Control& control);
 

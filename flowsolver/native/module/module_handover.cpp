@@ -1,4 +1,5 @@
-// Cost scaling from another algorithm's answer, for Python: what the benchmark of price refine measures.
+// Cost scaling from another algorithm's answer, for Python: what the benchmark of price refine
+// measures.
 #include "cost_scaling/cost_scaling.hpp"
 #include "module/module.hpp"
 
@@ -6,12 +7,14 @@ namespace flowsolver {
 
 namespace {
 
-Solution cost_scaling_from(const Network& network, const Array& flow, const Array& price, bool refine) {
+Solution cost_scaling_from(const Network& network, const Array& flow, const Array& price,
+                           bool refine) {
   need_length("flow", flow, network.num_arcs());
   need_length("price", price, network.num_nodes());
   const auto flows = view(flow);
   for (std::size_t a = 0; a < flows.size(); ++a) {
-    if (flows[a] < 0 || flows[a] > network.capacity[a]) reject("flow", a, flows[a], "not within 0 and the capacity");
+    if (flows[a] < 0 || flows[a] > network.capacity[a])
+      reject("flow", a, flows[a], "not within 0 and the capacity");
   }
   const Start start{flows, view(price)};
   Control control;
@@ -19,7 +22,8 @@ Solution cost_scaling_from(const Network& network, const Array& flow, const Arra
   Solution solution;
   {
     nb::gil_scoped_release release;
-    solution = (refine ? solve_cost_scaling : solve_cost_scaling_unrefined)(network, start, control);
+    solution =
+        (refine ? solve_cost_scaling : solve_cost_scaling_unrefined)(network, start, control);
   }
   end_if_interrupted(control);
   return solution;

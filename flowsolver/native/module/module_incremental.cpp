@@ -29,12 +29,14 @@ class Solver {
  public:
   Solver(const Network& network, const std::vector<std::string>& algorithms, bool deterministic)
       : racers_(known_algorithms(algorithms)),
-        core_(network, [this, how = winning(deterministic)](const EngineStart& start, const Control& control,
-                                                            Stats& stats) -> std::unique_ptr<Engine> {
-          if (racers_.size() > 1) return std::make_unique<RaceEngine>(racers_, how, start, report_);
-          report_.winner = racers_.front();
-          return report_.winner->make_engine(start, control, stats);
-        }) {}
+        core_(network,
+              [this, how = winning(deterministic)](const EngineStart& start, const Control& control,
+                                                   Stats& stats) -> std::unique_ptr<Engine> {
+                if (racers_.size() > 1)
+                  return std::make_unique<RaceEngine>(racers_, how, start, report_);
+                report_.winner = racers_.front();
+                return report_.winner->make_engine(start, control, stats);
+              }) {}
 
   Result add_nodes(const Array& supply) {
     const Busy busy(busy_);
@@ -52,8 +54,9 @@ class Solver {
     {
       nb::gil_scoped_release release;
       for (std::size_t i = 0; i < ids.size(); ++i) {
-        ids[i] = core_.add_arc(static_cast<NodeId>(tail.data()[i]), static_cast<NodeId>(head.data()[i]), capacity.data()[i],
-                               cost.data()[i]);
+        ids[i] =
+            core_.add_arc(static_cast<NodeId>(tail.data()[i]), static_cast<NodeId>(head.data()[i]),
+                          capacity.data()[i], cost.data()[i]);
       }
     }
     return to_array(std::move(ids));
@@ -78,20 +81,23 @@ class Solver {
     need_length("capacity", capacity, arcs.size());
     need_capacities(capacity);
     nb::gil_scoped_release release;
-    for (std::size_t i = 0; i < arcs.size(); ++i) core_.set_capacity(static_cast<ArcId>(arcs.data()[i]), capacity.data()[i]);
+    for (std::size_t i = 0; i < arcs.size(); ++i)
+      core_.set_capacity(static_cast<ArcId>(arcs.data()[i]), capacity.data()[i]);
   }
   void set_cost(const Array& arcs, const Array& cost) {
     const Busy busy(busy_);
     need_live_arcs(arcs);
     need_length("cost", cost, arcs.size());
     nb::gil_scoped_release release;
-    for (std::size_t i = 0; i < arcs.size(); ++i) core_.set_cost(static_cast<ArcId>(arcs.data()[i]), cost.data()[i]);
+    for (std::size_t i = 0; i < arcs.size(); ++i)
+      core_.set_cost(static_cast<ArcId>(arcs.data()[i]), cost.data()[i]);
   }
   void set_supply(const Array& nodes, const Array& supply) {
     const Busy busy(busy_);
     need_nodes("nodes", nodes);
     need_length("supply", supply, nodes.size());
-    for (std::size_t i = 0; i < nodes.size(); ++i) core_.set_supply(static_cast<NodeId>(nodes.data()[i]), supply.data()[i]);
+    for (std::size_t i = 0; i < nodes.size(); ++i)
+      core_.set_supply(static_cast<NodeId>(nodes.data()[i]), supply.data()[i]);
   }
   Status resolve(std::int64_t max_operations, double max_seconds) {
     const Busy busy(busy_);
@@ -136,12 +142,18 @@ class Solver {
   }
   Certificate certify(bool touched_only) {
     const Busy busy(busy_);
-    if (!core_.solved()) throw std::runtime_error("nothing to certify: changed since, or not optimal at, the last resolve");
+    if (!core_.solved())
+      throw std::runtime_error(
+          "nothing to certify: changed since, or not optimal at, the last resolve");
     nb::gil_scoped_release release;
     return touched_only ? core_.certify_touched() : core_.certify();
   }
-  std::int64_t num_nodes() { return std::count(core().live_nodes().begin(), core().live_nodes().end(), 1); }
-  std::int64_t num_arcs() { return std::count(core().live_arcs().begin(), core().live_arcs().end(), 1); }
+  std::int64_t num_nodes() {
+    return std::count(core().live_nodes().begin(), core().live_nodes().end(), 1);
+  }
+  std::int64_t num_arcs() {
+    return std::count(core().live_arcs().begin(), core().live_arcs().end(), 1);
+  }
   // Live nodes and arcs, numbered anew; the ids they have here.
   std::tuple<Network, Result, Result> snapshot() {
     const IncrementalSolver& ssp = core();

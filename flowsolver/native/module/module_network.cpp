@@ -13,7 +13,8 @@ std::int64_t add_nodes(Network& network, const Array& supply) {
   return static_cast<std::int64_t>(first);
 }
 
-std::int64_t add_arcs(Network& network, const Array& tail, const Array& head, const Array& capacity, const Array& cost) {
+std::int64_t add_arcs(Network& network, const Array& tail, const Array& head, const Array& capacity,
+                      const Array& cost) {
   const std::size_t first = network.num_arcs();
   need_arcs(tail, head, capacity, cost);
   if (tail.size() > kMaxArcs - first) throw nb::value_error("too many arcs");
@@ -23,7 +24,8 @@ std::int64_t add_arcs(Network& network, const Array& tail, const Array& head, co
   need_all("head", head, known, "no such node");
   network.tail.insert(network.tail.end(), tail.data(), tail.data() + tail.size());
   network.head.insert(network.head.end(), head.data(), head.data() + head.size());
-  network.capacity.insert(network.capacity.end(), capacity.data(), capacity.data() + capacity.size());
+  network.capacity.insert(network.capacity.end(), capacity.data(),
+                          capacity.data() + capacity.size());
   network.cost.insert(network.cost.end(), cost.data(), cost.data() + cost.size());
   return static_cast<std::int64_t>(first);
 }
@@ -43,7 +45,8 @@ void bind_dimacs(nb::module_& m) {
         error = e.what();
       }
     }
-    return std::make_tuple(std::move(problem.network), to_array(std::move(problem.low)), problem.base_cost, line, error);
+    return std::make_tuple(std::move(problem.network), to_array(std::move(problem.low)),
+                           problem.base_cost, line, error);
   });
   m.def("write_dimacs", [](const Network& network) {
     const std::string text = write_dimacs(network);

@@ -9,8 +9,10 @@ namespace flowsolver {
 namespace {
 
 // And the winner, and how long the losers took to stop.
-std::tuple<Solution, std::string, double> solve(const Network& network, const std::vector<std::string>& algorithms,
-                                                bool deterministic, std::int64_t max_operations, double max_seconds) {
+std::tuple<Solution, std::string, double> solve(const Network& network,
+                                                const std::vector<std::string>& algorithms,
+                                                bool deterministic, std::int64_t max_operations,
+                                                double max_seconds) {
   const std::vector<const Algorithm*> racers = known_algorithms(algorithms);
   Control control;
   set_budget(control, max_operations, max_seconds);
@@ -21,7 +23,8 @@ std::tuple<Solution, std::string, double> solve(const Network& network, const st
     answer = race(network, racers, {}, control, winning(deterministic));
   }
   end_if_interrupted(control);
-  return {std::move(answer.solution), std::string(answer.winner->name), in_seconds(answer.stopping)};
+  return {std::move(answer.solution), std::string(answer.winner->name),
+          in_seconds(answer.stopping)};
 }
 
 std::int64_t misplaced(const Network& network, const Array& flow, const Array& optimum) {
@@ -35,7 +38,8 @@ std::int64_t misplaced(const Network& network, const Array& flow, const Array& o
   return misplaced_tasks(network, flows, best);
 }
 
-Certificate certify_arrays(const Network& network, const Array& flow, const Array& potential, std::int64_t cost) {
+Certificate certify_arrays(const Network& network, const Array& flow, const Array& potential,
+                           std::int64_t cost) {
   need_length("flow", flow, network.num_arcs());
   need_length("potential", potential, network.num_nodes());
   const auto flows = view(flow), potentials = view(potential);

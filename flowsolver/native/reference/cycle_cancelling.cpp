@@ -14,7 +14,8 @@ namespace {
 template <class Value>
 class Balancing {
  public:
-  Balancing(ArcGraph<Value>& graph, Stats& stats, Pace& pace) : graph_(graph), stats_(stats), pace_(pace) {}
+  Balancing(ArcGraph<Value>& graph, Stats& stats, Pace& pace)
+      : graph_(graph), stats_(stats), pace_(pace) {}
 
   Status run() {
     while (true) {
@@ -92,7 +93,8 @@ class Balancing {
 
   void augment(NodeId source, NodeId target) {
     std::int64_t amount = std::min(graph_.excess[source], -graph_.excess[target]);
-    for (std::uint32_t e : path_) amount = std::min(amount, static_cast<std::int64_t>(graph_.edges[e].residual));
+    for (std::uint32_t e : path_)
+      amount = std::min(amount, static_cast<std::int64_t>(graph_.edges[e].residual));
     NodeId from = source;
     for (std::uint32_t e : path_) {
       graph_.push(from, e, amount);
@@ -115,8 +117,13 @@ template <class Value>
 class Cancelling {
  public:
   Cancelling(ArcGraph<Value>& graph, std::vector<std::int64_t>& label, Stats& stats, Pace& pace)
-      : graph_(graph), label_(label), stats_(stats), pace_(pace), parent_(graph.num_nodes(), kNone),
-        queued_(graph.num_nodes(), 1), visit_(graph.num_nodes(), kNone) {}
+      : graph_(graph),
+        label_(label),
+        stats_(stats),
+        pace_(pace),
+        parent_(graph.num_nodes(), kNone),
+        queued_(graph.num_nodes(), 1),
+        visit_(graph.num_nodes(), kNone) {}
 
   Status run() {
     fill_queue();
@@ -126,7 +133,8 @@ class Cancelling {
       for (std::uint32_t e = graph_.first[v]; e < graph_.first[v + 1]; ++e) {
         ++stats_.scanned;
         if (const Status status = pace_.step(stats_); status != Status::kOptimal) return status;
-        if (graph_.edges[e].residual > 0) lower(graph_.edges[e].to, label_[v] + graph_.edges[e].cost, e);
+        if (graph_.edges[e].residual > 0)
+          lower(graph_.edges[e].to, label_[v] + graph_.edges[e].cost, e);
       }
       left -= 1 + graph_.first[v + 1] - graph_.first[v];
       if (left > 0) continue;
@@ -149,7 +157,8 @@ class Cancelling {
     std::fill(queued_.begin(), queued_.end(), std::uint8_t{1});
   }
 
-  // First in, first out; the room of those taken is made use of when there is as much as of those left.
+  // First in, first out; the room of those taken is made use of when there is as much as of those
+  // left.
   NodeId take() {
     const NodeId v = queue_[head_++];
     queued_[v] = 0;
@@ -172,7 +181,8 @@ class Cancelling {
     queue_.push_back(v);
   }
 
-  // Follows parent arcs from every node until a node is met that was visited before: in the same walk, it is on a cycle.
+  // Follows parent arcs from every node until a node is met that was visited before: in the same
+  // walk, it is on a cycle.
   Status cancel_cycles() {
     std::fill(visit_.begin(), visit_.end(), kNone);
     for (NodeId start = 0; start < graph_.num_nodes(); ++start) {
@@ -229,7 +239,8 @@ class Cancelling {
 };
 
 template <class Value>
-void solve_as(const Network& network, const Start& start, const Control& control, Solution& solution) {
+void solve_as(const Network& network, const Start& start, const Control& control,
+              Solution& solution) {
   ArcGraph<Value> graph;
   solution.status = graph.build(network, start, control, solution.stats);
   if (solution.status != Status::kOptimal) return;
@@ -246,7 +257,8 @@ void solve_as(const Network& network, const Start& start, const Control& control
 
 }  // namespace
 
-Solution solve_cycle_cancelling(const Network& network, const Start& start, const Control& control) {
+Solution solve_cycle_cancelling(const Network& network, const Start& start,
+                                const Control& control) {
   return solve_by_width(network, start, control, [&]<class Value>(Solution& solution) {
     solve_as<Value>(network, start, control, solution);
   });

@@ -15,7 +15,8 @@ namespace {
 template <class Value>
 class SuccessiveShortestPath {
  public:
-  SuccessiveShortestPath(ArcGraph<Value>& graph, std::vector<std::int64_t>& price, const Control& control, Stats& stats)
+  SuccessiveShortestPath(ArcGraph<Value>& graph, std::vector<std::int64_t>& price,
+                         const Control& control, Stats& stats)
       : graph_(graph), price_(price), stats_(stats), pace_(control), labels_(graph.num_nodes()) {}
 
   Status run() {
@@ -55,7 +56,8 @@ class SuccessiveShortestPath {
     return Status::kOptimal;
   }
 
-  // Prices and labels are right afterwards for the path to `target`. kInfeasible: no deficit can be reached.
+  // Prices and labels are right afterwards for the path to `target`. kInfeasible: no deficit can be
+  // reached.
   Status search(NodeId source, NodeId& target) {
     ++stats_.searches;
     if (++search_ == 0) {  // the count of searches has come round
@@ -80,7 +82,8 @@ class SuccessiveShortestPath {
       for (std::uint32_t e = graph_.first[v]; e < graph_.first[v + 1]; ++e) {
         ++stats_.scanned;
         if (const Status status = pace_.step(stats_); status != Status::kOptimal) return status;
-        if (graph_.edges[e].residual > 0) reach(graph_.edges[e].to, distance + reduced_cost(v, e), e);
+        if (graph_.edges[e].residual > 0)
+          reach(graph_.edges[e].to, distance + reduced_cost(v, e), e);
       }
     }
     return Status::kInfeasible;
@@ -127,18 +130,21 @@ class SuccessiveShortestPath {
 };
 
 template <class Value>
-void solve_as(const Network& network, const Start& start, const Control& control, Solution& solution) {
+void solve_as(const Network& network, const Start& start, const Control& control,
+              Solution& solution) {
   ArcGraph<Value> graph;
   solution.status = graph.build(network, start, control, solution.stats);
   if (solution.status != Status::kOptimal) return;
   solution.potential = start_prices(network, start);
-  solution.status = SuccessiveShortestPath<Value>(graph, solution.potential, control, solution.stats).run();
+  solution.status =
+      SuccessiveShortestPath<Value>(graph, solution.potential, control, solution.stats).run();
   graph.give_flow(network, control, solution);
 }
 
 }  // namespace
 
-Solution solve_successive_shortest_path(const Network& network, const Start& start, const Control& control) {
+Solution solve_successive_shortest_path(const Network& network, const Start& start,
+                                        const Control& control) {
   return solve_by_width(network, start, control, [&]<class Value>(Solution& solution) {
     solve_as<Value>(network, start, control, solution);
   });

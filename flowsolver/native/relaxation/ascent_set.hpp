@@ -1,27 +1,33 @@
-// One iteration of relaxation: a set S is grown from a node with excess over balanced arcs, until flow can be sent to
-// deficits or its prices can be raised. Definitions and termination: relaxation.hpp; graph and prices: balanced_graph.hpp.
+// One iteration of relaxation: a set S is grown from a node with excess over balanced arcs, until
+// flow can be sent to deficits or its prices can be raised. Definitions and termination:
+// relaxation.hpp; graph and prices: balanced_graph.hpp.
 //
-// Slope. With e(S) the excess in S, deficits counted negative, and cut(w) the residual capacity of the balanced arcs from S
-// to a node w outside, the dual objective changes by
+// Slope. With e(S) the excess in S, deficits counted negative, and cut(w) the residual capacity of
+// the balanced arcs from S to a node w outside, the dual objective changes by
 //   slope = e(S) - sum of cut(w)
-// per unit by which the prices of S are raised. It is kept up to date: w joining S adds cut(w) + e(w) and takes off the
-// balanced residual of w's arcs to the outside; sending flow to a deficit outside takes as much from e(S) as from the cut.
-// So each step costs what it looks at.
+// per unit by which the prices of S are raised. It is kept up to date: w joining S adds cut(w) +
+// e(w) and takes off the balanced residual of w's arcs to the outside; sending flow to a deficit
+// outside takes as much from e(S) as from the cut. So each step costs what it looks at.
 //
 // Loop, until e(S) = 0 or nothing is left to do:
-//   - when a balanced arc out of S leads to a deficit, flow is sent there at once, from the nearest excess up the tree;
-//   - while a candidate is left (balanced arcs lead there from S) it joins S, the one of least hops first, of those the
+//   - when a balanced arc out of S leads to a deficit, flow is sent there at once, from the nearest
+//   excess up the tree;
+//   - while a candidate is left (balanced arcs lead there from S) it joins S, the one of least hops
+//   first, of those the
 //     last found, unless the slope is positive and would fall by it;
-//   - when the slope is positive, the balanced arcs out of S are saturated, and S is raised until the next arc is balanced.
+//   - when the slope is positive, the balanced arcs out of S are saturated, and S is raised until
+//   the next arc is balanced.
 //     No such arc: e(S) > 0 and no residual arc leads out of S, so no flow is feasible.
-// S stays through raises, which makes one set from one search (the textbook begins anew after each), and each raise costs
-// only the nodes whose arcs get balanced: the heap has, for each node of S, the raise at which its next arc does. Members
-// keep their price less the raise at which they joined; `settle` adds the final one.
+// S stays through raises, which makes one set from one search (the textbook begins anew after
+// each), and each raise costs only the nodes whose arcs get balanced: the heap has, for each node
+// of S, the raise at which its next arc does. Members keep their price less the raise at which they
+// joined; `settle` adds the final one.
 //
-// Gathering. A task's excess never makes a slope of more than one, and a full cell would be searched for each task anew.
-// Once a search has cost more than a look at all waiting excesses, those join that lean on S: single-node ascent brings them
-// to a balanced arc into S and none out of it worth more than their excess. Their excess moves along that arc; what is left
-// is given back. From then on the prices of the whole set rise at once, as far as the dual objective does.
+// Gathering. A task's excess never makes a slope of more than one, and a full cell would be
+// searched for each task anew. Once a search has cost more than a look at all waiting excesses,
+// those join that lean on S: single-node ascent brings them to a balanced arc into S and none out
+// of it worth more than their excess. Their excess moves along that arc; what is left is given
+// back. From then on the prices of the whole set rise at once, as far as the dual objective does.
 #pragma once
 
 #include <algorithm>
@@ -41,9 +47,11 @@ class AscentSet {
   using Node = typename Graph::Node;
   using Place = typename Graph::Place;
 
-  AscentSet(Graph& graph, const Control& control, Stats& stats) : graph_(graph), pace_(control), stats_(stats) {}
+  AscentSet(Graph& graph, const Control& control, Stats& stats)
+      : graph_(graph), pace_(control), stats_(stats) {}
 
-  // kOptimal: the dual objective rose, or the sum of excesses fell. kInfeasible: proven. Else stopped, the prices settled.
+  // kOptimal: the dual objective rose, or the sum of excesses fell. kInfeasible: proven. Else
+  // stopped, the prices settled.
   Status run(NodeId root) {
     ++stats_.searches;
     raise_ = 0;
@@ -54,7 +62,8 @@ class AscentSet {
     moved_ = false;
     in_vain_ = 0;
     join(root);
-    while (go_on() && excess_ > 0 && raise_ < Graph::kMostPrice && (!moved_ || in_vain_ < kMostInVain)) {
+    while (go_on() && excess_ > 0 && raise_ < Graph::kMostPrice &&
+           (!moved_ || in_vain_ < kMostInVain)) {
       const NodeId w = next_candidate();
       if (w != kNone) {
         if (slope_ > 0 && lowers_slope(w)) {
@@ -85,27 +94,33 @@ class AscentSet {
   std::int64_t highest_price() const { return highest_price_; }  // of the last set
 
  private:
-  static constexpr std::int64_t kScansPerWaiting = 16;  // to gather costs about as much: a task's arcs
-  static constexpr std::int64_t kMostInVain = 8192;     // steps: what is below an arc without room left is of no use
+  // to gather costs about as much: a task's arcs
+  static constexpr std::int64_t kScansPerWaiting = 16;
+  // steps: what is below an arc without room left is of no use
+  static constexpr std::int64_t kMostInVain = 8192;
   struct Key {
     std::int64_t raise;
     NodeId node;
-    bool operator>(const Key& other) const { return raise != other.raise ? raise > other.raise : node > other.node; }
+    bool operator>(const Key& other) const {
+      return raise != other.raise ? raise > other.raise : node > other.node;
+    }
   };
   struct Gathered {
     std::uint32_t edge;
     std::int64_t amount;
   };
 
-  // A search that is to stop may do so after any step: what rose stays in balance with what did not. Where the graph is
-  // kept it does not stop at a budget before something moved, or the same budget again and again would never be enough.
+  // A search that is to stop may do so after any step: what rose stays in balance with what did
+  // not. Where the graph is kept it does not stop at a budget before something moved, or the same
+  // budget again and again would never be enough.
   bool go_on() {
     if (status_ != Status::kCancelled) {
       const Status status = pace_.step(stats_, stats_.scanned - looked_at_ + 1);
       if (status != Status::kOptimal) status_ = status;
     }
     looked_at_ = stats_.scanned;
-    return status_ == Status::kOptimal || (status_ == Status::kBudget && Graph::kChanges && !moved_);
+    return status_ == Status::kOptimal ||
+           (status_ == Status::kBudget && Graph::kChanges && !moved_);
   }
 
   // Whether to break off where the graph is thrown away.
@@ -145,9 +160,9 @@ class AscentSet {
     look(v, 0);
   }
 
-  // At the arcs of a member: when it joins, and whenever one of them may have got balanced; of a crowded one's then only
-  // those that come up (`from`: half-edges at hand before that were looked at). Breaks off when no excess is left, which
-  // ends the search.
+  // At the arcs of a member: when it joins, and whenever one of them may have got balanced; of a
+  // crowded one's then only those that come up (`from`: half-edges at hand before that were looked
+  // at). Breaks off when no excess is left, which ends the search.
   void look(NodeId v, std::uint32_t from) {
     const std::int64_t price = graph_.nodes[v].price;
     std::int64_t least = kInfinity;
@@ -165,7 +180,9 @@ class AscentSet {
       }
       return excess_ > 0;
     });
-    const auto outside = [&](const Edge& edge) { return graph_.nodes[edge.to].place != Place::kInside; };
+    const auto outside = [&](const Edge& edge) {
+      return graph_.nodes[edge.to].place != Place::kInside;
+    };
     least = std::min(least, graph_.least_waiting(v, stats_, outside));
     if (from > 0) hops = std::min(hops, graph_.nodes[v].hops);
     if (graph_.nodes[v].hops != 0) graph_.nodes[v].hops = hops;
@@ -191,8 +208,9 @@ class AscentSet {
     if (head.hops != 0) add_candidate(edge.to);
   }
 
-  // Sends flow from the nearest excess up the tree to the member v, and on over `last`; v itself has the deficit when that
-  // is kNone. Returns how much: 0 when that excess is used up, or an arc of the tree.
+  // Sends flow from the nearest excess up the tree to the member v, and on over `last`; v itself
+  // has the deficit when that is kNone. Returns how much: 0 when that excess is used up, or an arc
+  // of the tree.
   std::int64_t augment(NodeId v, std::uint32_t last) {
     const NodeId target = last == kNone ? v : graph_.edge(last).to;
     std::int64_t room = graph_.wanted(target);
@@ -232,7 +250,8 @@ class AscentSet {
   bool lowers_slope(NodeId w) {
     std::int64_t gain = graph_.excess(w) + graph_.cut[w];
     graph_.scan(w, 0, stats_, [&](std::uint32_t, const Edge& edge) {
-      if (graph_.nodes[edge.to].place != Place::kInside && graph_.reduced_cost(w, edge) == 0) gain -= edge.residual;
+      if (graph_.nodes[edge.to].place != Place::kInside && graph_.reduced_cost(w, edge) == 0)
+        gain -= edge.residual;
       return gain >= 0;
     });
     return gain < 0;
@@ -274,8 +293,10 @@ class AscentSet {
   void gather() {
     for (std::size_t k = 0; k < graph_.late.size() && excess_ > 0 && go_on(); ++k) {
       const NodeId v = graph_.late[k];
-      if (graph_.nodes[v].place != Place::kOutside || graph_.excess(v) <= 0 || graph_.crowded(v)) continue;
-      std::int64_t least = kInfinity, outside = 0;  // outside: balanced residual out of the set once v is raised by `least`
+      if (graph_.nodes[v].place != Place::kOutside || graph_.excess(v) <= 0 || graph_.crowded(v))
+        continue;
+      // outside: balanced residual out of the set once v is raised by `least`
+      std::int64_t least = kInfinity, outside = 0;
       std::uint32_t into = kNone;
       graph_.scan(v, 0, stats_, [&](std::uint32_t i, const Edge& edge) {
         const bool inside = graph_.nodes[edge.to].place == Place::kInside;
@@ -292,7 +313,8 @@ class AscentSet {
       });
       if (into == kNone || outside > graph_.excess(v)) continue;
       if (least > 0) graph_.raise(v, least);
-      const std::int64_t amount = std::min<std::int64_t>(graph_.excess(v), graph_.edge(into).residual);
+      const std::int64_t amount =
+          std::min<std::int64_t>(graph_.excess(v), graph_.edge(into).residual);
       graph_.push(v, into, amount, stats_);
       gathered_.push_back({into, amount});
       slope_ += amount;

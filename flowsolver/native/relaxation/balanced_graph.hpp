@@ -1,18 +1,21 @@
-// A residual graph with prices that are kept reduced-cost optimal, and what a dual ascent needs to know of it at any time:
-// each node's residual half-edges (residual_lists.hpp), which nodes have excess, and about how far each is from a deficit.
+// A residual graph with prices that are kept reduced-cost optimal, and what a dual ascent needs to
+// know of it at any time: each node's residual half-edges (residual_lists.hpp), which nodes have
+// excess, and about how far each is from a deficit.
 //
-// Invariant: rc = cost - p[u] + p[w] >= 0 on every residual half-edge u -> w. One with rc = 0 is balanced: flow may be moved
-// along it. (A set under way, ascent_set.hpp, keeps its own prices less what it was raised by; the invariant is then meant
-// with the raise added.)
+// Invariant: rc = cost - p[u] + p[w] >= 0 on every residual half-edge u -> w. One with rc = 0 is
+// balanced: flow may be moved along it. (A set under way, ascent_set.hpp, keeps its own prices less
+// what it was raised by; the invariant is then meant with the raise added.)
 //
-// Loose sources. Where a source's flow is on full arcs only, its price may be anything from what those ask for to where the
-// first other arc gets balanced: the dual objective is the same. It is set to the latter (`loosen`, a degenerate ascent
-// step). Then the residual half-edges back to it have as reduced cost what it would cost it to go elsewhere, instead of 0,
-// and no set has to take in thousands of tasks that hang on one aggregator and have nowhere to go.
+// Loose sources. Where a source's flow is on full arcs only, its price may be anything from what
+// those ask for to where the first other arc gets balanced: the dual objective is the same. It is
+// set to the latter (`loosen`, a degenerate ascent step). Then the residual half-edges back to it
+// have as reduced cost what it would cost it to go elsewhere, instead of 0, and no set has to take
+// in thousands of tasks that hang on one aggregator and have nowhere to go.
 //
-// Hops. hops[v] estimates the number of balanced arcs from v to the nearest deficit: 0 exactly at deficits, kFar where no
-// way is known. It says where to look first and nothing else: no answer depends on it. Whoever looks at all arcs of v sets
-// it to 1 + the least of its balanced heads, so that dead ends are learned once.
+// Hops. hops[v] estimates the number of balanced arcs from v to the nearest deficit: 0 exactly at
+// deficits, kFar where no way is known. It says where to look first and nothing else: no answer
+// depends on it. Whoever looks at all arcs of v sets it to 1 + the least of its balanced heads, so
+// that dead ends are learned once.
 //
 // Range. Prices only rise. What brings them back below 2^59: close_gaps in price_passes.hpp.
 #pragma once
@@ -43,17 +46,19 @@ class BalancedGraph {
   struct Node {  // two to a cache line: nearly all that a look at a node asks for
     std::int64_t price = 0;
     std::uint32_t hops = 1;
-    std::uint32_t current = 0;     // place in its list before which no arc was balanced and led to fewer hops
+    // place in its list before which no arc was balanced and led to fewer hops
+    std::uint32_t current = 0;
     std::uint32_t list = kNone;    // residual_lists.hpp
     std::uint32_t parent = kNone;  // inside: the arc it was reached by, kNone at a root
     Place place = Place::kOutside;
-    bool source = false;           // has supply
-    bool queued = false;           // waits in `fresh` or `late`
+    bool source = false;  // has supply
+    bool queued = false;  // waits in `fresh` or `late`
   };
 
-  // The graph with the start's flow, all arcs that do not suit `price` (empty: all 0) made full or empty.
-  Status build(const Network& network, const Start& start, std::span<const std::int64_t> price, const Control& control,
-               Stats& stats) {
+  // The graph with the start's flow, all arcs that do not suit `price` (empty: all 0) made full or
+  // empty.
+  Status build(const Network& network, const Start& start, std::span<const std::int64_t> price,
+               const Control& control, Stats& stats) {
     Status status = arcs_.build(network, start, control, stats);
     if (status != Status::kOptimal) return status;
     nodes.assign(network.num_nodes(), Node{});
@@ -76,11 +81,14 @@ class BalancedGraph {
     return Status::kOptimal;
   }
 
-  BalancedGraph() requires(!kChanges) = default;
-  // The graph with this flow and these prices (empty: zeros), of arcs that are alive (empty: all). Arcs need not suit yet.
-  // Throws Stopped when cancelled.
-  BalancedGraph(const Network& network, std::span<const std::int64_t> flow, std::span<const std::uint8_t> alive,
-                std::span<const std::int64_t> price, const Control& control)
+  BalancedGraph()
+    requires(!kChanges)
+  = default;
+  // The graph with this flow and these prices (empty: zeros), of arcs that are alive (empty: all).
+  // Arcs need not suit yet. Throws Stopped when cancelled.
+  BalancedGraph(const Network& network, std::span<const std::int64_t> flow,
+                std::span<const std::uint8_t> alive, std::span<const std::int64_t> price,
+                const Control& control)
     requires kChanges
       : arcs_(network, flow, alive, control) {
     const std::size_t n = network.num_nodes();
@@ -111,7 +119,9 @@ class BalancedGraph {
   bool is_excess(NodeId v) const { return excess(v) > 0 && v != root; }
   bool wants(NodeId v) const { return excess(v) < 0 || v == root; }
   std::int64_t wanted(NodeId v) const { return v == root ? kInfinity : -excess(v); }
-  std::int64_t reduced_cost(NodeId v, const Edge& edge) const { return edge.cost - nodes[v].price + nodes[edge.to].price; }
+  std::int64_t reduced_cost(NodeId v, const Edge& edge) const {
+    return edge.cost - nodes[v].price + nodes[edge.to].price;
+  }
 
   // The residual half-edges of v: residual_lists.hpp. Without a level: those that may be balanced.
   template <class Visit>
@@ -119,7 +129,8 @@ class BalancedGraph {
     return lists_.scan(v, from, 0, stats, visit);
   }
   template <class Visit>
-  std::uint32_t scan_up_to(std::int64_t level, NodeId v, std::uint32_t from, Stats& stats, Visit&& visit) {
+  std::uint32_t scan_up_to(std::int64_t level, NodeId v, std::uint32_t from, Stats& stats,
+                           Visit&& visit) {
     return lists_.scan(v, from, level, stats, visit);
   }
   template <class Counts>
@@ -166,7 +177,8 @@ class BalancedGraph {
     if (price > before) raise(v, price - before);
     if (price < before) lower(v, before - price);
   }
-  // Fills the half-edges of v with rc < 0, before there are lists. An arc with rc > 0 is emptied by its other half-edge.
+  // Fills the half-edges of v with rc < 0, before there are lists. An arc with rc > 0 is emptied by
+  // its other half-edge.
   void saturate(NodeId v, Stats& stats) {
     for (std::uint32_t i = arcs_.begin(v); i < arcs_.end(v); ++i) {
       const Edge& edge = arcs_.edges[i];
@@ -233,7 +245,8 @@ class BalancedGraph {
     ++stats.pushes;
   }
 
-  // Changes. Reduced-cost optimality of what changed is the caller's to put right; excesses: `note_excesses`.
+  // Changes. Reduced-cost optimality of what changed is the caller's to put right; excesses:
+  // `note_excesses`.
   void add_node(NodeId v, std::int64_t supply)
     requires kChanges
   {
@@ -262,7 +275,8 @@ class BalancedGraph {
   {
     if (tail == head) return arcs_.add_arc(arc, tail, head, capacity, cost);
     const std::uint32_t tail_middle = arcs_.middle(tail) - arcs_.begin(tail);
-    const std::uint32_t tail_places = arcs_.end(tail) - arcs_.begin(tail), head_places = arcs_.end(head) - arcs_.begin(head);
+    const std::uint32_t tail_places = arcs_.end(tail) - arcs_.begin(tail),
+                        head_places = arcs_.end(head) - arcs_.begin(head);
     arcs_.add_arc(arc, tail, head, capacity, cost);
     lists_.refresh(tail, arcs_.begin(tail) + tail_middle);
     lists_.refresh(tail, arcs_.begin(tail) + tail_places);
@@ -303,7 +317,8 @@ class BalancedGraph {
     arcs_.change_supply(v, delta);
     nodes[v].source = supply > 0;
   }
-  // Half-edges half out of use are put together, in O(n + m), when it is time. Throws Stopped when cancelled.
+  // Half-edges half out of use are put together, in O(n + m), when it is time. Throws Stopped when
+  // cancelled.
   void keep_compact(const Control& control)
     requires kChanges
   {
@@ -317,7 +332,8 @@ class BalancedGraph {
     repriced_.clear();
     arcs_.begin_round();
   }
-  // All nodes whose excess may have changed since the last time; then only those that still have some are.
+  // All nodes whose excess may have changed since the last time; then only those that still have
+  // some are.
   void note_excesses()
     requires kChanges
   {
@@ -325,8 +341,9 @@ class BalancedGraph {
     for (NodeId v : changed) note_excess(v);
     arcs_.forget_balanced();
   }
-  enum Mark : std::uint8_t { kRepriced = 1, kFresh = 2, kChanged = 4 };  // the last two are the caller's
-  bool mark(NodeId v, Mark what) {                                       // false: it was
+  // the last two are the caller's
+  enum Mark : std::uint8_t { kRepriced = 1, kFresh = 2, kChanged = 4 };
+  bool mark(NodeId v, Mark what) {  // false: it was
     const bool is_new = !marked(v, what);
     marks_[v] |= what;
     return is_new;
@@ -354,11 +371,14 @@ class BalancedGraph {
     }
   }
 
-  // A node at which all excess and deficits may end: its own is what the others' leave. Its price stays. kNone: none is.
+  // A node at which all excess and deficits may end: its own is what the others' leave. Its price
+  // stays. kNone: none is.
   NodeId root = kNone;
   std::vector<Node, LargeAllocator<Node>> nodes;
-  std::vector<std::int64_t> cut;  // of labelled nodes: residual capacity of the balanced arcs that lead there from the set
-  NodeQueue fresh, late;          // never tried, or pushed to since; failed to get rid of its excess the easy way
+  // of labelled nodes: residual capacity of the balanced arcs that lead there from the set
+  std::vector<std::int64_t> cut;
+  // never tried, or pushed to since; failed to get rid of its excess the easy way
+  NodeQueue fresh, late;
 
  private:
   template <class Visit>
@@ -370,7 +390,7 @@ class BalancedGraph {
     }
     return Status::kOptimal;
   }
-  std::vector<std::uint8_t> marks_;   // per node, where there are changes
+  std::vector<std::uint8_t> marks_;  // per node, where there are changes
   std::vector<NodeId> repriced_;
   Arcs arcs_;
   ResidualLists<Arcs, Node> lists_{arcs_, nodes};

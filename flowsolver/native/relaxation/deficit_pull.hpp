@@ -1,21 +1,26 @@
-// How deficits are met after changes: by flow taken back on the way it used to go, or pulled from the root
-// (balanced_graph.hpp) along the shortest way. Definitions and signs: relaxation.hpp.
+// How deficits are met after changes: by flow taken back on the way it used to go, or pulled from
+// the root (balanced_graph.hpp) along the shortest way. Definitions and signs: relaxation.hpp.
 //
-// Tracing back. What a removed task leaves is a deficit where its flow went first, and the flow goes on from there to the
-// root. It is taken off arc by arc, as long as arcs out with flow are balanced (Firmament, section 5.3.2): mostly to the
-// root in two or three steps, else to where room came free, which is nearer to who wants it.
+// Tracing back. What a removed task leaves is a deficit where its flow went first, and the flow
+// goes on from there to the root. It is taken off arc by arc, as long as arcs out with flow are
+// balanced (Firmament, section 5.3.2): mostly to the root in two or three steps, else to where room
+// came free, which is nearer to who wants it.
 //
-// Pulling, the mirror image of raising a set. Let d(v) be the distance from v to the deficit in reduced costs, along
-// residual half-edges, and D that of the root. Lowering every v with d(v) < D by D - d(v) is to lower the sets {d <= t} for
-// t = 0 .. D - 1 in turn: each holds a deficit and no excess, and no balanced half-edge leads into it, so that the dual
-// objective rises with each. Reduced-cost optimality stays, and the way from the root is balanced: flow is sent along it.
-// The search ends where the root is found at the distance it has come to; what lies beyond is not looked at. If the root is
-// not found at all, nothing leads to the deficit any more, which proves that no flow is feasible.
+// Pulling, the mirror image of raising a set. Let d(v) be the distance from v to the deficit in
+// reduced costs, along residual half-edges, and D that of the root. Lowering every v with d(v) < D
+// by D - d(v) is to lower the sets {d <= t} for t = 0 .. D - 1 in turn: each holds a deficit and no
+// excess, and no balanced half-edge leads into it, so that the dual objective rises with each.
+// Reduced-cost optimality stays, and the way from the root is balanced: flow is sent along it. The
+// search ends where the root is found at the distance it has come to; what lies beyond is not
+// looked at. If the root is not found at all, nothing leads to the deficit any more, which proves
+// that no flow is feasible.
 //
-// Following. Mostly the way is balanced already (D = 0), but among tens of thousands of others. So each node knows about
-// how many balanced steps it is from the root (0 there, kFar where no way is known), which says where to look first and
-// nothing else. Before a search, they are followed from the deficit to ever fewer, learning on the way back from dead ends,
-// as excesses do in dual_ascent.hpp. They are measured anew when looks for deficits have been as many as there are half-edges.
+// Following. Mostly the way is balanced already (D = 0), but among tens of thousands of others. So
+// each node knows about how many balanced steps it is from the root (0 there, kFar where no way is
+// known), which says where to look first and nothing else. Before a search, they are followed from
+// the deficit to ever fewer, learning on the way back from dead ends, as excesses do in
+// dual_ascent.hpp. They are measured anew when looks for deficits have been as many as there are
+// half-edges.
 //
 // Precondition: there is a root, and no node has excess.
 #pragma once
@@ -30,9 +35,10 @@ namespace flowsolver {
 
 // What is known of the ways from the root. Outlives a run.
 struct RootHops {
-  std::vector<std::uint8_t> hops;       // per node
-  std::vector<std::uint32_t> current;   // per node: place in its block before which no half-edge leads to fewer hops
-  std::int64_t since = kInfinity;       // half-edges looked at since they were measured
+  std::vector<std::uint8_t> hops;  // per node
+  // per node: place in its block before which no half-edge leads to fewer hops
+  std::vector<std::uint32_t> current;
+  std::int64_t since = kInfinity;  // half-edges looked at since they were measured
 };
 
 template <class Arcs>
@@ -59,14 +65,15 @@ class DeficitPull {
       if (i == arcs.middle(v)) return;
       const std::uint32_t back = arcs.edges[i].partner;
       const NodeId to = arcs.edges[i].to;
-      graph_.push(to, back, std::min<std::int64_t>(-graph_.excess(v), arcs.edges[back].residual), stats_);
+      graph_.push(to, back, std::min<std::int64_t>(-graph_.excess(v), arcs.edges[back].residual),
+                  stats_);
       if (to == graph_.root) advertise(v);
       if (graph_.excess(v) == 0) v = to;
     }
   }
 
-  // Sends some flow to v, which has a deficit. kCancelled: nothing has changed. kInfeasible: proven. It does not stop at a
-  // budget: the same budget again and again would never be enough.
+  // Sends some flow to v, which has a deficit. kCancelled: nothing has changed. kInfeasible:
+  // proven. It does not stop at a budget: the same budget again and again would never be enough.
   Status meet(NodeId v) {
     const std::int64_t before = stats_.scanned;
     const std::size_t n = graph_.num_nodes();
@@ -106,7 +113,8 @@ class DeficitPull {
       for (; i < arcs.end(w) && distance < nearest_; ++i) {
         const Edge& edge = arcs.edges[i];
         const auto& tail = graph_.nodes[edge.to];
-        const std::int64_t length = -graph_.reduced_cost(w, edge);  // of the half-edge that leads here
+        // of the half-edge that leads here
+        const std::int64_t length = -graph_.reduced_cost(w, edge);
         if (length < 0 || length >= nearest_ - distance || tail.place == Place::kInside) continue;
         if (tail.place == Place::kLabelled && graph_.cut[edge.to] <= distance + length) continue;
         if (arcs.edges[edge.partner].residual == 0) continue;
@@ -140,7 +148,8 @@ class DeficitPull {
     }
     if (loosens_ && status == Status::kOptimal) {
       for (NodeId w : labelled_) {
-        if (graph_.nodes[w].source && w != graph_.root && graph_.excess(w) == 0) graph_.loosen(w, stats_);
+        if (graph_.nodes[w].source && w != graph_.root && graph_.excess(w) == 0)
+          graph_.loosen(w, stats_);
       }
     }
     labelled_.clear();
@@ -161,7 +170,8 @@ class DeficitPull {
       if (hops == kFar) break;
       for (std::uint32_t i = arcs.begin(v); i < arcs.end(v); ++i) {
         const Edge& edge = arcs.edges[i];
-        if (known_.hops[edge.to] != kFar || edge.residual == 0 || graph_.reduced_cost(v, edge) != 0) continue;
+        if (known_.hops[edge.to] != kFar || edge.residual == 0 || graph_.reduced_cost(v, edge) != 0)
+          continue;
         known_.hops[edge.to] = hops;
         reached.push_back(edge.to);
       }
@@ -175,7 +185,8 @@ class DeficitPull {
   // True when flow was sent.
   bool follow(NodeId target) {
     const Arcs& arcs = graph_.arcs();
-    const std::int64_t until = stats_.scanned + static_cast<std::int64_t>(arcs.edges.size() / kFollowShare);
+    const std::int64_t until =
+        stats_.scanned + static_cast<std::int64_t>(arcs.edges.size() / kFollowShare);
     way_.clear();
     NodeId w = target;
     while (stats_.scanned < until) {
@@ -183,7 +194,9 @@ class DeficitPull {
       std::uint32_t place = std::min(known_.current[w], degree);
       const std::uint32_t before = place;
       for (; place < degree; ++place) {
-        if (known_.hops[arcs.edges[begin + place].to] < known_.hops[w] && is_balanced_from(w, begin + place)) break;
+        if (known_.hops[arcs.edges[begin + place].to] < known_.hops[w] &&
+            is_balanced_from(w, begin + place))
+          break;
       }
       stats_.scanned += place - before + 1;
       known_.current[w] = place;
@@ -220,9 +233,11 @@ class DeficitPull {
   }
 
   static constexpr std::uint8_t kFar = 32;
-  static constexpr std::size_t kFollowShare = 4;  // of the half-edges, looked at before a search is made
+  // of the half-edges, looked at before a search is made
+  static constexpr std::size_t kFollowShare = 4;
   static constexpr int kMostSteps = 64;
-  static constexpr std::uint32_t kMostLooked = 4096;  // half-edges of a node looked at for who leads there
+  // half-edges of a node looked at for who leads there
+  static constexpr std::uint32_t kMostLooked = 4096;
   struct Reached {
     std::int64_t distance;
     std::uint32_t order;
@@ -232,8 +247,8 @@ class DeficitPull {
     }
   };
 
-  // v has a balanced way to the root. So have up to two levels of nodes from which a balanced half-edge leads to it; sources
-  // look at theirs anyway.
+  // v has a balanced way to the root. So have up to two levels of nodes from which a balanced
+  // half-edge leads to it; sources look at theirs anyway.
   void advertise(NodeId v) {
     const Arcs& arcs = graph_.arcs();
     graph_.nodes[v].hops = 1;
@@ -286,7 +301,7 @@ class DeficitPull {
   Stats& stats_;
   std::int64_t nearest_ = kInfinity;  // distance of the root, as far as is known
   std::int64_t lowest_price_ = 0;
-  std::vector<std::uint32_t> way_;    // half-edges
+  std::vector<std::uint32_t> way_;  // half-edges
   std::vector<NodeId> labelled_;
   std::vector<Reached> heap_;
 };

@@ -1,4 +1,5 @@
-// The iterations of relaxation: definitions, method, termination and complexity are in relaxation.hpp.
+// The iterations of relaxation: definitions, method, termination and complexity are in
+// relaxation.hpp.
 #pragma once
 
 #include <algorithm>
@@ -10,10 +11,12 @@
 
 namespace flowsolver {
 
-// What sets have taken so far, by which steps 3 and the loosening of sources come in. Outlives a run where the graph does.
+// What sets have taken so far, by which steps 3 and the loosening of sources come in. Outlives a
+// run where the graph does.
 struct AscentPast {
-  std::int64_t since_hops = 0;            // half-edges looked at for sets since hops were measured
-  std::int64_t window = 0, of_window = 0; // sets in the window so far, half-edges looked at for them
+  std::int64_t since_hops = 0;  // half-edges looked at for sets since hops were measured
+  // sets in the window so far, half-edges looked at for them
+  std::int64_t window = 0, of_window = 0;
   bool passes_on = false, loosens = false;
 };
 
@@ -24,12 +27,19 @@ class DualAscent {
   using Edge = typename Graph::Edge;
 
   DualAscent(Graph& graph, AscentPast& past, const Control& control, Stats& stats)
-      : control_(control), stats_(stats), pace_(control), graph_(graph), past_(past), set_(graph_, control, stats) {}
+      : control_(control),
+        stats_(stats),
+        pace_(control),
+        graph_(graph),
+        past_(past),
+        set_(graph_, control, stats) {}
 
-  // Until no node has excess: kOptimal. Nodes with excess are in the graph's queues, before and after.
+  // Until no node has excess: kOptimal. Nodes with excess are in the graph's queues, before and
+  // after.
   Status run() {
     if (!Graph::kChanges) unplaced_ = graph_.unplaced();
-    patience_ = kPatience * static_cast<std::int64_t>(graph_.arcs().edges.size() + graph_.nodes.size());
+    patience_ =
+        kPatience * static_cast<std::int64_t>(graph_.arcs().edges.size() + graph_.nodes.size());
     patience_ends_ = stats_.scanned + patience_;
     Status status = Status::kOptimal;
     while (status == Status::kOptimal) {
@@ -46,18 +56,24 @@ class DualAscent {
   }
 
  private:
-  static constexpr std::int64_t kPatience = 4;         // times the half-edges: looks without a fall of what deficits lack
-  static constexpr std::int64_t kDescentScans = 2048;  // more than a machine and its tasks and theirs
-  static constexpr std::int64_t kDearSet = 4096;       // half-edges looked at for a set, mean of a window
-  static constexpr std::int64_t kLooseningShare = 8;   // of the half-edges, looked at for sets before sources are loosened
-  static constexpr std::int64_t kWindow = 64;          // sets
+  // times the half-edges: looks without a fall of what deficits lack
+  static constexpr std::int64_t kPatience = 4;
+  // more than a machine and its tasks and theirs
+  static constexpr std::int64_t kDescentScans = 2048;
+  // half-edges looked at for a set, mean of a window
+  static constexpr std::int64_t kDearSet = 4096;
+  // of the half-edges, looked at for sets before sources are loosened
+  static constexpr std::int64_t kLooseningShare = 8;
+  static constexpr std::int64_t kWindow = 64;  // sets
 
   // One iteration, for the excess of v. `alone`: all others have been postponed.
   Status serve(NodeId v, bool alone) {
     if (stats_.scanned > patience_ends_) {
       const __int128 unplaced = graph_.unplaced();
       if (unplaced >= unplaced_) {
-        if (const Status status = raise_by_distance(graph_, control_, stats_); status != Status::kOptimal) return status;
+        if (const Status status = raise_by_distance(graph_, control_, stats_);
+            status != Status::kOptimal)
+          return status;
       }
       unplaced_ = std::min(unplaced, unplaced_);
       patience_ends_ = stats_.scanned + patience_;
@@ -74,7 +90,8 @@ class DualAscent {
       graph_.postpone(v);
     }
     price = std::max(price, graph_.nodes[v].price);
-    if (status == Status::kOptimal && price > Graph::kMostPrice && !close_gaps(graph_)) return Status::kInfeasible;
+    if (status == Status::kOptimal && price > Graph::kMostPrice && !close_gaps(graph_))
+      return Status::kInfeasible;
     return status;
   }
 
@@ -108,7 +125,8 @@ class DualAscent {
     past_.since_hops += stats_.scanned - before;
     past_.of_window += stats_.scanned - before;
     const auto half_edges = static_cast<std::int64_t>(graph_.arcs().edges.size());
-    if (!past_.loosens && past_.since_hops > half_edges / kLooseningShare && status == Status::kOptimal) {
+    if (!past_.loosens && past_.since_hops > half_edges / kLooseningShare &&
+        status == Status::kOptimal) {
       past_.loosens = true;
       status = loosen_sources(graph_, control_, stats_);
     }
@@ -125,7 +143,8 @@ class DualAscent {
     return measure_hops(graph_, control_, stats_);
   }
 
-  // Step 3. A source that would fill all its balanced arcs does so, and is raised. False: it would not.
+  // Step 3. A source that would fill all its balanced arcs does so, and is raised. False: it would
+  // not.
   bool pass_on(NodeId v) {
     const std::int64_t excess = graph_.excess(v);
     std::int64_t balanced = 0;
@@ -156,7 +175,8 @@ class DualAscent {
       auto& node = graph_.nodes[u];
       std::uint32_t down = kNone;
       node.current = graph_.scan(u, node.current, stats_, [&](std::uint32_t i, const Edge& edge) {
-        if (graph_.nodes[edge.to].hops >= node.hops || graph_.reduced_cost(u, edge) != 0) return true;
+        if (graph_.nodes[edge.to].hops >= node.hops || graph_.reduced_cost(u, edge) != 0)
+          return true;
         down = i;
         return false;
       });
@@ -172,7 +192,8 @@ class DualAscent {
       }
       std::uint32_t hops = Graph::kFar;
       graph_.scan(u, 0, stats_, [&](std::uint32_t, const Edge& edge) {
-        if (graph_.reduced_cost(u, edge) == 0) hops = std::min(hops, graph_.nodes[edge.to].hops + 1);
+        if (graph_.reduced_cost(u, edge) == 0)
+          hops = std::min(hops, graph_.nodes[edge.to].hops + 1);
         return true;
       });
       node.hops = hops;

@@ -1,11 +1,13 @@
-// Passes over a whole balanced graph (balanced_graph.hpp), without a set under way: hops measured anew, prices raised by
-// distance, gaps among prices closed, sources loosened. Relaxation falls back on them by counted work (relaxation.hpp).
+// Passes over a whole balanced graph (balanced_graph.hpp), without a set under way: hops measured
+// anew, prices raised by distance, gaps among prices closed, sources loosened. Relaxation falls
+// back on them by counted work (relaxation.hpp).
 //
-// Closing gaps. Prices only rise. When one is beyond kMostPrice, or a start's are too far apart, close_gaps sorts them and
-// moves every group of nodes that lies further than the largest |cost| above the rest down to that distance: arcs out of
-// such a group T have rc < 0 before, and <= 0 after, arcs into it rc > 0 and >= 0, so the invariant stays. All prices then
-// lie in [0, (n - 1) max|cost|], below 2^59. By T's arcs, full out and empty in, e(T) > 0 proves that no flow is feasible;
-// otherwise the dual objective does not fall.
+// Closing gaps. Prices only rise. When one is beyond kMostPrice, or a start's are too far apart,
+// close_gaps sorts them and moves every group of nodes that lies further than the largest |cost|
+// above the rest down to that distance: arcs out of such a group T have rc < 0 before, and <= 0
+// after, arcs into it rc > 0 and >= 0, so the invariant stays. All prices then lie in [0, (n - 1)
+// max|cost|], below 2^59. By T's arcs, full out and empty in, e(T) > 0 proves that no flow is
+// feasible; otherwise the dual objective does not fall.
 #pragma once
 
 #include <algorithm>
@@ -46,13 +48,16 @@ Status measure_hops(Graph& graph, const Control& control, Stats& stats) {
     for (std::uint32_t i = arcs.begin(w); i < arcs.end(w); ++i) {
       const auto& edge = arcs.edges[i];
       auto& node = graph.nodes[edge.to];
-      if (node.hops != Graph::kFar || graph.reduced_cost(w, edge) != 0 || arcs.edges[edge.partner].residual == 0) continue;
+      if (node.hops != Graph::kFar || graph.reduced_cost(w, edge) != 0 ||
+          arcs.edges[edge.partner].residual == 0)
+        continue;
       node.hops = graph.nodes[w].hops + 1;
       reached.push_back(edge.to);
     }
     const std::int64_t steps = arcs.end(w) - arcs.begin(w);
     stats.scanned += steps;
-    if (const Status status = pace.step(stats, steps + 1); status != Status::kOptimal) return status;
+    if (const Status status = pace.step(stats, steps + 1); status != Status::kOptimal)
+      return status;
   }
   return Status::kOptimal;
 }
@@ -62,7 +67,8 @@ template <class Graph>
 bool prices_too_far_apart(const Graph& graph) {
   const auto cheaper = [](const auto& a, const auto& b) { return a.price < b.price; };
   const auto [low, high] = std::minmax_element(graph.nodes.begin(), graph.nodes.end(), cheaper);
-  return high->price - low->price > largest_cost(graph.arcs()) * static_cast<std::int64_t>(graph.nodes.size() - 1);
+  return high->price - low->price >
+         largest_cost(graph.arcs()) * static_cast<std::int64_t>(graph.nodes.size() - 1);
 }
 
 // False: no flow is feasible.
@@ -78,7 +84,8 @@ bool close_gaps(Graph& graph) {
   __int128 above = 0;  // excess of the nodes above a gap
   for (std::size_t k = 0; k + 1 < order.size(); ++k) {
     above += graph.excess(order[k]);
-    if (above > 0 && graph.nodes[order[k]].price - graph.nodes[order[k + 1]].price > widest) return false;
+    if (above > 0 && graph.nodes[order[k]].price - graph.nodes[order[k + 1]].price > widest)
+      return false;
   }
   std::int64_t before = graph.nodes[order.back()].price, price = 0;
   for (std::size_t k = order.size(); k-- > 0;) {
@@ -101,9 +108,9 @@ struct Reached {
   }
 };
 
-// Raises every node by its distance to the nearest deficit in reduced costs, but none by more than the farthest excess; so
-// each excess gets a balanced way to a deficit. kInfeasible: one has no way at all, so what it reaches has more supply
-// than capacity out.
+// Raises every node by its distance to the nearest deficit in reduced costs, but none by more than
+// the farthest excess; so each excess gets a balanced way to a deficit. kInfeasible: one has no way
+// at all, so what it reaches has more supply than capacity out.
 template <class Graph>
 Status raise_by_distance(Graph& graph, const Control& control, Stats& stats) {
   Pace pace(control);
@@ -130,13 +137,15 @@ Status raise_by_distance(Graph& graph, const Control& control, Stats& stats) {
     for (std::uint32_t i = arcs.begin(w); i < arcs.end(w); ++i) {
       const auto& edge = arcs.edges[i];
       const std::int64_t beyond = at - graph.reduced_cost(w, edge);
-      if (arcs.edges[edge.partner].residual > 0 && beyond < distance[edge.to]) reach(edge.to, beyond);
+      if (arcs.edges[edge.partner].residual > 0 && beyond < distance[edge.to])
+        reach(edge.to, beyond);
     }
     const std::int64_t steps = arcs.end(w) - arcs.begin(w);
     stats.scanned += steps;
     const Status status = pace.step(stats, steps + 1);
     // Kept, it does not stop at a budget: the same one again and again would never be enough.
-    if (status == Status::kCancelled || (status == Status::kBudget && !Graph::kChanges)) return status;
+    if (status == Status::kCancelled || (status == Status::kBudget && !Graph::kChanges))
+      return status;
   }
   if (left > 0) return Status::kInfeasible;
   std::int64_t highest = 0;
@@ -156,7 +165,9 @@ Status loosen_sources(Graph& graph, const Control& control, Stats& stats) {
   for (NodeId v = 0; v < graph.num_nodes(); ++v) {
     const std::int64_t before = stats.scanned;
     if (graph.nodes[v].source && graph.excess(v) == 0) graph.loosen(v, stats);
-    if (const Status status = pace.step(stats, stats.scanned - before + 1); status != Status::kOptimal) return status;
+    if (const Status status = pace.step(stats, stats.scanned - before + 1);
+        status != Status::kOptimal)
+      return status;
   }
   return Status::kOptimal;
 }

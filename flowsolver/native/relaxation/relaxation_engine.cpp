@@ -13,7 +13,8 @@ namespace {
 template <class V>
 class RelaxationEngine final : public Engine {
  public:
-  RelaxationEngine(const EngineStart& start, std::span<const std::int64_t> price, const Control& control, Stats& stats)
+  RelaxationEngine(const EngineStart& start, std::span<const std::int64_t> price,
+                   const Control& control, Stats& stats)
       : network_(start.network),
         root_(start.root),
         graph_(start.network, start.flow, start.alive, price, control),
@@ -32,7 +33,8 @@ class RelaxationEngine final : public Engine {
     note_changed(v);
   }
   void remove_node(NodeId v) override { graph_.remove_node(v); }
-  void add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity, std::int64_t cost) override {
+  void add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity,
+               std::int64_t cost) override {
     graph_.add_arc(arc, tail, head, capacity, cost);
     note_changed(arc, tail);
   }
@@ -45,13 +47,18 @@ class RelaxationEngine final : public Engine {
     graph_.set_cost(arc, tail, cost);
     note_changed(arc, tail);
   }
-  void change_supply(NodeId v, std::int64_t delta) override { graph_.change_supply(v, delta, network_.supply[v]); }
+  void change_supply(NodeId v, std::int64_t delta) override {
+    graph_.change_supply(v, delta, network_.supply[v]);
+  }
 
   Status run(const Control& control, Stats& stats) override;
-  bool steps_last() const override { return true; }  // each raises the dual objective or brings excess to a deficit
+  // each raises the dual objective or brings excess to a deficit
+  bool steps_last() const override { return true; }
 
   std::int64_t flow(ArcId arc, NodeId tail) const override { return graph_.arcs().flow(arc, tail); }
-  std::int64_t price(NodeId v) const override { return graph_.nodes[v].price - graph_.nodes[root_].price; }
+  std::int64_t price(NodeId v) const override {
+    return graph_.nodes[v].price - graph_.nodes[root_].price;
+  }
   __int128 cost() const override { return graph_.arcs().cost(); }
   void adopt(const Engine&) override {}  // its own state is as good a start
   std::uint64_t value_limit() const override {
@@ -62,14 +69,17 @@ class RelaxationEngine final : public Engine {
   void incident_arcs(std::span<const NodeId> nodes, std::vector<ArcId>& arcs) const override {
     for (NodeId v : nodes) graph_.arcs().incident_arcs(v, arcs);
   }
-  const std::vector<FlowBefore>& touched_arcs() const override { return graph_.arcs().touched_arcs(); }
+  const std::vector<FlowBefore>& touched_arcs() const override {
+    return graph_.arcs().touched_arcs();
+  }
   const std::vector<NodeId>& repriced_nodes() const override { return graph_.repriced(); }
   void begin_round() override { graph_.begin_round(); }
 
  private:
   using Graph = BalancedGraph<KeptGraph<V>>;
   using Edge = typename Graph::Edge;
-  static constexpr std::int64_t kPatience = 4;  // times the half-edges: looks for single deficits in a run
+  // times the half-edges: looks for single deficits in a run
+  static constexpr std::int64_t kPatience = 4;
 
   void note_changed(NodeId v) {
     if (graph_.mark(v, Graph::kChanged)) changed_.push_back(v);
@@ -90,9 +100,9 @@ class RelaxationEngine final : public Engine {
   Graph graph_;
   AscentPast past_;
   RootHops from_root_;
-  bool far_apart_;                    // prices were given that may be
-  std::vector<NodeId> changed_;       // marked so: new, or arcs out of them changed
-  std::vector<ArcId> changed_arcs_;   // some twice, some gone again
+  bool far_apart_;                   // prices were given that may be
+  std::vector<NodeId> changed_;      // marked so: new, or arcs out of them changed
+  std::vector<ArcId> changed_arcs_;  // some twice, some gone again
 };
 
 // The highest price that residual arcs out suit; without any, the lowest that those in do.
@@ -135,7 +145,9 @@ template <class V>
 Status RelaxationEngine<V>::mend(const Control& control, Stats& stats) {
   const KeptGraph<V>& arcs = graph_.arcs();
   Pace pace(control);
-  const auto cancelled = [&](std::int64_t steps) { return pace.step(stats, steps) == Status::kCancelled; };
+  const auto cancelled = [&](std::int64_t steps) {
+    return pace.step(stats, steps) == Status::kCancelled;
+  };
   for (NodeId v : changed_) {
     if (!graph_.marked(v, Graph::kFresh)) continue;
     if (v != graph_.root && !is_source(v)) price_fresh(v, stats);
@@ -175,13 +187,15 @@ Status RelaxationEngine<V>::mend(const Control& control, Stats& stats) {
 template <class V>
 Status RelaxationEngine<V>::meet_deficits(const Control& control, Stats& stats) {
   DeficitPull<KeptGraph<V>> pull(graph_, from_root_, past_.loosens, control, stats);
-  const std::int64_t most = stats.scanned + kPatience * static_cast<std::int64_t>(graph_.arcs().edges.size());
+  const std::int64_t most =
+      stats.scanned + kPatience * static_cast<std::int64_t>(graph_.arcs().edges.size());
   const std::vector<NodeId> deficits = graph_.arcs().unbalanced();
   for (NodeId v : deficits) {
     while (v != graph_.root && graph_.excess(v) < 0) {
       if (stats.scanned > most) return solve_without_root(control, stats);
       if (const Status status = pull.meet(v); status != Status::kOptimal) return status;
-      if (pull.lowest_price() < -Graph::kMostPrice && !close_gaps(graph_)) return Status::kInfeasible;
+      if (pull.lowest_price() < -Graph::kMostPrice && !close_gaps(graph_))
+        return Status::kInfeasible;
       if (const Status status = control.look(stats); status != Status::kOptimal) return status;
     }
   }
@@ -229,15 +243,19 @@ Status RelaxationEngine<V>::run(const Control& control, Stats& stats) {
 
 template <class V>
 std::unique_ptr<Engine> make(const EngineStart& start, const Control& control, Stats& stats) {
-  const auto far = [](std::int64_t price) { return price > 2 * kMaxPathCost || price < -2 * kMaxPathCost; };
+  const auto far = [](std::int64_t price) {
+    return price > 2 * kMaxPathCost || price < -2 * kMaxPathCost;
+  };
   const bool within = std::none_of(start.price.begin(), start.price.end(), far);
-  const std::span<const std::int64_t> price = within ? start.price : std::span<const std::int64_t>{};
+  const std::span<const std::int64_t> price =
+      within ? start.price : std::span<const std::int64_t>{};
   return std::make_unique<RelaxationEngine<V>>(start, price, control, stats);
 }
 
 }  // namespace
 
-std::unique_ptr<Engine> make_relaxation_engine(const EngineStart& start, const Control& control, Stats& stats) {
+std::unique_ptr<Engine> make_relaxation_engine(const EngineStart& start, const Control& control,
+                                               Stats& stats) {
   try {
     if (fits_narrow(start.network, control)) return make<std::int32_t>(start, control, stats);
     return make<std::int64_t>(start, control, stats);

@@ -1,24 +1,27 @@
-// Each node's residual half-edges, so that those that may be balanced are found without a look at the others.
+// Each node's residual half-edges, so that those that may be balanced are found without a look at
+// the others.
 //
-// Every residual half-edge is listed at its tail; one whose residual has gone is dropped when it is next come across. So a
-// machine with 70 arcs in looks at its dozen tasks, and an aggregator with 150,000 only at those that use it. A node's list
-// is made when it is first looked at. Nodes of few half-edges (tasks) have none, all of theirs are looked at: half the
-// half-edges there are, for which nothing is kept.
+// Every residual half-edge is listed at its tail; one whose residual has gone is dropped when it is
+// next come across. So a machine with 70 arcs in looks at its dozen tasks, and an aggregator with
+// 150,000 only at those that use it. A node's list is made when it is first looked at. Nodes of few
+// half-edges (tasks) have none, all of theirs are looked at: half the half-edges there are, for
+// which nothing is kept.
 //
-// Crowded nodes. Where more than kFew are listed, those of reduced cost above what a visitor asks for wait in a heap
-// instead, by cost + price[head] as of when they were put there. While prices only rise the key is a lower bound, and a
-// half-edge whose key is above price[tail] + level needs no look. One that comes to the top and has become dearer goes back
-// with its new key. So of an aggregator's 125,000 arcs of different costs only those are looked at, in O(log) each, that its
+// Crowded nodes. Where more than kFew are listed, those of reduced cost above what a visitor asks
+// for wait in a heap instead, by cost + price[head] as of when they were put there. While prices
+// only rise the key is a lower bound, and a half-edge whose key is above price[tail] + level needs
+// no look. One that comes to the top and has become dearer goes back with its new key. So of an
+// aggregator's 125,000 arcs of different costs only those are looked at, in O(log) each, that its
 // price has come to.
 //
-// Changes. Lists hold places in a node's block, whatever half-edge is there and wherever the block moves to. When another
-// one is there, or it has become cheaper (its cost fell, or its head's price), `refresh` puts the place at hand, where no
-// key is asked for. What it leaves in the heap is stale and dropped when it comes to the top, as are places that the block
-// no longer has.
+// Changes. Lists hold places in a node's block, whatever half-edge is there and wherever the block
+// moves to. When another one is there, or it has become cheaper (its cost fell, or its head's
+// price), `refresh` puts the place at hand, where no key is asked for. What it leaves in the heap
+// is stale and dropped when it comes to the top, as are places that the block no longer has.
 //
 // `Node` has the node's price and `list`: the number of its list, kNone without one.
-// Within a set under way (ascent_set.hpp) members' prices are kept lower than they are, by no more than the level asked for:
-// their half-edges are visited rather too early than too late.
+// Within a set under way (ascent_set.hpp) members' prices are kept lower than they are, by no more
+// than the level asked for: their half-edges are visited rather too early than too late.
 #pragma once
 
 #include <algorithm>
@@ -52,14 +55,19 @@ class ResidualLists {
   }
 
   bool crowded(NodeId v) const { return has_list(v) && lists_[nodes_[v].list].crowded; }
-  // Half-edges of v, which is crowded, that are not in its heap; what gets listed or comes up later stands behind them.
-  std::uint32_t at_hand(NodeId v) const { return static_cast<std::uint32_t>(lists_[nodes_[v].list].places.size()); }
+  // Half-edges of v, which is crowded, that are not in its heap; what gets listed or comes up later
+  // stands behind them.
+  std::uint32_t at_hand(NodeId v) const {
+    return static_cast<std::uint32_t>(lists_[nodes_[v].list].places.size());
+  }
 
-  // Calls visit(index, half-edge) for the residual half-edges of v, from the `from`-th at hand on, until it returns false:
-  // all of them, or if v is crowded those of reduced cost <= level (and perhaps some to members of a set). Returns where it
-  // stopped. What is listed meanwhile is visited as well.
+  // Calls visit(index, half-edge) for the residual half-edges of v, from the `from`-th at hand on,
+  // until it returns false: all of them, or if v is crowded those of reduced cost <= level (and
+  // perhaps some to members of a set). Returns where it stopped. What is listed meanwhile is
+  // visited as well.
   template <class Visit>
-  std::uint32_t scan(NodeId v, std::uint32_t from, std::int64_t level, Stats& stats, Visit&& visit) {
+  std::uint32_t scan(NodeId v, std::uint32_t from, std::int64_t level, Stats& stats,
+                     Visit&& visit) {
     const std::uint32_t begin = arcs_.begin(v);
     if (!has_list(v)) {
       if (const std::uint32_t end = arcs_.end(v); end - begin <= kFew) {
@@ -75,7 +83,8 @@ class ResidualLists {
     }
     const std::uint32_t number = nodes_[v].list;
     const std::int64_t price = nodes_[v].price;
-    const bool gets_crowded = from == 0 && !lists_[number].crowded && lists_[number].places.size() > kFew;
+    const bool gets_crowded =
+        from == 0 && !lists_[number].crowded && lists_[number].places.size() > kFew;
     if (gets_crowded) {
       lists_[number].crowded = true;
       lists_[number].heap.reserve(lists_[number].places.size());
@@ -106,12 +115,13 @@ class ResidualLists {
         break;
       }
     }
-    if (gets_crowded) std::make_heap(lists_[number].heap.begin(), lists_[number].heap.end(), std::greater<>());
+    if (gets_crowded)
+      std::make_heap(lists_[number].heap.begin(), lists_[number].heap.end(), std::greater<>());
     return k;
   }
 
-  // The least reduced cost of those in v's heap that count; kInfinity when there are none, or v is not crowded. Those that
-  // do not count are put at hand.
+  // The least reduced cost of those in v's heap that count; kInfinity when there are none, or v is
+  // not crowded. Those that do not count are put at hand.
   template <class Counts>
   std::int64_t least_waiting(NodeId v, Stats& stats, Counts&& counts) {
     if (!crowded(v)) return kInfinity;
@@ -176,7 +186,9 @@ class ResidualLists {
   struct Waiting {
     std::int64_t key;
     std::uint32_t place;
-    bool operator>(const Waiting& other) const { return key != other.key ? key > other.key : place > other.place; }
+    bool operator>(const Waiting& other) const {
+      return key != other.key ? key > other.key : place > other.place;
+    }
   };
   struct List {
     std::vector<std::uint32_t> places;  // at hand
@@ -223,7 +235,8 @@ class ResidualLists {
     const std::uint32_t begin = arcs_.begin(v), end = arcs_.end(v);
     list.states.assign(end - begin, kNot);
     const auto residual = [](const Edge& edge) { return edge.residual > 0; };
-    list.places.reserve(std::count_if(arcs_.edges.begin() + begin, arcs_.edges.begin() + end, residual));
+    list.places.reserve(
+        std::count_if(arcs_.edges.begin() + begin, arcs_.edges.begin() + end, residual));
     for (std::uint32_t i = begin; i < end; ++i) {
       if (residual(arcs_.edges[i])) list.put_at_hand(i - begin);
     }

@@ -1,6 +1,7 @@
-// Deficits shown to those above them: aggregators point down at them, so that a forward search that follows current
-// half-edges (path_search.hpp) ends there at once instead of looking through an aggregator's arcs; or they are moved up to the
-// aggregators, where all the sources find them that have an arc there.
+// Deficits shown to those above them: aggregators point down at them, so that a forward search that
+// follows current half-edges (path_search.hpp) ends there at once instead of looking through an
+// aggregator's arcs; or they are moved up to the aggregators, where all the sources find them that
+// have an arc there.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +16,8 @@ namespace flowsolver {
 
 inline constexpr int kDeficitLevels = 2;
 
-// A half-edge of v whose other end, for which `fans_out` holds, could send flow its way with rc = 0; or kNone. Nodes of many
-// half-edges are not looked through.
+// A half-edge of v whose other end, for which `fans_out` holds, could send flow its way with rc =
+// 0; or kNone. Nodes of many half-edges are not looked through.
 template <class Value, class FansOut>
 std::uint32_t way_up(const ResidualGraph<Value>& graph, NodeId v, const FansOut& fans_out) {
   constexpr std::uint32_t kDegreeLimit = 4096;
@@ -31,7 +32,8 @@ std::uint32_t way_up(const ResidualGraph<Value>& graph, NodeId v, const FansOut&
   return kNone;
 }
 
-// `v` has a deficit. Up to two levels of nodes above it get their current half-edge and hops from it.
+// `v` has a deficit. Up to two levels of nodes above it get their current half-edge and hops from
+// it.
 template <class Value, class FansOut>
 void point_at_deficit(ResidualGraph<Value>& graph, NodeId v, const FansOut& fans_out) {
   graph.nodes[v].hops[true] = 0;
@@ -42,26 +44,31 @@ void point_at_deficit(ResidualGraph<Value>& graph, NodeId v, const FansOut& fans
     const auto& edge = graph.edges[i];
     Node<Value>& above = graph.nodes[edge.to];
     above.current = graph.position[edge.id ^ 1];
-    above.hops[true] = static_cast<std::uint8_t>(std::min<unsigned>(node.hops[true] + 1U, HopStacks::kLevels - 1));
+    above.hops[true] =
+        static_cast<std::uint8_t>(std::min<unsigned>(node.hops[true] + 1U, HopStacks::kLevels - 1));
     v = edge.to;
   }
 }
 
-// `v` has a deficit. What of it can be had from above, up to two levels of nodes, is had from there: the deficit is theirs.
+// `v` has a deficit. What of it can be had from above, up to two levels of nodes, is had from
+// there: the deficit is theirs.
 template <class Value>
 void raise_deficit(FlowMover<Value>& mover, NodeId v, Stats& stats) {
   const ResidualGraph<Value>& graph = mover.graph();
   for (int level = 0; level < kDeficitLevels && graph.nodes[v].imbalance < 0; ++level) {
-    const std::uint32_t i = way_up(graph, v, [&](const Node<Value>& above) { return &above != &graph.nodes[graph.root()]; });
+    const std::uint32_t i = way_up(
+        graph, v, [&](const Node<Value>& above) { return &above != &graph.nodes[graph.root()]; });
     if (i == kNone) return;
     const auto edge = graph.edges[i];
     ++stats.pushes;
-    mover.add_flow(edge.id >> 1, edge.to, v, std::min<std::int64_t>(-graph.nodes[v].imbalance, edge.reverse_residual));
+    mover.add_flow(edge.id >> 1, edge.to, v,
+                   std::min<std::int64_t>(-graph.nodes[v].imbalance, edge.reverse_residual));
     v = edge.to;
   }
 }
 
-// The way back of flow that came to v over aggregators: over zero-rc half-edges, up to two levels of nodes, to a deficit.
+// The way back of flow that came to v over aggregators: over zero-rc half-edges, up to two levels
+// of nodes, to a deficit.
 template <class Value>
 class WayBack {
  public:
@@ -70,8 +77,9 @@ class WayBack {
       const Node<Value>& node = graph.nodes[v];
       const std::uint32_t end = node.begin + node.residual_degree;
       std::uint32_t i = node.begin;
-      while (i < end && (graph.is_forward(graph.edges[i]) ||
-                         graph.edges[i].cost - node.price + graph.nodes[graph.edges[i].to].price != 0)) {
+      while (i < end &&
+             (graph.is_forward(graph.edges[i]) ||
+              graph.edges[i].cost - node.price + graph.nodes[graph.edges[i].to].price != 0)) {
         ++i;
       }
       if (i == end || graph.edges[i].to == graph.root()) return;

@@ -8,9 +8,14 @@
 
 namespace flowsolver {
 
-FirstSolve::FirstSolve(const EngineStart& start, bool scaling, std::int64_t patience, MakeEngine make,
-                       const Control& control)
-    : network_(start.network), alive_(start.alive), root_(start.root), patience_(patience), make_(make), scaling_(scaling) {
+FirstSolve::FirstSolve(const EngineStart& start, bool scaling, std::int64_t patience,
+                       MakeEngine make, const Control& control)
+    : network_(start.network),
+      alive_(start.alive),
+      root_(start.root),
+      patience_(patience),
+      make_(make),
+      scaling_(scaling) {
   if (scaling) {
     engine_ = std::make_unique<WarmEngine>(solve_cost_scaling, start);
   } else {
@@ -24,7 +29,8 @@ Status FirstSolve::run(const Control& control, Stats& stats) {
     const Status status = run_with_patience(control, stats);
     settled_ = status == Status::kOptimal;
     if (status != Status::kBudget || control.look(stats) != Status::kOptimal) return status;
-    engine_ = std::make_unique<WarmEngine>(solve_cost_scaling, EngineStart{network_, alive_, root_, {}, {}});
+    engine_ = std::make_unique<WarmEngine>(solve_cost_scaling,
+                                           EngineStart{network_, alive_, root_, {}, {}});
     scaling_ = true;
   }
   return run_scaling(control, stats);
@@ -34,7 +40,8 @@ Status FirstSolve::run(const Control& control, Stats& stats) {
 Status FirstSolve::run_with_patience(const Control& control, Stats& stats) {
   Control patient;
   patient.limit_operations(stats.operations() + patience_);
-  patient.poll([&control](const Stats& counted) { return control.look(counted) != Status::kOptimal; }, {});
+  patient.poll(
+      [&control](const Stats& counted) { return control.look(counted) != Status::kOptimal; }, {});
   const Status status = engine_->run(patient, stats);
   if (status != Status::kCancelled) return status;
   return control.look(stats) == Status::kBudget ? Status::kBudget : Status::kCancelled;
@@ -60,7 +67,8 @@ void FirstSolve::settle(const Control& control, Stats& stats) {
   build_each(flow.size(), control, [&](std::size_t a) {
     if (alive_[a] != 0) flow[a] = engine_->flow(static_cast<ArcId>(a), network_.tail[a]);
   });
-  build_each(price.size(), control, [&](std::size_t v) { price[v] = engine_->price(static_cast<NodeId>(v)); });
+  build_each(price.size(), control,
+             [&](std::size_t v) { price[v] = engine_->price(static_cast<NodeId>(v)); });
   price = grounded(start_prices(network_, {{}, price}), root_);
   engine_ = make_({network_, alive_, root_, flow, price}, control);
   ++stats.rebuilds;

@@ -1,4 +1,5 @@
-// Moving flow with everything that hangs on it: imbalances, the running cost, and which arcs a round touched.
+// Moving flow with everything that hangs on it: imbalances, the running cost, and which arcs a
+// round touched.
 #pragma once
 
 #include <utility>

@@ -1,8 +1,9 @@
 // Hops: how many steps with rc = 0 a node is from a target of path_search.hpp, as far as is known.
 //
-// A search learns them: each node it settles gets one more than the least of those it leads to at no distance. They order
-// nodes at equal distance, where any number may be wrong without harm. Here they are set for many nodes at once, by
-// breadth-first search backward from the targets, when the learned ones have become worthless or have to be exact.
+// A search learns them: each node it settles gets one more than the least of those it leads to at
+// no distance. They order nodes at equal distance, where any number may be wrong without harm. Here
+// they are set for many nodes at once, by breadth-first search backward from the targets, when the
+// learned ones have become worthless or have to be exact.
 #pragma once
 
 #include <algorithm>
@@ -49,12 +50,14 @@ class HopLabels {
   // Makes the hops of all nodes exact. O(n + m). look() is called now and then.
   template <class Look>
   void relabel(Graph& graph, Stats& stats, Look look);
-  // The same for `nodes` around some targets, no farther than it takes to label `most` of them; the others are said to be
-  // far. `stamp`: a search's that has not labelled any node.
-  void advertise(Graph& graph, std::span<const NodeId> nodes, std::span<const NodeId> targets, std::size_t most,
-                 std::uint32_t stamp, Stats& stats);
+  // The same for `nodes` around some targets, no farther than it takes to label `most` of them; the
+  // others are said to be far. `stamp`: a search's that has not labelled any node.
+  void advertise(Graph& graph, std::span<const NodeId> nodes, std::span<const NodeId> targets,
+                 std::size_t most, std::uint32_t stamp, Stats& stats);
   // After `relabel`: whether a target can be reached at distance 0.
-  static bool within_reach(const Node<Value>& node) { return at_hand(node) || node.hops[kForward] < kUnreached; }
+  static bool within_reach(const Node<Value>& node) {
+    return at_hand(node) || node.hops[kForward] < kUnreached;
+  }
 
   // Whether a target is no zero-rc step away.
   static bool at_hand(const Node<Value>& node) {
@@ -71,10 +74,12 @@ class HopLabels {
   std::vector<NodeId> reached_;
 };
 
-// Calls meet(u) for the nodes from which a search gets to v at no distance; `known(u)`: those need not be met.
+// Calls meet(u) for the nodes from which a search gets to v at no distance; `known(u)`: those need
+// not be met.
 template <class Graph, bool kForward>
 template <class Known, class Meet>
-void HopLabels<Graph, kForward>::meet_tied(Graph& graph, NodeId v, Stats& stats, Known known, Meet meet) {
+void HopLabels<Graph, kForward>::meet_tied(Graph& graph, NodeId v, Stats& stats, Known known,
+                                           Meet meet) {
   const Node<Value>& node = graph.nodes[v];
   const std::int64_t price = node.price;
   const std::uint32_t end = node.begin + (kForward ? node.degree : node.residual_degree);
@@ -88,31 +93,37 @@ void HopLabels<Graph, kForward>::meet_tied(Graph& graph, NodeId v, Stats& stats,
   stats.scanned += end - node.begin;
   if constexpr (Graph::kCarries) {
     if constexpr (kForward) {
-      graph.visit_arrivals(v, [price] { return 1 - price; }, [&](std::uint32_t arc, std::int64_t bound, NodeId lead) {
-        ++stats.scanned;
-        if (lead != kNone && known(lead)) return bound;
-        const std::uint32_t now = graph.current_arc(graph.source_of(arc));
-        if (now == kNone) return bound;
-        const auto& present = graph.source_arcs[now];
-        const std::int64_t key = std::int64_t{graph.source_arcs[arc].cost} - present.cost - graph.nodes[present.head].price;
-        if (key + price == 0 && !known(present.head)) meet(present.head);
-        return key;
-      });
+      graph.visit_arrivals(
+          v, [price] { return 1 - price; },
+          [&](std::uint32_t arc, std::int64_t bound, NodeId lead) {
+            ++stats.scanned;
+            if (lead != kNone && known(lead)) return bound;
+            const std::uint32_t now = graph.current_arc(graph.source_of(arc));
+            if (now == kNone) return bound;
+            const auto& present = graph.source_arcs[now];
+            const std::int64_t key = std::int64_t{graph.source_arcs[arc].cost} - present.cost -
+                                     graph.nodes[present.head].price;
+            if (key + price == 0 && !known(present.head)) meet(present.head);
+            return key;
+          });
     } else {
-      graph.visit_carried(v, [price] { return price + 1; }, [&](std::uint32_t source, std::int64_t, NodeId) {
-        const auto [first, last] = graph.arcs_of(source);
-        const std::uint32_t now = graph.current_arc(source);
-        std::int64_t nearest = kInfinity;
-        for (std::uint32_t i = first; i < last; ++i) {
-          if (i == now) continue;
-          const auto& arc = graph.source_arcs[i];
-          const std::int64_t key = std::int64_t{arc.cost} + graph.nodes[arc.head].price - graph.source_arcs[now].cost;
-          nearest = std::min(nearest, key);
-          if (key == price && !known(arc.head)) meet(arc.head);
-        }
-        stats.scanned += last - first;
-        return nearest;
-      });
+      graph.visit_carried(
+          v, [price] { return price + 1; },
+          [&](std::uint32_t source, std::int64_t, NodeId) {
+            const auto [first, last] = graph.arcs_of(source);
+            const std::uint32_t now = graph.current_arc(source);
+            std::int64_t nearest = kInfinity;
+            for (std::uint32_t i = first; i < last; ++i) {
+              if (i == now) continue;
+              const auto& arc = graph.source_arcs[i];
+              const std::int64_t key = std::int64_t{arc.cost} + graph.nodes[arc.head].price -
+                                       graph.source_arcs[now].cost;
+              nearest = std::min(nearest, key);
+              if (key == price && !known(arc.head)) meet(arc.head);
+            }
+            stats.scanned += last - first;
+            return nearest;
+          });
     }
   }
 }
@@ -128,20 +139,23 @@ void HopLabels<Graph, kForward>::relabel(Graph& graph, Stats& stats, Look look) 
     if (target) reached_.push_back(v);
   }
   for (std::size_t next = 0; next < reached_.size(); ++next) {
-    const auto hops =
-        static_cast<std::uint8_t>(std::min<unsigned>(graph.nodes[reached_[next]].hops[kForward] + 1U, kUnreached - 1));
-    meet_tied(graph, reached_[next], stats, [&](NodeId v) { return graph.nodes[v].hops[kForward] != kUnreached; },
-              [&](NodeId v) {
-                graph.nodes[v].hops[kForward] = hops;
-                reached_.push_back(v);
-              });
+    const auto hops = static_cast<std::uint8_t>(
+        std::min<unsigned>(graph.nodes[reached_[next]].hops[kForward] + 1U, kUnreached - 1));
+    meet_tied(
+        graph, reached_[next], stats,
+        [&](NodeId v) { return graph.nodes[v].hops[kForward] != kUnreached; },
+        [&](NodeId v) {
+          graph.nodes[v].hops[kForward] = hops;
+          reached_.push_back(v);
+        });
     look();
   }
 }
 
 template <class Graph, bool kForward>
-void HopLabels<Graph, kForward>::advertise(Graph& graph, std::span<const NodeId> nodes, std::span<const NodeId> targets,
-                                           std::size_t most, std::uint32_t stamp, Stats& stats) {
+void HopLabels<Graph, kForward>::advertise(Graph& graph, std::span<const NodeId> nodes,
+                                           std::span<const NodeId> targets, std::size_t most,
+                                           std::uint32_t stamp, Stats& stats) {
   for (NodeId v : nodes) graph.nodes[v].hops[kForward] = kFar;
   reached_.clear();
   const auto mark = [&](NodeId v, unsigned hops) {
@@ -155,8 +169,9 @@ void HopLabels<Graph, kForward>::advertise(Graph& graph, std::span<const NodeId>
   most += reached_.size();
   for (std::size_t next = 0; next < reached_.size() && reached_.size() < most; ++next) {
     const unsigned hops = graph.nodes[reached_[next]].hops[kForward] + 1U;
-    meet_tied(graph, reached_[next], stats, [&](NodeId v) { return graph.nodes[v].stamp == stamp; },
-              [&](NodeId v) { mark(v, hops); });
+    meet_tied(
+        graph, reached_[next], stats, [&](NodeId v) { return graph.nodes[v].stamp == stamp; },
+        [&](NodeId v) { mark(v, hops); });
   }
 }
 

@@ -13,10 +13,13 @@ namespace flowsolver {
 
 namespace {
 
-// How often searches may look at every half-edge before cost scaling takes over, which then looks a hundred times or more.
+// How often searches may look at every half-edge before cost scaling takes over, which then looks a
+// hundred times or more.
 constexpr std::int64_t kPatience = 8;
 
-std::int64_t patience_for(const Network& network) { return 2 * kPatience * static_cast<std::int64_t>(network.num_arcs()); }
+std::int64_t patience_for(const Network& network) {
+  return 2 * kPatience * static_cast<std::int64_t>(network.num_arcs());
+}
 
 std::unique_ptr<Engine> make_growing_engine(const EngineStart& start, const Control& control) {
   return mostly_unit_sources(start, control) ? make_carrier_engine(start, control)
@@ -25,7 +28,8 @@ std::unique_ptr<Engine> make_growing_engine(const EngineStart& start, const Cont
 
 enum class By { kShortestPaths, kCostScaling };
 
-// From nothing: where searches have got to is no better a start (as long on general networks and network-aware cells).
+// From nothing: where searches have got to is no better a start (as long on general networks and
+// network-aware cells).
 By solve_by_cost_scaling(const Network& network, const Control& control, Solution& solution) {
   const Stats before = solution.stats;
   solution = solve_cost_scaling(network, {}, Control(control, before));
@@ -34,17 +38,20 @@ By solve_by_cost_scaling(const Network& network, const Control& control, Solutio
 }
 
 // By the engine, from a start or as far as the sources have been placed.
-By solve_by_engine(const Network& network, NodeId root, Placement&& from, std::int64_t patience, const Control& control,
-                   Solution& solution) {
-  const auto engine = make_ssp_engine({network, {}, root, from.flow, from.price}, false, patience, control);
+By solve_by_engine(const Network& network, NodeId root, Placement&& from, std::int64_t patience,
+                   const Control& control, Solution& solution) {
+  const auto engine =
+      make_ssp_engine({network, {}, root, from.flow, from.price}, false, patience, control);
   ++solution.stats.rebuilds;
   solution.status = engine->run(control, solution.stats);
   if (solution.status == Status::kBudget && control.look(solution.stats) == Status::kOptimal) {
     return solve_by_cost_scaling(network, control, solution);
   }
-  if (solution.status != Status::kOptimal && solution.status != Status::kBudget) return By::kShortestPaths;
+  if (solution.status != Status::kOptimal && solution.status != Status::kBudget)
+    return By::kShortestPaths;
   solution.flow = std::move(from.flow);
-  if (solution.flow.empty() && fill_zeros(solution.flow, network.num_arcs(), control) != Status::kOptimal) {
+  if (solution.flow.empty() &&
+      fill_zeros(solution.flow, network.num_arcs(), control) != Status::kOptimal) {
     throw Stopped{Status::kCancelled};
   }
   for (const FlowBefore& before : engine->touched_arcs()) {
@@ -52,12 +59,14 @@ By solve_by_engine(const Network& network, NodeId root, Placement&& from, std::i
   }
   solution.potential.resize(network.num_nodes());
   for (NodeId v = 0; v < network.num_nodes(); ++v) solution.potential[v] = engine->price(v);
-  if (!as_int64(engine->cost(), solution.cost) && solution.status == Status::kOptimal) solution.status = Status::kBadCostRange;
+  if (!as_int64(engine->cost(), solution.cost) && solution.status == Status::kOptimal)
+    solution.status = Status::kBadCostRange;
   return By::kShortestPaths;
 }
 
 // Says by what it was solved, or stopped.
-By solve_in_range(const Network& network, const Start& start, bool narrow, const Control& control, Solution& solution) {
+By solve_in_range(const Network& network, const Start& start, bool narrow, const Control& control,
+                  Solution& solution) {
   const NodeId root = largest_sink(network);
   Placement placed;
   if (!start.flow.empty() || !start.price.empty()) {
@@ -66,12 +75,15 @@ By solve_in_range(const Network& network, const Start& start, bool narrow, const
     return solve_by_engine(network, root, std::move(placed), kInfinity, control, solution);
   }
   placed = place_sources(network, root, narrow, control, solution.stats);
-  if (placed.status == Status::kOptimal && !placed.local) return solve_by_cost_scaling(network, control, solution);
+  if (placed.status == Status::kOptimal && !placed.local)
+    return solve_by_cost_scaling(network, control, solution);
   if (placed.status == Status::kOptimal && !placed.complete) {
-    return solve_by_engine(network, root, std::move(placed), patience_for(network), control, solution);
+    return solve_by_engine(network, root, std::move(placed), patience_for(network), control,
+                           solution);
   }
   solution.status = placed.status;
-  if (!as_int64(placed.cost, solution.cost) && placed.complete) solution.status = Status::kBadCostRange;
+  if (!as_int64(placed.cost, solution.cost) && placed.complete)
+    solution.status = Status::kBadCostRange;
   solution.flow = std::move(placed.flow);
   solution.potential = std::move(placed.price);
   return By::kShortestPaths;
@@ -96,12 +108,14 @@ Solution solve_incremental_ssp(const Network& network, const Start& start, const
   return solution;
 }
 
-std::unique_ptr<Engine> make_incremental_ssp(const EngineStart& start, const Control& control, Stats& stats) {
+std::unique_ptr<Engine> make_incremental_ssp(const EngineStart& start, const Control& control,
+                                             Stats& stats) {
   ++stats.rebuilds;
   try {
     if (!start.flow.empty() || !start.price.empty()) return make_growing_engine(start, control);
     Solution solution;
-    const By by = solve_in_range(start.network, {}, fits_narrow(start.network, control), control, solution);
+    const By by =
+        solve_in_range(start.network, {}, fits_narrow(start.network, control), control, solution);
     stats.add(solution.stats);
     if (solution.status == Status::kCancelled) return nullptr;
     // Without a way for some source: the engine goes on from zero, and finds out itself.
@@ -109,11 +123,13 @@ std::unique_ptr<Engine> make_incremental_ssp(const EngineStart& start, const Con
     if ((!stopped && solution.status != Status::kOptimal) || solution.potential.empty()) {
       return make_growing_engine(start, control);
     }
-    const std::vector<std::int64_t> price = grounded(start_prices(start.network, {{}, solution.potential}), start.root);
+    const std::vector<std::int64_t> price =
+        grounded(start_prices(start.network, {{}, solution.potential}), start.root);
     const EngineStart from{start.network, start.alive, start.root, solution.flow, price};
     if (!stopped) return make_growing_engine(from, control);
     const bool scaling = by == By::kCostScaling;
-    return std::make_unique<FirstSolve>(from, scaling, patience_for(start.network), make_growing_engine, control);
+    return std::make_unique<FirstSolve>(from, scaling, patience_for(start.network),
+                                        make_growing_engine, control);
   } catch (const Stopped&) {
     return nullptr;
   }

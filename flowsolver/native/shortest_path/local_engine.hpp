@@ -1,5 +1,6 @@
-// What the engines of the incremental successive shortest path method (incremental_ssp.hpp) have in common: a pseudoflow with
-// prices on a residual graph, what of it has to be put right at the next run, and what this round has touched.
+// What the engines of the incremental successive shortest path method (incremental_ssp.hpp) have in
+// common: a pseudoflow with prices on a residual graph, what of it has to be put right at the next
+// run, and what this round has touched.
 #pragma once
 
 #include <algorithm>
@@ -43,12 +44,14 @@ class LocalEngine : public Engine, protected FlowMover<Value> {
   using FlowMover<Value>::unbalanced_;
 
   static constexpr std::int64_t kCancelCheckInterval = 64;  // searches
-  // A search that scans more than this share of all arcs is far from local. When such searches have looked at as much as
-  // there is, and more than a few imbalances are left, one search from all of them at once is the better bargain.
+  // A search that scans more than this share of all arcs is far from local. When such searches have
+  // looked at as much as there is, and more than a few imbalances are left, one search from all of
+  // them at once is the better bargain.
   static constexpr std::int64_t kFarShare = 64;
   static constexpr std::size_t kFewLeft = 4;
 
-  LocalEngine(ResidualGraph<Value> graph, const Network& network) : FlowMover<Value>(std::move(graph), network) {}
+  LocalEngine(ResidualGraph<Value> graph, const Network& network)
+      : FlowMover<Value>(std::move(graph), network) {}
 
   void soil(ArcId arc, NodeId tail) {
     dirty_.push_back(arc);
@@ -56,7 +59,8 @@ class LocalEngine : public Engine, protected FlowMover<Value> {
   }
   // Whether flow is to start there (forward), or to end.
   bool pending(NodeId v, bool forward) const {
-    return v != graph_.root() && (forward ? graph_.nodes[v].imbalance > 0 : graph_.nodes[v].imbalance < 0);
+    return v != graph_.root() &&
+           (forward ? graph_.nodes[v].imbalance > 0 : graph_.nodes[v].imbalance < 0);
   }
   void forget_balanced() {
     std::erase_if(unbalanced_, [this](NodeId v) {

@@ -1,20 +1,22 @@
-// What a path search (path_search.hpp, which includes this at its end) does at a node: labels it, tests whether it is a target,
-// follows current half-edges from there, and scans what leads on from it.
+// What a path search (path_search.hpp, which includes this at its end) does at a node: labels it,
+// tests whether it is a target, follows current half-edges from there, and scans what leads on from
+// it.
 #pragma once
 
 namespace flowsolver {
 
 // Whether v is a target itself. If its arc to the root leads to one, that is noted too.
 template <class Graph, bool kForward>
-inline bool PathSearch<Graph, kForward>::test_target(const Graph& graph, const Node<Value>& node, NodeId v,
-                                                     std::int64_t distance) {
+inline bool PathSearch<Graph, kForward>::test_target(const Graph& graph, const Node<Value>& node,
+                                                     NodeId v, std::int64_t distance) {
   if (v == graph.root() || (kForward ? node.imbalance < 0 : node.imbalance > 0)) {
     bound_ = distance;
     target_ = {v, false, distance};
     return true;
   }
   if (kForward ? node.root_residual > 0 : node.root_flow > 0) {
-    const std::int64_t there = distance + (kForward ? node.root_cost - node.price : node.price - node.root_cost);
+    const std::int64_t there =
+        distance + (kForward ? node.root_cost - node.price : node.price - node.root_cost);
     if (there < bound_) {
       bound_ = there;
       target_ = {v, true, there};
@@ -25,9 +27,11 @@ inline bool PathSearch<Graph, kForward>::test_target(const Graph& graph, const N
 
 // Returns whether v must be looked at later.
 template <class Graph, bool kForward>
-inline bool PathSearch<Graph, kForward>::label(Graph& graph, NodeId v, std::int64_t distance, std::uint32_t parent) {
+inline bool PathSearch<Graph, kForward>::label(Graph& graph, NodeId v, std::int64_t distance,
+                                               std::uint32_t parent) {
   Node<Value>& node = graph.nodes[v];
-  if ((node.stamp == stamp_ && node.distance <= distance) || (node.flags & kDead) != 0) return false;
+  if ((node.stamp == stamp_ && node.distance <= distance) || (node.flags & kDead) != 0)
+    return false;
   node.stamp = stamp_;
   node.distance = distance;
   node.parent = parent;
@@ -43,7 +47,9 @@ template <class Graph, bool kForward>
 void PathSearch<Graph, kForward>::run_down_chain(Graph& graph, NodeId v, std::int64_t distance) {
   for (int step = 0; step < kChainLimit; ++step) {
     const Node<Value>& from = graph.nodes[v];
-    if (from.current < from.begin || from.current >= from.begin + (kForward ? from.residual_degree : from.degree)) return;
+    if (from.current < from.begin ||
+        from.current >= from.begin + (kForward ? from.residual_degree : from.degree))
+      return;
     const auto& edge = graph.edges[from.current];
     if (!kForward && edge.reverse_residual == 0) return;
     Node<Value>& node = graph.nodes[edge.to];
@@ -72,10 +78,11 @@ inline void PathSearch<Graph, kForward>::enqueue(const Node<Value>& node, NodeId
 
 // A path of length `distance` to v.
 template <class Graph, bool kForward>
-inline void PathSearch<Graph, kForward>::reach(Graph& graph, NodeId v, std::int64_t distance, std::uint32_t parent,
-                                               unsigned& hops) {
+inline void PathSearch<Graph, kForward>::reach(Graph& graph, NodeId v, std::int64_t distance,
+                                               std::uint32_t parent, unsigned& hops) {
   const Node<Value>& node = graph.nodes[v];
-  if (distance == current_) hops = std::min<unsigned>(hops, at_hand(node) ? 0 : node.hops[kForward]);
+  if (distance == current_)
+    hops = std::min<unsigned>(hops, at_hand(node) ? 0 : node.hops[kForward]);
   if (distance >= bound_) return;
   if (label(graph, v, distance, parent)) enqueue(node, v);
   enqueue_passed(graph);
@@ -90,7 +97,8 @@ inline void PathSearch<Graph, kForward>::enqueue_passed(const Graph& graph) {
 }
 
 template <class Graph, bool kForward>
-inline void PathSearch<Graph, kForward>::scan_edge(Graph& graph, std::uint32_t index, std::int64_t base, unsigned& hops) {
+inline void PathSearch<Graph, kForward>::scan_edge(Graph& graph, std::uint32_t index,
+                                                   std::int64_t base, unsigned& hops) {
   const auto& edge = graph.edges[index];
   if constexpr (!kForward) {
     if (edge.reverse_residual <= 0) return;
@@ -99,9 +107,11 @@ inline void PathSearch<Graph, kForward>::scan_edge(Graph& graph, std::uint32_t i
   reach(graph, edge.to, kForward ? base + step : base - step, index, hops);
 }
 
-// Forward: the sources that u carries could leave for where else they lead. Backward: those that lead to u could come.
+// Forward: the sources that u carries could leave for where else they lead. Backward: those that
+// lead to u could come.
 template <class Graph, bool kForward>
-void PathSearch<Graph, kForward>::scan_carried(Graph& graph, NodeId u, std::int64_t base, unsigned& hops, Stats& stats) {
+void PathSearch<Graph, kForward>::scan_carried(Graph& graph, NodeId u, std::int64_t base,
+                                               unsigned& hops, Stats& stats) {
   const auto limit = [this, base] {
     if (bound_ <= current_) return -kInfinity;
     return bound_ == kInfinity ? kInfinity : bound_ - base;
@@ -127,7 +137,8 @@ void PathSearch<Graph, kForward>::scan_carried(Graph& graph, NodeId u, std::int6
     graph.visit_arrivals(u, limit, [&](std::uint32_t arc, std::int64_t bound, NodeId lead) {
       ++stats.scanned;
       look(stats);
-      if (lead != kNone) {  // most lead to where the search has been: no need to look. The bound may be infinite
+      // most lead to where the search has been: no need to look. The bound may be infinite
+      if (lead != kNone) {
         const Node<Value>& there = graph.nodes[lead];
         if (there.stamp == stamp_ && there.distance - base <= bound) {
           if (there.distance == current_) hops = std::min<unsigned>(hops, there.hops[kForward]);
@@ -135,7 +146,8 @@ void PathSearch<Graph, kForward>::scan_carried(Graph& graph, NodeId u, std::int6
         }
       }
       const auto& present = graph.source_arcs[graph.current_arc(graph.source_of(arc))];
-      const std::int64_t key = std::int64_t{graph.source_arcs[arc].cost} - present.cost - graph.nodes[present.head].price;
+      const std::int64_t key = std::int64_t{graph.source_arcs[arc].cost} - present.cost -
+                               graph.nodes[present.head].price;
       reach(graph, present.head, base + key, Graph::as_parent(arc), hops);
       return key;
     });
@@ -152,13 +164,15 @@ void PathSearch<Graph, kForward>::scan(Graph& graph, NodeId u, Stats& stats) {
   // From the current half-edge on, then round to it.
   std::uint32_t start = begin;
   if constexpr (kForward) {
-    if ((node.flags & kInterior) != 0 && node.current > begin && node.current < end) start = node.current;
+    if ((node.flags & kInterior) != 0 && node.current > begin && node.current < end)
+      start = node.current;
   }
   std::uint32_t index = start;
   for (; index < end && bound_ > current_; ++index) scan_edge(graph, index, base, hops);
   stats.scanned += index - start;
   if (bound_ > current_) {
-    for (index = begin; index < start && bound_ > current_; ++index) scan_edge(graph, index, base, hops);
+    for (index = begin; index < start && bound_ > current_; ++index)
+      scan_edge(graph, index, base, hops);
     stats.scanned += index - begin;
   }
   if constexpr (Graph::kCarries) {

@@ -1,18 +1,25 @@
-// Shortest residual paths by reduced cost, forward (from excess nodes to the nearest deficit or the root) or backward (from
-// deficit nodes, against the arcs, to the root).
+// Shortest residual paths by reduced cost, forward (from excess nodes to the nearest deficit or the
+// root) or backward (from deficit nodes, against the arcs, to the root).
 //
-// Invariant: rc >= 0 on every residual arc, before and after. A search finds the least distance D to a target and moves the
-// price of every node nearer than D by D - distance, up (forward) or down (backward); the path found then has rc = 0.
+// Invariant: rc >= 0 on every residual arc, before and after. A search finds the least distance D
+// to a target and moves the price of every node nearer than D by D - distance, up (forward) or down
+// (backward); the path found then has rc = 0.
 //
-// What makes it quick on scheduling graphs, where most prices are equal and most distances are ties:
-//  - targets are tested when a node is labelled, not when it is settled, and give an upper bound that prunes every farther
+// What makes it quick on scheduling graphs, where most prices are equal and most distances are
+// ties:
+//  - targets are tested when a node is labelled, not when it is settled, and give an upper bound
+//  that prunes every farther
 //    label; the search ends when the bound equals the distance being settled;
 //  - labels are valid by a version stamp: nothing is reset between searches;
-//  - nodes at equal distance wait in stacks by their learned number of zero-rc hops to a target, nearest first. Prices are
-//    nearly always exact already, and the cost of a search is the wandering along zero-rc ties: this ends it;
-//  - an interior node (aggregator) remembers the half-edge by which the last path left it. A label on it first tries to run
-//    down the chain of these while they have rc = 0: forward to room, backward (over flow) to where there is some to take.
-//    Backward not where sources are carried: an aggregator has its nearest ones at hand there.
+//  - nodes at equal distance wait in stacks by their learned number of zero-rc hops to a target,
+//  nearest first. Prices are
+//    nearly always exact already, and the cost of a search is the wandering along zero-rc ties:
+//    this ends it;
+//  - an interior node (aggregator) remembers the half-edge by which the last path left it. A label
+//  on it first tries to run
+//    down the chain of these while they have rc = 0: forward to room, backward (over flow) to where
+//    there is some to take. Backward not where sources are carried: an aggregator has its nearest
+//    ones at hand there.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +34,8 @@ namespace flowsolver {
 
 struct Target {
   NodeId node = kNone;
-  bool through_root_arc = false;  // the path goes on over the arc inside the node (forward), or comes from it (backward)
+  // the path goes on over the arc inside the node (forward), or comes from it (backward)
+  bool through_root_arc = false;
   std::int64_t distance = 0;
   bool found() const { return node != kNone; }
 };
@@ -44,40 +52,47 @@ class PathSearch {
  public:
   using Value = typename Graph::Value;
 
-  // The nearest target of any source within `limit`. Moves prices when one is found (also records the nodes whose price
-  // moved for the first time in `repriced`). Leaves parents for walking back from the target.
-  Target run(Graph& graph, std::span<const NodeId> sources, std::int64_t limit, std::vector<NodeId>& repriced,
-             Stats& stats);
+  // The nearest target of any source within `limit`. Moves prices when one is found (also records
+  // the nodes whose price moved for the first time in `repriced`). Leaves parents for walking back
+  // from the target.
+  Target run(Graph& graph, std::span<const NodeId> sources, std::int64_t limit,
+             std::vector<NodeId>& repriced, Stats& stats);
 
   // From several nodes at their distances. The seeds' parents stand for where they come from.
-  Target run_from(Graph& graph, std::span<const Seed> seeds, std::int64_t limit, std::vector<NodeId>& repriced,
-                  Stats& stats);
+  Target run_from(Graph& graph, std::span<const Seed> seeds, std::int64_t limit,
+                  std::vector<NodeId>& repriced, Stats& stats);
 
   // As hop_labels.hpp says.
   void relabel(Graph& graph, Stats& stats) {
     labels_.relabel(graph, stats, [&] { look(stats); });
   }
-  void advertise(Graph& graph, std::span<const NodeId> nodes, std::span<const NodeId> targets, std::size_t most,
-                 Stats& stats) {
+  void advertise(Graph& graph, std::span<const NodeId> nodes, std::span<const NodeId> targets,
+                 std::size_t most, Stats& stats) {
     restart(graph);
     labels_.advertise(graph, nodes, targets, most, stamp_, stats);
   }
-  static bool within_reach(const Node<Value>& node) { return HopLabels<Graph, kForward>::within_reach(node); }
+  static bool within_reach(const Node<Value>& node) {
+    return HopLabels<Graph, kForward>::within_reach(node);
+  }
   static bool at_hand(const Node<Value>& node) { return HopLabels<Graph, kForward>::at_hand(node); }
 
-  // Searches look at the control from now on, and throw Stopped: no price has moved then. `stats` begin at zero.
+  // Searches look at the control from now on, and throw Stopped: no price has moved then. `stats`
+  // begin at zero.
   void watch(const Control& control) {
     control_ = &control;
     looked_at_ = 0;
   }
 
-  // Searches that have settled so many nodes at one distance, and are still there, give up: no target, and prices have moved as
-  // if there was one at that distance.
+  // Searches that have settled so many nodes at one distance, and are still there, give up: no
+  // target, and prices have moved as if there was one at that distance.
   void set_patience(std::size_t settled) { patience_ = settled; }
   bool gave_up() const { return gave_up_; }
   std::int64_t gave_up_at() const { return current_; }
-  // Whether the last search, which gave up, came to the node by then: at no distance, as prices are now.
-  bool came_to(const Node<Value>& node) const { return node.stamp == stamp_ && node.distance <= current_; }
+  // Whether the last search, which gave up, came to the node by then: at no distance, as prices are
+  // now.
+  bool came_to(const Node<Value>& node) const {
+    return node.stamp == stamp_ && node.distance <= current_;
+  }
 
   // Marks what the last, failed, search settled as dead until `revive`.
   void bury_settled(Graph& graph);
@@ -85,7 +100,8 @@ class PathSearch {
 
  private:
   static constexpr int kChainLimit = 8;
-  static constexpr std::int64_t kLookInterval = 1024;  // half-edges, whose ends are anywhere in memory
+  // half-edges, whose ends are anywhere in memory
+  static constexpr std::int64_t kLookInterval = 1024;
 
   struct Waiting {
     std::int64_t distance;
@@ -96,7 +112,8 @@ class PathSearch {
   void look(const Stats& stats) {
     if (control_ == nullptr || stats.scanned - looked_at_ < kLookInterval) return;
     looked_at_ = stats.scanned;
-    if (const Status status = control_->look(stats); status != Status::kOptimal) throw Stopped{status};
+    if (const Status status = control_->look(stats); status != Status::kOptimal)
+      throw Stopped{status};
   }
   void restart(Graph& graph);
   bool one_step(Graph& graph, NodeId source, Stats& stats);
@@ -130,7 +147,8 @@ class PathSearch {
 
 template <class Graph, bool kForward>
 void PathSearch<Graph, kForward>::restart(Graph& graph) {
-  if (stamp_ >= kNone - 4) {  // both directions share the nodes' stamps: one uses odd ones, the other even ones
+  // both directions share the nodes' stamps: one uses odd ones, the other even ones
+  if (stamp_ >= kNone - 4) {
     for (Node<Value>& node : graph.nodes) node.stamp = 0;
     stamp_ = 0;
   }
@@ -172,7 +190,8 @@ bool PathSearch<Graph, kForward>::one_step(Graph& graph, NodeId source, Stats& s
     const auto& edge = graph.edges[index];
     Node<Value>& node = graph.nodes[edge.to];
     ++stats.scanned;
-    if (edge.cost - from.price + node.price != 0 || edge.to == graph.root() || !at_hand(node)) continue;
+    if (edge.cost - from.price + node.price != 0 || edge.to == graph.root() || !at_hand(node))
+      continue;
     node.parent = index;
     target_ = {edge.to, node.imbalance >= 0, 0};
     return true;
@@ -181,12 +200,14 @@ bool PathSearch<Graph, kForward>::one_step(Graph& graph, NodeId source, Stats& s
 }
 
 template <class Graph, bool kForward>
-Target PathSearch<Graph, kForward>::run(Graph& graph, std::span<const NodeId> sources, std::int64_t limit,
-                                        std::vector<NodeId>& repriced, Stats& stats) {
+Target PathSearch<Graph, kForward>::run(Graph& graph, std::span<const NodeId> sources,
+                                        std::int64_t limit, std::vector<NodeId>& repriced,
+                                        Stats& stats) {
   restart(graph);
   ++stats.searches;
   if constexpr (kForward) {
-    if (sources.size() == 1 && (graph.nodes[sources[0]].flags & kInterior) == 0 && one_step(graph, sources[0], stats)) {
+    if (sources.size() == 1 && (graph.nodes[sources[0]].flags & kInterior) == 0 &&
+        one_step(graph, sources[0], stats)) {
       return target_;
     }
   }
@@ -200,8 +221,9 @@ Target PathSearch<Graph, kForward>::run(Graph& graph, std::span<const NodeId> so
 }
 
 template <class Graph, bool kForward>
-Target PathSearch<Graph, kForward>::run_from(Graph& graph, std::span<const Seed> seeds, std::int64_t limit,
-                                             std::vector<NodeId>& repriced, Stats& stats) {
+Target PathSearch<Graph, kForward>::run_from(Graph& graph, std::span<const Seed> seeds,
+                                             std::int64_t limit, std::vector<NodeId>& repriced,
+                                             Stats& stats) {
   restart(graph);
   ++stats.searches;
   bound_ = limit == kInfinity ? kInfinity : limit + 1;
@@ -213,7 +235,8 @@ Target PathSearch<Graph, kForward>::run_from(Graph& graph, std::span<const Seed>
 }
 
 template <class Graph, bool kForward>
-void PathSearch<Graph, kForward>::begin_at(Graph& graph, NodeId v, std::int64_t distance, std::uint32_t parent) {
+void PathSearch<Graph, kForward>::begin_at(Graph& graph, NodeId v, std::int64_t distance,
+                                           std::uint32_t parent) {
   if (label(graph, v, distance, parent)) enqueue(graph.nodes[v], v);
   enqueue_passed(graph);
 }
@@ -229,7 +252,8 @@ void PathSearch<Graph, kForward>::settle_all(Graph& graph, Stats& stats) {
       std::pop_heap(heap_.begin(), heap_.end());
       const Waiting next = heap_.back();
       heap_.pop_back();
-      if (graph.nodes[next.node].settled || graph.nodes[next.node].distance != next.distance) continue;
+      if (graph.nodes[next.node].settled || graph.nodes[next.node].distance != next.distance)
+        continue;
       if (next.distance >= bound_) break;
       current_ = next.distance;
       settled_nearer_ = settled_.size();

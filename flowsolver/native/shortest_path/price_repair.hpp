@@ -1,7 +1,8 @@
-// Restores rc >= 0 on residual arcs after changes: gives new nodes a price, and puts right the arcs whose cost, capacity or
-// existence changed. A price that suits all arcs of the node is looked for first (a task's continuation arc got dearer, and
-// still is its best); where there is none, the arcs in the way are saturated or emptied, which is always valid and leaves
-// imbalances for the searches.
+// Restores rc >= 0 on residual arcs after changes: gives new nodes a price, and puts right the arcs
+// whose cost, capacity or existence changed. A price that suits all arcs of the node is looked for
+// first (a task's continuation arc got dearer, and still is its best); where there is none, the
+// arcs in the way are saturated or emptied, which is always valid and leaves imbalances for the
+// searches.
 #pragma once
 
 #include <algorithm>
@@ -45,7 +46,8 @@ class PriceRepair {
 
   bool is_source(NodeId v) const {
     const Node<Value>& node = graph_.nodes[v];
-    return node.degree == 0 || ((node.flags & kInterior) == 0 && graph_.is_forward(graph_.edges[node.begin]));
+    return node.degree == 0 ||
+           ((node.flags & kInterior) == 0 && graph_.is_forward(graph_.edges[node.begin]));
   }
   bool counts(NodeId v, NodeId neighbour) const {
     return neighbour != v && (graph_.nodes[neighbour].flags & kFresh) == 0;
@@ -91,8 +93,9 @@ class PriceRepair {
     }
   }
 
-  // No price suits all arcs. Take the end that few arcs object to. When the way to the root is the only one to object to
-  // the low end, that one: its room becomes a deficit here, which is how new machines join a cell whose slots have a price.
+  // No price suits all arcs. Take the end that few arcs object to. When the way to the root is the
+  // only one to object to the low end, that one: its room becomes a deficit here, which is how new
+  // machines join a cell whose slots have a price.
   void place_in_conflict(NodeId v, const Interval& range) {
     const Node<Value>& node = graph_.nodes[v];
     std::int64_t against_low = 0, against_high = 0;
@@ -114,14 +117,16 @@ class PriceRepair {
     if (graph_.root_arc(v) != kNone) {
       const ArcId arc = graph_.root_arc(v);
       if (root_rc < 0) mover_.add_flow(arc, v, graph_.root(), node.root_residual);
-      if (root_rc > 0) mover_.add_flow(arc, v, graph_.root(), -static_cast<std::int64_t>(node.root_flow));
+      if (root_rc > 0)
+        mover_.add_flow(arc, v, graph_.root(), -static_cast<std::int64_t>(node.root_flow));
     }
     ids_.clear();
     for (std::uint32_t i = node.begin; i < node.begin + node.degree; ++i) {
       const auto& edge = graph_.edges[i];
       if (!counts(v, edge.to)) continue;
       const std::int64_t rc = edge.cost - node.price + graph_.nodes[edge.to].price;
-      if ((edge.residual > 0 && rc < 0) || (edge.reverse_residual > 0 && rc > 0)) ids_.push_back(edge.id);
+      if ((edge.residual > 0 && rc < 0) || (edge.reverse_residual > 0 && rc > 0))
+        ids_.push_back(edge.id);
     }
     for (std::uint32_t id : ids_) {
       const NodeId other = graph_.edges[graph_.position[id]].to;
@@ -139,7 +144,8 @@ class PriceRepair {
     return edge.cost - graph_.nodes[tail].price + graph_.nodes[edge.to].price;
   }
   std::int64_t room(ArcId arc, NodeId tail) const {
-    return graph_.at_root(arc) ? graph_.nodes[tail].root_residual : graph_.edges[graph_.position[2 * arc]].residual;
+    return graph_.at_root(arc) ? graph_.nodes[tail].root_residual
+                               : graph_.edges[graph_.position[2 * arc]].residual;
   }
 
   // Fills an arc with rc < 0, empties one with rc > 0.
@@ -153,7 +159,8 @@ class PriceRepair {
   void mend(ArcId arc, NodeId tail) {
     const std::int64_t rc = reduced_cost(arc, tail);
     if (!((rc < 0 && room(arc, tail) > 0) || (rc > 0 && graph_.flow_at(arc, tail) > 0))) return;
-    const NodeId head = graph_.at_root(arc) ? graph_.root() : graph_.edges[graph_.position[2 * arc]].to;
+    const NodeId head =
+        graph_.at_root(arc) ? graph_.root() : graph_.edges[graph_.position[2 * arc]].to;
     for (NodeId end : {tail, head}) {
       if (tail == head || end == graph_.root() || graph_.nodes[end].degree > kLowDegree) continue;
       const Interval range = allowed(end);
@@ -163,7 +170,8 @@ class PriceRepair {
       }
     }
     // A source in conflict: all its arcs at once, so that its best arc decides.
-    if (tail != head && is_source(tail) && tail != graph_.root() && graph_.nodes[tail].degree <= kLowDegree) {
+    if (tail != head && is_source(tail) && tail != graph_.root() &&
+        graph_.nodes[tail].degree <= kLowDegree) {
       place_in_conflict(tail, allowed(tail));
     } else {
       saturate(arc, tail, head);

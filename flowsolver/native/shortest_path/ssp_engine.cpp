@@ -21,7 +21,8 @@ class SspEngine final : public LocalEngine<Value> {
 
   void add_node(NodeId v, std::int64_t supply) override;
   void remove_node(NodeId v) override;
-  void add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity, std::int64_t cost) override;
+  void add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity,
+               std::int64_t cost) override;
   void remove_arc(ArcId arc, NodeId tail, NodeId head) override;
   void set_capacity(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity) override;
   void set_cost(ArcId arc, NodeId tail, std::int64_t cost) override;
@@ -77,9 +78,11 @@ class SspEngine final : public LocalEngine<Value> {
 };
 
 template <class Value>
-SspEngine<Value>::SspEngine(const EngineStart& start, bool growing, std::int64_t patience, const Control& control)
-    : LocalEngine<Value>(ResidualGraph<Value>(start.network, start.flow, start.alive, start.root, growing, control),
-                       start.network),
+SspEngine<Value>::SspEngine(const EngineStart& start, bool growing, std::int64_t patience,
+                            const Control& control)
+    : LocalEngine<Value>(ResidualGraph<Value>(start.network, start.flow, start.alive, start.root,
+                                              growing, control),
+                         start.network),
       patience_(patience) {
   Pace pace(control);
   const Network& network = start.network;
@@ -99,8 +102,10 @@ SspEngine<Value>::SspEngine(const EngineStart& start, bool growing, std::int64_t
       shift_imbalance(network.head[a], start.flow[a]);
       cost_ += static_cast<__int128>(network.cost[a]) * start.flow[a];
     }
-    // Only arcs that break the invariant. From a cold start sources get the price of their best arc first.
-    const std::int64_t rc = network.cost[a] - graph_.nodes[network.tail[a]].price + graph_.nodes[network.head[a]].price;
+    // Only arcs that break the invariant. From a cold start sources get the price of their best arc
+    // first.
+    const std::int64_t rc =
+        network.cost[a] - graph_.nodes[network.tail[a]].price + graph_.nodes[network.head[a]].price;
     const std::int64_t used = start.flow.empty() ? 0 : start.flow[a];
     if ((rc < 0 && used < network.capacity[a]) || (rc > 0 && used > 0)) {
       soil(a, network.tail[a]);
@@ -136,7 +141,8 @@ void SspEngine<Value>::remove_node(NodeId v) {
 }
 
 template <class Value>
-void SspEngine<Value>::add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity, std::int64_t cost) {
+void SspEngine<Value>::add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity,
+                               std::int64_t cost) {
   graph_.attach(arc, tail, head, static_cast<Value>(capacity), static_cast<Value>(cost));
   soil(arc, tail);
 }
@@ -158,7 +164,8 @@ void SspEngine<Value>::set_capacity(ArcId arc, NodeId tail, NodeId head, std::in
 template <class Value>
 void SspEngine<Value>::set_cost(ArcId arc, NodeId tail, std::int64_t cost) {
   const std::int64_t flow = graph_.flow_at(arc, tail);
-  const std::int64_t before = graph_.at_root(arc) ? graph_.nodes[tail].root_cost : graph_.edges[graph_.position[2 * arc]].cost;
+  const std::int64_t before = graph_.at_root(arc) ? graph_.nodes[tail].root_cost
+                                                  : graph_.edges[graph_.position[2 * arc]].cost;
   cost_ += static_cast<__int128>(flow) * (static_cast<__int128>(cost) - before);
   graph_.set_cost(arc, tail, static_cast<Value>(cost));
   soil(arc, tail);
@@ -171,19 +178,22 @@ void SspEngine<Value>::incident_arcs(std::span<const NodeId> of, std::vector<Arc
     if (graph_.root_arc(v) != kNone) arcs.push_back(graph_.root_arc(v));
     for (std::uint32_t i = node.begin; i < node.begin + node.degree; ++i) {
       const auto& edge = graph_.edges[i];
-      if (edge.to != v || graph_.is_forward(edge)) arcs.push_back(edge.id >> 1);  // a self-loop once
+      // a self-loop once
+      if (edge.to != v || graph_.is_forward(edge)) arcs.push_back(edge.id >> 1);
     }
   }
 }
 
-// A deficit left at an aggregator by a removed task is moved over flow with rc = 0 to where room came free (X -> rack ->
-// machine), which a backward search would find only after looking at all the aggregator's arcs in.
+// A deficit left at an aggregator by a removed task is moved over flow with rc = 0 to where room
+// came free (X -> rack -> machine), which a backward search would find only after looking at all
+// the aggregator's arcs in.
 template <class Value>
 void SspEngine<Value>::trace_deficits() {
   constexpr std::uint32_t kLook = 600;
   for (std::size_t k = 0; k < unbalanced_.size(); ++k) {  // grows while we go
     NodeId v = unbalanced_[k];
-    while (graph_.nodes[v].imbalance < 0 && v != graph_.root() && (graph_.nodes[v].flags & kInterior) != 0) {
+    while (graph_.nodes[v].imbalance < 0 && v != graph_.root() &&
+           (graph_.nodes[v].flags & kInterior) != 0) {
       const Node<Value>& node = graph_.nodes[v];
       std::uint32_t found = kNone;
       const std::uint32_t end = node.begin + std::min(node.residual_degree, kLook);
@@ -205,7 +215,9 @@ void SspEngine<Value>::trace_deficits() {
 template <class Value>
 void SspEngine<Value>::advertise_deficits() {
   for (NodeId v : unbalanced_) {
-    if (pending(v, false)) point_at_deficit(graph_, v, [](const Node<Value>& node) { return (node.flags & kInterior) != 0; });
+    if (pending(v, false))
+      point_at_deficit(graph_, v,
+                       [](const Node<Value>& node) { return (node.flags & kInterior) != 0; });
   }
 }
 
@@ -260,7 +272,8 @@ void SspEngine<Value>::augment(const Target& target, Stats& stats) {
 
 template <class Value>
 template <bool kForward>
-Status SspEngine<Value>::drain_in_phases(std::vector<NodeId>& sources, const Control& control, Stats& stats) {
+Status SspEngine<Value>::drain_in_phases(std::vector<NodeId>& sources, const Control& control,
+                                         Stats& stats) {
   auto& paths = search<kForward>();
   while (true) {
     std::erase_if(sources, [this](NodeId v) { return !pending(v, kForward); });
@@ -270,7 +283,8 @@ Status SspEngine<Value>::drain_in_phases(std::vector<NodeId>& sources, const Con
     const Target nearest = paths.run(graph_, sources, kInfinity, repriced_, stats);
     if (!nearest.found()) return Status::kInfeasible;
     augment<kForward>(nearest, stats);
-    // All paths of length zero, as in Dinic's blocking flows: what cannot reach a target now cannot before prices move.
+    // All paths of length zero, as in Dinic's blocking flows: what cannot reach a target now cannot
+    // before prices move.
     paths.relabel(graph_, stats);
     for (NodeId source : sources) {
       while (pending(source, kForward) && paths.within_reach(graph_.nodes[source])) {
@@ -347,8 +361,8 @@ Status SspEngine<Value>::run(const Control& control, Stats& stats) {
 
 }  // namespace
 
-std::unique_ptr<Engine> make_ssp_engine(const EngineStart& start, bool growing, std::int64_t patience,
-                                        const Control& control) {
+std::unique_ptr<Engine> make_ssp_engine(const EngineStart& start, bool growing,
+                                        std::int64_t patience, const Control& control) {
   if (fits_narrow(start.network, control)) {
     return std::make_unique<SspEngine<std::int32_t>>(start, growing, patience, control);
   }

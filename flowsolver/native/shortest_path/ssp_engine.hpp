@@ -1,5 +1,6 @@
-// The working state of the incremental successive shortest path method (described in incremental_ssp.hpp): residual graph,
-// prices, imbalances, and what has to be put right at the next resolve. Values are 32 or 64 bits wide.
+// The working state of the incremental successive shortest path method (described in
+// incremental_ssp.hpp): residual graph, prices, imbalances, and what has to be put right at the
+// next resolve. Values are 32 or 64 bits wide.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +10,9 @@
 
 namespace flowsolver {
 
-// `growing`: leave room for changes. A run whose searches have scanned more than `patience` half-edges ends with kBudget.
-std::unique_ptr<Engine> make_ssp_engine(const EngineStart& start, bool growing, std::int64_t patience,
-                                        const Control& control);
+// `growing`: leave room for changes. A run whose searches have scanned more than `patience`
+// half-edges ends with kBudget.
+std::unique_ptr<Engine> make_ssp_engine(const EngineStart& start, bool growing,
+                                        std::int64_t patience, const Control& control);
 
 }  // namespace flowsolver

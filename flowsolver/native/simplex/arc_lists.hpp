@@ -1,4 +1,5 @@
-// The arcs at each node, under changes: doubly linked lists, O(1) to add and remove one. 16 bytes an arc, 8 a node.
+// The arcs at each node, under changes: doubly linked lists, O(1) to add and remove one. 16 bytes
+// an arc, 8 a node.
 #pragma once
 
 #include <array>

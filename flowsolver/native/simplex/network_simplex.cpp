@@ -28,7 +28,8 @@ bool infeasible(const SpanningTree& tree, NodeId sink) {
 }
 
 // The flow of tree arcs.
-void write_flow(const Network& network, const SpanningTree& tree, const Control& control, Solution& solution) {
+void write_flow(const Network& network, const SpanningTree& tree, const Control& control,
+                Solution& solution) {
   Pace pace(control);
   for (NodeId v = 0; v < tree.root(); ++v) {
     pace.build_step(solution.stats);
@@ -46,12 +47,15 @@ struct Survey {
 Status take_survey(const Network& network, const Control& control, Survey& survey) {
   std::uint64_t most = 0;
   survey.outer.assign(network.num_nodes(), 1);
-  const Status status = sweep(network.num_arcs(), control, {}, [&](std::size_t begin, std::size_t end) {
-    most = std::max(most, largest_magnitude(std::span(network.cost).subspan(begin, end - begin)));
-    for (std::size_t a = begin; a < end; ++a) {
-      if (network.capacity[a] > 0 && network.tail[a] != network.head[a]) survey.outer[network.head[a]] = 0;
-    }
-  });
+  const Status status =
+      sweep(network.num_arcs(), control, {}, [&](std::size_t begin, std::size_t end) {
+        most =
+            std::max(most, largest_magnitude(std::span(network.cost).subspan(begin, end - begin)));
+        for (std::size_t a = begin; a < end; ++a) {
+          if (network.capacity[a] > 0 && network.tail[a] != network.head[a])
+            survey.outer[network.head[a]] = 0;
+        }
+      });
   survey.artificial_cost += static_cast<std::int64_t>(most * network.num_nodes());
   return status;
 }
@@ -72,7 +76,8 @@ void solve(const Network& network, const Start& start, const Control& control, S
     if (solution.status == Status::kOptimal) solution.status = pivots.run(work);
     if (solution.status == Status::kCancelled) return;
     write_flow(network, tree, control, solution);
-    if (solution.status == Status::kOptimal && infeasible(tree, sink)) solution.status = Status::kInfeasible;
+    if (solution.status == Status::kOptimal && infeasible(tree, sink))
+      solution.status = Status::kInfeasible;
     const std::int64_t base = tree.price(sink);
     Pace pace(control);
     for (NodeId v = 0; v < network.num_nodes(); ++v) {
@@ -82,8 +87,10 @@ void solve(const Network& network, const Start& start, const Control& control, S
   }
   if (solution.status == Status::kCancelled) return;
   __int128 cost = 0;
-  if (add_up_cost(network, solution.flow, control, cost) != Status::kOptimal) throw Stopped{Status::kCancelled};
-  if (!as_int64(cost, solution.cost) && solution.status == Status::kOptimal) solution.status = Status::kBadCostRange;
+  if (add_up_cost(network, solution.flow, control, cost) != Status::kOptimal)
+    throw Stopped{Status::kCancelled};
+  if (!as_int64(cost, solution.cost) && solution.status == Status::kOptimal)
+    solution.status = Status::kBadCostRange;
 }
 
 }  // namespace

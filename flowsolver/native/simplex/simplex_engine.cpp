@@ -26,8 +26,11 @@ class SimplexEngine final : public Engine {
         pivots_(network_, flow_, tree_, Record{this}) {
     const auto n = static_cast<NodeId>(network_.num_nodes());
     flow_.resize(network_.num_arcs(), 0);
-    Control patient;  // nothing could be gone on from before all is made: cancelled, but not stopped at a budget
-    patient.poll([&control](const Stats& counted) { return control.look(counted) == Status::kCancelled; }, {});
+    // nothing could be gone on from before all is made: cancelled, but not stopped at a budget
+    Control patient;
+    patient.poll(
+        [&control](const Stats& counted) { return control.look(counted) == Status::kCancelled; },
+        {});
     extend(n, network_.num_arcs());
     build_each(network_.num_arcs(), control, [&](std::size_t arc) {
       const auto a = static_cast<ArcId>(arc);
@@ -65,7 +68,8 @@ class SimplexEngine final : public Engine {
     tree_.make_outer(v);
   }
 
-  void add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity, std::int64_t cost) override {
+  void add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity,
+               std::int64_t cost) override {
     extend(0, arc + std::size_t{1});
     lists_.add(arc, tail, head);
     flow_[arc] = 0;
@@ -91,7 +95,8 @@ class SimplexEngine final : public Engine {
     set_flow(arc, tail, head, used, v == tail ? used == capacity : used == 0);
     if (pivots_.in_tree(arc)) {
       const std::int64_t room = capacity - used;
-      tree_.set_arc(v, v == tail ? SpanningTree::TreeArc{arc, room, used} : SpanningTree::TreeArc{arc, used, room});
+      tree_.set_arc(v, v == tail ? SpanningTree::TreeArc{arc, room, used}
+                                 : SpanningTree::TreeArc{arc, used, room});
     }
   }
 
@@ -130,7 +135,9 @@ class SimplexEngine final : public Engine {
   void adopt(const Engine&) override {}  // its own state is as good a start
   // Sums of a few of them fit; what no network in range has is not given to it anyway.
   std::uint64_t value_limit() const override { return static_cast<std::uint64_t>(kMaxPathCost); }
-  bool prices_drifted() const override { return false; }  // they are bounded (network_simplex.hpp, "Range")
+  bool prices_drifted() const override {
+    return false;
+  }  // they are bounded (network_simplex.hpp, "Range")
 
   bool local() const override { return true; }
   void incident_arcs(std::span<const NodeId> nodes, std::vector<ArcId>& arcs) const override {
@@ -158,18 +165,22 @@ class SimplexEngine final : public Engine {
  private:
   struct Record {
     static constexpr bool kListens = true;
-    void flow_moves(ArcId arc, std::int64_t now, std::int64_t amount) { engine->flow_moves(arc, now, amount); }
+    void flow_moves(ArcId arc, std::int64_t now, std::int64_t amount) {
+      engine->flow_moves(arc, now, amount);
+    }
     void prices_moved(NodeId v) { engine->prices_moved(v); }
     SimplexEngine* engine;
   };
-  // What hangs from the root by an artificial arc since a change; how far its price moved by that, relative to the others'.
+  // What hangs from the root by an artificial arc since a change; how far its price moved by that,
+  // relative to the others'.
   struct Cut {
     NodeId top;
     std::int64_t moved;
   };
 
   static constexpr NodeId kSpareNodes = 64;
-  // So many arcs are looked at to join a subtree again, and so many enter, before pricing has to see to it.
+  // So many arcs are looked at to join a subtree again, and so many enter, before pricing has to
+  // see to it.
   static constexpr std::int64_t kMostLooks = 1 << 12;
   static constexpr int kMostJoins = 16;
   // So many subtrees are moved one by one.
@@ -229,7 +240,8 @@ class SimplexEngine final : public Engine {
     for (std::uint32_t left = tree_.size(top); left > 1; --left) note_repriced(v = tree_.next(v));
   }
 
-  // The arc's flow becomes `amount`; its ends have what is missing. `out`: where it is in the tree, it leaves that.
+  // The arc's flow becomes `amount`; its ends have what is missing. `out`: where it is in the tree,
+  // it leaves that.
   void set_flow(ArcId arc, NodeId tail, NodeId head, std::int64_t amount, bool out) {
     const std::int64_t now = pivots_.flow(arc);
     if (now != amount) flow_moves(arc, now, amount - now);
@@ -303,7 +315,8 @@ class SimplexEngine final : public Engine {
 
   // Excesses first: deficits draw from them.
   Status absorb_all(PivotWork& work) {
-    std::partition(unbalanced_.begin(), unbalanced_.end(), [this](NodeId v) { return excess_[v] <= 0; });
+    std::partition(unbalanced_.begin(), unbalanced_.end(),
+                   [this](NodeId v) { return excess_[v] <= 0; });
     while (!unbalanced_.empty()) {
       const NodeId v = unbalanced_.back();
       unbalanced_.pop_back();
@@ -336,8 +349,9 @@ class SimplexEngine final : public Engine {
     return Status::kOptimal;
   }
 
-  // The most violated of the arcs at what hangs below the artificial arc, or, as long as it has looked at few, of those it has
-  // seen: by that the others' prices stay as near as can be to what they were. At its cost, all arcs to the rest are violated.
+  // The most violated of the arcs at what hangs below the artificial arc, or, as long as it has
+  // looked at few, of those it has seen: by that the others' prices stay as near as can be to what
+  // they were. At its cost, all arcs to the rest are violated.
   ArcId way_back(const Cut& cut, PivotWork& work) {
     ArcId best = kNone;
     std::int64_t worst = 0, left = kMostLooks;
@@ -350,19 +364,26 @@ class SimplexEngine final : public Engine {
     const auto each = [&](auto look_at) {
       NodeId v = cut.top;
       look_at(v);
-      for (std::uint32_t rest = tree_.size(cut.top); rest > 1 && left > 0 && worst > -cut.moved; --rest) {
+      for (std::uint32_t rest = tree_.size(cut.top); rest > 1 && left > 0 && worst > -cut.moved;
+           --rest) {
         look_at(v = tree_.next(v));
       }
     };
-    each([&](NodeId v) { lists_.for_each_out(v, consider, [&] { return left > 0 && worst > -cut.moved; }); });
+    each([&](NodeId v) {
+      lists_.for_each_out(v, consider, [&] { return left > 0 && worst > -cut.moved; });
+    });
     if (worst > -cut.moved) {
       each([&](NodeId v) {
         const auto go_on = [&] { return left > 0 && worst > -cut.moved; };
-        lists_.for_each_in(v, [&](ArcId a) {
-          consider(a);
-          const NodeId tail = network_.tail[a];
-          if (tree_.size(tail) == 0 && tree_.arc(tail).arc == a) lists_.for_each_out(tail, consider, go_on);
-        }, go_on);
+        lists_.for_each_in(
+            v,
+            [&](ArcId a) {
+              consider(a);
+              const NodeId tail = network_.tail[a];
+              if (tree_.size(tail) == 0 && tree_.arc(tail).arc == a)
+                lists_.for_each_out(tail, consider, go_on);
+            },
+            go_on);
       });
     }
     work.stats.scanned += kMostLooks - left;
@@ -392,13 +413,14 @@ class SimplexEngine final : public Engine {
   ArcLists lists_;
   std::vector<std::int64_t> cost_of_;  // as the running cost has it
   __int128 cost_ = 0;
-  std::vector<std::int64_t> excess_;        // by node
-  std::vector<NodeId> unbalanced_;          // nodes with an excess, and some without
-  std::vector<Cut> cuts_;                   // to be joined to the others again
-  std::vector<NodeId> repriced_arcs_;       // nodes whose tree arc has another cost
-  bool prices_unfinished_ = false;          // stopped while all were computed anew
-  std::vector<NodeId> hung_;                // all that hang from the root by artificial arcs, and some that did
-  std::vector<FlowBefore> touched_;         // since begin_round
+  std::vector<std::int64_t> excess_;   // by node
+  std::vector<NodeId> unbalanced_;     // nodes with an excess, and some without
+  std::vector<Cut> cuts_;              // to be joined to the others again
+  std::vector<NodeId> repriced_arcs_;  // nodes whose tree arc has another cost
+  bool prices_unfinished_ = false;     // stopped while all were computed anew
+  // all that hang from the root by artificial arcs, and some that did
+  std::vector<NodeId> hung_;
+  std::vector<FlowBefore> touched_;  // since begin_round
   std::vector<NodeId> repriced_;
   std::vector<bool> is_touched_, is_repriced_, is_hung_;
   Stats idle_;  // of changes, which count nothing
@@ -406,7 +428,8 @@ class SimplexEngine final : public Engine {
 
 }  // namespace
 
-std::unique_ptr<Engine> make_simplex_engine(const EngineStart& start, const Control& control, Stats& stats) {
+std::unique_ptr<Engine> make_simplex_engine(const EngineStart& start, const Control& control,
+                                            Stats& stats) {
   try {
     return std::make_unique<SimplexEngine>(start, control, stats);
   } catch (const Stopped&) {

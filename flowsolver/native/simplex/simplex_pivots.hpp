@@ -1,9 +1,10 @@
-// The pivots of the primal network simplex (network_simplex.hpp): pricing arcs, and sending flow round the cycles they
-// close. What a solve from arrays and an engine that is kept under changes have in common.
+// The pivots of the primal network simplex (network_simplex.hpp): pricing arcs, and sending flow
+// round the cycles they close. What a solve from arrays and an engine that is kept under changes
+// have in common.
 //
-// Arcs that are said to have changed are priced before the others. After them blocks of arcs are taken in turn, until all
-// of them in a row hold no entering arc: that many are counted beyond a run's end, so that runs with small budgets come
-// to an end.
+// Arcs that are said to have changed are priced before the others. After them blocks of arcs are
+// taken in turn, until all of them in a row hold no entering arc: that many are counted beyond a
+// run's end, so that runs with small budgets come to an end.
 #pragma once
 
 #include <algorithm>
@@ -23,19 +24,23 @@ struct PivotWork {
   Pace pace;
 };
 
-// `Record` is told of flow_moves(arc, flow now, how much more), before it does, and of prices_moved(node): its subtree's.
+// `Record` is told of flow_moves(arc, flow now, how much more), before it does, and of
+// prices_moved(node): its subtree's.
 template <class Record>
 class SimplexPivots {
  public:
-  // `flow` is kept up for arcs outside the tree. All outlive it, and change meanwhile as the operations below say.
-  SimplexPivots(const Network& network, std::vector<std::int64_t>& flow, SpanningTree& tree, Record record)
+  // `flow` is kept up for arcs outside the tree. All outlive it, and change meanwhile as the
+  // operations below say.
+  SimplexPivots(const Network& network, std::vector<std::int64_t>& flow, SpanningTree& tree,
+                Record record)
       : network_(network), flow_(flow), tree_(tree), record_(record) {}
 
   // The states of all arcs.
   Status classify(PivotWork& work) {
     extend();
     for (ArcId a = 0; a < network_.num_arcs(); ++a) {
-      if (const Status status = work.pace.step(work.stats); status != Status::kOptimal) return status;
+      if (const Status status = work.pace.step(work.stats); status != Status::kOptimal)
+        return status;
       classify(a);
     }
     return Status::kOptimal;
@@ -53,7 +58,8 @@ class SimplexPivots {
     return status;
   }
 
-  // Changes. The arc is new, or has another flow, capacity or cost, and is not in the tree: its state is found anew.
+  // Changes. The arc is new, or has another flow, capacity or cost, and is not in the tree: its
+  // state is found anew.
   void reconsider(ArcId a) {
     if (a >= state_.size()) extend();
     classify(a);
@@ -66,8 +72,9 @@ class SimplexPivots {
   // Prices have moved, other than by pivots.
   void price_all_again() { clean_ = 0; }
 
-  // v has `excess` that no arc carries yet: it goes over the tree to the root as far as it can (less than zero: it is met from
-  // there), the rest over an artificial arc, from which v hangs then. Returns by how much its price moved by that.
+  // v has `excess` that no arc carries yet: it goes over the tree to the root as far as it can
+  // (less than zero: it is met from there), the rest over an artificial arc, from which v hangs
+  // then. Returns by how much its price moved by that.
   std::int64_t absorb(NodeId v, std::int64_t excess, std::int64_t artificial_cost, Stats& stats) {
     const bool up = excess > 0;
     const NodeId k = up ? tree_.root() : v, l = up ? v : tree_.root();
@@ -77,11 +84,14 @@ class SimplexPivots {
     const std::int64_t amount = std::min(most, room), rest = most - amount;
     stats.scanned += cycle.length;
     push(k, l, cycle.junction, amount);
-    if (up ? room > most : room >= most) return 0;  // of arcs that allow equally little the last along the flow leaves
+    // of arcs that allow equally little the last along the flow leaves
+    if (up ? room > most : room >= most) return 0;
     const NodeId out = up ? cycle.up_node : cycle.down_node;
     leave(out, up);
-    const std::int64_t price = tree_.price(tree_.root()) + (up ? artificial_cost : -artificial_cost);
-    const SpanningTree::TreeArc arc{kNone, up ? kArtificialCapacity - rest : rest, up ? rest : kArtificialCapacity - rest};
+    const std::int64_t price =
+        tree_.price(tree_.root()) + (up ? artificial_cost : -artificial_cost);
+    const SpanningTree::TreeArc arc{kNone, up ? kArtificialCapacity - rest : rest,
+                                    up ? rest : kArtificialCapacity - rest};
     const std::int64_t shift = price - tree_.price(v);
     stats.scanned += tree_.exchange(v, tree_.root(), out, tree_.root(), arc, shift);
     record_.prices_moved(v);
@@ -89,7 +99,9 @@ class SimplexPivots {
     return shift;
   }
   // The arc enters. Precondition: violation(a) < 0.
-  Status pivot(PivotWork& work, ArcId a) { return push_round(work, a, state_[a] == kLower, network_.capacity[a], 0); }
+  Status pivot(PivotWork& work, ArcId a) {
+    return push_round(work, a, state_[a] == kLower, network_.capacity[a], 0);
+  }
   // Less than 0 where the arc may enter.
   std::int64_t violation(ArcId a) const { return state_[a] * reduced_cost(a); }
 
@@ -101,10 +113,13 @@ class SimplexPivots {
   }
 
   bool in_tree(ArcId a) const {
-    return state_[a] == kInside && (tree_.arc(network_.tail[a]).arc == a || tree_.arc(network_.head[a]).arc == a);
+    return state_[a] == kInside &&
+           (tree_.arc(network_.tail[a]).arc == a || tree_.arc(network_.head[a]).arc == a);
   }
   // The node whose tree arc it is. Precondition: in_tree.
-  NodeId child(ArcId a) const { return tree_.arc(network_.tail[a]).arc == a ? network_.tail[a] : network_.head[a]; }
+  NodeId child(ArcId a) const {
+    return tree_.arc(network_.tail[a]).arc == a ? network_.tail[a] : network_.head[a];
+  }
   // Of v's tree arc, an arc of the network.
   std::int64_t tree_flow(NodeId v) const {
     const SpanningTree::TreeArc arc = tree_.arc(v);
@@ -116,11 +131,13 @@ class SimplexPivots {
   }
 
  private:
-  enum State : std::int8_t { kUpper = -1, kInside = 0, kLower = 1 };  // kInside: in the tree, or never enters
+  // kInside: in the tree, or never enters
+  enum State : std::int8_t { kUpper = -1, kInside = 0, kLower = 1 };
   static constexpr ArcId kLeastBlock = 64;
 
-  // Blocks of about sqrt(m) / 8 arcs, since a pivot that moves few prices costs little more than looking at that many. They
-  // are taken in strides of the golden section, so that each comes from another part of the network than those before.
+  // Blocks of about sqrt(m) / 8 arcs, since a pivot that moves few prices costs little more than
+  // looking at that many. They are taken in strides of the golden section, so that each comes from
+  // another part of the network than those before.
   void extend() {
     const std::uint64_t m = network_.num_arcs();
     state_.resize(m, kInside);
@@ -138,7 +155,8 @@ class SimplexPivots {
     state_[a] = kInside;
     if (network_.tail[a] == network_.head[a]) {
       flow_[a] = network_.cost[a] < 0 ? capacity : 0;
-    } else if (capacity > 0 && tree_.arc(network_.tail[a]).arc != a && tree_.arc(network_.head[a]).arc != a) {
+    } else if (capacity > 0 && tree_.arc(network_.tail[a]).arc != a &&
+               tree_.arc(network_.head[a]).arc != a) {
       if (flow_[a] > 0 && flow_[a] < capacity) between_.push_back(a);
       state_[a] = flow_[a] == 0 ? kLower : flow_[a] == capacity ? kUpper : kInside;
     }
@@ -149,9 +167,11 @@ class SimplexPivots {
       const ArcId a = between_.back();
       between_.pop_back();
       const std::int64_t used = flow_[a], room = network_.capacity[a] - used;
-      if (state_[a] != kInside || used <= 0 || room <= 0 || in_tree(a)) continue;  // has changed since
+      // has changed since
+      if (state_[a] != kInside || used <= 0 || room <= 0 || in_tree(a)) continue;
       const bool forward = reduced_cost(a) <= 0;
-      const Status status = forward ? push_round(work, a, true, room, used) : push_round(work, a, false, used, room);
+      const Status status =
+          forward ? push_round(work, a, true, room, used) : push_round(work, a, false, used, room);
       if (status != Status::kOptimal) return status;
     }
     return Status::kOptimal;
@@ -172,12 +192,14 @@ class SimplexPivots {
       work.stats.scanned += looked_at;
       if (entering != kNone) return Status::kOptimal;
       fresh_.resize(begin);
-      if (const Status status = work.pace.step(work.stats, looked_at); status != Status::kOptimal) return status;
+      if (const Status status = work.pace.step(work.stats, looked_at); status != Status::kOptimal)
+        return status;
     }
     return price_out(work, entering);
   }
 
-  // The most violated arc of the next block that has one. No look between its choice and the pivot: a run gets somewhere.
+  // The most violated arc of the next block that has one. No look between its choice and the pivot:
+  // a run gets somewhere.
   Status price_out(PivotWork& work, ArcId& entering) {
     const auto m = static_cast<ArcId>(network_.num_arcs());
     const NodeId* tail = network_.tail.data();
@@ -192,7 +214,8 @@ class SimplexPivots {
       std::int64_t worst = 0;
       for (ArcId a = begin; a < end; ++a) {
         const NodeId t = tail[a];
-        const std::int64_t violation = state[a] * (cost[a] - above[t] - price[reference[t]] + price[head[a]]);
+        const std::int64_t violation =
+            state[a] * (cost[a] - above[t] - price[reference[t]] + price[head[a]]);
         if (violation < worst) {
           worst = violation;
           entering = a;
@@ -202,15 +225,18 @@ class SimplexPivots {
       work.stats.scanned += end - begin;
       if (entering != kNone) return Status::kOptimal;
       ++clean_;
-      if (const Status status = work.pace.step(work.stats, end - begin); status != Status::kOptimal) return status;
+      if (const Status status = work.pace.step(work.stats, end - begin); status != Status::kOptimal)
+        return status;
     }
     return Status::kOptimal;
   }
 
-  // Flow goes over arc a, forward or backward, round its cycle, as far as there is room: `room` on the arc itself, `used`
-  // the other way. The arc that stops it leaves the tree, unless it is a itself.
+  // Flow goes over arc a, forward or backward, round its cycle, as far as there is room: `room` on
+  // the arc itself, `used` the other way. The arc that stops it leaves the tree, unless it is a
+  // itself.
   Status push_round(PivotWork& work, ArcId a, bool forward, std::int64_t room, std::int64_t used) {
-    const NodeId k = forward ? network_.tail[a] : network_.head[a], l = forward ? network_.head[a] : network_.tail[a];
+    const NodeId k = forward ? network_.tail[a] : network_.head[a],
+                 l = forward ? network_.head[a] : network_.tail[a];
     const SpanningTree::Cycle cycle = tree_.cycle(k, l);
     // Of arcs that allow equally little the last along the flow: up, then a itself, then down.
     std::int64_t amount = room;
@@ -240,9 +266,11 @@ class SimplexPivots {
       const NodeId in = on_way_up ? l : k;
       const std::int64_t shift = in == network_.tail[a] ? rc : -rc;
       if (on_way_up) {
-        steps += tree_.exchange(l, k, out, cycle.junction, {a, used + amount, room - amount}, shift);
+        steps +=
+            tree_.exchange(l, k, out, cycle.junction, {a, used + amount, room - amount}, shift);
       } else {
-        steps += tree_.exchange(k, l, out, cycle.junction, {a, room - amount, used + amount}, shift);
+        steps +=
+            tree_.exchange(k, l, out, cycle.junction, {a, room - amount, used + amount}, shift);
       }
       if (shift != 0) record_.prices_moved(in);
     }
@@ -260,10 +288,12 @@ class SimplexPivots {
   }
   void tell(NodeId v, bool up, std::int64_t amount) {
     const ArcId a = tree_.arc(v).arc;
-    if (a != kNone) record_.flow_moves(a, tree_flow(v), (network_.tail[a] == v) == up ? amount : -amount);
+    if (a != kNone)
+      record_.flow_moves(a, tree_flow(v), (network_.tail[a] == v) == up ? amount : -amount);
   }
 
-  // On the way up its residual capacity towards the root is gone, on the way down that away from it.
+  // On the way up its residual capacity towards the root is gone, on the way down that away from
+  // it.
   void leave(NodeId out, bool on_way_up) {
     const ArcId leaving = tree_.arc(out).arc;
     if (leaving == kNone) return;

@@ -23,7 +23,9 @@ Status SimplexStart::index() {
   excess_ = network_.supply;
   out_first_.assign(n + 1, 0);
   in_first_.assign(n + 1, 0);
-  const auto counts = [&](ArcId a) { return network_.capacity[a] > 0 && network_.tail[a] != network_.head[a]; };
+  const auto counts = [&](ArcId a) {
+    return network_.capacity[a] > 0 && network_.tail[a] != network_.head[a];
+  };
   for (ArcId a = 0; a < m; ++a) {
     if (const Status status = pace_.step(stats_); status != Status::kOptimal) return status;
     if (!counts(a)) continue;
@@ -36,7 +38,8 @@ Status SimplexStart::index() {
   }
   out_.resize(out_first_[n]);
   in_.resize(in_first_[n]);
-  std::vector<std::uint32_t> out(out_first_.begin(), out_first_.end() - 1), in(in_first_.begin(), in_first_.end() - 1);
+  std::vector<std::uint32_t> out(out_first_.begin(), out_first_.end() - 1),
+      in(in_first_.begin(), in_first_.end() - 1);
   for (ArcId a = 0; a < m; ++a) {
     if (const Status status = pace_.step(stats_); status != Status::kOptimal) return status;
     if (!counts(a)) continue;
@@ -66,7 +69,8 @@ Status SimplexStart::drain() {
       if (flow_[a] == 0) continue;
       const std::int64_t amount = std::min(flow_[a], -excess_[v]);
       const NodeId head = network_.head[a];
-      if (excess_[head] >= 0 && excess_[head] < amount && network_.supply[head] >= 0) lacking.push_back(head);
+      if (excess_[head] >= 0 && excess_[head] < amount && network_.supply[head] >= 0)
+        lacking.push_back(head);
       flow_[a] -= amount;
       excess_[v] += amount;
       excess_[head] -= amount;
@@ -80,7 +84,8 @@ Status SimplexStart::route() {
   const std::size_t n = network_.num_nodes();
   current_.assign(n, kNone);
   on_path_.assign(n, 0);
-  const std::int64_t most = stats_.scanned + kStepsPerArc * static_cast<std::int64_t>(n + network_.num_arcs());
+  const std::int64_t most =
+      stats_.scanned + kStepsPerArc * static_cast<std::int64_t>(n + network_.num_arcs());
   for (NodeId v = 0; v < n && stats_.scanned < most; ++v) {
     if (excess_[v] <= 0) continue;
     if (const Status status = route_from(v); status != Status::kOptimal) return status;
@@ -95,7 +100,8 @@ Status SimplexStart::route_from(NodeId source) {
     on_path_[source] = 0;
   };
   const auto dearer = [&](ArcId a, ArcId b) {
-    const std::int64_t one = network_.cost[a] + hint_[network_.head[a]], two = network_.cost[b] + hint_[network_.head[b]];
+    const std::int64_t one = network_.cost[a] + hint_[network_.head[a]],
+                       two = network_.cost[b] + hint_[network_.head[b]];
     return one != two ? one > two : a > b;
   };
   const auto give_up = [&](NodeId v) {  // the arc at hand
@@ -163,8 +169,8 @@ void SimplexStart::offer(const SpanningTree& tree, NodeId v, ArcId arc, std::int
   }
 }
 
-Status SimplexStart::join(SpanningTree& tree, NodeId v, NodeId parent, const SpanningTree::TreeArc& arc,
-                          std::int64_t price) {
+Status SimplexStart::join(SpanningTree& tree, NodeId v, NodeId parent,
+                          const SpanningTree::TreeArc& arc, std::int64_t price) {
   tree.attach(v, parent, arc, price);
   order_.push_back(v);
   for (std::uint32_t i = in_first_[v]; i < in_first_[v + 1]; ++i) {
@@ -182,7 +188,8 @@ Status SimplexStart::join(SpanningTree& tree, NodeId v, NodeId parent, const Spa
 
 Status SimplexStart::flood(SpanningTree& tree) {
   while (order_.size() < network_.num_nodes()) {  // the rest of the candidates would join nothing
-    if (const Status status = pace_.step(stats_, kStepsPerHalfEdge); status != Status::kOptimal) return status;
+    if (const Status status = pace_.step(stats_, kStepsPerHalfEdge); status != Status::kOptimal)
+      return status;
     Candidate next;
     if (!free_.empty()) {
       next = free_.back();
@@ -213,7 +220,8 @@ Status SimplexStart::flood(SpanningTree& tree) {
 Status SimplexStart::grow(SpanningTree& tree, NodeId sink, std::int64_t artificial_cost) {
   const auto n = static_cast<NodeId>(network_.num_nodes());
   best_.assign(n, kInfinity);
-  for (auto* candidates : {&free_, &ties_, &queue_}) candidates->reserve(network_.num_arcs());  // address space only
+  // address space only
+  for (auto* candidates : {&free_, &ties_, &queue_}) candidates->reserve(network_.num_arcs());
   order_.reserve(n);
   const auto join_root = [&](NodeId v) {
     const std::int64_t amount = excess_[v] < 0 ? -excess_[v] : excess_[v];
@@ -223,7 +231,8 @@ Status SimplexStart::grow(SpanningTree& tree, NodeId sink, std::int64_t artifici
     return join(tree, v, tree.root(), {kNone, rest, amount}, artificial_cost);
   };
   const SpanningTree::TreeArc free{kNone, kArtificialCapacity, kArtificialCapacity};
-  if (const Status status = join(tree, sink, tree.root(), free, 0); status != Status::kOptimal) return status;
+  if (const Status status = join(tree, sink, tree.root(), free, 0); status != Status::kOptimal)
+    return status;
   for (NodeId v = 0; v < n; ++v) {
     if (excess_[v] == 0 || v == sink) continue;
     if (const Status status = join_root(v); status != Status::kOptimal) return status;

@@ -1,15 +1,18 @@
 // The first flow and the first tree of the network simplex.
 //
-// Flow. First what a start's flow lacks at nodes that are no sinks (a task that has gone) is taken off the ways by which the
-// flow left them. Then what sources have is sent on to sinks, a path at a time, over forward arcs only, at every node the
-// cheapest arc first, never back over an arc that led nowhere. Both are quick and need not succeed: the tree's artificial
-// arcs carry what is left. Both stop after a number of steps linear in the network's size.
+// Flow. First what a start's flow lacks at nodes that are no sinks (a task that has gone) is taken
+// off the ways by which the flow left them. Then what sources have is sent on to sinks, a path at a
+// time, over forward arcs only, at every node the cheapest arc first, never back over an arc that
+// led nowhere. Both are quick and need not succeed: the tree's artificial arcs carry what is left.
+// Both stop after a number of steps linear in the network's size.
 //
-// Tree. It grows from the root over residual arcs that lead to it, cheapest first (Prim's and Dijkstra's way, with the
-// prices that the tree gives), arcs that are neither empty nor full before others. So it is strongly feasible; a flow that
-// is a basic solution has all such arcs in the tree; and an optimal flow with its prices gets an optimal tree. First the
-// sink is joined to the root, by a free arc, then nodes where the flow does not balance, by an artificial arc that carries the
-// difference; those from which no residual arcs lead there come last, by one that is empty.
+// Tree. It grows from the root over residual arcs that lead to it, cheapest first (Prim's and
+// Dijkstra's way, with the prices that the tree gives), arcs that are neither empty nor full before
+// others. So it is strongly feasible; a flow that is a basic solution has all such arcs in the
+// tree; and an optimal flow with its prices gets an optimal tree. First the sink is joined to the
+// root, by a free arc, then nodes where the flow does not balance, by an artificial arc that
+// carries the difference; those from which no residual arcs lead there come last, by one that is
+// empty.
 #pragma once
 
 #include <vector>
@@ -24,13 +27,20 @@ inline constexpr std::int64_t kArtificialCapacity = 2 * kMaxNodeSum;  // no flow
 
 class SimplexStart {
  public:
-  // `flow` is improved in place. `hint`: prices the flow was found with, of magnitude at most 2 * kMaxPathCost.
-  SimplexStart(const Network& network, std::vector<std::int64_t>& flow, const std::vector<std::int64_t>& hint,
-               const Control& control, Stats& stats)
-      : network_(network), flow_(flow), hint_(hint), stats_(stats), control_(control), pace_(control) {}
+  // `flow` is improved in place. `hint`: prices the flow was found with, of magnitude at most 2 *
+  // kMaxPathCost.
+  SimplexStart(const Network& network, std::vector<std::int64_t>& flow,
+               const std::vector<std::int64_t>& hint, const Control& control, Stats& stats)
+      : network_(network),
+        flow_(flow),
+        hint_(hint),
+        stats_(stats),
+        control_(control),
+        pace_(control) {}
 
-  // kOptimal, or kCancelled or kBudget when stopped on the way; only then is the tree unfinished. `artificial_cost`: more
-  // than any simple path's. What is missing at `sink` is not looked at: there is none when all others balance.
+  // kOptimal, or kCancelled or kBudget when stopped on the way; only then is the tree unfinished.
+  // `artificial_cost`: more than any simple path's. What is missing at `sink` is not looked at:
+  // there is none when all others balance.
   Status run(SpanningTree& tree, NodeId sink, std::int64_t artificial_cost);
 
  private:
@@ -39,7 +49,9 @@ class SimplexStart {
     ArcId arc;
     NodeId v;
 
-    bool operator>(const Candidate& other) const { return key != other.key ? key > other.key : arc > other.arc; }
+    bool operator>(const Candidate& other) const {
+      return key != other.key ? key > other.key : arc > other.arc;
+    }
   };
 
   Status index();
@@ -47,10 +59,12 @@ class SimplexStart {
   Status route();
   Status route_from(NodeId source);
   Status grow(SpanningTree& tree, NodeId sink, std::int64_t artificial_cost);
-  Status join(SpanningTree& tree, NodeId v, NodeId parent, const SpanningTree::TreeArc& arc, std::int64_t price);
+  Status join(SpanningTree& tree, NodeId v, NodeId parent, const SpanningTree::TreeArc& arc,
+              std::int64_t price);
   Status flood(SpanningTree& tree);
   void offer(const SpanningTree& tree, NodeId v, ArcId arc, std::int64_t price);
-  static constexpr std::int64_t kStepsPerHalfEdge = 4;  // its arc and other end are anywhere in memory
+  // its arc and other end are anywhere in memory
+  static constexpr std::int64_t kStepsPerHalfEdge = 4;
   Status count() {
     ++stats_.scanned;
     return pace_.step(stats_, kStepsPerHalfEdge);
@@ -64,14 +78,16 @@ class SimplexStart {
   Pace pace_;
   std::vector<std::int64_t> excess_;
   std::vector<std::uint32_t> out_first_, in_first_;  // per node, into the two below
-  LargeArray<ArcId> out_, in_;                        // arcs of some capacity that are no loops
-  std::vector<std::uint32_t> current_;                // per node: end of its arcs out still to try, a heap; kNone: all
+  LargeArray<ArcId> out_, in_;                       // arcs of some capacity that are no loops
+  // per node: end of its arcs out still to try, a heap; kNone: all
+  std::vector<std::uint32_t> current_;
   std::vector<std::uint8_t> on_path_;
-  std::vector<NodeId> order_;                         // nodes as they joined the tree
-  std::vector<std::int64_t> best_;                    // per node: least key offered
-  std::vector<Candidate> queue_;                      // a heap
-  std::vector<Candidate> free_, ties_;                // by arcs between bounds; of keys no higher than `key_`
-  std::int64_t key_ = -kInfinity;                     // of what is at hand
+  std::vector<NodeId> order_;       // nodes as they joined the tree
+  std::vector<std::int64_t> best_;  // per node: least key offered
+  std::vector<Candidate> queue_;    // a heap
+  // by arcs between bounds; of keys no higher than `key_`
+  std::vector<Candidate> free_, ties_;
+  std::int64_t key_ = -kInfinity;  // of what is at hand
 };
 
 }  // namespace flowsolver

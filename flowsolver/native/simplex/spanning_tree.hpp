@@ -1,21 +1,25 @@
-// The rooted spanning tree of the network simplex: parents, a preorder thread, subtree sizes, tree arcs with their residual
-// capacities, and prices for which tree arcs have reduced cost zero.
+// The rooted spanning tree of the network simplex: parents, a preorder thread, subtree sizes, tree
+// arcs with their residual capacities, and prices for which tree arcs have reduced cost zero.
 //
-// Nodes are 0..n-1 and the root n. The thread is the nodes in preorder, cyclic; the subtree of v is the `size` nodes from v
-// to last[v]. A node's tree arc joins it to its parent: an arc of the network, or kNone for the artificial one to the root.
+// Nodes are 0..n-1 and the root n. The thread is the nodes in preorder, cyclic; the subtree of v is
+// the `size` nodes from v to last[v]. A node's tree arc joins it to its parent: an arc of the
+// network, or kNone for the artificial one to the root.
 //
-// Outer nodes are those without arcs into them (tasks). Their price matters to their own arcs only, and their neighbours in
-// the tree are no outer nodes: it is kept as a difference from their parent's. As leaves they are not threaded and have size
-// 0. So moving the prices of a subtree costs its inner nodes only, however many tasks hang on them, and a task that changes
-// its parent costs O(1).
+// Outer nodes are those without arcs into them (tasks). Their price matters to their own arcs only,
+// and their neighbours in the tree are no outer nodes: it is kept as a difference from their
+// parent's. As leaves they are not threaded and have size 0. So moving the prices of a subtree
+// costs its inner nodes only, however many tasks hang on them, and a task that changes its parent
+// costs O(1).
 //
-// Strongly feasible: every tree arc has residual capacity towards the root. All operations keep that (network_simplex.hpp).
+// Strongly feasible: every tree arc has residual capacity towards the root. All operations keep
+// that (network_simplex.hpp).
 //
-// Under changes to the network (simplex_engine.hpp) ids that mean no node hang from the root, as outer leaves: they cost
-// nothing.
+// Under changes to the network (simplex_engine.hpp) ids that mean no node hang from the root, as
+// outer leaves: they cost nothing.
 //
-// An exchange costs O(length of the path that is turned round + ancestors), moving prices O(threaded nodes of the smaller of
-// the two parts). Reference: Ahuja, Magnanti, Orlin, Network Flows (1993), section 11.3; Barr, Glover, Klingman (1979).
+// An exchange costs O(length of the path that is turned round + ancestors), moving prices
+// O(threaded nodes of the smaller of the two parts). Reference: Ahuja, Magnanti, Orlin, Network
+// Flows (1993), section 11.3; Barr, Glover, Klingman (1979).
 #pragma once
 
 #include <algorithm>
@@ -36,10 +40,12 @@ class SpanningTree {
     ArcId arc = kNone;
     std::int64_t up = 0, down = 0;
   };
-  // The cycle that an arc k -> l closes, walked from the junction down to k, over the arc, and up from l to the junction.
+  // The cycle that an arc k -> l closes, walked from the junction down to k, over the arc, and up
+  // from l to the junction.
   struct Cycle {
     NodeId junction = kNone;
-    NodeId down_node = kNone, up_node = kNone;  // below the last tree arc of least room on either side, or kNone
+    // below the last tree arc of least room on either side, or kNone
+    NodeId down_node = kNone, up_node = kNone;
     std::int64_t down_room = kInfinity, up_room = kInfinity;
     std::int64_t length = 0;
   };
@@ -75,7 +81,8 @@ class SpanningTree {
   bool attached(NodeId v) const { return nodes_[v].parent != kNone; }
   NodeId parent(NodeId v) const { return nodes_[v].parent; }
   TreeArc arc(NodeId v) const { return {nodes_[v].arc, nodes_[v].up, nodes_[v].down}; }
-  std::uint32_t size(NodeId v) const { return nodes_[v].size; }  // threaded nodes from v on; 0: an outer leaf
+  // threaded nodes from v on; 0: an outer leaf
+  std::uint32_t size(NodeId v) const { return nodes_[v].size; }
   NodeId next(NodeId v) const { return thread_[v]; }
   bool outer(NodeId v) const { return outer_[v] != 0; }
 
@@ -89,8 +96,8 @@ class SpanningTree {
     if (outer_[v] != 0) refer(v, parent, price - price_[parent]);
   }
 
-  // Threads the tree, siblings in order of ids: large subtrees are then walked nearly in order of memory. `order`: all nodes
-  // but the root, parents before children.
+  // Threads the tree, siblings in order of ids: large subtrees are then walked nearly in order of
+  // memory. `order`: all nodes but the root, parents before children.
   void finish(const std::vector<NodeId>& order, const Control& control) {
     Pace pace(control);
     for (auto v = order.rbegin(); v != order.rend(); ++v) {
@@ -163,10 +170,12 @@ class SpanningTree {
     }
   }
 
-  // The tree arc of `out` leaves, and the subtree below it hangs, turned round so that `in` is its top, from `parent` by
-  // `arc`. `junction` is where the ways up from `in` and `parent` meet. Prices of the subtree move by `shift`, relative to
-  // the others'. Returns how many prices were moved.
-  std::int64_t exchange(NodeId in, NodeId parent, NodeId out, NodeId junction, const TreeArc& arc, std::int64_t shift) {
+  // The tree arc of `out` leaves, and the subtree below it hangs, turned round so that `in` is its
+  // top, from `parent` by `arc`. `junction` is where the ways up from `in` and `parent` meet.
+  // Prices of the subtree move by `shift`, relative to the others'. Returns how many prices were
+  // moved.
+  std::int64_t exchange(NodeId in, NodeId parent, NodeId out, NodeId junction, const TreeArc& arc,
+                        std::int64_t shift) {
     if (nodes_[in].size == 0) {
       if (in == out) {
         nodes_[in].parent = parent;
@@ -189,21 +198,23 @@ class SpanningTree {
     return moved;
   }
 
-  // v, with all below it, hangs from the root by an artificial arc, at a price `above` the root's. As `exchange`.
+  // v, with all below it, hangs from the root by an artificial arc, at a price `above` the root's.
+  // As `exchange`.
   std::int64_t hang(NodeId v, const TreeArc& arc, std::int64_t above) {
     return exchange(v, root_, v, root_, arc, above + price_[root_] - price(v));
   }
 
   void set_arc(NodeId v, const TreeArc& arc) { set_arc(nodes_[v], arc); }
 
-  // The prices of v and all below it move by `shift`, relative to the others'. Returns how many were moved.
+  // The prices of v and all below it move by `shift`, relative to the others'. Returns how many
+  // were moved.
   std::int64_t shift_prices(NodeId v, std::int64_t shift) {
     if (outer_[v] != 0) above_[v] += shift;
     return nodes_[v].size == 0 ? 1 : move_prices(v, nodes_[v].last, nodes_[v].size, shift);
   }
 
-  // All prices anew, by the costs of tree arcs: those of nodes that hang from the root by artificial arcs stay. What is stored
-  // for such an outer node need not be its price.
+  // All prices anew, by the costs of tree arcs: those of nodes that hang from the root by
+  // artificial arcs stay. What is stored for such an outer node need not be its price.
   template <class PriceBelow>  // (v, price of its parent) -> price of v
   void reprice(PriceBelow price_below, Pace& pace) {
     for (NodeId v = thread_[root_]; v != root_; v = thread_[v]) {
@@ -231,8 +242,8 @@ class SpanningTree {
     thread_out(v);
   }
 
-  // Ids up to `nodes` may become nodes: until then they hang from the root by `arc`, at a price `above` its. The root gets
-  // another id. O(nodes).
+  // Ids up to `nodes` may become nodes: until then they hang from the root by `arc`, at a price
+  // `above` its. The root gets another id. O(nodes).
   void make_room(NodeId nodes, const TreeArc& arc, std::int64_t above) {
     const NodeId before = root_;
     const auto renamed = [=](NodeId v) { return v == before ? nodes : v; };
@@ -284,7 +295,9 @@ class SpanningTree {
     node.up = arc.up;
     node.down = arc.down;
   }
-  void end_at_last_child(NodeId v) { nodes_[v].last = nodes_[v].last == kNone ? v : nodes_[nodes_[v].last].last; }
+  void end_at_last_child(NodeId v) {
+    nodes_[v].last = nodes_[v].last == kNone ? v : nodes_[nodes_[v].last].last;
+  }
   void link(NodeId a, NodeId b) {
     thread_[a] = b;
     nodes_[b].back = a;
@@ -295,7 +308,8 @@ class SpanningTree {
     above_[v] = above;
   }
 
-  // An outer node comes into the thread before it has its first child, and goes when it has lost its last.
+  // An outer node comes into the thread before it has its first child, and goes when it has lost
+  // its last.
   void thread_in(NodeId v) {
     const NodeId parent = nodes_[v].parent, after = thread_[parent];
     price_[v] = price(v);
@@ -303,19 +317,22 @@ class SpanningTree {
     nodes_[v].last = v;
     link(parent, v);
     link(v, after);
-    for (NodeId u = parent; u != kNone && nodes_[u].last == parent; u = nodes_[u].parent) nodes_[u].last = v;
+    for (NodeId u = parent; u != kNone && nodes_[u].last == parent; u = nodes_[u].parent)
+      nodes_[u].last = v;
     for (NodeId u = parent; u != kNone; u = nodes_[u].parent) ++nodes_[u].size;
   }
   void thread_out(NodeId v) {
     const NodeId before = nodes_[v].back;
     link(before, thread_[v]);
-    for (NodeId u = nodes_[v].parent; u != kNone && nodes_[u].last == v; u = nodes_[u].parent) nodes_[u].last = before;
+    for (NodeId u = nodes_[v].parent; u != kNone && nodes_[u].last == v; u = nodes_[u].parent)
+      nodes_[u].last = before;
     for (NodeId u = v; u != kNone; u = nodes_[u].parent) --nodes_[u].size;
   }
 
-  // Turns the path in..out round, threads the subtree anew and puts it after `parent`; all but the sizes of the nodes
-  // outside. Returns the last node of the subtree. The blocks of the thread, from `in` up: a node of the path comes first in
-  // its block, which is cut in two by the block of the one below it.
+  // Turns the path in..out round, threads the subtree anew and puts it after `parent`; all but the
+  // sizes of the nodes outside. Returns the last node of the subtree. The blocks of the thread,
+  // from `in` up: a node of the path comes first in its block, which is cut in two by the block of
+  // the one below it.
   NodeId turn(NodeId in, NodeId parent, NodeId out, TreeArc arc, std::int64_t shift) {
     const NodeId old_parent = nodes_[out].parent, old_last = nodes_[out].last;
     const std::uint32_t total = nodes_[out].size;
@@ -359,11 +376,13 @@ class SpanningTree {
     const NodeId after = thread_[parent];
     link(parent, in);
     link(end, after);
-    for (NodeId v = parent; v != kNone && nodes_[v].last == parent; v = nodes_[v].parent) nodes_[v].last = end;
+    for (NodeId v = parent; v != kNone && nodes_[v].last == parent; v = nodes_[v].parent)
+      nodes_[v].last = end;
     return end;
   }
 
-  // Only differences of prices count, so the smaller part is moved; the root's price shows how far all have drifted.
+  // Only differences of prices count, so the smaller part is moved; the root's price shows how far
+  // all have drifted.
   std::int64_t move_prices(NodeId first, NodeId last, std::uint32_t size, std::int64_t shift) {
     const std::uint32_t others = nodes_[root_].size - size;
     if (size <= others) {

@@ -1,8 +1,11 @@
-// Values and events as canonical msgpack: equal values give equal bytes. codec.py holds the format's other half, decoding.
+// Values and events as canonical msgpack: equal values give equal bytes. codec.py holds the
+// format's other half, decoding.
 //
-// Plain values (None, bool, int, float, str, bytes, tuple, list, dict) are msgpack's own, in their shortest form. An array is extension 0: msgpack
-// (dtype, shape), zeros up to a multiple of 8, the data. An event class is an extension of its code: either msgpack of what its `form` makes of
-// it, or msgpack of (where, plain fields, packed columns), bit i of `where` telling that field i is an array (shared_state/native/pack.hpp).
+// Plain values (None, bool, int, float, str, bytes, tuple, list, dict) are msgpack's own, in their
+// shortest form. An array is extension 0: msgpack (dtype, shape), zeros up to a multiple of 8, the
+// data. An event class is an extension of its code: either msgpack of what its `form` makes of it,
+// or msgpack of (where, plain fields, packed columns), bit i of `where` telling that field i is an
+// array (shared_state/native/pack.hpp).
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -17,41 +20,44 @@
 namespace agora {
 
 class Encoder {
-  public:
-    // array_type: numpy.ndarray; integer_type: numpy.integer; contiguous: numpy.ascontiguousarray.
-    Encoder(nanobind::object array_type, nanobind::object integer_type, nanobind::object contiguous)
-        : array_type_(std::move(array_type)), integer_type_(std::move(integer_type)), contiguous_(std::move(contiguous)) {}
+ public:
+  // array_type: numpy.ndarray; integer_type: numpy.integer; contiguous: numpy.ascontiguousarray.
+  Encoder(nanobind::object array_type, nanobind::object integer_type, nanobind::object contiguous)
+      : array_type_(std::move(array_type)),
+        integer_type_(std::move(integer_type)),
+        contiguous_(std::move(contiguous)) {}
 
-    // An event class by its fields (at most 64), or by a function that turns its instances into a plain value.
-    void add_class(nanobind::type_object cls, int8_t code, const std::vector<std::string>& fields);
-    void add_form(nanobind::type_object cls, int8_t code, nanobind::object form);
+  // An event class by its fields (at most 64), or by a function that turns its instances into a
+  // plain value.
+  void add_class(nanobind::type_object cls, int8_t code, const std::vector<std::string>& fields);
+  void add_form(nanobind::type_object cls, int8_t code, nanobind::object form);
 
-    // Throws TypeError for what has no encoding, OverflowError for an int beyond 64 bits.
-    nanobind::bytes encode(nanobind::handle value) const;
-    // Appends a frame (shared_state/journal.py): the length of the encoded value, u32 little-endian, then its bytes. As encode() if it throws, with
-    // `frames` as it was.
-    void append_frame(nanobind::handle value, std::string& frames) const;
+  // Throws TypeError for what has no encoding, OverflowError for an int beyond 64 bits.
+  nanobind::bytes encode(nanobind::handle value) const;
+  // Appends a frame (shared_state/journal.py): the length of the encoded value, u32 little-endian,
+  // then its bytes. As encode() if it throws, with `frames` as it was.
+  void append_frame(nanobind::handle value, std::string& frames) const;
 
-  private:
-    struct Class {
-        nanobind::object type;  // kept alive: classes_ knows it by its address
-        int8_t code;
-        std::vector<nanobind::object> fields;  // interned names
-        nanobind::object form;
-    };
+ private:
+  struct Class {
+    nanobind::object type;  // kept alive: classes_ knows it by its address
+    int8_t code;
+    std::vector<nanobind::object> fields;  // interned names
+    nanobind::object form;
+  };
 
-    void pack(nanobind::handle value, std::string& out) const;
-    void pack_event(const Class& cls, nanobind::handle event, std::string& out) const;
-    void pack_fields(const Class& cls, nanobind::handle event, std::string& out) const;
-    void pack_array(nanobind::handle array, std::string& out) const;
-    void pack_sequence(nanobind::handle sequence, std::string& out) const;
-    void pack_mapping(nanobind::handle mapping, std::string& out) const;
-    bool is_array(nanobind::handle value) const;
+  void pack(nanobind::handle value, std::string& out) const;
+  void pack_event(const Class& cls, nanobind::handle event, std::string& out) const;
+  void pack_fields(const Class& cls, nanobind::handle event, std::string& out) const;
+  void pack_array(nanobind::handle array, std::string& out) const;
+  void pack_sequence(nanobind::handle sequence, std::string& out) const;
+  void pack_mapping(nanobind::handle mapping, std::string& out) const;
+  bool is_array(nanobind::handle value) const;
 
-    nanobind::object array_type_;
-    nanobind::object integer_type_;
-    nanobind::object contiguous_;
-    std::unordered_map<const void*, Class> classes_;
+  nanobind::object array_type_;
+  nanobind::object integer_type_;
+  nanobind::object contiguous_;
+  std::unordered_map<const void*, Class> classes_;
 };
 
 }  // namespace agora

@@ -1,6 +1,7 @@
 // Rows of one table of measurements, kept by column until they are taken out together.
 //
-// Columns are signed integers of 1, 2, 4 or 8 bytes. Values are narrowed without a check: whoever adds a row knows its table.
+// Columns are signed integers of 1, 2, 4 or 8 bytes. Values are narrowed without a check: whoever
+// adds a row knows its table.
 #pragma once
 
 #include <cstddef>
@@ -12,65 +13,68 @@
 namespace agora {
 
 class RowBuffer {
-  public:
-    // bytes: of a value of each column.
-    explicit RowBuffer(const std::vector<size_t>& bytes) {
-        for (const size_t size : bytes) {
-            if (size != 1 && size != 2 && size != 4 && size != 8) throw std::invalid_argument("row buffer: expected columns of 1, 2, 4 or 8 bytes");
-            columns_.push_back({size, {}});
-        }
+ public:
+  // bytes: of a value of each column.
+  explicit RowBuffer(const std::vector<size_t>& bytes) {
+    for (const size_t size : bytes) {
+      if (size != 1 && size != 2 && size != 4 && size != 8)
+        throw std::invalid_argument("row buffer: expected columns of 1, 2, 4 or 8 bytes");
+      columns_.push_back({size, {}});
     }
+  }
 
-    size_t rows() const { return rows_; }
-    size_t columns() const { return columns_.size(); }
-    size_t bytes_of(size_t column) const { return columns_[column].size; }
-    const char* data(size_t column) const { return columns_[column].bytes.data(); }
+  size_t rows() const { return rows_; }
+  size_t columns() const { return columns_.size(); }
+  size_t bytes_of(size_t column) const { return columns_[column].size; }
+  const char* data(size_t column) const { return columns_[column].bytes.data(); }
 
-    // To add rows: grow() once, then write every column of the new rows, numbered from the first new one.
-    void grow(size_t rows) {
-        first_ = rows_;
-        rows_ += rows;
-        for (Column& column : columns_) column.bytes.resize(rows_ * column.size);
+  // To add rows: grow() once, then write every column of the new rows, numbered from the first new
+  // one.
+  void grow(size_t rows) {
+    first_ = rows_;
+    rows_ += rows;
+    for (Column& column : columns_) column.bytes.resize(rows_ * column.size);
+  }
+  // Takes the last grow() back.
+  void ungrow() {
+    rows_ = first_;
+    for (Column& column : columns_) column.bytes.resize(rows_ * column.size);
+  }
+  void write(size_t column, size_t row, int64_t value) {
+    Column& to = columns_[column];
+    // little-endian: the low bytes
+    std::memcpy(to.bytes.data() + (first_ + row) * to.size, &value, to.size);
+  }
+  void fill(size_t column, int64_t value) {
+    for (size_t row = 0; row < rows_ - first_; ++row) write(column, row, value);
+  }
+  // values: one per new row. From is any integer type, or bool.
+  template <class From>
+  void copy(size_t column, const From* values) {
+    Column& to = columns_[column];
+    const size_t count = rows_ - first_;
+    if (to.size == sizeof(From)) {
+      if (count > 0) std::memcpy(to.bytes.data() + first_ * to.size, values, count * to.size);
+      return;
     }
-    // Takes the last grow() back.
-    void ungrow() {
-        rows_ = first_;
-        for (Column& column : columns_) column.bytes.resize(rows_ * column.size);
-    }
-    void write(size_t column, size_t row, int64_t value) {
-        Column& to = columns_[column];
-        std::memcpy(to.bytes.data() + (first_ + row) * to.size, &value, to.size);  // little-endian: the low bytes
-    }
-    void fill(size_t column, int64_t value) {
-        for (size_t row = 0; row < rows_ - first_; ++row) write(column, row, value);
-    }
-    // values: one per new row. From is any integer type, or bool.
-    template <class From>
-    void copy(size_t column, const From* values) {
-        Column& to = columns_[column];
-        const size_t count = rows_ - first_;
-        if (to.size == sizeof(From)) {
-            if (count > 0) std::memcpy(to.bytes.data() + first_ * to.size, values, count * to.size);
-            return;
-        }
-        for (size_t row = 0; row < count; ++row) write(column, row, static_cast<int64_t>(values[row]));
-    }
+    for (size_t row = 0; row < count; ++row) write(column, row, static_cast<int64_t>(values[row]));
+  }
 
-    // Forgets the rows; keeps their memory for the next.
-    void clear() {
-        rows_ = first_ = 0;
-        for (Column& column : columns_) column.bytes.clear();
-    }
+  // Forgets the rows; keeps their memory for the next.
+  void clear() {
+    rows_ = first_ = 0;
+    for (Column& column : columns_) column.bytes.clear();
+  }
 
-  private:
-    struct Column {
-        size_t size;
-        std::vector<char> bytes;
-    };
+ private:
+  struct Column {
+    size_t size;
+    std::vector<char> bytes;
+  };
 
-    std::vector<Column> columns_;
-    size_t rows_ = 0;
-    size_t first_ = 0;  // of the rows being added
+  std::vector<Column> columns_;
+  size_t rows_ = 0;
+  size_t first_ = 0;  // of the rows being added
 };
 
 }  // namespace agora

@@ -14,49 +14,60 @@
 namespace agora {
 
 class RunningTasks {
-  public:
-    // duration_us: [tasks], -1 = never ends. preference: [tasks], sets of the catalog. preferred_permille: of its duration a task takes on one of
-    // its preferred machines. Columns are borrowed. Throws std::invalid_argument for lengths that differ or a share that is negative.
-    RunningTasks(int64_t tick_us, std::span<const int64_t> duration_us, std::span<const int32_t> preference, const PreferenceColumns& catalog,
-                 int64_t preferred_permille)
-        : wheel(tick_us), duration_us_(duration_us), preference_(preference), catalog_(catalog), preferred_permille_(preferred_permille) {
-        check_lengths(catalog);
-        if (duration_us.size() != preference.size()) throw std::invalid_argument("duration_us and preference differ in length");
-        if (preferred_permille < 0) throw std::invalid_argument("preferred_permille must not be negative");
+ public:
+  // duration_us: [tasks], -1 = never ends. preference: [tasks], sets of the catalog.
+  // preferred_permille: of its duration a task takes on one of its preferred machines. Columns are
+  // borrowed. Throws std::invalid_argument for lengths that differ or a share that is negative.
+  RunningTasks(int64_t tick_us, std::span<const int64_t> duration_us,
+               std::span<const int32_t> preference, const PreferenceColumns& catalog,
+               int64_t preferred_permille)
+      : wheel(tick_us),
+        duration_us_(duration_us),
+        preference_(preference),
+        catalog_(catalog),
+        preferred_permille_(preferred_permille) {
+    check_lengths(catalog);
+    if (duration_us.size() != preference.size())
+      throw std::invalid_argument("duration_us and preference differ in length");
+    if (preferred_permille < 0)
+      throw std::invalid_argument("preferred_permille must not be negative");
+  }
+
+  // n tasks start at start_us; those that end go into the wheel. Throws std::invalid_argument, with
+  // nothing added, for a task or machine that does not exist.
+  void start(int64_t start_us, std::span<const int64_t> task, const int64_t* allocation,
+             std::span<const int32_t> machine, const int32_t* owner) {
+    const size_t count = task.size();
+    for (size_t i = 0; i < count; ++i)
+      if (task[i] < 0 || static_cast<size_t>(task[i]) >= duration_us_.size())
+        throw std::invalid_argument("task[" + std::to_string(i) + "]: there is no task " +
+                                    std::to_string(task[i]));
+    preferred_.assign(count, 0);
+    if (catalog_.sets() > 1 && preferred_permille_ != 1000) {
+      set_.resize(count);
+      cost_.resize(count);
+      for (size_t i = 0; i < count; ++i) set_[i] = preference_[static_cast<size_t>(task[i])];
+      placement_cost(catalog_, set_, machine, cost_.data(),
+                     reinterpret_cast<bool*>(preferred_.data()));
     }
-
-    // n tasks start at start_us; those that end go into the wheel. Throws std::invalid_argument, with nothing added, for a task or machine that
-    // does not exist.
-    void start(int64_t start_us, std::span<const int64_t> task, const int64_t* allocation, std::span<const int32_t> machine, const int32_t* owner) {
-        const size_t count = task.size();
-        for (size_t i = 0; i < count; ++i)
-            if (task[i] < 0 || static_cast<size_t>(task[i]) >= duration_us_.size())
-                throw std::invalid_argument("task[" + std::to_string(i) + "]: there is no task " + std::to_string(task[i]));
-        preferred_.assign(count, 0);
-        if (catalog_.sets() > 1 && preferred_permille_ != 1000) {
-            set_.resize(count);
-            cost_.resize(count);
-            for (size_t i = 0; i < count; ++i) set_[i] = preference_[static_cast<size_t>(task[i])];
-            placement_cost(catalog_, set_, machine, cost_.data(), reinterpret_cast<bool*>(preferred_.data()));
-        }
-        for (size_t i = 0; i < count; ++i) {
-            int64_t duration_us = duration_us_[static_cast<size_t>(task[i])];
-            if (duration_us < 0) continue;
-            if (preferred_[i]) duration_us = duration_us * preferred_permille_ / 1000;
-            wheel.add(start_us + duration_us, allocation[i], owner[i]);
-        }
+    for (size_t i = 0; i < count; ++i) {
+      int64_t duration_us = duration_us_[static_cast<size_t>(task[i])];
+      if (duration_us < 0) continue;
+      if (preferred_[i]) duration_us = duration_us * preferred_permille_ / 1000;
+      wheel.add(start_us + duration_us, allocation[i], owner[i]);
     }
+  }
 
-    TimerWheel wheel;
+  TimerWheel wheel;
 
-  private:
-    std::span<const int64_t> duration_us_;
-    std::span<const int32_t> preference_;
-    PreferenceColumns catalog_;
-    int64_t preferred_permille_;
-    std::vector<int32_t> set_;
-    std::vector<int64_t> cost_;
-    std::vector<uint8_t> preferred_;
+ private:
+  std::span<const int64_t> duration_us_;
+  std::span<const int32_t> preference_;
+  PreferenceColumns catalog_;
+  int64_t preferred_permille_;
+  std::vector<int32_t> set_;
+  std::vector<int64_t> cost_;
+  std::vector<uint8_t> preferred_;
 };
 
 }  // namespace agora

@@ -1,11 +1,13 @@
 // Timer wheel: millions of pending task ends, taken out in batches, one per tick.
 //
-// Definitions. A tick is a multiple of tick_us; an entry that ends at end_us belongs to tick ceil(end_us / tick_us). The wheel has SLOTS slots; tick t
-// lives in slot t mod SLOTS. An entry is (end_us, id, owner).
-// Invariant. All entries of a slot are kept together with their tick; take(now) removes exactly the entries whose tick time is at most now, in order of
-// (end_us, order of insertion), so the outcome does not depend on the wheel's layout.
-// Complexity. O(1) per insertion; take is O(entries taken * log + slots passed), plus entries of later laps found in a passed slot.
-// next_tick() is exact; it walks occupied slots through a bitmap, and falls back to one pass over the entries when all lie a lap or more ahead.
+// Definitions. A tick is a multiple of tick_us; an entry that ends at end_us belongs to tick
+// ceil(end_us / tick_us). The wheel has SLOTS slots; tick t lives in slot t mod SLOTS. An entry is
+// (end_us, id, owner). Invariant. All entries of a slot are kept together with their tick;
+// take(now) removes exactly the entries whose tick time is at most now, in order of (end_us, order
+// of insertion), so the outcome does not depend on the wheel's layout. Complexity. O(1) per
+// insertion; take is O(entries taken * log + slots passed), plus entries of later laps found in a
+// passed slot. next_tick() is exact; it walks occupied slots through a bitmap, and falls back to
+// one pass over the entries when all lie a lap or more ahead.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +29,8 @@ class TimerWheel {
     int32_t owner;
   };
 
-  explicit TimerWheel(int64_t tick_us) : tick_us_(tick_us), slots_(SLOTS), occupied_(SLOTS / 64, 0) {
+  explicit TimerWheel(int64_t tick_us)
+      : tick_us_(tick_us), slots_(SLOTS), occupied_(SLOTS / 64, 0) {
     if (tick_us <= 0) throw std::invalid_argument("tick_us must be positive");
   }
 
@@ -42,15 +45,18 @@ class TimerWheel {
     ++size_;
   }
 
-  // Its end no longer counts. Ids unknown to the wheel are the caller's mistake and would be kept forever, so callers cancel only what they added.
+  // Its end no longer counts. Ids unknown to the wheel are the caller's mistake and would be kept
+  // forever, so callers cancel only what they added.
   void cancel(int64_t id) { cancelled_.insert(id); }
 
-  // Entries whose tick time is at most now_us, ordered by (end_us, insertion); cancelled ones are dropped.
+  // Entries whose tick time is at most now_us, ordered by (end_us, insertion); cancelled ones are
+  // dropped.
   std::vector<Entry> take(int64_t now_us) {
     std::vector<Entry> taken;
     if (now_us < 0) return taken;
     const int64_t last = now_us / tick_us_;
-    const int64_t passed = std::min<int64_t>(last - next_ + 1, SLOTS);  // at most one lap, however far the jump
+    // at most one lap, however far the jump
+    const int64_t passed = std::min<int64_t>(last - next_ + 1, SLOTS);
     for (int64_t k = 0; k < passed; ++k) {
       const auto slot = static_cast<size_t>((next_ + k) % SLOTS);
       if (!(occupied_[slot / 64] >> (slot % 64) & 1)) continue;

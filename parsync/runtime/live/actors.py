@@ -1,7 +1,9 @@
-"""The actors around the cell: scheduler hosts, worker pool, workload source. Plain classes around the loops, turned into Ray actors by cluster.py.
+"""The actors around the cell: scheduler hosts, worker pool, workload source. Plain classes around
+the loops, turned into Ray actors by cluster.py.
 
-cell_host.py and coordinator_host.py have the two others. The coordinator keeps the handle of the run's Substance (see cluster.share), from which actors are
-built, killed ones again. Actors find each other by name.
+cell_host.py and coordinator_host.py have the two others. The coordinator keeps the handle of the
+run's Substance (see cluster.share), from which actors are built, killed ones again. Actors find
+each other by name.
 """
 
 from __future__ import annotations
@@ -42,14 +44,16 @@ from parsync.runtime.live.waits import NOT_WAITED, Waited, WaitMeter
 from shared_state.errors import AgoraError
 
 REPORT_US = 500_000
-DRAIN_REPORT_US = 100_000  # when there is nothing left to do, everyone waits for the reports that say so
+# when there is nothing left to do, everyone waits for the reports that say so
+DRAIN_REPORT_US = 100_000
 WAKE_US = 1_000
 JOIN_S = 15.0
 
 
 @dataclass(frozen=True, slots=True)
 class DueEnds:
-    """What still runs at the end, with the time it would have ended: allocation, end_us int64[n]."""
+    """What still runs at the end, with the time it would have ended: allocation, end_us
+    int64[n]."""
 
     allocation: np.ndarray
     end_us: np.ndarray
@@ -57,8 +61,9 @@ class DueEnds:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """What an actor hands over at the end. round_trip_us: int64[steps]. repeats: steps that had to be repeated. recovered: what it took over
-    from an earlier life (the cell: steps, replayed of them from its log; the source: tasks submitted again). error: why its loop ended early. notes:
+    """What an actor hands over at the end. round_trip_us: int64[steps]. repeats: steps that had to
+    be repeated. recovered: what it took over from an earlier life (the cell: steps, replayed of
+    them from its log; the source: tasks submitted again). error: why its loop ended early. notes:
     what else is worth telling. waited: of a scheduler host, in its last life."""
 
     metrics: RunMetrics
@@ -78,7 +83,8 @@ def explained(error: BaseException) -> str:
 
 
 class Actor(ABC):
-    """What all actors have in common: a name, a clock that the cell sets, a log, a loop in a thread and reports once in a while.
+    """What all actors have in common: a name, a clock that the cell sets, a log, a loop in a thread
+    and reports once in a while.
 
     An actor's own thread runs the loop; Ray's thread takes mail and questions.
     """
@@ -134,7 +140,9 @@ class Actor(ABC):
 
     def _tick(self, now_us: int) -> None:
         self._log.flush()
-        if now_us - self._last_report_us >= (REPORT_US if now_us < self._end_us else DRAIN_REPORT_US):
+        if now_us - self._last_report_us >= (
+            REPORT_US if now_us < self._end_us else DRAIN_REPORT_US
+        ):
             self._last_report_us = now_us
             self._reporter(self._report())
 
@@ -206,13 +214,27 @@ class SchedulerHost(Stepper):
         self._recorder.close()
         self._log.close()
         round_trip_us = np.array(self._steps.round_trip_us, np.int64)
-        return Finished(self._recorder.metrics, round_trip_us, self._steps.repeats, 0, error, waited=self._waits.waited)
+        return Finished(
+            self._recorder.metrics,
+            round_trip_us,
+            self._steps.repeats,
+            0,
+            error,
+            waited=self._waits.waited,
+        )
 
     def _first_turn(self) -> Callable[[], int]:
         self._stage.start()
         steps, spacing_us = self._steps, self._spacing_us
         return HostLoop(
-            self._stage, steps, self._clock, self._ticks, WAKE_US, spacing_us, self._tick, self._waits.stepped
+            self._stage,
+            steps,
+            self._clock,
+            self._ticks,
+            WAKE_US,
+            spacing_us,
+            self._tick,
+            self._waits.stepped,
         ).turn
 
     def _handled(self, address: int, at_us: int, event: Event, effects: list[Effect]) -> None:
@@ -239,7 +261,9 @@ class WorkerHost(Stepper):
         super().__init__(WORKER_POOL, plan, {})
         self._recorder = Recorder(plan, self.name, substance.make_metrics())
         self._workers = assembly.workers()
-        self._stage = Stage({WORKERS: self._workers}, self._clock, self._recorder, self._log.handled)
+        self._stage = Stage(
+            {WORKERS: self._workers}, self._clock, self._recorder, self._log.handled
+        )
         self._steps = StepClient(WORKERS, self.epoch, self._cell.step)
         self._ticks = Ticks(plan.tick_us, plan.workers_phase_us)
         self._tick_us = plan.tick_us
@@ -253,16 +277,26 @@ class WorkerHost(Stepper):
         end_us, allocation, _ = self._workers.due_ends()
         round_trip_us = np.array(self._steps.round_trip_us, np.int64)
         due_ends = DueEnds(allocation, end_us) if error is None else None
-        return Finished(self._recorder.metrics, round_trip_us, self._steps.repeats, 0, error, due_ends)
+        return Finished(
+            self._recorder.metrics, round_trip_us, self._steps.repeats, 0, error, due_ends
+        )
 
     def _first_turn(self) -> Callable[[], int]:
         self._stage.start()
         return HostLoop(
-            self._stage, self._steps, self._clock, self._ticks, self._tick_us, self._tick_us, self._tick
+            self._stage,
+            self._steps,
+            self._clock,
+            self._ticks,
+            self._tick_us,
+            self._tick_us,
+            self._tick,
         ).turn
 
     def _report(self, error: str | None = None) -> Report:
-        return Report(self._clock.now_us(), self.epoch, 0, self._workers.pending_ends == 0, None, error)
+        return Report(
+            self._clock.now_us(), self.epoch, 0, self._workers.pending_ends == 0, None, error
+        )
 
 
 class WorkloadSource(Actor):
@@ -275,7 +309,9 @@ class WorkloadSource(Actor):
         self._plan = plan
         self._recorder = Recorder(plan, self.name, substance.make_metrics())
         self._arrivals = assembly.arrivals()
-        self._stage = Stage({ARRIVALS: self._arrivals}, self._clock, self._recorder, self._log.handled)
+        self._stage = Stage(
+            {ARRIVALS: self._arrivals}, self._clock, self._recorder, self._log.handled
+        )
         self._steps = StepClient(ARRIVALS, self.epoch, self._cell.step)
         self._couriers = {
             host.host: Courier(HostLine(member(plan.namespace, host.name)), self._cell.never_placed)
@@ -291,13 +327,21 @@ class WorkloadSource(Actor):
         self._log.close()
         resubmitted = sum(courier.resubmitted for courier in self._couriers.values())
         round_trip_us = np.array(self._steps.round_trip_us, np.int64)
-        return Finished(self._recorder.metrics, round_trip_us, self._steps.repeats, resubmitted, error)
+        return Finished(
+            self._recorder.metrics, round_trip_us, self._steps.repeats, resubmitted, error
+        )
 
     def _first_turn(self) -> Callable[[], int]:
         self._stage.start()
         ticks = Ticks(self._plan.tick_us, self._plan.source_phase_us)
         return SourceLoop(
-            self._stage, self._steps, self._clock, ticks, self._plan.host_of, self._submit, self._pump
+            self._stage,
+            self._steps,
+            self._clock,
+            ticks,
+            self._plan.host_of,
+            self._submit,
+            self._pump,
         ).turn
 
     def _submit(self, host: int, mail: list[tuple[int, TasksSubmitted]]) -> None:

@@ -1,4 +1,5 @@
-"""What a run was made of, in a file beside its logs: a pickled Assembly, and the digest that tells damage from difference.
+"""What a run was made of, in a file beside its logs: a pickled Assembly, and the digest that tells
+damage from difference.
 
 File: blake2b-128 of the rest, then the pickle.
 """
@@ -47,18 +48,28 @@ def write_assembly(directory: Path, assembly: Assembly) -> None:
 
 
 def read_assembly(directory: Path) -> Assembly:
-    """The arm and workload of a run. AgoraError naming the file if it is missing or damaged, or of another version."""
+    """The arm and workload of a run. AgoraError naming the file if it is missing or damaged, or of
+    another version."""
     path = directory / ASSEMBLY_FILE
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise AgoraError(f"{path}: cannot read what the run was made of: {error.strerror}") from error
+        raise AgoraError(
+            f"{path}: cannot read what the run was made of: {error.strerror}"
+        ) from error
     body = data[_DIGEST_BYTES:]
     if _digest(body) != data[:_DIGEST_BYTES]:
         raise AgoraError(f"{path}: damaged: its digest is wrong")
     try:
         assembly = _AssemblyReader(BytesIO(body)).load()
-    except (pickle.UnpicklingError, EOFError, AttributeError, ImportError, ValueError, TypeError) as error:
+    except (
+        pickle.UnpicklingError,
+        EOFError,
+        AttributeError,
+        ImportError,
+        ValueError,
+        TypeError,
+    ) as error:
         raise AgoraError(f"{path}: cannot read what the run was made of: {error}") from error
     if not isinstance(assembly, Assembly):
         raise AgoraError(f"{path}: not what a run was made of")

@@ -1,11 +1,14 @@
-"""The cell's stage: the master, what it has for each host, and the log from which both come back after a crash.
+"""The cell's stage: the master, what it has for each host, and the log from which both come back
+after a crash.
 
-The log is written before a reply leaves. One frame is one step, whole or torn, so that a step is never half done. Everything the stage does follows from
-the frames alone: times are in them, timers fire at the first step past their time, a reply is made from the effects. Frames, all in the codec's form:
+The log is written before a reply leaves. One frame is one step, whole or torn, so that a step is
+never half done. Everything the stage does follows from the frames alone: times are in them, timers
+fire at the first step past their time, a reply is made from the effects. Frames, all in the codec's
+form:
 
     (HEADER, origin_ns, ((host, name, agents), ...))      once, first
-    (LIFE, epoch, at_us, digest)                          the cell (re)started: the master handled Started(epoch)
-    (STEP, at_us, step as received, digest)               a host's step was handled
+    (LIFE, epoch, at_us, digest)                          the cell (re)started: the master handled
+    Started(epoch) (STEP, at_us, step as received, digest)               a host's step was handled
 
 digest: blake2b-128 over the effects in order, which is what a replay compares.
 """
@@ -64,7 +67,8 @@ _FIELDS: dict[int, tuple[type, ...]] = {
 
 
 class Whereabouts(IntEnum):
-    """What the cell knows of a task, so that a restarted host's agents get every task exactly once."""
+    """What the cell knows of a task, so that a restarted host's agents get every task exactly
+    once."""
 
     NEVER_PLACED = 0
     PLACED = 1  # running, or has run
@@ -72,12 +76,15 @@ class Whereabouts(IntEnum):
 
 
 class CellStage:
-    """Deterministic: the same lives and steps give the same replies, records and digests. on_record may be anything that takes records.
+    """Deterministic: the same lives and steps give the same replies, records and digests. on_record
+    may be anything that takes records.
 
     host_of: the host of every address the master sends to. tasks: their number.
     """
 
-    def __init__(self, master: MasterCore, host_of: Mapping[int, int], tasks: int, on_record: RecordListener) -> None:
+    def __init__(
+        self, master: MasterCore, host_of: Mapping[int, int], tasks: int, on_record: RecordListener
+    ) -> None:
         self.master = master
         self._host_of = dict(host_of)
         self._on_record = on_record
@@ -93,7 +100,8 @@ class CellStage:
         self.steps = 0
 
     def begin_life(self, epoch: int, at_us: int) -> bytes:
-        """The master's Started; its timers of an earlier life are gone. Returns the digest of the effects."""
+        """The master's Started; its timers of an earlier life are gone. Returns the digest of the
+        effects."""
         self._digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
         self.epoch = epoch
         self._timers.clear()
@@ -106,7 +114,8 @@ class CellStage:
         return self._ledger.known(step)
 
     def handle(self, step: Step, at_us: int) -> tuple[bytes, bytes]:
-        """Handle a new step at at_us: (reply, digest of the effects). It is known once answered() was called, too."""
+        """Handle a new step at at_us: (reply, digest of the effects). It is known once answered()
+        was called, too."""
         self._digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
         self.now_us = max(self.now_us, at_us)
         self.steps += 1
@@ -132,7 +141,8 @@ class CellStage:
         return rest, cell, self._whereabouts.tobytes(), self._owner.tobytes()
 
     def restore(self, parts: tuple[bytes, ...]) -> None:
-        """Go on as the stage of the same run did of which these are the checkpoint. AgoraError if they are of another cell or workload."""
+        """Go on as the stage of the same run did of which these are the checkpoint. AgoraError if
+        they are of another cell or workload."""
         rest, cell, whereabouts, owner = parts
         if (len(whereabouts), len(owner)) != (self._whereabouts.nbytes, self._owner.nbytes):
             raise AgoraError("cell checkpoint: of another workload")
@@ -162,7 +172,9 @@ class CellStage:
         elif isinstance(effect, SetTimer):
             self._digest.update(encode((effect.at_us, int(effect.timer), effect.key)))
             self._sequence += 1
-            heapq.heappush(self._timers, (effect.at_us, self._sequence, TimerFired(effect.timer, effect.key)))
+            heapq.heappush(
+                self._timers, (effect.at_us, self._sequence, TimerFired(effect.timer, effect.key))
+            )
         elif isinstance(effect, Record):
             self._digest.update(encode((effect.table, tuple(effect.columns.values()))))
             self._on_record(effect)
@@ -178,7 +190,8 @@ class CellStage:
             self._whereabouts[event.task] = Whereabouts.DISPLACED
 
     def _acquaint(self, host: int) -> None:
-        """A host came back with new agents: they are told what runs, and what lost its place; tasks never placed are submitted again by their source."""
+        """A host came back with new agents: they are told what runs, and what lost its place; tasks
+        never placed are submitted again by their source."""
         self._outbox.pop(host, None)
         displaced = np.flatnonzero(self._whereabouts == Whereabouts.DISPLACED)
         for address, its_host in sorted(self._host_of.items()):
@@ -186,25 +199,38 @@ class CellStage:
                 continue
             running = self.master.cell.allocations(address)
             if len(running):
-                self._carry_out(Send(address, TasksAdopted(running.task, running.allocation, running.machine)))
+                self._carry_out(
+                    Send(address, TasksAdopted(running.task, running.allocation, running.machine))
+                )
             task = displaced[self._owner[displaced] == address]
             if len(task):
                 unknown = np.full(len(task), -1, np.int64)
                 request = np.zeros((len(task), self.master.cell.used.shape[1]), np.int64)
-                ended = TasksEnded(int(ChangeKind.LOST), task, unknown, unknown.astype(np.int32), request, unknown)
+                ended = TasksEnded(
+                    int(ChangeKind.LOST), task, unknown, unknown.astype(np.int32), request, unknown
+                )
                 self._carry_out(Send(address, ended))
 
 
 def read_cell_log(path: Path) -> Iterator[tuple[Any, ...]]:
-    """The frames of a cell's log, its header first. AgoraError naming the file and the frame if it is not one, or holds nothing."""
+    """The frames of a cell's log, its header first. AgoraError naming the file and the frame if it
+    is not one, or holds nothing."""
     number = -1
     for number, payload in enumerate(read_journal(path)):
         try:
             frame = decode(payload)
         except (ValueError, TypeError) as error:
             raise AgoraError(f"{path}: frame {number} is not a cell's: {error}") from error
-        fields = _FIELDS.get(frame[0]) if type(frame) is tuple and frame and type(frame[0]) is int else None
-        if fields is None or tuple(map(type, frame)) != fields or (frame[0] == Frame.HEADER) != (number == 0):
+        fields = (
+            _FIELDS.get(frame[0])
+            if type(frame) is tuple and frame and type(frame[0]) is int
+            else None
+        )
+        if (
+            fields is None
+            or tuple(map(type, frame)) != fields
+            or (frame[0] == Frame.HEADER) != (number == 0)
+        ):
             raise AgoraError(f"{path}: frame {number}: not a cell's log, or another version's")
         if number == 0 and not all(map(_is_host, frame[2])):
             raise AgoraError(f"{path}: frame {number}: not the hosts of a cell's log")
@@ -227,11 +253,13 @@ def no_records() -> int:
 
 
 class CellService:
-    """A CellStage with its log. An existing log is replayed first, from the newest checkpoint on if there is one: the stage and its replies come back as
-    they were, in a new epoch, and so do the records made after the checkpoint.
+    """A CellStage with its log. An existing log is replayed first, from the newest checkpoint on if
+    there is one: the stage and its replies come back as they were, in a new epoch, and so do the
+    records made after the checkpoint.
 
-    journal: the log's path. fsync: wait for the disk at each step, to survive the loss of the machine and not only of the process. checkpoints: of this
-    log; None: none are made. mark: puts all records made so far into the record log and answers its length in bytes.
+    journal: the log's path. fsync: wait for the disk at each step, to survive the loss of the
+    machine and not only of the process. checkpoints: of this log; None: none are made. mark: puts
+    all records made so far into the record log and answers its length in bytes.
     recovered_steps: those of the log; replayed_steps: those of them that no checkpoint held.
     """
 
@@ -273,7 +301,8 @@ class CellService:
         return found.log_end
 
     def start(self, origin_ns: int, hosts: tuple[tuple[int, str, tuple[int, ...]], ...]) -> None:
-        """The first life begins: time 0 is origin_ns. hosts: (id, name, agents) of each scheduler host, for the log."""
+        """The first life begins: time 0 is origin_ns. hosts: (id, name, agents) of each scheduler
+        host, for the log."""
         self.origin_ns = origin_ns
         self._writer.append(encode((int(Frame.HEADER), origin_ns, hosts)))
         self.begin_life(0)
@@ -293,7 +322,8 @@ class CellService:
             reply, digest = self.stage.handle(step, at_us)
             self._writer.append(encode((int(Frame.STEP), self.stage.now_us, request, digest)))
             self._writer.flush()
-            self.stage.answered(step, reply)  # not before: what the log does not hold is never acknowledged
+            # not before: what the log does not hold is never acknowledged
+            self.stage.answered(step, reply)
             if self._checkpoints is not None and self._checkpoints.due(self._writer.end):
                 self._checkpoint(self._checkpoints)
         return reply
@@ -307,7 +337,9 @@ class CellService:
     def _checkpoint(self, checkpoints: Checkpoints) -> None:
         assert self.origin_ns is not None
         parts = self.stage.checkpoint()
-        checkpoints.write(Checkpoint(self.origin_ns, self._writer.end, self._mark(), self._lives, parts))
+        checkpoints.write(
+            Checkpoint(self.origin_ns, self._writer.end, self._mark(), self._lives, parts)
+        )
 
 
 def replay_frame(stage: CellStage, frame: tuple[Any, ...]) -> bool:

@@ -1,4 +1,5 @@
-"""What a live cell's master was asked to do, read back from its log: for whoever wants the run's true state without making the replies again."""
+"""What a live cell's master was asked to do, read back from its log: for whoever wants the run's
+true state without making the replies again."""
 
 from __future__ import annotations
 
@@ -11,9 +12,11 @@ from parsync.runtime.live.steps import Step
 
 
 def cell_events(log: Path) -> Iterator[tuple[int, Event]]:
-    """(at_us, event) of every event that may have changed the cell, in the order the master handled them; times never decrease.
+    """(at_us, event) of every event that may have changed the cell, in the order the master handled
+    them; times never decrease.
 
-    Left out: requests to sync and the master's own timers, which change nothing. Errors as shared_state.journal.read_journal.
+    Left out: requests to sync and the master's own timers, which change nothing. Errors as
+    shared_state.journal.read_journal.
     """
     for frame in read_cell_log(log):
         if frame[0] == Frame.LIFE:

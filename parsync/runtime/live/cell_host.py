@@ -13,19 +13,29 @@ from parsync.runtime.live.checkpoint import Checkpoints
 from parsync.runtime.live.clock import LiveClock
 from parsync.runtime.live.cluster import member, shared_by
 from parsync.runtime.live.monitor import Report
-from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, Recorder, RunPlan, Substance, records_log
+from parsync.runtime.live.plan import (
+    CELL,
+    COORDINATOR_NAME,
+    Recorder,
+    RunPlan,
+    Substance,
+    records_log,
+)
 from parsync.runtime.live.ports import Reporter
 
 
 class CellHost:
-    """Hosts the master. Killed, it comes back with everything it had acknowledged, from its newest checkpoint and its log."""
+    """Hosts the master. Killed, it comes back with everything it had acknowledged, from its newest
+    checkpoint and its log."""
 
     def __init__(self, plan: RunPlan) -> None:
         substance: Substance = shared_by(member(plan.namespace, COORDINATOR_NAME))
         assembly = substance.assembly
         self._clock = LiveClock()
         journal = Path(plan.journal_dir) / CELL_LOG
-        self._checkpoints = Checkpoints(journal, records_log(plan, CELL), plan.checkpoint_bytes, plan.fsync)
+        self._checkpoints = Checkpoints(
+            journal, records_log(plan, CELL), plan.checkpoint_bytes, plan.fsync
+        )
         self._recorder = Recorder(
             plan, CELL, substance.make_metrics(), survives=True, until=self._checkpoints.records_end
         )
@@ -35,7 +45,9 @@ class CellHost:
         self._hosts = tuple((host.host, host.name, host.agents) for host in plan.hosts)
         tasks = len(assembly.workload.tasks)
         stage = CellStage(assembly.master(), hosts_of(agents_of), tasks, self._recorder)
-        self._service = CellService(stage, journal, plan.fsync, self._checkpoints, self._recorder.mark)
+        self._service = CellService(
+            stage, journal, plan.fsync, self._checkpoints, self._recorder.mark
+        )
         if self._service.origin_ns is not None:
             self._clock.begin(self._service.origin_ns)
             self._service.begin_life(self._clock.now_us())

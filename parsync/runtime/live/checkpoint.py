@@ -1,12 +1,14 @@
-"""The newest state of the cell's stage on disk, so that a restarted cell replays only what its log holds beyond it.
+"""The newest state of the cell's stage on disk, so that a restarted cell replays only what its log
+holds beyond it.
 
-The log stays whole: it is the event log and what a replay is fed. The file is written beside it under another name and renamed, so a crash leaves the
-one before. Little-endian:
+The log stays whole: it is the event log and what a replay is fed. The file is written beside it
+under another name and renamed, so a crash leaves the one before. Little-endian:
 
-    magic with the version, u32 parts; per part: u64 bytes, u32 crc32; u32 crc32 of all that; the parts
+    magic with the version, u32 parts; per part: u64 bytes, u32 crc32; u32 crc32 of all that; the
+    parts
 
-A file that is damaged, of another version or of another run, or ahead of the log, is named in `problems` and not used: the log alone says everything, a
-restart only takes longer.
+A file that is damaged, of another version or of another run, or ahead of the log, is named in
+`problems` and not used: the log alone says everything, a restart only takes longer.
 """
 
 from __future__ import annotations
@@ -36,8 +38,9 @@ _MAX_PARTS = 16
 class Checkpoint:
     """A stage as of one place in its log.
 
-    origin_ns: when the run's time begins, as in the log's header. log_end: bytes of the log that it includes. records_end: bytes of the cell's record log
-    that go with it. lives: begun so far. parts: CellStage.checkpoint().
+    origin_ns: when the run's time begins, as in the log's header. log_end: bytes of the log that it
+    includes. records_end: bytes of the cell's record log that go with it. lives: begun so far.
+    parts: CellStage.checkpoint().
     """
 
     origin_ns: int
@@ -48,10 +51,17 @@ class Checkpoint:
 
 
 def write_checkpoint(path: Path, checkpoint: Checkpoint, sync: bool) -> int:
-    """Put it in the place of the one before, whole or not at all; bytes written. sync: wait for the disk. AgoraError naming the file."""
-    about = encode((checkpoint.origin_ns, checkpoint.log_end, checkpoint.records_end, checkpoint.lives))
+    """Put it in the place of the one before, whole or not at all; bytes written. sync: wait for the
+    disk. AgoraError naming the file."""
+    about = encode(
+        (checkpoint.origin_ns, checkpoint.log_end, checkpoint.records_end, checkpoint.lives)
+    )
     parts = (about, *checkpoint.parts)
-    head = MAGIC + _COUNT.pack(len(parts)) + b"".join(_PART.pack(len(part), zlib.crc32(part)) for part in parts)
+    head = (
+        MAGIC
+        + _COUNT.pack(len(parts))
+        + b"".join(_PART.pack(len(part), zlib.crc32(part)) for part in parts)
+    )
     head += _COUNT.pack(zlib.crc32(head))
     unfinished = path.with_name(path.name + PARTIAL)
     try:
@@ -113,13 +123,15 @@ def read_checkpoint(path: Path) -> Checkpoint:
 class Checkpoints:
     """The checkpoint beside a cell's log: the one found, and those to come.
 
-    journal: the cell's log. records: its record log, None if it keeps none. every_bytes: growth of the log between checkpoints, at least; it is also at
-    least a quarter of a checkpoint's size, so that they write at most four times what the log does. sync: wait for the disk. Written in a thread of
-    its own: what the cell's step pays is taking the state, at paper scale (200,000 machines, as many allocations, 1.7 million tasks: 21 MB) 6 ms of
-    processor time, 30 ms the first time.
+    journal: the cell's log. records: its record log, None if it keeps none. every_bytes: growth of
+    the log between checkpoints, at least; it is also at least a quarter of a checkpoint's size, so
+    that they write at most four times what the log does. sync: wait for the disk. Written in a
+    thread of its own: what the cell's step pays is taking the state, at paper scale (200,000
+    machines, as many allocations, 1.7 million tasks: 21 MB) 6 ms of processor time, 30 ms the first
+    time.
 
-    problems: why no checkpoint was used, or written. records_end: bytes of the record log that go with the one found; 0 without one: the replay makes all
-    records anew.
+    problems: why no checkpoint was used, or written. records_end: bytes of the record log that go
+    with the one found; 0 without one: the replay makes all records anew.
     """
 
     def __init__(self, journal: Path, records: Path | None, every_bytes: int, sync: bool) -> None:
@@ -154,7 +166,9 @@ class Checkpoints:
         """Begin to write it. A failure is told in `problems`; the one before stays."""
         self.wait()
         self._log_end = checkpoint.log_end
-        self._writing = threading.Thread(target=self._write, args=(checkpoint,), name="checkpoint", daemon=True)
+        self._writing = threading.Thread(
+            target=self._write, args=(checkpoint,), name="checkpoint", daemon=True
+        )
         self._writing.start()
 
     def wait(self) -> None:
@@ -184,10 +198,17 @@ class Checkpoints:
         header = next(read_journal(self._journal), None)
         origin_ns = None if header is None else decode(header)[1]
         if origin_ns != checkpoint.origin_ns:
-            self.problems.append(f"{self.path}: the checkpoint is of another run; the whole log is replayed")
+            self.problems.append(
+                f"{self.path}: the checkpoint is of another run; the whole log is replayed"
+            )
             return None
-        for log, end in ((self._journal, checkpoint.log_end), (self._records, checkpoint.records_end)):
+        for log, end in (
+            (self._journal, checkpoint.log_end),
+            (self._records, checkpoint.records_end),
+        ):
             if log is not None and (log.stat().st_size if log.exists() else 0) < end:
-                self.problems.append(f"{self.path}: the checkpoint is ahead of {log.name}; the whole log is replayed")
+                self.problems.append(
+                    f"{self.path}: the checkpoint is ahead of {log.name}; the whole log is replayed"
+                )
                 return None
         return checkpoint

@@ -1,4 +1,5 @@
-"""The run's clock: microseconds since an origin that every actor of a run shares, never going back within an actor."""
+"""The run's clock: microseconds since an origin that every actor of a run shares, never going back
+within an actor."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ class Clock(Protocol):
 
 
 class LiveClock:
-    """Wall time is read once, then the monotonic clock carries on. Before begin() it shows BEFORE_US."""
+    """Wall time is read once, then the monotonic clock carries on. Before begin() it shows
+    BEFORE_US."""
 
     BEFORE_US = -1_000_000_000
 
@@ -21,7 +23,8 @@ class LiveClock:
         self._shift_ns: int | None = None
 
     def begin(self, origin_ns: int) -> None:
-        """origin_ns: wall-clock time (ns since the Unix epoch) of the run's time 0; it may lie ahead."""
+        """origin_ns: wall-clock time (ns since the Unix epoch) of the run's time 0; it may lie
+        ahead."""
         self._shift_ns = time.time_ns() - time.monotonic_ns() - origin_ns
 
     def now_us(self) -> int:

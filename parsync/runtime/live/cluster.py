@@ -22,9 +22,11 @@ _SETTINGS = 4  # frame type
 
 
 def connect(address: str | None, object_store_mb: int, dashboard: bool) -> None:
-    """Start an embedded Ray, or attach to the cluster at `address`; nothing if this process is connected already.
+    """Start an embedded Ray, or attach to the cluster at `address`; nothing if this process is
+    connected already.
 
-    Raises AgoraError for an address nobody answers at, and for a cluster of another Ray or Python version.
+    Raises AgoraError for an address nobody answers at, and for a cluster of another Ray or Python
+    version.
     """
     if ray.is_initialized():
         return
@@ -44,7 +46,10 @@ def connect(address: str | None, object_store_mb: int, dashboard: bool) -> None:
         return
     _probe(address)
     if not _is_local(address):
-        common["runtime_env"] = {"working_dir": str(Path(__file__).parents[3]), "excludes": ["build", ".venv", ".git"]}
+        common["runtime_env"] = {
+            "working_dir": str(Path(__file__).parents[3]),
+            "excludes": ["build", ".venv", ".git"],
+        }
     try:
         ray.init(address=address, **common)
     except (RayError, RuntimeError, ValueError, OSError) as error:  # ConnectionError is an OSError
@@ -57,7 +62,8 @@ def disconnect() -> None:
 
 
 def _probe(address: str) -> None:
-    """Ray takes minutes to find out that nobody listens, or somebody else; a connection tells at once."""
+    """Ray takes minutes to find out that nobody listens, or somebody else; a connection tells at
+    once."""
     host, separator, port = address.removeprefix("ray://").rpartition(":")
     if not separator or not port.isdecimal():
         if address in _LOCAL_ADDRESSES:
@@ -73,7 +79,8 @@ def _probe(address: str) -> None:
 
 
 def _speaks_http2(probe: socket.socket) -> bool:
-    """Ray's servers are gRPC: on a connection's opening (RFC 9113, section 3.4) they answer with a SETTINGS frame, or with an end."""
+    """Ray's servers are gRPC: on a connection's opening (RFC 9113, section 3.4) they answer with a
+    SETTINGS frame, or with an end."""
     probe.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, _SETTINGS, 0, 0, 0, 0, 0)))
     try:
         header = probe.recv(9, socket.MSG_WAITALL)
@@ -88,7 +95,8 @@ def _is_local(address: str) -> bool:
 
 
 def _in_one_line(error: BaseException) -> str:
-    """The first line of Ray's message; all of them where that one only announces the others (a mismatch of versions)."""
+    """The first line of Ray's message; all of them where that one only announces the others (a
+    mismatch of versions)."""
     lines = [line.strip() for line in str(error).strip().splitlines()]
     if not lines:
         return type(error).__name__
@@ -96,10 +104,12 @@ def _in_one_line(error: BaseException) -> str:
 
 
 class Troupe:
-    """The actors of one run: named, in a namespace of its own, restarted where their part can be taken up again.
+    """The actors of one run: named, in a namespace of its own, restarted where their part can be
+    taken up again.
 
-    Every actor is given its node: the caller's own, where the run's directory is, or the cluster's nodes in turn. A node that is gone is
-    replaced by Ray. An actor asks for a byte of memory: those that ask for nothing are put on nodes at random, whatever their strategy.
+    Every actor is given its node: the caller's own, where the run's directory is, or the cluster's
+    nodes in turn. A node that is gone is replaced by Ray. An actor asks for a byte of memory: those
+    that ask for nothing are put on nodes at random, whatever their strategy.
     """
 
     def __init__(self, namespace: str) -> None:
@@ -109,12 +119,18 @@ class Troupe:
         self._in_turn = itertools.cycle(self._nodes())
 
     def _nodes(self) -> list[str]:
-        """The nodes that may run actors, the caller's own last: its processors have the other actors already."""
-        alive = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) > 0]
-        return sorted((node["NodeID"] for node in alive), key=lambda node: (node == self._home, node)) or [self._home]
+        """The nodes that may run actors, the caller's own last: its processors have the other
+        actors already."""
+        alive = [
+            node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) > 0
+        ]
+        return sorted(
+            (node["NodeID"] for node in alive), key=lambda node: (node == self._home, node)
+        ) or [self._home]
 
     def create(self, name: str, cls: type, restarts: bool, spread: bool, *args: Any) -> Any:
-        """An actor of a plain class. restarts: after a crash it is built again from the same arguments; calls are never repeated by Ray.
+        """An actor of a plain class. restarts: after a crash it is built again from the same
+        arguments; calls are never repeated by Ray.
 
         spread: on the next of the cluster's nodes, else on the caller's.
         """
@@ -145,7 +161,8 @@ def member(namespace: str, name: str) -> Any:
 
 
 def share(value: Any) -> Any:
-    """Put a value into the object store once: a handle for shared(). Whoever shares keeps the handle for as long as actors may be built from it."""
+    """Put a value into the object store once: a handle for shared(). Whoever shares keeps the
+    handle for as long as actors may be built from it."""
     return [ray.put(value)]
 
 
@@ -155,5 +172,6 @@ def shared(handle: Any) -> Any:
 
 
 def shared_by(keeper: Any) -> Any:
-    """The value whose handle the actor `keeper` keeps. (Ray warns of every restartable actor that has a handle among its arguments.)"""
+    """The value whose handle the actor `keeper` keeps. (Ray warns of every restartable actor that
+    has a handle among its arguments.)"""
     return shared(ray.get(keeper.kept.remote()))

@@ -16,7 +16,14 @@ from parsync.runtime.live.cluster import shared
 from parsync.runtime.live.handled_log import HandledLog, handled_log
 from parsync.runtime.live.loop import LoopThread, run_turns
 from parsync.runtime.live.monitor import Monitor, Overview, Report
-from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, SOURCE, WORKER_POOL, RunPlan, Substance
+from parsync.runtime.live.plan import (
+    CELL,
+    COORDINATOR_NAME,
+    SOURCE,
+    WORKER_POOL,
+    RunPlan,
+    Substance,
+)
 from parsync.runtime.live.ports import CellPort
 from parsync.runtime.live.stage import Stage, ignore_record
 from parsync.runtime.live.steps import StepClient
@@ -33,9 +40,13 @@ class CoordinatorHost:
         self.epoch = time.time_ns() // 1000
         self._clock = LiveClock()
         self._coordinator = substance.assembly.coordinator()
-        self._monitor = Monitor({host.host: host.name for host in plan.hosts}, SOURCE, (CELL, WORKER_POOL))
+        self._monitor = Monitor(
+            {host.host: host.name for host in plan.hosts}, SOURCE, (CELL, WORKER_POOL)
+        )
         self._log = HandledLog(handled_log(Path(plan.journal_dir), COORDINATOR_NAME, self.epoch))
-        self._stage = Stage({COORDINATOR: self._coordinator}, self._clock, ignore_record, self._log.handled)
+        self._stage = Stage(
+            {COORDINATOR: self._coordinator}, self._clock, ignore_record, self._log.handled
+        )
         self._hosts: list[Any] = []
         self._steps: StepClient | None = None
         self._thread: LoopThread | None = None
@@ -70,7 +81,8 @@ class CoordinatorHost:
         return overview if error is None else replace(overview, errors=(*overview.errors, error))
 
     def finish(self) -> str | None:
-        """End the loop; why it had ended early, if it had. What is known of everyone can still be asked for."""
+        """End the loop; why it had ended early, if it had. What is known of everyone can still be
+        asked for."""
         if self._thread is not None:
             self._thread.stop(JOIN_S)
         self._log.close()

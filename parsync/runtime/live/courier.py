@@ -1,8 +1,11 @@
-"""Submissions to the hosts, each task exactly once as far as the host's current life goes; what an earlier life lost is submitted again.
+"""Submissions to the hosts, each task exactly once as far as the host's current life goes; what an
+earlier life lost is submitted again.
 
-One push is outstanding per host; it is numbered, and repeated under its number until it is acknowledged. A push names the host's life it is meant for. A
-host of another life takes nothing and says who it is: then every batch ever submitted to its agents is gone through again, and tasks that the cell has
-never placed are pushed to the new life. (A task placed meanwhile by a step of the old life is refused by the cell as a duplicate.)
+One push is outstanding per host; it is numbered, and repeated under its number until it is
+acknowledged. A push names the host's life it is meant for. A host of another life takes nothing and
+says who it is: then every batch ever submitted to its agents is gone through again, and tasks that
+the cell has never placed are pushed to the new life. (A task placed meanwhile by a step of the old
+life is refused by the cell as a duplicate.)
 """
 
 from __future__ import annotations
@@ -24,14 +27,16 @@ PING_US = 200_000  # how often a host with nothing to receive is asked whether i
 
 @dataclass(frozen=True, slots=True)
 class Acknowledgement:
-    """epoch: the host's life. taken: the push was meant for it, and has been taken now or before."""
+    """epoch: the host's life. taken: the push was meant for it, and has been taken now or
+    before."""
 
     epoch: int
     taken: bool
 
 
 class Line(Protocol):
-    """Calls to one host that do not wait. poll: None while under way; raises Unavailable if the outcome is unknown."""
+    """Calls to one host that do not wait. poll: None while under way; raises Unavailable if the
+    outcome is unknown."""
 
     def begin(self, epoch: int, number: int, payload: bytes) -> Any: ...
 
@@ -39,7 +44,8 @@ class Line(Protocol):
 
 
 class Courier:
-    """Brings submissions to one host. never_placed: asks the cell for bool[tasks]; may raise Unavailable, and is asked again at the next pump."""
+    """Brings submissions to one host. never_placed: asks the cell for bool[tasks]; may raise
+    Unavailable, and is asked again at the next pump."""
 
     def __init__(self, line: Line, never_placed: Callable[[], np.ndarray]) -> None:
         self._line = line
@@ -57,7 +63,9 @@ class Courier:
     def idle(self) -> bool:
         """Everything submitted so far has been taken by the host's life known last."""
         carries = self._outstanding is not None and self._outstanding[1] != NO_MAIL
-        return not self._waiting and not carries and self._recover_to is None and self.epoch != NO_LIFE
+        return (
+            not self._waiting and not carries and self._recover_to is None and self.epoch != NO_LIFE
+        )
 
     @property
     def waiting(self) -> int:
@@ -80,7 +88,11 @@ class Courier:
             payload = encode(tuple(self._waiting))
             self._waiting = []
             self._last_us = now_us
-            self._outstanding = (self._number, payload, self._line.begin(self.epoch, self._number, payload))
+            self._outstanding = (
+                self._number,
+                payload,
+                self._line.begin(self.epoch, self._number, payload),
+            )
 
     def _settle(self) -> bool:
         assert self._outstanding is not None
@@ -123,7 +135,9 @@ class Mailbox:
         self._epoch = epoch
         self._number = 0
 
-    def take(self, epoch: int, number: int, payload: bytes) -> tuple[Acknowledgement, list[tuple[int, Event]]]:
+    def take(
+        self, epoch: int, number: int, payload: bytes
+    ) -> tuple[Acknowledgement, list[tuple[int, Event]]]:
         """The answer, and the mail if it is new."""
         if epoch != self._epoch:
             return Acknowledgement(self._epoch, False), []

@@ -1,8 +1,10 @@
-"""The log of an actor's cores but for the cell's: every event handled, in order, and a digest of what it led to.
+"""The log of an actor's cores but for the cell's: every event handled, in order, and a digest of
+what it led to.
 
-A frame is (address, at_us, event, digest) with the event in its log form: a sync reply is kept as (epoch, ((partition, from, to), ...)) only, because a
-replay of the cell's log makes the payload anew. The digest leaves out the measurements of solver rounds, which are wall time. Nobody restarts from these
-logs, so nobody waits for the disk: they survive the process, up to its last flush.
+A frame is (address, at_us, event, digest) with the event in its log form: a sync reply is kept as
+(epoch, ((partition, from, to), ...)) only, because a replay of the cell's log makes the payload
+anew. The digest leaves out the measurements of solver rounds, which are wall time. Nobody restarts
+from these logs, so nobody waits for the disk: they survive the process, up to its last flush.
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ def handled_log(directory: Path, name: str, epoch: int) -> Path:
 
 def handled_logs(directory: Path, name: str) -> list[tuple[int, Path]]:
     """(epoch, log) of each life of the actor `name`, in order."""
-    found = ((path.stem.removeprefix(f"{name}-"), path) for path in directory.glob(f"{name}-*.journal"))
+    found = (
+        (path.stem.removeprefix(f"{name}-"), path) for path in directory.glob(f"{name}-*.journal")
+    )
     return sorted((int(epoch), path) for epoch, path in found if epoch.isdecimal())
 
 

@@ -1,4 +1,5 @@
-"""The loop of an actor with participants: timers when they are due, one coalesced step to the cell per tick."""
+"""The loop of an actor with participants: timers when they are due, one coalesced step to the cell
+per tick."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ class Ticks:
         """True once per tick that has come."""
         if now_us < self.next_us:
             return False
-        self.next_us = ((now_us - self._phase_us) // self._tick_us + 1) * self._tick_us + self._phase_us
+        self.next_us = (
+            (now_us - self._phase_us) // self._tick_us + 1
+        ) * self._tick_us + self._phase_us
         return True
 
 
@@ -34,12 +37,14 @@ def ignore_step(now_us: int) -> None:
 
 
 class HostLoop:
-    """Scheduler hosts and the worker pool. wake_us: timers between ticks are looked at no more often than this.
+    """Scheduler hosts and the worker pool. wake_us: timers between ticks are looked at no more
+    often than this.
 
-    spacing_us: with something to say, a step does not wait for its tick but leaves this long after the last one (a tick or more: never early). A wait
-    for the tick would come on top of every decision, and a commit cycle is as short as a decision: at G/N = 25 ms it halves an agent's capacity.
-    on_step(now_us): just before each step. on_tick(now_us): after each tick's step. A host steps at each tick even if it has nothing to say: its mail comes
-    with the reply.
+    spacing_us: with something to say, a step does not wait for its tick but leaves this long after
+    the last one (a tick or more: never early). A wait for the tick would come on top of every
+    decision, and a commit cycle is as short as a decision: at G/N = 25 ms it halves an agent's
+    capacity. on_step(now_us): just before each step. on_tick(now_us): after each tick's step. A
+    host steps at each tick even if it has nothing to say: its mail comes with the reply.
     """
 
     def __init__(
@@ -60,7 +65,8 @@ class HostLoop:
         self._on_step = on_step
         self._wake_us = wake_us
         self._spacing_us = spacing_us
-        self._early_us = ticks.next_us  # the earliest time of a step that does not wait for its tick
+        # the earliest time of a step that does not wait for its tick
+        self._early_us = ticks.next_us
         self._on_tick = on_tick
 
     def turn(self) -> int:
@@ -71,7 +77,9 @@ class HostLoop:
         if tick or (self._stage.has_outgoing and now_us >= self._early_us):
             self._early_us = now_us + self._spacing_us
             self._on_step(now_us)
-            for address, event in self._steps.step(to_master(self._stage.take_outgoing(self._steps.number))):
+            for address, event in self._steps.step(
+                to_master(self._stage.take_outgoing(self._steps.number))
+            ):
                 self._stage.deliver(address, event)
             self._stage.advance()
             if tick:
@@ -87,7 +95,8 @@ class HostLoop:
 
 
 def last_step(stage: Stage, steps: StepClient) -> None:
-    """After the loop: say what is left to say, and take the cell's answers to it. No timer fires: what it led to would stay unsaid."""
+    """After the loop: say what is left to say, and take the cell's answers to it. No timer fires:
+    what it led to would stay unsaid."""
     steps.give_up_s = LAST_STEP_S
     for address, event in steps.step(to_master(stage.take_outgoing(steps.number))):
         stage.deliver(address, event)
@@ -95,9 +104,11 @@ def last_step(stage: Stage, steps: StepClient) -> None:
 
 
 class SourceLoop:
-    """The workload source: what is submitted goes to the scheduler hosts, what happens to machines to the cell.
+    """The workload source: what is submitted goes to the scheduler hosts, what happens to machines
+    to the cell.
 
-    submit: takes (host, [(agent, event)]) of one tick; pump: moves submissions on, called once per tick.
+    submit: takes (host, [(agent, event)]) of one tick; pump: moves submissions on, called once per
+    tick.
     """
 
     def __init__(

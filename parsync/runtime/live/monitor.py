@@ -1,4 +1,5 @@
-"""What the coordinator knows of a run: every actor's last report, who is silent, and whether all work is done."""
+"""What the coordinator knows of a run: every actor's last report, who is silent, and whether all
+work is done."""
 
 from __future__ import annotations
 
@@ -12,9 +13,11 @@ SILENT_US = 3_000_000
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Now and then from each actor. epoch: its life. queued: tasks its agents hold undecided (source: not yet taken by a host).
+    """Now and then from each actor. epoch: its life. queued: tasks its agents hold undecided
+    (source: not yet taken by a host).
 
-    settled: the actor, as far as it can tell, has nothing left to do. host_epochs: the source's belief about the hosts' lives.
+    settled: the actor, as far as it can tell, has nothing left to do. host_epochs: the source's
+    belief about the hosts' lives.
     """
 
     at_us: int
@@ -28,9 +31,11 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The run at a glance. snapshot: joined from the actors' last ones (None before the first). waiting: tasks not placed yet, -1 while unknown.
+    """The run at a glance. snapshot: joined from the actors' last ones (None before the first).
+    waiting: tasks not placed yet, -1 while unknown.
 
-    quiet: everything was submitted and placed or given up. silent: actors not heard of for three seconds. lives: of each actor so far.
+    quiet: everything was submitted and placed or given up. silent: actors not heard of for three
+    seconds. lives: of each actor so far.
     """
 
     at_us: int
@@ -80,7 +85,9 @@ class Monitor:
                 settled_us is not None
                 and waiting == 0
                 and all(report.at_us > settled_us and report.settled for report in hosts.values())
-                and all(source.host_epochs.get(host) == report.epoch for host, report in hosts.items())
+                and all(
+                    source.host_epochs.get(host) == report.epoch for host, report in hosts.items()
+                )
             )
         snapshots = [report.snapshot for report in reports.values() if report.snapshot is not None]
         return Overview(
@@ -89,7 +96,11 @@ class Monitor:
             Snapshot.join(snapshots) if snapshots else None,
             waiting,
             quiet,
-            tuple(name for name in self._names if now_us - (reports[name].at_us if name in reports else 0) > SILENT_US),
+            tuple(
+                name
+                for name in self._names
+                if now_us - (reports[name].at_us if name in reports else 0) > SILENT_US
+            ),
             tuple(f"{name}: {report.error}" for name, report in reports.items() if report.error),
             {name: len(epochs) for name, epochs in self._lives.items()},
         )

@@ -1,4 +1,5 @@
-"""What a live run consists of: its options, which host holds which agents, and where everything is written."""
+"""What a live run consists of: its options, which host holds which agents, and where everything is
+written."""
 
 from __future__ import annotations
 
@@ -28,10 +29,13 @@ COORDINATOR_NAME = "coordinator"
 class LiveOptions:
     """How an arm runs on Ray.
 
-    journal_dir: where the logs go; it must not hold those of another run, and every machine that may host the cell must see it. records_dir: where the
-    actors' Parquet parts go, None for none. address: of a running cluster, None for an embedded one. hosts: scheduler processes (flow schedulers have
-    one more). tick_us: between a host's regular steps. spacing_us: at least between its
-    steps when it has something to say. fsync: the cell's log survives the machine. checkpoint_bytes: by how much it grows, at least, between checkpoints.
+    journal_dir: where the logs go; it must not hold those of another run, and every machine that
+    may host the cell must see it. records_dir: where the actors' Parquet parts go, None for none.
+    address: of a running cluster, None for an embedded one. hosts: scheduler processes (flow
+    schedulers have one more). tick_us: between a host's regular steps. spacing_us: at least between
+    its
+    steps when it has something to say. fsync: the cell's log survives the machine.
+    checkpoint_bytes: by how much it grows, at least, between checkpoints.
     """
 
     journal_dir: Path
@@ -79,27 +83,36 @@ class RunPlan:
 
 
 def plan_hosts(arm: ArmSpec, hosts: int, tick_us: int) -> tuple[HostPlan, ...]:
-    """Agents in turn over `hosts` hosts (never more than agents), those of flow schedulers together on one more; steps staggered over the tick."""
-    solves = np.array([registry.get(arm.group_of(agent).kind).retains_pending for agent in range(arm.agents)])
+    """Agents in turn over `hosts` hosts (never more than agents), those of flow schedulers together
+    on one more; steps staggered over the tick."""
+    solves = np.array(
+        [registry.get(arm.group_of(agent).kind).retains_pending for agent in range(arm.agents)]
+    )
     greedy, flow = np.flatnonzero(~solves).tolist(), np.flatnonzero(solves).tolist()
     count = min(hosts, len(greedy))
     crews = [(f"schedulers-{place}", tuple(greedy[place::count])) for place in range(count)]
     if flow:
         crews.append(("flow", tuple(flow)))
-    share = tick_us // (len(crews) + 2)  # the workload source and the worker pool have places in the tick, too
-    return tuple(HostPlan(host, name, agents, (host + 1) * share) for host, (name, agents) in enumerate(crews))
+    # the workload source and the worker pool have places in the tick, too
+    share = tick_us // (len(crews) + 2)
+    return tuple(
+        HostPlan(host, name, agents, (host + 1) * share)
+        for host, (name, agents) in enumerate(crews)
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Substance:
-    """What actors are built from, shared once: both hold the workload. make_metrics: an actor's accumulators."""
+    """What actors are built from, shared once: both hold the workload. make_metrics: an actor's
+    accumulators."""
 
     assembly: Assembly
     make_metrics: Callable[[], RunMetrics]
 
 
 def plan_run(namespace: str, assembly: Assembly, options: LiveOptions) -> RunPlan:
-    """Submissions lie at the start of the tick, the hosts' steps after them, the worker pool's at its end."""
+    """Submissions lie at the start of the tick, the hosts' steps after them, the worker pool's at
+    its end."""
     hosts = plan_hosts(assembly.arm, options.hosts, options.tick_us)
     return RunPlan(
         namespace=namespace,
@@ -124,12 +137,19 @@ def records_log(plan: RunPlan, part: str) -> Path:
 class Recorder:
     """One actor's measurements: to its Parquet parts and to its accumulators.
 
-    A Parquet part that was not closed cannot be read. With `survives` the batches also go to a log, from which the actor's next life takes them up: a
-    killed actor loses no more than what its participants had not handed out. until: bytes of that log to take up, None for all; the rest is cut.
+    A Parquet part that was not closed cannot be read. With `survives` the batches also go to a log,
+    from which the actor's next life takes them up: a killed actor loses no more than what its
+    participants had not handed out. until: bytes of that log to take up, None for all; the rest is
+    cut.
     """
 
     def __init__(
-        self, plan: RunPlan, part: str, metrics: RunMetrics, survives: bool = False, until: int | None = None
+        self,
+        plan: RunPlan,
+        part: str,
+        metrics: RunMetrics,
+        survives: bool = False,
+        until: int | None = None,
     ) -> None:
         self.metrics = metrics
         self._sink = None if plan.records_dir is None else RecordSink(Path(plan.records_dir), part)

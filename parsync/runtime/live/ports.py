@@ -22,8 +22,8 @@ DELAY_LABELS = (*map(str, DELAY_BOUNDS_US), "+Inf")
 
 
 def answer(ref: Any, timeout_s: float = CALL_TIMEOUT_S) -> Any:
-    """The value of a call. Raises Unavailable if the actor is away or slow: the call may or may not have been carried out. Raises ActorFailed if
-    the actor refused it.
+    """The value of a call. Raises Unavailable if the actor is away or slow: the call may or may not
+    have been carried out. Raises ActorFailed if the actor refused it.
     """
     try:
         return ray.get(ref, timeout=timeout_s)
@@ -31,7 +31,9 @@ def answer(ref: Any, timeout_s: float = CALL_TIMEOUT_S) -> Any:
         raise Unavailable(str(error).splitlines()[0]) from error
     except RayTaskError as error:
         cause = error.cause
-        message = str(cause) if isinstance(cause, AgoraError) else f"{type(cause).__name__}: {cause}"
+        message = (
+            str(cause) if isinstance(cause, AgoraError) else f"{type(cause).__name__}: {cause}"
+        )
         raise ActorFailed(message) from error
 
 
@@ -91,9 +93,11 @@ class Reporter:
 class SchedulerGauges:
     """What Ray exports of each scheduler, from its snapshots: a handful of observations per second.
 
-    Scheduling delays are a histogram in Prometheus' form: agora_scheduling_delay_us_bucket counts, per `le`, the delays up to it (to the microsecond below it),
-    _sum and _count all of them. Ray's own Histogram takes one value per call; these counters take a half second's commits in 20 calls per scheduler, 3 us each.
-    histogram_quantile(0.99, sum by (scheduler, le) (rate(ray_agora_scheduling_delay_us_bucket_total[1m]))) reads them.
+    Scheduling delays are a histogram in Prometheus' form: agora_scheduling_delay_us_bucket counts,
+    per `le`, the delays up to it (to the microsecond below it), _sum and _count all of them. Ray's
+    own Histogram takes one value per call; these counters take a half second's commits in 20 calls
+    per scheduler, 3 us each. histogram_quantile(0.99, sum by (scheduler, le)
+    (rate(ray_agora_scheduling_delay_us_bucket_total[1m]))) reads them.
     """
 
     def __init__(self, agent_names: dict[int, str]) -> None:
@@ -101,11 +105,17 @@ class SchedulerGauges:
         tags = ("scheduler",)
         self._commits = Counter("agora_commits", "Tasks committed for the first time", tags)
         self._queue = Gauge("agora_queue", "Tasks submitted and not committed", tags)
-        self._conflict_rate = Gauge("agora_conflict_rate", "Rejected as conflicts / claims, last second", tags)
-        self._delay_p50 = Gauge("agora_delay_p50_us", "Median scheduling delay of the last second's commits", tags)
+        self._conflict_rate = Gauge(
+            "agora_conflict_rate", "Rejected as conflicts / claims, last second", tags
+        )
+        self._delay_p50 = Gauge(
+            "agora_delay_p50_us", "Median scheduling delay of the last second's commits", tags
+        )
         self._delay_p99 = Gauge("agora_delay_p99_us", "99th percentile of the same", tags)
         name = "agora_scheduling_delay_us"
-        self._delays_below = Counter(f"{name}_bucket", "First commits with a delay up to le", (*tags, "le"))
+        self._delays_below = Counter(
+            f"{name}_bucket", "First commits with a delay up to le", (*tags, "le")
+        )
         self._delay_sum = Counter(f"{name}_sum", "Sum of the delays of first commits", tags)
         self._delay_count = Counter(f"{name}_count", "First commits", tags)
 
@@ -129,6 +139,9 @@ class SchedulerGauges:
         for bound, below in zip(DELAY_LABELS, line.delays_below, strict=True):
             if below:
                 self._delays_below.inc(below, {**tags, "le": bound})
-        for counter, value in ((self._delay_sum, line.delay_sum_us), (self._delay_count, line.delays_below[-1])):
+        for counter, value in (
+            (self._delay_sum, line.delay_sum_us),
+            (self._delay_count, line.delays_below[-1]),
+        ):
             if value:
                 counter.inc(value, tags)

@@ -21,7 +21,15 @@ from parsync.runtime.live.cell_host import CellHost
 from parsync.runtime.live.cluster import Troupe, connect, share
 from parsync.runtime.live.coordinator_host import CoordinatorHost
 from parsync.runtime.live.monitor import Overview
-from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, SOURCE, WORKER_POOL, LiveOptions, Substance, plan_run
+from parsync.runtime.live.plan import (
+    CELL,
+    COORDINATOR_NAME,
+    SOURCE,
+    WORKER_POOL,
+    LiveOptions,
+    Substance,
+    plan_run,
+)
 from parsync.runtime.live.ports import answer
 from parsync.runtime.live.steps import ActorFailed, ActorLost, Unavailable
 from parsync.runtime.live.waits import NOT_WAITED, Waited
@@ -36,11 +44,15 @@ FINISH_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class LiveOutcome:
-    """ended_us: run time of the end. drained: every task was committed or given up by then; waiting: tasks that were not (-1 unknown).
+    """ended_us: run time of the end. drained: every task was committed or given up by then;
+    waiting: tasks that were not (-1 unknown).
 
-    partial: interrupted (by Ctrl-C), or an actor was lost for good; `notes` say what happened. metrics: all actors' merged. tick_us: a host's step
-    interval. waited: how long tasks waited for ticks and steps. round_trip_us: int64[steps], measured step round trips. repeats: steps sent again.
-    recovered_steps: steps a restarted cell came back with; replayed_steps: those of them that no checkpoint held.
+    partial: interrupted (by Ctrl-C), or an actor was lost for good; `notes` say what happened.
+    metrics: all actors' merged. tick_us: a host's step interval. waited: how long tasks waited for
+    ticks and steps. round_trip_us: int64[steps], measured step round trips. repeats: steps sent
+    again.
+    recovered_steps: steps a restarted cell came back with; replayed_steps: those of them that no
+    checkpoint held.
     resubmitted: tasks submitted again to restarted hosts. lives: of each actor.
     """
 
@@ -71,13 +83,17 @@ def run_live(
     make_metrics: Callable[[], RunMetrics],
     on_overview: Callable[[Overview], None],
 ) -> LiveOutcome:
-    """Run until every task is committed, at most drain_us past the workload's end; the actors are gone afterwards, Ray stays.
+    """Run until every task is committed, at most drain_us past the workload's end; the actors are
+    gone afterwards, Ray stays.
 
-    on_overview: a few times a second. make_metrics: each actor's accumulators; it must survive pickling. Ctrl-C ends the run early, with what it has.
-    Raises AgoraError if Ray cannot be reached, or journal_dir holds another run's log.
+    on_overview: a few times a second. make_metrics: each actor's accumulators; it must survive
+    pickling. Ctrl-C ends the run early, with what it has. Raises AgoraError if Ray cannot be
+    reached, or journal_dir holds another run's log.
     """
     if (options.journal_dir / CELL_LOG).exists():
-        raise AgoraError(f"{options.journal_dir / CELL_LOG}: exists; every run needs a directory of its own")
+        raise AgoraError(
+            f"{options.journal_dir / CELL_LOG}: exists; every run needs a directory of its own"
+        )
     options.journal_dir.mkdir(parents=True, exist_ok=True)
     if options.records_dir is not None:
         options.records_dir.mkdir(parents=True, exist_ok=True)
@@ -95,17 +111,27 @@ class _Performance:
     """One run's actors, from first to last."""
 
     def __init__(
-        self, troupe: Troupe, assembly: Assembly, options: LiveOptions, make_metrics: Callable[[], RunMetrics]
+        self,
+        troupe: Troupe,
+        assembly: Assembly,
+        options: LiveOptions,
+        make_metrics: Callable[[], RunMetrics],
     ) -> None:
         plan = plan_run(troupe.namespace, assembly, options)
         self._options = options
         self._end_us = assembly.workload.end_us
         self._make_metrics = make_metrics
-        self._shared = share(Substance(assembly, make_metrics))  # restarted actors are built from it
+        # restarted actors are built from it
+        self._shared = share(Substance(assembly, make_metrics))
         create = troupe.create
-        self._coordinator = create(COORDINATOR_NAME, CoordinatorHost, False, False, plan, self._shared)
+        self._coordinator = create(
+            COORDINATOR_NAME, CoordinatorHost, False, False, plan, self._shared
+        )
         self._cell = create(CELL, CellHost, True, False, plan)
-        self._hosts = {host.host: create(host.name, SchedulerHost, True, True, plan, host) for host in plan.hosts}
+        self._hosts = {
+            host.host: create(host.name, SchedulerHost, True, True, plan, host)
+            for host in plan.hosts
+        }
         self._workers = create(WORKER_POOL, WorkerHost, False, False, plan)
         self._source = create(SOURCE, WorkloadSource, False, False, plan)
         self._notes: list[str] = []
@@ -129,7 +155,9 @@ class _Performance:
                     self._notes.append(f"{lost}: its process is gone")
                     partial = True
                     break
-                if overview.at_us >= self._end_us and (overview.quiet or overview.at_us >= self._end_us + drain_us):
+                if overview.at_us >= self._end_us and (
+                    overview.quiet or overview.at_us >= self._end_us + drain_us
+                ):
                     break
         except KeyboardInterrupt:
             self._notes.append("interrupted")
@@ -140,7 +168,8 @@ class _Performance:
         return self._finish(overview, partial)
 
     def _lost_for_good(self, overview: Overview) -> str | None:
-        """The worker pool or the source, if it is silent and does not answer (a cell that is away keeps their loops waiting, not them)."""
+        """The worker pool or the source, if it is silent and does not answer (a cell that is away
+        keeps their loops waiting, not them)."""
         for name, actor in ((WORKER_POOL, self._workers), (SOURCE, self._source)):
             if name in overview.silent:
                 try:
@@ -150,7 +179,13 @@ class _Performance:
         return None
 
     def _start(self) -> None:
-        everyone = [self._coordinator, self._cell, *self._hosts.values(), self._workers, self._source]
+        everyone = [
+            self._coordinator,
+            self._cell,
+            *self._hosts.values(),
+            self._workers,
+            self._source,
+        ]
         try:
             answer([actor.ready.remote() for actor in everyone], START_S)
         except Unavailable as error:
@@ -160,7 +195,8 @@ class _Performance:
         answer(self._coordinator.attach.remote(self._cell, list(self._hosts.values()), origin_ns))
 
     def _finish(self, overview: Overview, partial: bool) -> LiveOutcome:
-        """Coordinator and source first, cell last: whoever still speaks has somebody to speak to."""
+        """Coordinator and source first, cell last: whoever still speaks has somebody to speak
+        to."""
         metrics = self._make_metrics()
         round_trip_us: list[np.ndarray] = []
         repeats = recovered = replayed = resubmitted = 0
@@ -173,7 +209,9 @@ class _Performance:
             self._notes.append(phases_ended)
         for actor in last:
             finished: Finished | None = (
-                self._finish_one(actor, due_ends) if actor is self._cell else self._finish_one(actor)
+                self._finish_one(actor, due_ends)
+                if actor is self._cell
+                else self._finish_one(actor)
             )
             if finished is None:
                 partial = True

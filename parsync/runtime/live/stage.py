@@ -1,4 +1,5 @@
-"""A stage: the participants of one actor, their timers and their mail. Real time comes from a clock; nothing here knows Ray."""
+"""A stage: the participants of one actor, their timers and their mail. Real time comes from a
+clock; nothing here knows Ray."""
 
 from __future__ import annotations
 
@@ -33,14 +34,18 @@ def ignore_record(record: Record) -> None:
 
 
 class Stage:
-    """Drives the participants of one actor. deliver() may be called from another thread than the rest.
+    """Drives the participants of one actor. deliver() may be called from another thread than the
+    rest.
 
-    A decision that follows another at once starts when that one was due, not when this stage came to deliver it: decision times are the scheduler's, and the
-    stage's lateness (about a millisecond) would add up round after round. It is never delivered before it is computed, and no more than LATENESS_US is made
+    A decision that follows another at once starts when that one was due, not when this stage came
+    to deliver it: decision times are the scheduler's, and the stage's lateness (about a
+    millisecond) would add up round after round. It is never delivered before it is computed, and no
+    more than LATENESS_US is made
     good: a stage that has too much to do must not pile decisions upon each other.
 
-    Every message leaves the stage: take_outgoing() hands out what was sent since the last call. on_handled gets (address, time, event, effects) of
-    every event in order, which is what a log needs.
+    Every message leaves the stage: take_outgoing() hands out what was sent since the last call.
+    on_handled gets (address, time, event, effects) of every event in order, which is what a log
+    needs.
     """
 
     def __init__(
@@ -72,7 +77,8 @@ class Stage:
     def advance(self) -> None:
         """Handle all mail, then every timer that is due, then the decisions, until nothing is left.
 
-        Timers go before decisions: a sync that was due while its agent decided has been asked for when the next round is cut at the one after it.
+        Timers go before decisions: a sync that was due while its agent decided has been asked for
+        when the next round is cut at the one after it.
         """
         while True:
             self.read_mail()
@@ -95,7 +101,9 @@ class Stage:
     @property
     def next_due_us(self) -> int | None:
         """When the earliest timer or decision is due; None if there is none."""
-        return min((queue[0][0] for queue in (self._timers, self._decisions) if queue), default=None)
+        return min(
+            (queue[0][0] for queue in (self._timers, self._decisions) if queue), default=None
+        )
 
     @property
     def has_outgoing(self) -> bool:
@@ -103,7 +111,8 @@ class Stage:
         return any(self._outgoing.values())
 
     def take_outgoing(self, rotation: int) -> list[Send]:
-        """What was sent since the last call: each sender's messages in order, senders in turn from place `rotation` on (or the first would always win)."""
+        """What was sent since the last call: each sender's messages in order, senders in turn from
+        place `rotation` on (or the first would always win)."""
         senders = list(self._outgoing)
         first = rotation % len(senders)
         taken: list[Send] = []
@@ -139,7 +148,8 @@ class Stage:
                 self._decide(now_us, now_us if decided_us is None else decided_us, address, effect)
 
     def _decide(self, now_us: int, start_us: int, address: int, effect: StartDecision) -> None:
-        """Plan at once on the view as it stands; the answer waits until the decision time has passed since start_us."""
+        """Plan at once on the view as it stands; the answer waits until the decision time has
+        passed since start_us."""
         elapsed_ns, taken_us = run_decision(self.participants[address], effect.decision, now_us)
         done = DecisionDone(effect.decision, elapsed_ns)
         self._sequence += 1

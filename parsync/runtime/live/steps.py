@@ -1,7 +1,9 @@
-"""Exactly-once steps between a host and the cell: one step outstanding, numbered per life of the host, the last reply kept by the cell.
+"""Exactly-once steps between a host and the cell: one step outstanding, numbered per life of the
+host, the last reply kept by the cell.
 
-A host whose call fails does not know whether the cell handled it. It repeats the same bytes until an answer comes; the cell answers a repeated number
-from its memory. A host's life is known by its epoch, which grows from life to life; what an earlier life left behind in the queues is ignored.
+A host whose call fails does not know whether the cell handled it. It repeats the same bytes until
+an answer comes; the cell answers a repeated number from its memory. A host's life is known by its
+epoch, which grows from life to life; what an earlier life left behind in the queues is ignored.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ class ActorFailed(AgoraError):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a host asks of the cell. host: its id; epoch: its life; number: 1, 2, ... within it; events: for the master, in order."""
+    """What a host asks of the cell. host: its id; epoch: its life; number: 1, 2, ... within it;
+    events: for the master, in order."""
 
     host: int
     epoch: int
@@ -54,7 +57,8 @@ class Step:
 
 
 class StepClient:
-    """A host's side. call: carries bytes to the cell and back, raising Unavailable when the outcome is unknown.
+    """A host's side. call: carries bytes to the cell and back, raising Unavailable when the outcome
+    is unknown.
 
     round_trip_us: of all steps that were answered at the first attempt.
     """
@@ -77,7 +81,8 @@ class StepClient:
         self.round_trip_us: list[int] = []
 
     def step(self, events: Sequence[Event]) -> list[tuple[int, Event]]:
-        """(address, event) pairs the cell has for this host. Raises ActorLost if the cell stays away for give_up_s."""
+        """(address, event) pairs the cell has for this host. Raises ActorLost if the cell stays
+        away for give_up_s."""
         self.number += 1
         request = Step(self._host, self._epoch, self.number, tuple(events)).to_bytes()
         begun = time.monotonic()
@@ -90,7 +95,9 @@ class StepClient:
                 attempts += 1
                 self.repeats += 1
                 if time.monotonic() - begun > self.give_up_s:
-                    raise ActorLost(f"the cell has not answered for {self.give_up_s:g} s: {error}") from error
+                    raise ActorLost(
+                        f"the cell has not answered for {self.give_up_s:g} s: {error}"
+                    ) from error
                 time.sleep(self._pause_s)
         if attempts == 0:
             self.round_trip_us.append(int((time.monotonic() - begun) * 1e6))
@@ -100,7 +107,8 @@ class StepClient:
 
 
 class StepLedger:
-    """The cell's side: which step of which life of each host is the last one, and what was answered."""
+    """The cell's side: which step of which life of each host is the last one, and what was
+    answered."""
 
     def __init__(self) -> None:
         self._last: dict[int, tuple[int, int, bytes]] = {}
@@ -111,7 +119,8 @@ class StepLedger:
         return last is not None and step.epoch > last[0]
 
     def known(self, step: Step) -> bytes | None:
-        """The reply to a step that has been handled (STALE if it is not the last one); None if it is new and to be handled now."""
+        """The reply to a step that has been handled (STALE if it is not the last one); None if it
+        is new and to be handled now."""
         epoch, number, reply = self._last.get(step.host, (-1, 0, STALE))
         if step.epoch < epoch:
             return STALE

@@ -1,4 +1,5 @@
-"""How long tasks wait for the runtime and not for a decision: until their submission reaches their agent, and claims until a step takes them along."""
+"""How long tasks wait for the runtime and not for a decision: until their submission reaches their
+agent, and claims until a step takes them along."""
 
 from __future__ import annotations
 
@@ -10,8 +11,9 @@ from shared_state.tasks import Int64
 
 @dataclass(frozen=True, slots=True)
 class Waited:
-    """Sums over tasks. tasks: that reached their agent. submission_us: from their submission until then. claim_us: of claims (every attempt counts), from the end
-    of the decision until the step that carried them."""
+    """Sums over tasks. tasks: that reached their agent. submission_us: from their submission until
+    then. claim_us: of claims (every attempt counts), from the end of the decision until the step
+    that carried them."""
 
     tasks: int = 0
     submission_us: int = 0
@@ -34,12 +36,13 @@ NOT_WAITED = Waited()
 
 
 class WaitMeter:
-    """Of one host. submit_us: int64[tasks], by task id. Both parts of a task's wait lie between its submission and its commit, so that their sum is less than
-    its delay."""
+    """Of one host. submit_us: int64[tasks], by task id. Both parts of a task's wait lie between its
+    submission and its commit, so that their sum is less than its delay."""
 
     def __init__(self, submit_us: Int64) -> None:
         self._submit_us = submit_us
-        self._claims: list[tuple[int, int]] = []  # (time, claims) of transactions that no step has taken along
+        # (time, claims) of transactions that no step has taken along
+        self._claims: list[tuple[int, int]] = []
         self.waited = NOT_WAITED
 
     def handled(self, at_us: int, event: Event, effects: list[Effect]) -> None:

@@ -26,7 +26,8 @@ from parsync.runtime.virtual.runtime import RecordListener, VirtualRuntime
 
 @dataclass(frozen=True, slots=True)
 class VirtualOutcome:
-    """digest: of the whole event log. ended_us: virtual time of the end. drained: every task was committed or given up by then."""
+    """digest: of the whole event log. ended_us: virtual time of the end. drained: every task was
+    committed or given up by then."""
 
     digest: str
     ended_us: int
@@ -44,11 +45,14 @@ def run_virtual(
     message_us: int = 0,
     watch: Callable[[MasterCore], Participant] | None = None,
 ) -> VirtualOutcome:
-    """Run until every task is committed, at most drain_us past the workload's end. on_progress gets the virtual time once per sample interval.
-    message_us: how long every message between participants is under way (0 as in the reference model of ParSync section 4.3).
+    """Run until every task is committed, at most drain_us past the workload's end. on_progress gets
+    the virtual time once per sample interval.
+    message_us: how long every message between participants is under way (0 as in the reference
+    model of ParSync section 4.3).
     watch: puts a participant in the master's place that hands it every event (parsync.core.regret).
 
-    An exception (Ctrl-C too) passes through: what was recorded so far has been handed out except for the last sample interval.
+    An exception (Ctrl-C too) passes through: what was recorded so far has been handed out except
+    for the last sample interval.
     """
     assembly = Assembly.of(arm, workload)
     terrain = assembly.terrain()
@@ -79,7 +83,8 @@ def run_virtual(
 
 
 def _record_due_ends(runtime: VirtualRuntime, master: MasterCore, workers: WorkerPool) -> None:
-    """When what still runs is due to end; what the workers have not heard of yet, and what they have told of and the master has not heard, too."""
+    """When what still runs is due to end; what the workers have not heard of yet, and what they
+    have told of and the master has not heard, too."""
     for at_us, event in runtime.under_way(TasksStarted, TasksCancelled):
         workers.handle(at_us, event)
     due_us, allocation, _ = workers.due_ends()

@@ -1,4 +1,5 @@
-"""The virtual runtime: one process, an event heap on integer microseconds; the same seed gives the same event log on any machine."""
+"""The virtual runtime: one process, an event heap on integer microseconds; the same seed gives the
+same event log on any machine."""
 
 from __future__ import annotations
 
@@ -26,12 +27,16 @@ RecordListener = Callable[[Record], None]
 
 
 class VirtualRuntime:
-    """Drives participants by address. A message takes message_us one way; a decision takes the time its clock gives it.
+    """Drives participants by address. A message takes message_us one way; a decision takes the time
+    its clock gives it.
 
-    on_record gets every Record as it is made. The digest covers every handled event in order, with its time and address.
+    on_record gets every Record as it is made. The digest covers every handled event in order, with
+    its time and address.
     """
 
-    def __init__(self, participants: dict[int, Participant], on_record: RecordListener, message_us: int = 0) -> None:
+    def __init__(
+        self, participants: dict[int, Participant], on_record: RecordListener, message_us: int = 0
+    ) -> None:
         self._message_us = message_us
         self._participants = participants
         self._on_record = on_record
@@ -59,7 +64,9 @@ class VirtualRuntime:
             digest(address, at_us, event)
             for effect in participants[address].handle(at_us, event):
                 if isinstance(effect, Send):
-                    self._push(at_us + message_us, PRIORITY[type(effect.event)], effect.to, effect.event)
+                    self._push(
+                        at_us + message_us, PRIORITY[type(effect.event)], effect.to, effect.event
+                    )
                 elif isinstance(effect, SetTimer):
                     self._push(
                         max(effect.at_us, at_us),
@@ -74,8 +81,13 @@ class VirtualRuntime:
         self.now_us = until_us
 
     def under_way(self, *kinds: type) -> list[tuple[int, Event]]:
-        """The messages of these kinds that are sent and not delivered, with the times they would be, in that order."""
-        return [(at_us, event) for at_us, _, _, _, event in sorted(self._heap) if isinstance(event, kinds)]
+        """The messages of these kinds that are sent and not delivered, with the times they would
+        be, in that order."""
+        return [
+            (at_us, event)
+            for at_us, _, _, _, event in sorted(self._heap)
+            if isinstance(event, kinds)
+        ]
 
     def finish(self) -> None:
         """Hand out the measurements that participants still hold."""

@@ -1,1 +1,2 @@
-"""Scheduling policies of the flow scheduler: one class per file, its graph drawn in its docstring."""
+"""Scheduling policies of the flow scheduler: one class per file, its graph drawn in its
+docstring."""

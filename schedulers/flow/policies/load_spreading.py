@@ -1,24 +1,35 @@
-"""Load spreading: a machine's next task costs in proportion to the tasks it runs (Firmament section 3.3, Fig. 6a; as Docker SwarmKit)."""
+"""Load spreading: a machine's next task costs in proportion to the tasks it runs (Firmament section
+3.3, Fig. 6a; as Docker SwarmKit)."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from schedulers.flow.policies.policy import AggregatorArcs, MachineLoad, Policy, TaskArcs, TimePrice, to_aggregator
+from schedulers.flow.policies.policy import (
+    AggregatorArcs,
+    MachineLoad,
+    Policy,
+    TaskArcs,
+    TimePrice,
+    to_aggregator,
+)
 from shared_state.tasks import Int64, TaskBatch
 
 
 class LoadSpreading(Policy):
     """
-        T --0--> X ==step * k==> M --0--> S      one arc per task k a machine can hold; open where used <= k < total
-        T --unscheduled--> U_j --waiting--> S
+        T --0--> X ==step * k==> M --0--> S      one arc per task k a machine can hold; open where
+        used <= k < total T --unscheduled--> U_j --waiting--> S
 
-    The arcs of a machine never change their cost: when its load moves, another one opens. A machine of more than `levels` tasks gets
-    `levels` arcs of several units each, cost at the first: the spread is then exact to that width. Everybody's tasks count as load. Running tasks go on
-    at no cost, so even under preemption they stay.
+    The arcs of a machine never change their cost: when its load moves, another one opens. A machine
+    of more than `levels` tasks gets `levels` arcs of several units each, cost at the first: the
+    spread is then exact to that width. Everybody's tasks count as load. Running tasks go on at no
+    cost, so even under preemption they stay.
     """
 
-    def __init__(self, step_cost: int, unscheduled_cost: int, levels: int, wait_price: TimePrice) -> None:
+    def __init__(
+        self, step_cost: int, unscheduled_cost: int, levels: int, wait_price: TimePrice
+    ) -> None:
         self.wait_price = wait_price
         self._step = step_cost
         self._unscheduled = unscheduled_cost
@@ -35,7 +46,9 @@ class LoadSpreading(Policy):
         first = np.cumsum(self._arcs_of) - self._arcs_of
         level = np.arange(len(machine)) - np.repeat(first, self._arcs_of)
         width = self._width(machine, load)
-        return AggregatorArcs(np.zeros(len(machine), np.int64), machine, self._step * (level * width + 1), level)
+        return AggregatorArcs(
+            np.zeros(len(machine), np.int64), machine, self._step * (level * width + 1), level
+        )
 
     def task_arcs(self, tasks: TaskBatch) -> TaskArcs:
         n = len(tasks)

@@ -1,14 +1,17 @@
-"""What a policy decides: the arcs of the flow graph and their integer costs (Firmament section 3.3).
+"""What a policy decides: the arcs of the flow graph and their integer costs (Firmament section
+3.3).
 
-Every graph has the same frame, kept by graph.FlowGraph; a policy fills in what is between tasks and machines:
+Every graph has the same frame, kept by graph.FlowGraph; a policy fills in what is between tasks and
+machines:
 
     task --cost 1 unit--> machine | aggregator        task_arcs
     task --cost 1 unit--> U_j --waiting price--> sink  unscheduled_cost, wait_price; one U_j per job
-    aggregator --cost--> aggregator | machine          aggregator_arcs; capacity into machines: machine_arc_capacity
-    running task --cost--> its machine                 continuation_cost (only under preemption)
-    machine --0, as many tasks as fit--> sink
+    aggregator --cost--> aggregator | machine          aggregator_arcs; capacity into machines:
+    machine_arc_capacity running task --cost--> its machine                 continuation_cost (only
+    under preemption) machine --0, as many tasks as fit--> sink
 
-The path from a task to the sink that the optimal flow takes is the task's fate; its cost is the sum along it.
+The path from a task to the sink that the optimal flow takes is the task's fate; its cost is the sum
+along it.
 """
 
 from __future__ import annotations
@@ -28,13 +31,15 @@ class PolicyError(ValueError):
 
 
 def to_aggregator(aggregator: Int64 | int) -> Int64:
-    """The head of an arc that leads to these aggregators. (Heads >= 0 are machine rows.) Its own inverse."""
+    """The head of an arc that leads to these aggregators. (Heads >= 0 are machine rows.) Its own
+    inverse."""
     return -1 - np.asarray(aggregator, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class TaskArcs:
-    """k unit arcs out of tasks. row: int64[k], which task of the batch asked about; head: int64[k], a machine row or to_aggregator(a);
+    """k unit arcs out of tasks. row: int64[k], which task of the batch asked about; head: int64[k],
+    a machine row or to_aggregator(a);
     cost: int64[k]."""
 
     row: Int64
@@ -43,13 +48,16 @@ class TaskArcs:
 
     @staticmethod
     def join(parts: list[TaskArcs]) -> TaskArcs:
-        return TaskArcs(*(np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(TaskArcs)))
+        return TaskArcs(
+            *(np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(TaskArcs))
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class AggregatorArcs:
-    """k arcs out of aggregators. tail: int64[k], aggregators; head: int64[k] as in TaskArcs; cost: int64[k]; level: int64[k], whatever
-    tells parallel arcs to one machine apart (see machine_arc_capacity). The costs are the arcs' own for good."""
+    """k arcs out of aggregators. tail: int64[k], aggregators; head: int64[k] as in TaskArcs; cost:
+    int64[k]; level: int64[k], whatever tells parallel arcs to one machine apart (see
+    machine_arc_capacity). The costs are the arcs' own for good."""
 
     tail: Int64
     head: Int64
@@ -58,15 +66,19 @@ class AggregatorArcs:
 
     @staticmethod
     def join(parts: list[AggregatorArcs]) -> AggregatorArcs:
-        return AggregatorArcs(*(np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(AggregatorArcs)))
+        return AggregatorArcs(
+            *(np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(AggregatorArcs))
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class MachineLoad:
-    """What the round's statistics pass found, int64[M] each, counted in tasks of typical size (units.py).
+    """What the round's statistics pass found, int64[M] each, counted in tasks of typical size
+    (units.py).
 
-    total: what an empty machine holds. used: what everybody's tasks take. room: what may flow through the machine: what is free, and under
-    preemption also what this scheduler's own running tasks take.
+    total: what an empty machine holds. used: what everybody's tasks take. room: what may flow
+    through the machine: what is free, and under preemption also what this scheduler's own running
+    tasks take.
     """
 
     total: Int64
@@ -76,26 +88,31 @@ class MachineLoad:
 
 @dataclass(frozen=True, slots=True)
 class TimePrice:
-    """`cost` per `quantum_us` begun, the same for all tasks (Quincy's 0.5 per second of waiting is 1 per 2 s)."""
+    """`cost` per `quantum_us` begun, the same for all tasks (Quincy's 0.5 per second of waiting is
+    1 per 2 s)."""
 
     cost: int
     quantum_us: int
 
 
 class Policy(ABC):
-    """Deterministic, and without state that placements change: equal tasks and loads give equal arcs."""
+    """Deterministic, and without state that placements change: equal tasks and loads give equal
+    arcs."""
 
     wait_price = TimePrice(1, 1_000_000)  # how a task left waiting grows dearer
-    progress_price = TimePrice(1, 1_000_000)  # how letting a running task go on grows cheaper, which protects work done
+    # how letting a running task go on grows cheaper, which protects work done
+    progress_price = TimePrice(1, 1_000_000)
 
     @property
     @abstractmethod
     def aggregators(self) -> int:
-        """A: aggregators are numbered 0..A-1. One comes into being with its first task, and stays."""
+        """A: aggregators are numbered 0..A-1. One comes into being with its first task, and
+        stays."""
 
     @abstractmethod
     def aggregator_arcs(self, aggregator: Int64, load: MachineLoad) -> AggregatorArcs:
-        """All arcs out of these aggregators (int64[k], each asked for once). They may lead on to other aggregators, without cycles."""
+        """All arcs out of these aggregators (int64[k], each asked for once). They may lead on to
+        other aggregators, without cycles."""
 
     @abstractmethod
     def task_arcs(self, tasks: TaskBatch) -> TaskArcs:
@@ -106,10 +123,12 @@ class Policy(ABC):
         """int64[n]: what leaving each task waiting costs, without the waiting price."""
 
     def machine_arc_capacity(self, level: Int64, machine: Int64, load: MachineLoad) -> Int64:
-        """int64[k]: tasks that may take the aggregator arcs of these levels into these machines. Asked when a machine's load changes."""
+        """int64[k]: tasks that may take the aggregator arcs of these levels into these machines.
+        Asked when a machine's load changes."""
         return load.room[machine]
 
     def continuation_cost(self, tasks: TaskBatch, machine: Int64) -> Int64:
-        """int64[n]: cost of letting tasks that just started on these machines go on there. Only asked under preemption. The default lets every
-        task stay unless a place or waiting costs less than nothing."""
+        """int64[n]: cost of letting tasks that just started on these machines go on there. Only
+        asked under preemption. The default lets every task stay unless a place or waiting costs
+        less than nothing."""
         return np.zeros(len(tasks), np.int64)

@@ -1,11 +1,19 @@
-"""Quincy's locality-oriented policy (Quincy section 4.2; Firmament section 3.3, Fig. 6b), on the costs every scheduler sees."""
+"""Quincy's locality-oriented policy (Quincy section 4.2; Firmament section 3.3, Fig. 6b), on the
+costs every scheduler sees."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from schedulers.flow.arrays import ranges
-from schedulers.flow.policies.policy import AggregatorArcs, MachineLoad, Policy, TaskArcs, TimePrice, to_aggregator
+from schedulers.flow.policies.policy import (
+    AggregatorArcs,
+    MachineLoad,
+    Policy,
+    TaskArcs,
+    TimePrice,
+    to_aggregator,
+)
 from schedulers.objective import placement_cost
 from shared_state.tasks import CellSpec, Int64, PreferenceCatalog, TaskBatch
 
@@ -18,19 +26,24 @@ class Quincy(Policy):
         T --machine_cost--> M --0--> S            preferred machines
         T --rack_cost--> R --0--> M               preferred racks
         T --elsewhere_cost--> X --0--> R          anywhere
-        T --0--> K --machine_cost, rack_cost--> M, R   instead of the first two, when the set is large
-        T --unscheduled + 1--> U_j --waiting--> S
+        T --0--> K --machine_cost, rack_cost--> M, R   instead of the first two, when the set is
+        large T --unscheduled + 1--> U_j --waiting--> S
         running T --(cost here - 1 - progress)--> M      under preemption
 
-    A set K of more than `max_task_arcs` machines and racks is an equivalence class: its tasks share one aggregator with the set's arcs, and the
-    cost of every path is the same as with arcs of their own. The flow takes the cheapest path, so catalogs should list machines at no more
-    than their rack, and racks at no more than elsewhere.
+    A set K of more than `max_task_arcs` machines and racks is an equivalence class: its tasks share
+    one aggregator with the set's arcs, and the cost of every path is the same as with arcs of their
+    own. The flow takes the cheapest path, so catalogs should list machines at no more than their
+    rack, and racks at no more than elsewhere.
     """
 
-    def __init__(self, cell: CellSpec, catalog: PreferenceCatalog, max_task_arcs: int, wait_price: TimePrice) -> None:
+    def __init__(
+        self, cell: CellSpec, catalog: PreferenceCatalog, max_task_arcs: int, wait_price: TimePrice
+    ) -> None:
         self.wait_price = wait_price
         # In whole seconds: a finer quantum would change the arcs of all running tasks every round.
-        self.progress_price = TimePrice(catalog.wait_cost * 1_000_000 // catalog.wait_quantum_us, 1_000_000)
+        self.progress_price = TimePrice(
+            catalog.wait_cost * 1_000_000 // catalog.wait_quantum_us, 1_000_000
+        )
         self._catalog = catalog
         self._rack = cell.rack
         self._racks = int(self._rack[-1]) + 1 if cell.machines else 0
@@ -60,7 +73,9 @@ class Quincy(Policy):
         shared = self._shared[preference]
         own_row, own_set = row[~shared], preference[~shared]
         parts = [
-            TaskArcs(row, np.full(len(row), to_aggregator(0)), self._catalog.elsewhere_cost[preference]),
+            TaskArcs(
+                row, np.full(len(row), to_aggregator(0)), self._catalog.elsewhere_cost[preference]
+            ),
             self._to_preferred_machines(own_row, own_set),
             self._to_preferred_racks(own_row, own_set),
         ]
@@ -74,17 +89,28 @@ class Quincy(Policy):
 
     def continuation_cost(self, tasks: TaskBatch, machine: Int64) -> Int64:
         """One below the cost of placing it there anew, so that ties never move a task."""
-        cost, _ = placement_cost(self._catalog, self._rack, tasks.preference, machine.astype(np.int32))
+        cost, _ = placement_cost(
+            self._catalog, self._rack, tasks.preference, machine.astype(np.int32)
+        )
         return cost - 1
 
     def _to_preferred_machines(self, row: Int64, preference: Int64) -> TaskArcs:
-        begin, end = self._catalog.machine_offsets[preference], self._catalog.machine_offsets[preference + 1]
+        begin, end = (
+            self._catalog.machine_offsets[preference],
+            self._catalog.machine_offsets[preference + 1],
+        )
         entry = ranges(begin, end - begin)
-        head, cost = self._catalog.machine[entry].astype(np.int64), self._catalog.machine_cost[entry]
+        head, cost = (
+            self._catalog.machine[entry].astype(np.int64),
+            self._catalog.machine_cost[entry],
+        )
         return TaskArcs(np.repeat(row, end - begin), head, cost)
 
     def _to_preferred_racks(self, row: Int64, preference: Int64) -> TaskArcs:
-        begin, end = self._catalog.rack_offsets[preference], self._catalog.rack_offsets[preference + 1]
+        begin, end = (
+            self._catalog.rack_offsets[preference],
+            self._catalog.rack_offsets[preference + 1],
+        )
         entry = ranges(begin, end - begin)
         head = to_aggregator(1 + self._catalog.rack[entry].astype(np.int64))
         return TaskArcs(np.repeat(row, end - begin), head, self._catalog.rack_cost[entry])
@@ -92,7 +118,10 @@ class Quincy(Policy):
     def _set_to_preferred(self, preference: Int64) -> AggregatorArcs:
         tail = 1 + self._racks + preference
         arcs = TaskArcs.join(
-            [self._to_preferred_machines(tail, preference), self._to_preferred_racks(tail, preference)]
+            [
+                self._to_preferred_machines(tail, preference),
+                self._to_preferred_racks(tail, preference),
+            ]
         )
         return AggregatorArcs(arcs.row, arcs.head, arcs.cost, np.zeros(len(arcs.row), np.int64))
 

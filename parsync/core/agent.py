@@ -92,6 +92,8 @@ class SchedulerAgent:
         )
         # windows on the view's memory
         self._synced_us, self._versions = self.view.synced_us, self.view.versions
+        # as of when a partition that is not synced was known last; the agent's start if never
+        self._known_us = np.zeros(partitioning.count, np.int64)
         self._seed = seed
         self._scheduler = scheduler
         self._partition_of = partitioning.of_each()
@@ -215,6 +217,7 @@ class SchedulerAgent:
     # --- start, synchronisation ------------------------------------------------------------------
 
     def _start(self, now_us: int) -> list[Effect]:
+        self._known_us[:] = now_us
         effects = self._request_sync(self._every_partition())
         effects.append(
             SetTimer(
@@ -258,6 +261,7 @@ class SchedulerAgent:
             resync = self._epoch >= 0
             self._epoch = event.epoch
             if resync:
+                np.maximum(self._known_us, self._synced_us, out=self._known_us)
                 self.view.reset()
                 return self._request_sync(self._every_partition())
         latest = -1
@@ -265,7 +269,10 @@ class SchedulerAgent:
             if delta.from_version > self._versions[delta.partition]:
                 continue  # meant for a view that has since been reset; the full sync is on its way
             rows = len(delta.row)
-            age_us = delta.at_us - max(0, int(self._synced_us[delta.partition]))
+            held_us = int(self._synced_us[delta.partition])
+            if held_us < 0:
+                held_us = int(self._known_us[delta.partition])
+            age_us = max(0, delta.at_us - held_us)
             self._log.sync(now_us, delta.partition, age_us, rows)
             self._view_changed = self._view_changed or rows > 0
             self.view.apply(delta)
@@ -453,7 +460,8 @@ class SchedulerAgent:
 
     def _log_sample(self, now_us: int) -> None:
         latency_first = self._ranking is PartitionRanking.LATENCY_FIRST
-        staleness_us = average_staleness_us(np.maximum(self._synced_us, 0), now_us)
+        held_us = np.maximum(self._synced_us, self._known_us)
+        staleness_us = average_staleness_us(held_us, now_us)
         self._log.sample(
             now_us,
             self.queued,

@@ -118,6 +118,13 @@ def _ratio(part: float, whole: float) -> float | None:
     return part / whole if whole else None
 
 
+def _growth(counter: Int64) -> Int64:
+    """By how much a counter grew from sample to sample. One that fell began anew: its agent was
+    restarted."""
+    grown: Int64 = np.diff(counter)
+    return np.where(grown < 0, counter[1:], grown)
+
+
 def _is_much(missing: int, of: int) -> bool:
     return missing > NEGLIGIBLE * of
 
@@ -293,8 +300,8 @@ class _Scopes:
             rows += int(inside.sum())
             paired = inside[1:] & (slot[1:] == slot[:-1])
             elapsed_us += int(np.diff(self._agents["at_us"][mine])[paired].sum())
-            busy_us += int(np.diff(self._agents["busy_us"][mine])[paired].sum())
-            wasted_us += int(np.diff(self._agents["wasted_us"][mine])[paired].sum())
+            busy_us += int(_growth(self._agents["busy_us"][mine])[paired].sum())
+            wasted_us += int(_growth(self._agents["wasted_us"][mine])[paired].sum())
         return {
             "backlog_mean": queued_mean if rows else None,
             "backlog_end": queued_end if rows else None,

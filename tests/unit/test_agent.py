@@ -115,6 +115,7 @@ class Bench:
         index: int = 0,
         agents: int = 2,
         partitions: int = 2,
+        start_us: int = 0,
     ) -> None:
         spec = CellSpec(
             ("slots",),
@@ -144,8 +145,8 @@ class Bench:
             policy,
         )
         self.started: list[StartDecision] = []
-        self.tell(0, events.Started(0))
-        self.sync(0)
+        self.tell(start_us, events.Started(0))
+        self.sync(start_us)
 
     def tell(self, now_us: int, event: events.Event) -> list[events.Effect]:
         self.effects = self.agent.handle(now_us, event)
@@ -474,6 +475,28 @@ def test_a_master_in_a_new_life_makes_the_view_start_over() -> None:
     assert (bench.agent.view.free <= 0).all()
     bench.sync(10_001, epoch=1)
     assert bench.agent.view.free[:, 0].tolist() == [0, 1, 1, 1]
+
+
+def ages(bench: Bench, now_us: int) -> tuple[list[int], list[int]]:
+    """Staleness: at each sync since the last call, and as sampled now."""
+    records = {record.table: record.columns for record in bench.agent.finish(now_us)}
+    return records["syncs"]["age_us"].tolist(), records["agents"]["staleness_us"].tolist()
+
+
+def test_the_first_sync_of_a_later_life_is_as_old_as_that_life() -> None:
+    bench = Bench(start_us=60_000_000)
+    assert ages(bench, 60_000_400) == ([0, 0], [400])
+
+
+def test_a_view_that_starts_over_is_as_old_as_what_it_held_before() -> None:
+    bench = Bench()
+    bench.tell(10_000, events.TimerFired(Timer.SYNC, 1))
+    bench.sync(10_000)
+    ages(bench, 10_000)
+    bench.tell(20_000, events.TimerFired(Timer.SYNC, 2))
+    bench.sync(20_000, epoch=1)  # answered by a master in a new life
+    bench.sync(20_300, epoch=1)
+    assert ages(bench, 20_500) == ([10_300, 10_300], [200])
 
 
 def test_omega_syncs_before_every_round() -> None:

@@ -492,6 +492,28 @@ def test_an_empty_run_has_figures_but_no_nan() -> None:
     assert json.loads(text)["overall"]["conflict_rate"] is None
 
 
+def test_an_agent_that_was_restarted_counts_its_busy_time_anew() -> None:
+    metrics = RunMetrics([Phase(0, 1000, 90)], 1, partitions=1)
+    busy_us = [0, 80, 160, 30, 90]  # the life after the third sample begins at 0
+    zero = np.zeros(5, np.int64)
+    metrics.add(
+        "agents",
+        {
+            "at_us": np.array([0, 100, 200, 400, 500]),
+            "agent": zero,
+            "queued": zero,
+            "ema_us": zero,
+            "latency_first": zero,
+            "busy_us": np.array(busy_us),
+            "wasted_us": np.array([0, 40, 60, 0, 10]),
+            "staleness_us": zero,
+        },
+    )
+    overall = summarise(metrics)["overall"]
+    assert overall["busy_useful_share"] == (160 + 90 - 60 - 10) / 500
+    assert overall["busy_wasted_share"] == (60 + 10) / 500
+
+
 def test_the_snapshot_covers_the_time_since_the_last_one() -> None:
     metrics = RunMetrics([Phase(0, 10_000_000, 90)], 2, partitions=1)
     one_task(metrics, 0, 100_000, 150_000)

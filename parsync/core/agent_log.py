@@ -7,12 +7,12 @@ import numpy as np
 from parsync.core._native import CommitLog
 from parsync.core.events import Record
 from parsync.core.measurements import Measurements
-from parsync.core.tables import TABLES
+from parsync.core.tables import NOT_KNOWN, TABLES
 from parsync.core.work import Round, Work
 from schedulers.interface import Plan
 from schedulers.objective import native_columns
-from shared_state.tasks import CellSpec, Int64, PreferenceCatalog, TaskBatch
-from shared_state.transaction import CommitResult
+from shared_state.tasks import CellSpec, Int32, Int64, PreferenceCatalog, TaskBatch
+from shared_state.transaction import CommitResult, Transaction
 
 ROUND_COLUMNS = tuple(TABLES["rounds"])[2:]
 
@@ -84,26 +84,48 @@ class AgentLog:
         """
         plan = this.plan
         assert plan is not None
+        about = (this.start_us, this.decision_us, int(this.ranking))
+        return self._outcome(now_us, plan.task, plan.machine, claimed, result, about)
+
+    def recovered_commit(
+        self, at_us: int, transaction: Transaction, result: CommitResult, claimed: Work
+    ) -> None:
+        """A transaction of which the agent left no record, as the cell knows it: at_us is the
+        cell's time, the round that it came from is not known."""
+        about = (NOT_KNOWN, NOT_KNOWN, NOT_KNOWN)
+        self._outcome(at_us, transaction.task, transaction.machine, claimed, result, about)
+
+    def _outcome(
+        self,
+        at_us: int,
+        task: Int64,
+        machine: Int32,
+        claimed: Work,
+        result: CommitResult,
+        about: tuple[int, int, int],
+    ) -> tuple[tuple[int, ...], int, int]:
+        """about: start of the round, its decision time, its ranking."""
         claims, first_commits, delay_us = self._outcomes.add(
-            now_us,
-            plan.task,
-            plan.machine,
+            at_us,
+            task,
+            machine,
             claimed.attempts,
             claimed.first,
             result.reason,
             result.rival,
             result.age_us,
         )
+        start_us, decision_us, ranking = about
         self._records.add(
             "commits",
             1,
             self._agent,
             result.sequence,
-            this.start_us,
-            now_us,
-            this.decision_us,
-            int(this.ranking),
-            len(plan.task),
+            start_us,
+            at_us,
+            decision_us,
+            ranking,
+            len(task),
             *claims,
         )
         return claims, first_commits, delay_us

@@ -423,7 +423,8 @@ class RunMetrics:
         self._count("transactions", agent[sent], slot[sent])
         self._count("conflicted_transactions", agent[conflicts > 0], slot[conflicts > 0])
         for name in PER_TRANSACTION:
-            self._count(name, agent, slot, rows[name])
+            # what is NOT_KNOWN adds nothing
+            self._count(name, agent, slot, np.maximum(rows[name], 0))
         self.series.add("claims", agent, rows["commit_us"], rows["claims"])
         self.series.add("conflicts", agent, rows["commit_us"], conflicts)
         self._see(rows["commit_us"])

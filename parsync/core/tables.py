@@ -7,6 +7,8 @@ the summary and the report rest on one definition.
 
 from __future__ import annotations
 
+NOT_KNOWN = -1  # in columns that say so
+
 TABLES: dict[str, dict[str, str]] = {
     # One row per batch of arrivals, from whoever routes them to agents: open loop, so a batch
     # counts even if its agent is gone. All tasks of a batch are of one job. prefers: how many of
@@ -18,7 +20,8 @@ TABLES: dict[str, dict[str, str]] = {
         "tasks": "int64",
         "prefers": "int64",
     },
-    # One row per committed task, from the agent when the reply arrives. first: 1 for the task's
+    # One row per committed task, from the agent when the reply arrives; of a killed live agent that
+    # left no record of it from the cell's log, with the cell's time. first: 1 for the task's
     # first commit (0 after an eviction or a lost machine). prefers: it has a preference set;
     # preferred: it got one of its preferred machines. attempts: claims made so far.
     "tasks": {
@@ -36,7 +39,8 @@ TABLES: dict[str, dict[str, str]] = {
         "age_us": "int64",
     },
     # One row per transaction. start_us: when its decision round began; commit_us: the agent's time
-    # of the reply. decision_us: decision time.
+    # of the reply (from the cell's log: the cell's). decision_us: decision time. start_us,
+    # decision_us, ranking: NOT_KNOWN where only the cell's log tells of it.
     "commits": {
         "agent": "int32",
         "sequence": "int64",

@@ -137,6 +137,12 @@ def merge_parts(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.glob(f"*{PARTIAL}"))
 
 
+def remove_parts(directory: Path, part: str) -> None:
+    """Remove what a writer left, whole or not."""
+    for path in directory.glob(f"*.{part}.parquet*"):
+        path.unlink()
+
+
 def _arrow_table(table: str, rows: Table) -> Any:
     """On the arrays' own memory: pa.table would look whether they are pandas', and import it for
     that."""

@@ -21,7 +21,8 @@ from parsync.runtime.live.checkpoint import (
     read_checkpoint,
     write_checkpoint,
 )
-from parsync.runtime.live.plan import CELL, LiveOptions, Recorder, RunPlan, plan_run, records_log
+from parsync.runtime.live.plan import CELL, LiveOptions, RunPlan, plan_run
+from parsync.runtime.live.recorder import Recorder, records_log
 from parsync.runtime.live.steps import Step
 from shared_state.errors import AgoraError
 from shared_state.transaction import Transaction
@@ -47,13 +48,10 @@ class Life:
     def __init__(self, directory: Path, every_bytes: int = EVERY_BYTES) -> None:
         plan = plan_of(directory)
         log = directory / CELL_LOG
-        self.checkpoints = Checkpoints(log, records_log(plan, CELL), every_bytes, sync=False)
+        records = records_log(directory, CELL)
+        self.checkpoints = Checkpoints(log, records, every_bytes, sync=False)
         self.recorder = Recorder(
-            plan,
-            CELL,
-            metrics_of(WORKLOAD, ARM)(),
-            survives=True,
-            until=self.checkpoints.records_end,
+            plan, CELL, metrics_of(WORKLOAD, ARM)(), records, self.checkpoints.records_end
         )
         stage = CellStage(ASSEMBLY.master(), hosts_of(HOSTS), len(WORKLOAD.tasks), self.recorder)
         self.service = CellService(stage, log, False, self.checkpoints, self.recorder.mark)

@@ -13,17 +13,16 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from parsync.core.events import ARRIVALS, WORKERS, Effect, Event, Participant, TasksSubmitted
-from parsync.core.metrics import RunMetrics
 from parsync.runtime.live.clock import LiveClock
 from parsync.runtime.live.cluster import member, shared_by
 from parsync.runtime.live.courier import Courier, Mailbox
+from parsync.runtime.live.finished import DueEnds, Finished
 from parsync.runtime.live.handled_log import HandledLog, handled_log
 from parsync.runtime.live.loop import HostLoop, LoopThread, SourceLoop, Ticks, last_step, run_turns
 from parsync.runtime.live.monitor import Report
@@ -33,14 +32,14 @@ from parsync.runtime.live.plan import (
     SOURCE,
     WORKER_POOL,
     HostPlan,
-    Recorder,
     RunPlan,
     Substance,
 )
 from parsync.runtime.live.ports import CellPort, HostLine, Reporter
+from parsync.runtime.live.recorder import Recorder, life_log
 from parsync.runtime.live.stage import Stage
 from parsync.runtime.live.steps import ActorFailed, ActorLost, StepClient, Unavailable
-from parsync.runtime.live.waits import NOT_WAITED, Waited, WaitMeter
+from parsync.runtime.live.waits import WaitMeter
 from shared_state.errors import AgoraError
 
 REPORT_US = 500_000
@@ -48,33 +47,6 @@ REPORT_US = 500_000
 DRAIN_REPORT_US = 100_000
 WAKE_US = 1_000
 JOIN_S = 15.0
-
-
-@dataclass(frozen=True, slots=True)
-class DueEnds:
-    """What still runs at the end, with the time it would have ended: allocation, end_us
-    int64[n]."""
-
-    allocation: np.ndarray
-    end_us: np.ndarray
-
-
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """What an actor hands over at the end. round_trip_us: int64[steps]. repeats: steps that had to
-    be repeated. recovered: what it took over from an earlier life (the cell: steps, replayed of
-    them from its log; the source: tasks submitted again). error: why its loop ended early. notes:
-    what else is worth telling. waited: of a scheduler host, in its last life."""
-
-    metrics: RunMetrics
-    round_trip_us: np.ndarray
-    repeats: int
-    recovered: int
-    error: str | None
-    due_ends: DueEnds | None = None
-    replayed: int = 0
-    notes: tuple[str, ...] = ()
-    waited: Waited = NOT_WAITED
 
 
 def explained(error: BaseException) -> str:
@@ -179,7 +151,8 @@ class SchedulerHost(Stepper):
         super().__init__(host.name, plan, names)
         self._names = tuple(names.values())
         self._host = host
-        self._recorder = Recorder(plan, host.name, substance.make_metrics(), survives=True)
+        log = life_log(Path(plan.journal_dir), host.name, self.epoch)
+        self._recorder = Recorder(plan, host.name, substance.make_metrics(), log)
         self._agents = {agent: assembly.agent(agent) for agent in host.agents}
         participants: dict[int, Participant] = dict(self._agents)
         self._waits = WaitMeter(assembly.workload.tasks.submit_us)

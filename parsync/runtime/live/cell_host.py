@@ -7,21 +7,16 @@ from pathlib import Path
 
 import numpy as np
 
-from parsync.runtime.live.actors import REPORT_US, DueEnds, Finished
+from parsync.runtime.live.actors import REPORT_US
 from parsync.runtime.live.cell import CELL_LOG, CellService, CellStage, hosts_of
 from parsync.runtime.live.checkpoint import Checkpoints
 from parsync.runtime.live.clock import LiveClock
 from parsync.runtime.live.cluster import member, shared_by
+from parsync.runtime.live.finished import DueEnds, Finished
 from parsync.runtime.live.monitor import Report
-from parsync.runtime.live.plan import (
-    CELL,
-    COORDINATOR_NAME,
-    Recorder,
-    RunPlan,
-    Substance,
-    records_log,
-)
+from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, RunPlan, Substance
 from parsync.runtime.live.ports import Reporter
+from parsync.runtime.live.recorder import Recorder, records_log
 
 
 class CellHost:
@@ -33,11 +28,10 @@ class CellHost:
         assembly = substance.assembly
         self._clock = LiveClock()
         journal = Path(plan.journal_dir) / CELL_LOG
-        self._checkpoints = Checkpoints(
-            journal, records_log(plan, CELL), plan.checkpoint_bytes, plan.fsync
-        )
+        records = records_log(journal.parent, CELL)
+        self._checkpoints = Checkpoints(journal, records, plan.checkpoint_bytes, plan.fsync)
         self._recorder = Recorder(
-            plan, CELL, substance.make_metrics(), survives=True, until=self._checkpoints.records_end
+            plan, CELL, substance.make_metrics(), records, self._checkpoints.records_end
         )
         self._reporter = Reporter(member(plan.namespace, COORDINATOR_NAME), CELL, {})
         self._last_report_us = LiveClock.BEFORE_US

@@ -148,11 +148,15 @@ class Troupe:
         self._handles[name] = handle
         return handle
 
+    def end(self, name: str) -> None:
+        """End an actor, and let it not come back."""
+        with contextlib.suppress(RayError):
+            ray.kill(self._handles[name], no_restart=True)
+
     def dismiss(self) -> None:
         """End every actor."""
-        for handle in self._handles.values():
-            with contextlib.suppress(RayError):
-                ray.kill(handle, no_restart=True)
+        for name in self._handles:
+            self.end(name)
 
 
 def member(namespace: str, name: str) -> Any:

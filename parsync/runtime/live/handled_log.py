@@ -10,11 +10,13 @@ from these logs, so nobody waits for the disk: they survive the process, up to i
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from parsync.core.codec import encode, log_frame
+from parsync.core.codec import decode, encode, log_frame
 from parsync.core.events import Effect, Event, Record, Send, SetTimer
-from shared_state.journal import JournalWriter
+from shared_state.journal import JournalWriter, read_journal
 
 DIGEST_BYTES = 8
 _WALL_TIME_TABLES = ("rounds",)
@@ -47,6 +49,14 @@ def handled_logs(directory: Path, name: str) -> list[tuple[int, Path]]:
         (path.stem.removeprefix(f"{name}-"), path) for path in directory.glob(f"{name}-*.journal")
     )
     return sorted((int(epoch), path) for epoch, path in found if epoch.isdecimal())
+
+
+def read_handled(path: Path) -> Iterator[tuple[int, int, Any]]:
+    """(address, at_us, event in its log form) of every event that is on record, in order. Errors as
+    shared_state.journal.read_journal."""
+    for payload in read_journal(path):
+        entry, _ = decode(payload)
+        yield decode(entry)
 
 
 class HandledLog:

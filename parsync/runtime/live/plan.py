@@ -1,23 +1,16 @@
-"""What a live run consists of: its options, which host holds which agents, and where everything is
-written."""
+"""What a live run consists of: its options, and which host holds which agents."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from parsync.core.codec import decode, encode
-from parsync.core.events import Record
-from parsync.core.metrics import RunMetrics, Snapshot
+from parsync.core.metrics import RunMetrics
 from parsync.runtime.assembly import ArmSpec, Assembly
-from parsync.runtime.records import RecordSink
 from schedulers import registry
-from shared_state.journal import JournalWriter, read_journal
 
 CELL = "cell"
 WORKER_POOL = "workers"
@@ -127,73 +120,3 @@ def plan_run(namespace: str, assembly: Assembly, options: LiveOptions) -> RunPla
         fsync=options.fsync,
         checkpoint_bytes=options.checkpoint_bytes,
     )
-
-
-def records_log(plan: RunPlan, part: str) -> Path:
-    """Where an actor's record batches are logged while it runs."""
-    return Path(plan.journal_dir) / f"{part}.records"
-
-
-class Recorder:
-    """One actor's measurements: to its Parquet parts and to its accumulators.
-
-    A Parquet part that was not closed cannot be read. With `survives` the batches also go to a log,
-    from which the actor's next life takes them up: a killed actor loses no more than what its
-    participants had not handed out. until: bytes of that log to take up, None for all; the rest is
-    cut.
-    """
-
-    def __init__(
-        self,
-        plan: RunPlan,
-        part: str,
-        metrics: RunMetrics,
-        survives: bool = False,
-        until: int | None = None,
-    ) -> None:
-        self.metrics = metrics
-        self._sink = None if plan.records_dir is None else RecordSink(Path(plan.records_dir), part)
-        self._log: JournalWriter | None = None
-        self._log_path = records_log(plan, part)
-        if survives:
-            if self._log_path.exists():
-                if until is not None:
-                    os.truncate(self._log_path, until)
-                for payload in read_journal(self._log_path):
-                    table, columns = decode(payload)
-                    self._add(table, columns)
-            self._log = JournalWriter(self._log_path, plan.fsync)
-
-    def __call__(self, record: Record) -> None:
-        self._add(record.table, record.columns)
-        if self._log is not None:
-            self._log.append(encode((record.table, record.columns)))
-
-    def snapshot(self, at_us: int, agents: tuple[int, ...]) -> Snapshot:
-        """The live line of these agents since the last call."""
-        return self.metrics.snapshot(at_us, agents)
-
-    def flush(self) -> None:
-        """What was recorded so far survives this process."""
-        if self._log is not None:
-            self._log.flush()
-
-    def mark(self) -> int:
-        """Bytes of the log with all that was recorded so far."""
-        assert self._log is not None
-        self._log.flush()
-        return self._log.end
-
-    def close(self) -> None:
-        """The parts are whole."""
-        self.metrics.flush()
-        if self._sink is not None:
-            self._sink.close()
-        if self._log is not None:
-            self._log.close()
-            self._log_path.unlink()
-
-    def _add(self, table: str, columns: dict[str, Any]) -> None:
-        self.metrics.add(table, columns)
-        if self._sink is not None:
-            self._sink.add(table, columns)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import ray
-from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
+from ray.exceptions import ActorDiedError, GetTimeoutError, RayActorError, RayTaskError
 from ray.util.metrics import Counter, Gauge
 
 from parsync.core.metrics import Snapshot
@@ -21,14 +21,27 @@ CALL_TIMEOUT_S = 10.0
 DELAY_LABELS = (*map(str, DELAY_BOUNDS_US), "+Inf")
 
 
+class Gone(Unavailable):
+    """The actor does not come back."""
+
+
 def answer(ref: Any, timeout_s: float = CALL_TIMEOUT_S) -> Any:
     """The value of a call. Raises Unavailable if the actor is away or slow: the call may or may not
-    have been carried out. Raises ActorFailed if the actor refused it.
+    have been carried out. Raises Gone if it does not come back, ActorFailed if it refused the call.
+
+    Messages are short and do not name the actor, which the caller knows: Ray's have paragraphs,
+    with ids, addresses and its guesses.
     """
     try:
         return ray.get(ref, timeout=timeout_s)
-    except (GetTimeoutError, RayActorError) as error:
-        raise Unavailable(str(error).splitlines()[0]) from error
+    except GetTimeoutError as error:
+        raise Unavailable(f"no answer within {timeout_s:g} s") from error
+    except ActorDiedError as error:
+        # made to no end: the last line of the traceback tells why
+        why = str(error).strip().splitlines()[-1] if error.actor_init_failed else "process is gone"
+        raise Gone(why) from error
+    except RayActorError as error:
+        raise Unavailable("process is away") from error
     except RayTaskError as error:
         cause = error.cause
         message = (

@@ -14,12 +14,14 @@ import numpy as np
 from parsync.core.metrics import RunMetrics
 from parsync.core.workload import Workload
 from parsync.runtime.assembly import ArmSpec, Assembly
-from parsync.runtime.live.actors import DueEnds, Finished, SchedulerHost, WorkerHost, WorkloadSource
+from parsync.runtime.live.actors import SchedulerHost, WorkerHost, WorkloadSource
 from parsync.runtime.live.assembly_file import write_assembly
 from parsync.runtime.live.cell import CELL_LOG
 from parsync.runtime.live.cell_host import CellHost
 from parsync.runtime.live.cluster import Troupe, connect, share
+from parsync.runtime.live.completion import complete
 from parsync.runtime.live.coordinator_host import CoordinatorHost
+from parsync.runtime.live.finished import Finished
 from parsync.runtime.live.monitor import Overview
 from parsync.runtime.live.plan import (
     CELL,
@@ -30,7 +32,9 @@ from parsync.runtime.live.plan import (
     Substance,
     plan_run,
 )
-from parsync.runtime.live.ports import answer
+from parsync.runtime.live.ports import Gone, answer
+from parsync.runtime.live.recorder import remove_records
+from parsync.runtime.live.restarts import Restart
 from parsync.runtime.live.steps import ActorFailed, ActorLost, Unavailable
 from parsync.runtime.live.waits import NOT_WAITED, Waited
 from shared_state.errors import AgoraError
@@ -40,6 +44,7 @@ LEAD_NS = 300_000_000  # between the decision to begin and time 0
 POLL_S = 0.25
 DRAIN_POLL_S = 0.05
 FINISH_S = 60.0
+BACK_S = 0.2  # between two looks whether an actor is back
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +52,9 @@ class LiveOutcome:
     """ended_us: run time of the end. drained: every task was committed or given up by then;
     waiting: tasks that were not (-1 unknown).
 
-    partial: interrupted (by Ctrl-C), or an actor was lost for good; `notes` say what happened.
-    metrics: all actors' merged. tick_us: a host's step interval. waited: how long tasks waited for
+    partial: interrupted (by Ctrl-C), or an actor was lost for good before all was done; `notes` say
+    what happened. metrics: of all actors, completed from the logs where one was restarted or lost
+    (completion.py). restarts: of any actor. tick_us: a host's step interval. waited: how long tasks waited for
     ticks and steps. round_trip_us: int64[steps], measured step round trips. repeats: steps sent
     again.
     recovered_steps: steps a restarted cell came back with; replayed_steps: those of them that no
@@ -72,6 +78,7 @@ class LiveOutcome:
     recovered_steps: int
     replayed_steps: int
     resubmitted: int
+    restarts: tuple[Restart, ...]
     lives: dict[str, int]
 
 
@@ -105,6 +112,7 @@ def run_live(
         return _Performance(troupe, assembly, options, make_metrics).run(drain_us, on_overview)
     finally:
         troupe.dismiss()
+        remove_records(options.journal_dir)
 
 
 class _Performance:
@@ -119,6 +127,9 @@ class _Performance:
     ) -> None:
         plan = plan_run(troupe.namespace, assembly, options)
         self._options = options
+        self._troupe = troupe
+        self._assembly = assembly
+        self._plan = plan
         self._end_us = assembly.workload.end_us
         self._make_metrics = make_metrics
         # restarted actors are built from it
@@ -129,12 +140,14 @@ class _Performance:
         )
         self._cell = create(CELL, CellHost, True, False, plan)
         self._hosts = {
-            host.host: create(host.name, SchedulerHost, True, True, plan, host)
+            host.name: create(host.name, SchedulerHost, True, True, plan, host)
             for host in plan.hosts
         }
         self._workers = create(WORKER_POOL, WorkerHost, False, False, plan)
         self._source = create(SOURCE, WorkloadSource, False, False, plan)
         self._notes: list[str] = []
+        self._lost: list[str] = []  # at the end of the run
+        self._failed: list[str] = []  # to hand over what they had
         self._interrupted = False
 
     def run(self, drain_us: int, on_overview: Callable[[Overview], None]) -> LiveOutcome:
@@ -152,7 +165,7 @@ class _Performance:
                     break
                 lost = self._lost_for_good(overview)
                 if lost is not None:
-                    self._notes.append(f"{lost}: its process is gone")
+                    self._notes.append(f"{lost}: process is gone")
                     partial = True
                     break
                 if overview.at_us >= self._end_us and (
@@ -179,17 +192,19 @@ class _Performance:
         return None
 
     def _start(self) -> None:
-        everyone = [
-            self._coordinator,
-            self._cell,
-            *self._hosts.values(),
-            self._workers,
-            self._source,
-        ]
-        try:
-            answer([actor.ready.remote() for actor in everyone], START_S)
-        except Unavailable as error:
-            raise ActorLost(f"an actor does not start: {error}") from error
+        everyone = {
+            COORDINATOR_NAME: self._coordinator,
+            CELL: self._cell,
+            **self._hosts,
+            WORKER_POOL: self._workers,
+            SOURCE: self._source,
+        }
+        ready = {name: actor.ready.remote() for name, actor in everyone.items()}
+        for name, ref in ready.items():
+            try:
+                answer(ref, START_S)
+            except Unavailable as error:
+                raise ActorLost(f"{name} does not start: {error}") from error
         origin_ns = time.time_ns() + LEAD_NS
         answer(self._cell.start.remote(origin_ns))
         answer(self._coordinator.attach.remote(self._cell, list(self._hosts.values()), origin_ns))
@@ -197,38 +212,28 @@ class _Performance:
     def _finish(self, overview: Overview, partial: bool) -> LiveOutcome:
         """Coordinator and source first, cell last: whoever still speaks has somebody to speak
         to."""
-        metrics = self._make_metrics()
-        round_trip_us: list[np.ndarray] = []
-        repeats = recovered = replayed = resubmitted = 0
-        waited = NOT_WAITED
-        last = (self._source, *self._hosts.values(), self._workers, self._cell)
-        due_ends: DueEnds | None = None
-        phases_ended: str | None = self._finish_one(self._coordinator)
+        phases_ended: str | None = self._finish_one(COORDINATOR_NAME, self._coordinator)
         if phases_ended is not None:
-            partial = True
             self._notes.append(phases_ended)
-        for actor in last:
-            finished: Finished | None = (
-                self._finish_one(actor, due_ends)
-                if actor is self._cell
-                else self._finish_one(actor)
-            )
-            if finished is None:
-                partial = True
-                continue
-            due_ends = finished.due_ends
-            metrics.merge(finished.metrics)
-            round_trip_us.append(finished.round_trip_us)
-            repeats += finished.repeats
-            waited += finished.waited
-            if actor is self._source:
-                resubmitted = finished.recovered
-            if actor is self._cell:
-                recovered, replayed = finished.recovered, finished.replayed
-            self._notes += finished.notes
-            if finished.error is not None:
-                partial = True
-                self._notes.append(finished.error)
+        finished: dict[str, Finished | None] = {SOURCE: self._finish_one(SOURCE, self._source)}
+        for name, host in self._hosts.items():
+            finished[name] = self._finish_one(name, host)
+        workers: Finished | None = self._finish_one(WORKER_POOL, self._workers)
+        due_ends = None if workers is None else workers.due_ends
+        cell: Finished | None = self._finish_one(CELL, self._cell, due_ends)
+        finished |= {WORKER_POOL: workers, CELL: cell}
+        completed = complete(
+            self._plan, self._assembly, finished, self._lost, overview.at_us, self._make_metrics
+        )
+        whole = [one for one in finished.values() if one is not None]
+        self._notes += [note for one in whole for note in one.notes]
+        errors = [*(one.error for one in whole if one.error is not None), *completed.errors]
+        self._notes += [*errors, *completed.notes]
+        # What hosts, source and cell leave behind is complete once there is nothing more to do.
+        needed = {COORDINATOR_NAME, WORKER_POOL} if overview.quiet else set(self._lost)
+        partial |= bool(errors or self._failed or phases_ended or needed & set(self._lost))
+        source = finished[SOURCE]
+        trips = [one.round_trip_us for one in whole]
         return LiveOutcome(
             ended_us=overview.at_us,
             drained=overview.quiet,
@@ -236,23 +241,35 @@ class _Performance:
             partial=partial,
             interrupted=self._interrupted,
             notes=tuple(dict.fromkeys(self._notes)),
-            metrics=metrics,
+            metrics=completed.metrics,
             journal_dir=self._options.journal_dir,
             records_dir=self._options.records_dir,
             tick_us=self._options.tick_us,
-            waited=waited,
-            round_trip_us=np.concatenate(round_trip_us) if round_trip_us else np.zeros(0, np.int64),
-            repeats=repeats,
-            recovered_steps=recovered,
-            replayed_steps=replayed,
-            resubmitted=resubmitted,
+            waited=sum((one.waited for one in whole), NOT_WAITED),
+            round_trip_us=np.concatenate(trips) if trips else np.zeros(0, np.int64),
+            repeats=sum(one.repeats for one in whole),
+            recovered_steps=0 if cell is None else cell.recovered,
+            replayed_steps=0 if cell is None else cell.replayed,
+            resubmitted=0 if source is None else source.recovered,
+            restarts=completed.restarts,
             lives=dict(overview.lives),
         )
 
-    def _finish_one(self, actor: Any, *arguments: Any) -> Any:
-        """What the actor hands over; None if it cannot."""
-        try:
-            return answer(actor.finish.remote(*arguments), FINISH_S)
-        except (Unavailable, ActorFailed) as error:
-            self._notes.append(str(error))
-            return None
+    def _finish_one(self, name: str, actor: Any, *arguments: Any) -> Any:
+        """What the actor hands over; one that is being restarted is waited for. None if it
+        cannot."""
+        patience_s = time.monotonic() + FINISH_S
+        while True:
+            try:
+                return answer(actor.finish.remote(*arguments), FINISH_S)
+            except ActorFailed as error:
+                self._failed.append(name)
+                self._notes.append(f"{name}: {error}")
+                return None
+            except Unavailable as error:
+                if isinstance(error, Gone) or time.monotonic() > patience_s:
+                    self._lost.append(name)
+                    self._notes.append(f"{name}: {error}")
+                    self._troupe.end(name)
+                    return None
+                time.sleep(BACK_S)

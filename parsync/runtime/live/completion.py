@@ -1,0 +1,89 @@
+"""The measurements of a whole run: as its actors handed them over, and made anew from the logs
+where an actor was restarted or lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from parsync.core.metrics import RunMetrics
+from parsync.runtime.assembly import Assembly
+from parsync.runtime.live.finished import DueEnds, Finished
+from parsync.runtime.live.plan import CELL, SOURCE, WORKER_POOL, HostPlan, RunPlan
+from parsync.runtime.live.recorder import life_logs
+from parsync.runtime.live.recovery import HostRecovery, cell_batches, source_batches, take_in
+from parsync.runtime.live.restarts import Restart, restarts
+from shared_state.errors import AgoraError
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """metrics: of all actors. restarts: of any of them. notes: what the figures rest on, or lack,
+    because of those. errors: why that is not all: logs that cannot be read, Parquet that cannot be
+    written."""
+
+    metrics: RunMetrics
+    restarts: tuple[Restart, ...]
+    notes: tuple[str, ...]
+    errors: tuple[str, ...] = ()
+
+
+def complete(
+    plan: RunPlan,
+    assembly: Assembly,
+    finished: Mapping[str, Finished | None],
+    lost: Collection[str],
+    ended_us: int,
+    make_metrics: Callable[[], RunMetrics],
+) -> Completed:
+    """finished: what each actor with measurements handed over, None if it could not. lost: the
+    actors that were gone at the end of the run, at ended_us. No actor of them may write any more.
+    """
+    directory = Path(plan.journal_dir)
+    hosts = [
+        host
+        for host in plan.hosts
+        if finished[host.name] is None or len(life_logs(directory, host.name)) > 1
+    ]
+    anew = {host.name for host in hosts}
+    metrics = make_metrics()
+    for name, one in finished.items():
+        if one is not None and name not in anew:
+            metrics.merge(one.metrics)
+    cell, workers = finished[CELL], finished[WORKER_POOL]
+    if not hosts and not lost and cell is not None and cell.recovered == 0:
+        return Completed(metrics, (), ())
+    records_dir = None if plan.records_dir is None else Path(plan.records_dir)
+    due_ends: DueEnds | None = None if workers is None else workers.due_ends
+    errors: list[str] = []
+    try:
+        recovery = HostRecovery(directory, assembly, hosts)
+        parts = {host.name: recovery.batches(host) for host in hosts}
+        if finished[SOURCE] is None:
+            parts[SOURCE] = source_batches(directory, assembly)
+        if cell is None:
+            parts[CELL] = cell_batches(directory, assembly, due_ends, ended_us)
+        for part, batches in parts.items():
+            taken = take_in(batches, part, records_dir, make_metrics)
+            metrics.merge(taken.metrics)
+            anew.discard(part)
+            errors += taken.errors
+        notes = tuple(_note(host, recovery, assembly.arm.sample_us) for host in hosts)
+        return Completed(metrics, restarts(directory, lost), notes, tuple(errors))
+    except AgoraError as error:  # a log that cannot be read
+        for name in sorted(anew):
+            handed_over = finished[name]
+            if handed_over is not None:
+                metrics.merge(handed_over.metrics)
+        return Completed(metrics, (), (), (*errors, str(error)))
+
+
+def _note(host: HostPlan, recovery: HostRecovery, sample_us: int) -> str:
+    transactions, claims = recovery.transactions[host.name], recovery.claims[host.name]
+    return (
+        f"{host.name}: {transactions:,} transactions ({claims:,} claims) that it left no record of "
+        "are counted from the cell's log, at the cell's time; not known are the decisions, syncs "
+        f"and queue lengths of the last {sample_us / 1e6:g} s before it was lost, and what it had "
+        "decided and not sent"
+    )

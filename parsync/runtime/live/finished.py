@@ -1,0 +1,37 @@
+"""What an actor hands over at the end of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from parsync.core.metrics import RunMetrics
+from parsync.runtime.live.waits import NOT_WAITED, Waited
+
+
+@dataclass(frozen=True, slots=True)
+class DueEnds:
+    """What still runs at the end, with the time it would have ended: allocation, end_us
+    int64[n]."""
+
+    allocation: np.ndarray
+    end_us: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """metrics, waited: of the actor's last life (of the cell: of all its lives). round_trip_us:
+    int64[steps]. repeats: steps that had to be repeated. recovered: what it took over from an
+    earlier life (the cell: steps, replayed of them from its log; the source: tasks submitted
+    again). error: why its loop ended early. notes: what else is worth telling."""
+
+    metrics: RunMetrics
+    round_trip_us: np.ndarray
+    repeats: int
+    recovered: int
+    error: str | None
+    due_ends: DueEnds | None = None
+    replayed: int = 0
+    notes: tuple[str, ...] = ()
+    waited: Waited = NOT_WAITED

@@ -1,0 +1,262 @@
+"""Measurements that a killed actor did not hand over, made anew from the logs of its run.
+
+A scheduler host has its measurements on record up to its last flush: what its agents gathered since
+(up to a sample interval, and a tick) is lost with its process. But its claims went to the cell, and
+the cell's log has every step that the cell handled. So the master is replayed over that log, and
+each transaction without a record gets one: its commit time is the cell's (the agent would have
+known a step's way later). Of all lives of a host together, a task's attempts are counted in the
+cell's log, and a task that two lives gave up counts once.
+
+What never reached the cell is on no record: rounds that were being decided, and of the last sample
+interval of each life the decision time, the syncs and the length of the queue.
+
+The submissions of a lost workload source follow from the workload and from how far it had come; the
+measurements of a lost cell are made by its replay.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from parsync.core.agent_log import AgentLog
+from parsync.core.events import (
+    CommitReply,
+    CommitRequest,
+    Record,
+    Send,
+    Started,
+    SyncRequest,
+    TasksSubmitted,
+    Timer,
+    TimerFired,
+)
+from parsync.core.metrics import RunMetrics
+from parsync.core.work import Work
+from parsync.runtime.assembly import Assembly
+from parsync.runtime.live.cell import (
+    CELL_LOG,
+    CellStage,
+    Frame,
+    hosts_of,
+    read_cell_log,
+    replay_frame,
+)
+from parsync.runtime.live.finished import DueEnds
+from parsync.runtime.live.handled_log import handled_logs, read_handled
+from parsync.runtime.live.plan import SOURCE, HostPlan
+from parsync.runtime.live.recorder import Batch, life_logs, read_records
+from parsync.runtime.live.steps import Step
+from parsync.runtime.records import RecordSink, remove_parts
+from shared_state.errors import AgoraError
+from shared_state.transaction import CommitResult, Transaction
+
+_FLUSH_EVERY = 1024  # transactions
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the cell answered to a transaction of the life `epoch` of a host, at at_us of its
+    time."""
+
+    epoch: int
+    at_us: int
+    transaction: Transaction
+    result: CommitResult
+
+
+def answers(log: Path, assembly: Assembly) -> Iterator[Answer]:
+    """Every transaction that a live cell was asked, in its order, with the answer that a replayed
+    master gives. Errors as read_cell_log."""
+    master = assembly.master()
+    for number, frame in enumerate(read_cell_log(log)):
+        if frame[0] == Frame.LIFE:
+            master.handle(frame[2], Started(frame[1]))
+        if frame[0] != Frame.STEP:
+            continue
+        _, at_us, request, _ = frame
+        step = Step.of(request)
+        for event in step.events:
+            if type(event) is SyncRequest:
+                continue
+            effects = master.handle(at_us, event)
+            if type(event) is CommitRequest:
+                (result,) = (
+                    effect.event.result
+                    for effect in effects
+                    if isinstance(effect, Send) and type(effect.event) is CommitReply
+                )
+                yield Answer(step.epoch, at_us, event.transaction, result)
+        if number % _FLUSH_EVERY == 0:
+            master.finish(at_us)  # its measurements: the cell has handed them over itself
+
+
+class HostRecovery:
+    """The measurements of scheduler hosts over all their lives. directory: of the run's logs."""
+
+    def __init__(self, directory: Path, assembly: Assembly, hosts: Iterable[HostPlan]) -> None:
+        self._assembly = assembly
+        self._hosts = tuple(hosts)
+        self._logs = {host.name: life_logs(directory, host.name) for host in self._hosts}
+        tasks = len(assembly.workload.tasks)
+        self._committed = np.zeros(tasks, np.bool_)
+        self._committed[assembly.workload.initial.task] = True
+        self._attempts = np.zeros(tasks, np.int32)  # of the first commit
+        self._missing: dict[str, list[Record]] = {host.name: [] for host in self._hosts}
+        # transactions that no agent left a record of, and their claims
+        self.transactions = {host.name: 0 for host in self._hosts}
+        self.claims = {host.name: 0 for host in self._hosts}
+        self._follow(directory / CELL_LOG)
+
+    def batches(self, host: HostPlan) -> Iterator[Batch]:
+        """Everything known of the host's agents."""
+        given_up = self._committed.copy()  # told of, or placed after all
+        for _, path in self._logs[host.name]:
+            for table, columns in read_records(path):
+                if table == "tasks":
+                    first = columns["first"] == 1
+                    attempts = np.where(first, self._attempts[columns["task"]], columns["attempts"])
+                    yield table, {**columns, "attempts": attempts.astype(np.int32)}
+                elif table == "unplaceable":
+                    new = ~given_up[columns["task"]]
+                    given_up[columns["task"]] = True
+                    if new.any():
+                        yield table, {name: column[new] for name, column in columns.items()}
+                else:
+                    yield table, columns
+        for record in self._missing[host.name]:
+            yield record.table, record.columns
+
+    def _recorded(self) -> dict[tuple[int, int], set[int]]:
+        """(epoch, agent) -> sequence numbers of the transactions that are on record."""
+        recorded: dict[tuple[int, int], set[int]] = defaultdict(set)
+        for logs in self._logs.values():
+            for epoch, path in logs:
+                for table, columns in read_records(path):
+                    if table == "commits":
+                        rows = zip(
+                            columns["agent"].tolist(), columns["sequence"].tolist(), strict=True
+                        )
+                        for agent, sequence in rows:
+                            recorded[epoch, agent].add(sequence)
+        return recorded
+
+    def _follow(self, log: Path) -> None:
+        recorded = self._recorded()
+        workload = self._assembly.workload
+        name_of = {agent: host.name for host in self._hosts for agent in host.agents}
+        logs = {
+            agent: AgentLog(agent, workload.cell, workload.tasks, workload.catalog)
+            for agent in name_of
+        }
+        attempts = np.zeros(len(workload.tasks), np.int32)  # since the task lost its place
+        for answer in answers(log, self._assembly):
+            transaction, result = answer.transaction, answer.result
+            agent, task = transaction.scheduler, transaction.task
+            if agent not in name_of:
+                continue
+            attempts[task] += 1
+            claimed = Work(task, attempts[task], (~self._committed[task]).astype(np.int8))
+            accepted = result.accepted
+            first = task[accepted & ~self._committed[task]]
+            self._attempts[first] = attempts[first]
+            self._committed[first] = True
+            attempts[task[accepted]] = 0
+            if transaction.sequence not in recorded[answer.epoch, agent]:
+                logs[agent].recovered_commit(answer.at_us, transaction, result, claimed)
+                self.transactions[name_of[agent]] += 1
+                self.claims[name_of[agent]] += len(task)
+        for agent, name in name_of.items():
+            self._missing[name] += logs[agent].flush()
+
+
+def source_batches(directory: Path, assembly: Assembly) -> Iterator[Batch]:
+    """The submissions of a workload source that was lost: of every batch up to the last that it
+    submitted by its own log, that a scheduler host was handed, or that the cell saw claims of."""
+    workload = assembly.workload
+    batch_of = np.full(len(workload.tasks), -1, np.int64)
+    batch_of[workload.arrival_rows] = np.repeat(
+        np.arange(len(workload.arrival_us)), np.diff(workload.arrival_offsets)
+    )
+    until_us, batch = -1, -1
+    for _, path in handled_logs(directory, SOURCE):
+        for _, at_us, event in read_handled(path):
+            if isinstance(event, TimerFired) and event.timer is Timer.ARRIVAL:
+                until_us = max(until_us, at_us)
+    frames = read_cell_log(directory / CELL_LOG)
+    for _, name, _ in next(frames)[2]:
+        for _, path in handled_logs(directory, name):
+            for _, _, event in read_handled(path):
+                if isinstance(event, TasksSubmitted) and len(event.task):
+                    batch = max(batch, int(batch_of[event.task].max()))
+    for frame in frames:
+        for event in Step.of(frame[2]).events if frame[0] == Frame.STEP else ():
+            if isinstance(event, CommitRequest) and len(event.transaction):
+                batch = max(batch, int(batch_of[event.transaction.task].max()))
+    if batch >= 0:
+        until_us = max(until_us, int(workload.arrival_us[batch]))
+    arrivals = assembly.arrivals()
+    effects = arrivals.handle(until_us, TimerFired(Timer.ARRIVAL, 0))
+    recorded = [effect for effect in effects if isinstance(effect, Record)]
+    for record in recorded + arrivals.finish(until_us):
+        yield record.table, record.columns
+
+
+def cell_batches(
+    directory: Path, assembly: Assembly, due_ends: DueEnds | None, ended_us: int
+) -> Iterator[Batch]:
+    """The measurements of a cell that was lost. due_ends: of the worker pool."""
+    records: list[Record] = []
+    frames = read_cell_log(directory / CELL_LOG)
+    agents_of = {host: agents for host, _, agents in next(frames)[2]}
+    tasks = len(assembly.workload.tasks)
+    stage = CellStage(assembly.master(), hosts_of(agents_of), tasks, records.append)
+    for frame in frames:
+        replay_frame(stage, frame)
+        yield from ((record.table, record.columns) for record in records)
+        records.clear()
+    if due_ends is not None:
+        stage.master.record_due_ends(due_ends.allocation, due_ends.end_us)
+    for record in stage.master.finish(ended_us):
+        yield record.table, record.columns
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """metrics: what the batches add up to. errors: why they are not all in Parquet."""
+
+    metrics: RunMetrics
+    errors: tuple[str, ...]
+
+
+def take_in(
+    batches: Iterable[Batch],
+    part: str,
+    records_dir: Path | None,
+    make_metrics: Callable[[], RunMetrics],
+) -> Taken:
+    """Add up the batches, and put them into Parquet in the place of what `part` left there."""
+    metrics = make_metrics()
+    errors: list[str] = []
+    sink = None
+    if records_dir is not None:
+        remove_parts(records_dir, part)
+        sink = RecordSink(records_dir, part)
+    for table, columns in batches:
+        metrics.add(table, columns)
+        if sink is not None and not errors:
+            try:
+                sink.add(table, columns)
+            except AgoraError as error:
+                errors.append(str(error))
+    metrics.flush()
+    if sink is not None:
+        try:
+            sink.abandon() if errors else sink.close()
+        except AgoraError as error:
+            errors.append(str(error))
+    return Taken(metrics, tuple(errors))

@@ -1,0 +1,271 @@
+"""A killed actor takes measurements with it: the figures of the run are right all the same. Without
+Ray, on a hand-driven clock; the oracle reads the journals by itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from parsync.core.metrics import RunMetrics
+from parsync.core.metrics_summary import summarise
+from parsync.core.workload import Workload
+from parsync.runtime import replay
+from parsync.runtime.assembly import ArmSpec
+from parsync.runtime.live import loop
+from parsync.runtime.live.assembly_file import write_assembly
+from parsync.runtime.live.plan import CELL, SOURCE
+from parsync.runtime.live.restarts import Restart
+from parsync.runtime.live.run import LiveOutcome
+from parsync.runtime.records import merge_parts
+from tests.fixtures.fake_ray import FakeRay
+from tests.fixtures.live_runs import mixed_arm, small_arm, small_workload
+from tests.fixtures.run_oracle import Truth, truth
+
+LIMIT_US = 10_000_000
+
+
+def make_run(
+    monkeypatch: pytest.MonkeyPatch, directory: Path, arm: ArmSpec, workload: Workload
+) -> FakeRay:
+    metrics = partial(
+        RunMetrics,
+        workload.phases,
+        arm.agents,
+        partitions=arm.partitions,
+        job_of=workload.tasks.job,
+    )
+    ray = FakeRay(monkeypatch, directory, arm, workload, metrics)
+    write_assembly(directory / "log", ray.assembly)
+    return ray
+
+
+def to_the_end(ray: FakeRay) -> LiveOutcome:
+    """Until every task was placed and has ended."""
+    while not (ray.idle and ray.actors["workers"]._workers.pending_ends == 0):
+        assert ray.clock.us < LIMIT_US
+        ray.pass_time(ray.clock.us + 50_000)
+    ray.pass_time(ray.clock.us + 50_000)
+    return ray.finish(quiet=True)
+
+
+def check(outcome: LiveOutcome, workload: Workload, directory: Path) -> Truth:
+    """Every figure that rests on what the cell did."""
+    told = truth(directory / "log")
+    metrics = outcome.metrics
+    count = {name: int(counts.sum()) for name, counts in metrics.count.items()}
+    arrivals = len(workload.arrival_rows)
+    assert not outcome.partial and len(told.commit_us) == arrivals
+    assert count["submitted"] == count["committed"] == count["accepted"] == arrivals
+    assert count["claims"] == told.claims and count["duplicate"] == told.duplicates
+    assert count["stale"] + count["full"] + count["evicted"] == told.conflicts
+    # a reply takes no time on this clock, so that the agents' times are the cell's
+    assert count["delay_us"] == told.delay_sum_us(workload)
+    assert int(metrics.delays.sum()) == arrivals
+    assert count["attempts"] == sum(told.attempts.values())
+    figures = summarise(metrics)
+    assert figures["totals"]["censored"] == 0 and not figures["overall"]["at_least"]
+    assert figures["overall"]["jobs_finished"] == figures["overall"]["jobs"] > 0
+    assert metrics.jobs is not None
+    assert metrics.jobs.totals(metrics.last_us).jct_us.sum() == told.completion_sum_us(workload)
+    assert merge_parts(directory / "records") == []
+    rows = pq.read_table(directory / "records" / "tasks.parquet").to_pydict()
+    assert dict(zip(rows["task"], rows["commit_us"], strict=True)) == told.commit_us
+    assert dict(zip(rows["task"], rows["machine"], strict=True)) == told.machine
+    assert dict(zip(rows["task"], rows["attempts"], strict=True)) == told.attempts
+    assert set(rows["first"]) == {1} and len(rows["task"]) == arrivals
+    commits = pq.read_table(directory / "records" / "commits.parquet").to_pydict()
+    assert sum(commits["claims"]) == told.claims
+    rejections = pq.read_table(directory / "records" / "rejections.parquet")
+    assert len(rejections) == told.claims - arrivals
+    return told
+
+
+def recovered_claims(outcome: LiveOutcome, host: str) -> int:
+    """Claims that the host left no record of, by the note on it."""
+    (note,) = (note for note in outcome.notes if note.startswith(f"{host}: "))
+    return int(note.partition("(")[2].partition(" claims")[0].replace(",", ""))
+
+
+KILLS = {
+    "the last host, mid-run": [("schedulers-1", 700, 300)],
+    "the first host, early": [("schedulers-0", 40, 200)],
+    "before its first step": [("schedulers-0", 1, 100)],
+    "near the end, in a step": [("schedulers-1", -1_900, 150)],
+    "both at once": [("schedulers-0", 612, 250), ("schedulers-1", 612, 400)],
+    "one again and again": [("schedulers-1", at, 90) for at in (301, -650, 999, -1_350, 1_800)],
+    "after all is placed": [("schedulers-0", 2_600, 100)],
+}
+
+
+@pytest.mark.parametrize("kills", KILLS.values(), ids=KILLS.keys())
+def test_figures_are_completed_from_the_cells_log(
+    kills: list[tuple[str, int, int]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """kills: host, when (ms; negative: once the cell has handled its next step, and before the
+    host learns the outcome), and how long it stays away."""
+    workload = small_workload(machines=60)
+    ray = make_run(monkeypatch, tmp_path, small_arm(), workload)
+    back: list[tuple[int, str]] = []
+    todo = sorted([(abs(at), at < 0, host, away) for host, at, away in kills])
+    while todo or back:
+        now_ms = min([at for at, *_ in todo] + [at for at, _ in back])
+        ray.pass_time(now_ms * 1000)
+        for entry in [entry for entry in todo if entry[0] <= now_ms]:
+            todo.remove(entry)
+            _, in_step, host, away = entry
+            if in_step:
+                ray.dies_in_step = host
+                while host in ray.actors:
+                    ray.pass_time(ray.clock.us + 1_000)
+            else:
+                ray.kill(host)
+            back.append((ray.clock.us // 1000 + away, host))
+        for at, host in [entry for entry in back if entry[0] <= now_ms]:
+            back.remove((at, host))
+            ray.restart(host)
+    outcome = to_the_end(ray)
+    check(outcome, workload, tmp_path)
+    expected = sorted((host, abs(at_ms), away_ms) for host, at_ms, away_ms in kills)
+    found = sorted(outcome.restarts, key=lambda restart: (restart.actor, restart.at_us))
+    assert [restart.actor for restart in found] == [host for host, *_ in expected]
+    for restart, (_, at_ms, away_ms) in zip(found, expected, strict=True):
+        assert restart.away_us is not None
+        # known to a step (25 ms) at either end
+        assert abs(restart.at_us - at_ms * 1000) <= 26_000
+        assert abs(restart.away_us - away_ms * 1000) <= 52_000
+    lost = [recovered_claims(outcome, host) for host in {host for host, *_ in expected}]
+    assert (sum(lost) > 0) == (100 < expected[-1][1] < 2_500), "what there was to lose"
+    assert replay.replay(tmp_path / "log").divergence is None
+
+
+def test_a_run_without_kills_is_handed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workload = small_workload(machines=60)
+    outcome = to_the_end(make_run(monkeypatch, tmp_path, small_arm(), workload))
+    check(outcome, workload, tmp_path)
+    assert outcome.restarts == () and outcome.notes == ()
+
+
+def test_a_flow_scheduler_and_tasks_that_nobody_can_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tasks larger than every machine are given up once more by each life of their agent, and
+    count once."""
+    workload = small_workload(machines=60)
+    request = workload.tasks.request.copy()
+    large = workload.arrival_rows[::50]
+    request[large] = 11
+    workload = replace(workload, tasks=replace(workload.tasks, request=request))
+    ray = make_run(monkeypatch, tmp_path, mixed_arm(), workload)
+    for at_us, host in ((800_000, "flow"), (1_300_000, "schedulers-0"), (1_330_000, "flow")):
+        ray.pass_time(at_us)
+        ray.kill(host)
+        ray.pass_time(at_us + 120_000)
+        ray.restart(host)
+    outcome = to_the_end(ray)
+    told = truth(tmp_path / "log")
+    count = {name: int(counts.sum()) for name, counts in outcome.metrics.count.items()}
+    assert count["unplaceable"] == len(large) == 29 and count["abandoned"] == 0
+    assert len(told.commit_us) == count["committed"] == len(workload.arrival_rows) - len(large)
+    assert count["claims"] == told.claims
+    assert count["attempts"] == sum(told.attempts.values())
+    assert count["delay_us"] == told.delay_sum_us(workload)
+    assert merge_parts(tmp_path / "records") == []
+    rows = pq.read_table(tmp_path / "records" / "unplaceable.parquet")
+    assert sorted(rows["task"].to_pylist()) == sorted(large.tolist())
+
+
+def test_a_host_that_does_not_come_back_leaves_its_claims_and_its_waiting_tasks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workload = small_workload(machines=60)
+    ray = make_run(monkeypatch, tmp_path, small_arm(), workload)
+    ray.pass_time(1_410_000)
+    ray.lose("schedulers-1")
+    ray.pass_time(2_500_000)
+    outcome = ray.finish(quiet=False)
+    told = truth(tmp_path / "log")
+    assert outcome.partial and "schedulers-1: process is gone" in outcome.notes
+    (restart,) = outcome.restarts
+    assert restart.actor == "schedulers-1" and restart.away_us is None
+    assert 1_380_000 <= restart.at_us <= 1_410_000
+    figures = summarise(outcome.metrics)
+    totals = figures["totals"]
+    assert totals["submitted"] == len(workload.arrival_rows)
+    assert totals["committed"] == len(told.commit_us) < totals["submitted"]
+    assert totals["censored"] == totals["submitted"] - totals["committed"]
+    assert outcome.metrics.count["delay_us"].sum() == told.delay_sum_us(workload)
+    assert figures["overall"]["at_least"].keys() >= {"delay_mean_us", "delay_p99_us"}
+
+
+@pytest.mark.parametrize("log", ["kept", "not flushed"])
+def test_a_lost_source_leaves_its_submissions(
+    log: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it had submitted counts, placed or not. Its log may end before what the hosts got."""
+    workload = small_workload(machines=60)
+    ray = make_run(monkeypatch, tmp_path, small_arm(), workload)
+    ray.pass_time(1_803_000)
+    ray.lose(SOURCE)
+    ray.pass_time(1_804_000)
+    if log == "not flushed":
+        for path in (tmp_path / "log").glob("source-*.journal"):
+            path.write_bytes(b"")
+    outcome = ray.finish(quiet=False, partial=True)
+    told = truth(tmp_path / "log")
+    figures = summarise(outcome.metrics)
+    # it submits every 25 ms
+    batches = np.searchsorted(workload.arrival_us, 1_800_000, side="right")
+    submitted = int(workload.arrival_offsets[batches])
+    assert 0 < len(told.commit_us) < submitted < len(workload.arrival_rows)
+    assert figures["totals"]["submitted"] == submitted
+    assert figures["totals"]["censored"] == submitted - len(told.commit_us)
+    prefers = workload.tasks.preference[workload.arrival_rows[:submitted]] > 0
+    assert figures["totals"]["submitted_prefers"] == prefers.sum() > 0
+    assert figures["overall"]["incomplete"]
+    assert figures["overall"]["at_least"].keys() >= {"delay_mean_us", "delay_p99_us"}
+    assert [restart.actor for restart in outcome.restarts] == [SOURCE]
+    assert outcome.partial and "source: process is gone" in outcome.notes
+    rows = pq.read_table(tmp_path / "records" / "submissions.source.parquet")
+    assert sum(rows["tasks"].to_pylist()) == submitted
+
+
+def test_a_cell_that_does_not_hand_over_is_measured_by_its_replay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "LAST_STEP_S", 0.0)
+    workload = small_workload(machines=60)
+    ray = make_run(monkeypatch, tmp_path, small_arm(), workload)
+    ray.pass_time(1_500_000)
+    ray.lose(CELL)
+    outcome = ray.finish(quiet=False)
+    told = truth(tmp_path / "log")
+    count = outcome.metrics.count
+    assert outcome.partial
+    assert count["ended_finished"].sum() == len(told.ended_us) > 0
+    assert len(outcome.metrics.samples("cell")["at_us"]) == 15
+    assert outcome.restarts[0] == Restart(CELL, 1_500_000, None)
+
+
+def test_logs_that_cannot_be_read_leave_what_was_handed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workload = small_workload(machines=60)
+    ray = make_run(monkeypatch, tmp_path, small_arm(), workload)
+    ray.pass_time(500_000)
+    ray.kill("schedulers-0")
+    ray.restart("schedulers-0")
+    ray.pass_time(1_500_000)
+    (path,) = (tmp_path / "log").glob("cell.journal")
+    data = bytearray(path.read_bytes())
+    data[200] ^= 1
+    path.write_bytes(bytes(data))
+    outcome = ray.finish(quiet=True)
+    assert outcome.partial and any("cell.journal: corrupt" in note for note in outcome.notes)
+    assert outcome.metrics.count["committed"].sum() > 0

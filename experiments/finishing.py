@@ -74,6 +74,7 @@ def _arm_result(
         seeds=results,
         regret=run.regret,
         partial=bool(run.stopped),
+        restarts=run.restarts,
         decision_capacity=[asdict(of_group) for of_group in capacity],
     )
 

@@ -20,6 +20,7 @@ from pydantic import ValidationError
 from rich.console import Console
 from rich.live import Live
 
+from experiments import restarts
 from experiments.command_line import BAD_INPUT, INTERRUPTED, run_command
 from experiments.config import ArmConfig, RunConfig, first_error, load_config, validated
 from experiments.finishing import finish_run
@@ -347,6 +348,10 @@ def _run_arm(
     console.print(
         f"{title}: {end} {result.wall_s:.1f} s", highlight=False, markup=False, soft_wrap=True
     )
+    for restart in result.restarts:
+        console.print(
+            f"  {restarts.sentence(restart)}", highlight=False, markup=False, soft_wrap=True
+        )
     return result
 
 

@@ -18,6 +18,7 @@ from experiments.config import ArmConfig, RunConfig
 from experiments.interruption import Interruption, ctrl_c_kept_from_children
 from experiments.placement_values import placement_values
 from experiments.regret import Regret, regret_means, regret_watch, settle_us
+from experiments.restarts import Restarts
 from experiments.workloads import google2011, synthetic
 from experiments.workloads.inspection import digest, validate
 from parsync.core.events import Record
@@ -36,7 +37,7 @@ class ArmRun:
     """An arm after its run. digest: of its event log. notes: what its times include. stopped: why
     it did not get to its end, "" if it did.
 
-    interrupted: it was stopped by Ctrl-C. regret: parsync.core.regret.
+    interrupted: it was stopped by Ctrl-C. regret: parsync.core.regret. restarts: of live actors.
     """
 
     arm: ArmConfig
@@ -47,6 +48,7 @@ class ArmRun:
     wall_s: float
     regret: Regret
     interrupted: bool = False
+    restarts: Restarts = ()
 
 
 def make_workload(config: RunConfig, seed: int) -> Workload:

@@ -6,6 +6,7 @@ import copy
 import hashlib
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
@@ -102,7 +103,15 @@ def run_arm_live(
     }
     wall_s = time.monotonic() - begun_s
     return ArmRun(
-        arm, outcome.metrics, _log_digest(log), notes, stopped, wall_s, regret, outcome.interrupted
+        arm,
+        outcome.metrics,
+        _log_digest(log),
+        notes,
+        stopped,
+        wall_s,
+        regret,
+        outcome.interrupted,
+        [asdict(restart) for restart in outcome.restarts],
     )
 
 

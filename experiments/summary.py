@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from experiments.bounds import is_bound, value_of
 from experiments.quantities import QUANTITIES
 from experiments.regret import regret_means
+from experiments.restarts import Restarts
 from experiments.statistics import CONFIDENCE, mean_interval, paired_difference
 from experiments.whole_files import whole_file
 from experiments.workloads.inspection import digest
@@ -104,7 +105,7 @@ class ArmResult:
     times include, e.g. tick_us, step_wait_share.
     series: parsync.core.metrics_summary.series. regret: parsync.core.regret, either part optional.
     decision_capacity: a mapping per group whose decision times are modelled
-    (decision_capacity.Capacity).
+    (decision_capacity.Capacity). restarts: of a live run's actors, each with actor, at_us, away_us.
     """
 
     name: str
@@ -120,6 +121,7 @@ class ArmResult:
     regret: Mapping[str, Any] = field(default_factory=dict)
     partial: bool = False
     decision_capacity: Sequence[Mapping[str, Any]] = ()
+    restarts: Restarts = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,6 +374,7 @@ def _arm(arm: ArmResult, slug: str) -> Figures:
         "decision_capacity": [dict(capacity) for capacity in arm.decision_capacity],
         "clock_notes": dict(arm.clock_notes),
         "partial": arm.partial,
+        "restarts": [dict(restart) for restart in arm.restarts],
         "digest": arm.digest,
         **figures,
         "regret": dict(arm.regret),

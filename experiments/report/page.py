@@ -13,6 +13,7 @@ from experiments.bounds import is_bound, value_of
 from experiments.figures import Drawn, draw_all, style
 from experiments.quantities import DETAIL, HEADLINE, QUANTITIES, duration, share
 from experiments.report.verdict import SAME, Row, left_waiting, verdict, wins_nothing
+from experiments.restarts import count, sentence
 from experiments.summary import Run, read_run
 from experiments.toml_text import toml_text
 from experiments.whole_files import whole_file
@@ -114,6 +115,8 @@ def render(run: Run, drawn: Sequence[Drawn]) -> str:
         phase_name=phase_name,
         describe=_describe,
         settings=_settings,
+        restarts=_restarts(summary),
+        restart_count=count,
         clock=_clock,
         capacity=_capacity,
     )
@@ -247,6 +250,15 @@ def _capacity(arm: Mapping[str, Any]) -> str:
             f"{name}decides {low if low == high else f'{low} to {high}'} × {its} at 100 % load"
         )
     return "; ".join(parts)
+
+
+def _restarts(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """(arm, what happened) of every actor of a live run that was restarted or lost."""
+    return [
+        (arm["name"], sentence(restart))
+        for arm in summary["arms"]
+        for restart in arm.get("restarts", ())
+    ]
 
 
 def _settings(group: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from experiments.quantities import HEADLINE, share
 from experiments.report.verdict import Cell, Row, left_waiting, verdict
+from experiments.restarts import count
 
 
 def comparison_table(summary: Mapping[str, Any]) -> Table:
@@ -67,6 +68,8 @@ def arms_table(summary: Mapping[str, Any], rows: Sequence[Row]) -> Table:
         name = Text(arm["name"])
         if arm["partial"]:
             name.append("\ncut short", style="dim")
+        if restarted := count(arm.get("restarts", ())):
+            name.append(f"\n{restarted}", style="dim")
         if shares[arm["slug"]]:
             name.append(f"\n{share(shares[arm['slug']], 2)} unplaced", style="dim")
         table.add_row(name, *(_text(row.cells[index]) for row in rows))

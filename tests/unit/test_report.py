@@ -249,6 +249,29 @@ def test_the_terminal_table_fits_eighty_columns_and_marks_the_best(run: Path) ->
         assert all(word in text for word in name.split())
 
 
+def test_restarts_are_named_in_summary_report_and_terminal(tmp_path: Path) -> None:
+    back = {"actor": "schedulers-1", "at_us": 3_200_000, "away_us": 1_450_000}
+    gone = {"actor": "source", "at_us": 5_000_000, "away_us": None}
+    arms = [
+        replace(bare_arm("ParSync"), restarts=[back]),
+        replace(bare_arm("Omega"), restarts=[gone]),
+        bare_arm("untouched"),
+    ]
+    summary = build_summary(FACTS, workload(), arms)
+    assert [arm["restarts"] for arm in summary["arms"]] == [[back], [gone], []]
+    write_run(tmp_path, summary, arms)
+    shown = " ".join(" ".join(Page(write_report(tmp_path).read_text("utf-8")).shown).split())
+    assert "ParSync: schedulers-1 was lost 3.20 s into the run and was back 1.45 s later." in shown
+    assert "Omega: source was lost 5 s into the run and did not come back." in shown
+    assert shown.count("1 restart") == shown.count("1 actor lost") == 1
+    console = Console(width=80, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    console.print(comparison_table(read_summary(tmp_path)))
+    text = console.export_text()
+    assert text.count("1 restart") == text.count("1 actor lost") == 1
+    del summary["arms"][0]["restarts"]  # written by an earlier version
+    assert comparison_table(summary).row_count == 3
+
+
 def test_every_character_of_the_factory_is_drawn_in_its_own_colour() -> None:
     from experiments.figures.style import COLOURS
 

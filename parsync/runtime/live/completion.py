@@ -16,6 +16,11 @@ from parsync.runtime.live.recovery import HostRecovery, cell_batches, source_bat
 from parsync.runtime.live.restarts import Restart, restarts
 from shared_state.errors import AgoraError
 
+SOURCE_NOTE = (
+    f"{SOURCE}: its submissions are counted up to the last that it, a scheduler host or the cell "
+    "has on record"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Completed:
@@ -69,8 +74,10 @@ def complete(
             metrics.merge(taken.metrics)
             anew.discard(part)
             errors += taken.errors
-        notes = tuple(_note(host, recovery, assembly.arm.sample_us) for host in hosts)
-        return Completed(metrics, restarts(directory, lost), notes, tuple(errors))
+        notes = [_note(host, recovery, assembly.arm.sample_us) for host in hosts]
+        if finished[SOURCE] is None:
+            notes.append(SOURCE_NOTE)
+        return Completed(metrics, restarts(directory, lost), tuple(notes), tuple(errors))
     except AgoraError as error:  # a log that cannot be read
         for name in sorted(anew):
             handed_over = finished[name]
@@ -82,8 +89,8 @@ def complete(
 def _note(host: HostPlan, recovery: HostRecovery, sample_us: int) -> str:
     transactions, claims = recovery.transactions[host.name], recovery.claims[host.name]
     return (
-        f"{host.name}: {transactions:,} transactions ({claims:,} claims) that it left no record of "
-        "are counted from the cell's log, at the cell's time; not known are the decisions, syncs "
-        f"and queue lengths of the last {sample_us / 1e6:g} s before it was lost, and what it had "
-        "decided and not sent"
+        f"{host.name}: {transactions:,} transactions ({claims:,} claims) of which it left no "
+        "record are counted from the cell's log, at the cell's time; not known are its decision "
+        f"time, syncs and queue of the last {sample_us / 1e6:g} s before it was lost, what it had "
+        "decided and not sent, and the step wait of its earlier lives"
     )

@@ -25,14 +25,6 @@ class Restart:
     at_us: int
     away_us: int | None
 
-    def __str__(self) -> str:
-        back = "not back by the end" if self.away_us is None else f"back {_s(self.away_us)} later"
-        return f"{self.actor}: lost at {_s(self.at_us)}, {back}"
-
-
-def _s(us: int) -> str:
-    return f"{us / 1e6:.2f} s"
-
 
 def restarts(directory: Path, lost: Collection[str]) -> tuple[Restart, ...]:
     """Every restart in the run whose logs are in `directory`, in order of time. lost: actors that

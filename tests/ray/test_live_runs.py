@@ -126,17 +126,6 @@ def test_a_killed_cell_comes_back_with_everything_it_acknowledged(tmp_path: Path
     assert ended_or_due(outcome.metrics) == len(workload.arrival_rows)
 
 
-def test_a_killed_scheduler_host_comes_back_and_its_tasks_are_submitted_again(
-    tmp_path: Path,
-) -> None:
-    workload = small_workload()
-    outcome = run(tmp_path, small_arm(), workload, Killer("schedulers-1", 700_000))
-    check(outcome, workload)
-    assert outcome.lives["schedulers-1"] == 2 and outcome.lives["schedulers-0"] == 1
-    assert outcome.resubmitted > 0
-    assert not [path for path in (tmp_path / "records").iterdir() if path.name.endswith(".partial")]
-
-
 def test_a_flow_scheduler_competes_live(tmp_path: Path) -> None:
     workload = small_workload(machines=60)
     outcome = run(tmp_path, mixed_arm(), workload)

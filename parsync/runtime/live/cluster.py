@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import ray
+import ray._private.worker
 from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -43,6 +44,7 @@ def connect(address: str | None, object_store_mb: int, dashboard: bool) -> None:
             )
         except (RayError, RuntimeError, ValueError, OSError) as error:
             raise AgoraError(f"Ray does not start: {_in_one_line(error)}") from error
+        _silence()
         return
     _probe(address)
     if not _is_local(address):
@@ -54,6 +56,13 @@ def connect(address: str | None, object_store_mb: int, dashboard: bool) -> None:
         ray.init(address=address, **common)
     except (RayError, RuntimeError, ValueError, OSError) as error:  # ConnectionError is an OSError
         raise AgoraError(f"--address {address}: cannot attach: {_in_one_line(error)}") from error
+    _silence()
+
+
+def _silence() -> None:
+    """Ray prints a paragraph for every process that dies, whatever log_to_driver says: ids,
+    addresses, and guesses at the cause. Whoever uses an actor tells of its loss, by its name."""
+    ray._private.worker._worker_logs_enabled = False
 
 
 def disconnect() -> None:

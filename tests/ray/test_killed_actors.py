@@ -1,0 +1,108 @@
+"""Actors killed with SIGKILL: the figures are those of what the cell did, which an oracle reads
+from the journals by itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from parsync.core.metrics import RunMetrics
+from parsync.core.metrics_summary import summarise
+from parsync.runtime import replay
+from parsync.runtime.live.monitor import Overview
+from parsync.runtime.live.plan import LiveOptions
+from parsync.runtime.live.run import LiveOutcome, run_live
+from parsync.runtime.records import merge_parts
+from tests.fixtures.live_runs import small_arm, small_workload
+from tests.fixtures.run_oracle import truth
+from tests.ray.test_live_runs import process_of
+
+pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("embedded_ray")]
+WORKLOAD = small_workload()
+ARRIVALS = len(WORKLOAD.arrival_rows)
+
+
+def run(directory: Path, on_overview: Callable[[Overview], None]) -> LiveOutcome:
+    arm = small_arm()
+    metrics = partial(
+        RunMetrics,
+        WORKLOAD.phases,
+        arm.agents,
+        partitions=arm.partitions,
+        job_of=WORKLOAD.tasks.job,
+    )
+    options = LiveOptions(directory / "journal", directory / "records")
+    return run_live(arm, WORKLOAD, options, 20_000_000, metrics, on_overview)
+
+
+def kill(name: str) -> None:
+    os.kill(process_of(name), signal.SIGKILL)
+
+
+def test_figures_of_a_run_with_killed_hosts_are_complete(tmp_path: Path) -> None:
+    """The first host early, the last mid-run, and one as soon as everything is placed."""
+    todo = [(150_000, "schedulers-0"), (1_300_000, "schedulers-1"), (-1, "schedulers-0")]
+
+    def killer(overview: Overview) -> None:
+        while todo and (overview.quiet if todo[0][0] < 0 else overview.at_us >= todo[0][0]):
+            kill(todo.pop(0)[1])
+
+    outcome = run(tmp_path, killer)
+    told = truth(outcome.journal_dir)
+    figures = summarise(outcome.metrics)
+    count = {name: int(counts.sum()) for name, counts in outcome.metrics.count.items()}
+    assert not todo and not outcome.partial and len(told.commit_us) == ARRIVALS
+    assert outcome.resubmitted > 0 and outcome.lives["schedulers-1"] == 2
+    assert count["submitted"] == count["committed"] == count["accepted"] == ARRIVALS
+    assert figures["totals"]["censored"] == 0 and figures["overall"]["at_least"] == {}
+    assert count["claims"] == told.claims and count["duplicate"] == told.duplicates
+    assert count["stale"] + count["full"] + count["evicted"] == told.conflicts
+    assert count["attempts"] == sum(told.attempts.values())
+    assert count["ended_finished"] == len(told.ended_us)
+    assert merge_parts(tmp_path / "records") == []
+    rows = pq.read_table(tmp_path / "records" / "tasks.parquet").to_pydict()
+    commit_us = dict(zip(rows["task"], rows["commit_us"], strict=True))
+    assert dict(zip(rows["task"], rows["attempts"], strict=True)) == told.attempts
+    assert commit_us.keys() == told.commit_us.keys() and len(rows["task"]) == ARRIVALS
+    # as the agent knew it, or as the cell did
+    for task, at_us in commit_us.items():
+        assert at_us in (told.reply_us.get(task), told.commit_us[task])
+    delays = {task: at_us - WORKLOAD.tasks.submit_us[task] for task, at_us in commit_us.items()}
+    assert count["delay_us"] == sum(delays.values()) >= told.delay_sum_us(WORKLOAD)
+    assert [restart.actor for restart in outcome.restarts[:2]] == ["schedulers-0", "schedulers-1"]
+    assert {restart.actor for restart in outcome.restarts[2:]} <= {"schedulers-0"}
+    for restart, due_us in zip(outcome.restarts, (150_000, 1_300_000), strict=False):
+        assert restart.at_us >= due_us - 50_000 and restart.away_us is not None
+        assert restart.away_us > 0
+    assert replay.replay(outcome.journal_dir).divergence is None
+
+
+def test_a_killed_source_leaves_what_it_submitted(tmp_path: Path) -> None:
+    todo = ["source"]
+
+    def killer(overview: Overview) -> None:
+        if todo and overview.at_us >= 1_500_000:
+            kill(todo.pop())
+
+    outcome = run(tmp_path, killer)
+    told = truth(outcome.journal_dir)
+    totals = summarise(outcome.metrics)["totals"]
+    assert outcome.partial and outcome.notes[0] == "source: process is gone"
+    (lost,) = outcome.restarts
+    assert lost.actor == "source" and lost.away_us is None and lost.at_us >= 1_450_000
+    # Batches are submitted in order, so that what was submitted ends with one that somebody saw.
+    ends = WORKLOAD.arrival_offsets
+    assert totals["submitted"] in ends.tolist() and totals["committed"] == len(told.commit_us)
+    last = np.searchsorted(WORKLOAD.arrival_us, lost.at_us, side="right")
+    assert ends[last] <= totals["submitted"] < ARRIVALS
+    assert totals["censored"] == totals["submitted"] - totals["committed"]
+    rows = pq.read_table(tmp_path / "records" / "submissions.source.parquet")
+    assert sum(rows["tasks"].to_pylist()) == totals["submitted"]
+    assert replay.replay(outcome.journal_dir).divergence is None

@@ -189,7 +189,10 @@ def main(
         str | None, typer.Option(help="of a running Ray cluster (default: an embedded one)")
     ] = None,
     hold: Annotated[
-        bool, typer.Option("--hold", help="keep Ray and its dashboard up until Enter")
+        bool,
+        typer.Option(
+            "--hold", help="keep Ray, its dashboard and the last arm's actors up until Enter"
+        ),
     ] = False,
     out: Annotated[
         Path | None, typer.Option(help="run directory to create (default runs/TIME)")
@@ -237,7 +240,7 @@ def _runner(config: RunConfig, hold: bool) -> Iterator[ArmRunner]:
         prepare(config, hold)
     try:
         interruption.check()
-        yield partial(run_arm_live, hold=hold)
+        yield partial(run_arm_live, held=[] if hold else None)
     finally:
         with ctrl_c_ignored():
             leave()
@@ -246,10 +249,10 @@ def _runner(config: RunConfig, hold: bool) -> Iterator[ArmRunner]:
 def _hold(console: Console) -> None:
     from parsync.runtime.live.dashboard import dashboard_note
 
-    console.print(dashboard_note())
+    console.print(dashboard_note(), highlight=False, markup=False, soft_wrap=True)
     with contextlib.suppress(KeyboardInterrupt):
         try:
-            console.input("Ray stays up for inspection; press Enter to end ")
+            console.input("Ray and the actors of the last arm stay up; press Enter to end ")
         except EOFError:  # nobody can press Enter
             console.print("Ctrl-C ends it.")
             while True:

@@ -20,7 +20,7 @@ from parsync.core.metrics_live import Snapshot
 from parsync.core.workload import Workload
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.cell import CELL_LOG
-from parsync.runtime.live.cluster import connect, disconnect
+from parsync.runtime.live.cluster import Troupe, connect, disconnect
 from parsync.runtime.live.monitor import Overview
 from parsync.runtime.live.plan import LiveOptions
 from parsync.runtime.live.run import LiveOutcome, run_live
@@ -50,9 +50,10 @@ def run_arm_live(
     directory: Path,
     on_snapshot: Callable[[Snapshot], None],
     interruption: Interruption,
-    hold: bool,
+    held: list[Troupe] | None,
 ) -> ArmRun:
-    """One arm in real time. The cell's log goes to directory/log, from which `python -m
+    """One arm in real time. held: takes the actors of the last arm, which live as long as it keeps
+    them; None to let them go. The cell's log goes to directory/log, from which `python -m
     parsync.runtime.replay` repeats it."""
     options = LiveOptions(
         journal_dir=directory / "log",
@@ -60,7 +61,8 @@ def run_arm_live(
         address=config.live.address,
         hosts=config.live.hosts,
         tick_us=config.live.tick_ms * 1000,
-        hold=hold,
+        # those of earlier arms would compete with the next for the processors
+        hold=held is not None and arm is config.arms[-1],
         fsync=config.live.fsync,
         object_store_mb=OBJECT_STORE_MB,
     )
@@ -76,6 +78,8 @@ def run_arm_live(
     # this package to start.
     metrics_maker = partial(copy.deepcopy, make_metrics(config, arm, workload))
     outcome = run_live(spec, workload, options, round(config.drain_s * 1e6), metrics_maker, show)
+    if outcome.held is not None and held is not None:
+        held.append(outcome.held)
     stopped = _brief(outcome.notes) if outcome.partial else ""
     log = directory / "log" / CELL_LOG
     regret: Regret = {}

@@ -139,7 +139,13 @@ class SchedulerAgent:
         self.queued = 0  # tasks submitted and neither committed nor given up
 
     def __repr__(self) -> str:
-        return f"SchedulerAgent({self.name}, {self._activity.name.lower()}, queued={self.queued}, round={self._rounds})"
+        return f"SchedulerAgent({self.doing})"
+
+    @property
+    def doing(self) -> str:
+        """In a few words."""
+        doing = self._activity.name.lower()
+        return f"{self.name} {doing}, {self.queued:,} queued, {self._rounds:,} rounds"
 
     def handle(self, now_us: int, event: Event) -> list[Effect]:
         match event:

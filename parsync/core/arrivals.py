@@ -61,6 +61,11 @@ class ArrivalSource:
         """All batches are submitted (machine events may still come)."""
         return self._next_batch >= len(self._arrival_us)
 
+    @property
+    def submitted(self) -> int:
+        """Tasks so far."""
+        return int(self._offsets[self._next_batch])
+
     def handle(self, now_us: int, event: Event) -> list[Effect]:
         match event:
             case TimerFired(timer=Timer.ARRIVAL):

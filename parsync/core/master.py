@@ -64,6 +64,11 @@ class MasterCore:
         self._running = 0
         self._capacity = int(cell.spec.capacity[:, 0].sum())
 
+    @property
+    def running(self) -> int:
+        """Allocations that have not ended."""
+        return self._running
+
     def handle(self, now_us: int, event: Event) -> list[Effect]:
         match event:
             case CommitRequest():

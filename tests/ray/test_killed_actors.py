@@ -46,7 +46,9 @@ def kill(name: str) -> None:
     os.kill(process_of(name), signal.SIGKILL)
 
 
-def test_figures_of_a_run_with_killed_hosts_are_complete(tmp_path: Path) -> None:
+def test_figures_of_a_run_with_killed_hosts_are_complete(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     """The first host early, the last mid-run, and one as soon as everything is placed."""
     todo = [(150_000, "schedulers-0"), (1_300_000, "schedulers-1"), (-1, "schedulers-0")]
 
@@ -78,6 +80,7 @@ def test_figures_of_a_run_with_killed_hosts_are_complete(tmp_path: Path) -> None
     assert count["delay_us"] == sum(delays.values()) >= told.delay_sum_us(WORKLOAD)
     assert [restart.actor for restart in outcome.restarts[:2]] == ["schedulers-0", "schedulers-1"]
     assert {restart.actor for restart in outcome.restarts[2:]} <= {"schedulers-0"}
+    assert capfd.readouterr() == ("", ""), "Ray has paragraphs to say about a dead worker"
     for restart, due_us in zip(outcome.restarts, (150_000, 1_300_000), strict=False):
         assert restart.at_us >= due_us - 50_000 and restart.away_us is not None
         assert restart.away_us > 0

@@ -6,9 +6,11 @@ from dataclasses import replace
 from typing import ClassVar
 
 import pytest
+from ray.exceptions import ActorDiedError, ActorUnavailableError, GetTimeoutError, RayTaskError
 
 from parsync.core.metrics_live import DELAY_BOUNDS_US, SchedulerLine, Snapshot
 from parsync.runtime.live import ports
+from parsync.runtime.live.steps import Unavailable
 
 
 class Fake:
@@ -38,7 +40,7 @@ def gauges(monkeypatch: pytest.MonkeyPatch) -> ports.SchedulerGauges:
     monkeypatch.setattr(ports, "Counter", Fake)
     monkeypatch.setattr(ports, "Gauge", Fake)
     Fake.made = {}
-    return ports.SchedulerGauges({3: "random-3", 4: "random-4"})
+    return ports.SchedulerGauges("ParSync", {3: "random-3", 4: "random-4"})
 
 
 def line_of(agent: int, *delays: int) -> SchedulerLine:
@@ -55,13 +57,57 @@ def test_delays_add_up_to_a_prometheus_histogram(gauges: ports.SchedulerGauges) 
     gauges.show(snapshot_of(line_of(3, 700, 1 << 40), line_of(4, 9000)))
     name = "agora_scheduling_delay_us"
     bucket = Fake.made[f"{name}_bucket"].value
-    mine = {le: count for (scheduler, le), count in bucket.items() if scheduler == "random-3"}
+    mine = {le: count for (_, scheduler, le), count in bucket.items() if scheduler == "random-3"}
+    assert {arm for arm, *_ in bucket} == {"ParSync"}
     assert (mine["1024"], mine["2048"], mine["4096"], mine["8192"], mine["+Inf"]) == (3, 4, 4, 5, 6)
     in_order = [mine[le] for le in ports.DELAY_LABELS]
     assert in_order == sorted(in_order)
-    assert bucket["random-4", "+Inf"] == 1 and ("random-4", "1024") not in bucket
-    assert Fake.made[f"{name}_count"].value == {("random-3",): 6, ("random-4",): 1}
-    assert Fake.made[f"{name}_sum"].value["random-3",] == 500 + 1023 + 1024 + 5000 + 700 + (1 << 40)
+    assert bucket["ParSync", "random-4", "+Inf"] == 1
+    assert ("ParSync", "random-4", "1024") not in bucket
+    counts = {("ParSync", "random-3"): 6, ("ParSync", "random-4"): 1}
+    assert Fake.made[f"{name}_count"].value == counts
+    assert Fake.made[f"{name}_sum"].value[
+        "ParSync", "random-3"
+    ] == 500 + 1023 + 1024 + 5000 + 700 + (1 << 40)
+
+
+class Cause(Exception):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "said"),
+    [
+        (ActorDiedError(), ports.Gone, "process is gone"),
+        (
+            ActorDiedError(
+                RayTaskError("f", "Traceback:\n at 1\nAgoraError: disk full\n", Cause())
+            ),
+            ports.Gone,
+            "AgoraError: disk full",
+        ),
+        (
+            ActorUnavailableError("RPC error: reset by peer rpc_code: 14", b"7" * 16),
+            Unavailable,
+            "process is away",
+        ),
+        (GetTimeoutError("Get timed out: some object(s) not ready."), Unavailable, "no answer"),
+    ],
+    ids=["dead", "not made", "restarting", "slow"],
+)
+def test_what_happened_to_an_actor_is_a_few_words(
+    error: Exception, kind: type, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without ids and addresses: the caller adds the actor's name."""
+
+    def get(ref: object, timeout: float) -> None:
+        raise error
+
+    monkeypatch.setattr("ray.get", get)
+    with pytest.raises(kind) as caught:
+        ports.answer(None)
+    assert type(caught.value) is kind and str(caught.value).startswith(said)
+    assert len(str(caught.value)) < 40
 
 
 def test_calls_do_not_grow_with_the_commits(gauges: ports.SchedulerGauges) -> None:

@@ -38,6 +38,7 @@ from parsync.runtime.live.plan import (
 from parsync.runtime.live.ports import CellPort, HostLine, Reporter
 from parsync.runtime.live.recorder import Recorder, life_log
 from parsync.runtime.live.stage import Stage
+from parsync.runtime.live.status import Who
 from parsync.runtime.live.steps import ActorFailed, ActorLost, StepClient, Unavailable
 from parsync.runtime.live.waits import WaitMeter
 from shared_state.errors import AgoraError
@@ -63,17 +64,24 @@ class Actor(ABC):
 
     def __init__(self, name: str, plan: RunPlan, agent_names: dict[int, str]) -> None:
         self.name = name
+        self._who = Who(name, plan.arm)
+        self._finished = False
         self.epoch = time.time_ns() // 1000  # grows from life to life
         self._clock = LiveClock()
         self._log = HandledLog(handled_log(Path(plan.journal_dir), name, self.epoch))
         self._cell = CellPort(member(plan.namespace, CELL))
-        self._reporter = Reporter(member(plan.namespace, COORDINATOR_NAME), name, agent_names)
+        coordinator = member(plan.namespace, COORDINATOR_NAME)
+        self._reporter = Reporter(coordinator, name, plan.arm, agent_names)
         self._end_us = plan.end_us
         self._last_report_us = LiveClock.BEFORE_US
         self._thread: LoopThread | None = None
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.name})"
+        return str(self._who)
+
+    def status(self) -> str:
+        """What it is doing, in one line."""
+        return self._who.status(self._clock.now_us(), self._finished, self._doing())
 
     def ready(self) -> int:
         """The process id, once the actor is built."""
@@ -107,6 +115,10 @@ class Actor(ABC):
         """Begin; what the loop is to call again and again."""
 
     @abstractmethod
+    def _doing(self) -> str:
+        """For people; may be asked in any thread."""
+
+    @abstractmethod
     def _report(self, error: str | None = None) -> Report:
         """What the coordinator is told now and then."""
 
@@ -117,6 +129,13 @@ class Actor(ABC):
         ):
             self._last_report_us = now_us
             self._reporter(self._report())
+            self._who.log(now_us, self.status())
+
+    def _end(self) -> None:
+        """Everything is handed over."""
+        self._log.close()
+        self._finished = True
+        print(self.status(), flush=True)
 
     def _stop(self) -> str | None:
         if self._thread is None:
@@ -164,7 +183,7 @@ class SchedulerHost(Stepper):
         self._begin()
 
     def __repr__(self) -> str:
-        return f"SchedulerHost({self.name}: {', '.join(self._names)})"
+        return f"{self._who}: {', '.join(self._names)}"
 
     def deliver(self, epoch: int, number: int, payload: bytes) -> tuple[int, bool]:
         """A push of submissions: (this life, whether it was meant for it)."""
@@ -184,8 +203,9 @@ class SchedulerHost(Stepper):
         """End the loop and hand over."""
         error = self._stop() or self._last_step()
         self._stage.finish()
+        self._reporter(self._report(error))
         self._recorder.close()
-        self._log.close()
+        self._end()
         round_trip_us = np.array(self._steps.round_trip_us, np.int64)
         return Finished(
             self._recorder.metrics,
@@ -218,6 +238,15 @@ class SchedulerHost(Stepper):
         self._recorder.flush()
         super()._tick(now_us)
 
+    def _doing(self) -> str:
+        agents = self._agents.values()
+        if not self._finished:
+            return "; ".join(agent.doing for agent in agents)
+        count, own = self._recorder.metrics.count, list(self._agents)
+        committed, claims = (int(count[name][own].sum()) for name in ("committed", "claims"))
+        queued = sum(agent.queued for agent in agents)
+        return f"{committed:,} tasks committed with {claims:,} claims, {queued:,} left queued"
+
     def _report(self, error: str | None = None) -> Report:
         now_us = self._clock.now_us()
         queued = sum(agent.queued for agent in self._agents.values())
@@ -246,7 +275,7 @@ class WorkerHost(Stepper):
         """End the loop and hand over."""
         error = self._stop() or self._last_step()
         self._recorder.close()
-        self._log.close()
+        self._end()
         end_us, allocation, _ = self._workers.due_ends()
         round_trip_us = np.array(self._steps.round_trip_us, np.int64)
         due_ends = DueEnds(allocation, end_us) if error is None else None
@@ -265,6 +294,9 @@ class WorkerHost(Stepper):
             self._tick_us,
             self._tick,
         ).turn
+
+    def _doing(self) -> str:
+        return f"{self._workers.pending_ends:,} tasks running"
 
     def _report(self, error: str | None = None) -> Report:
         return Report(
@@ -297,7 +329,7 @@ class WorkloadSource(Actor):
         error = self._stop()
         self._stage.finish()
         self._recorder.close()
-        self._log.close()
+        self._end()
         resubmitted = sum(courier.resubmitted for courier in self._couriers.values())
         round_trip_us = np.array(self._steps.round_trip_us, np.int64)
         return Finished(
@@ -319,6 +351,13 @@ class WorkloadSource(Actor):
 
     def _submit(self, host: int, mail: list[tuple[int, TasksSubmitted]]) -> None:
         self._couriers[host].submit(mail)
+
+    def _doing(self) -> str:
+        waiting = sum(courier.waiting for courier in self._couriers.values())
+        resubmitted = sum(courier.resubmitted for courier in self._couriers.values())
+        again = f", {resubmitted:,} again to restarted hosts" if resubmitted else ""
+        submitted = f"{self._arrivals.submitted:,} tasks submitted{again}"
+        return f"{submitted}, {waiting:,} not taken by their host yet"
 
     def _pump(self, now_us: int) -> None:
         for courier in self._couriers.values():

@@ -17,6 +17,8 @@ from parsync.runtime.live.monitor import Report
 from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, RunPlan, Substance
 from parsync.runtime.live.ports import Reporter
 from parsync.runtime.live.recorder import Recorder, records_log
+from parsync.runtime.live.status import Who
+from shared_state.errors import AgoraError
 
 
 class CellHost:
@@ -33,7 +35,9 @@ class CellHost:
         self._recorder = Recorder(
             plan, CELL, substance.make_metrics(), records, self._checkpoints.records_end
         )
-        self._reporter = Reporter(member(plan.namespace, COORDINATOR_NAME), CELL, {})
+        self._reporter = Reporter(member(plan.namespace, COORDINATOR_NAME), CELL, plan.arm, {})
+        self._who = Who(CELL, plan.arm)
+        self._finished = False
         self._last_report_us = LiveClock.BEFORE_US
         agents_of = {host.host: host.agents for host in plan.hosts}
         self._hosts = tuple((host.host, host.name, host.agents) for host in plan.hosts)
@@ -47,9 +51,16 @@ class CellHost:
             self._service.begin_life(self._clock.now_us())
 
     def __repr__(self) -> str:
+        return str(self._who)
+
+    def status(self) -> str:
+        """What it is doing, in one line."""
         service = self._service
-        recovered = f"{service.recovered_steps} steps recovered, {service.replayed_steps} of them from the log"
-        return f"CellHost(life {service.stage.epoch}, {recovered})"
+        master, steps = service.stage.master, service.stage.steps
+        doing = f"{master.running:,} tasks running, {steps:,} steps handled"
+        if service.recovered_steps:
+            doing += f" ({service.recovered_steps:,} before it was restarted)"
+        return self._who.status(self._clock.now_us(), self._finished, doing)
 
     def ready(self) -> int:
         """The process id, once the actor is built."""
@@ -66,12 +77,15 @@ class CellHost:
 
     def step(self, request: bytes) -> bytes:
         """One host's step, exactly once."""
+        if self._finished:
+            raise AgoraError("the run is over")
         now_us = self._clock.now_us()
         reply = self._service.step(request, now_us)
         if now_us - self._last_report_us >= REPORT_US:
             self._last_report_us = now_us
             epoch = self._service.stage.epoch
             self._reporter(Report(now_us, epoch, 0, True, self._recorder.snapshot(now_us, ())))
+            self._who.log(now_us, self.status())
         return reply
 
     def never_placed(self) -> tuple[int, bytes]:
@@ -87,6 +101,8 @@ class CellHost:
             self._recorder(record)
         self._service.close()
         self._recorder.close()
+        self._finished = True
+        print(self.status(), flush=True)
         return Finished(
             self._recorder.metrics,
             np.zeros(0, np.int64),

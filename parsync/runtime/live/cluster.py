@@ -15,9 +15,11 @@ import ray._private.worker
 from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from parsync.runtime.live.status import Who
 from shared_state.errors import AgoraError
 
 _LOCAL_ADDRESSES = ("auto", "local", "localhost", "127.0.0.1")
+NAMESPACE = "agora-"  # what the names of all runs' namespaces begin with
 PROBE_S = 5.0
 _SETTINGS = 4  # frame type
 
@@ -121,8 +123,9 @@ class Troupe:
     that ask for nothing are put on nodes at random, whatever their strategy.
     """
 
-    def __init__(self, namespace: str) -> None:
+    def __init__(self, namespace: str, arm: str) -> None:
         self.namespace = namespace
+        self._arm = arm
         self._handles: dict[str, Any] = {}
         self._home = ray.get_runtime_context().get_node_id()
         self._in_turn = itertools.cycle(self._nodes())
@@ -153,7 +156,8 @@ class Troupe:
             "max_task_retries": 0,
             "scheduling_strategy": NodeAffinitySchedulingStrategy(node, soft=True),
         }
-        handle = ray.remote(**options)(cls).remote(*args)
+        titled = _titled(cls, f"agora:{Who(name, self._arm)}")
+        handle = ray.remote(**options)(titled).remote(*args)
         self._handles[name] = handle
         return handle
 
@@ -166,6 +170,12 @@ class Troupe:
         """End every actor."""
         for name in self._handles:
             self.end(name)
+
+
+def _titled(cls: type, title: str) -> type:
+    """The class by another name. Ray calls an actor's process by the name of its class: so `ps` and
+    the dashboard tell processes of one class, and of several arms, apart."""
+    return type(title, (cls,), {"__module__": cls.__module__, "__doc__": cls.__doc__})
 
 
 def member(namespace: str, name: str) -> Any:

@@ -26,7 +26,9 @@ from parsync.runtime.live.plan import (
 )
 from parsync.runtime.live.ports import CellPort
 from parsync.runtime.live.stage import Stage, ignore_record
+from parsync.runtime.live.status import Who
 from parsync.runtime.live.steps import StepClient
+from shared_state.errors import AgoraError
 
 
 class CoordinatorHost:
@@ -36,7 +38,10 @@ class CoordinatorHost:
 
     def __init__(self, plan: RunPlan, handle: Any) -> None:
         self._handle = handle
+        self._who = Who(COORDINATOR_NAME, plan.arm)
+        self._over = False
         substance: Substance = shared(handle)
+        self._phases = len(substance.assembly.workload.phases)
         self.epoch = time.time_ns() // 1000
         self._clock = LiveClock()
         self._coordinator = substance.assembly.coordinator()
@@ -52,15 +57,27 @@ class CoordinatorHost:
         self._thread: LoopThread | None = None
 
     def __repr__(self) -> str:
-        return f"CoordinatorHost(phase {self._coordinator.phase})"
+        return str(self._who)
+
+    def status(self) -> str:
+        """What it is doing, in one line."""
+        doing = f"load phase {self._coordinator.phase + 1} of {self._phases}"
+        return self._who.status(self._clock.now_us(), self._over, doing)
 
     def ready(self) -> int:
         """The process id, once the actor is built."""
         return os.getpid()
 
     def kept(self) -> Any:
-        """The handle of the run's Substance."""
+        """The handle of the run's Substance. AgoraError once the run is over: an actor that is
+        killed then must not begin another life, and write into what is finished."""
+        if self._over:
+            raise AgoraError("the run is over")
         return self._handle
+
+    def end(self) -> None:
+        """The run is over; the actors may stay to be asked."""
+        self._over = True
 
     def attach(self, cell: Any, hosts: list[Any], origin_ns: int) -> None:
         """The run begins at origin_ns."""

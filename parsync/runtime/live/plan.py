@@ -27,7 +27,7 @@ class LiveOptions:
     address: of a running cluster, None for an embedded one. hosts: scheduler processes (flow
     schedulers have one more). tick_us: between a host's regular steps. spacing_us: at least between
     its
-    steps when it has something to say. fsync: the cell's log survives the machine.
+    steps when it has something to say. hold: the actors stay after the run, to be asked. fsync: the cell's log survives the machine.
     checkpoint_bytes: by how much it grows, at least, between checkpoints.
     """
 
@@ -55,9 +55,10 @@ class HostPlan:
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """What every actor of a run is given. end_us: of the workload; what follows is the drain."""
+    """What every actor of a run is given. arm: its name. end_us: of the workload; what follows is the drain."""
 
     namespace: str
+    arm: str
     end_us: int
     hosts: tuple[HostPlan, ...]
     tick_us: int
@@ -109,6 +110,7 @@ def plan_run(namespace: str, assembly: Assembly, options: LiveOptions) -> RunPla
     hosts = plan_hosts(assembly.arm, options.hosts, options.tick_us)
     return RunPlan(
         namespace=namespace,
+        arm=assembly.arm.name,
         end_us=assembly.workload.end_us,
         hosts=hosts,
         tick_us=options.tick_us,

@@ -91,10 +91,10 @@ class HostLine:
 class Reporter:
     """Sends an actor's reports to the coordinator; a coordinator that is gone is not waited for."""
 
-    def __init__(self, handle: Any, name: str, agent_names: dict[int, str]) -> None:
+    def __init__(self, handle: Any, name: str, arm: str, agent_names: dict[int, str]) -> None:
         self._handle = handle
         self._name = name
-        self._gauges = SchedulerGauges(agent_names) if agent_names else None
+        self._gauges = SchedulerGauges(arm, agent_names) if agent_names else None
 
     def __call__(self, report: Report) -> None:
         with contextlib.suppress(RayActorError):
@@ -104,18 +104,20 @@ class Reporter:
 
 
 class SchedulerGauges:
-    """What Ray exports of each scheduler, from its snapshots: a handful of observations per second.
+    """What Ray exports of each scheduler of an arm, from its snapshots: a handful of observations
+    per second.
 
     Scheduling delays are a histogram in Prometheus' form: agora_scheduling_delay_us_bucket counts,
     per `le`, the delays up to it (to the microsecond below it), _sum and _count all of them. Ray's
     own Histogram takes one value per call; these counters take a half second's commits in 20 calls
-    per scheduler, 3 us each. histogram_quantile(0.99, sum by (scheduler, le)
+    per scheduler, 3 us each. histogram_quantile(0.99, sum by (arm, scheduler, le)
     (rate(ray_agora_scheduling_delay_us_bucket_total[1m]))) reads them.
     """
 
-    def __init__(self, agent_names: dict[int, str]) -> None:
+    def __init__(self, arm: str, agent_names: dict[int, str]) -> None:
         self._names = agent_names
-        tags = ("scheduler",)
+        self._arm = arm
+        tags = ("arm", "scheduler")
         self._commits = Counter("agora_commits", "Tasks committed for the first time", tags)
         self._queue = Gauge("agora_queue", "Tasks submitted and not committed", tags)
         self._conflict_rate = Gauge(
@@ -134,7 +136,7 @@ class SchedulerGauges:
 
     def show(self, snapshot: Snapshot) -> None:
         for line in snapshot.schedulers:
-            tags = {"scheduler": self._names[line.agent]}
+            tags = {"arm": self._arm, "scheduler": self._names[line.agent]}
             commits = line.commits_per_s * snapshot.window_us / 1e6
             if commits > 0:
                 self._commits.inc(commits, tags)

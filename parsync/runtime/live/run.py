@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from parsync.runtime.live.actors import SchedulerHost, WorkerHost, WorkloadSourc
 from parsync.runtime.live.assembly_file import write_assembly
 from parsync.runtime.live.cell import CELL_LOG
 from parsync.runtime.live.cell_host import CellHost
-from parsync.runtime.live.cluster import Troupe, connect, share
+from parsync.runtime.live.cluster import NAMESPACE, Troupe, connect, share
 from parsync.runtime.live.completion import complete
 from parsync.runtime.live.coordinator_host import CoordinatorHost
 from parsync.runtime.live.finished import Finished
@@ -59,7 +59,8 @@ class LiveOutcome:
     again.
     recovered_steps: steps a restarted cell came back with; replayed_steps: those of them that no
     checkpoint held.
-    resubmitted: tasks submitted again to restarted hosts. lives: of each actor.
+    resubmitted: tasks submitted again to restarted hosts. lives: of each actor. held: the actors,
+    if options.hold keeps them: they live no longer than this is kept.
     """
 
     ended_us: int
@@ -80,6 +81,7 @@ class LiveOutcome:
     resubmitted: int
     restarts: tuple[Restart, ...]
     lives: dict[str, int]
+    held: Troupe | None = None
 
 
 def run_live(
@@ -90,8 +92,8 @@ def run_live(
     make_metrics: Callable[[], RunMetrics],
     on_overview: Callable[[Overview], None],
 ) -> LiveOutcome:
-    """Run until every task is committed, at most drain_us past the workload's end; the actors are
-    gone afterwards, Ray stays.
+    """Run until every task is committed, at most drain_us past the workload's end. Ray stays; the
+    actors are gone afterwards, unless options.hold keeps them to be asked.
 
     on_overview: a few times a second. make_metrics: each actor's accumulators; it must survive
     pickling. Ctrl-C ends the run early, with what it has. Raises AgoraError if Ray cannot be
@@ -107,11 +109,16 @@ def run_live(
     connect(options.address, options.object_store_mb, options.hold)
     assembly = Assembly.of(arm, workload)
     write_assembly(options.journal_dir, assembly)
-    troupe = Troupe(f"agora-{uuid.uuid4().hex[:12]}")
+    troupe = Troupe(f"{NAMESPACE}{uuid.uuid4().hex[:12]}", arm.name)
+    held = False
     try:
-        return _Performance(troupe, assembly, options, make_metrics).run(drain_us, on_overview)
+        performance = _Performance(troupe, assembly, options, make_metrics)
+        outcome = performance.run(drain_us, on_overview)
+        held = options.hold and performance.end()
+        return replace(outcome, held=troupe) if held else outcome
     finally:
-        troupe.dismiss()
+        if not held:
+            troupe.dismiss()
         remove_records(options.journal_dir)
 
 
@@ -254,6 +261,14 @@ class _Performance:
             restarts=completed.restarts,
             lives=dict(overview.lives),
         )
+
+    def end(self) -> bool:
+        """Nobody begins another life. False if the coordinator, which sees to that, is gone."""
+        try:
+            answer(self._coordinator.end.remote())
+        except Unavailable:
+            return False
+        return True
 
     def _finish_one(self, name: str, actor: Any, *arguments: Any) -> Any:
         """What the actor hands over; one that is being restarted is waited for. None if it

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from parsync.core.events import Record
 from parsync.core.metrics import RunMetrics
 from parsync.core.metrics_summary import summarise
 from parsync.core.workload import Workload
@@ -19,6 +20,8 @@ from parsync.runtime.assembly import ArmSpec
 from parsync.runtime.live import loop
 from parsync.runtime.live.assembly_file import write_assembly
 from parsync.runtime.live.plan import CELL, SOURCE
+from parsync.runtime.live.recorder import Recorder, life_log, life_logs
+from parsync.runtime.live.recovery import HostRecovery
 from parsync.runtime.live.restarts import Restart
 from parsync.runtime.live.run import LiveOutcome
 from parsync.runtime.records import merge_parts
@@ -269,3 +272,42 @@ def test_logs_that_cannot_be_read_leave_what_was_handed_over(
     outcome = ray.finish(quiet=True)
     assert outcome.partial and any("cell.journal: corrupt" in note for note in outcome.notes)
     assert outcome.metrics.count["committed"].sum() > 0
+
+
+def test_a_task_is_given_up_once_and_only_if_it_was_not_placed_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workload = small_workload(machines=60)
+    ray = make_run(monkeypatch, tmp_path, small_arm(), workload)
+    ray.pass_time(1_000_000)
+    log = tmp_path / "log"
+    host = ray.performance._plan.hosts[0]
+    for _, path in life_logs(log, host.name):
+        path.unlink()
+    told = truth(log)
+    placed, at_us = next(iter(told.commit_us.items()))
+    never = len(workload.tasks) - 1
+    assert never not in told.commit_us
+
+    def life(epoch: int, *rows: tuple[int, int]) -> None:
+        task, when = np.array(rows).T
+        recorder = Recorder(
+            replace(ray.performance._plan, records_dir=None),
+            host.name,
+            RunMetrics(workload.phases, 4, partitions=4),
+            life_log(log, host.name, epoch),
+        )
+        columns = {"task": task, "agent": task * 0, "at_us": when, "abandoned": task * 0}
+        recorder(Record("unplaceable", columns))
+        recorder.close()
+
+    life(1, (never, 200_000), (placed, at_us - 1))
+    life(2, (never, 400_000), (placed, at_us + 100_000))  # it had lost its place
+    recovery = HostRecovery(log, ray.assembly, [host])
+    rows = [
+        (task, when)
+        for table, columns in recovery.batches(host)
+        if table == "unplaceable"
+        for task, when in zip(columns["task"].tolist(), columns["at_us"].tolist(), strict=True)
+    ]
+    assert rows == [(never, 200_000), (placed, at_us + 100_000)]

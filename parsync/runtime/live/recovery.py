@@ -106,15 +106,17 @@ class HostRecovery:
         self._committed = np.zeros(tasks, np.bool_)
         self._committed[assembly.workload.initial.task] = True
         self._attempts = np.zeros(tasks, np.int32)  # of the first commit
+        self._placed_us = np.full(tasks, -1, np.int64)  # at the last commit
         self._missing: dict[str, list[Record]] = {host.name: [] for host in self._hosts}
         # transactions that no agent left a record of, and their claims
         self.transactions = {host.name: 0 for host in self._hosts}
         self.claims = {host.name: 0 for host in self._hosts}
-        self._follow(directory / CELL_LOG)
+        if self._hosts:
+            self._follow(directory / CELL_LOG)
 
     def batches(self, host: HostPlan) -> Iterator[Batch]:
         """Everything known of the host's agents."""
-        given_up = self._committed.copy()  # told of, or placed after all
+        given_up = np.zeros(len(self._committed), np.bool_)
         for _, path in self._logs[host.name]:
             for table, columns in read_records(path):
                 if table == "tasks":
@@ -122,10 +124,12 @@ class HostRecovery:
                     attempts = np.where(first, self._attempts[columns["task"]], columns["attempts"])
                     yield table, {**columns, "attempts": attempts.astype(np.int32)}
                 elif table == "unplaceable":
-                    new = ~given_up[columns["task"]]
-                    given_up[columns["task"]] = True
-                    if new.any():
-                        yield table, {name: column[new] for name, column in columns.items()}
+                    # each life gives up once more what is not placed, and may place it after all
+                    task = columns["task"]
+                    final = ~given_up[task] & (self._placed_us[task] <= columns["at_us"])
+                    given_up[task[final]] = True
+                    if final.any():
+                        yield table, {name: column[final] for name, column in columns.items()}
                 else:
                     yield table, columns
         for record in self._missing[host.name]:
@@ -165,6 +169,7 @@ class HostRecovery:
             first = task[accepted & ~self._committed[task]]
             self._attempts[first] = attempts[first]
             self._committed[first] = True
+            self._placed_us[task[accepted]] = answer.at_us
             attempts[task[accepted]] = 0
             if transaction.sequence not in recorded[answer.epoch, agent]:
                 logs[agent].recovered_commit(answer.at_us, transaction, result, claimed)

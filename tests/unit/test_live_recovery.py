@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -24,6 +25,7 @@ from parsync.runtime.live.recorder import Recorder, life_log, life_logs
 from parsync.runtime.live.recovery import HostRecovery
 from parsync.runtime.live.restarts import Restart
 from parsync.runtime.live.run import LiveOutcome
+from parsync.runtime.live.steps import Unavailable
 from parsync.runtime.records import merge_parts
 from tests.fixtures.fake_ray import FakeRay
 from tests.fixtures.live_runs import mixed_arm, small_arm, small_workload
@@ -254,6 +256,27 @@ def test_a_cell_that_does_not_hand_over_is_measured_by_its_replay(
     assert count["ended_finished"].sum() == len(told.ended_us) > 0
     assert len(outcome.metrics.samples("cell")["at_us"]) == 15
     assert outcome.restarts[0] == Restart(CELL, 1_500_000, None)
+
+
+def test_an_actor_whose_answer_was_lost_hands_over_the_same_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workload = small_workload(machines=60)
+    ray = make_run(monkeypatch, tmp_path, small_arm(), workload)
+    asked: list[str] = []
+
+    def call(name: str, method: str, arguments: tuple[Any, ...]) -> Any:
+        value = FakeRay.call(ray, name, method, arguments)
+        if method == "finish":
+            asked.append(name)
+            if asked.count(name) == 1:
+                raise Unavailable("process is away")
+        return value
+
+    monkeypatch.setattr(ray, "call", call)
+    outcome = to_the_end(ray)
+    assert set(map(asked.count, asked)) == {2}
+    check(outcome, workload, tmp_path)
 
 
 def test_logs_that_cannot_be_read_leave_what_was_handed_over(

@@ -22,7 +22,7 @@ from parsync.core.events import ARRIVALS, WORKERS, Effect, Event, Participant, T
 from parsync.runtime.live.clock import LiveClock
 from parsync.runtime.live.cluster import member, shared_by
 from parsync.runtime.live.courier import Courier, Mailbox
-from parsync.runtime.live.finished import DueEnds, Finished
+from parsync.runtime.live.finished import DueEnds, Finished, once
 from parsync.runtime.live.handled_log import HandledLog, handled_log
 from parsync.runtime.live.loop import HostLoop, LoopThread, SourceLoop, Ticks, last_step, run_turns
 from parsync.runtime.live.monitor import Report
@@ -199,6 +199,7 @@ class SchedulerHost(Stepper):
         for agent in self._host.agents:
             self._stage.deliver(agent, event)
 
+    @once
     def finish(self) -> Finished:
         """End the loop and hand over."""
         error = self._stop() or self._last_step()
@@ -271,6 +272,7 @@ class WorkerHost(Stepper):
         self._tick_us = plan.tick_us
         self._begin()
 
+    @once
     def finish(self) -> Finished:
         """End the loop and hand over."""
         error = self._stop() or self._last_step()
@@ -324,6 +326,7 @@ class WorkloadSource(Actor):
         }
         self._begin()
 
+    @once
     def finish(self) -> Finished:
         """End the loop and hand over."""
         error = self._stop()

@@ -12,7 +12,7 @@ from parsync.runtime.live.cell import CELL_LOG, CellService, CellStage, hosts_of
 from parsync.runtime.live.checkpoint import Checkpoints
 from parsync.runtime.live.clock import LiveClock
 from parsync.runtime.live.cluster import member, shared_by
-from parsync.runtime.live.finished import DueEnds, Finished
+from parsync.runtime.live.finished import DueEnds, Finished, once
 from parsync.runtime.live.monitor import Report
 from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, RunPlan, Substance
 from parsync.runtime.live.ports import Reporter
@@ -93,6 +93,7 @@ class CellHost:
         mask = self._service.stage.never_placed()
         return len(mask), np.packbits(mask).tobytes()
 
+    @once
     def finish(self, due_ends: DueEnds | None) -> Finished:
         """Hand over; no step may follow. due_ends: of the worker pool."""
         if due_ends is not None:

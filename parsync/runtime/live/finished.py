@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
 from parsync.core.metrics import RunMetrics
 from parsync.runtime.live.waits import NOT_WAITED, Waited
+
+Asked = ParamSpec("Asked")
+AnActor = TypeVar("AnActor")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,3 +41,19 @@ class Finished:
     replayed: int = 0
     notes: tuple[str, ...] = ()
     waited: Waited = NOT_WAITED
+
+
+def once(
+    finish: Callable[Concatenate[AnActor, Asked], Finished],
+) -> Callable[Concatenate[AnActor, Asked], Finished]:
+    """An actor's `finish`, done once: asked again, because the answer was lost on its way, the
+    actor hands over the same."""
+
+    @wraps(finish)
+    def finish_once(actor: Any, *args: Asked.args, **kwargs: Asked.kwargs) -> Finished:
+        if "_handed_over" not in vars(actor):
+            actor._handed_over = finish(actor, *args, **kwargs)
+        handed_over: Finished = actor._handed_over
+        return handed_over
+
+    return finish_once

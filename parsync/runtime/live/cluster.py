@@ -195,6 +195,10 @@ def shared(handle: Any) -> Any:
 
 
 def shared_by(keeper: Any) -> Any:
-    """The value whose handle the actor `keeper` keeps. (Ray warns of every restartable actor that
-    has a handle among its arguments.)"""
-    return shared(ray.get(keeper.kept.remote()))
+    """The value whose handle the actor `keeper` keeps; where it gives none any more, the calling
+    actor ends for good. (An exception would let Ray restart it again and again. And Ray warns of
+    every restartable actor that has a handle among its arguments.)"""
+    handle = ray.get(keeper.kept.remote())
+    if handle is None:
+        ray.actor.exit_actor()
+    return shared(handle)

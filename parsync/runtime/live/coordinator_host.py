@@ -28,7 +28,6 @@ from parsync.runtime.live.ports import CellPort
 from parsync.runtime.live.stage import Stage, ignore_record
 from parsync.runtime.live.status import Who
 from parsync.runtime.live.steps import StepClient
-from shared_state.errors import AgoraError
 
 
 class CoordinatorHost:
@@ -69,11 +68,9 @@ class CoordinatorHost:
         return os.getpid()
 
     def kept(self) -> Any:
-        """The handle of the run's Substance. AgoraError once the run is over: an actor that is
-        killed then must not begin another life, and write into what is finished."""
-        if self._over:
-            raise AgoraError("the run is over")
-        return self._handle
+        """The handle of the run's Substance; None once the run is over: an actor that is killed
+        then must not begin another life, and write into what is finished."""
+        return None if self._over else self._handle
 
     def end(self) -> None:
         """The run is over; the actors may stay to be asked."""

@@ -34,6 +34,12 @@ from tests.fixtures.run_oracle import Truth, truth
 LIMIT_US = 10_000_000
 
 
+def cell_and_tasks() -> Workload:
+    """No task runs for long, so that a run can be followed to the end of the last."""
+    workload = small_workload(machines=60)
+    return replace(workload, duration_us=np.minimum(workload.duration_us, 900_000))
+
+
 def make_run(
     monkeypatch: pytest.MonkeyPatch, directory: Path, arm: ArmSpec, workload: Workload
 ) -> FakeRay:
@@ -113,7 +119,7 @@ def test_figures_are_completed_from_the_cells_log(
 ) -> None:
     """kills: host, when (ms; negative: once the cell has handled its next step, and before the
     host learns the outcome), and how long it stays away."""
-    workload = small_workload(machines=60)
+    workload = cell_and_tasks()
     ray = make_run(monkeypatch, tmp_path, small_arm(), workload)
     back: list[tuple[int, str]] = []
     todo = sorted([(abs(at), at < 0, host, away) for host, at, away in kills])
@@ -151,7 +157,7 @@ def test_figures_are_completed_from_the_cells_log(
 def test_a_run_without_kills_is_handed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    workload = small_workload(machines=60)
+    workload = cell_and_tasks()
     outcome = to_the_end(make_run(monkeypatch, tmp_path, small_arm(), workload))
     check(outcome, workload, tmp_path)
     assert outcome.restarts == () and outcome.notes == ()
@@ -162,7 +168,7 @@ def test_a_flow_scheduler_and_tasks_that_nobody_can_place(
 ) -> None:
     """Tasks larger than every machine are given up once more by each life of their agent, and
     count once."""
-    workload = small_workload(machines=60)
+    workload = cell_and_tasks()
     request = workload.tasks.request.copy()
     large = workload.arrival_rows[::50]
     request[large] = 11
@@ -189,7 +195,7 @@ def test_a_flow_scheduler_and_tasks_that_nobody_can_place(
 def test_a_host_that_does_not_come_back_leaves_its_claims_and_its_waiting_tasks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    workload = small_workload(machines=60)
+    workload = cell_and_tasks()
     ray = make_run(monkeypatch, tmp_path, small_arm(), workload)
     ray.pass_time(1_410_000)
     ray.lose("schedulers-1")
@@ -214,7 +220,7 @@ def test_a_lost_source_leaves_its_submissions(
     log: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What it had submitted counts, placed or not. Its log may end before what the hosts got."""
-    workload = small_workload(machines=60)
+    workload = cell_and_tasks()
     ray = make_run(monkeypatch, tmp_path, small_arm(), workload)
     ray.pass_time(1_803_000)
     ray.lose(SOURCE)
@@ -245,7 +251,7 @@ def test_a_cell_that_does_not_hand_over_is_measured_by_its_replay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(loop, "LAST_STEP_S", 0.0)
-    workload = small_workload(machines=60)
+    workload = cell_and_tasks()
     ray = make_run(monkeypatch, tmp_path, small_arm(), workload)
     ray.pass_time(1_500_000)
     ray.lose(CELL)
@@ -261,7 +267,7 @@ def test_a_cell_that_does_not_hand_over_is_measured_by_its_replay(
 def test_an_actor_whose_answer_was_lost_hands_over_the_same_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    workload = small_workload(machines=60)
+    workload = cell_and_tasks()
     ray = make_run(monkeypatch, tmp_path, small_arm(), workload)
     asked: list[str] = []
 
@@ -282,7 +288,7 @@ def test_an_actor_whose_answer_was_lost_hands_over_the_same_again(
 def test_logs_that_cannot_be_read_leave_what_was_handed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    workload = small_workload(machines=60)
+    workload = cell_and_tasks()
     ray = make_run(monkeypatch, tmp_path, small_arm(), workload)
     ray.pass_time(500_000)
     ray.kill("schedulers-0")
@@ -300,7 +306,7 @@ def test_logs_that_cannot_be_read_leave_what_was_handed_over(
 def test_a_task_is_given_up_once_and_only_if_it_was_not_placed_afterwards(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    workload = small_workload(machines=60)
+    workload = cell_and_tasks()
     ray = make_run(monkeypatch, tmp_path, small_arm(), workload)
     ray.pass_time(1_000_000)
     log = tmp_path / "log"

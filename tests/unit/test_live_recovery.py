@@ -3,6 +3,7 @@ Ray, on a hand-driven clock; the oracle reads the journals by itself."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from parsync.core.events import Record
 from parsync.core.metrics import RunMetrics
 from parsync.core.metrics_summary import summarise
+from parsync.core.tables import NOT_KNOWN
 from parsync.core.workload import Workload
 from parsync.runtime import replay
 from parsync.runtime.assembly import ArmSpec
@@ -91,22 +93,30 @@ def check(outcome: LiveOutcome, workload: Workload, directory: Path) -> Truth:
     assert set(rows["first"]) == {1} and len(rows["task"]) == arrivals
     commits = pq.read_table(directory / "records" / "commits.parquet").to_pydict()
     assert sum(commits["claims"]) == told.claims
+    unknown = commits["start_us"].count(NOT_KNOWN)
+    assert unknown == commits["decision_us"].count(NOT_KNOWN) == commits["ranking"].count(NOT_KNOWN)
+    assert unknown == sum(recovered(outcome, host)[0] for host in hosts_of(outcome))
     rejections = pq.read_table(directory / "records" / "rejections.parquet")
     assert len(rejections) == told.claims - arrivals
     return told
 
 
-def recovered_claims(outcome: LiveOutcome, host: str) -> int:
-    """Claims that the host left no record of, by the note on it."""
+def hosts_of(outcome: LiveOutcome) -> set[str]:
+    return {restart.actor for restart in outcome.restarts}
+
+
+def recovered(outcome: LiveOutcome, host: str) -> tuple[int, int]:
+    """Transactions and claims that the host left no record of, by the note on it."""
     (note,) = (note for note in outcome.notes if note.startswith(f"{host}: "))
-    return int(note.partition("(")[2].partition(" claims")[0].replace(",", ""))
+    transactions, claims = re.findall(r"([\d,]+) (?:transactions|claims)", note)
+    return int(transactions.replace(",", "")), int(claims.replace(",", ""))
 
 
 KILLS = {
     "the last host, mid-run": [("schedulers-1", 700, 300)],
     "the first host, early": [("schedulers-0", 40, 200)],
     "before its first step": [("schedulers-0", 1, 100)],
-    "near the end, in a step": [("schedulers-1", -1_900, 150)],
+    "near the end, in a step, with losers": [("schedulers-1", -1_767, 150)],
     "both at once": [("schedulers-0", 612, 250), ("schedulers-1", 612, 400)],
     "one again and again": [("schedulers-1", at, 90) for at in (301, -650, 999, -1_350, 1_800)],
     "after all is placed": [("schedulers-0", 2_600, 100)],
@@ -149,8 +159,8 @@ def test_figures_are_completed_from_the_cells_log(
         # known to a step (25 ms) at either end
         assert abs(restart.at_us - at_ms * 1000) <= 26_000
         assert abs(restart.away_us - away_ms * 1000) <= 52_000
-    lost = [recovered_claims(outcome, host) for host in {host for host, *_ in expected}]
-    assert (sum(lost) > 0) == (100 < expected[-1][1] < 2_500), "what there was to lose"
+    lost = sum(recovered(outcome, host)[1] for host in hosts_of(outcome))
+    assert (lost > 0) == (100 < expected[-1][1] < 2_500), "what there was to lose"
     assert replay.replay(tmp_path / "log").divergence is None
 
 

@@ -1,0 +1,55 @@
+"""How restarts of live actors are told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from rich.console import Console
+
+from experiments.config import ArmConfig, RunConfig
+from experiments.interruption import Interruption
+from experiments.parsync_vs_flow import _run_arm
+from experiments.restarts import count, sentence
+from experiments.running import ArmRun
+from parsync.core.metrics import RunMetrics
+from tests.fixtures.live_runs import small_workload
+
+BACK = {"actor": "schedulers-1", "at_us": 12_300_000, "away_us": 1_450_000}
+GONE = {"actor": "source", "at_us": 900_000, "away_us": None}
+
+
+def test_a_restart_names_the_actor_the_time_and_how_long_it_was_away() -> None:
+    told = "schedulers-1 was lost 12.3 s into the run and was back 1.45 s later"
+    assert sentence(BACK) == told
+    assert sentence(GONE) == "source was lost 900 ms into the run and did not come back"
+
+
+@pytest.mark.parametrize(
+    ("restarts", "told"),
+    [([], ""), ([BACK], "1 restart"), ([BACK, BACK], "2 restarts"), ([GONE], "1 actor lost")],
+)
+def test_the_table_has_their_number(restarts: list[dict[str, Any]], told: str) -> None:
+    assert count(restarts) == told
+
+
+def test_each_is_told_as_its_arm_ends(tmp_path: Path) -> None:
+    group = SimpleNamespace(name="greedy", count=1)
+    arm = cast(ArmConfig, SimpleNamespace(name="[ParSync]", groups=[group]))
+    config = cast(RunConfig, SimpleNamespace(arms=[arm], seed=1))
+    workload = small_workload()
+    metrics = RunMetrics(workload.phases, 1, partitions=1)
+
+    def run_arm(*_: object) -> ArmRun:
+        return ArmRun(arm, metrics, "", {}, "", 3.0, {}, restarts=[BACK, GONE])
+
+    with (tmp_path / "terminal").open("w") as terminal:
+        console = Console(record=True, file=terminal)
+        _run_arm(config, arm, workload, tmp_path / "arm", 1, console, run_arm, Interruption())
+    assert console.export_text().splitlines()[-3:] == [
+        "1/1 [ParSync]: done in 3.0 s",
+        f"  {sentence(BACK)}",
+        f"  {sentence(GONE)}",
+    ]

@@ -6,7 +6,7 @@ import pytest
 
 from flowsolver import FlowNetwork, IncrementalSolver, Status, solve
 from flowsolver.generate import GraphOptions, quincy_graph
-from tests.fixtures.networks import check_resolved, peers_cost
+from tests.fixtures.networks import check_resolved, hub, peers_cost
 
 
 def network(tail, head, capacity, cost, supply):
@@ -131,6 +131,49 @@ def test_a_machine_with_all_its_tasks_fails_and_comes_back():
             net.tail[preferring], np.repeat(again, preferring.size), 1, net.cost[preferring]
         )
         check(solver)
+
+
+def change_leaves(solver, hub_node, rng):
+    """Cheap wide ways between leaves; some leaves go, and one takes over their supply; others
+    come."""
+    net, nodes, _ = solver.snapshot()
+    leaves = rng.permutation(np.flatnonzero(nodes != hub_node))
+    ends, gone, heir = nodes[leaves[:20]], leaves[20:24], leaves[24]
+    solver.add_arcs(ends[:10], ends[10:], rng.integers(1, 1_000_000, 10), -35)
+    solver.remove_nodes(nodes[gone])
+    solver.set_supply([nodes[heir]], [net.supply[heir] + net.supply[gone].sum()])
+    come = solver.add_nodes([3, -5, 2, 0])
+    at_hub = np.full(come.size, hub_node)
+    solver.add_arcs(np.concatenate([come, at_hub]), np.concatenate([at_hub, come]), 1_000_000, 200)
+
+
+@pytest.mark.parametrize(
+    "racers", [["cost_scaling"], ["cost_scaling", "successive_shortest_path"]], ids="+".join
+)
+def test_leaves_of_a_hub_come_and_go(racers):
+    """The hub has far more half-edges than a relabel looks at one by one."""
+    for seed in range(12):
+        net, rng = hub(seed, leaves=150), np.random.default_rng(seed)
+        solver = IncrementalSolver(net, racers, deterministic=True)
+        assert solver.resolve() is Status.OPTIMAL
+        for _ in range(4):
+            change_leaves(solver, net.num_nodes - 1, rng)
+            assert solver.resolve() is Status.OPTIMAL
+            check_resolved(solver)
+
+
+@pytest.mark.parametrize("budget", [0, 3000, 10_000])
+def test_leaves_of_a_hub_come_and_go_while_a_resolve_is_stopped(budget):
+    for seed in range(12):
+        net, rng = hub(seed, leaves=150), np.random.default_rng(seed)
+        solver = IncrementalSolver(net, "cost_scaling")
+        assert solver.resolve() is Status.OPTIMAL
+        for _ in range(2):
+            change_leaves(solver, net.num_nodes - 1, rng)
+            solver.resolve(max_operations=budget)
+            change_leaves(solver, net.num_nodes - 1, rng)
+            assert solver.resolve() is Status.OPTIMAL
+            check_resolved(solver)
 
 
 def test_rounds_are_local():

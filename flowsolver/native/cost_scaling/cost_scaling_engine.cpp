@@ -42,14 +42,14 @@ class CostScalingEngine final : public Engine {
   void add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity,
                std::int64_t cost) override {
     graph_.add_arc(arc, tail, head, capacity, cost);
-    note_block(tail);
-    note_block(head);
+    scaling_.note_block(tail);
+    scaling_.note_block(head);
     note_cost(arc, tail, cost);
   }
   void remove_arc(ArcId arc, NodeId tail, NodeId head) override {
     graph_.remove_arc(arc, tail);
-    note_block(tail);
-    note_block(head);
+    scaling_.note_block(tail);
+    scaling_.note_block(head);
     stirred_.push_back(tail);
     scaling_.note_change();
   }
@@ -100,7 +100,6 @@ class CostScalingEngine final : public Engine {
   std::int64_t costliest() const {
     return static_cast<std::int64_t>(largest_magnitude(network_.cost));
   }
-  void note_block(NodeId v) { scaling_.prices().forget_current(v); }
   void note_arc(ArcId arc, NodeId tail) {
     scaling_.note_arc(arc);
     stirred_.push_back(tail);
@@ -134,7 +133,7 @@ Status CostScalingEngine<V>::run(const Control& control, Stats& stats) {
     if (const Status status = control.look(stats); status != Status::kOptimal) return status;
     if (graph_.is_sparse()) {
       graph_.compact(control);
-      scaling_.prices().forget_current();
+      scaling_.note_all_blocks();
     }
     if (is_local_work() && scaling_.prices().fits(largest_cost_)) {
       const auto outcome = scaling_.run(largest_cost_, control, stats);

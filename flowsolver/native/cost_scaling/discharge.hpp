@@ -6,7 +6,8 @@
 //
 // Invariant. eps-optimality: units move over admissible half-edges only (the partner then has rc >
 // 0), and a relabel of a node without one raises its price at most to the least that makes some
-// admissible.
+// admissible. That there is none is known by the current arc, before which no half-edge of a node
+// is admissible: whoever lowers a price, or gives half-edges other places, sees to that.
 //
 // Method. Active nodes in a queue, first in first out. From one, a path of at most kMostArcs
 // admissible half-edges is grown with current arcs; its tip is relabelled and dropped when stuck;

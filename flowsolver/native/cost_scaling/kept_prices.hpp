@@ -96,7 +96,8 @@ class KeptPrices {
   // Its block has changed, or moved. Outside of phases no half-edge is admissible: none before the
   // end of the block is, and an aggregator need not be gone through before its first relabel.
   void forget_current(NodeId v) { node_[v].current = graph_.end(v); }
-  void forget_current();
+  // The same while a phase is under way, when any half-edge may be admissible.
+  void rewind_current(NodeId v) { node_[v].current = graph_.begin(v); }
 
   const std::vector<NodeId>& repriced() const { return repriced_; }
   void begin_round();
@@ -198,11 +199,6 @@ bool KeptPrices<V>::fits(std::int64_t largest_cost) const {
   const __int128 longest = static_cast<__int128>(largest_cost) << unit_shift_;
   if (longest > kMostScaledPrice<Price>) return false;
   return phase_fits<Price>(furthest_, graph_.num_nodes(), scale(), largest_cost, scale());
-}
-
-template <class V>
-void KeptPrices<V>::forget_current() {
-  for (NodeId v = 0; v < node_.size(); ++v) forget_current(v);
 }
 
 template <class V>

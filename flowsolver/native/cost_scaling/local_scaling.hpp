@@ -74,6 +74,16 @@ class LocalScaling {
   void note_node(NodeId v) { changed_nodes_.push_back(v); }  // flow or prices around it
   void note_new_node(NodeId v) { new_nodes_.push_back(v); }
   void note_all() { all_changed_ = true; }
+  void note_block(NodeId v) {  // half-edges of v have other places
+    if (under_way_) {
+      prices_.rewind_current(v);
+    } else {
+      prices_.forget_current(v);
+    }
+  }
+  void note_all_blocks() {
+    for (NodeId v = 0; v < graph_.num_nodes(); ++v) note_block(v);
+  }
   // Flow and prices are another answer's: nothing is under way.
   void forget();
 
@@ -106,7 +116,7 @@ class LocalScaling {
   bool is_sink(NodeId v) const { return network_.supply[v] < 0; }
   void drain(Stats& stats);
   bool find_drain(NodeId v, std::int64_t& steps);
-  Phase run_phase(const Control& control, Stats& stats);
+  Phase run_phase(bool goes_on, const Control& control, Stats& stats);
 
   Graph& graph_;
   const Network& network_;
@@ -267,7 +277,7 @@ void LocalScaling<V>::drain(Stats& stats) {
 }
 
 template <class V>
-Phase LocalScaling<V>::run_phase(const Control& control, Stats& stats) {
+Phase LocalScaling<V>::run_phase(bool goes_on, const Control& control, Stats& stats) {
   Pace pace(control);
   Phase phase;
   ++stats.phases;
@@ -279,7 +289,7 @@ Phase LocalScaling<V>::run_phase(const Control& control, Stats& stats) {
       kFewScans + static_cast<std::int64_t>(graph_.edges.size()) / kReversedShare;
   const auto met = [this](NodeId v) { graph_.note_unbalanced(v); };
   phase.status = ReverseDischarge<KeptPrices<V>>(prices_, queue_, pace, stats)
-                     .run(most_scans, [this](NodeId v) { return is_sink(v); }, met);
+                     .run(most_scans, goes_on, [this](NodeId v) { return is_sink(v); }, met);
   if (phase.goes_on()) {
     std::size_t active = 0;
     std::vector<NodeId> deficits;
@@ -331,10 +341,10 @@ typename LocalScaling<V>::Outcome LocalScaling<V>::run(std::int64_t largest_cost
   graph_.forget_balanced();
   drain(stats);
   graph_.forget_balanced();
-  for (;;) {
+  for (bool goes_on = under_way_;; goes_on = false) {
     under_way_ = true;
     if (!graph_.unbalanced().empty()) {
-      const Phase phase = run_phase(control, stats);
+      const Phase phase = run_phase(goes_on, control, stats);
       if (phase.status != Status::kOptimal) return {phase.status};
       if (!phase.goes_on()) return {Status::kOptimal, true};
     }

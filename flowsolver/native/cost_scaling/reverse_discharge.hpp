@@ -10,11 +10,14 @@
 // the first who would rather be there comes, and so on to a machine with room or a task that
 // waited: the work is that of the change.
 //
-// Invariant. eps-optimality: a node none of whose half-edges in is admissible is lowered by the
-// least reduced cost of those and eps, so that rc >= -eps on all of them; half-edges out only get
-// dearer. Of more than kWide half-edges, by eps as soon as one is found that this makes admissible.
-// Current arcs of other nodes (discharge.hpp) may have missed what gets admissible so: a relabel
-// finds that.
+// Invariant. eps-optimality: a node is lowered only once none of its half-edges in is admissible,
+// by the least reduced cost of those and eps, so that rc >= -eps on all of them; half-edges out
+// only get dearer. Of more than kWide half-edges, by eps as soon as one is found that this makes
+// admissible: if another one were admissible already, it would end below -eps. So each node has a
+// current half-edge before which none in is admissible; nothing but lowering it makes one so.
+//
+// In the end, what has become admissible is taken back into the current arcs of its tails
+// (discharge.hpp), which rely on the same.
 //
 // Termination. As that of discharging active nodes, with sinks in the place of deficits; but it is
 // only a beginning of what those do, and ends when so many half-edges have been looked at as it is
@@ -27,6 +30,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <unordered_map>
+#include <vector>
 
 #include "cost_scaling/active_queue.hpp"
 #include "cost_scaling/scaled_graph.hpp"
@@ -41,60 +46,98 @@ class ReverseDischarge {
   ReverseDischarge(View& view, ActiveQueue& queue, Pace& pace, Stats& stats)
       : view_(view), graph_(view.graph()), queue_(queue), pace_(pace), stats_(stats) {}
 
-  // The nodes to begin with are in the queue; none is in the end. `is_sink(v)`; `met(v)`: v has got
-  // an excess or deficit, or has lost it. kCancelled or kBudget when stopped.
+  // Once. The nodes to begin with are in the queue; none is in the end. `is_sink(v)`; `met(v)`: v
+  // has got an excess or deficit, or has lost it. `goes_on`: some half-edges may be admissible
+  // already. kCancelled or kBudget when stopped.
   template <class IsSink, class Met>
-  Status run(std::int64_t most_scans, const IsSink& is_sink, const Met& met) {
+  Status run(std::int64_t most_scans, bool goes_on, const IsSink& is_sink, const Met& met) {
     const std::int64_t last_scan = stats_.scanned + most_scans;
     Status status = Status::kOptimal;
     while (!queue_.empty() && status == Status::kOptimal && stats_.scanned < last_scan) {
       const NodeId w = queue_.pop();
+      const auto [place, first_time] =
+          current_.try_emplace(w, goes_on ? graph_.begin(w) : graph_.end(w));
+      if (first_time) discharged_.push_back(w);
+      std::uint32_t& current = place->second;
       while (graph_.excess[w] < 0 && status == Status::kOptimal && stats_.scanned < last_scan) {
         const std::int64_t scanned = stats_.scanned;
-        const std::uint32_t e = make_admissible(w);
-        if (e == kNone) break;
-        const auto& edge = graph_.edges[e];
-        const NodeId u = edge.to;
-        const std::int64_t most = graph_.edges[edge.partner].residual;
-        view_.push(u, edge.partner, std::min(most, -graph_.excess[w]));
-        ++stats_.pushes;
-        met(u);
-        if (graph_.excess[u] < 0 && !is_sink(u)) queue_.push(u);
+        find_admissible(w, current);
+        if (current < graph_.end(w)) {
+          pull(w, current, is_sink, met);
+        } else if (!lower(w, current)) {
+          break;
+        }
         status = pace_.step(stats_, stats_.scanned - scanned);
       }
     }
     queue_.clear();
+    for (NodeId w : discharged_) {  // stopped or not
+      renew_current_arcs(w);
+      const Status looked = pace_.step(stats_, graph_.end(w) - graph_.begin(w));
+      if (status == Status::kOptimal) status = looked;
+    }
     return status;
   }
 
  private:
   static constexpr std::uint32_t kWide = 64;
 
-  // The half-edge of w whose partner is, or is made, the most admissible; kNone: none is enterable,
-  // or prices leave the range.
-  std::uint32_t make_admissible(NodeId w) {
+  // Of half-edges that lead to w, whose own end is e.
+  Price reduced_cost_in(NodeId w, std::uint32_t e) const {
+    const auto& edge = graph_.edges[e];
+    return view_.node(w).price - view_.node(edge.to).price -
+           static_cast<Price>(edge.cost) * view_.scale();
+  }
+
+  // On to the first that is admissible, or end(w).
+  void find_admissible(NodeId w, std::uint32_t& current) {
+    const std::uint32_t begin = current, last = graph_.end(w);
+    while (current < last && (!view_.is_enterable(current) || reduced_cost_in(w, current) >= 0)) {
+      ++current;
+    }
+    stats_.scanned += current - begin + 1;
+  }
+
+  template <class IsSink, class Met>
+  void pull(NodeId w, std::uint32_t e, const IsSink& is_sink, const Met& met) {
+    const auto& edge = graph_.edges[e];
+    const NodeId u = edge.to;
+    const std::int64_t most = graph_.edges[edge.partner].residual;
+    view_.push(u, edge.partner, std::min(most, -graph_.excess[w]));
+    ++stats_.pushes;
+    met(u);
+    if (graph_.excess[u] < 0 && !is_sink(u)) queue_.push(u);
+  }
+
+  // Lowers w, none of whose half-edges in is admissible. False: none is enterable, or prices leave
+  // the range.
+  bool lower(NodeId w, std::uint32_t& current) {
     const std::uint32_t first = graph_.begin(w), last = graph_.end(w);
-    const Price price_w = view_.node(w).price, eps = view_.eps();
-    const Price enough = last - first > kWide ? eps : 0;
+    const Price eps = view_.eps(), enough = last - first > kWide ? eps : 0;
     Price least = std::numeric_limits<Price>::max();
-    std::uint32_t at = kNone;
-    if (price_w < -2 * kMostScaledPrice<Price>) return kNone;
+    if (view_.node(w).price < -2 * kMostScaledPrice<Price>) return false;
     std::uint32_t e = first;
     for (; e < last && least >= enough; ++e) {
-      if (!view_.is_enterable(e)) continue;
-      const auto& edge = graph_.edges[e];
-      const Price rc =
-          price_w - view_.node(edge.to).price - static_cast<Price>(edge.cost) * view_.scale();
-      if (rc >= least) continue;
-      least = rc;
-      at = e;
+      if (view_.is_enterable(e)) least = std::min(least, reduced_cost_in(w, e));
     }
-    stats_.scanned += e - first + 1;
-    if (at == kNone || least < 0) return at;
+    stats_.scanned += e - first;
+    if (least == std::numeric_limits<Price>::max()) return false;
+    const bool by_eps = least < enough;
     view_.touch(w);
-    view_.node(w).price -= (least < enough ? 0 : least) + eps;
+    view_.node(w).price -= (by_eps ? 0 : least) + eps;
     ++stats_.relabels;
-    return at;
+    current = by_eps ? e - 1 : first;
+    return true;
+  }
+
+  void renew_current_arcs(NodeId w) {
+    for (std::uint32_t e = graph_.begin(w); e < graph_.end(w); ++e) {
+      if (!view_.is_enterable(e) || reduced_cost_in(w, e) >= 0) continue;
+      const auto& edge = graph_.edges[e];
+      std::uint32_t& current = view_.node(edge.to).current;
+      current = std::min(current, edge.partner);
+    }
+    stats_.scanned += graph_.end(w) - graph_.begin(w);
   }
 
   View& view_;
@@ -102,6 +145,8 @@ class ReverseDischarge {
   ActiveQueue& queue_;
   Pace& pace_;
   Stats& stats_;
+  std::vector<NodeId> discharged_;
+  std::unordered_map<NodeId, std::uint32_t> current_;  // of those
 };
 
 }  // namespace flowsolver

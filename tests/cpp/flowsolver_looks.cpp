@@ -44,8 +44,8 @@ Network cell(std::int64_t tasks, std::int64_t machines, std::int64_t slots, std:
   return network;
 }
 
-// Several sources and sinks of many units; some costs are negative.
-Network general(NodeId nodes, std::int64_t arcs, std::uint64_t seed) {
+// Several sources and sinks of many units; some costs are negative. Of so many arcs one is full.
+Network general(NodeId nodes, std::int64_t arcs, std::uint64_t seed, std::int64_t full = 16) {
   Draws draw(seed);
   Network network;
   network.supply.assign(nodes, 0);
@@ -54,7 +54,7 @@ Network general(NodeId nodes, std::int64_t arcs, std::uint64_t seed) {
     const auto capacity = static_cast<std::int64_t>(draw(20));
     add_arc(network, tail, head, capacity,
             static_cast<std::int64_t>(draw(100)) - (a % 50 == 0 ? 20 : 0));
-    const std::int64_t sent = a % 16 == 0 ? capacity : 0;
+    const std::int64_t sent = a % full == 0 ? capacity : 0;
     network.supply[tail] += sent;
     network.supply[head] -= sent;
   }
@@ -138,9 +138,28 @@ void incremental_goes_on_from_any_look(const Network& network, const Algorithm& 
   });
 }
 
+// A first solve that was stopped goes on with limited patience: cancelled at the very look at which
+// that ends, it was cancelled and not stopped at a budget.
+void cancelled_where_patience_ends(const Algorithm& algorithm) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const Network network = general(8, seed % 2 == 0 ? 16 : 24, seed, 1);
+    Status status = Status::kCancelled;
+    for (std::int64_t k = 1; status == Status::kCancelled; ++k) {
+      IncrementalSolver solver(network, algorithm);
+      Watch watch;
+      watch.over(solver.control(), Watch::Stop::kBudget, 1);
+      solver.resolve();
+      watch.over(solver.control(), Watch::Stop::kCancel, k);
+      status = solver.resolve();
+      CHECK(status == Status::kOptimal || status == Status::kCancelled);
+    }
+  }
+}
+
 }  // namespace
 
 int main() {
+  for (const Algorithm& algorithm : algorithms()) cancelled_where_patience_ends(algorithm);
   for (const Network& network : families()) {
     for (const Algorithm& algorithm : algorithms()) {
       from_scratch_stops_at_any_look(network, algorithm);

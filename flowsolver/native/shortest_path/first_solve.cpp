@@ -28,7 +28,8 @@ Status FirstSolve::run(const Control& control, Stats& stats) {
   if (!scaling_) {
     const Status status = run_with_patience(control, stats);
     settled_ = status == Status::kOptimal;
-    if (status != Status::kBudget || control.look(stats) != Status::kOptimal) return status;
+    if (status != Status::kBudget) return status;
+    if (const Status looked = control.look(stats); looked != Status::kOptimal) return looked;
     engine_ = std::make_unique<WarmEngine>(solve_cost_scaling,
                                            EngineStart{network_, alive_, root_, {}, {}});
     scaling_ = true;

@@ -44,11 +44,12 @@ By solve_by_engine(const Network& network, NodeId root, Placement&& from, std::i
       make_ssp_engine({network, {}, root, from.flow, from.price}, false, patience, control);
   ++solution.stats.rebuilds;
   solution.status = engine->run(control, solution.stats);
-  if (solution.status == Status::kBudget && control.look(solution.stats) == Status::kOptimal) {
-    return solve_by_cost_scaling(network, control, solution);
+  if (solution.status == Status::kBudget) {  // the control's, or patience has ended
+    solution.status = control.look(solution.stats);
+    if (solution.status == Status::kOptimal)
+      return solve_by_cost_scaling(network, control, solution);
   }
-  if (solution.status != Status::kOptimal && solution.status != Status::kBudget)
-    return By::kShortestPaths;
+  if (solution.status == Status::kCancelled) return By::kShortestPaths;
   solution.flow = std::move(from.flow);
   if (solution.flow.empty() &&
       fill_zeros(solution.flow, network.num_arcs(), control) != Status::kOptimal) {

@@ -138,6 +138,22 @@ void incremental_goes_on_from_any_look(const Network& network, const Algorithm& 
   });
 }
 
+// Machines fail right after a first resolve that was cancelled, at whatever look.
+void nodes_go_after_a_stop(const Algorithm& algorithm) {
+  const Network network = cell(400, 40, 11, 3);
+  Status status = Status::kCancelled;
+  for (std::int64_t k = 1; status == Status::kCancelled; k += 1 + k / 8) {
+    IncrementalSolver solver(network, algorithm);
+    Watch watch;
+    watch.over(solver.control(), Watch::Stop::kCancel, k);
+    status = solver.resolve();
+    const NodeId gone[] = {5, 6};
+    solver.remove_nodes(gone);
+    watch.over(solver.control());
+    check_resolve(solver, from_scratch(live_part(solver)));
+  }
+}
+
 // A first solve that was stopped goes on with limited patience: cancelled at the very look at which
 // that ends, it was cancelled and not stopped at a budget.
 void cancelled_where_patience_ends(const Algorithm& algorithm) {
@@ -159,7 +175,10 @@ void cancelled_where_patience_ends(const Algorithm& algorithm) {
 }  // namespace
 
 int main() {
-  for (const Algorithm& algorithm : algorithms()) cancelled_where_patience_ends(algorithm);
+  for (const Algorithm& algorithm : algorithms()) {
+    cancelled_where_patience_ends(algorithm);
+    nodes_go_after_a_stop(algorithm);
+  }
   for (const Network& network : families()) {
     for (const Algorithm& algorithm : algorithms()) {
       from_scratch_stops_at_any_look(network, algorithm);

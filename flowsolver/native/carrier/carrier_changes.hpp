@@ -236,9 +236,9 @@ void CarrierEngine<Value>::incident_arcs(std::span<const NodeId> of,
 // Only unit sources, whose arcs lie together.
 template <class Value>
 bool CarrierEngine<Value>::remove_with_arcs(std::span<const NodeId> of, std::vector<ArcId>& arcs) {
+  ready();  // also for `incident_arcs`, where it does nothing
   if (!std::all_of(of.begin(), of.end(), [this](NodeId v) { return sources_.is_source(v); }))
     return false;
-  ready();
   for (NodeId source : of) {
     arcs_at(source, arcs);
     if (const std::uint32_t now = sources_.current_arc(source); now != kNone) {

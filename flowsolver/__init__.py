@@ -12,17 +12,20 @@ from flowsolver.incremental import IncrementalSolver
 from flowsolver.network import FlowNetwork
 from flowsolver.solution import (
     Certificate,
+    CutCertificate,
     Solution,
     Stats,
     Status,
     algorithms,
     certify,
+    certify_cut,
     misplaced_tasks,
     solve,
 )
 
 __all__ = [
     "Certificate",
+    "CutCertificate",
     "DimacsError",
     "DimacsProblem",
     "FlowNetwork",
@@ -32,6 +35,7 @@ __all__ = [
     "Status",
     "algorithms",
     "certify",
+    "certify_cut",
     "misplaced_tasks",
     "parse_dimacs",
     "solve",

@@ -176,6 +176,20 @@ class IncrementalSolver:
         resolve. A copy."""
         return self._core.potential()
 
+    @property
+    def cut(self) -> Int64Array:
+        """The proof of the last resolve, if that ended INFEASIBLE: the nodes whose supply cannot
+        leave, int64[k], ascending. Their supplies sum up to more than the capacities of the arcs
+        from them to other nodes. Empty after any other status."""
+        return self._core.cut()
+
+    def certify_cut(self) -> native.CutCertificate:
+        """Checks that `cut` proves the network infeasible as it is now. O(n + m).
+
+        RuntimeError unless the last resolve ended INFEASIBLE.
+        """
+        return self._core.certify_cut()
+
     def certify(self) -> native.Certificate:
         """Checks everything: feasibility, complementary slackness, primal == dual == `cost`. O(n +
         m).

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from flowsolver import _flowsolver as native
@@ -13,6 +14,7 @@ from flowsolver.network import FlowNetwork, Int64Array, as_int64
 Status = native.Status
 Stats = native.Stats
 Certificate = native.Certificate
+CutCertificate = native.CutCertificate
 
 STATUS_TEXT = {
     Status.OPTIMAL: "optimal",
@@ -35,6 +37,9 @@ class Solution:
     (searches, settled, scanned, ...), the same on every machine.
     winner: the algorithm whose answer this is. stop_seconds: in a race, the time from its end until
     all others had stopped.
+    cut: when status is INFEASIBLE, its proof: the nodes whose supply cannot leave, int64[k] of node
+    ids, ascending. Their supplies sum up to more than the capacities of the arcs from them to other
+    nodes. Empty for any other status.
     """
 
     status: native.Status
@@ -44,6 +49,7 @@ class Solution:
     stats: native.Stats
     winner: str = ""
     stop_seconds: float = 0.0
+    cut: Int64Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
 
 def solve(
@@ -81,6 +87,7 @@ def solve(
         result.stats,
         winner,
         stopping,
+        result.take_cut(),
     )
 
 
@@ -119,16 +126,46 @@ def algorithms() -> dict[str, str]:
     return dict(native.algorithms())
 
 
-def certify(network: FlowNetwork, solution: Solution) -> native.Certificate:
-    """Proof of optimality in one pass, exact: feasible flow, complementary slackness, and claimed
-    == primal == dual cost.
+def certify(network: FlowNetwork, solution: Solution) -> Certificate | CutCertificate:
+    """Proof of the answer in one pass, exact, without trust in how it was found.
 
-    `certificate.ok` is the verdict, its other fields say what was violated how often. ValueError
-    when the arrays do not have the network's lengths. The status is not looked at.
+    Of an optimum: feasible flow, complementary slackness, and claimed == primal == dual cost. Of an
+    INFEASIBLE one: the cut's `nodes` have more `supply` than `capacity` leads out of them, and its
+    ids are nodes of the network, each named once (else: `unknown_nodes`).
+
+    `certificate.ok` is the verdict, its other fields say what was found or violated. ValueError
+    when the arrays do not have the network's lengths. The certificate of any other status is that
+    of an optimum, which it is not.
     """
+    if solution.status is Status.INFEASIBLE:
+        return certify_cut(network, solution.cut)
     return native.certify(
         network.core,
         as_int64("flow", solution.flow),
         as_int64("potential", solution.potential),
         solution.cost,
+    )
+
+
+def certify_cut(network: FlowNetwork, cut: ArrayLike) -> CutCertificate:
+    """Whether the nodes `cut`, int64[k], prove the network infeasible: their supplies exceed the
+    capacities of the arcs that leave them. Sums are exact, also beyond 64 bits."""
+    return native.certify_cut(network.core, as_int64("cut", cut))
+
+
+def explain(network: FlowNetwork, solution: Solution) -> str:
+    """The status in words, and of an INFEASIBLE solution the gap that its cut proves."""
+    text = STATUS_TEXT[solution.status]
+    if solution.status is not Status.INFEASIBLE:
+        return text
+    return f"{text}: {describe_cut(certify_cut(network, solution.cut))}"
+
+
+def describe_cut(certificate: CutCertificate) -> str:
+    """The gap that a cut proves, in words."""
+    one = certificate.nodes == 1
+    return (
+        f"{certificate.nodes} {'node has' if one else 'nodes have'} a supply of "
+        f"{certificate.supply}, and arcs of capacity {certificate.capacity} out of "
+        f"{'it' if one else 'them'}"
     )

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flowsolver import FlowNetwork, Status, solve
-from flowsolver.solution import STATUS_TEXT
+from flowsolver.solution import explain
 from schedulers.flow.arrays import ranges
 from schedulers.flow.units import fits_somewhere
 from shared_state.tasks import CellSpec, Int32, Int64, PreferenceCatalog
@@ -54,7 +54,7 @@ class BestPlacement:
         on room int64[M, R] (below 0: none).
 
         A task left waiting costs its unscheduled_cost. ValueError for costs beyond the solver's
-        range (flowsolver.solution.STATUS_TEXT).
+        range (flowsolver.solution.explain).
         """
         count = len(preference)
         if count == 0:
@@ -72,7 +72,7 @@ class BestPlacement:
         network = self._network(room, np.minimum(slots, count), sets, size, asked)
         solution = solve(network)
         if solution.status is not Status.OPTIMAL:
-            raise ValueError(f"least placement cost: {STATUS_TEXT[solution.status]}")
+            raise ValueError(f"least placement cost: {explain(network, solution)}")
         return Optimum(solution.cost, alike and self._ordered)
 
     def _network(

@@ -22,10 +22,14 @@ from flowsolver.dimacs import DimacsProblem, unsent, write_dimacs_solution
 from flowsolver.solution import (
     STATUS_TEXT,
     Certificate,
+    CutCertificate,
     Solution,
     Status,
     algorithms,
     certify,
+    certify_cut,
+    describe_cut,
+    explain,
     solve,
 )
 
@@ -36,6 +40,7 @@ ALGORITHMS_TEXT = "\b\nAlgorithms:\n" + "\n".join(
 
 _INT64_MAX = 2**63 - 1
 _YEARS_S = 1e9  # a clock's int64 holds it
+_NODES_NAMED = 5  # of a cut, in a message
 
 
 def solve_command(
@@ -71,7 +76,10 @@ def solve_command(
         ),
     ] = None,
     check: Annotated[
-        bool, typer.Option("--certify", help="prove the answer optimal before printing it")
+        bool,
+        typer.Option(
+            "--certify", help="prove the answer, optimal or infeasible, before printing it"
+        ),
     ] = False,
     potentials: Annotated[
         bool, typer.Option("--potentials", help="also p <node> <price> for every node, as cs2")
@@ -93,7 +101,8 @@ def solve_command(
           f <tail> <head> <flow>    for every arc with flow, in their order
 
     Exit status: 0 for an optimal answer; 1 if it failed its certificate; 2 for
-    bad input or a network without an answer, with one line on standard error;
+    bad input or a network without an answer, with one line on standard error
+    (of an infeasible one it names the cut that proves it; --json has it whole);
     3 if the solve stopped at its budget: then the flow reached is printed after
     a comment, within capacities but not optimal, and some supply may be unsent.
     """
@@ -111,7 +120,8 @@ def solve_command(
     )
     solve_s = time.perf_counter() - start
     optimal = solution.status is Status.OPTIMAL
-    certificate = certify(problem.network, solution) if check and optimal else None
+    answered = optimal or solution.status is Status.INFEASIBLE
+    certificate = certify(problem.network, solution) if check and answered else None
     if as_json:
         answer = _summary(problem, solution, certificate)
         times = {"read_ms": round(read_s * 1e3, 3), "solve_ms": round(solve_s * 1e3, 3)}
@@ -119,6 +129,8 @@ def solve_command(
     if certificate is not None and not certificate.ok:
         print(_failure(certificate), file=sys.stderr)
         raise typer.Exit(SELF_CHECK_FAILED)
+    if solution.status is Status.INFEASIBLE:
+        refuse(f"{name_of(file)}: {_why_infeasible(problem, solution, certified=check)}")
     if not optimal and solution.status is not Status.BUDGET:
         refuse(f"{name_of(file)}: {STATUS_TEXT[solution.status]}")
     if not as_json:
@@ -128,7 +140,7 @@ def solve_command(
 
 
 def _summary(
-    problem: DimacsProblem, solution: Solution, certificate: Certificate | None
+    problem: DimacsProblem, solution: Solution, certificate: Certificate | CutCertificate | None
 ) -> dict[str, object]:
     optimal = solution.status is Status.OPTIMAL
     answer: dict[str, object] = {
@@ -141,12 +153,33 @@ def _summary(
     if solution.status is Status.BUDGET:
         answer["cost_reached"] = solution.cost + problem.base_cost
         answer["unsent"] = unsent(problem.network, solution.flow)
+    if solution.status is Status.INFEASIBLE:
+        gap = certify_cut(problem.network, solution.cut)
+        answer["cut"] = {
+            "supply": gap.supply,
+            "capacity": gap.capacity,
+            "nodes": (solution.cut + 1).tolist(),
+        }
     if certificate is not None:
         answer["certified"] = certificate.ok
     return answer
 
 
-def _failure(certificate: Certificate) -> str:
+def _why_infeasible(problem: DimacsProblem, solution: Solution, *, certified: bool) -> str:
+    cut = solution.cut
+    named = ", ".join(map(str, (cut[:_NODES_NAMED] + 1).tolist()))
+    more = ", ..." if cut.size > _NODES_NAMED else ""
+    notes = " (lower bounds taken off)" if problem.low.any() else ""
+    notes += " (certified)" if certified else ""
+    return f"{explain(problem.network, solution)}: {named}{more}{notes}"
+
+
+def _failure(certificate: Certificate | CutCertificate) -> str:
+    if isinstance(certificate, CutCertificate):
+        return (
+            f"the answer failed its certificate: {describe_cut(certificate)}, "
+            f"{certificate.unknown_nodes} of its entries name no node or one that was named before"
+        )
     return (
         f"the answer failed its certificate: {certificate.capacity_violations} capacity, "
         f"{certificate.balance_violations} balance and {certificate.slackness_violations} slackness violations, "

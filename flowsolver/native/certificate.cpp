@@ -46,4 +46,24 @@ Certificate certify(const Network& network, std::span<const std::int64_t> flow,
   return certificate;
 }
 
+CutCertificate certify_cut(const Network& network, std::span<const NodeId> cut,
+                           std::span<const std::uint8_t> alive) {
+  CutCertificate certificate;
+  std::vector<std::uint8_t> inside(network.num_nodes(), 0);
+  for (NodeId v : cut) {
+    if (v >= network.num_nodes() || (!alive.empty() && alive[v] == 0) || inside[v] != 0) {
+      ++certificate.unknown_nodes;
+      continue;
+    }
+    inside[v] = 1;
+    ++certificate.nodes;
+    certificate.supply += network.supply[v];
+  }
+  for (ArcId a = 0; a < network.num_arcs(); ++a) {
+    if (inside[network.tail[a]] != 0 && inside[network.head[a]] == 0)
+      certificate.capacity += network.capacity[a];
+  }
+  return certificate;
+}
+
 }  // namespace flowsolver

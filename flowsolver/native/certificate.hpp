@@ -1,10 +1,16 @@
-// Optimality certificates, checked without trust in how the answer was found.
+// Certificates of optimality and of infeasibility, checked without trust in how the answer was
+// found.
 //
 // A flow x is optimal if it is feasible and prices p exist with, for every arc,
 //   x < capacity  =>  rc >= 0   and   x > 0  =>  rc <= 0        (complementary slackness; signs in
 //   network.hpp).
 // Then its cost equals the dual's:  sum supply[v] p[v] + sum over arcs with rc < 0 of capacity *
 // rc. Sums are exact (128 bits); reduced costs as well.
+//
+// A network is infeasible if for some set of nodes, a cut, the sum of supplies exceeds the capacity
+// of the arcs that leave it: that much supply cannot leave. (By max-flow min-cut every infeasible
+// network whose supplies balance has one. The nodes outside are then too narrow a way to the
+// demand there.)
 #pragma once
 
 #include <span>
@@ -32,6 +38,19 @@ struct Certificate {
 Certificate certify(const Network& network, std::span<const std::int64_t> flow,
                     std::span<const std::int64_t> potential, std::int64_t cost,
                     std::span<const std::uint8_t> alive = {});
+
+struct CutCertificate {
+  std::int64_t nodes = 0;          // in the cut
+  std::int64_t unknown_nodes = 0;  // entries that are no live node, or one that was named before
+  __int128 supply = 0;             // of its nodes
+  __int128 capacity = 0;           // of the arcs that leave it
+
+  bool ok() const { return unknown_nodes == 0 && supply > capacity; }
+};
+
+// `alive` is per node, empty for all live; arcs at removed nodes have no capacity.
+CutCertificate certify_cut(const Network& network, std::span<const NodeId> cut,
+                           std::span<const std::uint8_t> alive = {});
 
 // One arc: adds to the counts of the certificate.
 void check_arc(const Network& network, ArcId arc, std::int64_t flow, std::int64_t tail_potential,

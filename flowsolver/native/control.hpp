@@ -51,6 +51,7 @@ class Control {
   // No budget ends the solve before so many augmentations and pivots are counted. Set before the
   // solve begins.
   void grant_steps(std::int64_t steps) { steps_granted_ = steps; }
+  bool grants_steps() const { return steps_granted_ > 0; }
 
   // Asked at looks, with what the solve has counted, by the thread that looks; true cancels.
   using Interrupted = std::function<bool(const Stats&)>;

@@ -3,6 +3,7 @@
 // tells an engine of every change, and runs it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -34,8 +35,13 @@ class Engine {
 
   // kOptimal, kInfeasible, kCancelled or kBudget; after the last two the next run goes on from what
   // was reached. Supplies balance and numbers are in range. kBadCostRange: the prices do not fit
-  // this engine.
+  // this engine. Whoever runs it has kInfeasible proven (proven_answers.hpp).
   virtual Status run(const Control& control, Stats& stats) = 0;
+  // After kInfeasible: the cut that proves it, where it has been found already.
+  virtual std::span<const NodeId> cut() const { return {}; }
+  // After kInfeasible: nodes with excess that it found no way for, where those are known. The
+  // search for a cut begins there.
+  virtual std::vector<NodeId> unsent_nodes() const { return {}; }
   // Whether every augmentation and every pivot brings it nearer to the end for good: of runs that
   // make one each, however small their budgets, finitely many get there. Others lose at a budget
   // what they were about.
@@ -81,5 +87,9 @@ struct EngineStart {
   std::span<const std::int64_t> flow;
   std::span<const std::int64_t> price;  // 0 at the root
 };
+
+// Null when cancelled meanwhile.
+using MakeEngine = std::function<std::unique_ptr<Engine>(const EngineStart& start,
+                                                         const Control& control, Stats& stats)>;
 
 }  // namespace flowsolver

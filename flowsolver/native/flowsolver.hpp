@@ -23,7 +23,7 @@
 //   control.hpp             budgets of operations and of time, cancelling from another thread
 //   race.hpp                several algorithms at once, the first answer wins
 //   incremental_solver.hpp  changes, and re-optimisation after them
-//   certificate.hpp         a proof of optimality without trust in the solver
+//   certificate.hpp         proofs of optimality and of infeasibility without trust in the solver
 //   dimacs.hpp              files
 #pragma once
 

@@ -4,6 +4,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "engines/proven_answers.hpp"
 #include "graph/start_state.hpp"
 #include "shortest_path/incremental_ssp.hpp"
 
@@ -272,7 +273,11 @@ Status IncrementalSolver::run_engine() {
     ensure_engine();
     if (engine_ == nullptr) return Status::kCancelled;
     control_.grant_steps(stops_ >= kStopsInARow && engine_->steps_last() ? 1 : 0);
-    return engine_->run(control_, stats_);
+    ProvenRun run = run_proven(engine_, {network_, arc_alive_, root_, {}, {}},
+                               stepping_ ? make_incremental_ssp : make_engine_, control_, stats_);
+    compare_all_ |= run.made_anew;
+    cut_ = std::move(run.cut);
+    return run.status;
   } catch (...) {
     engine_.reset();
     compare_all_ = true;
@@ -314,6 +319,7 @@ void IncrementalSolver::note_touched() {
 Status IncrementalSolver::resolve() {
   stats_ = {};
   changed_ = {};
+  cut_.clear();
   touched_.clear();
   repriced_.clear();
   solved_ = false;
@@ -366,6 +372,10 @@ std::vector<std::int64_t> IncrementalSolver::potential() const {
     if (node_alive_[v] != 0) potential[v] = engine_->price(v);
   }
   return potential;
+}
+
+CutCertificate IncrementalSolver::certify_cut() const {
+  return flowsolver::certify_cut(network_, cut_, node_alive_);
 }
 
 Certificate IncrementalSolver::certify() const {

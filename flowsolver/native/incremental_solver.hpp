@@ -3,7 +3,6 @@
 // optimum to the next.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -30,8 +29,7 @@ struct ChangedFlow {
 // called from any thread.
 class IncrementalSolver {
  public:
-  using MakeEngine = std::function<std::unique_ptr<Engine>(const EngineStart& start,
-                                                           const Control& control, Stats& stats)>;
+  using MakeEngine = flowsolver::MakeEngine;
 
   // Both copy the network.
   IncrementalSolver(const Network& network, const Algorithm& algorithm);
@@ -76,6 +74,11 @@ class IncrementalSolver {
   const Stats& stats() const { return stats_; }  // of the last resolve
   // Live arcs whose flow differs between the last two kOptimal resolves (new arcs had none).
   const ChangedFlow& changed_flow() const { return changed_; }
+  // The proof of the last resolve, if that ended kInfeasible, else empty: the nodes whose supply
+  // cannot leave, ascending.
+  std::span<const NodeId> cut() const { return cut_; }
+  // Whether `cut` proves the network infeasible as it is now.
+  CutCertificate certify_cut() const;
   // Precondition: solved(). Checks the state: all of it, or all arcs and balances at nodes that
   // the last resolve touched.
   Certificate certify() const;
@@ -115,6 +118,7 @@ class IncrementalSolver {
   std::int64_t cost_ = 0;
   std::vector<std::int64_t> flow_;
   ChangedFlow changed_;
+  std::vector<NodeId> cut_;
   Stats stats_;
   bool touched_all_ = false;  // the last resolve may have touched any node
   // else: nodes at touched arcs, and nodes whose price moved; may repeat

@@ -81,6 +81,7 @@ void Stats::add(const Stats& other) {
   pushes += other.pushes;
   relabels += other.relabels;
   pivots += other.pivots;
+  disproved += other.disproved;
 }
 
 bool fits_narrow(const Network& network, const Control& control) {

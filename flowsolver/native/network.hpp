@@ -29,7 +29,7 @@ inline constexpr std::size_t kMaxArcs = std::size_t{1} << 29;
 
 enum class Status : std::uint8_t {
   kOptimal,
-  kInfeasible,  // supplies balance, but no flow can meet them
+  kInfeasible,  // supplies balance, but no flow can meet them: a cut proves it (certificate.hpp)
   kUnbalanced,  // supplies do not sum to zero
   // max|cost| * (n + 1), or the optimal cost itself, does not fit the arithmetic
   kBadCostRange,
@@ -62,6 +62,9 @@ struct Stats {
   std::int64_t pushes = 0;
   std::int64_t relabels = 0;  // prices moved one at a time, or a set of them at once
   std::int64_t pivots = 0;    // exchanges of tree arcs (network simplex), cycles cancelled
+  // times a method took a network for infeasible that is not: an error of the method, which was
+  // found, and the network solved anew (proven_answers.hpp)
+  std::int64_t disproved = 0;
 
   void add(const Stats& other);
 
@@ -75,9 +78,11 @@ struct Stats {
 
 struct Solution {
   Status status = Status::kInfeasible;
-  std::int64_t cost = 0;                // meaningful when optimal, like the two below
+  std::int64_t cost = 0;  // meaningful when optimal, like the two below; when infeasible zeros
   std::vector<std::int64_t> flow;       // per arc
   std::vector<std::int64_t> potential;  // per node
+  // when infeasible: the nodes whose supply cannot leave (certificate.hpp), ascending
+  std::vector<NodeId> cut;
   Stats stats;
 };
 

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flowsolver import Certificate, FlowNetwork, IncrementalSolver, Stats, Status
+from flowsolver.solution import describe_cut
 from schedulers.flow.arrays import ranges
 from schedulers.flow.extraction import trace
 from schedulers.flow.policies.policy import (
@@ -151,10 +152,21 @@ class FlowGraph:
         """Re-optimise, and bring each task's `hop` up to date from the arcs whose flow changed."""
         status = self.solver.resolve()
         if status != Status.OPTIMAL:
-            raise RuntimeError(f"{self._name}: the flow problem was left {status.name}")
+            raise RuntimeError(
+                f"{self._name}: the flow problem was left {status.name}{self._gap(table)}"
+            )
         arc, flow = self.solver.changed_flow()
         carries = (self._row_of_arc[arc] != NO_ROW) & (flow > 0)
         table.hop[self._row_of_arc[arc[carries]]] = arc[carries]
+
+    def _gap(self, table: TaskTable) -> str:
+        """After INFEASIBLE, what the cut proves, and which tasks are on its side."""
+        cut = self.solver.cut
+        if cut.size == 0:
+            return ""
+        tasks = np.sort(table.task[(table.form != Form.NONE) & np.isin(table.node, cut)])
+        named = ", ".join(map(str, tasks[:5].tolist())) + (", ..." if tasks.size > 5 else "")
+        return f": {describe_cut(self.solver.certify_cut())}; tasks there: {named or 'none'}"
 
     def certificate(self, whole: bool) -> Certificate:
         """Whether the last solve is proved optimal: everywhere, or where it touched the graph."""

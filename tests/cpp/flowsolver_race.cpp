@@ -262,6 +262,29 @@ void deterministic_twice() {
 }
 
 // Only the winner answers within fewer operations than any other needs alone.
+// There is no room to wait in, and then there is. The winner's cut is a proof.
+void infeasible_rounds(Winning winning) {
+  RacingSolver one(all_algorithms(), winning), other(all_algorithms(), winning);
+  History changes(one.solver, 6), same_changes(other.solver, 6);
+  constexpr ArcId kWaitingToSink = 2 * kMachines;
+  int infeasible = 0;
+  for (int round = 0; round < 30; ++round) {
+    changes.change();
+    same_changes.change();
+    for (IncrementalSolver* solver : {&one.solver, &other.solver}) {
+      solver->set_capacity(kWaitingToSink, round % 3 == 0 ? 1000 : 0);
+      const Status status = solver->resolve();
+      CHECK(status == Status::kOptimal || status == Status::kInfeasible);
+      CHECK(solver->certify_cut().ok() == (status == Status::kInfeasible));
+      CHECK(solver->stats().disproved == 0);
+      infeasible += status == Status::kInfeasible;
+    }
+    if (winning == Winning::kFirst) continue;
+    CHECK(std::ranges::equal(one.solver.cut(), other.solver.cut()));
+  }
+  CHECK(infeasible > 10);
+}
+
 void deterministic_winner_has_fewest_operations() {
   RacingSolver grown(all_algorithms(), Winning::kFirst);
   History(grown.solver, 3).change();
@@ -364,6 +387,8 @@ void contests() {
 
 int main() {
   contests();
+  infeasible_rounds(Winning::kFirst);
+  infeasible_rounds(Winning::kFewestOperations);
   deterministic_winner_has_fewest_operations();
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     histories(Winning::kFirst, seed);

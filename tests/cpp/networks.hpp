@@ -31,18 +31,26 @@ inline Network live_part(const IncrementalSolver& solver) {
   return live;
 }
 
-// An optimum is certified on the way.
+// An optimum has its certificate, and a cut when and only when the network is infeasible.
+inline void check_solution(const Network& network, const Solution& solution) {
+  CHECK(solution.stats.disproved == 0);
+  CHECK(certify_cut(network, solution.cut).ok() == (solution.status == Status::kInfeasible));
+  if (solution.status != Status::kOptimal) return;
+  CHECK(certify(network, solution.flow, solution.potential, solution.cost).ok());
+}
+
 inline Solution from_scratch(const Network& network, const Algorithm& algorithm = algorithms()[0]) {
   Solution solution = algorithm.solve(network, {}, Control());
-  if (solution.status == Status::kOptimal) {
-    CHECK(certify(network, solution.flow, solution.potential, solution.cost).ok());
-  }
+  check_solution(network, solution);
   return solution;
 }
 
 // Resolves: it must end as a solve from scratch did, and certified.
 inline void check_resolve(IncrementalSolver& solver, const Solution& fresh) {
   CHECK(solver.resolve() == fresh.status);
+  CHECK(solver.stats().disproved == 0);
+
+  CHECK(solver.certify_cut().ok() == (fresh.status == Status::kInfeasible));
   if (fresh.status != Status::kOptimal) return;
   CHECK(solver.cost() == fresh.cost);
   CHECK(solver.certify().ok());

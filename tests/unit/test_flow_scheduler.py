@@ -20,7 +20,7 @@ from schedulers.flow.kinds import (
     build_quincy,
 )
 from schedulers.flow.scheduler import FlowScheduler
-from schedulers.flow.task_table import TaskState
+from schedulers.flow.task_table import TaskState, TaskTable
 from schedulers.flow.work import WEIGHTS_PS, RoundWork
 from schedulers.interface import ChangeKind, PendingReason, Plan, SchedulerEnvironment
 from shared_state.partition import Partitioning
@@ -70,6 +70,30 @@ def test_tasks_without_preference_are_placed_at_once() -> None:
     plan = world.plan()
     assert len(plan.task) == 4
     assert plan.pending_reason.tolist() == [PendingReason.NO_ROOM]
+
+
+def test_a_graph_without_a_way_out_names_the_tasks_that_cannot_leave() -> None:
+    """No policy makes one; an error that did would have to be found."""
+    spec = slot_cell(machines=2, slots=2, rack_size=2)
+    scheduler = quincy(spec)
+    world = FlowWorld(spec, scheduler)
+    world.offer(tasks_of(np.arange(3)))
+    solve = scheduler.graph.solve
+
+    def solve_without_arcs_of_the_second(table: TaskTable) -> None:
+        solver = scheduler.graph.solver
+        network, nodes, arcs = solver.snapshot()
+        node = table.node[table.rows(np.array([1]))]
+        solver.set_capacity(arcs[np.isin(nodes[network.tail], node)], 0)
+        solve(table)
+
+    scheduler.graph.solve = solve_without_arcs_of_the_second
+    with pytest.raises(
+        RuntimeError,
+        match="left INFEASIBLE: 1 node has a supply of 1, and arcs of capacity 0 out of it; "
+        "tasks there: 1",
+    ):
+        world.plan()
 
 
 def test_retained_tasks_are_placed_without_being_offered_again() -> None:

@@ -152,7 +152,7 @@ Status CarrierEngine<Value>::place_pending(const Control& control, Stats& stats)
       until_check = kCancelCheckInterval;
     }
     if (!place(source, control, stats)) {
-      status = Status::kInfeasible;
+      status = this->no_way(source, true);
       break;
     }
     too_far = went_too_far<true>(stats) && unplaced_.size() - k > kFewLeft;
@@ -177,7 +177,7 @@ Status CarrierEngine<Value>::drain(const Control& control, Stats& stats) {
       const Target target = from_both_ends<kForward>(control, stats, none, [&] {
         return search<kForward>().run(sources_, std::array{v}, kInfinity, repriced_, stats);
       });
-      if (!target.found()) return Status::kInfeasible;
+      if (!target.found()) return this->no_way(v, kForward);
       augment<kForward>(target, stats);
       if (went_too_far<kForward>(stats) && unbalanced_.size() - k > kFewLeft) {
         return drain_in_phases<kForward>(control, stats);
@@ -212,7 +212,8 @@ Status CarrierEngine<Value>::drain_in_phases(const Control& control, Stats& stat
     for (NodeId source : units) add_seeds(source);
     for (NodeId v : nodes) seeds_.push_back({v, kNone, 0});
     const Target nearest = paths.run_from(sources_, seeds_, kInfinity, repriced_, stats);
-    if (!nearest.found()) return Status::kInfeasible;
+    if (!nearest.found())
+      return this->no_way(units.empty() ? nodes.front() : units.front(), kForward);
     augment<kForward>(nearest, stats);
     paths.relabel(sources_, stats);
     const auto reaches = [&](const Seed& seed) {

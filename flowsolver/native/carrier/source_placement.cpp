@@ -47,7 +47,7 @@ class SourcePlacement {
       result.status = stopped.status;
     }
     result.local = far_budget_ >= 0;
-    if (result.status == Status::kBudget || (result.status == Status::kOptimal && result.local))
+    if (result.status != Status::kCancelled && (result.status != Status::kOptimal || result.local))
       extract(result, control);
     return result;
   }

@@ -44,7 +44,7 @@
 namespace flowsolver {
 
 struct Placement {
-  // kOptimal: see `complete`; kInfeasible; kCancelled; kBudget: as far as it went
+  // kOptimal: see `complete`; kInfeasible, kBudget: as far as it went; kCancelled
   Status status = Status::kOptimal;
   bool complete = false;  // no imbalance is left
   bool local = true;      // else it was given up, because searches went far

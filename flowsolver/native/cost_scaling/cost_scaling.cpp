@@ -79,7 +79,7 @@ class CostScaling {
     PushRelabel<Graph, Price> phases(graph_, scale, static_cast<Price>(largest_cost_), scaled,
                                      control_, stats_);
     const std::optional<Status> status = run(phases, scale);
-    if (!status || status == Status::kOptimal || status == Status::kBudget) phases.finish();
+    if (status != Status::kCancelled) phases.finish();
     if (status == Status::kBudget) price_ = rounded(phases.price(), scale, control_);
     return status;
   }

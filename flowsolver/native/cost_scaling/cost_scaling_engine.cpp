@@ -67,6 +67,7 @@ class CostScalingEngine final : public Engine {
   }
 
   Status run(const Control& control, Stats& stats) override;
+  std::vector<NodeId> unsent_nodes() const override;
 
   std::int64_t flow(ArcId arc, NodeId tail) const override { return graph_.flow(arc, tail); }
   std::int64_t price(NodeId v) const override { return scaling_.prices().whole(v); }
@@ -143,6 +144,15 @@ Status CostScalingEngine<V>::run(const Control& control, Stats& stats) {
   } catch (const Stopped& stopped) {
     return stopped.status;
   }
+}
+
+template <class V>
+std::vector<NodeId> CostScalingEngine<V>::unsent_nodes() const {
+  std::vector<NodeId> nodes;
+  for (NodeId v : graph_.unbalanced()) {
+    if (graph_.excess[v] > 0) nodes.push_back(v);
+  }
+  return nodes;
 }
 
 template <class V>

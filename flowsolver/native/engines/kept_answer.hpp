@@ -6,6 +6,7 @@
 // prices.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "engine.hpp"
@@ -26,6 +27,7 @@ class KeptAnswer : public Engine {
   void set_cost(ArcId, NodeId, std::int64_t) override {}
   void change_supply(NodeId, std::int64_t) override {}
 
+  std::span<const NodeId> cut() const override { return cut_; }
   std::int64_t flow(ArcId arc, NodeId) const override { return flow_[arc]; }
   std::int64_t price(NodeId v) const override { return price_[v]; }
   __int128 cost() const override;
@@ -44,6 +46,7 @@ class KeptAnswer : public Engine {
   // Nothing until there has been an answer: from scratch.
   Start start() const { return known_ ? Start{flow_, price_} : Start{}; }
   void keep(Solution&& answer);
+  void keep_cut(std::vector<NodeId> cut) { cut_ = std::move(cut); }  // of the last run
   // What the engine touched since its last begin_round, when all else is the same already. Prices
   // that only follow others' (Engine::priced_by) stay behind; a start may.
   void adopt_touched(const Engine& winner);
@@ -54,6 +57,7 @@ class KeptAnswer : public Engine {
  private:
   bool known_;
   std::vector<std::int64_t> flow_, price_;
+  std::vector<NodeId> cut_;
   std::vector<FlowBefore> nothing_touched_;
   std::vector<NodeId> nothing_repriced_;
 };

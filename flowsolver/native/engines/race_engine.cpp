@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engines/proven_answers.hpp"
 #include "graph/start_state.hpp"
 
 namespace flowsolver {
@@ -71,10 +72,15 @@ Status RaceEngine::run_racer(Racer& racer, const Control& round, const Control& 
     racer.built_anew = true;
     if (racer.engine == nullptr) return Status::kCancelled;
   }
-  return racer.engine->run(control, stats);
+  ProvenRun run = run_proven(racer.engine, {network_, alive_, root_, {}, {}},
+                             racer.algorithm->make_own_engine, control, stats);
+  racer.built_anew |= run.made_anew;
+  racer.solution.cut = std::move(run.cut);
+  return run.status;
 }
 
 Status RaceEngine::run(const Control& control, Stats& stats) {
+  keep_cut({});
   Outcome outcome;
   try {
     outcome = run_contest(racers_.size(), winning_, control,
@@ -113,6 +119,7 @@ void RaceEngine::settle(const Outcome& outcome) {
   if (outcome.status == Status::kOptimal || outcome.status == Status::kBudget)
     keep_state_of(leader, answered);
   if (answered) {
+    keep_cut(std::move(leader.solution.cut));
     report_.winner = leader.algorithm;
     hand_to_losers(leader, outcome.status);
   }

@@ -81,7 +81,7 @@ class RaceEngine final : public KeptAnswer {
   struct Racer {
     const Algorithm* algorithm;
     std::unique_ptr<Engine> engine;  // null: not built yet, or none of its own
-    Solution solution;               // without an engine: of this round
+    Solution solution;               // without an engine: of this round; with one, only a cut
     bool outdated = false;           // its engine is to be made anew from the kept answer
     bool built_anew = false;         // its engine, in this round
     bool overtaken = false;          // before it had an engine, in the last round

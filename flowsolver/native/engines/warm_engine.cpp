@@ -2,12 +2,16 @@
 
 #include <utility>
 
+#include "engines/proven_answers.hpp"
+
 namespace flowsolver {
 
 Status WarmEngine::run(const Control& control, Stats& stats) {
+  keep_cut({});
   if (const Status status = control.look(stats); status != Status::kOptimal) return status;
-  Solution answer = method_(network_, start(), control);
+  Solution answer = solve_proven(method_, network_, start(), control);
   stats.add(answer.stats);
+  keep_cut(std::move(answer.cut));
   const Status status = answer.status;
   if (status == Status::kOptimal || status == Status::kBudget) keep(std::move(answer));
   return status;

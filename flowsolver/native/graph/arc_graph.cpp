@@ -73,7 +73,7 @@ Status ArcGraph<V>::build(const Network& network, const Start& start, const Cont
 template <class V>
 void ArcGraph<V>::give_flow(const Network& network, const Control& control,
                             Solution& solution) const {
-  if (solution.status != Status::kOptimal && solution.status != Status::kBudget) return;
+  if (solution.status == Status::kCancelled) return;
   __int128 cost = 0;
   solution.flow.resize(position.size());
   const Status written =

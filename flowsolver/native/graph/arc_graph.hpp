@@ -51,7 +51,7 @@ class ArcGraph {
   }
 
   // The flow, loops included, and its cost, for a solution whose status is known. Where they are of
-  // no use (cancelled, infeasible) they are left alone; cancelled meanwhile, the solution is.
+  // no use (cancelled) they are left alone; cancelled meanwhile, the solution is.
   void give_flow(const Network& network, const Control& control, Solution& solution) const;
 
   std::vector<std::uint32_t> first;  // half-edges of v: [first[v], first[v + 1])

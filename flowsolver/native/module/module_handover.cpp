@@ -1,6 +1,7 @@
 // Cost scaling from another algorithm's answer, for Python: what the benchmark of price refine
 // measures.
 #include "cost_scaling/cost_scaling.hpp"
+#include "engines/proven_answers.hpp"
 #include "module/module.hpp"
 
 namespace flowsolver {
@@ -22,8 +23,8 @@ Solution cost_scaling_from(const Network& network, const Array& flow, const Arra
   Solution solution;
   {
     nb::gil_scoped_release release;
-    solution =
-        (refine ? solve_cost_scaling : solve_cost_scaling_unrefined)(network, start, control);
+    solution = solve_proven(refine ? solve_cost_scaling : solve_cost_scaling_unrefined, network,
+                            start, control);
   }
   end_if_interrupted(control);
   return solution;

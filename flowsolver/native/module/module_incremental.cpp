@@ -140,6 +140,17 @@ class Solver {
     const ChangedFlow& changed = core().changed_flow();
     return {to_array(changed.arcs), copy_of(changed.flow)};
   }
+  Result cut() {
+    const std::span<const NodeId> cut = core().cut();
+    return to_array(std::vector<NodeId>(cut.begin(), cut.end()));
+  }
+  CutCertificate certify_cut() {
+    const Busy busy(busy_);
+    if (core_.cut().empty())
+      throw std::runtime_error("no cut to certify: the last resolve did not end INFEASIBLE");
+    nb::gil_scoped_release release;
+    return core_.certify_cut();
+  }
   Certificate certify(bool touched_only) {
     const Busy busy(busy_);
     if (!core_.solved())
@@ -215,7 +226,9 @@ void bind_incremental(nb::module_& m) {
       .def("flow_reached", &Solver::flow_reached)
       .def("potential", &Solver::potential)
       .def("changed_flow", &Solver::changed_flow)
+      .def("cut", &Solver::cut)
       .def("certify", &Solver::certify)
+      .def("certify_cut", &Solver::certify_cut)
       .def("snapshot", &Solver::snapshot)
       .def_prop_ro("winner", &Solver::winner)
       .def_prop_ro("stop_seconds", &Solver::stop_seconds)

@@ -47,6 +47,24 @@ Certificate certify_arrays(const Network& network, const Array& flow, const Arra
   return certify(network, flows, potentials, cost);
 }
 
+CutCertificate certify_cut_array(const Network& network, const Array& cut) {
+  std::vector<NodeId> nodes;
+  nodes.reserve(cut.size());
+  for (std::int64_t v : view(cut)) {
+    const bool known = v >= 0 && static_cast<std::size_t>(v) < network.num_nodes();
+    nodes.push_back(known ? static_cast<NodeId>(v) : kNone);
+  }
+  nb::gil_scoped_release release;
+  return certify_cut(network, nodes);
+}
+
+// Any integer of 128 bits.
+nb::object as_python(__int128 value) {
+  constexpr int kHalf = 64;
+  const auto low = static_cast<std::uint64_t>(value);
+  return (nb::int_(static_cast<std::int64_t>(value >> kHalf)) << nb::int_(kHalf)) | nb::int_(low);
+}
+
 void bind_results(nb::module_& m) {
   nb::enum_<Status>(m, "Status")
       .value("OPTIMAL", Status::kOptimal)
@@ -67,6 +85,7 @@ void bind_results(nb::module_& m) {
       .def_ro("pushes", &Stats::pushes)
       .def_ro("relabels", &Stats::relabels)
       .def_ro("pivots", &Stats::pivots)
+      .def_ro("disproved", &Stats::disproved)
       .def_prop_ro("operations", &Stats::operations);
   nb::class_<Certificate>(m, "Certificate")
       .def_ro("arcs_checked", &Certificate::arcs_checked)
@@ -76,12 +95,19 @@ void bind_results(nb::module_& m) {
       .def_ro("slackness_violations", &Certificate::slackness_violations)
       .def_ro("costs_agree", &Certificate::costs_agree)
       .def_prop_ro("ok", &Certificate::ok);
+  nb::class_<CutCertificate>(m, "CutCertificate")
+      .def_ro("nodes", &CutCertificate::nodes)
+      .def_ro("unknown_nodes", &CutCertificate::unknown_nodes)
+      .def_prop_ro("supply", [](const CutCertificate& c) { return as_python(c.supply); })
+      .def_prop_ro("capacity", [](const CutCertificate& c) { return as_python(c.capacity); })
+      .def_prop_ro("ok", &CutCertificate::ok);
   nb::class_<Solution>(m, "Solution")
       .def_ro("status", &Solution::status)
       .def_ro("cost", &Solution::cost)
       .def_ro("stats", &Solution::stats)
       .def("take_flow", [](Solution& s) { return to_array(std::move(s.flow)); })
-      .def("take_potential", [](Solution& s) { return to_array(std::move(s.potential)); });
+      .def("take_potential", [](Solution& s) { return to_array(std::move(s.potential)); })
+      .def("take_cut", [](Solution& s) { return to_array(std::move(s.cut)); });
 }
 
 }  // namespace
@@ -90,6 +116,7 @@ void bind_solve(nb::module_& m) {
   bind_results(m);
   m.def("solve", &solve);
   m.def("certify", &certify_arrays);
+  m.def("certify_cut", &certify_cut_array);
   m.def("misplaced_tasks", &misplaced);
   m.def("algorithms", [] {
     std::vector<std::pair<std::string, std::string>> rows;

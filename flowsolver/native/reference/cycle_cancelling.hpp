@@ -7,9 +7,7 @@
 // prices: d = -p.
 //
 // Feasible flow. What the start does not balance is sent from excesses to deficits by Dinic's
-// method: levels by breadth first search, then a blocking flow over arcs from one level to the
-// next. When no deficit can be reached any more while excess is left, the nodes reached have more
-// supply than capacity leads out of them: INFEASIBLE. A balanced start is kept as it is.
+// method (feasible_flow.hpp), which also finds out INFEASIBLE. A balanced start is kept as it is.
 //
 // Cycles. From then on the flow is feasible and its cost falls. Bellman, Ford and Moore's method
 // (first in, first out) lowers labels along residual arcs of rc < 0; the arc that lowered v's label

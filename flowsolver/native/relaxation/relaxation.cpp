@@ -14,13 +14,13 @@ void solve(const Network& network, const Start& start, const Control& control, S
   if (!start.flow.empty() || !start.price.empty()) price = start_prices(network, start);
   solution.status = graph.build(network, start, price, control, solution.stats);
   if (solution.status != Status::kOptimal) return;
+  AscentPast past;
   if (!price.empty() && prices_too_far_apart(graph) && !close_gaps(graph)) {
     solution.status = Status::kInfeasible;
-    return;
+  } else {
+    solution.status = DualAscent<ArcGraph<V>>(graph, past, control, solution.stats).run();
   }
-  AscentPast past;
-  solution.status = DualAscent<ArcGraph<V>>(graph, past, control, solution.stats).run();
-  if (solution.status != Status::kOptimal && solution.status != Status::kBudget) return;
+  if (solution.status == Status::kCancelled) return;
   for (NodeId v = 0; v < network.num_nodes(); ++v) solution.potential[v] = graph.nodes[v].price;
   graph.arcs().give_flow(network, control, solution);
 }

@@ -52,6 +52,7 @@ class RelaxationEngine final : public Engine {
   }
 
   Status run(const Control& control, Stats& stats) override;
+  std::vector<NodeId> unsent_nodes() const override;
   // each raises the dual objective or brings excess to a deficit
   bool steps_last() const override { return true; }
 
@@ -239,6 +240,19 @@ Status RelaxationEngine<V>::run(const Control& control, Stats& stats) {
   if (status == Status::kOptimal) status = meet_deficits(control, stats);
   graph_.note_excesses();
   return status;
+}
+
+// With a root, what others lack is its to send.
+template <class V>
+std::vector<NodeId> RelaxationEngine<V>::unsent_nodes() const {
+  std::vector<NodeId> nodes;
+  for (const NodeQueue* queue : {&graph_.fresh, &graph_.late}) {
+    for (std::size_t k = 0; k < queue->size(); ++k) {
+      if (graph_.is_excess((*queue)[k])) nodes.push_back((*queue)[k]);
+    }
+  }
+  if (nodes.empty() && graph_.root != kNone) nodes.push_back(graph_.root);
+  return nodes;
 }
 
 template <class V>

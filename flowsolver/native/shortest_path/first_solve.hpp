@@ -47,6 +47,8 @@ class FirstSolve final : public Engine {
   Status run(const Control& control, Stats& stats) override;
   bool steps_last() const override { return !scaling_; }
 
+  std::span<const NodeId> cut() const override { return engine_->cut(); }
+  std::vector<NodeId> unsent_nodes() const override { return engine_->unsent_nodes(); }
   std::int64_t flow(ArcId arc, NodeId tail) const override { return engine_->flow(arc, tail); }
   std::int64_t price(NodeId v) const override { return engine_->price(v); }
   __int128 cost() const override { return engine_->cost(); }

@@ -28,6 +28,10 @@ class LocalEngine : public Engine, protected FlowMover<Value> {
     });
   }
 
+  std::vector<NodeId> unsent_nodes() const override {
+    if (unsent_ == kNone) return {};
+    return {unsent_};
+  }
   bool local() const override { return true; }
   const std::vector<FlowBefore>& touched_arcs() const override { return touched_; }
   const std::vector<NodeId>& repriced_nodes() const override { return repriced_; }
@@ -62,6 +66,11 @@ class LocalEngine : public Engine, protected FlowMover<Value> {
     return v != graph_.root() &&
            (forward ? graph_.nodes[v].imbalance > 0 : graph_.nodes[v].imbalance < 0);
   }
+  // No way was found from v, or to it: then the root has what it lacks.
+  Status no_way(NodeId v, bool forward) {
+    unsent_ = forward ? v : graph_.root();
+    return Status::kInfeasible;
+  }
   void forget_balanced() {
     std::erase_if(unbalanced_, [this](NodeId v) {
       Node<Value>& node = graph_.nodes[v];
@@ -75,6 +84,7 @@ class LocalEngine : public Engine, protected FlowMover<Value> {
   std::vector<ArcId> dirty_;   // arcs that may break the invariant
   std::vector<NodeId> tail_of_dirty_;
   std::vector<NodeId> repriced_;
+  NodeId unsent_ = kNone;  // after kInfeasible: a node whose excess cannot be sent
 };
 
 }  // namespace flowsolver

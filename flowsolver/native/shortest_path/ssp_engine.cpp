@@ -281,7 +281,7 @@ Status SspEngine<Value>::drain_in_phases(std::vector<NodeId>& sources, const Con
     if (const Status status = look(control, stats); status != Status::kOptimal) return status;
     ++stats.phases;
     const Target nearest = paths.run(graph_, sources, kInfinity, repriced_, stats);
-    if (!nearest.found()) return Status::kInfeasible;
+    if (!nearest.found()) return this->no_way(sources.front(), kForward);
     augment<kForward>(nearest, stats);
     // All paths of length zero, as in Dinic's blocking flows: what cannot reach a target now cannot
     // before prices move.
@@ -317,7 +317,7 @@ Status SspEngine<Value>::drain(std::vector<NodeId>& sources, const Control& cont
       }
       const std::int64_t scanned_before = stats.scanned;
       const Target target = paths.run(graph_, std::array{source}, kInfinity, repriced_, stats);
-      if (!target.found()) return Status::kInfeasible;
+      if (!target.found()) return this->no_way(source, kForward);
       augment<kForward>(target, stats);
       const std::int64_t scanned = stats.scanned - scanned_before;
       if (scanned > far_scan) {

@@ -127,6 +127,16 @@ class SimplexEngine final : public Engine {
     }
     return artificial_flow() ? Status::kInfeasible : Status::kOptimal;
   }
+  // Excess that the root gets; without any, the sink has what others lack.
+  std::vector<NodeId> unsent_nodes() const override {
+    std::vector<NodeId> nodes;
+    for (NodeId v : hung_) {
+      const SpanningTree::TreeArc arc = tree_.arc(v);
+      if (arc.arc == kNone && arc.down != 0 && arc.down < arc.up) nodes.push_back(v);
+    }
+    if (nodes.empty()) nodes.push_back(sink_);
+    return nodes;
+  }
   bool steps_last() const override { return true; }
 
   std::int64_t flow(ArcId arc, NodeId) const override { return pivots_.flow(arc); }

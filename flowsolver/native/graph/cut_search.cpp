@@ -1,0 +1,145 @@
+#include "graph/cut_search.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "graph/arc_graph.hpp"
+#include "graph/feasible_flow.hpp"
+
+namespace flowsolver {
+
+namespace {
+
+// search(control), or while steps are granted search(one that is only ever cancelled).
+template <class Search>
+CutSearch with_patience(const Control& control, const Search& search) {
+  if (!control.grants_steps()) return search(control);
+  Control patient;
+  patient.poll(
+      [&control](const Stats& counted) { return control.look(counted) == Status::kCancelled; }, {});
+  return search(patient);
+}
+
+CutSearch search_whole(const Network& network, std::span<const std::int64_t> flow,
+                       const Control& control, Stats& stats) {
+  CutSearch result;
+  ArcGraph<std::int64_t> graph;
+  result.status = graph.build(network, {flow, {}}, control, stats);
+  if (result.status != Status::kOptimal) return result;
+  Pace pace(control);
+  FeasibleFlow<std::int64_t> feasible(graph, stats, pace);
+  result.status = feasible.run();
+  if (result.status == Status::kInfeasible) result.cut = feasible.reached();
+  return result;
+}
+
+// Of a local engine. kOptimal: no cut was found.
+class NearbySearch {
+ public:
+  NearbySearch(const Network& network, const Engine& engine, const Control& control, Stats& stats)
+      : network_(network),
+        engine_(engine),
+        pace_(control),
+        stats_(stats),
+        inside_(network.num_nodes(), 0) {}
+
+  CutSearch run() {
+    CutSearch result;
+    for (NodeId v : engine_.unsent_nodes()) reach(v);
+    for (std::size_t begin = 0; begin < reached_.size();) {
+      const std::size_t end = std::min(reached_.size(), begin + kMostAtOnce);
+      result.status = spread(std::span(reached_).subspan(begin, end - begin));
+      if (result.status != Status::kOptimal) return result;
+      begin = end;
+    }
+    if (supply_less_capacity_out() <= 0) return result;
+    result.status = Status::kInfeasible;
+    std::sort(reached_.begin(), reached_.end());
+    result.cut = std::move(reached_);
+    return result;
+  }
+
+ private:
+  static constexpr std::size_t kMostAtOnce = 4096;  // nodes
+
+  void reach(NodeId v) {
+    if (inside_[v] != 0) return;
+    inside_[v] = 1;
+    reached_.push_back(v);
+  }
+
+  // Over the residual arcs at nodes that were reached.
+  Status spread(std::span<const NodeId> nodes) {
+    arcs_.clear();
+    engine_.incident_arcs(nodes, arcs_);
+    for (ArcId a : arcs_) {
+      const NodeId tail = network_.tail[a], head = network_.head[a];
+      if (inside_[tail] == inside_[head]) continue;
+      const std::int64_t flow = engine_.flow(a, tail);
+      if (inside_[head] != 0) {
+        if (flow > 0) reach(tail);
+      } else if (flow < network_.capacity[a]) {
+        reach(head);
+      } else {
+        full_.push_back(a);
+      }
+    }
+    const auto steps = static_cast<std::int64_t>(arcs_.size());
+    stats_.scanned += steps;
+    return pace_.step(stats_, steps + 1);
+  }
+
+  // Of what was reached; only full arcs lead out.
+  __int128 supply_less_capacity_out() {
+    __int128 sum = 0;
+    for (NodeId v : reached_) sum += network_.supply[v];
+    std::sort(full_.begin(), full_.end());
+    full_.erase(std::unique(full_.begin(), full_.end()), full_.end());
+    for (ArcId a : full_) {
+      if (inside_[network_.head[a]] == 0) sum -= network_.capacity[a];
+    }
+    return sum;
+  }
+
+  const Network& network_;
+  const Engine& engine_;
+  Pace pace_;
+  Stats& stats_;
+  std::vector<std::uint8_t> inside_;  // per node
+  std::vector<NodeId> reached_;
+  std::vector<ArcId> arcs_;
+  std::vector<ArcId> full_;  // those that led out when they were met; may repeat
+};
+
+CutSearch search_engine(const Network& network, std::span<const std::uint8_t> alive,
+                        const Engine& engine, const Control& control, Stats& stats) {
+  if (engine.local()) {
+    CutSearch nearby = NearbySearch(network, engine, control, stats).run();
+    if (nearby.status != Status::kOptimal) return nearby;
+  }
+  std::vector<std::int64_t> flow(network.num_arcs(), 0);
+  const Status read = sweep(flow.size(), control, stats, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t a = begin; a < end; ++a) {
+      if (alive[a] != 0) flow[a] = engine.flow(static_cast<ArcId>(a), network.tail[a]);
+    }
+  });
+  if (read != Status::kOptimal) return {read, {}};
+  return search_whole(network, flow, control, stats);
+}
+
+}  // namespace
+
+CutSearch find_cut(const Network& network, std::span<const std::int64_t> flow,
+                   const Control& control, Stats& stats) {
+  return with_patience(
+      control, [&](const Control& patient) { return search_whole(network, flow, patient, stats); });
+}
+
+CutSearch find_cut(const Network& network, std::span<const std::uint8_t> alive,
+                   const Engine& engine, const Control& control, Stats& stats) {
+  return with_patience(control, [&](const Control& patient) {
+    return search_engine(network, alive, engine, patient, stats);
+  });
+}
+
+}  // namespace flowsolver

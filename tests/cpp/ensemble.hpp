@@ -1,0 +1,117 @@
+// Solvers of one network that are all told the same changes: one for every algorithm, and races.
+// Each of their resolves must end as a certified solve from scratch does.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "engines/race_engine.hpp"
+#include "networks.hpp"
+#include "watch.hpp"
+
+namespace flowsolver {
+
+class Ensemble {
+ public:
+  explicit Ensemble(const Network& network) {
+    for (const Algorithm& algorithm : algorithms())
+      solvers_.push_back(std::make_unique<IncrementalSolver>(network, algorithm));
+  }
+
+  void add_race(const std::vector<const Algorithm*>& racers, Winning winning) {
+    reports_.push_back(std::make_unique<RaceReport>());
+    solvers_.push_back(std::make_unique<IncrementalSolver>(
+        first().network(), [racers, winning, report = reports_.back().get()](
+                               const EngineStart& start, const Control&, Stats&) {
+          return std::make_unique<RaceEngine>(racers, winning, start, *report);
+        }));
+  }
+
+  const IncrementalSolver& first() const { return *solvers_[0]; }
+  std::int64_t resolves() const { return resolves_; }      // of each
+  std::int64_t infeasible() const { return infeasible_; }  // of those
+
+  // All must hand out the same ids.
+  template <class Change>
+  std::uint32_t add(Change change) {
+    const std::uint32_t id = change(*solvers_[0]);
+    for (std::size_t k = 1; k < solvers_.size(); ++k) CHECK(change(*solvers_[k]) == id);
+    return id;
+  }
+  template <class Change>
+  void tell(Change change) {
+    for (const auto& solver : solvers_) change(*solver);
+  }
+
+  void resolve() {
+    const Solution fresh = fresh_solution();
+    ++resolves_;
+    infeasible_ += fresh.status == Status::kInfeasible;
+    for (const auto& solver : solvers_) {
+      solver->control().limit_operations(kEndless);
+      check_resolve(*solver, fresh);
+    }
+  }
+
+  void resolve_within(std::int64_t operations) {
+    const Solution fresh = fresh_solution();
+    bool all_done = true;
+    for (const auto& solver : solvers_) {
+      solver->control().limit_operations(operations);
+      const Status status = solver->resolve();
+      CHECK(status == Status::kBudget || status == fresh.status);
+      all_done = all_done && status != Status::kBudget;
+      const std::vector<std::int64_t> flow = solver->flow_reached();
+      for (ArcId a = 0; a < flow.size(); ++a)
+        CHECK(flow[a] >= 0 && flow[a] <= solver->network().capacity[a]);
+    }
+    if (!all_done) resolve();  // ids are free again in all or in none
+  }
+
+  // Cancelled, or at its budget, at the k-th look of each; so many times in a row.
+  void resolve_stopped(Watch::Stop how, std::int64_t at_look, std::int64_t times = 1) {
+    const Solution fresh = fresh_solution();
+    const Status stopped = how == Watch::Stop::kCancel ? Status::kCancelled : Status::kBudget;
+    for (const auto& solver : solvers_) {
+      Status status = stopped;
+      for (std::int64_t k = 0; k < times && status == stopped; ++k) {
+        Watch watch;
+        watch.over(solver->control(), how, at_look);
+        status = solver->resolve();
+        CHECK(status == stopped || status == fresh.status);
+        CHECK(status != Status::kCancelled || watch.looks() == at_look);
+      }
+      solver->control().poll({});
+      solver->control().limit_operations(kInfinity);
+      solver->control().clear();
+    }
+    resolve();
+  }
+
+  void resolve_cancelled() {
+    const Solution fresh = fresh_solution();
+    for (const auto& solver : solvers_) {
+      solver->cancel();
+      const Status status = solver->resolve();
+      CHECK(status == Status::kCancelled || status == fresh.status);
+      solver->control().clear();  // a cancellation that came too late would be left for the next
+    }
+    resolve();
+  }
+
+ private:
+  static constexpr std::int64_t kEndless = 300'000'000;
+
+  // By one algorithm after the other.
+  Solution fresh_solution() {
+    const auto all = algorithms();
+    return from_scratch(live_part(first()), all[fresh_++ % all.size()]);
+  }
+
+  std::vector<std::unique_ptr<RaceReport>> reports_;
+  std::vector<std::unique_ptr<IncrementalSolver>> solvers_;
+  std::size_t fresh_ = 0;
+  std::int64_t resolves_ = 0, infeasible_ = 0;
+};
+
+}  // namespace flowsolver

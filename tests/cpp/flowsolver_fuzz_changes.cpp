@@ -2,105 +2,18 @@
 // once: every resolve ends with the status and cost of a solve from scratch, certified, whatever
 // came before it: resolves that found no answer, that were stopped at a budget, that were
 // cancelled.
+#include "ensemble.hpp"
 #include "fuzz.hpp"
-#include "networks.hpp"
-#include "watch.hpp"
 
 using namespace flowsolver;
 
 namespace {
 
 constexpr int kMostChanges = 60;
-constexpr std::int64_t kEndless = 300'000'000;
 constexpr std::int64_t kMostCost = 9;
+constexpr std::int64_t kUnbounded = 1'000'000;  // more than ever flows
 // more than an engine's method is left with (incremental_solver.hpp)
 constexpr std::int64_t kManyStops = 12;
-
-class Ensemble {
- public:
-  explicit Ensemble(const Network& network) {
-    for (const Algorithm& algorithm : algorithms()) {
-      solvers_.push_back(std::make_unique<IncrementalSolver>(network, algorithm));
-    }
-  }
-
-  const IncrementalSolver& first() const { return *solvers_[0]; }
-
-  // All must hand out the same ids.
-  template <class Change>
-  void add(Change change) {
-    const std::uint32_t id = change(*solvers_[0]);
-    for (std::size_t k = 1; k < solvers_.size(); ++k) CHECK(change(*solvers_[k]) == id);
-  }
-  template <class Change>
-  void tell(Change change) {
-    for (const auto& solver : solvers_) change(*solver);
-  }
-
-  void resolve() {
-    const Solution fresh = fresh_solution();
-    for (const auto& solver : solvers_) {
-      solver->control().limit_operations(kEndless);
-      check_resolve(*solver, fresh);
-    }
-  }
-
-  void resolve_within(std::int64_t operations) {
-    const Solution fresh = fresh_solution();
-    bool all_done = true;
-    for (const auto& solver : solvers_) {
-      solver->control().limit_operations(operations);
-      const Status status = solver->resolve();
-      CHECK(status == Status::kBudget || status == fresh.status);
-      all_done = all_done && status != Status::kBudget;
-      const std::vector<std::int64_t> flow = solver->flow_reached();
-      for (ArcId a = 0; a < flow.size(); ++a)
-        CHECK(flow[a] >= 0 && flow[a] <= solver->network().capacity[a]);
-    }
-    if (!all_done) resolve();  // ids are free again in all or in none
-  }
-
-  // Cancelled, or at its budget, at the k-th look of each; so many times in a row.
-  void resolve_stopped(Watch::Stop how, std::int64_t at_look, std::int64_t times = 1) {
-    const Solution fresh = fresh_solution();
-    const Status stopped = how == Watch::Stop::kCancel ? Status::kCancelled : Status::kBudget;
-    for (const auto& solver : solvers_) {
-      Status status = stopped;
-      for (std::int64_t k = 0; k < times && status == stopped; ++k) {
-        Watch watch;
-        watch.over(solver->control(), how, at_look);
-        status = solver->resolve();
-        CHECK(status == stopped || status == fresh.status);
-        CHECK(status != Status::kCancelled || watch.looks() == at_look);
-      }
-      solver->control().poll({});
-      solver->control().limit_operations(kInfinity);
-      solver->control().clear();
-    }
-    resolve();
-  }
-
-  void resolve_cancelled() {
-    const Solution fresh = fresh_solution();
-    for (const auto& solver : solvers_) {
-      solver->cancel();
-      const Status status = solver->resolve();
-      CHECK(status == Status::kCancelled || status == fresh.status);
-      solver->control().clear();  // a cancellation that came too late would be left for the next
-    }
-    resolve();
-  }
-
- private:
-  // By one algorithm after the other.
-  Solution fresh_solution() {
-    const auto all = algorithms();
-    return from_scratch(live_part(first()), all[resolves_++ % all.size()]);
-  }
-
-  std::vector<std::unique_ptr<IncrementalSolver>> solvers_;
-  std::size_t resolves_ = 0;
-};
 
 std::int64_t scale(fuzz::Bytes& bytes) {
   switch (bytes.between(0, 40)) {
@@ -123,17 +36,53 @@ std::int64_t cost_unit(fuzz::Bytes& bytes) {
   return bytes.between(0, 3) == 0 ? kNarrowLimit / kMostCost : 1;
 }
 
-Network read_network(fuzz::Bytes& bytes, std::int64_t unit) {
-  Network network;
-  network.supply.assign(static_cast<std::size_t>(bytes.between(1, 9)), 0);
+std::int64_t read_capacity(fuzz::Bytes& bytes) {
+  return bytes.between(0, 4) == 0 ? kUnbounded : bytes.between(0, 6);
+}
+
+// A few arcs anywhere, which some flow fills as the supplies ask for.
+void read_arcs(fuzz::Bytes& bytes, std::int64_t unit, Network& network) {
   for (std::int64_t arcs = bytes.between(0, 24); arcs > 0; --arcs) {
     const auto tail = static_cast<NodeId>(bytes.below(network.num_nodes()));
     const auto head = static_cast<NodeId>(bytes.below(network.num_nodes()));
-    const std::int64_t capacity = bytes.between(0, 6), sent = bytes.between(0, capacity);
+    const std::int64_t capacity = read_capacity(bytes),
+                       sent = bytes.between(0, std::min<std::int64_t>(capacity, 6));
     add_arc(network, tail, head, capacity, bytes.between(-3, kMostCost) * unit);
     network.supply[tail] += sent;
     network.supply[head] -= sent;
   }
+}
+
+// More half-edges at one node than are looked at one by one (discharge.hpp, path_search.hpp).
+void read_hub(fuzz::Bytes& bytes, std::int64_t unit, Network& network) {
+  const std::int64_t capacity = read_capacity(bytes), cost = bytes.between(0, kMostCost) * unit;
+  for (std::int64_t leaves = bytes.between(33, 50); leaves > 0; --leaves) {
+    const auto leaf = static_cast<NodeId>(network.num_nodes());
+    network.supply.push_back(bytes.between(-2, 2));
+    network.supply[0] -= network.supply[leaf];
+    add_arc(network, leaf, 0, capacity, cost);
+    add_arc(network, 0, leaf, capacity, cost);
+  }
+}
+
+void read_path(fuzz::Bytes& bytes, std::int64_t unit, Network& network) {
+  const std::int64_t capacity = read_capacity(bytes);
+  for (std::int64_t length = bytes.between(10, 40); length > 0; --length) {
+    const auto next = static_cast<NodeId>(network.num_nodes());
+    network.supply.push_back(bytes.between(-1, 1));
+    network.supply[0] -= network.supply[next];
+    add_arc(network, next - 1, next, capacity, bytes.between(-1, kMostCost) * unit);
+    add_arc(network, next, next - 1, capacity, bytes.between(1, kMostCost) * unit);
+  }
+}
+
+Network read_network(fuzz::Bytes& bytes, std::int64_t unit) {
+  Network network;
+  network.supply.assign(static_cast<std::size_t>(bytes.between(1, 9)), 0);
+  const std::int64_t shape = bytes.between(0, 7);
+  if (shape == 0) read_hub(bytes, unit, network);
+  if (shape == 1) read_path(bytes, unit, network);
+  read_arcs(bytes, unit, network);
   return network;
 }
 
@@ -172,7 +121,7 @@ void change_something(fuzz::Bytes& bytes, std::int64_t unit, Ensemble& all) {
     return pick(bytes, network.num_nodes(),
                 [&](std::int64_t v) { return all.first().live_node(v); });
   };
-  const std::int64_t kind = bytes.between(0, 12), u = node(), v = node();
+  const std::int64_t kind = bytes.between(0, 14), u = node(), v = node();
   const std::int64_t any_arc =
       pick(bytes, network.num_arcs(), [&](std::int64_t a) { return all.first().live_arc(a); });
   const auto from = static_cast<NodeId>(u), to = static_cast<NodeId>(v);
@@ -205,6 +154,15 @@ void change_something(fuzz::Bytes& bytes, std::int64_t unit, Ensemble& all) {
     }
   } else if (kind <= 11 && u >= 0) {
     all.add([=](IncrementalSolver& s) { return s.add_arc(from, to, capacity, cost); });
+  } else if (kind == 12 && u >= 0) {  // a cheap way that takes all there is
+    all.add([=](IncrementalSolver& s) { return s.add_arc(from, to, kUnbounded, -unit); });
+  } else if (kind == 13 && u >= 0 && u != v) {  // one goes, another takes over its supply
+    const NodeId gone[] = {from};
+    const __int128 both = static_cast<__int128>(network.supply[from]) + network.supply[to];
+    std::int64_t supply = 0;
+    if (!as_int64(both, supply)) return;
+    all.tell([&](IncrementalSolver& s) { s.remove_nodes(gone); });
+    all.tell([=](IncrementalSolver& s) { s.set_supply(to, supply); });
   } else {
     balance(all);
   }

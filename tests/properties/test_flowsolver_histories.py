@@ -6,8 +6,8 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from flowsolver import IncrementalSolver, Status, algorithms
-from tests.fixtures.network_strategies import networks
-from tests.fixtures.networks import peers_answer
+from tests.fixtures.network_strategies import networks, shaped_networks
+from tests.fixtures.networks import WIDE, peers_answer
 
 
 class Ensemble:
@@ -37,7 +37,7 @@ class Ensemble:
             known[gone[gone < known.size]] = 0
 
     def resolve(self):
-        """Nothing to object against any of them."""
+        """Nothing to object against any of them. The status."""
         now, _, arcs = self.first.snapshot()
         status, cost = peers_answer(now)
         event(status.name)
@@ -45,12 +45,19 @@ class Ensemble:
             algorithm: self.objection(algorithm, status, cost, arcs) for algorithm in self.solvers
         }
         assert {algorithm: what for algorithm, what in wrong.items() if what} == {}
+        return status
 
     def objection(self, algorithm, status, cost, arcs):
         solver = self.solvers[algorithm]
         found = solver.resolve()
         if found is not status:
             return f"status {found.name}, not {status.name}"
+        if solver.stats.disproved > 0:
+            return "was found wrong on the way"
+        if (solver.cut.size > 0) is not (status is Status.INFEASIBLE):
+            return f"a cut of {solver.cut.size} nodes"
+        if status is Status.INFEASIBLE and not solver.certify_cut().ok:
+            return "not certified"
         if status is not Status.OPTIMAL:
             return ""
         if solver.cost != cost:
@@ -141,4 +148,50 @@ def test_perturbed_and_restored(network, seed):
     ensemble.change("set_supply", nodes, network.supply)
     ensemble.change("set_capacity", arcs, network.capacity)
     ensemble.change("set_cost", arcs, network.cost)
+    ensemble.resolve()
+
+
+def change_many(rng, ensemble):
+    """Changes of one kind at several nodes or arcs at once."""
+    network, nodes, arcs = ensemble.first.snapshot()
+    some, count = rng.permutation(nodes.size), int(rng.integers(2, 10))
+    kind = rng.integers(0, 8)
+    if kind <= 1:  # cheap ways that take all there is
+        ends = nodes[rng.integers(0, nodes.size, (2, count))]
+        ensemble.change("add_arcs", *ends, rng.choice([7, WIDE]), -rng.integers(0, 250, count))
+    elif kind <= 3 and nodes.size > 2 * count:  # some go, and one takes over their supply
+        gone, heir = some[:count], some[count]
+        ensemble.change("remove_nodes", nodes[gone])
+        ensemble.change("set_supply", nodes[[heir]], [network.supply[[heir, *gone]].sum()])
+    elif kind == 4:  # as they were joined with the last one, others come
+        like = network.tail == nodes.size - 1
+        ensemble.change("add_nodes", rng.integers(-3, 4, count))
+        new = np.setdiff1d(ensemble.first.snapshot()[1], nodes)
+        cost = network.cost[like].max(initial=40)
+        last = np.full(count, nodes[-1])
+        ensemble.change("add_arcs", new, last, WIDE, cost)
+        ensemble.change("add_arcs", last, new, WIDE, cost)
+    elif kind == 5:  # sources become sinks
+        ensemble.change("set_supply", nodes[some[:count]], -network.supply[some[:count]])
+    elif kind == 6 and arcs.size > 0:
+        few = rng.integers(0, arcs.size, count)
+        ensemble.change("set_cost", arcs[few], rng.integers(-30, 400, count))
+    elif arcs.size > 0:
+        few = rng.integers(0, arcs.size, count)
+        ensemble.change("set_capacity", arcs[few], rng.choice([0, 5, 60, WIDE], count))
+
+
+@settings(max_examples=200, deadline=None)
+@given(shaped_networks(), st.integers(0, 2**32))
+def test_many_changes_at_once(network, seed):
+    """Hubs and other shapes, with some kinds of change in each round."""
+    rng = np.random.default_rng(seed)
+    ensemble = Ensemble(network)
+    for _ in range(6):
+        if ensemble.resolve() is Status.INFEASIBLE and rng.integers(0, 4) > 0:
+            arcs = ensemble.first.snapshot()[2]
+            ensemble.change("set_capacity", arcs, np.full(arcs.size, WIDE))
+        for _ in range(rng.integers(1, 4)):
+            change_many(rng, ensemble)
+        balance(ensemble)
     ensemble.resolve()

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import event, given, settings
 
 from flowsolver import algorithms, parse_dimacs, solve, write_dimacs
-from tests.fixtures.network_strategies import networks, unit_source_networks
+from tests.fixtures.network_strategies import networks, shaped_networks, unit_source_networks
 from tests.fixtures.networks import objections, peers_answer
 
 
@@ -29,6 +29,12 @@ def test_general_networks(network):
 @settings(max_examples=600, deadline=None)
 @given(unit_source_networks())
 def test_unit_sources(network):
+    check_all_algorithms(network)
+
+
+@settings(max_examples=400, deadline=None)
+@given(shaped_networks())
+def test_shapes(network):
     check_all_algorithms(network)
 
 

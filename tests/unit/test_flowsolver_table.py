@@ -16,6 +16,7 @@ FAMILIES = {
         cell: lambda seed, cell=cell: scheduling_graph(cell, seed).network
         for cell in (*CELLS, "load spreading")
     },
+    **networks.SHAPES,
     "grid": networks.grid,
     "grid with negative costs": lambda seed: networks.grid(seed, least_cost=-12),
     "grid of wide streets": lambda seed: networks.grid(seed, scale=2**36),

@@ -2,6 +2,7 @@
 // Each of their resolves must end as a certified solve from scratch does.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -28,8 +29,9 @@ class Ensemble {
   }
 
   const IncrementalSolver& first() const { return *solvers_[0]; }
-  std::int64_t resolves() const { return resolves_; }      // of each
-  std::int64_t infeasible() const { return infeasible_; }  // of those
+  // Of each solver: all that were not stopped, or those that ended so.
+  std::int64_t resolves() const { return resolves_; }
+  std::int64_t ended(Status status) const { return ended_[static_cast<std::size_t>(status)]; }
 
   // All must hand out the same ids.
   template <class Change>
@@ -46,7 +48,7 @@ class Ensemble {
   void resolve() {
     const Solution fresh = fresh_solution();
     ++resolves_;
-    infeasible_ += fresh.status == Status::kInfeasible;
+    ++ended_[static_cast<std::size_t>(fresh.status)];
     for (const auto& solver : solvers_) {
       solver->control().limit_operations(kEndless);
       check_resolve(*solver, fresh);
@@ -111,7 +113,8 @@ class Ensemble {
   std::vector<std::unique_ptr<RaceReport>> reports_;
   std::vector<std::unique_ptr<IncrementalSolver>> solvers_;
   std::size_t fresh_ = 0;
-  std::int64_t resolves_ = 0, infeasible_ = 0;
+  std::int64_t resolves_ = 0;
+  std::array<std::int64_t, static_cast<std::size_t>(Status::kBudget) + 1> ended_{};
 };
 
 }  // namespace flowsolver

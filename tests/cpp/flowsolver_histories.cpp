@@ -38,9 +38,9 @@ class History {
     all_.resolve();
     for (int round = 0; round < kRounds; ++round) {
       for (std::int64_t kinds = random_.between(1, 4); kinds > 0; --kinds) change();
-      const std::int64_t infeasible_before = all_.infeasible();
+      const std::int64_t infeasible_before = all_.ended(Status::kInfeasible);
       resolve();
-      if (all_.infeasible() > infeasible_before && !random_.one_in(4)) mend();
+      if (all_.ended(Status::kInfeasible) > infeasible_before && !random_.one_in(4)) mend();
     }
   }
 
@@ -146,7 +146,9 @@ class History {
     for (NodeId v : some(live_nodes(), random_.between(2, 30))) set_supply(v, -network().supply[v]);
   }
   void costs_change() {
-    const std::int64_t scale = random_.one_in(12) ? std::int64_t{1} << 33 : 1;
+    // beyond 32 bits; and so dear that an optimum's cost need not fit 64
+    const std::int64_t scale =
+        random_.one_in(8) ? std::int64_t{1} << (random_.one_in(2) ? 33 : 44) : 1;
     for (ArcId a : some(live_arcs(), random_.between(1, 20)))
       set_cost(a, scale * (random_.one_in(3) ? random_.between(-30, 0) : random_.between(0, 400)));
   }
@@ -235,7 +237,7 @@ class History {
 };
 
 struct Counts {
-  std::int64_t histories = 0, rounds = 0, infeasible = 0;
+  std::int64_t histories = 0, rounds = 0, infeasible = 0, out_of_range = 0;
 };
 
 std::string running;
@@ -252,12 +254,16 @@ void run(const Shape& shape, std::uint64_t from, std::uint64_t runs) {
     history.run();
     ++counts.histories;
     counts.rounds += history.all().resolves();
-    counts.infeasible += history.all().infeasible();
+    counts.infeasible += history.all().ended(Status::kInfeasible);
+    counts.out_of_range += history.all().ended(Status::kBadCostRange);
   }
   running.clear();
-  std::printf("%s: %lld histories, %lld rounds of each solver, %lld infeasible\n",
-              std::string(shape.name).c_str(), static_cast<long long>(counts.histories),
-              static_cast<long long>(counts.rounds), static_cast<long long>(counts.infeasible));
+  std::printf(
+      "%s: %lld histories, %lld rounds of each solver: %lld infeasible, %lld of costs out of "
+      "range\n",
+      std::string(shape.name).c_str(), static_cast<long long>(counts.histories),
+      static_cast<long long>(counts.rounds), static_cast<long long>(counts.infeasible),
+      static_cast<long long>(counts.out_of_range));
 }
 
 }  // namespace

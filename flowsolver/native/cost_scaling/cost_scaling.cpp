@@ -73,6 +73,8 @@ class CostScaling {
   // narrow: the flow is some pseudoflow, the start's prices are as they were.
   std::optional<Status> run() {
     const Price scale = static_cast<Price>(graph_.num_nodes()) + 1;
+    if (static_cast<Price>(largest_magnitude(price_)) > kMostScaledPrice<Price> / scale)
+      return std::nullopt;
     std::vector<Price> scaled(price_.size());
     for (std::size_t v = 0; v < price_.size(); ++v)
       scaled[v] = static_cast<Price>(price_[v]) * scale;

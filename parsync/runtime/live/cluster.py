@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import logging
 import os
-import socket
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +15,21 @@ import ray._private.worker
 from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from parsync.runtime.live import shipping
+from parsync.runtime.live.address import checked_address
+from parsync.runtime.live.nodes import nodes_with_room
 from parsync.runtime.live.status import Who
 from shared_state.errors import AgoraError
 
-_LOCAL_ADDRESSES = ("auto", "local", "localhost", "127.0.0.1")
 NAMESPACE = "agora-"  # what the names of all runs' namespaces begin with
-PROBE_S = 5.0
-_SETTINGS = 4  # frame type
 
 
 def connect(address: str | None, object_store_mb: int, dashboard: bool) -> None:
-    """Start an embedded Ray, or attach to the cluster at `address`; nothing if this process is
-    connected already.
+    """Start an embedded Ray, or attach to the cluster at `address` and ship the code to its nodes;
+    nothing if this process is connected already.
 
-    Raises AgoraError for an address nobody answers at, and for a cluster of another Ray or Python
-    version.
+    Raises AgoraError for an address or a token that does not lead to a cluster, and for a cluster
+    of another Ray or Python version.
     """
     if ray.is_initialized():
         return
@@ -48,16 +48,16 @@ def connect(address: str | None, object_store_mb: int, dashboard: bool) -> None:
             raise AgoraError(f"Ray does not start: {_in_one_line(error)}") from error
         _silence()
         return
-    _probe(address)
-    if not _is_local(address):
-        common["runtime_env"] = {
-            "working_dir": str(Path(__file__).parents[3]),
-            "excludes": ["build", ".venv", ".git"],
-        }
-    try:
-        ray.init(address=address, **common)
-    except (RayError, RuntimeError, ValueError, OSError) as error:  # ConnectionError is an OSError
-        raise AgoraError(f"--address {address}: cannot attach: {_in_one_line(error)}") from error
+    address = checked_address(address)
+    with tempfile.TemporaryDirectory(prefix="agora-") as folder:
+        shipping.fill(Path(folder))
+        common["runtime_env"] = shipping.runtime_env(Path(folder))
+        try:
+            ray.init(address=address, **common)
+        except (RayError, RuntimeError, ValueError, OSError) as error:  # ConnectionError, too
+            raise AgoraError(
+                f"--address {address}: cannot attach: {_in_one_line(error)}"
+            ) from error
     _silence()
 
 
@@ -70,39 +70,6 @@ def _silence() -> None:
 def disconnect() -> None:
     """Shut an embedded Ray down, or leave the cluster."""
     ray.shutdown()
-
-
-def _probe(address: str) -> None:
-    """Ray takes minutes to find out that nobody listens, or somebody else; a connection tells at
-    once."""
-    host, separator, port = address.removeprefix("ray://").rpartition(":")
-    if not separator or not port.isdecimal():
-        if address in _LOCAL_ADDRESSES:
-            return
-        raise AgoraError(f"--address {address}: expected host:port or auto")
-    try:
-        with socket.create_connection((host, int(port)), timeout=PROBE_S) as probe:
-            speaks = os.environ.get("RAY_USE_TLS", "0") != "0" or _speaks_http2(probe)
-    except (OSError, OverflowError) as error:
-        raise AgoraError(f"--address {address}: nobody answers: {error}") from error
-    if not speaks:
-        raise AgoraError(f"--address {address}: whoever answers there is not Ray")
-
-
-def _speaks_http2(probe: socket.socket) -> bool:
-    """Ray's servers are gRPC: on a connection's opening (RFC 9113, section 3.4) they answer with a
-    SETTINGS frame, or with an end."""
-    probe.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, _SETTINGS, 0, 0, 0, 0, 0)))
-    try:
-        header = probe.recv(9, socket.MSG_WAITALL)
-    except TimeoutError:
-        return False
-    return len(header) == 9 and header[3] == _SETTINGS
-
-
-def _is_local(address: str) -> bool:
-    host = address.removeprefix("ray://").rsplit(":", 1)[0]
-    return host in _LOCAL_ADDRESSES or host == ray.util.get_node_ip_address()
 
 
 def _in_one_line(error: BaseException) -> str:
@@ -128,17 +95,7 @@ class Troupe:
         self._arm = arm
         self._handles: dict[str, Any] = {}
         self._home = ray.get_runtime_context().get_node_id()
-        self._in_turn = itertools.cycle(self._nodes())
-
-    def _nodes(self) -> list[str]:
-        """The nodes that may run actors, the caller's own last: its processors have the other
-        actors already."""
-        alive = [
-            node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) > 0
-        ]
-        return sorted(
-            (node["NodeID"] for node in alive), key=lambda node: (node == self._home, node)
-        ) or [self._home]
+        self._in_turn = itertools.cycle(nodes_with_room(self._home))
 
     def create(self, name: str, cls: type, restarts: bool, spread: bool, *args: Any) -> Any:
         """An actor of a plain class. restarts: after a crash it is built again from the same

@@ -23,6 +23,7 @@ from parsync.runtime.live.completion import complete
 from parsync.runtime.live.coordinator_host import CoordinatorHost
 from parsync.runtime.live.finished import Finished
 from parsync.runtime.live.monitor import Overview
+from parsync.runtime.live.nodes import check_nodes
 from parsync.runtime.live.plan import (
     CELL,
     COORDINATOR_NAME,
@@ -107,6 +108,8 @@ def run_live(
     if options.records_dir is not None:
         options.records_dir.mkdir(parents=True, exist_ok=True)
     connect(options.address, options.object_store_mb, options.hold)
+    if options.address is not None:
+        check_nodes(options.journal_dir)
     assembly = Assembly.of(arm, workload)
     write_assembly(options.journal_dir, assembly)
     troupe = Troupe(f"{NAMESPACE}{uuid.uuid4().hex[:12]}", arm.name)

@@ -1,0 +1,214 @@
+"""Checks of a cluster's nodes before actors are put on them.
+
+Each node answers a few questions in a task of its own. What would go wrong later, or make the
+figures false, is refused in one line that names the node.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import ray
+from ray._private.state import available_resources_per_node
+from ray.exceptions import GetTimeoutError, RayError, RuntimeEnvSetupError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from shared_state.errors import AgoraError
+
+ANSWER_S = 45.0
+SKEW_NS = 10_000_000
+ACTORS_BYTES = 100  # of Ray's memory resource: every actor of a run reserves one byte
+_ACTORS = "parsync.runtime.live.cell_host"  # imports whatever an actor does
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """What a node says of itself. python, numpy: versions. problem: why its workers cannot import
+    the actors, or "". sees: the marker in the run directory; writes: beside it."""
+
+    python: str
+    numpy: str
+    problem: str
+    sees: bool
+    writes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ClockReading:
+    """A node's clock, read between two readings of ours; ns since the Unix epoch."""
+
+    before_ns: int
+    node_ns: int
+    after_ns: int
+
+    @property
+    def ahead_ns(self) -> int:
+        """By how much the node's clock is ahead of ours, at least; negative: behind; 0 if the
+        readings do not tell."""
+        if self.node_ns > self.after_ns:
+            return self.node_ns - self.after_ns
+        return min(0, self.node_ns - self.before_ns)
+
+
+def check_nodes(directory: Path) -> None:
+    """Ask every living node of the cluster. AgoraError naming the first that cannot take part in a
+    run whose directory is `directory`, and why."""
+    marker = directory / f".seen-by-all-nodes-{uuid.uuid4().hex[:12]}"
+    marker.touch()
+    try:
+        nodes = {node["NodeID"]: node["NodeManagerAddress"] for node in living_nodes()}
+        ask = ray.remote(num_cpus=0, max_retries=0)(_questions())
+        calls = {node: _on(ask, node).remote(_ACTORS, str(marker)) for node in nodes}
+        deadline = time.monotonic() + ANSWER_S
+        for node, call in calls.items():
+            facts = NodeFacts(*_answer(call, nodes[node], deadline))
+            complaint = objection(facts, directory)
+            if complaint:
+                raise AgoraError(f"node {nodes[node]}: {complaint}")
+        clock = ray.remote(num_cpus=0, max_retries=0)(_clock())
+        for node, address in nodes.items():
+            reading = _read_clock(_on(clock, node), address, deadline)
+            if abs(reading.ahead_ns) > SKEW_NS:
+                raise AgoraError(f"node {address}: {skewed(reading.ahead_ns)}")
+    finally:
+        for left in directory.glob(f"{marker.name}*"):
+            left.unlink(missing_ok=True)
+
+
+def living_nodes() -> list[dict[str, Any]]:
+    """The cluster's nodes that are up, as Ray describes them."""
+    return [node for node in ray.nodes() if node["Alive"]]
+
+
+def nodes_with_room(home: str) -> list[str]:
+    """The ids of the nodes that scheduler hosts may be put on, `home` last: its processors have the
+    other actors already. AgoraError if there is no room."""
+    total = {node["NodeID"]: node["Resources"] for node in living_nodes()}
+    return room(total, available_resources_per_node(), home)
+
+
+def room(
+    total: Mapping[str, Mapping[str, float]], free: Mapping[str, Mapping[str, float]], home: str
+) -> list[str]:
+    """total, free: resources of each node; what is not free, other jobs have reserved.
+
+    Actors reserve no processor, but where others have reserved all of them, decisions would wait
+    and the figures be false. A node without processors takes part only as `home`.
+    """
+    if free.get(home, {}).get("memory", 0) < ACTORS_BYTES:
+        raise AgoraError(
+            "the cluster has no room: other jobs have reserved all memory of this machine's node"
+        )
+    with_processors = [node for node in total if total[node].get("CPU", 0) > 0]
+    with_room = [
+        node
+        for node in with_processors
+        if free.get(node, {}).get("CPU", 0) > 0
+        and free.get(node, {}).get("memory", 0) >= ACTORS_BYTES
+    ]
+    if with_processors and not with_room:
+        raise AgoraError(
+            "the cluster has no room: other jobs have reserved all CPUs or all memory of each of "
+            f"its {len(with_processors)} nodes"
+        )
+    return sorted(with_room, key=lambda node: (node == home, node)) or [home]
+
+
+def objection(facts: NodeFacts, directory: Path) -> str:
+    """Why a node that says this cannot take part; "" if it can."""
+    ours = sys.version.split()[0]
+    if facts.python != ours:
+        return f"runs Python {facts.python}, this process {ours}; every node needs the same"
+    if facts.numpy != np.__version__:
+        return (
+            f"has numpy {facts.numpy or '(none)'}, this process {np.__version__}; every node "
+            "needs the same"
+        )
+    if facts.problem:
+        return f"cannot import Agora there: {facts.problem}"
+    if not facts.sees:
+        return f"does not see the run directory {directory}; it must be on a shared file system"
+    if not facts.writes:
+        return f"cannot write into the run directory {directory}"
+    return ""
+
+
+def skewed(ahead_ns: int) -> str:
+    """What is wrong with a clock that is so far ahead."""
+    side = "ahead of" if ahead_ns > 0 else "behind"
+    return (
+        f"its clock is {abs(ahead_ns) / 1e9:.3g} s {side} this machine's; delays between nodes "
+        "are measured by them: synchronise them (NTP)"
+    )
+
+
+def _on(task: Any, node: str) -> Any:
+    return task.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False))
+
+
+def _answer(call: Any, address: str, deadline: float) -> Any:
+    try:
+        return ray.get(call, timeout=max(0.0, deadline - time.monotonic()))
+    except GetTimeoutError as error:
+        raise AgoraError(f"node {address}: starts no worker within {ANSWER_S:.0f} s") from error
+    except RuntimeEnvSetupError as error:
+        raise AgoraError(
+            f"node {address}: cannot take over the code: {' '.join(str(error).split())}"
+        ) from error
+    except RayError as error:
+        raise AgoraError(f"node {address}: {' '.join(str(error).split())}") from error
+
+
+def _read_clock(clock: Any, address: str, deadline: float) -> ClockReading:
+    """The shortest of a few readings: the first may have to start a worker."""
+    readings = []
+    for _ in range(3):
+        before_ns = time.time_ns()
+        node_ns = _answer(clock.remote(), address, deadline)
+        readings.append(ClockReading(before_ns, node_ns, time.time_ns()))
+    return min(readings, key=lambda reading: reading.after_ns - reading.before_ns)
+
+
+# Functions that go to the nodes whole, since our packages may be what is missing there.
+
+
+def _clock() -> Callable[[], int]:
+    def clock() -> int:
+        import time
+
+        return time.time_ns()
+
+    return clock
+
+
+def _questions() -> Callable[[str, str], tuple[str, str, str, bool, bool]]:
+    def ask(actors: str, marker: str) -> tuple[str, str, str, bool, bool]:
+        import importlib
+        import os
+        import sys
+
+        numpy_version = problem = ""
+        try:
+            numpy_version = importlib.import_module("numpy").__version__
+            importlib.import_module(actors)
+        except Exception as error:
+            problem = f"{type(error).__name__}: {error}".splitlines()[0]
+        sees, writes = os.path.exists(marker), False
+        if sees:
+            own = f"{marker}-{os.uname().nodename}-{os.getpid()}"
+            try:
+                with open(own, "x"):
+                    writes = True
+                os.unlink(own)
+            except OSError:
+                pass
+        return sys.version.split()[0], numpy_version, problem, sees, writes
+
+    return ask

@@ -4,13 +4,20 @@ them. Then what a user may get wrong, a wheel, and nodes that are lost."""
 from __future__ import annotations
 
 import json
+import re
+import sys
+import sysconfig
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from parsync.runtime import replay
-from tests.fixtures.ray_nodes import RayNodes
+from tests.fixtures.installed import install
+from tests.fixtures.ray_nodes import ROOT, RayNodes
+from tests.unit.test_registry import OWN_SCHEDULER
 
 pytestmark = pytest.mark.ray
 
@@ -74,3 +81,97 @@ def test_the_page_s_commands_run_an_arm_on_both_nodes(nodes: RayNodes, tmp_path:
     home = node_of["cell"]
     assert node_of["schedulers-0"] != home, "the first host goes to the other node"
     assert {node_of[n] for n in ("schedulers-1", "workers", "source", "coordinator")} == {home}
+
+
+@pytest.fixture(scope="module")
+def wheel(nodes: RayNodes) -> Path:
+    """The Python of an environment into which Agora was installed from a wheel. What it depends on
+    is found in the environment of the tests."""
+    built, environment = nodes.shared / "wheel", nodes.shared / "environment"
+    development = ROOT / "build" / "release" / "CMakeCache.txt"
+    before = development.read_bytes() if development.exists() else b""
+    pip = f"{sys.executable} -m pip --disable-pip-version-check"
+    nodes.shell(f"{pip} wheel -q --no-build-isolation --no-deps -w {built} {ROOT}")
+    assert not before or development.read_bytes() == before
+    nodes.shell(f"{sys.executable} -m venv --without-pip {environment}")
+    python = environment / "bin" / "python"
+    nodes.shell(f"{pip} --python {python} install -q --no-deps --no-index {built}/*.whl")
+    site = nodes.shell(f"{python} -c 'import sysconfig; print(sysconfig.get_path(\"purelib\"))'")
+    rest = Path(site.strip()) / "rest.pth"
+    rest.write_text(sysconfig.get_path("purelib"), encoding="utf-8")
+    return python
+
+
+def test_a_wheel_runs_from_an_empty_folder(nodes: RayNodes, wheel: Path, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    module = "experiments.parsync_vs_flow"
+    run = nodes.shared / "wheel-embedded"
+    done = nodes.try_command(
+        [wheel, "-m", module, "--config", config(tmp_path), "--out", run], empty
+    )
+    assert done.returncode == 0, done.stderr
+    summary = json.loads((run / "summary.json").read_text("utf-8"))
+    assert summary["arms"][0]["totals"]["committed"] == summary["workload"]["arrivals"] > 0
+    assert not list(empty.iterdir())
+
+
+def test_a_wheel_attaches_and_ships_itself_and_a_registered_scheduler(
+    nodes: RayNodes, wheel: Path, tmp_path: Path
+) -> None:
+    empty, site = tmp_path / "empty", tmp_path / "site"
+    empty.mkdir()
+    site.mkdir()
+    # The nodes were started from the checkout: without shipping, their workers would import that.
+    shipped = """
+        import os, schedulers
+        assert schedulers.__file__.startswith(os.environ["RAY_TMPDIR"]), schedulers.__file__
+"""
+    begin = "    def plan(self, tasks, view, context):\n"
+    assert begin in OWN_SCHEDULER
+    source = OWN_SCHEDULER.replace(begin, begin + shipped)
+    install(site, "last_fit", "third_party_last_fit:SPEC", {"third_party_last_fit.py": source})
+    groups = 'groups = [{ name = "theirs", kind = "last_fit", count = 2 }]'
+    text = re.sub("groups = .*", groups, CONFIG)
+    run = nodes.shared / "wheel-attached"
+    done = nodes.try_command(
+        [wheel, "-m", "experiments.parsync_vs_flow", "--config", config(tmp_path, text)]
+        + ["--address", nodes.address, "--out", run],
+        empty,
+        {"PYTHONPATH": str(site)},
+    )
+    assert done.returncode == 0, done.stderr
+    summary = json.loads((run / "summary.json").read_text("utf-8"))
+    assert summary["arms"][0]["totals"]["committed"] == summary["workload"]["arrivals"] > 0
+
+
+def refusal(nodes: RayNodes, tmp_path: Path, changes: dict[str, str], before: str = "") -> str:
+    """The line with which a run on the nodes is refused; nothing is left of the run."""
+    out = nodes.shared / "refused"
+    script = f"""
+from experiments.parsync_vs_flow import app
+from experiments.command_line import run_command
+{before}
+run_command(app)
+"""
+    arguments = ["--config", config(tmp_path), "--address", nodes.address, "--out", out]
+    done = nodes.try_command([sys.executable, "-c", script, *arguments], environment=changes)
+    assert done.returncode == 2 and done.stdout == "" and not out.exists()
+    *others, line = done.stderr.splitlines()
+    assert not others, done.stderr
+    return line
+
+
+def test_what_the_real_nodes_refuse(nodes: RayNodes, tmp_path: Path) -> None:
+    said = partial(refusal, nodes, tmp_path)
+    prefix = f"error: --address {nodes.address}: "
+    assert said({"RAY_AUTH_MODE": ""}).startswith(f"{prefix}the cluster asks for a token; set RAY")
+    assert said({"RAY_AUTH_TOKEN": "another"}) == (
+        f"{prefix}the token in RAY_AUTH_TOKEN is not the cluster's"
+    )
+    ray = said({}, "import ray; ray.__version__ = '2.59.0'")
+    assert ray.startswith(f"{prefix}cannot attach: Version mismatch: The cluster was started with:")
+    host = nodes.address.rpartition(":")[0]
+    assert said({}, "import numpy; numpy.__version__ = '2.0.0'").startswith(
+        f"error: node {host}: has numpy {np.__version__}, this process 2.0.0; every node needs"
+    )

@@ -11,20 +11,9 @@ from pathlib import Path
 import pytest
 
 from parsync.runtime.live import shipping
+from tests.fixtures.installed import install
 
 ROOT = Path(__file__).parents[2]
-
-
-def install(site: Path, name: str, value: str, files: dict[str, str]) -> None:
-    """A package with a scheduler as pip leaves it: its files, and the metadata with its entry
-    point."""
-    for path, text in files.items():
-        (site / path).parent.mkdir(parents=True, exist_ok=True)
-        (site / path).write_text(textwrap.dedent(text), encoding="utf-8")
-    info = site / f"{name}-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[agora.schedulers]\n{name} = {value}\n")
 
 
 def shipped_files(folder: Path) -> set[str]:

@@ -7,14 +7,19 @@ import json
 import re
 import sys
 import sysconfig
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from experiments.summary import read_summary
 from parsync.runtime import replay
+from parsync.runtime.live.cell import CELL_LOG
 from tests.fixtures.installed import install
 from tests.fixtures.ray_nodes import ROOT, RayNodes
 from tests.unit.test_registry import OWN_SCHEDULER
@@ -67,6 +72,12 @@ def config(folder: Path, text: str = CONFIG) -> Path:
     return path
 
 
+def nodes_and_restarts(nodes: RayNodes) -> tuple[dict[str, str], dict[str, int]]:
+    """By name of the last run's actors: where each is or was, and how often it was restarted."""
+    where = json.loads(nodes.shell(f"python -c '{WHERE}' {nodes.address}"))
+    return {name: node for name, node, _ in where}, {name: times for name, _, times in where}
+
+
 def test_the_page_s_commands_run_an_arm_on_both_nodes(nodes: RayNodes, tmp_path: Path) -> None:
     nodes.shell(f"{nodes.run.strip()} --config {config(tmp_path)}")
     run = nodes.shared / "agora" / "runs" / "first"
@@ -76,8 +87,7 @@ def test_the_page_s_commands_run_an_arm_on_both_nodes(nodes: RayNodes, tmp_path:
     assert arm["totals"]["committed"] == summary["workload"]["arrivals"] > 0
     assert (run / "report.html").exists()
     assert replay.replay(run / "arms" / "small" / "log").divergence is None
-    where = json.loads(nodes.shell(f"python -c '{WHERE}' {nodes.address}"))
-    node_of = {name: node for name, node, _ in where}
+    node_of, _ = nodes_and_restarts(nodes)
     home = node_of["cell"]
     assert node_of["schedulers-0"] != home, "the first host goes to the other node"
     assert {node_of[n] for n in ("schedulers-1", "workers", "source", "coordinator")} == {home}
@@ -134,12 +144,9 @@ def test_a_wheel_attaches_and_ships_itself_and_a_registered_scheduler(
     groups = 'groups = [{ name = "theirs", kind = "last_fit", count = 2 }]'
     text = re.sub("groups = .*", groups, CONFIG)
     run = nodes.shared / "wheel-attached"
-    done = nodes.try_command(
-        [wheel, "-m", "experiments.parsync_vs_flow", "--config", config(tmp_path, text)]
-        + ["--address", nodes.address, "--out", run],
-        empty,
-        {"PYTHONPATH": str(site)},
-    )
+    command = [wheel, "-m", "experiments.parsync_vs_flow", "--config", config(tmp_path, text)]
+    command += ["--address", nodes.address, "--out", run]
+    done = nodes.try_command(command, empty, {"PYTHONPATH": str(site)})
     assert done.returncode == 0, done.stderr
     summary = json.loads((run / "summary.json").read_text("utf-8"))
     assert summary["arms"][0]["totals"]["committed"] == summary["workload"]["arrivals"] > 0
@@ -165,7 +172,9 @@ run_command(app)
 def test_what_the_real_nodes_refuse(nodes: RayNodes, tmp_path: Path) -> None:
     said = partial(refusal, nodes, tmp_path)
     prefix = f"error: --address {nodes.address}: "
-    assert said({"RAY_AUTH_MODE": ""}).startswith(f"{prefix}the cluster asks for a token; set RAY")
+    assert said({"RAY_AUTH_MODE": "disabled"}) == (
+        f"{prefix}the cluster asks for a token, and RAY_AUTH_MODE=disabled here"
+    )
     assert said({"RAY_AUTH_TOKEN": "another"}) == (
         f"{prefix}the token in RAY_AUTH_TOKEN is not the cluster's"
     )
@@ -175,3 +184,55 @@ def test_what_the_real_nodes_refuse(nodes: RayNodes, tmp_path: Path) -> None:
     assert said({}, "import numpy; numpy.__version__ = '2.0.0'").startswith(
         f"error: node {host}: has numpy {np.__version__}, this process 2.0.0; every node needs"
     )
+
+
+class Losing:
+    """A run of ten seconds on the nodes, of which something is lost after its first second."""
+
+    def __init__(self, nodes: RayNodes, folder: Path, lose: Callable[[], None]) -> None:
+        text = CONFIG.replace("phase_s = 1.5", "phase_s = 5.0")
+        self.run = nodes.shared / folder.name
+        self.log = self.run / "arms" / "small" / "log"
+        command = [sys.executable, "-m", "experiments.parsync_vs_flow"]
+        command += ["--config", config(folder, text), "--address", nodes.address]
+        with ThreadPoolExecutor(1) as beside:
+            done = beside.submit(nodes.try_command, [*command, "--out", self.run])
+            journal = self.log / CELL_LOG
+            while not (done.done() or (journal.exists() and journal.stat().st_size > 100_000)):
+                time.sleep(0.05)
+            lose()
+            self.command = done.result()
+        self.replayed = replay.replay(self.log)  # raises InvariantViolation
+        assert self.replayed.divergence is None
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        return read_summary(self.run)
+
+
+def test_schedulers_of_a_lost_node_go_on_on_another(nodes: RayNodes, tmp_path: Path) -> None:
+    lost = nodes.second_node()
+    run = Losing(nodes, tmp_path, lambda: nodes.lose(lost))
+    assert run.command.returncode == 0, run.command.stderr
+    [arm] = run.summary["arms"]
+    arrivals = run.summary["workload"]["arrivals"]
+    assert not run.summary["partial"]
+    assert run.replayed.counts.accepted == arm["totals"]["committed"] == arrivals
+    node_of, restarts_of = nodes_and_restarts(nodes)
+    assert restarts_of["schedulers-0"] == 1 and sum(restarts_of.values()) == 1
+    assert set(node_of.values()) == {node_of["cell"]}
+    assert "schedulers-0 was lost" in run.command.stderr
+
+
+def test_the_end_of_the_node_that_the_run_was_started_on(nodes: RayNodes, tmp_path: Path) -> None:
+    # The last of these tests: the nodes are of no use afterwards.
+    home = nodes.raylets()[0]
+    run = Losing(nodes, tmp_path, lambda: nodes.lose(home))
+    assert run.command.returncode == 2
+    said = "cell, workers, source and coordinator: their node is gone"
+    assert run.command.stderr.splitlines()[-1].startswith(f"error: 'small': {said}")
+    assert run.summary["partial"] and said in run.summary["partial_reason"]
+    [arm] = run.summary["arms"]
+    assert 0 < arm["totals"]["committed"] == run.replayed.counts.accepted
+    assert arm["totals"]["committed"] < run.summary["workload"]["arrivals"]
+    assert (run.run / "report.html").exists()

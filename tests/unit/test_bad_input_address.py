@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import grpc
 import pytest
@@ -163,15 +164,14 @@ def test_auto_is_checked_like_any_address(
     monkeypatch.setattr(
         address.ray_services, "canonicalize_bootstrap_address_or_die", lambda _: where
     )
-    assert refusal("auto").startswith("the cluster asks for a token; set RAY_AUTH_MODE=token")
+    assert refusal("auto").startswith("the cluster asks for a token, and ")
 
 
 def test_a_cluster_that_asks_for_a_token(
     head_node: HeadNode, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     where = head_node(token=TOKEN)
-    monkeypatch.delenv("RAY_AUTH_MODE")
-    assert refusal(where).startswith("the cluster asks for a token; set RAY_AUTH_MODE=token")
+    assert refusal(where) == "the cluster asks for a token, and RAY_AUTH_MODE=disabled here"
     monkeypatch.setenv("RAY_AUTH_MODE", "token")
     monkeypatch.setenv("HOME", str(tmp_path))
     of_home = tmp_path / ".ray" / "auth_token"
@@ -186,6 +186,19 @@ def test_a_cluster_that_asks_for_a_token(
     monkeypatch.delenv("RAY_AUTH_TOKEN")
     (tmp_path / "missing").write_text(f"{TOKEN}\n")
     assert address.checked_address(where) == where
+
+
+def test_the_right_token_is_shown_unless_that_is_forbidden(
+    head_node: HeadNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(address, "Config", SimpleNamespace(initialize=told.append))
+    monkeypatch.setenv("RAY_AUTH_TOKEN", TOKEN)
+    where = head_node(token=TOKEN)
+    assert "RAY_AUTH_MODE=disabled" in refusal(where)
+    monkeypatch.delenv("RAY_AUTH_MODE")
+    assert address.checked_address(where) == where
+    assert os.environ["RAY_AUTH_MODE"] == "token" and told == [""]
 
 
 def test_a_token_for_a_cluster_without(

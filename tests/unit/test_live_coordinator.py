@@ -42,9 +42,11 @@ class Handle:
 def host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> CoordinatorHost:
     arm, workload = small_arm(), small_workload(phase_s=0.2)
     substance = Substance(Assembly.of(arm, workload), partial(metrics_of, workload, arm))
-    monkeypatch.setattr(coordinator_host, "shared", lambda handle: substance)
+    monkeypatch.setattr(coordinator_host, "share", lambda value: [value])
+    monkeypatch.setattr(coordinator_host, "shared", lambda handle: handle[0])
     monkeypatch.setattr(ports.ray, "get", lambda value, timeout: value)
-    return CoordinatorHost(plan_run("nowhere", substance.assembly, LiveOptions(tmp_path)), None)
+    plan = plan_run("nowhere", substance.assembly, LiveOptions(tmp_path))
+    return CoordinatorHost(plan, substance)
 
 
 def overview_when(host: CoordinatorHost, condition: Callable[[Overview], bool]) -> Overview:

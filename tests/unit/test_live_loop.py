@@ -311,3 +311,11 @@ def test_who_is_silent_and_who_failed_is_told() -> None:
     assert set(overview.silent) == {"host", "cell"}
     assert overview.errors == ("host: disk full",)
     assert overview.lives == {"host": 1, "source": 1, "cell": 0}
+
+
+def test_what_an_earlier_life_still_says_is_not_heard() -> None:
+    monitor, _, host = settled_reports()
+    monitor.report("host", replace(host, epoch=8))
+    monitor.report("host", replace(host, epoch=7, at_us=9_000_000, error="replaced", queued=5))
+    overview = monitor.overview(2_500, 0)
+    assert overview.errors == () and overview.lives["host"] == 1

@@ -9,7 +9,15 @@ import pytest
 
 from parsync.core.codec import encode
 from parsync.core.events import PhaseBegan
-from parsync.runtime.live.steps import STALE, ActorLost, Step, StepClient, StepLedger, Unavailable
+from parsync.runtime.live.steps import (
+    STALE,
+    ActorLost,
+    Replaced,
+    Step,
+    StepClient,
+    StepLedger,
+    Unavailable,
+)
 
 
 class Cell:
@@ -101,5 +109,5 @@ def test_a_superseded_host_learns_so() -> None:
     old = StepClient(0, 1, cell.step)
     old.step([])
     StepClient(0, 2, cell.step).step([])
-    with pytest.raises(ActorLost, match="later life"):
+    with pytest.raises(Replaced, match="later life"):
         old.step([])

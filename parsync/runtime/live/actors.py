@@ -39,7 +39,7 @@ from parsync.runtime.live.ports import CellPort, HostLine, Reporter
 from parsync.runtime.live.recorder import Recorder, life_log
 from parsync.runtime.live.stage import Stage
 from parsync.runtime.live.status import Who
-from parsync.runtime.live.steps import ActorFailed, ActorLost, StepClient, Unavailable
+from parsync.runtime.live.steps import ActorFailed, ActorLost, Replaced, StepClient, Unavailable
 from parsync.runtime.live.waits import WaitMeter
 from shared_state.errors import AgoraError
 
@@ -94,6 +94,8 @@ class Actor(ABC):
         try:
             self._await_origin(stopping)
             run_turns(self._first_turn(), stopping, wake)
+        except Replaced:  # on a node that was cut off and is back: the run goes on without it
+            raise
         except Exception as error:
             self._reporter(self._report(error=explained(error)))
             raise

@@ -13,6 +13,7 @@ from typing import Any
 
 import grpc
 import ray._private.services as ray_services
+from ray._raylet import Config  # type: ignore[attr-defined]
 from ray.core.generated import gcs_pb2, gcs_service_pb2
 
 from shared_state.errors import AgoraError
@@ -67,11 +68,8 @@ def _nodes(channel: Any, wanted: str) -> list[str]:
                 "start every node with RAY_AUTH_MODE=token, or unset it"
             )
         return answer
-    if mode != "token":
-        raise AgoraError(
-            f"{wanted}: the cluster asks for a token; set RAY_AUTH_MODE=token, and "
-            "RAY_AUTH_TOKEN_PATH to the file with the token of its nodes"
-        )
+    if mode not in ("", "token"):
+        raise AgoraError(f"{wanted}: the cluster asks for a token, and RAY_AUTH_MODE={mode} here")
     token, source = _token()
     if not token:
         raise AgoraError(
@@ -81,6 +79,10 @@ def _nodes(channel: Any, wanted: str) -> list[str]:
     answer = _ask(channel, wanted, token)
     if answer is None:
         raise AgoraError(f"{wanted}: the token in {source} is not the cluster's")
+    if not mode:
+        # Ray has read the variable when it was imported; this lets it look again
+        os.environ["RAY_AUTH_MODE"] = "token"
+        Config.initialize("")
     return answer
 
 

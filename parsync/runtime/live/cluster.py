@@ -67,6 +67,11 @@ def _silence() -> None:
     ray._private.worker._worker_logs_enabled = False
 
 
+def connected() -> bool:
+    """Whether this process is connected to a Ray. A call of Ray would start one if it is not."""
+    return bool(ray.is_initialized())
+
+
 def disconnect() -> None:
     """Shut an embedded Ray down, or leave the cluster."""
     ray.shutdown()

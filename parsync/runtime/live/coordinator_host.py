@@ -12,7 +12,7 @@ from typing import Any
 from parsync.core.events import COORDINATOR, MASTER
 from parsync.runtime.live.actors import JOIN_S, explained
 from parsync.runtime.live.clock import LiveClock
-from parsync.runtime.live.cluster import shared
+from parsync.runtime.live.cluster import share, shared
 from parsync.runtime.live.handled_log import HandledLog, handled_log
 from parsync.runtime.live.loop import LoopThread, run_turns
 from parsync.runtime.live.monitor import Monitor, Overview, Report
@@ -35,11 +35,11 @@ class CoordinatorHost:
 
     TICK_US = 100_000
 
-    def __init__(self, plan: RunPlan, handle: Any) -> None:
-        self._handle = handle
+    def __init__(self, plan: RunPlan, substance: Substance) -> None:
+        self._handle = share(substance)
+        substance = shared(self._handle)  # and nothing holds on to the argument, which is a copy
         self._who = Who(COORDINATOR_NAME, plan.arm)
         self._over = False
-        substance: Substance = shared(handle)
         self._phases = len(substance.assembly.workload.phases)
         self.epoch = time.time_ns() // 1000
         self._clock = LiveClock()

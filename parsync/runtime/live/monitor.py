@@ -60,7 +60,11 @@ class Monitor:
         self._lives: dict[str, set[int]] = {name: set() for name in self._names}
 
     def report(self, name: str, report: Report) -> None:
-        """Take an actor's report."""
+        """Take an actor's report. An earlier life, on a node that was cut off and is back, may still
+        tell that it was replaced: nobody has to know."""
+        known = self._reports.get(name)
+        if known is not None and report.epoch < known.epoch:
+            return
         self._reports[name] = report
         self._lives[name].add(report.epoch)
         if name == self._source:

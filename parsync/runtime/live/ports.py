@@ -7,7 +7,13 @@ from typing import Any
 
 import numpy as np
 import ray
-from ray.exceptions import ActorDiedError, GetTimeoutError, RayActorError, RayTaskError
+from ray.exceptions import (
+    ActorDiedError,
+    GetTimeoutError,
+    RayActorError,
+    RayError,
+    RayTaskError,
+)
 from ray.util.metrics import Counter, Gauge
 
 from parsync.core.metrics import Snapshot
@@ -48,6 +54,8 @@ def answer(ref: Any, timeout_s: float = CALL_TIMEOUT_S) -> Any:
             str(cause) if isinstance(cause, AgoraError) else f"{type(cause).__name__}: {cause}"
         )
         raise ActorFailed(message) from error
+    except RayError as error:  # the object store, or this machine's node, is gone
+        raise Unavailable(str(error).strip().splitlines()[0]) from error
 
 
 class CellPort:

@@ -18,10 +18,11 @@ from parsync.runtime.live.actors import SchedulerHost, WorkerHost, WorkloadSourc
 from parsync.runtime.live.assembly_file import write_assembly
 from parsync.runtime.live.cell import CELL_LOG
 from parsync.runtime.live.cell_host import CellHost
-from parsync.runtime.live.cluster import NAMESPACE, Troupe, connect, share
+from parsync.runtime.live.cluster import NAMESPACE, Troupe, connect, connected, disconnect
 from parsync.runtime.live.completion import complete
 from parsync.runtime.live.coordinator_host import CoordinatorHost
 from parsync.runtime.live.finished import Finished
+from parsync.runtime.live.lifelines import HEAD_S, Lifelines
 from parsync.runtime.live.monitor import Overview
 from parsync.runtime.live.nodes import check_nodes
 from parsync.runtime.live.plan import (
@@ -45,6 +46,7 @@ LEAD_NS = 300_000_000  # between the decision to begin and time 0
 POLL_S = 0.25
 DRAIN_POLL_S = 0.05
 FINISH_S = 60.0
+HEADLESS_S = 5.0  # for actors that may have been on the head node: nobody brings them back
 BACK_S = 0.2  # between two looks whether an actor is back
 
 
@@ -120,7 +122,7 @@ def run_live(
         held = options.hold and performance.end()
         return replace(outcome, held=troupe) if held else outcome
     finally:
-        if not held:
+        if not held and connected():
             troupe.dismiss()
         remove_records(options.journal_dir)
 
@@ -142,12 +144,10 @@ class _Performance:
         self._plan = plan
         self._end_us = assembly.workload.end_us
         self._make_metrics = make_metrics
-        # restarted actors are built from it
-        self._shared = share(Substance(assembly, make_metrics))
         create = troupe.create
-        self._coordinator = create(
-            COORDINATOR_NAME, CoordinatorHost, False, False, plan, self._shared
-        )
+        # this process keeps nothing in Ray's object store: Ray would end it with this node
+        substance = Substance(assembly, make_metrics)
+        self._coordinator = create(COORDINATOR_NAME, CoordinatorHost, False, False, plan, substance)
         self._cell = create(CELL, CellHost, True, False, plan)
         self._hosts = {
             host.name: create(host.name, SchedulerHost, True, True, plan, host)
@@ -159,9 +159,12 @@ class _Performance:
         self._lost: list[str] = []  # at the end of the run
         self._failed: list[str] = []  # to hand over what they had
         self._interrupted = False
+        self._patience_s = FINISH_S
+        self._headless = False  # Ray ends this process soon, if it is connected then
 
     def run(self, drain_us: int, on_overview: Callable[[Overview], None]) -> LiveOutcome:
         self._start()
+        lifelines = Lifelines.of_this_process()
         overview = Overview(0, -1, None, -1, False, (), (), {})
         partial = False
         try:
@@ -169,6 +172,11 @@ class _Performance:
                 time.sleep(POLL_S if overview.at_us < self._end_us else DRAIN_POLL_S)
                 overview = answer(self._coordinator.overview.remote())
                 on_overview(overview)
+                gone = self._cut_off(lifelines) if lifelines.due() else None
+                if gone is not None:
+                    self._notes.append(gone)
+                    partial = True
+                    break
                 if overview.errors:
                     self._notes += overview.errors
                     partial = True
@@ -186,9 +194,20 @@ class _Performance:
             self._notes.append("interrupted")
             self._interrupted = partial = True
         except Unavailable as error:
-            self._notes.append(f"{COORDINATOR_NAME}: {error}")
+            self._notes.append(self._cut_off(lifelines) or f"{COORDINATOR_NAME}: {error}")
             partial = True
         return self._finish(overview, partial)
+
+    def _cut_off(self, lifelines: Lifelines) -> str | None:
+        """Why the run cannot go on whatever its actors do; None if it can."""
+        if lifelines.home_is_gone():
+            disconnect()
+            return f"{CELL}, {WORKER_POOL}, {SOURCE} and {COORDINATOR_NAME}: their node is gone"
+        if lifelines.head_is_gone():
+            self._headless = True
+            self._patience_s = HEADLESS_S
+            return f"Ray's head node has not answered for {HEAD_S:g} s"
+        return None
 
     def _lost_for_good(self, overview: Overview) -> str | None:
         """The worker pool or the source, if it is silent and does not answer (a cell that is away
@@ -232,6 +251,8 @@ class _Performance:
         due_ends = None if workers is None else workers.due_ends
         cell: Finished | None = self._finish_one(CELL, self._cell, due_ends)
         finished |= {WORKER_POOL: workers, CELL: cell}
+        if self._headless:
+            disconnect()
         completed = complete(
             self._plan, self._assembly, finished, self._lost, overview.at_us, self._make_metrics
         )
@@ -267,6 +288,8 @@ class _Performance:
 
     def end(self) -> bool:
         """Nobody begins another life. False if the coordinator, which sees to that, is gone."""
+        if not connected():
+            return False
         try:
             answer(self._coordinator.end.remote())
         except Unavailable:
@@ -276,7 +299,10 @@ class _Performance:
     def _finish_one(self, name: str, actor: Any, *arguments: Any) -> Any:
         """What the actor hands over; one that is being restarted is waited for. None if it
         cannot."""
-        patience_s = time.monotonic() + FINISH_S
+        if not connected():
+            self._lost.append(name)
+            return None
+        patience_s = time.monotonic() + self._patience_s
         while True:
             try:
                 return answer(actor.finish.remote(*arguments), FINISH_S)

@@ -27,6 +27,10 @@ class ActorLost(AgoraError):
     """An actor that does not come back."""
 
 
+class Replaced(ActorLost):
+    """A life of a host that was thought dead and is not: another one has taken its place."""
+
+
 class ActorFailed(AgoraError):
     """An actor raised an exception: a full disk, or a bug."""
 
@@ -82,7 +86,7 @@ class StepClient:
 
     def step(self, events: Sequence[Event]) -> list[tuple[int, Event]]:
         """(address, event) pairs the cell has for this host. Raises ActorLost if the cell stays
-        away for give_up_s."""
+        away for give_up_s, and Replaced if it knows a later life of this host."""
         self.number += 1
         request = Step(self._host, self._epoch, self.number, tuple(events)).to_bytes()
         begun = time.monotonic()
@@ -102,7 +106,7 @@ class StepClient:
         if attempts == 0:
             self.round_trip_us.append(int((time.monotonic() - begun) * 1e6))
         if reply == STALE:
-            raise ActorLost(f"host {self._host}: a later life of it has taken its place")
+            raise Replaced(f"host {self._host}: a later life of it has taken its place")
         return [(address, decode(event)) for address, event in decode(reply)]
 
 

@@ -1,0 +1,70 @@
+"""The two Ray processes that a run cannot do without: this machine's node and the head node.
+
+If one of them is gone, Ray ends this process sooner or later without a word. A run looks after them
+itself, so that it can end before and write what it has.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable
+
+import ray
+
+from parsync.runtime.live.nodes import living_nodes
+
+LOOK_S = 1.0
+ANSWER_S = 0.5
+HEAD_S = 10.0  # Ray gives up on its head node after 60 s
+
+Address = tuple[str, int]
+
+
+class Lifelines:
+    """home: where this machine's node listens; head: where the head node does. now_s: a clock."""
+
+    def __init__(
+        self, home: Address, head: Address, now_s: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._home = home
+        self._head = head
+        self._now_s = now_s
+        self._looked_s = self._head_seen_s = now_s()
+
+    @staticmethod
+    def of_this_process() -> Lifelines:
+        """Those of the Ray that this process is connected to."""
+        context = ray.get_runtime_context()
+        own = context.get_node_id()
+        [home] = [node for node in living_nodes() if node["NodeID"] == own]
+        host, _, port = context.gcs_address.rpartition(":")
+        return Lifelines(
+            (home["NodeManagerAddress"], home["NodeManagerPort"]), (host.strip("[]"), int(port))
+        )
+
+    def home_is_gone(self) -> bool:
+        """Whether this machine's node has ended. Nothing may be asked of Ray then."""
+        try:
+            socket.create_connection(self._home, timeout=ANSWER_S).close()
+        except ConnectionRefusedError:
+            return True
+        except OSError:  # nothing that proves it
+            pass
+        return False
+
+    def head_is_gone(self) -> bool:
+        """Whether the head node has not answered for HEAD_S. Actors can still be called then."""
+        try:
+            socket.create_connection(self._head, timeout=ANSWER_S).close()
+            self._head_seen_s = self._now_s()
+        except OSError:
+            pass
+        return self._now_s() - self._head_seen_s >= HEAD_S
+
+    def due(self) -> bool:
+        """True once per LOOK_S: it is time to look again."""
+        if self._now_s() - self._looked_s < LOOK_S:
+            return False
+        self._looked_s = self._now_s()
+        return True

@@ -53,14 +53,18 @@ class Lifelines:
             pass
         return False
 
-    def head_is_gone(self) -> bool:
-        """Whether the head node has not answered for HEAD_S. Actors can still be called then."""
+    def head_answers(self) -> bool:
+        """Whether the head node takes a connection now."""
         try:
             socket.create_connection(self._head, timeout=ANSWER_S).close()
-            self._head_seen_s = self._now_s()
         except OSError:
-            pass
-        return self._now_s() - self._head_seen_s >= HEAD_S
+            return False
+        self._head_seen_s = self._now_s()
+        return True
+
+    def head_is_gone(self) -> bool:
+        """Whether the head node has not answered for HEAD_S. Actors can still be called then."""
+        return not self.head_answers() and self._now_s() - self._head_seen_s >= HEAD_S
 
     def due(self) -> bool:
         """True once per LOOK_S: it is time to look again."""

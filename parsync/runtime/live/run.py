@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import uuid
 from collections.abc import Callable
@@ -46,7 +47,7 @@ LEAD_NS = 300_000_000  # between the decision to begin and time 0
 POLL_S = 0.25
 DRAIN_POLL_S = 0.05
 FINISH_S = 60.0
-HEADLESS_S = 5.0  # for actors that may have been on the head node: nobody brings them back
+HEADLESS_S = 20.0  # for all actors together, some of which may have been on the head node
 BACK_S = 0.2  # between two looks whether an actor is back
 
 
@@ -159,8 +160,7 @@ class _Performance:
         self._lost: list[str] = []  # at the end of the run
         self._failed: list[str] = []  # to hand over what they had
         self._interrupted = False
-        self._patience_s = FINISH_S
-        self._headless = False  # Ray ends this process soon, if it is connected then
+        self._finish_by_s = math.inf  # without its head node Ray ends this process before long
 
     def run(self, drain_us: int, on_overview: Callable[[Overview], None]) -> LiveOutcome:
         self._start()
@@ -194,18 +194,19 @@ class _Performance:
             self._notes.append("interrupted")
             self._interrupted = partial = True
         except Unavailable as error:
+            while not lifelines.head_answers() and self._cut_off(lifelines) is None:
+                time.sleep(POLL_S)  # it may be what the coordinator went with
             self._notes.append(self._cut_off(lifelines) or f"{COORDINATOR_NAME}: {error}")
             partial = True
         return self._finish(overview, partial)
 
     def _cut_off(self, lifelines: Lifelines) -> str | None:
         """Why the run cannot go on whatever its actors do; None if it can."""
-        if lifelines.home_is_gone():
+        if not connected() or lifelines.home_is_gone():
             disconnect()
             return f"{CELL}, {WORKER_POOL}, {SOURCE} and {COORDINATOR_NAME}: their node is gone"
         if lifelines.head_is_gone():
-            self._headless = True
-            self._patience_s = HEADLESS_S
+            self._finish_by_s = min(self._finish_by_s, time.monotonic() + HEADLESS_S)
             return f"Ray's head node has not answered for {HEAD_S:g} s"
         return None
 
@@ -296,16 +297,21 @@ class _Performance:
             return False
         return True
 
+    @property
+    def _headless(self) -> bool:
+        return self._finish_by_s < math.inf
+
     def _finish_one(self, name: str, actor: Any, *arguments: Any) -> Any:
         """What the actor hands over; one that is being restarted is waited for. None if it
         cannot."""
         if not connected():
             self._lost.append(name)
             return None
-        patience_s = time.monotonic() + self._patience_s
+        patience_s = min(time.monotonic() + FINISH_S, self._finish_by_s)
         while True:
             try:
-                return answer(actor.finish.remote(*arguments), FINISH_S)
+                left_s = max(0.0, patience_s - time.monotonic())
+                return answer(actor.finish.remote(*arguments), left_s)
             except ActorFailed as error:
                 self._failed.append(name)
                 self._notes.append(f"{name}: {error}")
@@ -314,6 +320,7 @@ class _Performance:
                 if isinstance(error, Gone) or time.monotonic() > patience_s:
                     self._lost.append(name)
                     self._notes.append(f"{name}: {error}")
-                    self._troupe.end(name)
+                    if not self._headless:
+                        self._troupe.end(name)
                     return None
                 time.sleep(BACK_S)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -157,3 +158,29 @@ def test_a_directory_of_another_run_is_refused(tmp_path: Path) -> None:
     (tmp_path / "journal" / CELL_LOG).touch()
     with pytest.raises(AgoraError, match=r"cell\.journal: exists"):
         run(tmp_path, small_arm(), small_workload())
+
+
+class Reserving:
+    def ready(self) -> None:
+        """It has what it reserves."""
+
+
+def until_free_memory_is(amount: float) -> None:
+    """Ray knows it a moment later."""
+    patience_s = time.monotonic() + 30
+    while ray.available_resources().get("memory", 0) != amount:
+        assert time.monotonic() < patience_s
+        time.sleep(0.05)
+
+
+def test_a_cluster_whose_memory_is_reserved_is_refused(tmp_path: Path) -> None:
+    before = ray.available_resources()["memory"]
+    other = ray.remote(num_cpus=0, memory=before)(Reserving).remote()
+    ray.get(other.ready.remote())
+    try:
+        until_free_memory_is(0)
+        with pytest.raises(AgoraError, match=r"^the cluster has no room: other jobs have reserved"):
+            run(tmp_path, small_arm(), small_workload())
+    finally:
+        ray.kill(other)
+        until_free_memory_is(before)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 from pathlib import Path
 
 from experiments.config import RunConfig
 from experiments.toml_text import toml_text
+from flowsolver.memory import available_bytes
 from parsync.core.workload import Workload
 from parsync.runtime.assembly import Assembly
 from shared_state.errors import AgoraError
@@ -19,8 +19,6 @@ BYTES_PER_VIEW_ROW = 90  # of one agent's view of one machine with one dimension
 BASE_BYTES = 200 << 20  # Python and its libraries
 LIVE_BYTES = 800 << 20  # Ray and the processes of the actors
 LIVE_BYTES_PER_TASK = 100  # of the workload as the actors share it
-
-_CONTAINER = Path("/sys/fs/cgroup")
 
 
 def check_new(out: Path) -> None:
@@ -54,27 +52,6 @@ def needed_bytes(config: RunConfig, machines: int, tasks: int) -> int:
     agents = max(sum(group.count for group in arm.groups) for arm in config.arms)
     needed = BASE_BYTES + tasks * BYTES_PER_TASK + machines * agents * BYTES_PER_VIEW_ROW
     return needed + LIVE_BYTES + tasks * LIVE_BYTES_PER_TASK if config.runtime == "ray" else needed
-
-
-def available_bytes() -> int | None:
-    """What this process may still take, by what the machine and its container allow; None if
-    neither tells."""
-    limits: list[int] = []
-    with contextlib.suppress(OSError, KeyError):
-        limits.append(_numbers(Path("/proc/meminfo"))["MemAvailable:"] * 1024)
-    with contextlib.suppress(OSError, KeyError, ValueError):  # "max" is no number: no limit
-        most, used = (
-            int((_CONTAINER / name).read_text("ascii")) for name in ("memory.max", "memory.current")
-        )
-        # cached files make room
-        limits.append(most - used + _numbers(_CONTAINER / "memory.stat")["file"])
-    return max(0, min(limits)) if limits else None
-
-
-def _numbers(path: Path) -> dict[str, int]:
-    """Lines `name number ...`."""
-    lines = (line.split() for line in path.read_text("ascii").splitlines())
-    return {words[0]: int(words[1]) for words in lines if len(words) > 1}
 
 
 def check_arms(config: RunConfig, workload: Workload) -> None:

@@ -9,8 +9,10 @@ from flowsolver.dimacs import (
     write_dimacs_solution,
 )
 from flowsolver.incremental import IncrementalSolver
-from flowsolver.network import FlowNetwork
+from flowsolver.max_flow import MaxFlow, solve_max_flow
+from flowsolver.network import UNBOUNDED, FlowNetwork
 from flowsolver.solution import (
+    STATUS_TEXT,
     Certificate,
     CutCertificate,
     Solution,
@@ -24,12 +26,15 @@ from flowsolver.solution import (
 )
 
 __all__ = [
+    "STATUS_TEXT",
+    "UNBOUNDED",
     "Certificate",
     "CutCertificate",
     "DimacsError",
     "DimacsProblem",
     "FlowNetwork",
     "IncrementalSolver",
+    "MaxFlow",
     "Solution",
     "Stats",
     "Status",
@@ -39,6 +44,7 @@ __all__ = [
     "misplaced_tasks",
     "parse_dimacs",
     "solve",
+    "solve_max_flow",
     "write_dimacs",
     "write_dimacs_solution",
 ]

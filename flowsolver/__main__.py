@@ -46,8 +46,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except _USAGE_ERRORS as error:
         print(f"{error.format_message().rstrip('.')} (--help tells the options)", file=sys.stderr)
         return BAD_INPUT
-    except MemoryError:
-        print("not enough memory for a network of this size", file=sys.stderr)
+    except MemoryError as error:
+        print(str(error) or "not enough memory for a network of this size", file=sys.stderr)
         return BAD_INPUT
     except OSError as error:
         # what is still held goes nowhere

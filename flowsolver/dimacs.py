@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from flowsolver import _flowsolver as native
-from flowsolver.network import FlowNetwork, Int64Array
+from flowsolver.arguments import Int64Array, need_type
+from flowsolver.network import FlowNetwork, core_of
 from flowsolver.solution import STATUS_TEXT, Solution, Status
 
 
@@ -38,6 +39,7 @@ class DimacsProblem:
 
 def parse_dimacs(text: bytes, name: str = "<input>") -> DimacsProblem:
     """Parses a DIMACS min file. `name` is for messages. Raises DimacsError."""
+    need_type("text", text, bytes, "bytes")
     network, low, base_cost, line, error = native.parse_dimacs(text)
     if line > 0:
         raise DimacsError(name, line, error)
@@ -46,7 +48,7 @@ def parse_dimacs(text: bytes, name: str = "<input>") -> DimacsProblem:
 
 def write_dimacs(network: FlowNetwork, comments: Iterable[str] = ()) -> bytes:
     """The network as a DIMACS min file, after its comments, a line each."""
-    return _comment_lines(comments) + native.write_dimacs(network.core)
+    return _comment_lines(comments) + native.write_dimacs(core_of(network))
 
 
 def write_dimacs_solution(

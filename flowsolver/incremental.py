@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, NoReturn
 
 from numpy.typing import ArrayLike
 
 from flowsolver import _flowsolver as native
-from flowsolver.network import FlowNetwork, Int64Array, as_int64, broadcast
-from flowsolver.solution import as_budget, as_names
+from flowsolver.arguments import Int64Array, as_budget, as_ids, as_int64, as_names, broadcast
+from flowsolver.network import FlowNetwork, core_of
+
+_NOT_COPIED = (
+    "an IncrementalSolver cannot be copied or pickled; take its network (`snapshot()`), "
+    "and begin another solver with that"
+)
 
 
 class IncrementalSolver:
     """A network, its optimal flow, and cheap re-optimisation after changes
     (native/incremental_solver.hpp).
 
-    Changes are bulk calls on int64 arrays and take effect at the next `resolve`. A call with a bad
+    Changes are bulk calls on int64 arrays and take effect at the next `resolve`. Where nodes or
+    arcs are named, a mask over all ids handed out so far (removed ones included) does, too. A call with a bad
     id, a bad length or a negative capacity raises ValueError naming field and index, and changes
     nothing. After any sequence of changes `resolve` ends with the status and the cost of a solve
     from scratch; undoing the changes brings the cost back.
@@ -47,7 +54,7 @@ class IncrementalSolver:
         from the last answer and read the whole network. Several algorithms race at each resolve,
         see `solve`; those that lose go on from their own state or from the winner's answer.
         """
-        self._core = native.IncrementalSolver(network.core, as_names(algorithm), deterministic)
+        self._core = native.IncrementalSolver(core_of(network), as_names(algorithm), deterministic)
 
     def add_nodes(self, supply: ArrayLike) -> Int64Array:
         """Adds k nodes. `supply`: int64[k]. Returns their ids, int64[k], in order (not always
@@ -73,26 +80,26 @@ class IncrementalSolver:
         Costs O(degree) per node, and per call a pass over the arcs of the nodes that came since the
         last OPTIMAL resolve or have lost their place: better one call for many.
         """
-        self._core.remove_nodes(as_int64("nodes", nodes))
+        self._core.remove_nodes(self._node_ids(nodes))
 
     def remove_arcs(self, arcs: ArrayLike) -> None:
         """Removes arcs and the flow on them."""
-        self._core.remove_arcs(as_int64("arcs", arcs))
+        self._core.remove_arcs(self._arc_ids(arcs))
 
     def set_capacity(self, arcs: ArrayLike, capacity: ArrayLike) -> None:
         """New capacities >= 0, int64[k] or one for all; flow above them is taken off."""
-        ids = as_int64("arcs", arcs)
+        ids = self._arc_ids(arcs)
         self._core.set_capacity(ids, broadcast("capacity", capacity, ids.size))
 
     def set_cost(self, arcs: ArrayLike, cost: ArrayLike) -> None:
         """New costs, int64[k] or one for all."""
-        ids = as_int64("arcs", arcs)
+        ids = self._arc_ids(arcs)
         self._core.set_cost(ids, broadcast("cost", cost, ids.size))
 
     def set_supply(self, nodes: ArrayLike, supply: ArrayLike) -> None:
         """New supplies, int64[k] or one for all. O(1) each; for the largest sink it causes no
         search at all."""
-        ids = as_int64("nodes", nodes)
+        ids = self._node_ids(nodes)
         self._core.set_supply(ids, broadcast("supply", supply, ids.size))
 
     def resolve(
@@ -151,7 +158,7 @@ class IncrementalSolver:
 
         Arcs added since carry 0.
         """
-        return self._core.flow() if arcs is None else self._core.flow_of(as_int64("arcs", arcs))
+        return self._core.flow() if arcs is None else self._core.flow_of(self._arc_ids(arcs))
 
     def flow_reached(self) -> Int64Array:
         """Flow int64[m] by arc id as far as the last resolve came: the optimum, or after BUDGET or
@@ -218,6 +225,21 @@ class IncrementalSolver:
     def num_arcs(self) -> int:
         """Live arcs."""
         return self._core.num_arcs
+
+    def _node_ids(self, nodes: ArrayLike) -> Int64Array:
+        return as_ids("nodes", nodes, self._core.num_node_ids)
+
+    def _arc_ids(self, arcs: ArrayLike) -> Int64Array:
+        return as_ids("arcs", arcs, self._core.num_arc_ids)
+
+    def __copy__(self) -> NoReturn:
+        raise TypeError(_NOT_COPIED)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
+        raise TypeError(_NOT_COPIED)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(_NOT_COPIED)
 
     def __repr__(self) -> str:
         return f"IncrementalSolver({self.num_nodes} nodes, {self.num_arcs} arcs, cost {self.cost})"

@@ -2,40 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from flowsolver import _flowsolver as native
+from flowsolver.arguments import Int64Array, as_ids, as_int64, broadcast, need_type
 
-Int64Array = NDArray[np.int64]
-INT64 = np.dtype(np.int64)
-
-
-def as_int64(name: str, values: ArrayLike) -> Int64Array:
-    """`values` as a contiguous one-dimensional int64 array; a scalar becomes one entry.
-
-    Raises ValueError naming the field when the values are not integers or do not fit.
-    """
-    array = np.asarray(values)
-    if array.ndim == 0:
-        array = array.reshape(1)
-    if array.dtype == INT64 and array.ndim == 1 and array.flags.c_contiguous:
-        return array  # nearly always: single changes are made in a few microseconds
-    if array.size == 0:
-        array = array.astype(np.int64)
-    if array.ndim != 1:
-        raise ValueError(f"{name} has {array.ndim} dimensions, expected 1")
-    if array.dtype.kind not in "iub":
-        raise ValueError(f"{name} holds {array.dtype}, expected integers of at most 64 bits")
-    if array.dtype == np.uint64 and (array > np.uint64(np.iinfo(np.int64).max)).any():
-        raise ValueError(f"{name} has a value beyond int64")
-    return np.ascontiguousarray(array, dtype=np.int64)
-
-
-def broadcast(name: str, values: ArrayLike, length: int) -> Int64Array:
-    """As `as_int64`, a single value repeated to `length`."""
-    array = as_int64(name, values)
-    return np.full(length, array[0], dtype=np.int64) if array.size == 1 and length != 1 else array
+UNBOUNDED = int(np.iinfo(np.int64).max)
+MAX_NODES, MAX_ARCS = native.MAX_NODES, native.MAX_ARCS  # ids are 32 bits wide
 
 
 class FlowNetwork:
@@ -45,9 +21,19 @@ class FlowNetwork:
     <= x[a] <= capacity[a] at cost[a] per unit (any sign). supply[v] > 0 where flow starts, < 0
     where it ends; a feasible flow has outflow - inflow == supply at every node. Parallel arcs,
     self-loops, zero capacities and isolated nodes are fine.
+
+    A capacity may be anything up to `flowsolver.UNBOUNDED` (int64's maximum). Those too large for
+    the solver's sums mean "as much as can be useful": a cycle of negative cost over such arcs makes
+    the status UNBOUNDED.
+
+    Arguments named nodes or arcs take ids, int64[k], or a mask, bool[n] or bool[m]. A call with a
+    bad id, length or value raises ValueError (TypeError for None) that names the field, and changes
+    nothing. Networks can be copied (`copy.copy`: independent of the original) and pickled.
     """
 
     def __init__(self, core: native.Network | None = None) -> None:
+        if core is not None:
+            need_type("core", core, native.Network, "nothing: FlowNetwork() is an empty network")
         self._core = native.Network() if core is None else core
 
     def add_nodes(self, supply: ArrayLike) -> Int64Array:
@@ -74,35 +60,65 @@ class FlowNetwork:
         )
         return np.arange(first, first + tails.size, dtype=np.int64)
 
+    def set_capacity(self, arcs: ArrayLike, capacity: ArrayLike) -> None:
+        """New capacities >= 0 of the arcs: int64[k], or one value for all."""
+        ids = as_ids("arcs", arcs, lambda: self.num_arcs)
+        self._core.set_capacity(ids, broadcast("capacity", capacity, ids.size))
+
+    def set_cost(self, arcs: ArrayLike, cost: ArrayLike) -> None:
+        """New costs of the arcs: int64[k], or one value for all."""
+        ids = as_ids("arcs", arcs, lambda: self.num_arcs)
+        self._core.set_cost(ids, broadcast("cost", cost, ids.size))
+
+    def set_supply(self, nodes: ArrayLike, supply: ArrayLike) -> None:
+        """New supplies of the nodes: int64[k], or one value for all."""
+        ids = as_ids("nodes", nodes, lambda: self.num_nodes)
+        self._core.set_supply(ids, broadcast("supply", supply, ids.size))
+
     @property
     def num_nodes(self) -> int:
+        """Number of nodes; their ids are 0 .. num_nodes - 1."""
         return self._core.num_nodes
 
     @property
     def num_arcs(self) -> int:
+        """Number of arcs; their ids are 0 .. num_arcs - 1."""
         return self._core.num_arcs
 
     @property
     def tail(self) -> Int64Array:
-        """int64[m], a copy; like the four below."""
+        """Node each arc leaves: int64[m], a copy."""
         return self._core.tail()
 
     @property
     def head(self) -> Int64Array:
+        """Node each arc enters: int64[m], a copy."""
         return self._core.head()
 
     @property
     def capacity(self) -> Int64Array:
+        """Most units each arc can carry: int64[m], a copy; `set_capacity` changes it."""
         return self._core.capacity()
 
     @property
     def cost(self) -> Int64Array:
+        """Cost per unit of each arc: int64[m], a copy; `set_cost` changes it."""
         return self._core.cost()
 
     @property
     def supply(self) -> Int64Array:
-        """int64[n], a copy."""
+        """Units that start (> 0) or end (< 0) at each node: int64[n], a copy; `set_supply` changes
+        it."""
         return self._core.supply()
+
+    def __copy__(self) -> FlowNetwork:
+        return FlowNetwork(self._core.copy())
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> FlowNetwork:
+        return self.__copy__()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _network_of, (self.supply, self.tail, self.head, self.capacity, self.cost)
 
     @property
     def core(self) -> native.Network:
@@ -111,3 +127,16 @@ class FlowNetwork:
 
     def __repr__(self) -> str:
         return f"FlowNetwork({self.num_nodes} nodes, {self.num_arcs} arcs)"
+
+
+def core_of(network: FlowNetwork) -> native.Network:
+    """The native object behind a network. Raises TypeError for anything else."""
+    need_type("network", network, FlowNetwork, "a FlowNetwork")
+    return network.core
+
+
+def _network_of(supply: Int64Array, *arcs: Int64Array) -> FlowNetwork:
+    network = FlowNetwork()
+    network.add_nodes(supply)
+    network.add_arcs(*arcs)
+    return network

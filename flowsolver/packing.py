@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowsolver.network import FlowNetwork, Int64Array
+from flowsolver.arguments import Int64Array
+from flowsolver.network import FlowNetwork
 
 
 def packed(network: FlowNetwork) -> FlowNetwork:

@@ -2,32 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from flowsolver import _flowsolver as native
-from flowsolver.network import FlowNetwork, Int64Array, as_int64
+from flowsolver.arguments import Int64Array, as_budget, as_int64, as_names, need_type
+from flowsolver.network import FlowNetwork, core_of
 
 Status = native.Status
 Stats = native.Stats
 Certificate = native.Certificate
 CutCertificate = native.CutCertificate
 
-STATUS_TEXT = {
-    Status.OPTIMAL: "optimal",
-    Status.INFEASIBLE: "infeasible: no flow meets the supplies",
-    Status.UNBALANCED: "unbalanced: the supplies do not sum to zero",
-    Status.BAD_COST_RANGE: "cost out of range: max|cost| * (nodes + 1) exceeds 2^59, or the optimal cost int64",
-    Status.BAD_CAPACITY_RANGE: "capacity out of range: supplies and capacities at a node sum beyond 2^61",
-    Status.CANCELLED: "cancelled",
-    Status.BUDGET: "stopped at its budget",
-}
+STATUS_TEXT: Mapping[native.Status, str] = MappingProxyType(
+    {
+        Status.OPTIMAL: "optimal",
+        Status.INFEASIBLE: "infeasible: no flow meets the supplies",
+        Status.UNBALANCED: "unbalanced: the supplies do not sum to zero",
+        Status.BAD_COST_RANGE: (
+            "cost out of range: max|cost| * (nodes + 1) exceeds 2^59, or the optimal cost int64"
+        ),
+        Status.BAD_CAPACITY_RANGE: (
+            "capacity out of range: supplies and capacities at a node sum beyond 2^61"
+        ),
+        Status.CANCELLED: "cancelled",
+        Status.BUDGET: "stopped at its budget",
+        Status.UNBOUNDED: "unbounded: a cycle of negative cost over arcs of unbounded capacity",
+    }
+)
+"""What each status means, as one line for people."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Solution:
     """The answer of `solve`.
 
@@ -77,7 +87,7 @@ def solve(
     """
     budget = as_budget(max_operations, max_seconds)
     result, winner, stopping = native.solve(
-        network.core, as_names(algorithm), deterministic, *budget
+        core_of(network), as_names(algorithm), deterministic, *budget
     )
     return Solution(
         result.status,
@@ -101,23 +111,7 @@ def misplaced_tasks(network: FlowNetwork, flow: ArrayLike, optimum: ArrayLike) -
     (native/misplacement.hpp). `flow` need not balance. ValueError for a wrong length.
     """
     return native.misplaced_tasks(
-        network.core, as_int64("flow", flow), as_int64("optimum", optimum)
-    )
-
-
-def as_names(algorithm: str | Sequence[str]) -> list[str]:
-    """One algorithm or several as the native calls take them."""
-    return [algorithm] if isinstance(algorithm, str) else list(algorithm)
-
-
-def as_budget(max_operations: int | None, max_seconds: float | None) -> tuple[int, float]:
-    """A budget as the native calls take it. ValueError for a negative one."""
-    for name, value in (("max_operations", max_operations), ("max_seconds", max_seconds)):
-        if value is not None and not value >= 0:
-            raise ValueError(f"{name} = {value}: must be 0 or more")
-    return (
-        -1 if max_operations is None else max_operations,
-        -1.0 if max_seconds is None else max_seconds,
+        core_of(network), as_int64("flow", flow), as_int64("optimum", optimum)
     )
 
 
@@ -137,10 +131,11 @@ def certify(network: FlowNetwork, solution: Solution) -> Certificate | CutCertif
     when the arrays do not have the network's lengths. The certificate of any other status is that
     of an optimum, which it is not.
     """
+    need_type("solution", solution, Solution, "a Solution")
     if solution.status is Status.INFEASIBLE:
         return certify_cut(network, solution.cut)
     return native.certify(
-        network.core,
+        core_of(network),
         as_int64("flow", solution.flow),
         as_int64("potential", solution.potential),
         solution.cost,
@@ -150,7 +145,7 @@ def certify(network: FlowNetwork, solution: Solution) -> Certificate | CutCertif
 def certify_cut(network: FlowNetwork, cut: ArrayLike) -> CutCertificate:
     """Whether the nodes `cut`, int64[k], prove the network infeasible: their supplies exceed the
     capacities of the arcs that leave them. Sums are exact, also beyond 64 bits."""
-    return native.certify_cut(network.core, as_int64("cut", cut))
+    return native.certify_cut(core_of(network), as_int64("cut", cut))
 
 
 def explain(network: FlowNetwork, solution: Solution) -> str:

@@ -17,9 +17,10 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from flowsolver.arguments import Int64Array
 from flowsolver.benchmark.peers import PEERS, OverTime, solve_within
 from flowsolver.benchmark.rounds import Rounds
-from flowsolver.network import FlowNetwork, Int64Array
+from flowsolver.network import FlowNetwork
 from flowsolver.problem_files import parse_problem
 from flowsolver.solution import algorithms, certify
 

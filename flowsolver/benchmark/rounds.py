@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from flowsolver.arguments import Int64Array
 from flowsolver.benchmark.peers import OverTime
 from flowsolver.generate import Draws
 from flowsolver.incremental import IncrementalSolver
-from flowsolver.network import FlowNetwork, Int64Array
+from flowsolver.network import FlowNetwork
 from flowsolver.solution import Status
 
 

@@ -52,8 +52,8 @@ def read_problem(file: str) -> DimacsProblem:
         return parse_problem(data, name)
     except OSError as error:
         refuse(f"{name}: {error.strerror or error}")
-    except MemoryError:
-        refuse(f"{name}: not enough memory for a network of this size")
+    except MemoryError as error:
+        refuse(str(error) or f"{name}: not enough memory for a network of this size")
     except ValueError as error:
         refuse(str(error))
 

@@ -94,9 +94,9 @@ def _quincy_command(family: str, what: str, usual: GraphOptions) -> None:
             options = GraphOptions(
                 machines, percent_used, percent_pending, slots, machines_per_rack, replicas, skew
             )
+            graph = quincy_graph(options, seed)
         except ValueError as error:
             _refuse_field(error)
-        graph = quincy_graph(options, seed)
         _write(context, graph.network, out, _nodes_of(graph))
 
 
@@ -134,7 +134,10 @@ def load_spreading_command(
     out: Out = "-",
 ) -> None:
     """One new job spreads evenly over a half-used cell."""
-    graph = load_spreading_graph(machines, new_tasks, seed, slots)
+    try:
+        graph = load_spreading_graph(machines, new_tasks, seed, slots)
+    except ValueError as error:
+        _refuse_field(error)
     _write(context, graph.network, out, _nodes_of(graph))
 
 
@@ -153,7 +156,10 @@ def network_aware_command(
     Unit arcs lead to a machine from the aggregator of each request, one for
     each task of that request that its link has room for.
     """
-    graph = network_aware_graph(machines, seed, percent_used, percent_pending, slots)
+    try:
+        graph = network_aware_graph(machines, seed, percent_used, percent_pending, slots)
+    except ValueError as error:
+        _refuse_field(error)
     nodes = (
         f"nodes: 1 the sink, then {graph.requests.size} request aggregators, {machines} machines, "
         f"{graph.jobs} unscheduled aggregators, {graph.tasks} tasks"
@@ -240,8 +246,8 @@ def netgen_command(
 
 def _refuse_field(error: ValueError) -> NoReturn:
     """A field of the options that is not as it must be, by its name on the command line."""
-    field, rest = str(error).split(" = ", 1)
-    refuse(f"--{field.replace('_', '-')} {rest}")
+    field, equals, rest = str(error).partition(" = ")
+    refuse(f"--{field.replace('_', '-')} {rest}" if equals else str(error))
 
 
 def _nodes_of(graph: SchedulingGraph) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import sys
 import time
-from typing import Annotated
+from typing import Annotated, TypedDict
 
+import numpy as np
 import typer
 
 from flowsolver.commands.common import (
@@ -19,6 +20,7 @@ from flowsolver.commands.common import (
     refuse,
 )
 from flowsolver.dimacs import DimacsProblem, unsent, write_dimacs_solution
+from flowsolver.max_flow import solve_max_flow
 from flowsolver.solution import (
     STATUS_TEXT,
     Certificate,
@@ -38,9 +40,12 @@ ALGORITHMS_TEXT = "\b\nAlgorithms:\n" + "\n".join(
     f"  {name:{_WIDTH}}  {what}" for name, what in algorithms().items()
 )
 
-_INT64_MAX = 2**63 - 1
-_YEARS_S = 1e9  # a clock's int64 holds it
 _NODES_NAMED = 5  # of a cut, in a message
+
+
+class _Budget(TypedDict):
+    max_operations: int | None
+    max_seconds: float | None
 
 
 def solve_command(
@@ -75,6 +80,13 @@ def solve_command(
             help="stop it after N counted operations: at the same point on every machine",
         ),
     ] = None,
+    max_flow: Annotated[
+        bool,
+        typer.Option(
+            "--max-flow",
+            help="supplies are the most that may be sent: send as much as possible, at least cost",
+        ),
+    ] = False,
     check: Annotated[
         bool,
         typer.Option(
@@ -96,6 +108,7 @@ def solve_command(
     \b
     In:   p min <nodes> <arcs>      nodes are numbered from 1
           n <node> <supply>         below 0: demand; they sum to 0
+                                    (with --max-flow they need not)
           a <tail> <head> <lower bound> <capacity> <cost per unit>
     Out:  s <cost>
           f <tail> <head> <flow>    for every arc with flow, in their order
@@ -111,13 +124,16 @@ def solve_command(
     problem = read_problem(file)
     read_s = time.perf_counter() - start
     start = time.perf_counter()
-    solution = solve(
-        problem.network,
-        racers,
-        deterministic=deterministic,
-        max_operations=None if max_operations is None else min(max_operations, _INT64_MAX),
-        max_seconds=None if max_seconds is None else min(max_seconds, _YEARS_S),
-    )
+    budget: _Budget = {"max_operations": max_operations, "max_seconds": max_seconds}
+    if max_flow:
+        if problem.low.any():
+            refuse(f"{name_of(file)}: lower bounds do not go with --max-flow")
+        most = solve_max_flow(problem.network, racers, deterministic=deterministic, **budget)
+        solution = most.solution
+        if solution.status is Status.OPTIMAL:  # for these supplies it is certified
+            problem.network.set_supply(np.arange(most.supply.size), most.supply)
+    else:
+        solution = solve(problem.network, racers, deterministic=deterministic, **budget)
     solve_s = time.perf_counter() - start
     optimal = solution.status is Status.OPTIMAL
     answered = optimal or solution.status is Status.INFEASIBLE
@@ -125,7 +141,8 @@ def solve_command(
     if as_json:
         answer = _summary(problem, solution, certificate)
         times = {"read_ms": round(read_s * 1e3, 3), "solve_ms": round(solve_s * 1e3, 3)}
-        print(json.dumps({"algorithm": solution.winner or algorithm, **answer, **times}))
+        sent = {"sent": most.amount} if max_flow and optimal else {}
+        print(json.dumps({"algorithm": solution.winner or algorithm, **answer, **sent, **times}))
     if certificate is not None and not certificate.ok:
         print(_failure(certificate), file=sys.stderr)
         raise typer.Exit(SELF_CHECK_FAILED)

@@ -5,13 +5,26 @@ from __future__ import annotations
 
 import numpy as np
 
+from flowsolver.arguments import Int64Array
 from flowsolver.graphs.draws import Draws
-from flowsolver.network import FlowNetwork, Int64Array
+from flowsolver.memory import need_memory
+from flowsolver.network import MAX_ARCS, FlowNetwork
 
 RUN_LIMIT_S = 600  # running tasks have run for less
 WAIT_LIMIT_S = 300  # pending ones have waited for less
+_BYTES_PER_SLOT = 40
 UNSCHEDULED_EXTRA = 200  # how much dearer waiting is than the dearest machine
 _JOB_SIZE_MIN, _JOB_SIZE_MAX, _JOB_SIZE_ALPHA = 10, 20_000, 1.14
+
+
+def check_size(tasks: int, slots: int, arcs_per_task: int, bytes_per_task: int) -> None:
+    """ValueError or MemoryError, before anything is made, for a cell that is too large.
+
+    arcs_per_task: on average about. bytes_per_task: measured, the arrays in between included.
+    """
+    if tasks * arcs_per_task > MAX_ARCS:
+        raise ValueError(f"{tasks:,} tasks have more than the {MAX_ARCS:,} arcs that fit")
+    need_memory(f"a cell of {tasks:,} tasks", tasks * bytes_per_task + slots * _BYTES_PER_SLOT)
 
 
 def job_sizes(draws: Draws, tasks: int) -> Int64Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowsolver.network import Int64Array
+from flowsolver.arguments import Int64Array
 
 _STEP = 0x9E3779B97F4A7C15  # of SplitMix64
 

@@ -7,7 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from flowsolver.network import FlowNetwork, Int64Array
+from flowsolver.arguments import Int64Array
+from flowsolver.network import FlowNetwork
 
 
 class TaskGraph:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from flowsolver.graphs.cell import add_ways_to_sink, check_cell, fill, network_of_tasks, rank
+from flowsolver.graphs.cell import (
+    add_ways_to_sink,
+    check_cell,
+    check_size,
+    fill,
+    network_of_tasks,
+    rank,
+)
 from flowsolver.graphs.draws import Draws
 from flowsolver.graphs.graph import SchedulingGraph
 
@@ -23,6 +30,7 @@ def load_spreading_graph(
     draws = Draws(seed)
     slots = machines * slots_per_machine
     used = slots // 2
+    check_size(used + new_tasks, slots, 3, bytes_per_task=300)
     place = fill(draws.below(machines, used), np.full(machines, slots_per_machine), draws)
     occupied = np.bincount(place, minlength=machines)
     first_machine, first_unscheduled = 2, 2 + machines

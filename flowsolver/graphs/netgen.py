@@ -19,11 +19,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from flowsolver.arguments import Int64Array
 from flowsolver.graphs.draws import Draws
-from flowsolver.network import FlowNetwork, Int64Array
+from flowsolver.memory import need_memory
+from flowsolver.network import MAX_ARCS, MAX_NODES, FlowNetwork
 
 _DEALT_PERCENT = 60
 _WIDTH_LIMIT = 2**31
+_BYTES_PER_NODE, _BYTES_PER_ARC = 60, 160  # measured, the arrays in between included
 
 
 @dataclass(frozen=True)
@@ -53,11 +56,11 @@ class NetgenOptions:
         for name, low, high in (
             ("sources", 1, _WIDTH_LIMIT),
             ("sinks", 1, _WIDTH_LIMIT),
-            ("nodes", self.sources + self.sinks, _WIDTH_LIMIT),
+            ("nodes", self.sources + self.sinks, MAX_NODES),
             ("transshipment_sources", 0, self.sources),
             ("transshipment_sinks", 0, self.sinks),
             ("supply", max(self.sources, self.sinks), _WIDTH_LIMIT),
-            ("arcs", self.nodes - 1, self._pairs()),
+            ("arcs", self.nodes - 1, min(self._pairs(), MAX_ARCS)),
             ("percent_max_cost", 0, 100),
             ("percent_capacitated", 0, 100),
             ("max_cost", self.min_cost, self.min_cost + _WIDTH_LIMIT - 1),
@@ -94,6 +97,10 @@ class _Skeleton:
 
 def netgen_network(options: NetgenOptions, seed: int) -> FlowNetwork:
     """A feasible network of exactly options.arcs arcs."""
+    need_memory(
+        f"a network of {options.nodes:,} nodes and {options.arcs:,} arcs",
+        options.nodes * _BYTES_PER_NODE + options.arcs * _BYTES_PER_ARC,
+    )
     draws = Draws(seed)
     produced = _shares(draws, options.supply, options.sources)
     consumed = _shares(draws, options.supply, options.sinks)

@@ -16,12 +16,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from flowsolver.arguments import Int64Array
 from flowsolver.graphs.cell import (
     RUN_LIMIT_S,
     UNSCHEDULED_EXTRA,
     WAIT_LIMIT_S,
     add_ways_to_sink,
     check_cell,
+    check_size,
     choose_running,
     count_tasks,
     fill,
@@ -31,7 +33,6 @@ from flowsolver.graphs.cell import (
 )
 from flowsolver.graphs.draws import Draws
 from flowsolver.graphs.graph import NetworkAwareGraph
-from flowsolver.network import Int64Array
 
 LINK_MB_S = 1250  # 10 Gbit/s
 REQUESTS_MB_S = np.array([25, 50, 100, 150, 300, 650])
@@ -62,6 +63,7 @@ def network_aware_graph(
     check_cell(machines, percent_used, percent_pending, slots_per_machine)
     draws = Draws(seed)
     tasks, running_count = count_tasks(machines, slots_per_machine, percent_used, percent_pending)
+    check_size(tasks + machines, machines * slots_per_machine, 4, bytes_per_task=600)
     sizes = job_sizes(draws, tasks)
     running = choose_running(draws, tasks, running_count)
     kind = np.searchsorted(np.cumsum(_REQUEST_PERCENT), draws.below(100, tasks), side="right")

@@ -16,12 +16,14 @@ from statistics import NormalDist
 
 import numpy as np
 
+from flowsolver.arguments import Int64Array
 from flowsolver.graphs.cell import (
     RUN_LIMIT_S,
     UNSCHEDULED_EXTRA,
     WAIT_LIMIT_S,
     add_ways_to_sink,
     check_cell,
+    check_size,
     choose_running,
     count_tasks,
     fill,
@@ -31,7 +33,6 @@ from flowsolver.graphs.cell import (
 )
 from flowsolver.graphs.draws import Draws
 from flowsolver.graphs.graph import SchedulingGraph
-from flowsolver.network import Int64Array
 
 _PREFERENCE_LIMIT = 10
 _PREFERENCE_PERCENT = 14
@@ -74,6 +75,7 @@ def quincy_graph(options: GraphOptions, seed: int) -> SchedulingGraph:
     tasks, running_count = count_tasks(
         machines, options.slots_per_machine, options.percent_used, options.percent_pending
     )
+    check_size(tasks, machines * options.slots_per_machine, 8, bytes_per_task=2_800)
     sizes_of_jobs = job_sizes(draws, tasks)
     running = choose_running(draws, tasks, running_count)
     first_rack = 2

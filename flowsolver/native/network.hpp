@@ -38,6 +38,8 @@ enum class Status : std::uint8_t {
   // stopped at its budget of operations or time; the flow is the best there was, and need not
   // balance
   kBudget,
+  // a cycle of negative cost over arcs whose capacities are beyond range (race.hpp): no least cost
+  kUnbounded,
 };
 
 struct Network {

@@ -1,12 +1,17 @@
 #include "race.hpp"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
+#include "graph/capacity_level.hpp"
+
 namespace flowsolver {
 
-RaceAnswer race(const Network& network, std::span<const Algorithm* const> racers,
-                const Start& start, const Control& control, Winning winning) {
+namespace {
+
+RaceAnswer race_within_range(const Network& network, std::span<const Algorithm* const> racers,
+                             const Start& start, const Control& control, Winning winning) {
   if (racers.size() == 1)
     return {racers.front()->solve(network, start, control), racers.front(), {}};
   std::vector<Solution> solutions(racers.size());
@@ -20,6 +25,32 @@ RaceAnswer race(const Network& network, std::span<const Algorithm* const> racers
                                         return status;
                                       });
   return {std::move(solutions[outcome.leader]), racers[outcome.leader], outcome.stopping};
+}
+
+// With capacities above the level lowered to it.
+RaceAnswer race_lowered(const Network& network, std::span<const Algorithm* const> racers,
+                        const Start& start, const Control& control, Winning winning,
+                        std::int64_t level) {
+  std::vector<std::int64_t> flow(start.flow.begin(), start.flow.end());
+  for (std::int64_t& units : flow) units = std::min(units, level);
+  RaceAnswer answer =
+      race_within_range(lowered(network, level), racers, {flow, start.price}, control, winning);
+  Solution& solution = answer.solution;
+  if (solution.status != Status::kOptimal && solution.status != Status::kBadCostRange)
+    return answer;
+  const Status cycle = find_unbounded_cycle(network, level, control, solution.stats);
+  if (cycle != Status::kOptimal) solution.status = cycle;
+  return answer;
+}
+
+}  // namespace
+
+RaceAnswer race(const Network& network, std::span<const Algorithm* const> racers,
+                const Start& start, const Control& control, Winning winning) {
+  RaceAnswer answer = race_within_range(network, racers, start, control, winning);
+  if (answer.solution.status != Status::kBadCapacityRange) return answer;
+  const std::optional<std::int64_t> level = capacity_level(network);
+  return level ? race_lowered(network, racers, start, control, winning, *level) : answer;
 }
 
 }  // namespace flowsolver

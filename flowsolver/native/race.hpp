@@ -24,7 +24,9 @@ struct RaceAnswer {
   Control::Clock::duration stopping{};  // how long the losers took to stop (contest.hpp)
 };
 
-// `racers`: one or more. Throws nothing but std::bad_alloc.
+// `racers`: one or more. Capacities may be anything up to int64's maximum: those beyond the range
+// of the algorithms count as unbounded (graph/capacity_level.hpp), and a cycle of negative cost
+// over such arcs ends in kUnbounded. Throws nothing but std::bad_alloc.
 RaceAnswer race(const Network& network, std::span<const Algorithm* const> racers,
                 const Start& start, const Control& control, Winning winning);
 

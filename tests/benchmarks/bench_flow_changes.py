@@ -22,8 +22,8 @@ import numpy as np
 import pytest
 
 from flowsolver import FlowNetwork, IncrementalSolver, Status, solve
+from flowsolver.arguments import Int64Array
 from flowsolver.generate import GraphOptions, SchedulingGraph, quincy_graph
-from flowsolver.network import Int64Array
 from tests.benchmarks.bench_flowsolver import peer_of
 
 MACHINES = 12_500

@@ -18,8 +18,8 @@ import pytest
 from ortools.graph.python import min_cost_flow
 
 from flowsolver import FlowNetwork, IncrementalSolver, Status, certify, solve
+from flowsolver.arguments import Int64Array
 from flowsolver.generate import GraphOptions, SchedulingGraph, contended_options, quincy_graph
-from flowsolver.network import Int64Array
 
 MACHINES = 12_500
 ROUNDS, LATER_ROUNDS = 5, 20

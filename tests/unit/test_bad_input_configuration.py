@@ -11,6 +11,7 @@ import pytest
 from experiments import preconditions
 from experiments.command_line import run_command
 from experiments.parsync_vs_flow import app
+from flowsolver import memory
 from tests.fixtures.google2011_files import (
     ADD,
     SCHEDULE,
@@ -191,17 +192,17 @@ def test_paper_scale_on_a_small_machine(refused: Refusal, monkeypatch: pytest.Mo
 
 
 def test_a_container_s_limit_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    free = preconditions.available_bytes()
+    free = memory.available_bytes()
     for name, text in (
         ("max", "1000000000"),
         ("current", "900000000"),
         ("stat", "anon 1\nfile 300000000\n"),
     ):
         (tmp_path / f"memory.{name}").write_text(text)
-    monkeypatch.setattr(preconditions, "_CONTAINER", tmp_path)
-    assert preconditions.available_bytes() == 400_000_000
+    monkeypatch.setattr(memory, "_CONTAINER", tmp_path)
+    assert memory.available_bytes() == 400_000_000
     (tmp_path / "memory.max").write_text("max\n")
-    unlimited = preconditions.available_bytes()
+    unlimited = memory.available_bytes()
     assert free is None or (unlimited is not None and unlimited > 400_000_000)
 
 

@@ -214,7 +214,7 @@ def small(supply, capacity, cost):
         (small([1, -1], 0, 1), Status.INFEASIBLE),
         (small([1, -2], 1, 1), Status.UNBALANCED),
         (small([1, -1], 1, 2**62), Status.BAD_COST_RANGE),
-        (small([1, -1], 2**62, 1), Status.BAD_CAPACITY_RANGE),
+        (small([2**62, -(2**62)], 1, 1), Status.BAD_CAPACITY_RANGE),
     ],
     ids=["optimal", "infeasible", "unbalanced", "cost", "capacity"],
 )

@@ -248,7 +248,7 @@ def test_command_refuses_a_malformed_file_with_one_line():
         (b"p min 2 0\nn 1 1\nn 2 -1\n", "INFEASIBLE", "infeasible"),
         (b"p min 2 1\na 1 2 0 1 4611686018427387904\n", "BAD_COST_RANGE", "cost out of range"),
         (
-            b"p min 2 1\na 1 2 0 4611686018427387904 1\n",
+            b"p min 2 1\nn 1 4611686018427387904\nn 2 -4611686018427387904\na 1 2 0 1 1\n",
             "BAD_CAPACITY_RANGE",
             "capacity out of range",
         ),

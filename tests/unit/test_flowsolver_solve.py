@@ -78,7 +78,12 @@ UNSOLVABLE = [
     ("cost beyond range", [1, -1], [(0, 1, 1, LARGE)], Status.BAD_COST_RANGE),
     ("least int64 as cost", [1, -1], [(0, 1, 1, -(2**63))], Status.BAD_COST_RANGE),
     ("optimal cost beyond int64", [2**40, -(2**40)], [(0, 1, 2**40, 2**30)], Status.BAD_COST_RANGE),
-    ("capacities at a node beyond range", [0, 0], [(0, 1, LARGE, 0)], Status.BAD_CAPACITY_RANGE),
+    (
+        "capacities at a node beyond range, none of them unbounded",
+        [2**59, -(2**59)],
+        [(0, 1, 2**60, 0)] * 3,
+        Status.BAD_CAPACITY_RANGE,
+    ),
     ("supply beyond range", [LARGE, -LARGE], [(0, 1, 1, 0)], Status.BAD_CAPACITY_RANGE),
     ("least int64 as supply", [-(2**63), 2**63 - 1, 1], [], Status.BAD_CAPACITY_RANGE),
 ]

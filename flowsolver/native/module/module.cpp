@@ -9,8 +9,11 @@ namespace {
 
 const Algorithm& known_algorithm(const std::string& name) {
   const Algorithm* found = find_algorithm(name);
-  if (found == nullptr) throw nb::value_error(("no algorithm \"" + name + "\"").c_str());
-  return *found;
+  if (found != nullptr) return *found;
+  std::string known;
+  for (const Algorithm& each : algorithms())
+    known += (known.empty() ? "" : ", ") + std::string(each.name);
+  throw nb::value_error(("no algorithm \"" + name + "\"; known: " + known).c_str());
 }
 
 }  // namespace

@@ -165,6 +165,9 @@ class Solver {
   std::int64_t num_arcs() {
     return std::count(core().live_arcs().begin(), core().live_arcs().end(), 1);
   }
+  // Ids handed out so far, those of removed ones included.
+  std::int64_t num_node_ids() { return static_cast<std::int64_t>(core().live_nodes().size()); }
+  std::int64_t num_arc_ids() { return static_cast<std::int64_t>(core().live_arcs().size()); }
   // Live nodes and arcs, numbered anew; the ids they have here.
   std::tuple<Network, Result, Result> snapshot() {
     const IncrementalSolver& ssp = core();
@@ -236,7 +239,9 @@ void bind_incremental(nb::module_& m) {
       .def_prop_ro("solved", &Solver::solved)
       .def_prop_ro("stats", &Solver::stats)
       .def_prop_ro("num_nodes", &Solver::num_nodes)
-      .def_prop_ro("num_arcs", &Solver::num_arcs);
+      .def_prop_ro("num_arcs", &Solver::num_arcs)
+      .def("num_node_ids", &Solver::num_node_ids)
+      .def("num_arc_ids", &Solver::num_arc_ids);
 }
 
 }  // namespace flowsolver

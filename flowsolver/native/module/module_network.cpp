@@ -6,6 +6,13 @@ namespace flowsolver {
 
 namespace {
 
+void need_ids(const char* field, const Array& ids, std::size_t count, const char* why) {
+  const auto known = [count](std::int64_t id) {
+    return id >= 0 && static_cast<std::size_t>(id) < count;
+  };
+  need_all(field, ids, known, why);
+}
+
 std::int64_t add_nodes(Network& network, const Array& supply) {
   const std::size_t first = network.num_nodes();
   if (supply.size() > kMaxNodes - first) throw nb::value_error("too many nodes");
@@ -18,16 +25,38 @@ std::int64_t add_arcs(Network& network, const Array& tail, const Array& head, co
   const std::size_t first = network.num_arcs();
   need_arcs(tail, head, capacity, cost);
   if (tail.size() > kMaxArcs - first) throw nb::value_error("too many arcs");
-  const auto n = static_cast<std::int64_t>(network.num_nodes());
-  const auto known = [n](std::int64_t v) { return v >= 0 && v < n; };
-  need_all("tail", tail, known, "no such node");
-  need_all("head", head, known, "no such node");
+  need_ids("tail", tail, network.num_nodes(), "no such node");
+  need_ids("head", head, network.num_nodes(), "no such node");
   network.tail.insert(network.tail.end(), tail.data(), tail.data() + tail.size());
   network.head.insert(network.head.end(), head.data(), head.data() + head.size());
   network.capacity.insert(network.capacity.end(), capacity.data(),
                           capacity.data() + capacity.size());
   network.cost.insert(network.cost.end(), cost.data(), cost.data() + cost.size());
   return static_cast<std::int64_t>(first);
+}
+
+void assign(std::vector<std::int64_t>& column, const Array& ids, const Array& values) {
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    column[static_cast<std::size_t>(ids.data()[i])] = values.data()[i];
+}
+
+void set_capacity(Network& network, const Array& arcs, const Array& capacity) {
+  need_ids("arcs", arcs, network.num_arcs(), "no such arc");
+  need_length("capacity", capacity, arcs.size());
+  need_capacities(capacity);
+  assign(network.capacity, arcs, capacity);
+}
+
+void set_cost(Network& network, const Array& arcs, const Array& cost) {
+  need_ids("arcs", arcs, network.num_arcs(), "no such arc");
+  need_length("cost", cost, arcs.size());
+  assign(network.cost, arcs, cost);
+}
+
+void set_supply(Network& network, const Array& nodes, const Array& supply) {
+  need_ids("nodes", nodes, network.num_nodes(), "no such node");
+  need_length("supply", supply, nodes.size());
+  assign(network.supply, nodes, supply);
 }
 
 void bind_dimacs(nb::module_& m) {
@@ -62,10 +91,16 @@ void bind_dimacs(nb::module_& m) {
 }  // namespace
 
 void bind_network(nb::module_& m) {
+  m.attr("MAX_NODES") = kMaxNodes;
+  m.attr("MAX_ARCS") = kMaxArcs;
   nb::class_<Network>(m, "Network")
       .def(nb::init<>())
       .def("add_nodes", &add_nodes)
       .def("add_arcs", &add_arcs)
+      .def("set_capacity", &set_capacity)
+      .def("set_cost", &set_cost)
+      .def("set_supply", &set_supply)
+      .def("copy", [](const Network& n) { return n; })
       .def_prop_ro("num_nodes", &Network::num_nodes)
       .def_prop_ro("num_arcs", &Network::num_arcs)
       .def("tail", [](const Network& n) { return to_array(n.tail); })

@@ -1,4 +1,6 @@
 // Solving from scratch, and what all solves return, for Python.
+#include <array>
+
 #include "certificate.hpp"
 #include "misplacement.hpp"
 #include "module/module.hpp"
@@ -65,42 +67,132 @@ nb::object as_python(__int128 value) {
   return (nb::int_(static_cast<std::int64_t>(value >> kHalf)) << nb::int_(kHalf)) | nb::int_(low);
 }
 
+template <class T, class Value>
+struct Field {
+  const char* name;
+  Value T::* value;
+  const char* doc;
+};
+
+// A plain record of counters and verdicts: read-only, printable, picklable.
+template <class T>
+nb::class_<T> bind_record(nb::module_& m, const char* name, const char* doc,
+                          std::vector<Field<T, std::int64_t>> counts,
+                          std::vector<Field<T, bool>> verdicts = {}) {
+  nb::class_<T> bound(m, name, doc);
+  for (const auto& field : counts) bound.def_ro(field.name, field.value, field.doc);
+  for (const auto& field : verdicts) bound.def_ro(field.name, field.value, field.doc);
+  bound.def("__getstate__", [=](const T& record) {
+    std::vector<std::int64_t> state;
+    for (const auto& field : counts) state.push_back(record.*field.value);
+    for (const auto& field : verdicts) state.push_back(record.*field.value ? 1 : 0);
+    return state;
+  });
+  bound.def("__setstate__", [=](T& record, const std::vector<std::int64_t>& state) {
+    if (state.size() != counts.size() + verdicts.size())
+      throw nb::value_error("pickled by another version of flowsolver");
+    new (&record) T();
+    auto next = state.begin();
+    for (const auto& field : counts) record.*field.value = *next++;
+    for (const auto& field : verdicts) record.*field.value = *next++ != 0;
+  });
+  bound.def("__repr__", [=, type = std::string(name)](const T& record) {
+    std::string text;
+    const auto add = [&text](const char* field, const std::string& value) {
+      text += (text.empty() ? "" : ", ") + std::string(field) + "=" + value;
+    };
+    for (const auto& field : verdicts) add(field.name, record.*field.value ? "True" : "False");
+    for (const auto& field : counts) {
+      if (record.*field.value != 0) add(field.name, std::to_string(record.*field.value));
+    }
+    return type + "(" + text + ")";
+  });
+  return bound;
+}
+
+// Its sums have 128 bits: more than bind_record's fields.
+void bind_cut_certificate(nb::module_& m) {
+  using State = std::array<std::int64_t, 6>;
+  constexpr int kHalf = 64;
+  const auto high = [](__int128 value) { return static_cast<std::int64_t>(value >> kHalf); };
+  const auto low = [](__int128 value) { return static_cast<std::int64_t>(value); };
+  const auto whole = [](std::int64_t high, std::int64_t low) {
+    return (static_cast<__int128>(high) << kHalf) | static_cast<std::uint64_t>(low);
+  };
+  nb::class_<CutCertificate>(m, "CutCertificate",
+                             "What an exact check of a cut found; `ok` is the verdict.")
+      .def_ro("nodes", &CutCertificate::nodes, "Nodes in the cut.")
+      .def_ro("unknown_nodes", &CutCertificate::unknown_nodes,
+              "Ids that are no node of the network, or were named before.")
+      .def_prop_ro(
+          "supply", [](const CutCertificate& c) { return as_python(c.supply); },
+          "Sum of its nodes' supplies.")
+      .def_prop_ro(
+          "capacity", [](const CutCertificate& c) { return as_python(c.capacity); },
+          "Sum of the capacities of the arcs that leave it.")
+      .def_prop_ro("ok", &CutCertificate::ok, "More supply than capacity, and no unknown node.")
+      .def("__getstate__",
+           [=](const CutCertificate& c) {
+             return State{c.nodes,       c.unknown_nodes,  high(c.supply),
+                          low(c.supply), high(c.capacity), low(c.capacity)};
+           })
+      .def("__setstate__",
+           [=](CutCertificate& c, const State& state) {
+             const auto& [nodes, unknown, supply_high, supply_low, capacity_high, capacity_low] =
+                 state;
+             new (&c) CutCertificate{nodes, unknown, whole(supply_high, supply_low),
+                                     whole(capacity_high, capacity_low)};
+           })
+      .def("__repr__", [](const CutCertificate& c) {
+        return nb::str("CutCertificate(ok={}, nodes={}, unknown_nodes={}, supply={}, capacity={})")
+            .format(c.ok(), c.nodes, c.unknown_nodes, as_python(c.supply), as_python(c.capacity));
+      });
+}
+
 void bind_results(nb::module_& m) {
-  nb::enum_<Status>(m, "Status")
-      .value("OPTIMAL", Status::kOptimal)
-      .value("INFEASIBLE", Status::kInfeasible)
-      .value("UNBALANCED", Status::kUnbalanced)
-      .value("BAD_COST_RANGE", Status::kBadCostRange)
-      .value("BAD_CAPACITY_RANGE", Status::kBadCapacityRange)
-      .value("CANCELLED", Status::kCancelled)
-      .value("BUDGET", Status::kBudget);
-  nb::class_<Stats>(m, "Stats")
-      .def_ro("searches", &Stats::searches)
-      .def_ro("settled", &Stats::settled)
-      .def_ro("scanned", &Stats::scanned)
-      .def_ro("augmentations", &Stats::augmentations)
-      .def_ro("phases", &Stats::phases)
-      .def_ro("repaired", &Stats::repaired)
-      .def_ro("rebuilds", &Stats::rebuilds)
-      .def_ro("pushes", &Stats::pushes)
-      .def_ro("relabels", &Stats::relabels)
-      .def_ro("pivots", &Stats::pivots)
-      .def_ro("disproved", &Stats::disproved)
-      .def_prop_ro("operations", &Stats::operations);
-  nb::class_<Certificate>(m, "Certificate")
-      .def_ro("arcs_checked", &Certificate::arcs_checked)
-      .def_ro("nodes_checked", &Certificate::nodes_checked)
-      .def_ro("capacity_violations", &Certificate::capacity_violations)
-      .def_ro("balance_violations", &Certificate::balance_violations)
-      .def_ro("slackness_violations", &Certificate::slackness_violations)
-      .def_ro("costs_agree", &Certificate::costs_agree)
-      .def_prop_ro("ok", &Certificate::ok);
-  nb::class_<CutCertificate>(m, "CutCertificate")
-      .def_ro("nodes", &CutCertificate::nodes)
-      .def_ro("unknown_nodes", &CutCertificate::unknown_nodes)
-      .def_prop_ro("supply", [](const CutCertificate& c) { return as_python(c.supply); })
-      .def_prop_ro("capacity", [](const CutCertificate& c) { return as_python(c.capacity); })
-      .def_prop_ro("ok", &CutCertificate::ok);
+  nb::enum_<Status>(m, "Status", "How a solve ended. `flowsolver.STATUS_TEXT` has a line for each.")
+      .value("OPTIMAL", Status::kOptimal, "A feasible flow of least cost, with proving potentials.")
+      .value("INFEASIBLE", Status::kInfeasible,
+             "The supplies sum to zero, but no flow meets them within the capacities: the cut "
+             "proves it.")
+      .value("UNBALANCED", Status::kUnbalanced, "The supplies do not sum to zero.")
+      .value("BAD_COST_RANGE", Status::kBadCostRange,
+             "The largest |cost| times (nodes + 1) exceeds 2^59, or the optimal cost int64.")
+      .value("BAD_CAPACITY_RANGE", Status::kBadCapacityRange,
+             "Supplies, or supplies and capacities around one node, sum beyond 2^61.")
+      .value("CANCELLED", Status::kCancelled, "Stopped by `cancel`; there is no answer.")
+      .value("BUDGET", Status::kBudget,
+             "Stopped at its budget of operations or time; the flow is as far as it came.")
+      .value("UNBOUNDED", Status::kUnbounded,
+             "A cycle of negative cost over arcs of unbounded capacity: there is no least cost.");
+  bind_record<Stats>(
+      m, "Stats", "Counted work of one solve, the same on every machine.",
+      {{"searches", &Stats::searches, "Shortest-path searches."},
+       {"settled", &Stats::settled, "Nodes taken from the queue of a search."},
+       {"scanned", &Stats::scanned, "Residual arcs looked at."},
+       {"augmentations", &Stats::augmentations, "Paths along which flow was sent."},
+       {"phases", &Stats::phases, "Searches from all unbalanced nodes at once."},
+       {"repaired", &Stats::repaired, "Prices, arcs and tasks put right after changes."},
+       {"rebuilds", &Stats::rebuilds, "Times the residual graph was built anew."},
+       {"pushes", &Stats::pushes, "Single arcs along which flow was sent."},
+       {"relabels", &Stats::relabels, "Prices moved, one at a time or a set at once."},
+       {"pivots", &Stats::pivots, "Exchanges of tree arcs, and cycles cancelled."},
+       {"disproved", &Stats::disproved, "Answers INFEASIBLE that no cut proved."}})
+      .def_prop_ro("operations", &Stats::operations,
+                   "One figure for all of it, weighted; what budgets count.");
+  bind_record<Certificate>(
+      m, "Certificate", "What an exact check of an answer found; `ok` is the verdict.",
+      {{"arcs_checked", &Certificate::arcs_checked, "Arcs looked at."},
+       {"nodes_checked", &Certificate::nodes_checked, "Nodes looked at."},
+       {"capacity_violations", &Certificate::capacity_violations,
+        "Arcs with a flow outside 0 .. capacity."},
+       {"balance_violations", &Certificate::balance_violations,
+        "Nodes where outflow - inflow is not the supply."},
+       {"slackness_violations", &Certificate::slackness_violations,
+        "Arcs whose flow and reduced cost contradict each other."}},
+      {{"costs_agree", &Certificate::costs_agree, "Claimed == primal == dual cost."}})
+      .def_prop_ro("ok", &Certificate::ok, "No violation, and the costs agree.");
+  bind_cut_certificate(m);
   nb::class_<Solution>(m, "Solution")
       .def_ro("status", &Solution::status)
       .def_ro("cost", &Solution::cost)

@@ -1,0 +1,64 @@
+// Capacities beyond range: the level they are lowered to, and races over all algorithms at the ends
+// of int64.
+#include "graph/capacity_level.hpp"
+
+#include <vector>
+
+#include "networks.hpp"
+#include "race.hpp"
+
+using namespace flowsolver;
+
+namespace {
+
+Network chain(std::int64_t supply, std::int64_t capacity, std::int64_t cost) {
+  Network network;
+  network.supply = {supply, 0, -supply};
+  for (int k = 0; k < 3; ++k) {
+    add_arc(network, 0, 1, capacity, cost);
+    add_arc(network, 1, 2, capacity, cost);
+  }
+  return network;
+}
+
+void levels() {
+  CHECK(capacity_level(chain(5, kInfinity, 1)) == kNarrowLimit);
+  // Costs of both signs: the highest at which three arcs at a node stay in range.
+  CHECK(capacity_level(chain(5, kInfinity, -1)) == (std::int64_t{1} << 58) - 1);
+  CHECK(capacity_level(chain(std::int64_t{1} << 50, kInfinity, 1)) == (std::int64_t{1} << 51) - 1);
+  // One in use stays while it does.
+  CHECK(capacity_level(chain(5, kInfinity, 1), (std::int64_t{1} << 40) - 1) ==
+        (std::int64_t{1} << 40) - 1);
+  CHECK(capacity_level(chain(std::int64_t{1} << 45, kInfinity, 1), (std::int64_t{1} << 40) - 1) ==
+        (std::int64_t{1} << 46) - 1);
+  CHECK(!capacity_level(chain(std::int64_t{1} << 59, std::int64_t{1} << 60, 1)));
+  CHECK(!capacity_level(chain(kInfinity, kInfinity, 1)));
+}
+
+void all_algorithms_at_the_ends_of_int64() {
+  std::vector<const Algorithm*> all;
+  for (const Algorithm& each : algorithms()) all.push_back(&each);
+  Network network = chain(std::int64_t{1} << 40, kInfinity, 1);
+  add_arc(network, 2, 0, kInfinity, -2);
+  for (const Algorithm* algorithm : all) {
+    for (const std::int64_t back : {-2, -3, -(1 << 30)}) {
+      network.cost.back() = back;
+      const Solution solution =
+          race(network, {&algorithm, 1}, {}, Control(), Winning::kFirst).solution;
+      CHECK(solution.status == (back == -2 ? Status::kOptimal : Status::kUnbounded));
+      if (back == -2)
+        CHECK(certify(network, solution.flow, solution.potential, solution.cost).ok());
+    }
+  }
+  network.cost.back() = -3;
+  const RaceAnswer raced = race(network, all, {}, Control(), Winning::kFewestOperations);
+  CHECK(raced.solution.status == Status::kUnbounded);
+}
+
+}  // namespace
+
+int main() {
+  levels();
+  all_algorithms_at_the_ends_of_int64();
+  return 0;
+}

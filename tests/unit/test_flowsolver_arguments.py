@@ -1,0 +1,191 @@
+"""What the Python face accepts and refuses: masks, setters, copies, pickles, and errors that name
+what was wrong."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+from flowsolver import (
+    STATUS_TEXT,
+    FlowNetwork,
+    IncrementalSolver,
+    Status,
+    algorithms,
+    certify,
+    certify_cut,
+    parse_dimacs,
+    solve,
+    write_dimacs,
+)
+from tests.fixtures.networks import network
+
+COLUMNS = ("tail", "head", "capacity", "cost", "supply")
+
+
+@pytest.fixture
+def net() -> FlowNetwork:
+    return network([4, 0, -4], [(0, 1, 3, 1), (0, 2, 2, 5), (1, 2, 3, 1)])
+
+
+def equal(one: FlowNetwork, other: FlowNetwork) -> bool:
+    return all(np.array_equal(getattr(one, c), getattr(other, c)) for c in COLUMNS)
+
+
+@pytest.mark.parametrize(
+    "again",
+    [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))],
+    ids=["copy", "deepcopy", "pickle"],
+)
+def test_a_copy_of_a_network_is_equal_and_independent(net, again):
+    other = again(net)
+    assert equal(net, other)
+    other.add_nodes([7])
+    other.set_cost([0], 9)
+    assert net.num_nodes == 3
+    assert net.cost[0] == 1
+
+
+@pytest.mark.parametrize("algorithm", algorithms())
+def test_solutions_and_certificates_survive_pickling(net, algorithm):
+    solution = solve(net, algorithm)
+    other = pickle.loads(pickle.dumps(solution))
+    assert (other.status, other.cost, other.winner) == (Status.OPTIMAL, 11, algorithm)
+    assert np.array_equal(other.flow, solution.flow)
+    assert other.stats.operations == solution.stats.operations > 0
+    assert repr(other.stats) == repr(solution.stats)
+    certificate = pickle.loads(pickle.dumps(certify(net, copy.deepcopy(solution))))
+    assert certificate.ok
+    assert certificate.arcs_checked == 3
+
+
+def test_the_proof_that_a_network_is_infeasible_survives_pickling():
+    net = FlowNetwork()
+    net.add_nodes([2**62, 2**62, -(2**62), -(2**62)])
+    net.add_arcs([0], [2], [1], [0])
+    proof = pickle.loads(pickle.dumps(certify_cut(net, [0, 1])))
+    assert proof.ok
+    assert (proof.nodes, proof.supply, proof.capacity) == (2, 2**63, 1)
+    lacking = pickle.loads(pickle.dumps(certify_cut(net, [2, 3, 9])))
+    assert (lacking.ok, lacking.unknown_nodes, lacking.supply) == (False, 1, -(2**63))
+    assert "supply=9223372036854775808" in repr(proof)
+
+
+def test_an_incremental_solver_refuses_to_be_copied_by_halves(net):
+    solver = IncrementalSolver(net)
+    for attempt in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="cannot be copied or pickled"):
+            attempt(solver)
+
+
+def test_setters_of_a_network(net):
+    net.set_capacity([0, 1], [5, 6])
+    net.set_cost(2, -7)
+    net.set_supply([0, 2], [1, -1])
+    assert net.capacity.tolist() == [5, 6, 3]
+    assert net.cost.tolist() == [1, 5, -7]
+    assert net.supply.tolist() == [1, 0, -1]
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda n: n.set_capacity([0, 3], 1), r"arcs\[1\] = 3: no such arc"),
+        (lambda n: n.set_capacity([0, -1], 1), r"arcs\[1\] = -1: no such arc"),
+        (lambda n: n.set_capacity([0, 1], [1, -1]), r"capacity\[1\] = -1: negative"),
+        (lambda n: n.set_cost([0, 1], [1, 2, 3]), "cost has 3 entries, expected 2"),
+        (lambda n: n.set_supply([0, 3], 1), r"nodes\[1\] = 3: no such node"),
+        (lambda n: n.set_supply([True, False], 1), "mask has an entry for each of the 3 ids"),
+    ],
+)
+def test_a_refused_change_changes_nothing(net, change, says):
+    before = copy.copy(net)
+    with pytest.raises(ValueError, match=says):
+        change(net)
+    assert equal(net, before)
+
+
+def test_a_mask_names_the_ids_where_it_is_true(net):
+    net.set_cost([False, True, True], 8)
+    assert net.cost.tolist() == [1, 8, 8]
+    net.set_cost(np.zeros(3, bool), 0)
+    assert net.cost.tolist() == [1, 8, 8]
+
+    solver = IncrementalSolver(net)
+    solver.remove_arcs(np.array([True, False, False]))
+    assert solver.num_arcs == 2
+    with pytest.raises(ValueError, match=r"arcs\[0\] = 0: no such arc"):
+        solver.set_cost(np.array([True, True, False]), 1)
+    solver.add_arcs([0], [1], 4, 1)
+    solver.set_supply(np.array([True, False, True]), [2, -2])
+    assert solver.resolve() is Status.OPTIMAL
+    ids = solver.flow().size
+    with pytest.raises(ValueError, match=f"each of the {ids} ids, got 2 entries"):
+        solver.remove_arcs([True, False])
+    with pytest.raises(ValueError, match="got a single boolean"):
+        solver.remove_nodes(True)
+
+
+@pytest.mark.parametrize("field", ["supply", "tail", "head", "capacity", "cost"])
+@pytest.mark.parametrize(
+    ("value", "kind", "says"),
+    [
+        (None, TypeError, "expected integers, got None"),
+        ([True], ValueError, "holds booleans, expected integers"),
+        ([1.0], ValueError, "holds float64, expected integers"),
+        (["1"], ValueError, "holds <U1, expected integers"),
+        ([None], ValueError, r"\[0\]: expected an integer, got None"),
+        ([2**63], ValueError, "beyond int64"),
+        ([2**80], ValueError, "beyond int64"),
+        ([[1]], ValueError, "has 2 dimensions, expected 1"),
+        ([[1], [1, 2]], ValueError, "expected a list of integers"),
+        (object(), ValueError, "expected an integer, got object"),
+    ],
+    ids=str,
+)
+def test_values_that_are_no_integers_are_refused_by_name(net, field, value, kind, says):
+    arguments = {"supply": [1], "tail": [0], "head": [1], "capacity": [1], "cost": [1]}
+    arguments[field] = value
+    with pytest.raises(kind, match=rf"^{field}.*{says}"):
+        net.add_nodes(arguments.pop("supply"))
+        net.add_arcs(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "says"),
+    [
+        (lambda n: solve(None), TypeError, "network: expected a FlowNetwork, got NoneType"),
+        (lambda n: solve([1]), TypeError, "network: expected a FlowNetwork, got list"),
+        (lambda n: IncrementalSolver(None), TypeError, "network: expected a FlowNetwork"),
+        (lambda n: write_dimacs(None), TypeError, "network: expected a FlowNetwork"),
+        (lambda n: certify(n, None), TypeError, "solution: expected a Solution, got NoneType"),
+        (lambda n: certify(None, solve(n)), TypeError, "network: expected a FlowNetwork"),
+        (lambda n: solve(n, None), TypeError, "algorithm: expected a name or several"),
+        (lambda n: solve(n, 3), TypeError, "algorithm: expected a name or several, got int"),
+        (lambda n: solve(n, [None]), TypeError, "algorithm: expected a name or several"),
+        (lambda n: solve(n, "ssp"), ValueError, 'no algorithm "ssp"; known: incremental_ssp, '),
+        (lambda n: solve(n, []), ValueError, "no algorithm given"),
+        (lambda n: solve(n, max_seconds="1"), TypeError, "max_seconds: expected a number"),
+        (lambda n: solve(n, max_seconds=float("nan")), ValueError, "max_seconds = nan"),
+        (lambda n: solve(n, max_operations=1.5), TypeError, "max_operations: expected an int"),
+        (lambda n: solve(n, max_operations=True), TypeError, "max_operations: expected an int"),
+        (lambda n: solve(n, max_operations=-1), ValueError, "max_operations = -1: must be 0"),
+        (lambda n: parse_dimacs("p min 0 0"), TypeError, "text: expected bytes, got str"),
+        (lambda n: FlowNetwork(3), TypeError, "core: expected nothing"),
+    ],
+)
+def test_wrong_arguments_are_named(net, call, kind, says):
+    with pytest.raises(kind, match=says):
+        call(net)
+
+
+def test_budgets_may_be_as_large_as_one_likes(net):
+    assert solve(net, max_operations=10**30, max_seconds=float("inf")).status is Status.OPTIMAL
+
+
+def test_every_status_has_a_meaning_and_a_docstring():
+    assert set(STATUS_TEXT) == set(Status)
+    assert all(status.__doc__ for status in Status)
+    with pytest.raises(TypeError):
+        STATUS_TEXT[Status.OPTIMAL] = "fine"

@@ -20,11 +20,12 @@ from experiments.placement_values import placement_values
 from experiments.regret import Regret, regret_means, regret_watch, settle_us
 from experiments.restarts import Restarts
 from experiments.workloads import google2011, synthetic
-from experiments.workloads.inspection import digest, validate
+from experiments.workloads.inspection import digest
 from parsync.core.events import Record
 from parsync.core.metrics import NOT_IN_JOB, Group, RunMetrics, Snapshot
 from parsync.core.metrics_summary import Figures, summarise
 from parsync.core.workload import Workload
+from parsync.core.workload_checks import validate
 from parsync.runtime.records import RecordSink, merge_parts
 from parsync.runtime.virtual.run import VirtualOutcome, run_virtual
 from shared_state.errors import AgoraError

@@ -23,8 +23,8 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class InitialPlacement:
-    """Tasks running at time 0: task int64[k], machine int32[k]. Their durations in the workload are
-    what remains."""
+    """Tasks running at time 0: task int64[k] ascending, machine int32[k]. Their durations in the
+    workload are what remains."""
 
     task: Int64
     machine: Int32
@@ -46,7 +46,8 @@ class Workload:
     tasks: every task, row = id. duration_us: int64[n], true run time away from preferred machines
     (a task on a preferred one runs preferred_permille/1000 of it); -1 = runs past the end of the
     run. Arrivals: batch b holds the rows arrival_rows[arrival_offsets[b]: arrival_offsets[b+1]],
-    all of one job, submitted at arrival_us[b] (ascending). Rows of `initial` arrive with no batch.
+    ascending and all of one job, submitted at arrival_us[b] (ascending). Rows of `initial` arrive
+    with no batch.
     facts: counts and notes about how it came to be (trace rows dropped, tasks too large, ...), for
     the report.
     """

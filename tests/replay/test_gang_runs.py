@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from experiments.config import CountedTime, GroupConfig, ModelledTime
-from experiments.workloads.inspection import validate
 from experiments.workloads.synthetic import SyntheticOptions, generate
 from parsync.core.events import Record
 from parsync.core.workload import Workload
+from parsync.core.workload_checks import validate
 from parsync.runtime.virtual.run import run_virtual
 from shared_state.tasks import NO_GANG
 from tests.fixtures.overloaded_cell import OPTIONS, arm

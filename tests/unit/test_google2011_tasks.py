@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from experiments.workloads.google2011 import Google2011Options, load, trace_directory
-from experiments.workloads.inspection import validate
 from parsync.core.workload import Workload
+from parsync.core.workload_checks import validate
 from shared_state.errors import AgoraError
 from shared_state.tasks import TaskClass
 from tests.fixtures.google2011_files import (

@@ -9,9 +9,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from experiments.workloads.inspection import describe, digest, larger_than_every_machine, validate
+from experiments.workloads.inspection import describe, digest
 from experiments.workloads.synthetic import SyntheticOptions, generate
 from parsync.core.workload import InitialPlacement, MachineEvents, Phase, Workload
+from parsync.core.workload_checks import larger_than_every_machine, validate
 from shared_state.tasks import CellSpec
 
 BASE = generate(SyntheticOptions(machines=50, batch_tasks=10, phase_s=0.5, rack_cost=5), seed=1)
@@ -82,6 +83,13 @@ BREACHES: dict[str, Callable[[], Workload]] = {
         SOUND, arrival_rows=changed(SOUND.arrival_rows, 0, 1)
     ),
     "arrival_rows: a batch of": lambda: tasks(job=changed(SOUND.tasks.job, 0, 10**6)),
+    "arrival_rows: not ascending": lambda: replace(
+        SOUND, arrival_rows=np.concatenate([SOUND.arrival_rows[9::-1], SOUND.arrival_rows[10:]])
+    ),
+    "initial.task: not ascending": lambda: replace(
+        with_initial(3),
+        initial=InitialPlacement(SOUND.arrival_rows[9::-1], np.full(10, 3, np.int32)),
+    ),
     "initial.machine: no such": lambda: with_initial(50),
     "initial.machine: a machine that is down": lambda: with_initial(4),
     "machine_events.at_us": lambda: with_events(changed(SOUND.machine_events.at_us, 0, 9)),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from experiments.workloads.arrivals import WorkClock
-from experiments.workloads.inspection import describe, validate
+from experiments.workloads.inspection import describe
 from experiments.workloads.synthetic import (
     SLOT_SCORE_ONE,
     SyntheticOptions,
@@ -18,6 +18,7 @@ from experiments.workloads.synthetic import (
     paper_options,
 )
 from parsync.core.workload import Phase, Workload
+from parsync.core.workload_checks import validate
 from shared_state.tasks import TaskClass
 
 SMALL = SyntheticOptions(machines=200, phase_s=3.0, batch_tasks=10)

@@ -1,0 +1,229 @@
+"""Whether a workload keeps its contract (parsync/core/workload.py): checked of every generated or
+read workload before a run, and of one read back from a run's files."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsync.core.workload import Workload
+from shared_state.tasks import CellSpec, Int64, PreferenceCatalog, TaskBatch, TaskClass
+
+
+def larger_than_every_machine(cell: CellSpec, request: Int64) -> NDArray[np.bool_]:
+    """bool[n]: requests int64[n, R] that exceed the limit of every machine, up or down, in some
+    dimension."""
+    # a broadcast column is one request
+    distinct = request[:1] if request.strides[0] == 0 else request
+    fits = np.zeros(len(distinct), np.bool_)
+    for limit in np.unique(cell.limit, axis=0):
+        fits |= (distinct <= limit).all(axis=1)
+    return np.broadcast_to(~fits, len(request)) if len(distinct) != len(request) else ~fits
+
+
+def validate(workload: Workload) -> None:
+    """Check every invariant of Workload, CellSpec, PreferenceCatalog and TaskBatch. Raises
+    ValueError naming the first field at fault."""
+    _validate_cell(workload.cell)
+    _validate_catalog(workload.catalog, workload.cell)
+    _validate_tasks(workload)
+    _validate_arrivals(workload)
+    _validate_machines(workload)
+    _validate_phases(workload)
+    too_large = int(
+        np.count_nonzero(larger_than_every_machine(workload.cell, workload.tasks.request))
+    )
+    _require(
+        workload.facts.get("tasks_larger_than_every_machine") == too_large,
+        f"facts.tasks_larger_than_every_machine: must count the {too_large} tasks larger than every machine",
+    )
+
+
+def check_order(workload: Workload) -> None:
+    """Raises ValueError unless the tasks of each batch, and those that run at the start, are in the
+    order of their ids: a table of tasks tells no other."""
+    rows, initial = workload.arrival_rows, workload.initial.task
+    follows = np.ones(len(rows), np.bool_)
+    follows[workload.arrival_offsets[:-1]] = False  # the first of each batch follows nothing
+    _require(
+        (np.diff(rows, prepend=-1)[follows] > 0).all(), "arrival_rows: not ascending within a batch"
+    )
+    _require((np.diff(initial) > 0).all(), "initial.task: not ascending")
+
+
+def _require(holds: bool | np.bool_, message: str) -> None:
+    if not holds:
+        raise ValueError(message)
+
+
+def _ascending(values: NDArray[Any]) -> bool:
+    return bool((values[1:] >= values[:-1]).all())
+
+
+def _within(values: NDArray[Any], count: int) -> bool:
+    return bool(((values >= 0) & (values < count)).all())
+
+
+def _validate_cell(cell: CellSpec) -> None:
+    machines, dimensions = cell.capacity.shape
+    _require(
+        cell.capacity.dtype == np.int64 and machines > 0, "cell.capacity: int64[M, R] with M > 0"
+    )
+    _require(
+        dimensions == len(cell.dimensions) == len(cell.overcommit_permille) > 0,
+        "cell.dimensions: one name and factor each",
+    )
+    _require((cell.capacity >= 0).all(), "cell.capacity: negative")
+    _require((cell.overcommit_permille > 0).all(), "cell.overcommit_permille: not positive")
+    _require(
+        cell.rack.dtype == np.int32 and len(cell.rack) == machines and _ascending(cell.rack),
+        "cell.rack: int32[M], ascending",
+    )
+    _require(cell.rack[0] >= 0, "cell.rack: negative")
+    _require(
+        len(cell.slot_score) == machines and (cell.slot_score >= 0).all(),
+        "cell.slot_score: int64[M], not negative",
+    )
+
+
+def _validate_catalog(catalog: PreferenceCatalog, cell: CellSpec) -> None:
+    sets = catalog.sets
+    racks = int(cell.rack[-1]) + 1
+    for name, offsets, member, cost, bound in (
+        ("machine", catalog.machine_offsets, catalog.machine, catalog.machine_cost, cell.machines),
+        ("rack", catalog.rack_offsets, catalog.rack, catalog.rack_cost, racks),
+    ):
+        _require(
+            len(offsets) == sets + 1 and offsets[0] == 0 and _ascending(offsets),
+            f"catalog.{name}_offsets: int64[K+1], ascending",
+        )
+        _require(offsets[-1] == len(member) == len(cost), f"catalog.{name}: lengths differ")
+        _require(offsets[1] == 0, f"catalog.{name}: set 0 is not empty")
+        _require(
+            member.dtype == np.int32 and _within(member, bound),
+            f"catalog.{name}: int32 in [0, {bound})",
+        )
+        _require((cost >= 0).all(), f"catalog.{name}_cost: negative")
+        of_set = np.repeat(np.arange(sets, dtype=np.int64), np.diff(offsets))
+        key = of_set * bound + member
+        _require((key[1:] > key[:-1]).all(), f"catalog.{name}: not strictly ascending within a set")
+    _require(
+        catalog.wait_cost >= 0 and catalog.wait_quantum_us > 0,
+        "catalog.wait_quantum_us: not positive, or a negative wait_cost",
+    )
+    _require(len(catalog.unscheduled_cost) == sets, "catalog.unscheduled_cost: int64[K]")
+    _require(
+        catalog.elsewhere_cost[0] == catalog.unscheduled_cost[0] == 0, "catalog: set 0 has a cost"
+    )
+    _require(
+        catalog.wait_cost >= 0 and catalog.wait_quantum_us > 0, "catalog.wait_cost: not a price"
+    )
+    _require(
+        (catalog.elsewhere_cost >= 0).all() and (catalog.unscheduled_cost >= 0).all(),
+        "catalog: negative cost",
+    )
+
+
+def _validate_tasks(workload: Workload) -> None:
+    tasks: TaskBatch = workload.tasks
+    n = len(tasks)
+    _require(np.array_equal(tasks.task, np.arange(n)), "tasks.task: not the rows 0..n-1")
+    for name, dtype in (
+        ("job", np.int64),
+        ("priority", np.int32),
+        ("submit_us", np.int64),
+        ("preference", np.int32),
+        ("gang", np.int64),
+        ("task_class", np.int8),
+    ):
+        column = getattr(tasks, name)
+        _require(
+            column.shape == (n,) and column.dtype == dtype, f"tasks.{name}: {dtype.__name__}[n]"
+        )
+    _require(
+        tasks.request.shape == (n, len(workload.cell.dimensions)), "tasks.request: int64[n, R]"
+    )
+    _require(
+        tasks.request.dtype == np.int64 and (tasks.request > 0).all(),
+        "tasks.request: int64, positive",
+    )
+    _require(_within(tasks.preference, workload.catalog.sets), "tasks.preference: no such set")
+    _require(_within(tasks.task_class, len(TaskClass)), "tasks.task_class: no such class")
+    _require(workload.duration_us.shape == (n,), "duration_us: int64[n]")
+    _require(
+        ((workload.duration_us > 0) | (workload.duration_us == -1)).all(),
+        "duration_us: neither positive nor -1",
+    )
+    _require(0 < workload.preferred_permille <= 1000, "preferred_permille: not in [1, 1000]")
+
+
+def _validate_arrivals(workload: Workload) -> None:
+    tasks, arrival_us, offsets = workload.tasks, workload.arrival_us, workload.arrival_offsets
+    _require(_ascending(arrival_us), "arrival_us: not ascending")
+    _require(
+        len(arrival_us) == 0 or (arrival_us[0] >= 0 and arrival_us[-1] < workload.end_us),
+        "arrival_us: not in [0, end_us)",
+    )
+    _require(
+        len(offsets) == len(arrival_us) + 1 and offsets[0] == 0,
+        "arrival_offsets: int64[batches + 1] from 0",
+    )
+    _require(
+        (np.diff(offsets) > 0).all() and offsets[-1] == len(workload.arrival_rows),
+        "arrival_offsets: an empty batch or rows left over",
+    )
+    covered = np.bincount(
+        np.concatenate([workload.arrival_rows, workload.initial.task]), minlength=len(tasks)
+    )
+    _require(
+        len(covered) == len(tasks) and (covered == 1).all(),
+        "arrival_rows: rows not covered exactly once",
+    )
+    size = np.diff(offsets)
+    first = workload.arrival_rows[offsets[:-1]]
+    check_order(workload)
+    _require(
+        (tasks.job[workload.arrival_rows] == np.repeat(tasks.job[first], size)).all(),
+        "arrival_rows: a batch of several jobs",
+    )
+    submitted = tasks.submit_us[workload.arrival_rows]
+    _require(
+        (submitted == np.repeat(arrival_us, size)).all(),
+        "tasks.submit_us: differs from the batch's arrival",
+    )
+
+
+def _validate_machines(workload: Workload) -> None:
+    machines = workload.cell.machines
+    initial, events = workload.initial, workload.machine_events
+    _require(len(initial.task) == len(initial.machine), "initial: lengths differ")
+    _require(_within(initial.machine, machines), "initial.machine: no such machine")
+    _require(
+        len(events.at_us) == len(events.machine) == len(events.up), "machine_events: lengths differ"
+    )
+    _require(
+        _ascending(events.at_us) and (events.at_us >= 0).all(),
+        "machine_events.at_us: not ascending from 0",
+    )
+    _require((events.at_us < workload.end_us).all(), "machine_events.at_us: after the end")
+    _require(_within(events.machine, machines), "machine_events.machine: no such machine")
+    pair = events.at_us * machines + events.machine
+    _require(
+        len(np.unique(pair)) == len(pair), "machine_events: two events of a machine at one time"
+    )
+    down_at_start = events.machine[(events.at_us == 0) & ~events.up]
+    _require(
+        not np.isin(initial.machine, down_at_start).any(),
+        "initial.machine: a machine that is down at 0",
+    )
+
+
+def _validate_phases(workload: Workload) -> None:
+    phases = workload.phases
+    _require(len(phases) > 0 and phases[0].start_us == 0, "phases: must begin at 0")
+    _require(phases[-1].end_us == workload.end_us, "phases: must end with the workload")
+    _require(all(phase.start_us < phase.end_us for phase in phases), "phases: an empty phase")
+    _require(all(a.end_us == b.start_us for a, b in pairwise(phases)), "phases: a gap or overlap")

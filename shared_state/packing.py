@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from shared_state import _native
 
 _HEADER = struct.Struct("<cBBxIQ")
+_MOST_VALUES = 1 << 28  # of a column: a few bytes may claim to stand for any number of equal ones
 _DTYPES: dict[bytes, np.dtype[Any]] = {letter.encode(): np.dtype(letter) for letter in "?bBhHiIqQ"}
 _OFFSETS: dict[int, np.dtype[Any]] = {size: np.dtype(f"<u{size}") for size in (1, 2, 4, 8)}
 
@@ -32,6 +33,8 @@ def unpack_columns(packed: bytes) -> list[NDArray[Any]]:
             letter, size, width, rows, base = _HEADER.unpack_from(packed, at)
             at += _HEADER.size
             count = rows * max(width, 1)
+            if count > _MOST_VALUES:
+                raise ValueError(f"a column of {count} values")
             values = np.full(count, base, np.uint64)
             if size:
                 values += np.frombuffer(packed, _OFFSETS[size], count, at)

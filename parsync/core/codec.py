@@ -7,7 +7,9 @@ to) only, because a replayed master makes the payload anew.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
+from functools import partial
 from typing import Any
 
 import msgpack
@@ -29,6 +31,7 @@ from shared_state.transaction import (
 _ARRAY = 0
 _ALIGNMENT = 8  # of an array's data within its extension: native code takes no misaligned arrays
 _HASHED_BYTES = 1 << 16  # at once, or a few more
+_DEEPEST = 4  # events within events: ours go two deep, and each level takes much of the C stack
 # Codes are part of the log's format: append, never reorder.
 _CLASSES: tuple[type, ...] = (
     events.TimerFired,
@@ -67,7 +70,7 @@ _ENCODER = _make_encoder()
 _encode = _ENCODER.encode
 
 
-def _decode_extension(code: int, data: bytes) -> Any:
+def _decode_extension(code: int, data: bytes, depth: int = 0) -> Any:
     if code == _ARRAY:
         unpacker = msgpack.Unpacker()
         unpacker.feed(data)
@@ -80,7 +83,7 @@ def _decode_extension(code: int, data: bytes) -> Any:
     if cls is Transaction:
         return decode_transaction(msgpack.unpackb(data))
     where, plain, packed = msgpack.unpackb(
-        data, ext_hook=_decode_extension, use_list=False, strict_map_key=False
+        data, ext_hook=_HOOKS[depth], use_list=False, strict_map_key=False
     )
     columns, scalars = iter(unpack_columns(packed)), iter(plain)
     values: list[Any] = [
@@ -92,6 +95,17 @@ def _decode_extension(code: int, data: bytes) -> Any:
     return cls(*values)
 
 
+def _refuse_extension(code: int, data: bytes) -> Any:
+    raise AgoraError(f"events nested more than {_DEEPEST} deep")
+
+
+# what decodes the extensions inside one at that depth
+_HOOKS: tuple[Callable[[int, bytes], Any], ...] = (
+    *(partial(_decode_extension, depth=depth) for depth in range(1, _DEEPEST)),
+    _refuse_extension,
+)
+
+
 def encode(event: Any) -> bytes:
     """The wire form of an event (or of any tuple, number or array of them). Canonical: equal events
     give equal bytes."""
@@ -100,7 +114,7 @@ def encode(event: Any) -> bytes:
 
 def decode(data: bytes) -> Any:
     """Inverse of encode. Arrays come back read-only, without a copy. Raises AgoraError for an
-    unknown event code."""
+    unknown event code, and for events nested deeper than any of ours."""
     return msgpack.unpackb(data, ext_hook=_decode_extension, use_list=False, strict_map_key=False)
 
 

@@ -220,7 +220,7 @@ def main(
             f"{too_large:,} tasks are larger than every machine: each is given up once, none will be placed."
         )
     with _runner(resolved, hold) as runner:
-        make_run_directory(directory, resolved)
+        make_run_directory(directory, resolved, workload)
         status = run(resolved, workload, directory, console, runner)
         if hold and status != INTERRUPTED:
             _hold(console)

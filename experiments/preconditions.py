@@ -10,6 +10,7 @@ from experiments.toml_text import toml_text
 from flowsolver.memory import available_bytes
 from parsync.core.workload import Workload
 from parsync.runtime.assembly import Assembly
+from parsync.runtime.workload_files import WORKLOAD_DIR, write_workload
 from shared_state.errors import AgoraError
 
 CONFIG_FILE = "config.toml"
@@ -65,9 +66,9 @@ def check_arms(config: RunConfig, workload: Workload) -> None:
             raise AgoraError(f"arm '{arm.name}': {error}") from error
 
 
-def make_run_directory(out: Path, config: RunConfig) -> None:
-    """Creates `out` with its folders and its configuration. Raises AgoraError if it exists or
-    cannot be made; nothing is left then."""
+def make_run_directory(out: Path, config: RunConfig, workload: Workload) -> None:
+    """Creates `out` with its folders, its configuration and its workload's tables. Raises
+    AgoraError if it exists or cannot be made; nothing is left then."""
     check_new(out)
     above = next(folder for folder in (out.absolute(), *out.absolute().parents) if folder.exists())
     try:
@@ -81,6 +82,10 @@ def make_run_directory(out: Path, config: RunConfig) -> None:
     try:
         (out / "arms").mkdir()
         (out / CONFIG_FILE).write_text(toml_text(config.model_dump(mode="json")), encoding="utf-8")
+        write_workload(out / WORKLOAD_DIR, workload, [arm.partitions for arm in config.arms])
     except OSError as error:
         shutil.rmtree(out, ignore_errors=True)
         raise AgoraError(f"--out {out}: {error.strerror}") from error
+    except BaseException:  # Ctrl-C, too
+        shutil.rmtree(out, ignore_errors=True)
+        raise

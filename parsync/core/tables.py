@@ -2,127 +2,230 @@
 
 Columns are named with their unit last; all times are integer microseconds of the run's clock.
 Accumulators (metrics.py) read the same batches that are streamed to Parquet, so that the live line,
-the summary and the report rest on one definition.
+the summary and the report rest on one definition. What a column means, its unit and its codes stand
+here once; every Parquet file carries them as schema metadata (parsync/runtime/parquet_schema.py).
 """
 
 from __future__ import annotations
 
-NOT_KNOWN = -1  # in columns that say so
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
 
+from schedulers.interface import ChangeKind, PartitionRanking
+from shared_state.transaction import NO_RIVAL, Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table.
+
+    dtype: numpy's name of it. unit: what one of its numbers counts ("us", "tasks", "permille", ...;
+    "id" names something, "code" stands for one of `codes`). codes: values that stand for something
+    else than a number, and for what.
+    """
+
+    dtype: str
+    unit: str
+    meaning: str
+    codes: Mapping[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TableSchema:
+    """A table: what one of its rows is, and its columns in order."""
+
+    rows: str
+    columns: Mapping[str, Column]
+
+
+def names_of(kind: type[IntEnum]) -> dict[int, str]:
+    """The codes of an enum: its members' names in lower case, by value."""
+    return {int(member): member.name.lower() for member in kind}
+
+
+def flag(meaning: str) -> Column:
+    """A column of ones and zeros."""
+    return Column("int8", "code", meaning, {0: "no", 1: "yes"})
+
+
+NOT_KNOWN = -1  # in columns that say so
+_FROM_THE_LOG = {NOT_KNOWN: "not known: its scheduler was killed; only the cell's log tells of it"}
+
+_TASK = Column("int64", "id", "the task; a row of the workload's table of tasks")
+_JOB = Column("int64", "id", "the job the task is of")
+_AGENT = Column("int32", "id", "the scheduler, counted over the groups of the arm in their order")
+_MACHINE = Column("int32", "id", "the machine; a row of the workload's table of machines")
+_SUBMIT_US = Column("int64", "us", "when it was submitted")
+_AT_US = Column("int64", "us", "when")
+
+
+def _claims(what: str) -> Column:
+    return Column("int32", "claims", what)
+
+
+SCHEMAS: dict[str, TableSchema] = {
+    "submissions": TableSchema(
+        # Open loop: a batch counts even if its agent is gone. Without it nothing can be called
+        # censored.
+        "One row per batch of arrivals, from whoever routes them to schedulers. All tasks of a "
+        "batch are of one job.",
+        {
+            "agent": _AGENT,
+            "job": Column("int64", "id", "the job the batch is of"),
+            "submit_us": _SUBMIT_US,
+            "tasks": Column("int64", "tasks", "tasks of the batch"),
+            "prefers": Column("int64", "tasks", "those of them that prefer certain machines"),
+        },
+    ),
+    "tasks": TableSchema(
+        "One row per committed task, from its scheduler when the reply arrives. A task that was "
+        "evicted or lost its machine is committed again. Where a killed live scheduler left no record "
+        "of it, the row is from the cell's log.",
+        {
+            "task": _TASK,
+            "job": _JOB,
+            "agent": _AGENT,
+            "machine": _MACHINE,
+            "submit_us": _SUBMIT_US,
+            "commit_us": Column(
+                "int64",
+                "us",
+                "when its scheduler learned of the commit (from the cell's log: when it was made)",
+            ),
+            "attempts": Column("int32", "claims", "claims made for it so far, this one included"),
+            "first": flag("whether this is the task's first commit"),
+            "prefers": flag("whether the task prefers certain machines"),
+            "preferred": flag("whether this machine is one of those it prefers"),
+            "cost": Column("int64", "cost", "what the workload says this placement costs"),
+            "age_us": Column(
+                "int64", "us", "age of the state the claim was planned on, at its commit"
+            ),
+        },
+    ),
+    "commits": TableSchema(
+        "One row per transaction, with how many of its claims met which fate.",
+        {
+            "agent": _AGENT,
+            "sequence": Column("int64", "id", "number of the transaction, per scheduler from 1"),
+            "start_us": Column("int64", "us", "when its decision round began", _FROM_THE_LOG),
+            "commit_us": Column(
+                "int64",
+                "us",
+                "when its scheduler learned of the outcome (from the cell's log: when it was made)",
+            ),
+            "decision_us": Column("int64", "us", "decision time of the round", _FROM_THE_LOG),
+            "ranking": Column(
+                "int8",
+                "code",
+                "how partitions were ranked",
+                {**names_of(PartitionRanking), **_FROM_THE_LOG},
+            ),
+            "claims": _claims("claims of the transaction"),
+            "accepted": _claims("accepted"),
+            "stale": _claims("rejected: the machine had changed since the state planned on"),
+            "full": _claims("rejected: the request no longer fitted"),
+            "machine_down": _claims("rejected: the machine was down"),
+            "evicted": _claims("rejected: a victim to evict was gone or another scheduler's"),
+            "gang": _claims("rejected: fitted, but another claim of the gang did not"),
+            "duplicate": _claims("rejected: the task was placed already, or had run"),
+        },
+    ),
+    "rejections": TableSchema(
+        "One row per rejected claim.",
+        {
+            "task": _TASK,
+            "agent": _AGENT,
+            "machine": _MACHINE,
+            "reason": Column("int8", "code", "why it was rejected", names_of(Reason)),
+            "rival": Column(
+                "int32",
+                "id",
+                "the other scheduler that last claimed the machine (reasons stale and full)",
+                {NO_RIVAL: "nobody else (stale, full), or not known (other reasons)"},
+            ),
+            "age_us": Column("int64", "us", "age of the state the claim was planned on"),
+            "at_us": _AT_US,
+        },
+    ),
+    "syncs": TableSchema(
+        "One row per partition synchronised.",
+        {
+            "agent": _AGENT,
+            "partition": Column("int32", "id", "the partition"),
+            "at_us": _AT_US,
+            "age_us": Column("int64", "us", "its staleness just before"),
+            "rows": Column("int32", "machines", "machines that had changed since the last sync"),
+        },
+    ),
+    "ends": TableSchema(
+        "One row per ended allocation, from the cell. Tasks still running when the run ends have "
+        "one, too, marked `due`.",
+        {
+            "task": _TASK,
+            "machine": _MACHINE,
+            "agent": _AGENT,
+            "end_us": Column("int64", "us", "when it ended, or is due to"),
+            "change": Column("int8", "code", "how it ended", names_of(ChangeKind)),
+            "due": flag("whether it still ran at the run's end and is due to finish then"),
+        },
+    ),
+    "cell": TableSchema(
+        "The cell once per sample interval.",
+        {
+            "at_us": _AT_US,
+            "running": Column("int64", "tasks", "running tasks"),
+            "machines_up": Column("int64", "machines", "machines that are up"),
+            "used_permille": Column(
+                "int64", "permille", "use of the first resource dimension, of all its capacity"
+            ),
+        },
+    ),
+    "agents": TableSchema(
+        "Every scheduler once per sample interval.",
+        {
+            "at_us": _AT_US,
+            "agent": _AGENT,
+            "queued": Column("int64", "tasks", "submitted to it and not yet committed"),
+            "ema_us": Column("int64", "us", "the delay average that adaptive switches on"),
+            "latency_first": flag("whether it ranks partitions latency-first now"),
+            "busy_us": Column("int64", "us", "decision time so far (Omega's busyness)"),
+            "wasted_us": Column("int64", "us", "that of it spent on rounds with a conflict"),
+            "staleness_us": Column("int64", "us", "mean age of the partitions in its view"),
+        },
+    ),
+    "unplaceable": TableSchema(
+        "Tasks that can never run here or were given up: told once, never tried again.",
+        {
+            "task": _TASK,
+            "agent": _AGENT,
+            "at_us": _AT_US,
+            "abandoned": Column(
+                "int8",
+                "code",
+                "why",
+                {0: "larger than every machine", 1: "given up after too many attempts"},
+            ),
+        },
+    ),
+    "rounds": TableSchema(
+        "One row per round of a flow scheduler. Its times are measured by the clock.",
+        {
+            "at_us": _AT_US,
+            "agent": _AGENT,
+            "tasks": Column("int64", "tasks", "tasks in the graph"),
+            "graph_us": Column("int64", "us", "time to bring the graph up to date"),
+            "solve_us": Column("int64", "us", "time to solve it"),
+            "extract_us": Column("int64", "us", "time to read placements off the flow"),
+            "arcs_scanned": Column("int64", "arcs", "looks at arcs while solving"),
+            "nodes": Column("int64", "nodes", "nodes of the graph"),
+            "arcs": Column("int64", "arcs", "arcs of the graph"),
+        },
+    ),
+}
+
+# The dtypes alone, for hot paths.
 TABLES: dict[str, dict[str, str]] = {
-    # One row per batch of arrivals, from whoever routes them to agents: open loop, so a batch
-    # counts even if its agent is gone. All tasks of a batch are of one job. prefers: how many of
-    # them have a preference set. Without it nothing can be called censored.
-    "submissions": {
-        "agent": "int32",
-        "job": "int64",
-        "submit_us": "int64",
-        "tasks": "int64",
-        "prefers": "int64",
-    },
-    # One row per committed task, from the agent when the reply arrives; of a killed live agent that
-    # left no record of it from the cell's log, with the cell's time. first: 1 for the task's
-    # first commit (0 after an eviction or a lost machine). prefers: it has a preference set;
-    # preferred: it got one of its preferred machines. attempts: claims made so far.
-    "tasks": {
-        "task": "int64",
-        "job": "int64",
-        "agent": "int32",
-        "machine": "int32",
-        "submit_us": "int64",
-        "commit_us": "int64",
-        "attempts": "int32",
-        "first": "int8",
-        "prefers": "int8",
-        "preferred": "int8",
-        "cost": "int64",
-        "age_us": "int64",
-    },
-    # One row per transaction. start_us: when its decision round began; commit_us: the agent's time
-    # of the reply (from the cell's log: the cell's). decision_us: decision time. start_us,
-    # decision_us, ranking: NOT_KNOWN where only the cell's log tells of it.
-    "commits": {
-        "agent": "int32",
-        "sequence": "int64",
-        "start_us": "int64",
-        "commit_us": "int64",
-        "decision_us": "int64",
-        "ranking": "int8",
-        "claims": "int32",
-        "accepted": "int32",
-        "stale": "int32",
-        "full": "int32",
-        "machine_down": "int32",
-        "evicted": "int32",
-        "gang": "int32",
-        "duplicate": "int32",
-    },
-    # One row per rejected claim. reason: shared_state.transaction.Reason; rival: the other agent
-    # that last claimed the machine; -1: nobody else did (STALE, FULL: the agent itself filled it),
-    # or not known (other reasons).
-    "rejections": {
-        "task": "int64",
-        "agent": "int32",
-        "machine": "int32",
-        "reason": "int8",
-        "rival": "int32",
-        "age_us": "int64",
-        "at_us": "int64",
-    },
-    # One row per partition synchronised. age_us: its staleness just before; rows: machine rows the
-    # delta carried.
-    "syncs": {
-        "agent": "int32",
-        "partition": "int32",
-        "at_us": "int64",
-        "age_us": "int64",
-        "rows": "int32",
-    },
-    # One row per ended allocation, from the master. change: schedulers.interface.ChangeKind
-    # (FINISHED, EVICTED, LOST). due: 1 for tasks still running when the run ends: they are due to
-    # finish then, later than the run's end.
-    "ends": {
-        "task": "int64",
-        "machine": "int32",
-        "agent": "int32",
-        "end_us": "int64",
-        "change": "int8",
-        "due": "int8",
-    },
-    # The cell every sample interval: running allocations, machines up, used and capacity of the
-    # first (dominant) dimension, permille of each.
-    "cell": {
-        "at_us": "int64",
-        "running": "int64",
-        "machines_up": "int64",
-        "used_permille": "int64",
-    },
-    # Every agent every sample interval. queued: tasks submitted and not yet committed; ema_us: the
-    # delay average adaptive switches on; busy_us, wasted_us: decision time so far, and that of it
-    # spent on rounds with a conflict (Omega's busyness).
-    "agents": {
-        "at_us": "int64",
-        "agent": "int32",
-        "queued": "int64",
-        "ema_us": "int64",
-        "latency_first": "int8",
-        "busy_us": "int64",
-        "wasted_us": "int64",
-        "staleness_us": "int64",
-    },
-    # Tasks that can never run here (larger than every machine) or were given up (Omega's
-    # abandonment limits): told once, never tried again.
-    "unplaceable": {"task": "int64", "agent": "int32", "at_us": "int64", "abandoned": "int8"},
-    # One row per round of a flow scheduler (from Plan.stats).
-    "rounds": {
-        "at_us": "int64",
-        "agent": "int32",
-        "tasks": "int64",
-        "graph_us": "int64",
-        "solve_us": "int64",
-        "extract_us": "int64",
-        "arcs_scanned": "int64",
-        "nodes": "int64",
-        "arcs": "int64",
-    },
+    table: {name: column.dtype for name, column in schema.columns.items()}
+    for table, schema in SCHEMAS.items()
 }

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parsync.core.record_buffer import Columns, RecordBuffer, Table
-from parsync.core.tables import TABLES
+from parsync.core.tables import SCHEMAS, TABLES
+from parsync.runtime.parquet_schema import arrow_schema
 from shared_state.errors import AgoraError
 
 PARTIAL = ".partial"
@@ -26,9 +28,10 @@ _ROW_GROUP = 1 << 16
 _HELD_BATCHES = 1 << 13  # of few rows each; bounds what a burst of tiny batches holds
 
 
+@cache
 def schema_of(table: str) -> Any:
-    """The Parquet schema of a table of TABLES."""
-    return pa.schema([(name, pa.from_numpy_dtype(dtype)) for name, dtype in TABLES[table].items()])
+    """The Parquet schema of a table of TABLES, with the meaning of its columns."""
+    return arrow_schema(SCHEMAS[table])
 
 
 class RecordSink:

@@ -1,0 +1,83 @@
+"""Small JSON files of a run: written whole or not at all, read with suspicion."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Mapping
+from datetime import date, time
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from shared_state.errors import AgoraError
+
+DIGEST_BYTES = 16
+_KINDS = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "a text",
+    list: "a list",
+    dict: "an object",
+}
+_T = TypeVar("_T")
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> str:
+    """The content under a name, whole or absent; the digest of the file. AgoraError naming it."""
+    text = json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False, default=_plain)
+    data = text.encode() + b"\n"
+    unfinished = path.with_name(path.name + ".partial")
+    try:
+        unfinished.write_bytes(data)
+        unfinished.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+        raise AgoraError(f"{path}: cannot write it: {error.strerror}") from error
+    return digest_of(data)
+
+
+def read_json(path: Path, version: int) -> dict[str, Any]:
+    """The object in a file that write_json wrote with field `format` = version. AgoraError naming
+    the file, or its field."""
+    try:
+        content = json.loads(read_bytes(path))
+    except (ValueError, RecursionError) as error:
+        raise AgoraError(f"{path}: not readable as JSON: {error}") from error
+    if not isinstance(content, dict) or content.get("format") != version:
+        raise AgoraError(f"{path}: field format: expected {version}, as written by this version")
+    return content
+
+
+def field_of(path: Path, content: Mapping[str, Any], name: str, kind: type[_T]) -> _T:
+    """One field of an object in a file. AgoraError naming both if it is missing or of another
+    type."""
+    value = content.get(name)
+    if type(value) is not kind:
+        raise AgoraError(f"{path}: field {name}: expected {_KINDS[kind]}")
+    return value
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a file. AgoraError naming it."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise AgoraError(f"{path}: cannot read it: {error.strerror}") from error
+
+
+def digest_of(data: bytes) -> str:
+    """blake2b-128, in hex."""
+    return hashlib.blake2b(data, digest_size=DIGEST_BYTES).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, date | time):  # TOML knows them, so a scheduler's options may hold some
+        return value.isoformat()
+    raise TypeError(f"{type(value).__name__} is no plain value")

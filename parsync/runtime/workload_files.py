@@ -1,0 +1,239 @@
+"""A run's workload as files: Parquet tables for readers (parsync/core/workload_tables.py), from
+which a replay makes the workload again.
+
+The folder also holds workload.json: what is no table (names, prices, the end), and the digest of
+each file. It is written last, so a folder without it is not whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from parsync.core.workload import Workload
+from parsync.core.workload_checks import check_order
+from parsync.core.workload_tables import (
+    NO_BATCH,
+    NO_MACHINE,
+    capacity_column,
+    limit_column,
+    partition_column,
+    request_column,
+    workload_schemas,
+)
+from parsync.runtime.json_files import (
+    DIGEST_BYTES,
+    digest_of,
+    read_bytes,
+    write_json,
+)
+from parsync.runtime.parquet_schema import arrow_schema
+from shared_state.errors import AgoraError
+from shared_state.partition import Partitioning
+
+WORKLOAD_DIR = "workload"
+WORKLOAD_FILE = "workload.json"
+FORMAT = 1
+
+_ROW_GROUP = 1 << 20
+# Ascending ids and random run times; what repeats is left to the compression, which costs less.
+_DELTA_ENCODED = frozenset({"task", "duration_us", "machine"})
+
+Columns = Mapping[str, NDArray[Any]]
+
+
+def write_workload(directory: Path, workload: Workload, partitions: Sequence[int]) -> str:
+    """Make the folder `directory` and write the workload into it; the digest of its workload.json.
+
+    partitions: the numbers of partitions of the run's arms, each told in a column of its own where
+    they differ. ValueError for tasks that are not in order (workload_checks.check_order).
+    AgoraError naming the file that cannot be written.
+    """
+    check_order(workload)
+    counts = sorted(set(partitions))
+    schemas = workload_schemas(workload.cell.dimensions, counts)
+    try:
+        directory.mkdir(parents=True)
+    except OSError as error:
+        raise AgoraError(f"{directory}: cannot make it: {error.strerror}") from error
+    files: dict[str, str] = {}
+    for name, columns in _tables(workload, counts):
+        path = directory / f"{name}.parquet"
+        files[path.name] = _write_table(path, arrow_schema(schemas[name], False), columns)
+    catalog = workload.catalog
+    content = {
+        "format": FORMAT,
+        "name": workload.name,
+        "dimensions": list(workload.cell.dimensions),
+        "overcommit_permille": workload.cell.overcommit_permille.tolist(),
+        "preferred_permille": workload.preferred_permille,
+        "wait_cost": catalog.wait_cost,
+        "wait_quantum_us": catalog.wait_quantum_us,
+        "end_us": workload.end_us,
+        "partitions": counts,
+        "facts": dict(workload.facts),
+        "files": files,
+    }
+    return write_json(directory / WORKLOAD_FILE, content)
+
+
+def workload_digest(directory: Path) -> str:
+    """The digest of the workload.json in a folder of write_workload. AgoraError naming the file."""
+    return digest_of(read_bytes(directory / WORKLOAD_FILE))
+
+
+def _tables(workload: Workload, partitions: Sequence[int]) -> Iterator[tuple[str, Columns]]:
+    """Every table: its columns by name, in any order."""
+    catalog, events, phases = workload.catalog, workload.machine_events, workload.phases
+    yield "tasks", _task_columns(workload)
+    yield "machines", _machine_columns(workload, partitions)
+    yield (
+        "machine_events",
+        {"at_us": events.at_us, "machine": events.machine, "up": events.up.astype(np.int8)},
+    )
+    yield (
+        "phases",
+        {
+            "phase": np.arange(len(phases), dtype=np.int32),
+            "start_us": np.array([phase.start_us for phase in phases], np.int64),
+            "end_us": np.array([phase.end_us for phase in phases], np.int64),
+            "load_percent": np.array([phase.load_percent for phase in phases], np.int64),
+        },
+    )
+    sets = np.arange(catalog.sets, dtype=np.int32)
+    yield (
+        "preferences",
+        {
+            "preference": sets,
+            "elsewhere_cost": catalog.elsewhere_cost,
+            "unscheduled_cost": catalog.unscheduled_cost,
+        },
+    )
+    yield (
+        "preferred_machines",
+        {
+            "preference": np.repeat(sets, np.diff(catalog.machine_offsets)),
+            "machine": catalog.machine,
+            "cost": catalog.machine_cost,
+        },
+    )
+    yield (
+        "preferred_racks",
+        {
+            "preference": np.repeat(sets, np.diff(catalog.rack_offsets)),
+            "rack": catalog.rack,
+            "cost": catalog.rack_cost,
+        },
+    )
+
+
+def _task_columns(workload: Workload) -> Columns:
+    tasks = workload.tasks
+    sizes = np.diff(workload.arrival_offsets)
+    batch = np.full(len(tasks), NO_BATCH, np.int64)
+    batch[workload.arrival_rows] = np.repeat(np.arange(len(sizes)), sizes)
+    machine = np.full(len(tasks), NO_MACHINE, np.int32)
+    machine[workload.initial.task] = workload.initial.machine
+    ends_us = np.array([phase.end_us for phase in workload.phases[:-1]], np.int64)
+    return {
+        "task": tasks.task,
+        "job": tasks.job,
+        "submit_us": tasks.submit_us,
+        "phase": np.searchsorted(ends_us, tasks.submit_us, side="right").astype(np.int32),
+        "batch": batch,
+        "initial_machine": machine,
+        **{
+            request_column(name): tasks.request[:, place]
+            for place, name in enumerate(workload.cell.dimensions)
+        },
+        "gang": tasks.gang,
+        "task_class": tasks.task_class,
+        "priority": tasks.priority,
+        "preference": tasks.preference,
+        "duration_us": workload.duration_us,
+    }
+
+
+def _machine_columns(workload: Workload, partitions: Sequence[int]) -> Columns:
+    cell, events = workload.cell, workload.machine_events
+    up = np.ones(cell.machines, np.int8)
+    up[events.machine[(events.at_us == 0) & ~events.up]] = 0
+    limit = cell.limit
+    return {
+        "machine": np.arange(cell.machines, dtype=np.int32),
+        "rack": cell.rack,
+        **{
+            partition_column(count, partitions): Partitioning.by_topology(cell, count).of_each()
+            for count in partitions
+        },
+        **{capacity_column(name): cell.capacity[:, k] for k, name in enumerate(cell.dimensions)},
+        **{limit_column(name): limit[:, k] for k, name in enumerate(cell.dimensions)},
+        "slot_score": cell.slot_score,
+        "up_at_start": up,
+    }
+
+
+class _Hashing(io.RawIOBase):
+    """A file that is written once, and its digest."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("wb")
+        self.digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self.digest.update(data)
+        return self._file.write(data)
+
+    def flush(self) -> None:
+        if not self._file.closed:
+            self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+def _write_table(path: Path, schema: Any, columns: Columns) -> str:
+    """The digest of the file."""
+    rows = len(next(iter(columns.values())))
+    delta = {name: "DELTA_BINARY_PACKED" for name in schema.names if name in _DELTA_ENCODED}
+    try:
+        with (
+            _Hashing(path) as file,
+            pq.ParquetWriter(
+                file,
+                schema,
+                compression="lz4",
+                use_dictionary=False,
+                write_statistics=False,
+                column_encoding=delta or None,
+            ) as writer,
+        ):
+            for first in range(0, rows, _ROW_GROUP):
+                stretch = slice(first, min(first + _ROW_GROUP, rows))
+                writer.write_table(_arrow_table(schema, columns, stretch), _ROW_GROUP)
+            writer.close()
+            return file.digest.hexdigest()
+    except OSError as error:
+        raise AgoraError(f"{path}: cannot write it: {error.strerror or error}") from error
+
+
+def _arrow_table(schema: Any, columns: Columns, stretch: slice) -> Any:
+    """Some rows, on the arrays' own memory where it is in one piece."""
+    arrays = []
+    for column in schema:
+        dtype = column.type.to_pandas_dtype()
+        values = np.ascontiguousarray(columns[column.name][stretch], dtype)
+        arrays.append(pa.Array.from_buffers(column.type, len(values), [None, pa.py_buffer(values)]))
+    return pa.Table.from_arrays(arrays, schema=schema)

@@ -26,8 +26,12 @@ from parsync.core.metrics import NOT_IN_JOB, Group, RunMetrics, Snapshot
 from parsync.core.metrics_summary import Figures, summarise
 from parsync.core.workload import Workload
 from parsync.core.workload_checks import validate
+from parsync.runtime.arm_file import InVirtualTime
+from parsync.runtime.assembly_files import write_assembly
+from parsync.runtime.event_logs import VIRTUAL_LOG, LogEnd, write_end
 from parsync.runtime.records import RecordSink, merge_parts
 from parsync.runtime.virtual.run import VirtualOutcome, run_virtual
+from parsync.runtime.workload_files import WORKLOAD_DIR, WORKLOAD_FILE
 from shared_state.errors import AgoraError
 
 SNAPSHOT_EVERY_S = 0.5
@@ -93,6 +97,12 @@ def make_metrics(config: RunConfig, arm: ArmConfig, workload: Workload) -> RunMe
     )
 
 
+def workload_folder(directory: Path) -> Path | None:
+    """Where the run of an arm's directory keeps the workload's tables; None for an arm by itself."""
+    folder = directory.resolve().parents[1] / WORKLOAD_DIR
+    return folder if (folder / WORKLOAD_FILE).is_file() else None
+
+
 class ArmRunner(Protocol):
     """Runs one arm under one of the runtimes. directory: where its Parquet files and logs go.
     interruption: looked at between events."""
@@ -144,13 +154,17 @@ def run_arm_virtual(
     stopped, interrupted, wall_s = "", False, 0.0
     spec = arm.spec(seed, config.heartbeat_us, round(config.sample_s * 1e6), live=False)
     drain_us = round(config.drain_s * 1e6)
+    message_us = config.virtual.message_us
     try:
-        outcome = run_virtual(
-            spec, workload, drain_us, take, progress, config.virtual.message_us, watch.attach
-        )
+        if directory is not None:
+            virtual = InVirtualTime(drain_us, message_us)
+            write_assembly(directory, spec, workload, workload_folder(directory), virtual)
+        outcome = run_virtual(spec, workload, drain_us, take, progress, message_us, watch.attach)
         if sink is not None and directory is not None:
             sink.close()
             merge_parts(directory)
+            log = LogEnd(outcome.events, outcome.digest, 0, outcome.ended_us)
+            write_end(directory, {VIRTUAL_LOG: log}, "")
         wall_s = time.monotonic() - begun_s
         regret = watch.regret(outcome.ended_us)
     except KeyboardInterrupt:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -15,7 +14,7 @@ import numpy as np
 from experiments.config import ArmConfig, RunConfig
 from experiments.interruption import Interruption
 from experiments.regret import Regret, regret_of_log, regret_watch
-from experiments.running import ArmRun, make_metrics
+from experiments.running import ArmRun, make_metrics, workload_folder
 from parsync.core.metrics_live import Snapshot
 from parsync.core.workload import Workload
 from parsync.runtime.assembly import Assembly
@@ -26,7 +25,6 @@ from parsync.runtime.live.plan import LiveOptions
 from parsync.runtime.live.run import LiveOutcome, run_live
 from parsync.runtime.records import merge_parts
 from shared_state.errors import AgoraError
-from shared_state.journal import EventDigest, read_journal
 
 OBJECT_STORE_MB = 150
 
@@ -58,6 +56,7 @@ def run_arm_live(
     options = LiveOptions(
         journal_dir=directory / "log",
         records_dir=directory,
+        workload_dir=workload_folder(directory),
         address=config.live.address,
         hosts=config.live.hosts,
         tick_us=config.live.tick_ms * 1000,
@@ -109,7 +108,7 @@ def run_arm_live(
     return ArmRun(
         arm,
         outcome.metrics,
-        _log_digest(log),
+        outcome.digest,
         notes,
         stopped,
         wall_s,
@@ -139,13 +138,3 @@ def _brief(notes: Sequence[str]) -> str:
     """The first is the cause, mostly; all are in the arm's notes."""
     more = f" (and {len(notes) - 1} more)" if len(notes) > 1 else ""
     return notes[0] + more if notes else "stopped early"
-
-
-def _log_digest(log: Path) -> str:
-    """Of every event the cell handled: what a replay must reproduce."""
-    if not log.exists():
-        return hashlib.blake2b(digest_size=16).hexdigest()
-    digest = EventDigest()
-    for frame in read_journal(log):
-        digest.update(frame)
-    return digest.hexdigest()

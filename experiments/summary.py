@@ -7,10 +7,13 @@ A run directory holds
     summary.json           see build_summary
     report.html            self-contained
     figures/               one PNG and one SVG per figure
-    arms/<slug>/           <table>.parquet for every table of parsync.core.tables that got rows, and
-    series.npz (time series and
-                           histograms the figures are drawn from:
-                           parsync.core.metrics_summary.series)
+    workload/              tasks, machines and what else the arms were given, as Parquet
+                           (parsync.core.workload_tables)
+    arms/<slug>/           <table>.parquet for every table of parsync.core.tables that got rows;
+                           series.npz: time series and histograms the figures are drawn from
+                           (parsync.core.metrics_summary.series); arm.json and ended.json, for a
+                           replay, with the logs of a live run in log/ (parsync.runtime.arm_file,
+                           event_logs)
     seeds/<seed>.json      the figures of every arm for one paired seed, phase by phase
 
 Files ending in .partial were not finished.
@@ -21,6 +24,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,6 +50,9 @@ SERIES_FILE = "series.npz"
 BASELINE = "ParSync adaptive"
 
 Figures = dict[str, Any]
+
+# What numpy raises for a file that is no archive of plain arrays.
+_UNREADABLE = (OSError, ValueError, EOFError, TypeError, zipfile.BadZipFile, zlib.error)
 
 # What a reader of summary.json counts on.
 _JSON_NAMES = {
@@ -352,7 +360,7 @@ def read_run(directory: Path) -> Run:
         try:
             with np.load(path, allow_pickle=False) as file:
                 series[arm["slug"]] = {name: file[name] for name in file.files}
-        except (OSError, ValueError) as error:
+        except _UNREADABLE as error:
             raise AgoraError(f"{path}: cannot read the series: {error}") from error
     return Run(directory, summary, series)
 

@@ -1,226 +1,218 @@
-"""Replay of a live run's logs on bare cores: equal effects, or the first divergence.
+"""python -m parsync.runtime.replay RUN...: repeat what runs logged, and compare.
 
-`python -m parsync.runtime.replay DIR` reads the directory that run_live wrote. The cell's log is
-fed to a fresh master, then every other log there to the cores of its actor, made anew: agents,
-worker pool, workload source, coordinator. The payloads of sync replies are the replayed master's.
-Effects are compared by digest. Meanwhile an audit checks the cell's invariants on its own account
-(shared_state.invariants). Exit status: 0 equal, 1 diverged or an invariant broken, 2 bad input.
+replay() repeats the logs of a live arm (live/log_replay.py), repeat() an arm in virtual time
+(virtual/repeat.py).
 """
 
 from __future__ import annotations
 
+import os
 import sys
-from collections import defaultdict, deque
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from enum import IntEnum
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any
 
-from parsync.core.agent import SchedulerAgent
-from parsync.core.codec import decode
-from parsync.core.events import (
-    ARRIVALS,
-    COORDINATOR,
-    WORKERS,
-    DecisionDone,
-    Event,
-    Participant,
-    StartDecision,
-    SyncReply,
-)
-from parsync.core.master import MasterCore
-from parsync.runtime.assembly import Assembly
-from parsync.runtime.audit import AuditedMaster
-from parsync.runtime.live.assembly_file import read_assembly
-from parsync.runtime.live.cell import (
-    CELL_LOG,
-    CellStage,
-    Frame,
-    hosts_of,
-    read_cell_log,
-    replay_frame,
-)
-from parsync.runtime.live.handled_log import effects_digest, handled_logs
-from parsync.runtime.live.plan import COORDINATOR_NAME, SOURCE, WORKER_POOL
-from parsync.runtime.live.stage import ignore_record
-from parsync.runtime.live.steps import Step
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from parsync.runtime.arm_file import read_arm
+from parsync.runtime.event_logs import ENDED_FILE, VIRTUAL_LOG, ArmEnd, LogEnd
+from parsync.runtime.live.cell import CELL_LOG
+from parsync.runtime.live.log_replay import Replayed, replay
+from parsync.runtime.run_directory import SUMMARY, Arm, find_arms, run_of
+from parsync.runtime.virtual.repeat import Repeated, repeat
 from shared_state.errors import AgoraError
-from shared_state.invariants import AuditCounts, CellAudit, InvariantViolation
-from shared_state.journal import read_journal
+from shared_state.invariants import InvariantViolation
 
-# (host, its epoch) -> agent -> replies in order
-SyncQueues = dict[tuple[int, int], dict[int, deque[SyncReply]]]
+INTERRUPTED = 130
 
 
-@dataclass(frozen=True, slots=True)
-class Replayed:
-    """What a replay found. lives: of the cell. events: that the other cores handled, by the name of
-    their actor. divergence: the first difference, None if all effects are equal. counts: the
-    audit's."""
+class Status(IntEnum):
+    """What the command exits with: the greatest of all arms'."""
 
-    steps: int
-    lives: int
-    events: Mapping[str, int]
-    divergence: str | None
-    counts: AuditCounts
+    OK = 0
+    DIVERGED = 1
+    INCOMPLETE = 2
 
 
-def replay(directory: Path) -> Replayed:
-    """Replay the logs in `directory`. AgoraError for missing or corrupt logs, InvariantViolation if
-    the run broke one."""
-    assembly = read_assembly(directory)
-    frames = read_cell_log(directory / CELL_LOG)
-    _, _, hosts = next(frames)  # there is one: read_cell_log sees to it
-    agents_of: dict[int, tuple[int, ...]] = {host: agents for host, _, agents in hosts}
-    if sorted(agent for agents in agents_of.values() for agent in agents) != list(
-        range(assembly.arm.agents)
-    ):
-        raise AgoraError(f"{directory / CELL_LOG}: frame 0: the hosts of another run")
-    audit = CellAudit(assembly.workload.cell, assembly.partitioning)
-    audit.submitted(assembly.workload.arrival_rows)
-    bare = assembly.master()
-    cell = bare.cell
-    tasks = len(assembly.workload.tasks)
-    stage = CellStage(
-        cast(MasterCore, AuditedMaster(bare, audit)), hosts_of(agents_of), tasks, ignore_record
-    )
-    queues: SyncQueues = defaultdict(lambda: defaultdict(deque))
-    lives = 0
-    for number, frame in enumerate(frames, start=1):
-        lives += frame[0] == Frame.LIFE
-        try:
-            equal = replay_frame(stage, frame)
-        except AgoraError as error:
-            raise AgoraError(f"{directory / CELL_LOG}: frame {number}: {error}") from error
-        if not equal:
-            divergence = f"{directory / CELL_LOG}: frame {number}, at {stage.now_us} us: other effects than logged"
-            return Replayed(stage.steps, lives, {}, divergence, audit.finish())
-        if frame[0] == Frame.STEP:
-            _keep_syncs(stage, Step.of(frame[2]), queues)
-    audit.matches(cell)
-    counts = audit.finish()
-    events: dict[str, int] = {}
-    for name, host, make_cores in _actors(assembly, hosts):
-        for epoch, path in handled_logs(directory, name):
-            handled, difference = _replay_cores(make_cores(), path, queues[host, epoch])
-            events[name] = events.get(name, 0) + handled
-            if difference is not None:
-                return Replayed(stage.steps, lives, events, difference, counts)
-    return Replayed(stage.steps, lives, events, None, counts)
+# typer brings UsageError along, but under no public name
+_USAGE_ERRORS: tuple[Any, ...] = typer.BadParameter.__bases__
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
-def _actors(
-    assembly: Assembly, hosts: tuple[tuple[int, str, tuple[int, ...]], ...]
-) -> list[tuple[str, int, Callable[[], dict[int, Participant]]]]:
-    """(name, id among the cell's hosts, its cores made anew) of every actor but the cell's."""
+@app.command(
+    help="Repeat what runs logged, and compare.\n\n"
+    "A live arm: the logs of its cell and of every other actor are fed to the same cores, made"
+    " anew from the arm's arm.json and the run's workload tables; every effect must be the one"
+    " that was logged, no invariant of the cell may break, and each log must be the one that was"
+    " there when the arm ended (its number of events and its digest stand in ended.json and"
+    " summary.json). An arm in virtual time keeps no log: it is run again, which takes as long as"
+    " it did at first, and the digest of its events is compared. Paired seeds are not run again.\n\n"
+    "Exit status: 0 if everything is there and was repeated; 1 if the logs are whole and repeat"
+    " otherwise than they say, or break an invariant; 2 if anything is missing, differs from what"
+    " was there at the end or cannot be read, and for runs that were interrupted or killed: of"
+    " those, what was checked is told; 130 for Ctrl-C.\n\n"
+    "Nothing in a run directory is executed. Schedulers of other packages are found by their"
+    " registered kind."
+)
+def command(
+    directories: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN...",
+            help="Run directories, arm directories (RUN/arms/ARM), or an arm's logs.",
+        ),
+    ],
+) -> None:
+    """The command."""
+    _forget_code_in(directories)
+    raise typer.Exit(max(_check_all(directories)))
 
-    def agents(indexes: tuple[int, ...]) -> dict[int, Participant]:
-        return {index: assembly.agent(index) for index in indexes}
 
-    return [
-        (COORDINATOR_NAME, COORDINATOR, lambda: {COORDINATOR: assembly.coordinator()}),
-        (SOURCE, ARRIVALS, lambda: {ARRIVALS: assembly.arrivals()}),
-        *((name, host, partial(agents, indexes)) for host, name, indexes in hosts),
-        (WORKER_POOL, WORKERS, lambda: {WORKERS: assembly.workers()}),
+def _forget_code_in(directories: Sequence[Path]) -> None:
+    """Python looks for modules, and for the kinds of schedulers that packages register, in the
+    working directory, which may be the run of a stranger."""
+    runs = [run_of(directory) for directory in directories if directory.is_dir()]
+    sys.path[:] = [
+        entry
+        for entry in sys.path
+        if not any(Path(entry or os.curdir).resolve().is_relative_to(run) for run in runs)
     ]
 
 
-def _keep_syncs(stage: CellStage, step: Step, queues: SyncQueues) -> None:
-    """Keep the sync replies of the step just replayed for the agents they went to."""
-    for address, data in decode(stage.known(step) or b""):
-        event = decode(data)
-        if isinstance(event, SyncReply):
-            queues[step.host, step.epoch][address].append(event)
-
-
-def _replay_cores(
-    cores: dict[int, Participant], path: Path, replies: dict[int, deque[SyncReply]]
-) -> tuple[int, str | None]:
-    """Feed an actor's log to fresh cores: (events, the first difference)."""
-    handled = 0
-    for payload in read_journal(path):
-        handled += 1
-        address, at_us, event, logged = _entry(payload, cores, f"{path}: event {handled}")
-        core = cores[address]
-        name = f"{core.name} " if isinstance(core, SchedulerAgent) else ""
-        where = f"{path}: event {handled}, {name}at {at_us} us"
-        if isinstance(event, tuple):
-            event = _reply(event, replies[address])
-            if event is None:
-                return handled, f"{where}: a sync that the replayed cell did not answer so"
+def _check_all(directories: Sequence[Path]) -> Iterator[Status]:
+    for directory in directories:
         try:
-            equal = effects_of(core, at_us, event) == logged
-        except Exception as error:  # the live core had none, or its log would end before
-            return handled, f"{where}: {type(error).__name__}: {error}"
-        if not equal:
-            return handled, f"{where}: {type(event).__name__} has other effects than logged"
-    return handled, None
+            found = find_arms(directory)
+        except AgoraError as error:
+            yield _refused(error)
+            continue
+        for gap in found.gaps:
+            print(f"{directory}: {gap}")
+            yield Status.INCOMPLETE
+        if not found.arms:
+            print(f"{directory}: no arm to replay")
+            yield Status.INCOMPLETE
+        for arm in found.arms:
+            try:
+                yield _check(arm)
+            except AgoraError as error:
+                yield _refused(error)
+            except InvariantViolation as error:
+                print(f"{arm.label}: invariant broken: {error}")
+                yield Status.DIVERGED
 
 
-def _entry(
-    payload: bytes, cores: dict[int, Participant], where: str
-) -> tuple[int, int, Any, bytes]:
-    """(address, time, event, digest). AgoraError if the frame is none of an actor with these
-    cores."""
+def _check(arm: Arm) -> Status:
+    """Replay one arm and tell what was found."""
+    virtual = read_arm(arm.directory).virtual is not None
+    with _progress(arm.label) as on_progress:
+        if virtual:
+            return _told_virtual(arm, repeat(arm.directory, on_progress, arm.digest))
+        return _told_live(arm, replay(arm.directory, on_progress))
+
+
+def _told_live(arm: Arm, found: Replayed) -> Status:
+    gaps = [*found.gaps, *_end_gaps(arm, found.end, CELL_LOG, found.cell_log)]
+    for gap in gaps:
+        print(f"{arm.label}: {gap}")
+    if found.divergence is not None:
+        print(found.divergence)
+        return Status.INCOMPLETE if gaps else Status.DIVERGED
+    if found.counts is None:
+        print(f"{arm.label}: nothing can be replayed without {CELL_LOG}")
+        return Status.INCOMPLETE
+    events = f"{sum(found.events.values()):,} events of {len(found.events)} other actors"
+    lives = f"{found.lives} {'life' if found.lives == 1 else 'lives'} of the cell"
+    what = f"{found.steps:,} steps, {lives}, {events}"
+    claims = f"{found.counts.accepted:,} of {found.counts.claims:,} claims accepted"
+    return _told(arm, not gaps, f"{what}, {claims}")
+
+
+def _told_virtual(arm: Arm, found: Repeated) -> Status:
+    gaps = [*found.gaps, *_end_gaps(arm, found.end, VIRTUAL_LOG, None)]
+    for gap in gaps:
+        print(f"{arm.label}: {gap}")
+    if found.divergence is not None:
+        print(f"{arm.label}: {found.divergence}")
+        return Status.INCOMPLETE if gaps else Status.DIVERGED
+    if found.log is None:
+        print(f"{arm.label}: not run again: there is no digest to compare with")
+        return Status.INCOMPLETE
+    return _told(arm, not gaps, f"run again in virtual time: {found.log.events:,} events")
+
+
+def _told(arm: Arm, whole: bool, what: str) -> Status:
+    if whole:
+        print(f"{arm.label}: ok: {what}")
+        return Status.OK
+    print(f"{arm.label}: not all could be checked; what is there repeats: {what}")
+    return Status.INCOMPLETE
+
+
+def _end_gaps(arm: Arm, end: ArmEnd | None, name: str, found: LogEnd | None) -> list[str]:
+    """What keeps an arm from being known to be whole, beside its logs. name: of the log whose
+    digest the summary has, too; found: as it is."""
+    said = arm.digest
+    if end is not None:
+        gaps = [f"the arm did not get to its end: {end.stopped}"] if end.stopped else []
+        found = end.logs.get(name)  # what differs from that has been told
+    elif said:
+        gaps = [f"{ENDED_FILE} is missing"]
+    else:
+        gaps = [
+            f"no {ENDED_FILE}: the arm was stopped or killed before its end, or still runs; whether"
+            " its last events are missing cannot be told"
+        ]
+    if found is not None and said not in (None, found.digest):
+        gaps.append(f"{SUMMARY} has another digest: {said or 'none'}, not {found.digest}")
+    return gaps
+
+
+def _refused(error: AgoraError) -> Status:
+    print("error: " + " ".join(str(error).split()), file=sys.stderr)
+    return Status.INCOMPLETE
+
+
+@contextmanager
+def _progress(label: str) -> Iterator[Callable[[int, int], None]]:
+    """Shown on a terminal."""
+    console = Console(stderr=True)
+    columns = TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as progress:
+        task = progress.add_task(label, total=None)
+
+        def show(done: int, total: int) -> None:
+            progress.update(task, completed=done, total=total)
+
+        yield show
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command on these arguments (unset: the process's). Returns its exit status."""
     try:
-        entry, logged = decode(payload)
-        address, at_us, event = decode(entry)
-    except (ValueError, TypeError) as error:
-        raise AgoraError(f"{where}: not one of an actor's log: {error}") from error
-    if not (
-        type(address) is int and address in cores and type(at_us) is int and type(logged) is bytes
-    ):
-        raise AgoraError(f"{where}: of another actor's log")
-    return address, at_us, event, logged
-
-
-def _reply(logged: tuple[Any, ...], replies: deque[SyncReply]) -> SyncReply | None:
-    """The next sync reply, if it is the logged one: (epoch, ((partition, from, to), ...))."""
-    if not replies:
-        return None
-    reply = replies.popleft()
-    moved = tuple((delta.partition, delta.from_version, delta.to_version) for delta in reply.deltas)
-    return reply if (reply.epoch, moved) == logged else None
-
-
-def effects_of(core: Participant, at_us: int, event: Event) -> bytes:
-    """The digest of what an event leads to. Decisions run as they did: at once, with the decision
-    time that was measured then."""
-    if not isinstance(core, SchedulerAgent):
-        return effects_digest(core.handle(at_us, event))
-    if isinstance(event, DecisionDone):
-        core.decision_us(event.elapsed_ns)
-    effects = core.handle(at_us, event)
-    digest = effects_digest(effects)
-    for effect in effects:
-        if isinstance(effect, StartDecision):
-            core.decide(effect.decision, at_us)
-    return digest
-
-
-def main(arguments: list[str]) -> int:
-    """The command. Returns its exit status."""
-    if len(arguments) != 1:
-        print("usage: python -m parsync.runtime.replay DIR", file=sys.stderr)
-        return 2
-    try:
-        replayed = replay(Path(arguments[0]))
-    except AgoraError as error:
-        print(error, file=sys.stderr)
-        return 2
-    except InvariantViolation as error:
-        print(f"invariant broken: {error}")
-        return 1
-    if replayed.divergence is not None:
-        print(replayed.divergence)
-        return 1
-    print(
-        f"ok: {replayed.steps} steps, {replayed.lives} lives of the cell, {sum(replayed.events.values())} events of {len(replayed.events)} other actors, "
-        f"{replayed.counts.accepted} of {replayed.counts.claims} claims accepted"
-    )
-    return 0
+        status: int = app(args=arguments, standalone_mode=False) or 0
+        sys.stdout.flush()
+    except _USAGE_ERRORS as error:
+        message = f"{error.format_message().rstrip('.')} (--help tells the options)"
+        return _refused(AgoraError(message))
+    except MemoryError:
+        return _refused(AgoraError("memory: this machine has not enough of it"))
+    except BrokenPipeError:  # whoever read the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Status.DIVERGED
+    except (typer.Abort, KeyboardInterrupt):
+        status = INTERRUPTED
+    if status == INTERRUPTED:
+        print("interrupted", file=sys.stderr)
+    return status
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

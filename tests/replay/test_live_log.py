@@ -3,24 +3,30 @@ equal effects, and a changed log does not."""
 
 from __future__ import annotations
 
-import hashlib
 import pickle
+import shutil
+import struct
 from pathlib import Path
 
+import msgpack
 import pytest
 
 from parsync.core.codec import decode, encode
 from parsync.core.events import ARRIVALS, COORDINATOR, MASTER, WORKERS, Participant
 from parsync.runtime import replay
+from parsync.runtime.arm_file import OLD_FILE
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.live.assembly_file import ASSEMBLY_FILE, read_assembly, write_assembly
+from parsync.runtime.assembly_files import read_assembly, write_assembly
+from parsync.runtime.event_logs import ENDED_FILE, write_end
 from parsync.runtime.live.cell import CELL_LOG, CellService, CellStage, Frame, hosts_of
 from parsync.runtime.live.handled_log import HandledLog, handled_log
+from parsync.runtime.live.log_ends import log_ends
 from parsync.runtime.live.loop import to_master
 from parsync.runtime.live.stage import Stage, ignore_record
 from parsync.runtime.live.steps import StepClient
 from shared_state.journal import JournalWriter, read_journal
 from tests.fixtures.live_runs import mixed_arm, small_workload
+from tests.fixtures.pickles import MakesAFile
 
 HOSTS = {0: (0, 1), 1: (2,)}
 NAMES = {
@@ -44,12 +50,13 @@ class HandClock:
         return self.us
 
 
-@pytest.fixture
-def directory(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The logs of one run: two hosts, one of them a flow scheduler's, worker pool, source and
     coordinator step in turn; the cell is killed once."""
+    tmp_path = tmp_path_factory.mktemp("whole")
     assembly = Assembly.of(mixed_arm(), small_workload(phase_s=0.4, machines=60))
-    write_assembly(tmp_path, assembly)
+    write_assembly(tmp_path, assembly.arm, assembly.workload)
     clock = HandClock()
 
     def cell() -> CellService:
@@ -99,34 +106,46 @@ def directory(tmp_path: Path) -> Path:
     service.close()
     for log in logs.values():
         log.close()
+    write_end(tmp_path, log_ends(tmp_path), "")
     return tmp_path
+
+
+@pytest.fixture
+def directory(whole_run: Path, tmp_path: Path) -> Path:
+    """A copy of it that a test may change."""
+    return Path(shutil.copytree(whole_run, tmp_path / "log"))
 
 
 def test_every_log_replays(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
     replayed = replay.replay(directory)
-    assert replayed.divergence is None
+    assert replayed.divergence is None and replayed.gaps == ()
+    assert replayed.end is not None and replayed.end.stopped == ""
     assert replayed.lives == 2 and set(replayed.events) == set(NAMES.values())
     assert replayed.events["coordinator"] == 3 and min(replayed.events.values()) == 3, (
         replayed.events
     )
     assert sum(replayed.events.values()) > 300
-    assert (
-        replayed.counts.accepted
-        == replayed.counts.submitted
-        == len(read_assembly(directory).workload.tasks)
-    )
+    assembly, _ = read_assembly(directory)
+    assert replayed.counts is not None
+    assert replayed.counts.accepted == replayed.counts.submitted == len(assembly.workload.tasks)
     assert replay.main([str(directory)]) == 0
-    assert capsys.readouterr().out.startswith("ok: ")
+    assert capsys.readouterr().out.startswith(f"{directory}: ok: ")
+
+
+def write_log(path: Path, frames: list[bytes]) -> None:
+    """Put another log in place of one, as if the run had ended with it."""
+    path.unlink(missing_ok=True)
+    with JournalWriter(path, sync=False) as writer:
+        for frame in frames:
+            writer.append(frame)
+    write_end(path.parent, log_ends(path.parent), "")
 
 
 def rewrite(path: Path, change: int, by: object) -> None:
     """Put another frame in place of one."""
     frames = list(read_journal(path))
     frames[change] = encode(by)
-    path.unlink()
-    with JournalWriter(path, sync=False) as writer:
-        for frame in frames:
-            writer.append(frame)
+    write_log(path, frames)
 
 
 def test_a_changed_step_is_the_first_divergence(
@@ -163,10 +182,7 @@ def test_events_left_out_of_any_log_are_found(directory: Path, name: str) -> Non
     """A core that missed them is in another state, which shows sooner or later."""
     path = handled_log(directory, name, LIFE)
     frames = list(read_journal(path))
-    path.unlink()
-    with JournalWriter(path, sync=False) as writer:
-        for frame in frames[:2] + frames[len(frames) // 2 :]:
-            writer.append(frame)
+    write_log(path, frames[:2] + frames[len(frames) // 2 :])
     assert replay.main([str(directory)]) == 1
 
 
@@ -183,9 +199,7 @@ def test_what_is_not_an_actors_log_is_refused(
     directory: Path, frame: bytes, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = handled_log(directory, "workers", LIFE)
-    path.unlink()
-    with JournalWriter(path, sync=False) as writer:
-        writer.append(frame)
+    write_log(path, [frame])
     assert replay.main([str(directory)]) == 2
     assert f"{path.name}: {says}" in capsys.readouterr().err
 
@@ -198,36 +212,6 @@ def test_a_corrupt_log_is_refused_with_its_place(
     (directory / CELL_LOG).write_bytes(data)
     assert replay.main([str(directory)]) == 2
     assert "corrupt at byte" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("payload", "says"),
-    [
-        (b"", "Ran out of input"),
-        (b"not a pickle", "cannot read"),
-        (pickle.dumps(pytest.fail), "has no place in it"),
-        (pickle.dumps({}), "not what a run was made of"),
-    ],
-)
-def test_what_is_not_an_assembly_is_refused(
-    directory: Path, payload: bytes, says: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (directory / ASSEMBLY_FILE).write_bytes(
-        hashlib.blake2b(payload, digest_size=16).digest() + payload
-    )
-    assert replay.main([str(directory)]) == 2
-    assert says in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("place", [0, 5, 500, -1])
-def test_a_damaged_assembly_is_refused(
-    directory: Path, place: int, capsys: pytest.CaptureFixture[str]
-) -> None:
-    data = bytearray((directory / ASSEMBLY_FILE).read_bytes())
-    data[place] ^= 0x55
-    (directory / ASSEMBLY_FILE).write_bytes(data)
-    assert replay.main([str(directory)]) == 2
-    assert f"{ASSEMBLY_FILE}: damaged" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -258,10 +242,7 @@ def test_a_damaged_assembly_is_refused(
 def test_what_is_not_a_cells_log_is_refused(
     directory: Path, frames: list[bytes], says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (directory / CELL_LOG).unlink()
-    with JournalWriter(directory / CELL_LOG, sync=False) as writer:
-        for frame in frames:
-            writer.append(frame)
+    write_log(directory / CELL_LOG, frames)
     assert replay.main([str(directory)]) == 2
     said = capsys.readouterr().err
     assert f"{CELL_LOG}: {says}" in said and len(said.splitlines()) == 1
@@ -269,3 +250,175 @@ def test_what_is_not_a_cells_log_is_refused(
 
 def test_an_empty_directory_is_refused(tmp_path: Path) -> None:
     assert replay.main([str(tmp_path)]) == 2
+
+
+def said(capsys: pytest.CaptureFixture[str]) -> str:
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", sorted({*NAMES.values(), "cell"}))
+def test_a_log_without_its_last_events_is_not_ok(
+    directory: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Cut at a frame's end it looks whole, and repeats as far as it goes."""
+    path = directory / CELL_LOG if name == "cell" else handled_log(directory, name, LIFE)
+    frames = list(read_journal(path))
+    left = max(1, len(frames) // 2)
+    path.unlink()
+    with JournalWriter(path, sync=False) as writer:
+        for frame in frames[:left]:
+            writer.append(frame)
+    replayed = replay.replay(directory)
+    assert replayed.divergence is None
+    assert replay.main([str(directory)]) == 2
+    first, last = said(capsys).splitlines()
+    cut_us = log_ends(directory)[path.name].last_us
+    missing = f"{len(frames) - left:,} of its {len(frames):,} events are missing"
+    assert f"{path.name}: {missing}, from {cut_us / 1e6:.6f} s of run time on" in first
+    assert "not all could be checked; what is there repeats: " in last
+
+
+@pytest.mark.parametrize("name", sorted({*NAMES.values(), "cell"}))
+def test_a_missing_log_is_not_ok(
+    directory: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = directory / CELL_LOG if name == "cell" else handled_log(directory, name, LIFE)
+    events = sum(1 for _ in read_journal(path))
+    path.unlink()
+    assert replay.main([str(directory)]) == 2
+    assert f"{path.name} is missing: {events:,} events, from " in said(capsys)
+
+
+def test_a_torn_log_is_not_ok(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = handled_log(directory, "flow", LIFE)
+    path.write_bytes(path.read_bytes()[:-5])
+    assert replay.main([str(directory)]) == 2
+    assert f"{path.name}: 1 of its " in said(capsys)
+
+
+def test_a_log_that_is_another_than_at_the_end_is_not_ok(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = handled_log(directory, "workers", LIFE)
+    frames = list(read_journal(path))
+    path.unlink()
+    with JournalWriter(path, sync=False) as writer:
+        for frame in (*frames[:-1], encode((decode(frames[-1])[0], b"another!"))):
+            writer.append(frame)
+    assert replay.main([str(directory)]) == 2
+    assert f"{path.name}: differs from what it was when the arm ended" in said(capsys)
+
+
+def test_a_log_with_more_events_and_a_log_too_many_are_not_ok(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = handled_log(directory, "source", LIFE)
+    with JournalWriter(path, sync=False) as writer:
+        writer.append(next(iter(read_journal(path))))
+    shutil.copy(handled_log(directory, "flow", LIFE), handled_log(directory, "flow", LIFE + 1))
+    assert replay.main([str(directory)]) == 2
+    out = said(capsys)
+    assert f"{path.name}: 1 events more than" in out
+    assert f"flow-{LIFE + 1}.journal: no log of this arm" in out
+
+
+def test_a_killed_arm_says_what_could_be_checked(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (directory / ENDED_FILE).unlink()
+    assert replay.main([str(directory)]) == 2
+    first, last = said(capsys).splitlines()
+    assert "no ended.json: the arm was stopped or killed before its end" in first
+    assert "what is there repeats: " in last and "of 5 other actors" in last
+    handled_log(directory, "flow", LIFE).unlink()
+    assert replay.main([str(directory)]) == 2
+    assert "flow has no log" in said(capsys)
+
+
+def test_an_interrupted_arm_says_so(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_end(directory, log_ends(directory), "interrupted")
+    assert replay.main([str(directory)]) == 2
+    first, last = said(capsys).splitlines()
+    assert first.endswith("the arm did not get to its end: interrupted")
+    assert "what is there repeats: " in last
+
+
+def test_an_arm_file_that_was_changed_is_not_ok(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = directory / "arm.json"
+    path.write_text(path.read_text().replace('"seed": 5', '"seed": 6'))
+    assert replay.main([str(directory)]) == 2
+    assert "arm.json: differs from what it was when the arm ended" in said(capsys)
+
+
+def nested(levels: int) -> bytes:
+    """Events within events, deeper than the C stack."""
+    data = b"\xc0"
+    for _ in range(levels):
+        data = msgpack.packb(msgpack.ExtType(2, b"\x93\x00\x91" + data + b"\xc4\x00"))
+    return data
+
+
+def many_of_one() -> bytes:
+    """A column of 2^40 equal values in a few bytes."""
+    column = struct.pack("<cBBxIQ", b"q", 0, 255, (1 << 32) - 1, 1)
+    fields = msgpack.packb((1, (), column))
+    return bytes(msgpack.packb(msgpack.ExtType(3, fields)))
+
+
+FOREIGN = {
+    "an unknown extension": msgpack.packb(msgpack.ExtType(77, b"")),
+    "a timestamp": msgpack.packb(msgpack.Timestamp(1)),
+    "an array of objects": msgpack.packb(msgpack.ExtType(0, msgpack.packb(("O", (1,))) + b"12345678")),
+    "a column too few": msgpack.packb(msgpack.ExtType(6, msgpack.packb((3, (), b"")))),
+    "a transaction that is none": msgpack.packb(msgpack.ExtType(16, msgpack.packb(7))),
+    "events within events": nested(2000),
+    "a column without end": many_of_one(),
+    "a number": encode(7),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+@pytest.mark.parametrize("name", ["cell", "workers", "flow"])
+def test_foreign_events_are_refused_in_one_line(
+    directory: Path, name: str, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As the events of an actor, and as those of a step."""
+    event = FOREIGN[kind]
+    if name == "cell":
+        step = b"\x94\x00\x01\x01\x91" + event
+        write_log(directory / CELL_LOG, [HEADER, encode((int(Frame.STEP), 1, step, b""))])
+    else:
+        address = WORKERS if name == "workers" else 2
+        entry = b"\x93" + encode(address) + encode(5) + event
+        write_log(handled_log(directory, name, LIFE), [encode((entry, b"12345678"))])
+    assert replay.main([str(directory)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "1: " in line and ".journal: " in line
+
+
+def test_what_older_versions_pickled_is_not_read(
+    directory: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    payload = pickle.dumps(MakesAFile(directory / "executed"))
+    for name in (OLD_FILE, "arm.json"):
+        (directory / "arm.json").unlink(missing_ok=True)
+        (directory / name).write_bytes(payload)
+        assert replay.main([str(directory)]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert name in line
+        if name == OLD_FILE:
+            assert "replaying it needs the version that made it" in line
+    assert not (directory / "executed").exists()
+
+
+def test_ctrl_c_ends_it_in_one_line(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(replay, "replay", interrupted)
+    assert replay.main([str(directory)]) == 130
+    assert capsys.readouterr().err == "interrupted\n"

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from experiments.command_line import run_command
 from experiments.compare import app as compare
 from experiments.report.__main__ import app as report
 from flowsolver.__main__ import run as flowsolver
+from tests.fixtures.pickles import MakesAFile
 from tests.unit.run_factory import write_synthetic_run
 
 ROOT = Path(__file__).parents[2]
@@ -168,3 +172,37 @@ def test_a_summary_that_is_not_one(
         (line,) = capsys.readouterr().err.splitlines()
         assert f"{tmp_path / 'summary.json'}: {says}" in line
     assert [path.name for path in tmp_path.iterdir()] == ["summary.json"]
+
+
+def archive(**arrays: np.ndarray) -> bytes:
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["pickle", "objects", "one array", "empty", "torn", "damaged"])
+def test_series_that_are_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    run = write_synthetic_run(tmp_path / "run", names=("ParSync adaptive",), step_us=2_000_000)
+    series = run / "arms" / "parsync-adaptive" / "series.npz"
+    stranger = MakesAFile(tmp_path / "executed")
+    one_array = io.BytesIO()
+    np.save(one_array, np.zeros(3))
+    whole = series.read_bytes()
+    series.write_bytes(
+        {
+            "pickle": pickle.dumps(stranger),
+            "objects": archive(bucket_us=np.array([stranger], dtype=object)),
+            "one array": one_array.getvalue(),
+            "empty": b"",
+            "torn": whole[: len(whole) // 2],
+            "damaged": whole[:500] + bytes(200) + whole[700:],
+        }[kind]
+    )
+    with pytest.raises(SystemExit) as left:
+        run_command(report, [str(run)])
+    assert left.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"{series}: cannot read the series" in line
+    assert not (tmp_path / "executed").exists()

@@ -20,8 +20,8 @@ from parsync.core.tables import NOT_KNOWN
 from parsync.core.workload import Workload
 from parsync.runtime import replay
 from parsync.runtime.assembly import ArmSpec
+from parsync.runtime.assembly_files import write_assembly
 from parsync.runtime.live import loop
-from parsync.runtime.live.assembly_file import write_assembly
 from parsync.runtime.live.plan import CELL, SOURCE
 from parsync.runtime.live.recorder import Recorder, life_log, life_logs
 from parsync.runtime.live.recovery import HostRecovery
@@ -53,7 +53,7 @@ def make_run(
         job_of=workload.tasks.job,
     )
     ray = FakeRay(monkeypatch, directory, arm, workload, metrics)
-    write_assembly(directory / "log", ray.assembly)
+    write_assembly(directory / "log", arm, workload)
     return ray
 
 

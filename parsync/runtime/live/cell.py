@@ -219,7 +219,7 @@ def read_cell_log(path: Path) -> Iterator[tuple[Any, ...]]:
     for number, payload in enumerate(read_journal(path)):
         try:
             frame = decode(payload)
-        except (ValueError, TypeError) as error:
+        except Exception as error:  # a foreign frame may hold anything
             raise AgoraError(f"{path}: frame {number} is not a cell's: {error}") from error
         fields = (
             _FIELDS.get(frame[0])
@@ -237,6 +237,16 @@ def read_cell_log(path: Path) -> Iterator[tuple[Any, ...]]:
         yield frame
     if number < 0:
         raise AgoraError(f"{path}: holds nothing")
+
+
+def frame_at_us(payload: bytes) -> int | None:
+    """Run time of a frame of a cell's log; None if it has none, or is no such frame."""
+    try:
+        frame = decode(payload)
+        at_us = frame[{Frame.LIFE: 2, Frame.STEP: 1}[frame[0]]]
+    except Exception:  # whatever a damaged or foreign frame may decode to
+        return None
+    return at_us if type(at_us) is int else None
 
 
 def _is_host(entry: Any) -> bool:

@@ -59,6 +59,16 @@ def read_handled(path: Path) -> Iterator[tuple[int, int, Any]]:
         yield decode(entry)
 
 
+def handled_at_us(payload: bytes) -> int | None:
+    """Run time of a frame of an actor's log; None if it is none."""
+    try:
+        entry, _ = decode(payload)
+        _, at_us, _ = decode(entry)
+    except Exception:  # whatever a damaged or foreign frame may decode to
+        return None
+    return at_us if type(at_us) is int else None
+
+
 class HandledLog:
     """Appends frames; flush() once per tick."""
 

@@ -24,6 +24,8 @@ class LiveOptions:
 
     journal_dir: where the logs go; it must not hold those of another run, and every machine that
     may host the cell must see it. records_dir: where the actors' Parquet parts go, None for none.
+    workload_dir: where the workload's tables are written already, at most three levels above
+    journal_dir; None: they go into it, too.
     address: of a running cluster, None for an embedded one. hosts: scheduler processes (flow
     schedulers have one more). tick_us: between a host's regular steps. spacing_us: at least between
     its
@@ -33,6 +35,7 @@ class LiveOptions:
 
     journal_dir: Path
     records_dir: Path | None = None
+    workload_dir: Path | None = None
     address: str | None = None
     hosts: int = 2
     tick_us: int = 25_000

@@ -15,8 +15,9 @@ import numpy as np
 from parsync.core.metrics import RunMetrics
 from parsync.core.workload import Workload
 from parsync.runtime.assembly import ArmSpec, Assembly
+from parsync.runtime.assembly_files import write_assembly
+from parsync.runtime.event_logs import write_end
 from parsync.runtime.live.actors import SchedulerHost, WorkerHost, WorkloadSource
-from parsync.runtime.live.assembly_file import write_assembly
 from parsync.runtime.live.cell import CELL_LOG
 from parsync.runtime.live.cell_host import CellHost
 from parsync.runtime.live.cluster import NAMESPACE, Troupe, connect, connected, disconnect
@@ -24,6 +25,7 @@ from parsync.runtime.live.completion import complete
 from parsync.runtime.live.coordinator_host import CoordinatorHost
 from parsync.runtime.live.finished import Finished
 from parsync.runtime.live.lifelines import HEAD_S, Lifelines
+from parsync.runtime.live.log_ends import log_ends
 from parsync.runtime.live.monitor import Overview
 from parsync.runtime.live.nodes import check_nodes
 from parsync.runtime.live.plan import (
@@ -63,8 +65,9 @@ class LiveOutcome:
     again.
     recovered_steps: steps a restarted cell came back with; replayed_steps: those of them that no
     checkpoint held.
-    resubmitted: tasks submitted again to restarted hosts. lives: of each actor. held: the actors,
-    if options.hold keeps them: they live no longer than this is kept.
+    resubmitted: tasks submitted again to restarted hosts. lives: of each actor. digest: of the
+    cell's log, "" if there is none. held: the actors, if options.hold keeps them: they live no
+    longer than this is kept.
     """
 
     ended_us: int
@@ -85,6 +88,7 @@ class LiveOutcome:
     resubmitted: int
     restarts: tuple[Restart, ...]
     lives: dict[str, int]
+    digest: str = ""
     held: Troupe | None = None
 
 
@@ -114,18 +118,32 @@ def run_live(
     if options.address is not None:
         check_nodes(options.journal_dir)
     assembly = Assembly.of(arm, workload)
-    write_assembly(options.journal_dir, assembly)
+    write_assembly(options.journal_dir, arm, workload, options.workload_dir)
     troupe = Troupe(f"{NAMESPACE}{uuid.uuid4().hex[:12]}", arm.name)
     held = False
     try:
         performance = _Performance(troupe, assembly, options, make_metrics)
         outcome = performance.run(drain_us, on_overview)
         held = options.hold and performance.end()
-        return replace(outcome, held=troupe) if held else outcome
+        outcome = replace(outcome, held=troupe) if held else outcome
     finally:
         if not held and connected():
             troupe.dismiss()
         remove_records(options.journal_dir)
+    return _with_logs_on_record(outcome)
+
+
+def _with_logs_on_record(outcome: LiveOutcome) -> LiveOutcome:
+    """Write down what each log was at the end, which a replay compares with."""
+    stopped = (*outcome.notes, "stopped early")[0] if outcome.partial else ""
+    try:
+        logs = log_ends(outcome.journal_dir)
+        if CELL_LOG in logs:
+            outcome = replace(outcome, digest=logs[CELL_LOG].digest)
+        write_end(outcome.journal_dir, logs, stopped)
+    except AgoraError as error:
+        return replace(outcome, partial=True, notes=(*outcome.notes, str(error)))
+    return outcome
 
 
 class _Performance:

@@ -1,0 +1,311 @@
+"""Replay of a live run's logs on bare cores: equal effects, or the first divergence.
+
+The cell's log is fed to a fresh master, then every other log to the cores of its actor, made anew:
+agents, worker pool, workload source, coordinator. The payloads of sync replies are the replayed
+master's. Effects are compared by digest. Meanwhile an audit checks the cell's invariants on its own
+account (shared_state.invariants).
+
+Before that every log is compared with what it was when the arm ended (event_logs.py): a log that
+lacks its last events repeats as far as it goes, and only that tells.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, cast, get_args
+
+from parsync.core.agent import SchedulerAgent
+from parsync.core.codec import decode
+from parsync.core.events import (
+    ARRIVALS,
+    COORDINATOR,
+    WORKERS,
+    DecisionDone,
+    Event,
+    Participant,
+    StartDecision,
+    SyncReply,
+)
+from parsync.core.master import MasterCore
+from parsync.runtime.arm_file import ARM_FILE
+from parsync.runtime.assembly import Assembly
+from parsync.runtime.assembly_files import read_assembly
+from parsync.runtime.audit import AuditedMaster
+from parsync.runtime.event_logs import ArmEnd, LogEnd, read_end, shortfall
+from parsync.runtime.json_files import digest_of, read_bytes
+from parsync.runtime.live.cell import (
+    CELL_LOG,
+    CellStage,
+    Frame,
+    hosts_of,
+    read_cell_log,
+    replay_frame,
+)
+from parsync.runtime.live.handled_log import effects_digest, handled_logs
+from parsync.runtime.live.log_ends import log_ends
+from parsync.runtime.live.plan import COORDINATOR_NAME, SOURCE, WORKER_POOL
+from parsync.runtime.live.stage import ignore_record
+from parsync.runtime.live.steps import Step
+from shared_state.errors import AgoraError
+from shared_state.invariants import AuditCounts, CellAudit, InvariantViolation
+from shared_state.journal import read_journal
+
+# (host, its epoch) -> agent -> replies in order
+SyncQueues = dict[tuple[int, int], dict[int, deque[SyncReply]]]
+_EVENTS = frozenset(get_args(Event))
+Hosts = tuple[tuple[int, str, tuple[int, ...]], ...]
+# bytes of the logs replayed so far, and in all
+Progress = Callable[[int, int], None]
+
+
+def no_progress(done: int, total: int) -> None:
+    """For whoever does not ask."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What a replay found.
+
+    lives: of the cell. events: that the other cores handled, by the name of their actor.
+    divergence: the first difference of effects, None if all that is there has equal ones. counts:
+    the audit's, None without the cell's log. gaps: what is missing from the logs, or differs from
+    what they were when the arm ended, a sentence each. end: how the arm ended, None if it was
+    killed (or still runs): then nobody knows whether events are missing at a log's end. cell_log:
+    the cell's log as it is.
+    """
+
+    steps: int = 0
+    lives: int = 0
+    events: Mapping[str, int] = field(default_factory=dict)
+    divergence: str | None = None
+    counts: AuditCounts | None = None
+    gaps: tuple[str, ...] = ()
+    end: ArmEnd | None = None
+    cell_log: LogEnd | None = None
+
+
+def replay(directory: Path, on_progress: Progress = no_progress) -> Replayed:
+    """Replay the logs in `directory`, as far as they are there. AgoraError for files that are
+    missing without which nothing can be replayed, or that are corrupt or no such files;
+    InvariantViolation if the run broke one."""
+    assembly, _ = read_assembly(directory)
+    end = read_end(directory)
+    found = log_ends(directory)
+    gaps = [] if end is None else _gaps(directory, end, found)
+    if CELL_LOG not in found:
+        return Replayed(gaps=(*gaps, *(() if gaps else (f"{CELL_LOG} is missing",))), end=end)
+    run = _Replay(directory, assembly, end, found, on_progress)
+    if not run.cell():
+        return run.result(gaps)
+    for name, host, make_cores in run.actors():
+        logs = handled_logs(directory, name)
+        if not logs and end is None:
+            gaps.append(f"{name} has no log")
+        for epoch, path in logs:
+            if not run.actor(name, make_cores(), path, (host, epoch)):
+                return run.result(gaps)
+    return run.result(gaps)
+
+
+def _gaps(directory: Path, end: ArmEnd, found: Mapping[str, LogEnd]) -> list[str]:
+    """How the files differ from those of the arm as it ended."""
+    gaps = []
+    if digest_of(read_bytes(directory / ARM_FILE)) != end.arm:
+        gaps.append(f"{ARM_FILE}: differs from what it was when the arm ended")
+    for name, expected in end.logs.items():
+        gap = shortfall(name, found.get(name), expected)
+        if gap is not None:
+            gaps.append(gap)
+    gaps += [f"{name}: no log of this arm" for name in found if name not in end.logs]
+    return gaps
+
+
+class _Replay:
+    """The logs of one arm on bare cores, the cell's first."""
+
+    def __init__(
+        self,
+        directory: Path,
+        assembly: Assembly,
+        end: ArmEnd | None,
+        found: Mapping[str, LogEnd],
+        on_progress: Progress,
+    ) -> None:
+        self._path = directory / CELL_LOG
+        self._assembly = assembly
+        self._end, self._cell_log = end, found[CELL_LOG]
+        # syncs that the cell's log does not tell of are no divergence if it is known to be cut
+        self._cell_is_whole = end is not None and end.logs.get(CELL_LOG) == found[CELL_LOG]
+        self._on_progress = on_progress
+        self._done = 0
+        self._total = sum((directory / name).stat().st_size for name in found)
+        self._hosts: Hosts = ()
+        self._queues: SyncQueues = defaultdict(lambda: defaultdict(deque))
+        self._steps = self._lives = 0
+        self._events: dict[str, int] = {}
+        self._divergence: str | None = None
+        self._counts: AuditCounts | None = None
+
+    def result(self, gaps: list[str]) -> Replayed:
+        """What was found."""
+        return Replayed(
+            self._steps,
+            self._lives,
+            self._events,
+            self._divergence,
+            self._counts,
+            tuple(gaps),
+            self._end,
+            self._cell_log,
+        )
+
+    def cell(self) -> bool:
+        """Replay the cell's log under audit; False at a divergence."""
+        assembly, path = self._assembly, self._path
+        frames = read_cell_log(path)
+        _, _, self._hosts = next(frames)  # there is one: read_cell_log sees to it
+        agents_of = {host: agents for host, _, agents in self._hosts}
+        if sorted(agent for agents in agents_of.values() for agent in agents) != list(
+            range(assembly.arm.agents)
+        ):
+            raise AgoraError(f"{path}: frame 0: the hosts of another run")
+        audit = CellAudit(assembly.workload.cell, assembly.partitioning)
+        audit.submitted(assembly.workload.arrival_rows)
+        bare = assembly.master()
+        cell = bare.cell
+        stage = CellStage(
+            cast(MasterCore, AuditedMaster(bare, audit)),
+            hosts_of(agents_of),
+            len(assembly.workload.tasks),
+            ignore_record,
+        )
+        for number, frame in enumerate(frames, start=1):
+            equal = _handled(stage, frame, f"{path}: frame {number}")
+            if not equal:
+                self._divergence = (
+                    f"{path}: frame {number}, at {stage.now_us} us: other effects than logged"
+                )
+                break
+            self._lives += frame[0] == Frame.LIFE
+            if frame[0] == Frame.STEP:
+                self._advance(len(frame[2]))
+                self._keep_syncs(stage, Step.of(frame[2]))
+        else:
+            audit.matches(cell)
+        self._steps = stage.steps
+        self._counts = audit.finish()
+        return self._divergence is None
+
+    def actors(self) -> list[tuple[str, int, Callable[[], dict[int, Participant]]]]:
+        """(name, id among the cell's hosts, its cores made anew) of every actor but the cell's."""
+        assembly = self._assembly
+
+        def agents(indexes: tuple[int, ...]) -> dict[int, Participant]:
+            return {index: assembly.agent(index) for index in indexes}
+
+        return [
+            (COORDINATOR_NAME, COORDINATOR, lambda: {COORDINATOR: assembly.coordinator()}),
+            (SOURCE, ARRIVALS, lambda: {ARRIVALS: assembly.arrivals()}),
+            *((name, host, partial(agents, indexes)) for host, name, indexes in self._hosts),
+            (WORKER_POOL, WORKERS, lambda: {WORKERS: assembly.workers()}),
+        ]
+
+    def actor(
+        self, name: str, cores: dict[int, Participant], path: Path, life: tuple[int, int]
+    ) -> bool:
+        """Feed an actor's log to fresh cores; False at a divergence."""
+        replies = self._queues[life]
+        for number, payload in enumerate(read_journal(path), start=1):
+            self._advance(len(payload))
+            address, at_us, event, logged = _entry(payload, cores, f"{path}: event {number}")
+            core = cores[address]
+            agent = f"{core.name} " if isinstance(core, SchedulerAgent) else ""
+            where = f"{path}: event {number}, {agent}at {at_us} us"
+            if isinstance(event, tuple):
+                if not replies[address] and not self._cell_is_whole:
+                    return True  # no further: what it was told then is not in the cell's log
+                event = _reply(event, replies[address])
+                if event is None:
+                    self._divergence = f"{where}: a sync that the replayed cell did not answer so"
+                    return False
+            self._events[name] = self._events.get(name, 0) + 1
+            try:
+                equal = effects_of(core, at_us, event) == logged
+            except Exception as error:  # the live core had none, or its log would end before
+                self._divergence = f"{where}: {type(error).__name__}: {error}"
+                return False
+            if not equal:
+                self._divergence = f"{where}: {type(event).__name__} has other effects than logged"
+                return False
+        return True
+
+    def _keep_syncs(self, stage: CellStage, step: Step) -> None:
+        """Keep the sync replies of the step just replayed for the agents they went to."""
+        for address, data in decode(stage.known(step) or b""):
+            event = decode(data)
+            if isinstance(event, SyncReply):
+                self._queues[step.host, step.epoch][address].append(event)
+
+    def _advance(self, size: int) -> None:
+        self._done = min(self._done + size, self._total)
+        self._on_progress(self._done, self._total)
+
+
+def _handled(stage: CellStage, frame: tuple[Any, ...], where: str) -> bool:
+    """Whether a frame of the cell's log has the effects it had. AgoraError for one that no cell
+    could have logged."""
+    try:
+        return replay_frame(stage, frame)
+    except InvariantViolation:
+        raise
+    except AgoraError as error:
+        raise AgoraError(f"{where}: {error}") from error
+    except Exception as error:  # a foreign frame may hold anything
+        raise AgoraError(f"{where}: no event of a cell: {type(error).__name__}: {error}") from error
+
+
+def _entry(
+    payload: bytes, cores: dict[int, Participant], where: str
+) -> tuple[int, int, Any, bytes]:
+    """(address, time, event, digest). AgoraError if the frame is none of an actor with these
+    cores."""
+    try:
+        entry, logged = decode(payload)
+        address, at_us, event = decode(entry)
+    except Exception as error:  # a foreign frame may hold anything
+        raise AgoraError(f"{where}: not one of an actor's log: {error}") from error
+    if not (
+        type(address) is int and address in cores and type(at_us) is int and type(logged) is bytes
+    ):
+        raise AgoraError(f"{where}: of another actor's log")
+    if type(event) is not tuple and type(event) not in _EVENTS:
+        raise AgoraError(f"{where}: not an event of an actor's log")
+    return address, at_us, event, logged
+
+
+def _reply(logged: tuple[Any, ...], replies: deque[SyncReply]) -> SyncReply | None:
+    """The next sync reply, if it is the logged one: (epoch, ((partition, from, to), ...))."""
+    if not replies:
+        return None
+    reply = replies.popleft()
+    moved = tuple((delta.partition, delta.from_version, delta.to_version) for delta in reply.deltas)
+    return reply if (reply.epoch, moved) == logged else None
+
+
+def effects_of(core: Participant, at_us: int, event: Event) -> bytes:
+    """The digest of what an event leads to. Decisions run as they did: at once, with the decision
+    time that was measured then."""
+    if not isinstance(core, SchedulerAgent):
+        return effects_digest(core.handle(at_us, event))
+    if isinstance(event, DecisionDone):
+        core.decision_us(event.elapsed_ns)
+    effects = core.handle(at_us, event)
+    digest = effects_digest(effects)
+    for effect in effects:
+        if isinstance(effect, StartDecision):
+            core.decide(effect.decision, at_us)
+    return digest

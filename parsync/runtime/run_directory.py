@@ -1,0 +1,119 @@
+"""Where the arms of a run lie, and what its summary says of them.
+
+A run directory holds arms/<arm>/ and, once it has ended, summary.json; a live arm's logs lie in
+arms/<arm>/log.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from parsync.runtime.arm_file import ARM_FILE, OLD_FILE
+from parsync.runtime.json_files import field_of, read_bytes
+from shared_state.errors import AgoraError
+
+ARMS = "arms"
+LOG = "log"
+SUMMARY = "summary.json"
+_LEVELS = 3  # from run/arms/<arm>/log to run
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """digests: of each arm that ended in some way, by the name of its folder. partial: why the run
+    did not get to its end, "" if it did."""
+
+    digests: Mapping[str, str] = field(default_factory=dict)
+    partial: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """label: its directory, as it was named. directory: with its arm.json. digest: of its events,
+    as the summary of its run has it; None if that does not name it, or there is none."""
+
+    label: str
+    directory: Path
+    digest: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What there is to replay in a directory, and what a run directory lacks, a sentence each."""
+
+    arms: tuple[Arm, ...]
+    gaps: tuple[str, ...] = ()
+
+
+def find_arms(directory: Path) -> Found:
+    """The arms of a run directory, or the one of an arm directory or of its logs. AgoraError if it
+    is none of these."""
+    if not directory.is_dir():
+        raise AgoraError(f"{directory}: no such directory")
+    if _is_arm(directory):
+        return Found((_arm(directory),))
+    folder = directory / ARMS
+    if not folder.is_dir():
+        raise AgoraError(f"{directory}: neither a run nor an arm (no {ARMS}, no {ARM_FILE})")
+    summary = read_summary(directory)
+    names = sorted(path.name for path in folder.iterdir() if path.is_dir())
+    gaps = []
+    if summary is None:
+        gaps.append(f"no {SUMMARY}: the run was killed before its end, or still runs")
+    else:
+        gaps += [f"{ARMS}/{name} is missing" for name in summary.digests if name not in names]
+        gaps += [f"{SUMMARY} does not name {ARMS}/{n}" for n in names if n not in summary.digests]
+        if summary.partial:
+            gaps.append(f"the run did not get to its end: {summary.partial}")
+    whole = [name for name in names if _is_arm(folder / name)]
+    gaps += [f"{ARMS}/{name} has no {ARM_FILE}" for name in names if name not in whole]
+    return Found(tuple(_arm(folder / name) for name in whole), tuple(gaps))
+
+
+def run_of(directory: Path) -> Path:
+    """The run that a directory is, or is part of; the directory itself if it is part of none."""
+    here = directory.resolve()
+    above = (here, *list(here.parents)[:_LEVELS])
+    return next((folder for folder in above if (folder / ARMS).is_dir()), here)
+
+
+def read_summary(run: Path) -> Summary | None:
+    """What the summary of a run says, None if it has none. AgoraError naming file and field."""
+    path = run / SUMMARY
+    if not path.exists():
+        return None
+    try:
+        content = json.loads(read_bytes(path))
+    except (ValueError, RecursionError) as error:
+        raise AgoraError(f"{path}: not readable as JSON: {error}") from error
+    if not isinstance(content, dict):
+        raise AgoraError(f"{path}: expected an object")
+    digests: dict[str, str] = {}
+    for arm in field_of(path, content, "arms", list):
+        if not isinstance(arm, dict):
+            raise AgoraError(f"{path}: field arms: expected a list of objects")
+        digests[field_of(path, arm, "slug", str)] = field_of(path, arm, "digest", str)
+    partial = field_of(path, content, "partial", bool)
+    reason = field_of(path, content, "partial_reason", str)
+    return Summary(digests, (reason or "ended early") if partial else "")
+
+
+def _is_arm(directory: Path) -> bool:
+    return any(
+        (folder / name).is_file()
+        for folder in (directory, directory / LOG)
+        for name in (ARM_FILE, OLD_FILE)
+    )
+
+
+def _arm(directory: Path) -> Arm:
+    beside = any((directory / name).is_file() for name in (ARM_FILE, OLD_FILE))
+    where = directory if beside else directory / LOG
+    own = directory.resolve()
+    if beside and own.name == LOG:
+        own = own.parent
+    summary = read_summary(own.parents[1]) if own.parent.name == ARMS else None
+    return Arm(str(directory), where, None if summary is None else summary.digests.get(own.name))

@@ -1,0 +1,85 @@
+"""An arm of a run in virtual time, run again: the same configuration, workload and seed give the
+same events, which their digest tells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from parsync.core.events import Record
+from parsync.runtime.arm_file import ARM_FILE
+from parsync.runtime.assembly_files import read_assembly
+from parsync.runtime.event_logs import VIRTUAL_LOG, ArmEnd, LogEnd, read_end
+from parsync.runtime.json_files import digest_of, read_bytes
+from parsync.runtime.virtual.run import run_virtual
+from schedulers.decision_time import Measured
+from shared_state.errors import AgoraError
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """log: the events of the run just made; None if it was not made, as there is nothing to compare
+    it with. divergence: how its events differ from the first run's, None if they do not. gaps: what
+    is not as it was when the arm ended, a sentence each. end: how the arm ended at first; None if
+    it did not, or its file is gone."""
+
+    log: LogEnd | None = None
+    divergence: str | None = None
+    gaps: tuple[str, ...] = ()
+    end: ArmEnd | None = None
+
+
+def repeat(
+    directory: Path, on_progress: Callable[[int, int], None], known: str | None = None
+) -> Repeated:
+    """Run the arm of `directory` again.
+
+    on_progress: virtual time so far, and when the workload ends. known: the digest of its events,
+    for an arm without ended.json. AgoraError for files that are missing or not what they should be,
+    and for an arm that does not repeat: its decision times were measured by the clock.
+    """
+    assembly, virtual = read_assembly(directory)
+    if virtual is None:
+        raise AgoraError(f"{directory / ARM_FILE}: not an arm of a run in virtual time")
+    arm, workload = assembly.arm, assembly.workload
+    measured = [group.name for group in arm.groups if isinstance(group.clock, Measured)]
+    if measured:
+        raise AgoraError(
+            f"{directory}: group '{measured[0]}' has measured decision times, which are others at"
+            " every run: it cannot be repeated"
+        )
+    end = read_end(directory)
+    if end is None and not known:
+        return Repeated()
+    same_arm = end is None or digest_of(read_bytes(directory / ARM_FILE)) == end.arm
+    gaps = () if same_arm else (f"{ARM_FILE}: differs from what it was when the arm ended",)
+    try:
+        outcome = run_virtual(
+            arm,
+            workload,
+            virtual.drain_us,
+            _ignore,
+            lambda now_us: on_progress(min(now_us, workload.end_us), workload.end_us),
+            virtual.message_us,
+        )
+    except AgoraError:
+        raise
+    except Exception as error:  # a scheduler's: the first run had none, or would not have ended
+        return Repeated(None, f"run again it fails: {type(error).__name__}: {error}", gaps, end)
+    log = LogEnd(outcome.events, outcome.digest, 0, outcome.ended_us)
+    was = known if end is None else end.logs.get(VIRTUAL_LOG)
+    if was in (log, log.digest):
+        return Repeated(log, None, gaps, end)
+    divergence = f"run again it is another run: {_told(log)}, not {_told(was)}"
+    return Repeated(log, divergence, gaps, end)
+
+
+def _told(log: LogEnd | str | None) -> str:
+    if isinstance(log, LogEnd):
+        return f"{log.events:,} events, digest {log.digest}"
+    return f"digest {log}" if log else "none"
+
+
+def _ignore(record: Record) -> None:
+    """Measurements are the first run's."""

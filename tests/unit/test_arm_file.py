@@ -1,0 +1,166 @@
+"""What an arm was made of, in a file: it comes back as it was, and faults are named."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from experiments.config import ArmConfig, GroupConfig
+from experiments.presets import default_arms, demo_scale, mix_arm, paper_scale
+from parsync.runtime.arm_file import ARM_FILE, ArmFile, InVirtualTime, read_arm, write_arm
+from schedulers import registry
+from schedulers.decision_time import Counted, Measured
+from schedulers.registry import SchedulerSpec
+from shared_state.errors import AgoraError
+from tests.fixtures.live_runs import mixed_arm
+
+DEMO = demo_scale(quick=False)
+ARMS = [*default_arms(DEMO), mix_arm("latency_first=8,firmament=1", paper_scale())]
+
+
+@pytest.mark.parametrize("arm", ARMS, ids=lambda arm: arm.name)
+@pytest.mark.parametrize("live", [False, True])
+def test_every_arm_comes_back(arm: ArmConfig, live: bool, tmp_path: Path) -> None:
+    spec = arm.spec(7, 1000, 100_000, live)
+    virtual = None if live else InVirtualTime(10_000_000, 250)
+    written = ArmFile(spec, "0" * 32, virtual)
+    write_arm(tmp_path, written)
+    assert read_arm(tmp_path) == written
+
+
+def test_every_setting_of_a_group_comes_back(tmp_path: Path) -> None:
+    group = GroupConfig(
+        name="“fast” ✓",
+        kind="quincy",
+        count=2,
+        options={"preemption": True, "certify_every": 3},
+        strategy="adaptive",
+        tau_s=0.5,
+        task_class="service",
+        freed_at_once=True,
+        waits_for_commit=True,
+        losers="requeue",
+        check="sequence_number",
+        commit="all_or_nothing",
+        cut_at_sync=False,
+    )
+    other = GroupConfig(name="other", kind="random", count=1, task_class="batch")
+    arm = ArmConfig(name="a", sync="every_attempt", partitions=3, gap_s=0.1, groups=(group, other))
+    spec = arm.spec(7, 1000, 100_000, live=False)
+    write_arm(tmp_path, ArmFile(spec, "", None))
+    assert read_arm(tmp_path).spec == spec
+
+
+class Slow:
+    """Another package's clock."""
+
+    def duration_us(self, *_: int) -> int:
+        return 5
+
+    def tasks_within(self, *_: int) -> None:
+        return None
+
+
+class Options(BaseModel):
+    pass
+
+
+FOREIGN = SchedulerSpec("foreign", Options, lambda *_: None, False, Slow())  # type: ignore[arg-type,return-value]
+
+
+def test_the_clock_of_another_packages_kind_is_found_by_the_kind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        registry, "_locations", lambda: {"foreign": f"{__name__}:FOREIGN", **registry.BUILT_IN}
+    )
+    arm = mixed_arm()
+    group = replace(arm.groups[0], kind="foreign", clock=FOREIGN.default_decision)
+    spec = replace(arm, groups=(group,))
+    write_arm(tmp_path, ArmFile(spec, "", None))
+    assert read_arm(tmp_path).spec == spec
+    nameless = replace(arm, groups=(replace(arm.groups[0], clock=Slow()),))
+    with pytest.raises(AgoraError, match="decision clock cannot be written"):
+        write_arm(tmp_path, ArmFile(nameless, "", None))
+
+
+def test_clocks_come_back(tmp_path: Path) -> None:
+    arm = mixed_arm()
+    for clock in (Counted(7), Measured()):
+        spec = replace(arm, groups=(replace(arm.groups[0], clock=clock),))
+        write_arm(tmp_path, ArmFile(spec, "", None))
+        assert read_arm(tmp_path).spec == spec
+
+
+def group(change: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
+    return lambda content: change(content["arm"]["groups"][0])
+
+
+FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
+    "format": (lambda c: c.update(format=99), "field format: expected 1"),
+    "arm": (lambda c: c.update(arm=[]), "arm: expected an object"),
+    "workload": (lambda c: c.update(workload=3), "field workload: expected a text"),
+    "virtual": (lambda c: c.update(virtual={"drain_us": 1}), "virtual.message_us: missing"),
+    "drain": (
+        lambda c: c.update(virtual={"drain_us": -1, "message_us": 0}),
+        "virtual: expected times of 0 or more",
+    ),
+    "unknown field": (lambda c: c["arm"].update(more=1), "arm.more: unknown field"),
+    "missing field": (lambda c: c["arm"].pop("seed"), "arm.seed: missing"),
+    "another type": (lambda c: c["arm"].update(seed="7"), "arm.seed: expected a whole number"),
+    "a fraction": (lambda c: c["arm"].update(gap_us=0.5), "arm.gap_us: expected a whole number"),
+    "too large": (lambda c: c["arm"].update(seed=1 << 70), "arm.seed: expected a whole number"),
+    "below 0": (lambda c: c["arm"].update(seed=-1), "arm.seed: expected 0 or more"),
+    "no interval": (lambda c: c["arm"].update(sample_us=0), "arm.sample_us: expected 1 or more"),
+    "sync": (lambda c: c["arm"].update(sync="often"), "arm.sync: expected one of state_aligned"),
+    "no groups": (lambda c: c["arm"].update(groups=[]), "arm.groups: expected at least one"),
+    "groups": (lambda c: c["arm"].update(groups={}), "arm.groups: expected a list"),
+    "a group": (lambda c: c["arm"].update(groups=[1]), "arm.groups[0]: expected an object"),
+    "no schedulers": (group(lambda g: g.update(count=0)), "arm.groups[0].count: expected 1"),
+    "too many": (group(lambda g: g.update(count=1 << 40)), "schedulers"),
+    "kind": (
+        group(lambda g: g.update(kind="evil")),
+        "arm.groups[0]: unknown scheduler kind 'evil'",
+    ),
+    "options": (group(lambda g: g.update(options=[1])), "options: expected an object"),
+    "an option": (group(lambda g: g.update(options={"evil": 1})), "has no option 'evil'"),
+    "strategy": (group(lambda g: g.update(strategy="")), "arm.groups[0].strategy: expected one"),
+    "class": (
+        group(lambda g: g.update(task_class="BOTH")),
+        "arm.groups[0].task_class: expected one of BATCH, SERVICE",
+    ),
+    "clock": (group(lambda g: g.update(clock="now")), "clock: expected an object"),
+    "no clock": (group(lambda g: g.update(clock={})), "clock.clock: expected one of modelled"),
+    "time": (
+        group(lambda g: g["clock"].update(task_ns=-1)),
+        "arm.groups[0].clock: task_ns: expected 0 or more",
+    ),
+    "policy": (
+        group(lambda g: g["policy"].update(cut=1)),
+        "arm.groups[0].policy.cut: expected one of NONE, AT_SYNC",
+    ),
+    "attempts": (
+        group(lambda g: g["policy"].update(attempts_max=0)),
+        "policy.attempts_max: expected 1 or more",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_named(fault: str, tmp_path: Path) -> None:
+    write_arm(tmp_path, ArmFile(mixed_arm(), "", InVirtualTime(1, 0)))
+    path = tmp_path / ARM_FILE
+    content = json.loads(path.read_text())
+    change, says = FAULTS[fault]
+    change(content)
+    path.write_text(json.dumps(content))
+    with pytest.raises(AgoraError) as caught:
+        read_arm(tmp_path)
+    assert says in str(caught.value) and str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)

@@ -46,11 +46,9 @@ def check_order(workload: Workload) -> None:
     """Raises ValueError unless the tasks of each batch, and those that run at the start, are in the
     order of their ids: a table of tasks tells no other."""
     rows, initial = workload.arrival_rows, workload.initial.task
-    follows = np.ones(len(rows), np.bool_)
-    follows[workload.arrival_offsets[:-1]] = False  # the first of each batch follows nothing
-    _require(
-        (np.diff(rows, prepend=-1)[follows] > 0).all(), "arrival_rows: not ascending within a batch"
-    )
+    ascends = rows[1:] > rows[:-1]
+    ascends[workload.arrival_offsets[1:-1] - 1] = True  # where the next batch begins
+    _require(ascends.all(), "arrival_rows: not ascending within a batch")
     _require((np.diff(initial) > 0).all(), "initial.task: not ascending")
 
 

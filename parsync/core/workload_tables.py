@@ -120,7 +120,7 @@ def _tasks(dimensions: Sequence[str]) -> dict[str, Column]:
         ),
         "phase": Column("int32", "id", "the load phase in which it is submitted"),
         "batch": Column(
-            "int64",
+            "int32",
             "id",
             "tasks of a batch are submitted together; batches are numbered in order of arrival",
             {NO_BATCH: AT_THE_START},

@@ -70,8 +70,8 @@ def read_bytes(path: Path) -> bytes:
         raise AgoraError(f"{path}: cannot read it: {error.strerror}") from error
 
 
-def digest_of(data: bytes) -> str:
-    """blake2b-128, in hex."""
+def digest_of(data: Any) -> str:
+    """blake2b-128 of bytes, or of what holds them, in hex."""
     return hashlib.blake2b(data, digest_size=DIGEST_BYTES).hexdigest()
 
 

@@ -7,8 +7,6 @@ each file. It is written last, so a folder without it is not whole.
 
 from __future__ import annotations
 
-import hashlib
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from parsync.core.workload import Workload
+from parsync.core.workload import Phase, Workload
 from parsync.core.workload_checks import check_order
 from parsync.core.workload_tables import (
     NO_BATCH,
@@ -29,23 +27,21 @@ from parsync.core.workload_tables import (
     request_column,
     workload_schemas,
 )
-from parsync.runtime.json_files import (
-    DIGEST_BYTES,
-    digest_of,
-    read_bytes,
-    write_json,
-)
+from parsync.runtime.json_files import digest_of, read_bytes, write_json
 from parsync.runtime.parquet_schema import arrow_schema
 from shared_state.errors import AgoraError
 from shared_state.partition import Partitioning
+from shared_state.tasks import Int32, Int64
 
 WORKLOAD_DIR = "workload"
 WORKLOAD_FILE = "workload.json"
 FORMAT = 1
 
 _ROW_GROUP = 1 << 20
-# Ascending ids and random run times; what repeats is left to the compression, which costs less.
-_DELTA_ENCODED = frozenset({"task", "duration_us", "machine"})
+_ROWS_AT_ONCE = 1 << 16
+# Ascending ids and random run times are packed as differences, after which there is nothing left to
+# compress; what repeats is left to the compression, which costs less.
+_PACKED = frozenset({"task", "duration_us", "machine"})
 
 Columns = Mapping[str, NDArray[Any]]
 
@@ -136,18 +132,21 @@ def _tables(workload: Workload, partitions: Sequence[int]) -> Iterator[tuple[str
 
 
 def _task_columns(workload: Workload) -> Columns:
-    tasks = workload.tasks
+    tasks, initial = workload.tasks, workload.initial
+    rows = _as_slice(workload.arrival_rows)
     sizes = np.diff(workload.arrival_offsets)
-    batch = np.full(len(tasks), NO_BATCH, np.int64)
-    batch[workload.arrival_rows] = np.repeat(np.arange(len(sizes)), sizes)
+    batch = np.full(len(tasks), NO_BATCH, np.int32)
+    batch[rows] = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
     machine = np.full(len(tasks), NO_MACHINE, np.int32)
-    machine[workload.initial.task] = workload.initial.machine
-    ends_us = np.array([phase.end_us for phase in workload.phases[:-1]], np.int64)
+    machine[initial.task] = initial.machine
+    phase = np.empty(len(tasks), np.int32)
+    phase[rows] = np.repeat(_phase_at(workload.phases, workload.arrival_us), sizes)
+    phase[initial.task] = _phase_at(workload.phases, tasks.submit_us[initial.task])
     return {
         "task": tasks.task,
         "job": tasks.job,
         "submit_us": tasks.submit_us,
-        "phase": np.searchsorted(ends_us, tasks.submit_us, side="right").astype(np.int32),
+        "phase": phase,
         "batch": batch,
         "initial_machine": machine,
         **{
@@ -160,6 +159,19 @@ def _task_columns(workload: Workload) -> Columns:
         "preference": tasks.preference,
         "duration_us": workload.duration_us,
     }
+
+
+def _as_slice(rows: Int64) -> Int64 | slice:
+    """Rows that follow each other as what numpy takes in one go."""
+    if len(rows) and np.array_equal(rows, np.arange(rows[0], rows[0] + len(rows))):
+        return slice(int(rows[0]), int(rows[0]) + len(rows))
+    return rows
+
+
+def _phase_at(phases: Sequence[Phase], at_us: Int64) -> Int32:
+    """The phase that holds each time; the last one for what lies beyond."""
+    ends_us = np.array([phase.end_us for phase in phases[:-1]], np.int64)
+    return np.searchsorted(ends_us, at_us, side="right").astype(np.int32)
 
 
 def _machine_columns(workload: Workload, partitions: Sequence[int]) -> Columns:
@@ -181,52 +193,29 @@ def _machine_columns(workload: Workload, partitions: Sequence[int]) -> Columns:
     }
 
 
-class _Hashing(io.RawIOBase):
-    """A file that is written once, and its digest."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("wb")
-        self.digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        self.digest.update(data)
-        return self._file.write(data)
-
-    def flush(self) -> None:
-        if not self._file.closed:
-            self._file.flush()
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
-
-
 def _write_table(path: Path, schema: Any, columns: Columns) -> str:
-    """The digest of the file."""
+    """The digest of the file, which is small enough to be made in memory: some bytes per task."""
     rows = len(next(iter(columns.values())))
-    delta = {name: "DELTA_BINARY_PACKED" for name in schema.names if name in _DELTA_ENCODED}
+    packed = {name: "DELTA_BINARY_PACKED" for name in schema.names if name in _PACKED}
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(
+        sink,
+        schema,
+        compression={name: "none" if name in packed else "lz4" for name in schema.names},
+        use_dictionary=False,
+        write_statistics=False,
+        column_encoding=packed or None,
+        write_batch_size=_ROWS_AT_ONCE,
+    ) as writer:
+        for first in range(0, rows, _ROW_GROUP):
+            stretch = slice(first, min(first + _ROW_GROUP, rows))
+            writer.write_table(_arrow_table(schema, columns, stretch), _ROW_GROUP)
+    data = sink.getvalue()
     try:
-        with (
-            _Hashing(path) as file,
-            pq.ParquetWriter(
-                file,
-                schema,
-                compression="lz4",
-                use_dictionary=False,
-                write_statistics=False,
-                column_encoding=delta or None,
-            ) as writer,
-        ):
-            for first in range(0, rows, _ROW_GROUP):
-                stretch = slice(first, min(first + _ROW_GROUP, rows))
-                writer.write_table(_arrow_table(schema, columns, stretch), _ROW_GROUP)
-            writer.close()
-            return file.digest.hexdigest()
+        path.write_bytes(data)
     except OSError as error:
-        raise AgoraError(f"{path}: cannot write it: {error.strerror or error}") from error
+        raise AgoraError(f"{path}: cannot write it: {error.strerror}") from error
+    return digest_of(data)
 
 
 def _arrow_table(schema: Any, columns: Columns, stretch: slice) -> Any:

@@ -67,12 +67,15 @@ def check(outcome: LiveOutcome, workload: Workload) -> replay.Replayed:
     again."""
     assert outcome.drained and not outcome.partial, outcome.notes
     replayed = replay.replay(outcome.journal_dir)  # raises InvariantViolation
-    assert replayed.divergence is None
+    assert replayed.divergence is None and replayed.gaps == ()
+    assert replayed.end is not None and replayed.end.stopped == ""
+    assert replayed.end.logs[CELL_LOG].digest == outcome.digest
     hosts = {name for name in outcome.lives if name.startswith("schedulers-") or name == "flow"}
     assert (
         set(replayed.events) == {*hosts, "workers", "source", "coordinator"}
         and min(replayed.events.values()) > 0
     )
+    assert replayed.counts is not None
     assert replayed.counts.accepted == len(workload.arrival_rows)
     assert replayed.counts.waiting == 0
     return replayed
@@ -111,6 +114,8 @@ def test_a_run_places_everything_and_replays(tmp_path: Path) -> None:
     parts = sorted((tmp_path / "records").glob("tasks.*.parquet"))
     tasks = np.concatenate([pq.read_table(part)["task"].to_numpy() for part in parts])
     assert np.array_equal(np.sort(tasks), np.sort(workload.arrival_rows))
+    assert pq.read_schema(parts[0]).field("attempts").metadata[b"unit"] == b"claims"
+    assert (outcome.journal_dir / "workload" / "tasks.parquet").exists()
     assert not [path for path in (tmp_path / "records").iterdir() if path.name.endswith(".partial")]
 
 
@@ -139,7 +144,10 @@ def test_a_lost_worker_pool_ends_the_run_with_what_there_is(tmp_path: Path) -> N
     outcome = run(tmp_path, small_arm(), workload, Killer("workers", 700_000))
     assert outcome.partial and outcome.notes
     assert outcome.metrics.count["committed"].sum() > 0
-    assert replay.replay(outcome.journal_dir).divergence is None
+    replayed = replay.replay(outcome.journal_dir)
+    assert replayed.divergence is None and replayed.end is not None
+    assert replayed.end.stopped == outcome.notes[0]
+    assert replay.main([str(outcome.journal_dir)]) == 2
 
 
 def test_an_interrupted_run_keeps_what_it_has(tmp_path: Path) -> None:
@@ -150,7 +158,9 @@ def test_an_interrupted_run_keeps_what_it_has(tmp_path: Path) -> None:
     outcome = run(tmp_path, small_arm(), small_workload(), interrupt)
     assert outcome.partial and "interrupted" in outcome.notes
     assert outcome.metrics.count["committed"].sum() > 0
-    assert replay.replay(outcome.journal_dir).divergence is None
+    replayed = replay.replay(outcome.journal_dir)
+    assert replayed.divergence is None and replayed.gaps == ()
+    assert replayed.end is not None and replayed.end.stopped == "interrupted"
 
 
 def test_a_directory_of_another_run_is_refused(tmp_path: Path) -> None:

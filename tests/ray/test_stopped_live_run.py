@@ -44,7 +44,7 @@ def grown(path: Path, size: int) -> Callable[[], bool]:
     return lambda: path.exists() and path.stat().st_size > size
 
 
-def test_ctrl_c_during_a_live_arm(tmp_path: Path) -> None:
+def test_ctrl_c_during_a_live_arm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "run.toml").write_text(CONFIG)
     run = tmp_path / "run"
     log = run / "arms" / "parsync" / "log"
@@ -61,3 +61,10 @@ def test_ctrl_c_during_a_live_arm(tmp_path: Path) -> None:
     assert 0 < summary["arms"][0]["totals"]["committed"] < summary["workload"]["arrivals"]
     assert (run / "report.html").exists()
     assert replay.replay(log).divergence is None
+    capsys.readouterr()
+    assert replay.main([str(run)]) == 2
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == f"{run}: the run did not get to its end: {summary['partial_reason']}"
+    assert said[1].endswith("parsync: the arm did not get to its end: interrupted")
+    assert "what is there repeats: " in said[2] and len(said) == 3
+    assert not list(run.rglob("*pickle*"))

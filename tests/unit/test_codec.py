@@ -1,5 +1,7 @@
 """Events as bytes."""
 
+import struct
+
 import msgpack
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from parsync.core import events
 from parsync.core.codec import LogDigest, decode, encode, log_frame
 from shared_state.errors import AgoraError
 from shared_state.journal import EventDigest
+from shared_state.packing import unpack_columns
 from shared_state.transaction import (
     CommitMode,
     CommitResult,
@@ -182,3 +185,25 @@ def test_unknown_codes_and_objects_are_refused() -> None:
             encode(too_large)
     with pytest.raises(ValueError, match="cannot encode: expected arrays"):
         encode(events.TasksSubmitted(np.array([1.5])))
+
+
+def nested(levels: int) -> bytes:
+    """Started(Started(...))."""
+    data = b"\xc0"
+    for _ in range(levels):
+        data = msgpack.packb(msgpack.ExtType(2, b"\x93\x00\x91" + data + b"\xc4\x00"))
+    return data
+
+
+@pytest.mark.parametrize("levels", [5, 200, 5000])
+def test_events_nested_deeper_than_any_of_ours_are_refused(levels: int) -> None:
+    """Hundreds of them crashed the process: each level takes much of the C stack."""
+    decode(nested(3))
+    with pytest.raises(AgoraError, match="nested"):
+        decode(nested(levels))
+
+
+def test_a_column_of_more_values_than_memory_holds_is_refused() -> None:
+    column = struct.pack("<cBBxIQ", b"q", 0, 255, (1 << 32) - 1, 1)
+    with pytest.raises(ValueError, match="values"):
+        unpack_columns(column)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from parsync.runtime.event_logs import LogEnd, log_end
+from parsync.runtime.event_logs import LogEnd, log_end, write_end
 from parsync.runtime.live.cell import CELL_LOG, frame_at_us
 from parsync.runtime.live.handled_log import handled_at_us
+from shared_state.errors import AgoraError
 
 
 def log_ends(directory: Path) -> dict[str, LogEnd]:
@@ -16,3 +17,19 @@ def log_ends(directory: Path) -> dict[str, LogEnd]:
         path.name: log_end(path, frame_at_us if path.name == CELL_LOG else handled_at_us)
         for path in sorted(directory.glob("*.journal"))
     }
+
+
+def put_on_record(directory: Path, stopped: str) -> tuple[str, str]:
+    """Write down what each log is at the arm's end, for a replay to compare with.
+
+    stopped: why the arm did not get to its end, "" if it did. Returns the digest of the cell's log
+    ("" if there is none), and why this could not be written, "" if it could.
+    """
+    digest = ""
+    try:
+        logs = log_ends(directory)
+        digest = logs[CELL_LOG].digest if CELL_LOG in logs else ""
+        write_end(directory, logs, stopped)
+    except AgoraError as error:
+        return digest, str(error)
+    return digest, ""

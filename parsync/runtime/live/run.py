@@ -16,7 +16,6 @@ from parsync.core.metrics import RunMetrics
 from parsync.core.workload import Workload
 from parsync.runtime.assembly import ArmSpec, Assembly
 from parsync.runtime.assembly_files import write_assembly
-from parsync.runtime.event_logs import write_end
 from parsync.runtime.live.actors import SchedulerHost, WorkerHost, WorkloadSource
 from parsync.runtime.live.cell import CELL_LOG
 from parsync.runtime.live.cell_host import CellHost
@@ -25,7 +24,7 @@ from parsync.runtime.live.completion import complete
 from parsync.runtime.live.coordinator_host import CoordinatorHost
 from parsync.runtime.live.finished import Finished
 from parsync.runtime.live.lifelines import HEAD_S, Lifelines
-from parsync.runtime.live.log_ends import log_ends
+from parsync.runtime.live.log_ends import put_on_record
 from parsync.runtime.live.monitor import Overview
 from parsync.runtime.live.nodes import check_nodes
 from parsync.runtime.live.plan import (
@@ -60,9 +59,9 @@ class LiveOutcome:
 
     partial: interrupted (by Ctrl-C), or an actor was lost for good before all was done; `notes` say
     what happened. metrics: of all actors, completed from the logs where one was restarted or lost
-    (completion.py). restarts: of any actor. tick_us: a host's step interval. waited: how long tasks waited for
-    ticks and steps. round_trip_us: int64[steps], measured step round trips. repeats: steps sent
-    again.
+    (completion.py). restarts: of any actor. tick_us: a host's step interval. waited: how long tasks
+    waited for ticks and steps. round_trip_us: int64[steps], measured step round trips. repeats:
+    steps sent again.
     recovered_steps: steps a restarted cell came back with; replayed_steps: those of them that no
     checkpoint held.
     resubmitted: tasks submitted again to restarted hosts. lives: of each actor. digest: of the
@@ -130,20 +129,11 @@ def run_live(
         if not held and connected():
             troupe.dismiss()
         remove_records(options.journal_dir)
-    return _with_logs_on_record(outcome)
-
-
-def _with_logs_on_record(outcome: LiveOutcome) -> LiveOutcome:
-    """Write down what each log was at the end, which a replay compares with."""
     stopped = (*outcome.notes, "stopped early")[0] if outcome.partial else ""
-    try:
-        logs = log_ends(outcome.journal_dir)
-        if CELL_LOG in logs:
-            outcome = replace(outcome, digest=logs[CELL_LOG].digest)
-        write_end(outcome.journal_dir, logs, stopped)
-    except AgoraError as error:
-        return replace(outcome, partial=True, notes=(*outcome.notes, str(error)))
-    return outcome
+    digest, problem = put_on_record(outcome.journal_dir, stopped)
+    if problem:
+        outcome = replace(outcome, partial=True, notes=(*outcome.notes, problem))
+    return replace(outcome, digest=digest)
 
 
 class _Performance:

@@ -333,6 +333,9 @@ def test_a_killed_arm_says_what_could_be_checked(
     handled_log(directory, "flow", LIFE).unlink()
     assert replay.main([str(directory)]) == 2
     assert "flow has no log" in said(capsys)
+    write_end(directory, log_ends(directory), "")  # as if there had never been one
+    assert replay.main([str(directory)]) == 2
+    assert "flow has no log" in said(capsys)
 
 
 def test_an_interrupted_arm_says_so(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:

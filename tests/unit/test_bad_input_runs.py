@@ -148,6 +148,32 @@ def test_a_configuration_that_does_not_fit_on_the_disk(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize("place", ["tasks", "workload"])
+def test_tables_of_the_workload_that_do_not_fit_on_the_disk(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    write = Path.write_bytes
+    monkeypatch.setattr(
+        Path, "write_bytes", lambda p, data: full_disk() if place in p.name else write(p, data)
+    )
+    status, _, said = command()
+    assert status == 2 and said.endswith("cannot write it: No space left on device\n")
+    assert len(said.splitlines()) == 1 and f"{place}." in said
+    assert not (tmp_path / "run").exists()
+
+
+def test_ctrl_c_while_the_tables_are_written_leaves_nothing(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> None:
+        assert (tmp_path / "run" / "config.toml").exists()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("experiments.preconditions.write_workload", interrupt)
+    assert command() == (130, "", "interrupted\n")
+    assert not (tmp_path / "run").exists()
+
+
 def test_no_file_is_half_written(tmp_path: Path) -> None:
     with pytest.raises(OSError), whole_file(tmp_path / "a") as unfinished:
         unfinished.write_text("half")

@@ -103,7 +103,7 @@ def replay(directory: Path, on_progress: Progress = no_progress) -> Replayed:
         return run.result(gaps)
     for name, host, make_cores in run.actors():
         logs = handled_logs(directory, name)
-        if not logs and end is None:
+        if not logs and not _is_named(name, end):
             gaps.append(f"{name} has no log")
         for epoch, path in logs:
             if not run.actor(name, make_cores(), path, (host, epoch)):
@@ -122,6 +122,11 @@ def _gaps(directory: Path, end: ArmEnd, found: Mapping[str, LogEnd]) -> list[str
             gaps.append(gap)
     gaps += [f"{name}: no log of this arm" for name in found if name not in end.logs]
     return gaps
+
+
+def _is_named(actor: str, end: ArmEnd | None) -> bool:
+    """Whether the arm ended with a log of this actor; that it is missing has been told then."""
+    return end is not None and any(name.startswith(f"{actor}-") for name in end.logs)
 
 
 class _Replay:

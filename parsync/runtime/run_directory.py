@@ -52,7 +52,8 @@ def find_arms(directory: Path) -> Found:
     """The arms of a run directory, or the one of an arm directory or of its logs. AgoraError if it
     is none of these."""
     if not directory.is_dir():
-        raise AgoraError(f"{directory}: no such directory")
+        what = "not a directory" if directory.exists() else "no such directory"
+        raise AgoraError(f"{directory}: {what}")
     if _is_arm(directory):
         return Found((_arm(directory),))
     folder = directory / ARMS

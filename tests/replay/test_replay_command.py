@@ -95,9 +95,10 @@ def test_a_run_an_arm_and_several(run: Path, replayed: Replay) -> None:
     assert out[0].startswith(f"{one}: ok: ") and out[1].startswith(f"{two}: ok: ")
     assert replayed(one) == (0, [out[0]], [])
     assert replayed(two, one) == (0, out[::-1], [])
-    status, out, err = replayed(one, run / "workload", run / "nowhere")
+    status, out, err = replayed(one, run / "workload", run / "nowhere", run / "summary.json")
     assert status == 2 and len(out) == 1
-    assert "workload: neither a run nor an arm" in err[0] and "no such directory" in err[1]
+    assert "workload: neither a run nor an arm" in err[0]
+    assert "nowhere: no such directory" in err[1] and "summary.json: not a directory" in err[2]
 
 
 def test_a_run_that_was_moved_or_renamed(run: Path, tmp_path: Path, replayed: Replay) -> None:

@@ -1,20 +1,26 @@
 """How the commands end: their exit statuses, and one line on standard error for whatever is
-wrong."""
+wrong.
+
+A command calls parsync.runtime.stop_signals.exit_on_stop_signals before its imports.
+"""
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import typer
 
+from parsync.runtime.stop_signals import STOP_SIGNALS, STOP_TEXT, exit_status
 from shared_state.errors import AgoraError
 
 BAD_INPUT = 2
 UNREAD = 1  # as typer has it
-INTERRUPTED = 130
+INTERRUPTED = exit_status(signal.SIGINT)
+STOPPED = {exit_status(number): STOP_TEXT[number] for number in STOP_SIGNALS}
 
 # typer brings UsageError along, but under no public name
 _USAGE_ERRORS: tuple[Any, ...] = typer.BadParameter.__bases__
@@ -23,7 +29,8 @@ _USAGE_ERRORS: tuple[Any, ...] = typer.BadParameter.__bases__
 def run_command(app: typer.Typer, arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command on these arguments (unset: the process's) and leave.
 
-    Bad options and AgoraError are told in one line, with status 2; Ctrl-C is, too, with status 130.
+    Bad options and AgoraError are told in one line, with status 2; so is a stop signal, with status
+    128 + its number.
     """
     try:
         status: int = app(args=arguments, standalone_mode=False) or 0
@@ -47,8 +54,8 @@ def run_command(app: typer.Typer, arguments: Sequence[str] | None = None) -> NoR
             status = UNREAD
         else:
             status = _refused(f"{error.filename or 'standard output'}: {error.strerror}")
-    if status == INTERRUPTED:
-        print("interrupted", file=sys.stderr)
+    if status in STOPPED:
+        print(STOPPED[status], file=sys.stderr)
     sys.exit(status)
 
 

@@ -9,6 +9,11 @@ shown and nothing is said about certainty.
 
 from __future__ import annotations
 
+if __name__ == "__main__":  # before the imports, which take seconds
+    from parsync.runtime.stop_signals import exit_on_stop_signals
+
+    exit_on_stop_signals()
+
 import csv
 import io
 from collections.abc import Mapping, Sequence

@@ -10,9 +10,9 @@ from rich.console import Console
 
 from experiments.config import RunConfig, decision_clock
 from experiments.decision_capacity import decision_capacity
-from experiments.interruption import ctrl_c_deferred
+from experiments.interruption import Interruption
 from experiments.regret import settle_us
-from experiments.report import write_report
+from experiments.report.page import write_report
 from experiments.report.terminal import comparison_table
 from experiments.running import ArmRun
 from experiments.summary import ArmResult, RunFacts, SeedResult, build_summary, write_run
@@ -29,9 +29,20 @@ def finish_run(
     directory: Path,
     partial: str,
     console: Console,
+    interruption: Interruption,
 ) -> None:
     """Write everything into the run directory and show the comparison. partial: why the run did not
-    get to its end, "" if it did."""
+    get to its end, "" if it did.
+
+    interruption: KeyboardInterrupt once the results are written, if a stop signal comes meanwhile;
+    one that had come before is why the run is partial.
+    """
+    known = interruption.asked
+
+    def check() -> None:
+        if not known:
+            interruption.check()
+
     facts = RunFacts(
         seed=config.seed,
         version=version_text(),
@@ -42,11 +53,9 @@ def finish_run(
     )
     arms = [_arm_result(config, run, seeds) for run in runs]
     summary = build_summary(facts, workload, arms)
-    with ctrl_c_deferred() as interruption:
-        write_run(directory, summary, arms)
+    write_run(directory, summary, arms)
     Console().print(comparison_table(summary))
-    interruption.check()
-    console.print(f"report: {write_report(directory)}", highlight=False, soft_wrap=True)
+    console.print(f"report: {write_report(directory, check)}", highlight=False, soft_wrap=True)
 
 
 def _arm_result(

@@ -1,71 +1,153 @@
-"""Ctrl-C that waits until work can stop without being torn, or that is not heard at all."""
+"""Stop signals (parsync.runtime.stop_signals) that wait until work can stop without being torn."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import threading
 from collections.abc import Iterator
 from multiprocessing import resource_tracker
+from types import FrameType
+
+from parsync.runtime.stop_signals import STOP_SIGNALS, exit_at_once, exit_status, is_exiting
+
+_STDOUT, _STDERR = 1, 2
 
 
 class Interruption:
-    """Whether Ctrl-C was pressed."""
+    """The stop signal that was received, if one was.
+
+    note: what a command says that a second signal ends at once.
+    """
 
     def __init__(self) -> None:
-        self.asked = False
+        self.number = 0  # of the signal
+        self.note = ""
+        self._raises = False
+        self._before: dict[int, signal._HANDLER] = {}
+        self._terminals = [number for number in (_STDOUT, _STDERR) if os.isatty(number)]
+
+    @property
+    def asked(self) -> bool:
+        return self.number != 0
+
+    @property
+    def exit_status(self) -> int:
+        """Of a command that stopped because of it."""
+        return exit_status(self.number or signal.SIGINT)
 
     def check(self) -> None:
-        """Raises KeyboardInterrupt if it was."""
+        """Raises KeyboardInterrupt if a signal was received."""
         if self.asked:
             raise KeyboardInterrupt
 
+    def forget_ctrl_c(self) -> None:
+        """Where Ctrl-C was the way to go on. Any other signal stays."""
+        if self.number == signal.SIGINT:
+            self.number = 0
+
+    @contextlib.contextmanager
+    def raised_at_once(self) -> Iterator[None]:
+        """Inside, a signal raises KeyboardInterrupt where the program is: for waits that nothing
+        else ends, such as that for the user's input."""
+        self._raises = True
+        try:
+            self.check()
+            yield
+        finally:
+            self._raises = False
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        """The handler: the first signal is noted, the next one does what it did before."""
+        if self.asked:
+            before = self._before[number]
+            if is_exiting(before):
+                exit_at_once(self.number, self.note)
+            if callable(before):
+                before(number, frame)
+            else:
+                raise KeyboardInterrupt
+            return
+        self.number = number
+        if number == signal.SIGHUP:
+            self._leave_terminal()
+        if self._raises:
+            raise KeyboardInterrupt
+
+    def _install(self) -> None:
+        for number in STOP_SIGNALS:
+            before = signal.getsignal(number)
+            # None: set by somebody else than Python; there is nothing to go back to
+            if before is not signal.SIG_IGN and before is not None:
+                self._before[number] = before
+                signal.signal(number, self)
+
+    def _remove(self) -> None:
+        for number, before in self._before.items():
+            signal.signal(number, before)
+
+    def _leave_terminal(self) -> None:
+        """What is printed goes nowhere from now on: writing to a closed terminal fails, and the
+        results would not be written for that."""
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for descriptor in self._terminals:
+            os.dup2(nowhere, descriptor)
+        os.close(nowhere)
+
 
 @contextlib.contextmanager
-def ctrl_c_deferred() -> Iterator[Interruption]:
-    """Ctrl-C waits for check(), so that it tears no event and no file in two; pressed again it
-    interrupts at once.
+def stop_signals_noted() -> Iterator[Interruption]:
+    """Inside, a stop signal is noted and waits for check(), so that it tears no event and no file
+    in two; a second one stops at once.
 
-    Only a process's main thread gets signals, and a process may ignore them: there nothing changes.
+    Inside another of these it is the outer one's. Only a process's main thread gets signals, and a
+    process may ignore them: there nothing changes.
     """
-    interruption = Interruption()
-    before = signal.getsignal(signal.SIGINT)
-    if before is signal.SIG_IGN or threading.current_thread() is not threading.main_thread():
-        yield interruption
+    outer = _noting()
+    if outer is not None or threading.current_thread() is not threading.main_thread():
+        yield outer or Interruption()
         return
-
-    def note(number: int, frame: object) -> None:
-        if interruption.asked:
-            raise KeyboardInterrupt
-        interruption.asked = True
-
-    signal.signal(signal.SIGINT, note)
+    interruption = Interruption()
+    interruption._install()
     try:
         yield interruption
     finally:
-        signal.signal(signal.SIGINT, before)
+        interruption._remove()
 
 
 @contextlib.contextmanager
-def ctrl_c_kept_from_children() -> Iterator[None]:
-    """Ctrl-C waits for the end, and never reaches processes started meanwhile: who started them
+def stop_signals_held() -> Iterator[None]:
+    """Inside, a stop signal waits for the end: for what must not be left half done."""
+    within = _noting() is not None
+    interruption = Interruption()
+    try:
+        with stop_signals_noted() as interruption:
+            yield
+    finally:
+        if interruption.asked and not within:
+            signal.raise_signal(interruption.number)
+
+
+@contextlib.contextmanager
+def stop_signals_kept_from_children() -> Iterator[None]:
+    """Stop signals wait for the end, and never reach processes started meanwhile: who started them
     ends them."""
-    with ctrl_c_deferred() as interruption:
-        # which would let signals through again if it was started below
-        resource_tracker.ensure_running()
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # children inherit it
+    with stop_signals_held():
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)  # children inherit it
         try:
+            # It lets signals through again when it starts, so it must not start below.
+            resource_tracker.ensure_running()
+            signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
             yield
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-    interruption.check()
 
 
-@contextlib.contextmanager
-def ctrl_c_ignored() -> Iterator[None]:
-    """Ctrl-C changes nothing. Main thread only."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+def _noting() -> Interruption | None:
+    """What notes stop signals now, if anything does."""
+    for number in STOP_SIGNALS:
+        handler = signal.getsignal(number)
+        if isinstance(handler, Interruption):
+            return handler
+    return None

@@ -6,6 +6,11 @@ python -m experiments.parsync_vs_flow [--config FILE.toml] [--mix "latency_first
 
 from __future__ import annotations
 
+if __name__ == "__main__":  # before the imports, which take seconds
+    from parsync.runtime.stop_signals import exit_on_stop_signals
+
+    exit_on_stop_signals()
+
 import contextlib
 import shutil
 import time
@@ -21,10 +26,10 @@ from rich.console import Console
 from rich.live import Live
 
 from experiments import restarts
-from experiments.command_line import BAD_INPUT, INTERRUPTED, run_command
+from experiments.command_line import BAD_INPUT, run_command
 from experiments.config import ArmConfig, RunConfig, first_error, load_config, validated
 from experiments.finishing import finish_run
-from experiments.interruption import Interruption, ctrl_c_deferred, ctrl_c_ignored
+from experiments.interruption import Interruption, stop_signals_noted
 from experiments.live_table import live_table
 from experiments.preconditions import check_arms, check_memory, check_new, make_run_directory
 from experiments.presets import Scale, default_arms, demo_scale, mix_arm, paper_scale
@@ -219,93 +224,103 @@ def main(
         console.print(
             f"{too_large:,} tasks are larger than every machine: each is given up once, none will be placed."
         )
-    with _runner(resolved, hold) as runner:
-        make_run_directory(directory, resolved, workload)
-        status = run(resolved, workload, directory, console, runner)
-        if hold and status != INTERRUPTED:
-            _hold(console)
-    raise typer.Exit(status)
+    # Nothing is lost up to here: a stop signal ends the command at once.
+    with stop_signals_noted() as interruption:
+        try:
+            with _runner(resolved, hold) as runner:
+                interruption.check()
+                make_run_directory(directory, resolved, workload)
+                status = run(resolved, workload, directory, console, runner, interruption)
+                if hold and not interruption.asked:
+                    _hold(console, interruption)
+        except KeyboardInterrupt:
+            status = interruption.exit_status
+        raise typer.Exit(interruption.exit_status if interruption.asked else status)
 
 
 @contextlib.contextmanager
 def _runner(config: RunConfig, hold: bool) -> Iterator[ArmRunner]:
-    """Ray is imported only where it is used: virtual time starts in a second. Interrupted while it
-    starts or ends, Ray would leave processes."""
+    """Ray is imported only where it is used: virtual time starts in a second."""
     if config.runtime == RuntimeName.VIRTUAL:
         yield run_arm_virtual
         return
-    with ctrl_c_deferred() as interruption:
-        from experiments.running_live import leave, prepare, run_arm_live
+    from experiments.running_live import leave, prepare, run_arm_live
 
-        prepare(config, hold)
+    prepare(config, hold)
     try:
-        interruption.check()
         yield partial(run_arm_live, held=[] if hold else None)
     finally:
-        with ctrl_c_ignored():
-            leave()
+        leave()
 
 
-def _hold(console: Console) -> None:
+def _hold(console: Console, interruption: Interruption) -> None:
     from parsync.runtime.live.dashboard import dashboard_note
 
     console.print(dashboard_note(), highlight=False, markup=False, soft_wrap=True)
-    with contextlib.suppress(KeyboardInterrupt):
-        try:
-            console.input("Ray and the actors of the last arm stay up; press Enter to end ")
-        except EOFError:  # nobody can press Enter
-            console.print("Ctrl-C ends it.")
-            while True:
-                time.sleep(3600)
+    try:
+        with interruption.raised_at_once():
+            try:
+                console.input("Ray and the actors of the last arm stay up; press Enter to end ")
+            except EOFError:  # nobody can press Enter
+                console.print("Ctrl-C ends it.")
+                while True:
+                    time.sleep(3600)
+    except KeyboardInterrupt:
+        interruption.forget_ctrl_c()  # as it was told
 
 
 def run(
-    config: RunConfig, workload: Workload, directory: Path, console: Console, run_arm: ArmRunner
+    config: RunConfig,
+    workload: Workload,
+    directory: Path,
+    console: Console,
+    run_arm: ArmRunner,
+    interruption: Interruption,
 ) -> int:
     """Every arm in full, then all of them over the paired seeds, then the report. Returns the exit
-    status: 0, or INTERRUPTED.
+    status: 0, or that of the stop signal.
 
     A run that ends early writes what it has, marked partial; if it has nothing, its directory goes.
-    Raises AgoraError if anything but Ctrl-C ended it, and if the results cannot be written.
+    Raises AgoraError if anything but a signal ended it, and if the results cannot be written.
     """
+    interruption.note = _what_is_left(directory)
     results: list[ArmRun] = []
     seeds: dict[int, dict[str, Figures]] = {}
     reason, status = "", 0
     try:
         for arm, slug in zip(config.arms, slugs([arm.name for arm in config.arms]), strict=True):
             folder = directory / "arms" / slug
-            reason = f"'{arm.name}': stopped at once"
-            with ctrl_c_deferred() as interruption:
-                result = _run_arm(
-                    config, arm, workload, folder, len(results) + 1, console, run_arm, interruption
-                )
-                results.append(result)
+            reason = f"'{arm.name}': interrupted"
+            result = _run_arm(
+                config, arm, workload, folder, len(results) + 1, console, run_arm, interruption
+            )
+            results.append(result)
             if result.stopped:
-                reason, status = (
-                    f"'{arm.name}': {result.stopped}",
-                    INTERRUPTED if result.interrupted else BAD_INPUT,
-                )
+                reason = f"'{arm.name}': {result.stopped}"
+                status = interruption.exit_status if result.interrupted else BAD_INPUT
                 break
-            if interruption.asked and (len(results) < len(config.arms) or config.seeds > 1):
-                reason, status = "interrupted", INTERRUPTED
-                break
+            reason = "interrupted"
+            if len(results) < len(config.arms) or config.seeds > 1:
+                interruption.check()
             reason = ""
         if not reason and config.seeds > 1:
             reason = "interrupted during the paired seeds"
-            _paired_seeds(config, console, seeds)
+            _paired_seeds(config, console, seeds, interruption)
             reason = ""
     except KeyboardInterrupt:
-        status = INTERRUPTED
+        status = interruption.exit_status
     except (AgoraError, MemoryError) as error:
         reason, status = str(error) or "not enough memory", BAD_INPUT
     if not results:
         shutil.rmtree(directory, ignore_errors=True)
-        raise KeyboardInterrupt if status == INTERRUPTED else AgoraError(reason)
+        if status == BAD_INPUT:
+            raise AgoraError(reason)
+        return status
     missing = len(config.arms) - len(results)
     if reason and missing:
         reason += f"; {missing} of {len(config.arms)} arms did not run"
     try:
-        _finish(config, workload, results, seeds, directory, reason, console)
+        _finish(config, workload, results, seeds, directory, reason, console, interruption)
     except AgoraError as error:
         if not (directory / SUMMARY).exists() and all(result.stopped for result in results):
             shutil.rmtree(directory, ignore_errors=True)  # nothing in it can be used
@@ -366,25 +381,40 @@ def _finish(
     directory: Path,
     reason: str,
     console: Console,
+    interruption: Interruption,
 ) -> None:
     if reason:
         console.print("Writing what there is, marked partial; Ctrl-C stops at once.")
     try:
-        finish_run(config, workload, results, seeds, directory, reason, console)
+        finish_run(config, workload, results, seeds, directory, reason, console, interruption)
     except KeyboardInterrupt:
         if (directory / SUMMARY).exists():
-            said = f"The results are in {directory}; `python -m experiments.report {directory}` makes the report."
-            console.print(said, highlight=False, markup=False, soft_wrap=True)
+            console.print(
+                f"The results are in {_what_is_left(directory)}.",
+                highlight=False,
+                markup=False,
+                soft_wrap=True,
+            )
         raise
 
 
+def _what_is_left(directory: Path) -> str:
+    return f"{directory}; `python -m experiments.report {directory}` makes the report"
+
+
 def _paired_seeds(
-    config: RunConfig, console: Console, figures: dict[int, dict[str, Figures]]
+    config: RunConfig,
+    console: Console,
+    figures: dict[int, dict[str, Figures]],
+    interruption: Interruption,
 ) -> None:
     """Adds figures by seed and arm as they come."""
     total = config.seeds * len(config.arms)
     begun_s = time.monotonic()
-    with console.status("paired seeds") as status, contextlib.closing(run_seeds(config)) as runs:
+    with (
+        console.status("paired seeds") as status,
+        contextlib.closing(run_seeds(config, interruption)) as runs,
+    ):
         for done, (seed, name, result) in enumerate(runs, start=1):
             figures.setdefault(seed, {})[name] = result
             left_s = (time.monotonic() - begun_s) * (total - done) / done

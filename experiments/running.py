@@ -8,14 +8,14 @@ import multiprocessing
 import os
 import time
 from collections.abc import Callable, Generator, Mapping
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from experiments.config import ArmConfig, RunConfig
-from experiments.interruption import Interruption, ctrl_c_kept_from_children
+from experiments.interruption import Interruption, stop_signals_kept_from_children
 from experiments.placement_values import placement_values
 from experiments.regret import Regret, regret_means, regret_watch, settle_us
 from experiments.restarts import Restarts
@@ -29,12 +29,14 @@ from parsync.core.workload_checks import validate
 from parsync.runtime.arm_file import InVirtualTime
 from parsync.runtime.assembly_files import write_assembly
 from parsync.runtime.event_logs import VIRTUAL_LOG, LogEnd, write_end
+from parsync.runtime.orphans import end_with_parent
 from parsync.runtime.records import RecordSink, merge_parts
 from parsync.runtime.virtual.run import VirtualOutcome, run_virtual
 from parsync.runtime.workload_files import WORKLOAD_DIR, WORKLOAD_FILE
 from shared_state.errors import AgoraError
 
 SNAPSHOT_EVERY_S = 0.5
+POLL_S = 0.1  # for a stop signal
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,27 +201,31 @@ def seed_figures(config: RunConfig, arm: ArmConfig, seed: int) -> Figures:
 
 
 def run_seeds(
-    config: RunConfig, processes: int | None = None
+    config: RunConfig, interruption: Interruption, processes: int | None = None
 ) -> Generator[tuple[int, str, Figures], None, None]:
     """(seed, arm name, figures) of every arm on seeds seed, seed + 1, ..., as they are done.
 
-    Ctrl-C is the caller's business: the processes do not hear it, and end when the iteration does.
-    Raises AgoraError if one is lost.
+    The processes do not hear stop signals; they end when the iteration or this process does.
+    Raises KeyboardInterrupt if one was received, AgoraError if one of the processes is lost.
     """
     tasks = [(config.seed + k, arm) for k in range(config.seeds) for arm in config.arms]
     workers = min(processes or os.cpu_count() or 1, len(tasks))
     others = set(multiprocessing.active_children())
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, context)
+    pool = ProcessPoolExecutor(workers, context, end_with_parent, (os.getpid(),))
     try:
-        with ctrl_c_kept_from_children():
+        with stop_signals_kept_from_children():
             running = {
                 pool.submit(seed_figures, config, arm, seed): (seed, arm.name)
                 for seed, arm in tasks
             }
-        for done in as_completed(running):
-            seed, name = running[done]
-            yield seed, name, done.result()
+        left = set(running)
+        while left:
+            done, left = wait(left, POLL_S, FIRST_COMPLETED)
+            for future in done:
+                seed, name = running[future]
+                yield seed, name, future.result()
+            interruption.check()
     except BrokenProcessPool as error:
         raise AgoraError(
             "paired seeds: one of their processes was killed (out of memory?)"
@@ -227,4 +233,4 @@ def run_seeds(
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
         for process in set(multiprocessing.active_children()) - others:
-            process.terminate()
+            process.kill()  # the one signal they hear

@@ -1,29 +1,37 @@
 """Min-cost max-flow on integer networks, from scratch and incrementally. Knows nothing of clusters
-or schedulers."""
+or schedulers.
 
-from flowsolver.dimacs import (
-    DimacsError,
-    DimacsProblem,
-    parse_dimacs,
-    write_dimacs,
-    write_dimacs_solution,
-)
-from flowsolver.incremental import IncrementalSolver
-from flowsolver.max_flow import MaxFlow, solve_max_flow
-from flowsolver.network import UNBOUNDED, FlowNetwork
-from flowsolver.solution import (
-    STATUS_TEXT,
-    Certificate,
-    CutCertificate,
-    Solution,
-    Stats,
-    Status,
-    algorithms,
-    certify,
-    certify_cut,
-    misplaced_tasks,
-    solve,
-)
+Each name is imported when it is first used: `python -m flowsolver` imports this module before its
+first line can see to stop signals, and numpy takes a while.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from flowsolver.dimacs import (
+        DimacsError,
+        DimacsProblem,
+        parse_dimacs,
+        write_dimacs,
+        write_dimacs_solution,
+    )
+    from flowsolver.incremental import IncrementalSolver
+    from flowsolver.max_flow import MaxFlow, solve_max_flow
+    from flowsolver.network import UNBOUNDED, FlowNetwork
+    from flowsolver.solution import (
+        STATUS_TEXT,
+        Certificate,
+        CutCertificate,
+        Solution,
+        Stats,
+        Status,
+        algorithms,
+        certify,
+        certify_cut,
+        misplaced_tasks,
+        solve,
+    )
 
 __all__ = [
     "STATUS_TEXT",
@@ -48,3 +56,20 @@ __all__ = [
     "write_dimacs",
     "write_dimacs_solution",
 ]
+
+_MODULES = ("dimacs", "incremental", "max_flow", "network", "solution")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"flowsolver.{name}")
+    if name in __all__:
+        for module in map(import_module, (f"flowsolver.{each}" for each in _MODULES)):
+            if name in vars(module):
+                globals()[name] = getattr(module, name)
+                return globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_MODULES, *__all__]

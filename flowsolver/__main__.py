@@ -3,6 +3,11 @@ line (commands/)."""
 
 from __future__ import annotations
 
+if __name__ == "__main__":  # before the imports, which take a while
+    from flowsolver.commands.stop_signals import exit_on_stop_signals
+
+    exit_on_stop_signals()
+
 import os
 import sys
 from collections.abc import Sequence
@@ -15,6 +20,7 @@ from flowsolver.commands.common import BAD_INPUT, INTERRUPTED, UNREAD
 from flowsolver.commands.convert import convert_command
 from flowsolver.commands.generate import generate
 from flowsolver.commands.solve import ALGORITHMS_TEXT, solve_command
+from flowsolver.commands.stop_signals import STOPPED
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -57,7 +63,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
         print(f"standard output: {error.strerror}", file=sys.stderr)
         return BAD_INPUT
     except (typer.Abort, KeyboardInterrupt):
-        return INTERRUPTED
+        status = INTERRUPTED
+    if status in STOPPED:
+        print(STOPPED[status], file=sys.stderr)
     return status
 
 

@@ -133,11 +133,12 @@ FIGURES: tuple[FigureSpec, ...] = (
 )
 
 
-def draw_all(run: Run, directory: Path) -> list[Drawn]:
-    """Draw every figure the run has data for into an existing directory. Raises AgoraError if it
-    cannot be written."""
+def draw_all(run: Run, directory: Path, check: Callable[[], None]) -> list[Drawn]:
+    """Draw every figure the run has data for into an existing directory. check: called before each.
+    Raises AgoraError if it cannot be written."""
     drawn = []
     for spec in FIGURES:
+        check()
         figure = spec.draw(run)
         if figure is None:
             continue

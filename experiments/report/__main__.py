@@ -3,6 +3,11 @@ reports."""
 
 from __future__ import annotations
 
+if __name__ == "__main__":  # before the imports, which take seconds
+    from parsync.runtime.stop_signals import exit_on_stop_signals
+
+    exit_on_stop_signals()
+
 from pathlib import Path
 from typing import Annotated
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,18 +44,23 @@ _GOOGLE_ATTRIBUTION = (
 )
 
 
-def write_report(directory: Path) -> Path:
+def go_on() -> None:
+    """The check of who does not look for a reason to stop."""
+
+
+def write_report(directory: Path, check: Callable[[], None] = go_on) -> Path:
     """Draw the figures of a finished run directory and write its report; the path of report.html.
 
-    Reads only what is in the directory, so a report can be made again. Raises AgoraError if it is
-    not a run directory or cannot be written.
+    Reads only what is in the directory, so a report can be made again. check: called before each
+    figure; what it raises ends the drawing. Raises AgoraError if it is not a run directory or
+    cannot be written.
     """
     run = read_run(directory)
     figures = directory / "figures"
     path = directory / REPORT
     try:
         figures.mkdir(exist_ok=True)
-        text = render(run, draw_all(run, figures))
+        text = render(run, draw_all(run, figures, check))
         with whole_file(path) as unfinished:
             unfinished.write_text(text, "utf-8")
     except OSError as error:

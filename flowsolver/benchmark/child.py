@@ -4,12 +4,15 @@ does.
     python -m flowsolver.benchmark.child JOB      JOB: a Job as JSON
 
 Prints a JSON object per measured solve (Sample); exits by SIGALRM when a solve is over the time
-limit.
+limit. When its parent ends, it is killed; where the kernel does not offer that, it ends at its next
+sample, which nobody reads.
 """
 
 from __future__ import annotations
 
+import ctypes
 import json
+import os
 import signal
 import sys
 import time
@@ -26,12 +29,13 @@ from flowsolver.solution import algorithms, certify
 
 _GRACE_S = 5.0  # for ours, which stop by themselves
 _REPEAT_FOR_S = 2.0
+_PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
 @dataclass(frozen=True)
 class Job:
     """graph: an .npz file. rounds: 0 to solve the graph from scratch, else changes to go through
-    after that."""
+    after that. parent: the bench's process id."""
 
     solver: str
     graph: str
@@ -41,6 +45,7 @@ class Job:
     changes: int
     first_task: int
     seed: int
+    parent: int
 
 
 @dataclass(frozen=True)
@@ -137,6 +142,10 @@ def _runner(network: FlowNetwork, job: Job) -> Callable[[], tuple[int, Callable[
 
 def main() -> None:
     job = Job(**json.loads(sys.argv[1]))
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != job.parent:  # it ended before
+        return
     network = parse_problem(Path(job.graph).read_bytes(), job.graph).network
     try:
         (_through_rounds if job.rounds else _from_scratch)(network, job)

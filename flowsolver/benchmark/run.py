@@ -26,6 +26,8 @@ from flowsolver.dimacs import DimacsProblem
 from flowsolver.network import FlowNetwork
 from flowsolver.problem_files import write_problem
 
+_POLL_S = 0.2
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -41,10 +43,15 @@ class Plan:
 
 
 def run_bench(
-    plan: Plan, results: list[Result], tell: Callable[[str], None], keep: Callable[[], None]
+    plan: Plan,
+    results: list[Result],
+    tell: Callable[[str], None],
+    keep: Callable[[], None],
+    check: Callable[[], None],
 ) -> None:
     """Appends to `results` as it goes, so that an interrupted run keeps what it has; tells of each
-    measurement in a line, and asks to keep the results after each graph."""
+    measurement in a line, and asks to keep the results after each graph. check: called several
+    times a second; what it raises ends the bench and the solver that runs."""
     total = sum(len(series.cases) for series in plan.series) * len(plan.solvers)
     done = 0
     with tempfile.TemporaryDirectory(prefix="flowsolver-bench-") as folder:
@@ -56,9 +63,10 @@ def run_bench(
                 path.write_bytes(write_problem(DimacsProblem.without_bounds(network), npz=True))
                 of_case: list[Result] = []
                 for solver in plan.solvers:
+                    check()
                     done += 1
                     measured = _not_tried(series, case, network, solver, over) or _measure(
-                        plan, series, case, network, first_task, solver, path
+                        plan, series, case, network, first_task, solver, path, check
                     )
                     if series.ordered and any(
                         result.outcome is Outcome.OVER_TIME for result in measured
@@ -112,10 +120,19 @@ def _measure(
     first_task: int,
     solver: str,
     path: Path,
+    check: Callable[[], None],
 ) -> list[Result]:
     rounds = plan.rounds if series.incremental else 0
     job = Job(
-        solver, str(path), plan.limit_s, plan.repeats, rounds, plan.changes, first_task, plan.seed
+        solver,
+        str(path),
+        plan.limit_s,
+        plan.repeats,
+        rounds,
+        plan.changes,
+        first_task,
+        plan.seed,
+        os.getpid(),
     )
     child = subprocess.Popen(
         [sys.executable, "-m", "flowsolver.benchmark.child", json.dumps(asdict(job))],
@@ -125,7 +142,7 @@ def _measure(
         start_new_session=True,  # Ctrl-C is ours to hear
     )
     try:
-        out, err = child.communicate()
+        out, err = _output(child, check)
     finally:
         if child.poll() is None:
             child.kill()
@@ -155,6 +172,15 @@ def _measure(
         result.certified = all(verdicts) if verdicts else None
         measured.append(result)
     return measured
+
+
+def _output(child: subprocess.Popen[bytes], check: Callable[[], None]) -> tuple[bytes, bytes]:
+    """What it printed, once it has ended."""
+    while True:
+        try:
+            return child.communicate(timeout=_POLL_S)
+        except subprocess.TimeoutExpired:
+            check()
 
 
 def _ending(status: int) -> str:

@@ -99,7 +99,7 @@ def bench_command(
     SVG; progress goes to standard error. All of it takes half an hour and more.
 
     Exit status: 0; 1 if an answer was wrong or a solver failed; 2 for bad
-    input; 130 for Ctrl-C, which keeps what there is.
+    input; 130 for Ctrl-C and 143 for SIGTERM, which keep what there is.
     """
     from flowsolver.benchmark.cases import series_of
     from flowsolver.benchmark.peers import PEERS
@@ -146,6 +146,7 @@ def bench_command(
 def _run(plan: Plan, out: Path) -> int:
     from flowsolver.benchmark.results import Outcome
     from flowsolver.benchmark.run import machine_facts, run_bench
+    from flowsolver.commands.stop_signals import stop_signals_noted
 
     results: list[Result] = []
     machine = machine_facts()
@@ -155,23 +156,25 @@ def _run(plan: Plan, out: Path) -> int:
             file=sys.stderr,
         )
     begun = time.perf_counter()
-    interrupted = False
-    try:
-        run_bench(
-            plan,
-            results,
-            tell=lambda line: print(
-                f"{time.perf_counter() - begun:6.1f} s  {line}", file=sys.stderr
-            ),
-            keep=lambda: _keep(plan, machine, True, results, out),
-        )
-    except KeyboardInterrupt:
-        interrupted = True
-        print("interrupted; what there is:", file=sys.stderr)
-    _keep(plan, machine, interrupted, results, out)
+    interrupted = 0  # the exit status for that
+    with stop_signals_noted() as noted:
+        try:
+            run_bench(
+                plan,
+                results,
+                tell=lambda line: print(
+                    f"{time.perf_counter() - begun:6.1f} s  {line}", file=sys.stderr
+                ),
+                keep=lambda: _keep(plan, machine, True, results, out),
+                check=noted.check,
+            )
+        except KeyboardInterrupt:
+            interrupted = noted.exit_status if noted.number else INTERRUPTED
+            print("Writing what there is; Ctrl-C stops at once.", file=sys.stderr)
+        _keep(plan, machine, bool(interrupted), results, out)
     _report(plan, results, out)
     if interrupted:
-        return INTERRUPTED
+        return interrupted
     bad = [result for result in results if result.outcome in (Outcome.WRONG, Outcome.FAILED)]
     for result in bad:
         print(f"{result.case}: {result.solver} {result.outcome}: {result.note}", file=sys.stderr)

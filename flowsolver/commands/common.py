@@ -11,6 +11,7 @@ from typing import NoReturn
 
 import typer
 
+from flowsolver.commands.stop_signals import stop_signals_held
 from flowsolver.dimacs import DimacsProblem
 from flowsolver.problem_files import parse_problem
 from flowsolver.solution import algorithms
@@ -71,13 +72,14 @@ def put(file: str, data: bytes) -> None:
             path.write_bytes(data)
             return
         unfinished = path.with_name(path.name + ".partial")
-        try:
-            unfinished.write_bytes(data)
-            os.replace(unfinished, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                unfinished.unlink(missing_ok=True)
-            raise
+        with stop_signals_held():
+            try:
+                unfinished.write_bytes(data)
+                os.replace(unfinished, path)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    unfinished.unlink(missing_ok=True)
+                raise
     except OSError as error:
         refuse(f"{file}: {error.strerror}")
     except ValueError as error:  # no name of a file

@@ -6,6 +6,11 @@ replay() repeats the logs of a live arm (live/log_replay.py), repeat() an arm in
 
 from __future__ import annotations
 
+if __name__ == "__main__":  # before the imports, which take seconds
+    from parsync.runtime.stop_signals import exit_on_stop_signals
+
+    exit_on_stop_signals()
+
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence

@@ -1,11 +1,14 @@
-"""The main job stopped from outside, as it happens: Ctrl-C to the whole process group, and a limit
-on what may be written."""
+"""The main job stopped from outside, as it happens: signals to the command or to its whole process
+group, and a limit on what may be written."""
 
 from __future__ import annotations
 
 import resource
+import shutil
+import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -41,6 +44,14 @@ gap_s = 0.2
 groups = [{{ name = "greedy", kind = "random", count = 4 }}]
 """
 MAIN = "experiments.parsync_vs_flow"
+# (signal, exit status, last line, to the whole process group): a terminal's Ctrl-C, a cluster
+# manager's SIGTERM to the command or to all there is, a terminal that was closed
+HOW_TO_STOP = [
+    (signal.SIGINT, 130, "interrupted", True),
+    (signal.SIGTERM, 143, "terminated (SIGTERM)", False),
+    (signal.SIGTERM, 143, "terminated (SIGTERM)", True),
+    (signal.SIGHUP, 129, "hung up (SIGHUP)", True),
+]
 
 
 def configuration(folder: Path, phase_s: float) -> list[str | Path]:
@@ -48,15 +59,23 @@ def configuration(folder: Path, phase_s: float) -> list[str | Path]:
     return ["--config", folder / "run.toml", "--out", folder / "run"]
 
 
-def test_ctrl_c_during_the_first_arm(tmp_path: Path) -> None:
+def ready_in_the_first_arm(run: Path) -> Callable[[], bool]:
+    return lambda: any(run.glob("arms/parsync/tasks*.partial"))
+
+
+def ready_in_the_seeds(run: Path) -> Callable[[], bool]:
+    return lambda: (run / "arms" / "statesync" / "tasks.parquet").exists()
+
+
+@pytest.mark.parametrize(("number", "status", "said", "group"), HOW_TO_STOP[:2])
+def test_a_signal_during_the_first_arm(
+    tmp_path: Path, number: int, status: int, said: str, group: bool
+) -> None:
     run = tmp_path / "run"
-    stopped = stop_when(
-        lambda: any(run.glob("arms/parsync/tasks*.partial")),
-        MAIN,
-        configuration(tmp_path, phase_s=20.0),
-    )
-    assert stopped.status == 130 and stopped.left == []
-    assert stopped.err.splitlines()[-1] == "interrupted" and "Traceback" not in stopped.err
+    arguments = configuration(tmp_path, phase_s=20.0)
+    stopped = stop_when(ready_in_the_first_arm(run), MAIN, arguments, number, group)
+    assert stopped.status == status and stopped.left == []
+    assert stopped.err.splitlines()[-1] == said and "Traceback" not in stopped.err
     assert "PARTIAL: 'ParSync': interrupted; 1 of 2 arms did not run" in stopped.out
     summary = read_summary(run)
     assert summary["partial"] and [arm["name"] for arm in summary["arms"]] == ["ParSync"]
@@ -68,19 +87,44 @@ def test_ctrl_c_during_the_first_arm(tmp_path: Path) -> None:
     assert (run / "report.html").exists()
 
 
-def test_ctrl_c_during_the_paired_seeds(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "status", "said", "group"), HOW_TO_STOP[1:])
+def test_a_signal_during_the_paired_seeds(
+    tmp_path: Path, number: int, status: int, said: str, group: bool
+) -> None:
     run = tmp_path / "run"
-    stopped = stop_when(
-        lambda: (run / "arms" / "statesync" / "tasks.parquet").exists(),
-        MAIN,
-        configuration(tmp_path, phase_s=0.5),
-    )
-    assert stopped.status == 130 and stopped.left == []
-    assert "Traceback" not in stopped.err
+    arguments = configuration(tmp_path, phase_s=0.5)
+    stopped = stop_when(ready_in_the_seeds(run), MAIN, arguments, number, group)
+    assert stopped.status == status and stopped.left == []
+    assert stopped.err.splitlines()[-1] == said and "Traceback" not in stopped.err
     summary = read_summary(run)
     assert summary["partial"] and [arm["partial"] for arm in summary["arms"]] == [False, False]
     assert len(summary["paired"]["seeds"]) < 1000
     assert not list(run.rglob("*.partial"))
+
+
+def test_a_second_signal_stops_at_once(tmp_path: Path) -> None:
+    """No report is made any more; one line says how to make it."""
+    run = tmp_path / "run"
+    arguments = configuration(tmp_path, phase_s=0.5)
+    stopped = stop_when(
+        ready_in_the_seeds(run), MAIN, arguments, signal.SIGTERM, False, delays_s=(1.0, 0.3)
+    )
+    assert stopped.status == 143 and stopped.left == [] and "Traceback" not in stopped.err
+    assert stopped.err.splitlines()[-1] == (
+        f"terminated (SIGTERM); {run}; `python -m experiments.report {run}` makes the report"
+    )
+    assert not (run / "report.html").exists()
+
+
+def test_nothing_outlives_a_killed_command(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    arguments = configuration(tmp_path, phase_s=0.5)
+    for delay_s in (0.0, 2.0):  # the processes of the paired seeds: starting, at work
+        stopped = stop_when(
+            ready_in_the_seeds(run), MAIN, arguments, signal.SIGKILL, False, (delay_s,)
+        )
+        assert stopped.status == -signal.SIGKILL and stopped.left == []
+        shutil.rmtree(run)
 
 
 def test_a_disk_that_takes_no_more(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from experiments import parsync_vs_flow, running
 from experiments.command_line import run_command
 from experiments.compare import app as compare
 from experiments.config import RunConfig
-from experiments.interruption import ctrl_c_deferred
+from experiments.interruption import Interruption
 from experiments.parsync_vs_flow import app
 from experiments.quantities import HEADLINE
 from experiments.report.page import write_report
@@ -185,18 +185,6 @@ def test_no_file_is_half_written(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
-def test_ctrl_c_waits_and_a_second_one_does_not() -> None:
-    with ctrl_c_deferred() as interruption:
-        interruption.check()
-        signal.raise_signal(signal.SIGINT)
-        with pytest.raises(KeyboardInterrupt):
-            interruption.check()
-        with pytest.raises(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)
-    with pytest.raises(KeyboardInterrupt):  # as it was before
-        signal.raise_signal(signal.SIGINT)
-
-
 def test_ctrl_c_in_the_second_arm(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -292,7 +280,7 @@ def test_a_partial_run_beside_a_whole_one(
 def test_a_lost_process_of_the_paired_seeds_costs_no_results(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def killed(config: RunConfig) -> Iterator[Any]:
+    def killed(config: RunConfig, interruption: Interruption) -> Iterator[Any]:
         raise AgoraError("paired seeds: one of their processes was killed")
         yield
 

@@ -10,7 +10,8 @@ from rich.console import Console
 
 from experiments.compare import csv_text, markdown_text
 from experiments.quantities import QUANTITIES
-from experiments.report import comparison_table, write_report
+from experiments.report.page import write_report
+from experiments.report.terminal import comparison_table
 from experiments.report.verdict import Row, verdict
 from experiments.statistics import paired_difference
 from experiments.summary import ArmResult, SeedResult, build_summary, write_run

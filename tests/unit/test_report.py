@@ -13,7 +13,8 @@ from rich.console import Console
 
 from experiments.figures import FIGURES
 from experiments.quantities import QUANTITIES
-from experiments.report import comparison_table, write_report
+from experiments.report.page import write_report
+from experiments.report.terminal import comparison_table
 from experiments.report.verdict import verdict
 from experiments.summary import build_summary, read_summary, write_run
 from tests.unit.record_factory import CHARACTERS

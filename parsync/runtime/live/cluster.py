@@ -6,12 +6,16 @@ import contextlib
 import itertools
 import logging
 import os
+import signal
 import tempfile
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import ray
 import ray._private.worker
+from ray._private import ray_constants
 from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -19,6 +23,7 @@ from parsync.runtime.live import shipping
 from parsync.runtime.live.address import checked_address
 from parsync.runtime.live.nodes import nodes_with_room
 from parsync.runtime.live.status import Who
+from parsync.runtime.stop_signals import STOP_SIGNALS
 from shared_state.errors import AgoraError
 
 NAMESPACE = "agora-"  # what the names of all runs' namespaces begin with
@@ -38,12 +43,13 @@ def connect(address: str | None, object_store_mb: int, dashboard: bool) -> None:
     common: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
     if address is None:
         try:
-            ray.init(
-                address="local",
-                include_dashboard=dashboard,
-                object_store_memory=object_store_mb << 20,
-                **common,
-            )
+            with _signal_handlers_kept():
+                ray.init(
+                    address="local",
+                    include_dashboard=dashboard,
+                    object_store_memory=object_store_mb << 20,
+                    **common,
+                )
         except (RayError, RuntimeError, ValueError, OSError) as error:
             raise AgoraError(f"Ray does not start: {_in_one_line(error)}") from error
         _silence()
@@ -53,7 +59,8 @@ def connect(address: str | None, object_store_mb: int, dashboard: bool) -> None:
         shipping.fill(Path(folder))
         common["runtime_env"] = shipping.runtime_env(Path(folder))
         try:
-            ray.init(address=address, **common)
+            with _signal_handlers_kept():
+                ray.init(address=address, **common)
         except (RayError, RuntimeError, ValueError, OSError) as error:  # ConnectionError, too
             raise AgoraError(
                 f"--address {address}: cannot attach: {_in_one_line(error)}"
@@ -75,6 +82,43 @@ def connected() -> bool:
 def disconnect() -> None:
     """Shut an embedded Ray down, or leave the cluster."""
     ray.shutdown()
+
+
+@contextlib.contextmanager
+def _signal_handlers_kept() -> Iterator[None]:
+    """Inside, ray.init leaves this process's handlers of stop signals alone.
+
+    It would put two of its own in the place of SIGTERM's: one in Python that raises SystemExit
+    wherever the program is, and Abseil's, which prints a C++ stack and lets the process die. Nor do
+    the processes it starts get the SIGHUP of a closed terminal, which would end them at once.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})  # children inherit it
+    try:
+        with (
+            _replaced(ray._private.utils, "set_sigterm_handler", lambda handler: None),
+            _replaced(ray_constants, "RAY_DISABLE_FAILURE_SIGNAL_HANDLER", True),
+        ):
+            yield
+    finally:
+        for number, handler in before.items():
+            if handler is not None:
+                signal.signal(number, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+@contextlib.contextmanager
+def _replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
+    """An attribute has another value inside."""
+    before = getattr(owner, name, None)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, before)
 
 
 def _in_one_line(error: BaseException) -> str:

@@ -1,0 +1,53 @@
+"""A command sees to stop signals at its first line: what `python -m` imports before that must take
+no time, or Ctrl-C ends it with a traceback."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import flowsolver
+
+ROOT = Path(__file__).parents[2]
+HEAVY = ("numpy", "pyarrow", "pydantic", "typer", "matplotlib", "ray", "multiprocessing")
+
+
+@pytest.mark.parametrize(
+    "imported",
+    ["experiments.report", "flowsolver.commands.stop_signals", "parsync.runtime.stop_signals"],
+)
+def test_what_comes_before_the_first_line_is_light(imported: str) -> None:
+    code = f"import sys, {imported}; print([n for n in {HEAVY} if n in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "experiments/parsync_vs_flow.py",
+        "experiments/compare.py",
+        "experiments/report/__main__.py",
+        "parsync/runtime/replay.py",
+        "flowsolver/__main__.py",
+    ],
+)
+def test_every_command_sees_to_stop_signals_first(file: str) -> None:
+    lines = (ROOT / file).read_text().splitlines()
+    imports = [line.strip() for line in lines if line.strip().startswith(("import ", "from "))]
+    assert imports[0] == "from __future__ import annotations"
+    assert imports[1].endswith("stop_signals import exit_on_stop_signals")
+
+
+def test_every_name_of_the_solver_is_there() -> None:
+    assert {*flowsolver.__all__, "solution", "network"} <= set(dir(flowsolver))
+    for name in flowsolver.__all__:
+        assert getattr(getattr(flowsolver, name), "__name__", name) == name
+    assert flowsolver.solution.solve is flowsolver.solve
+    with pytest.raises(AttributeError, match="'flowsolver' has no attribute 'nothing'"):
+        _ = flowsolver.nothing  # type: ignore[attr-defined]

@@ -7,10 +7,11 @@ import contextlib
 import multiprocessing
 import os
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Set
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -212,9 +213,10 @@ def run_seeds(
     workers = min(processes or os.cpu_count() or 1, len(tasks))
     others = set(multiprocessing.active_children())
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, context, end_with_parent, (os.getpid(),))
-    try:
-        with stop_signals_kept_from_children():
+    with contextlib.ExitStack() as at_the_end:
+        with stop_signals_kept_from_children():  # what the pool starts by itself hears none either
+            pool = ProcessPoolExecutor(workers, context, end_with_parent, (os.getpid(),))
+            at_the_end.callback(_end, pool, others)
             running = {
                 pool.submit(seed_figures, config, arm, seed): (seed, arm.name)
                 for seed, arm in tasks
@@ -224,13 +226,17 @@ def run_seeds(
             done, left = wait(left, POLL_S, FIRST_COMPLETED)
             for future in done:
                 seed, name = running[future]
-                yield seed, name, future.result()
+                try:
+                    yield seed, name, future.result()
+                except BrokenProcessPool as error:
+                    raise AgoraError(
+                        "paired seeds: one of their processes was killed (out of memory?)"
+                    ) from error
             interruption.check()
-    except BrokenProcessPool as error:
-        raise AgoraError(
-            "paired seeds: one of their processes was killed (out of memory?)"
-        ) from error
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-        for process in set(multiprocessing.active_children()) - others:
-            process.kill()  # the one signal they hear
+
+
+def _end(pool: ProcessPoolExecutor, others: Set[BaseProcess]) -> None:
+    """Kill the pool's processes: all but the others."""
+    pool.shutdown(wait=False, cancel_futures=True)
+    for process in set(multiprocessing.active_children()) - others:
+        process.kill()  # the one signal they hear

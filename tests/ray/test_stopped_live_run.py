@@ -1,7 +1,9 @@
-"""Ctrl-C in a live run as a terminal sends it: to the command and to every process of Ray."""
+"""A live run that is stopped from outside: by signals to the command or to its whole process group,
+and by its death. Ray's processes end with it, and what there is is kept."""
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from tests.fixtures.stopping import stop_when
 
 pytestmark = pytest.mark.ray
 
+MAIN = "experiments.parsync_vs_flow"
 CONFIG = """
 seeds = 1
 settle_s = 0.1
@@ -40,21 +43,56 @@ groups = [{ name = "flow", kind = "quincy", count = 1 }]
 """
 
 
+@pytest.fixture
+def arguments(tmp_path: Path) -> list[str | Path]:
+    (tmp_path / "run.toml").write_text(CONFIG)
+    return ["--config", tmp_path / "run.toml", "--out", tmp_path / "run"]
+
+
 def grown(path: Path, size: int) -> Callable[[], bool]:
     return lambda: path.exists() and path.stat().st_size > size
 
 
-def test_ctrl_c_during_a_live_arm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "run.toml").write_text(CONFIG)
+def started(program: str, mark: str) -> Callable[[], bool]:
+    """Whether a process of that program has the mark in its environment."""
+
+    def look() -> bool:
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                program_there = program in (folder / "cmdline").read_text().split("\0")[0]
+                if program_there and mark.encode() in (folder / "environ").read_bytes():
+                    return True
+            except OSError:
+                continue
+        return False
+
+    return look
+
+
+@pytest.mark.parametrize(
+    ("number", "status", "said", "group"),
+    [
+        (signal.SIGINT, 130, "interrupted", True),
+        (signal.SIGTERM, 143, "terminated (SIGTERM)", False),
+        (signal.SIGHUP, 129, "hung up (SIGHUP)", True),
+    ],
+)
+def test_a_signal_during_a_live_arm(
+    arguments: list[str | Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    number: int,
+    status: int,
+    said: str,
+    group: bool,
+) -> None:
     run = tmp_path / "run"
     log = run / "arms" / "parsync" / "log"
-    stopped = stop_when(
-        grown(log / "cell.journal", 200_000),
-        "experiments.parsync_vs_flow",
-        ["--config", tmp_path / "run.toml", "--out", run],
-    )
-    assert stopped.status == 130 and stopped.left == []
-    assert "Traceback" not in stopped.err and stopped.err.splitlines()[-1] == "interrupted"
+    stopped = stop_when(grown(log / "cell.journal", 200_000), MAIN, arguments, number, group)
+    assert stopped.status == status and stopped.left == []
+    assert stopped.err.splitlines()[-1] == said
+    assert not any(text in stopped.err for text in ("Traceback", "SIGTERM received", "PC: @"))
+    assert len(stopped.err.splitlines()) == 4, stopped.err
     assert "PARTIAL: 'ParSync': interrupted; 1 of 2 arms did not run" in stopped.out
     summary = read_summary(run)
     assert summary["partial"] and [arm["partial"] for arm in summary["arms"]] == [True]
@@ -63,8 +101,33 @@ def test_ctrl_c_during_a_live_arm(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert replay.replay(log).divergence is None
     capsys.readouterr()
     assert replay.main([str(run)]) == 2
-    said = capsys.readouterr().out.splitlines()
-    assert said[0] == f"{run}: the run did not get to its end: {summary['partial_reason']}"
-    assert said[1].endswith("parsync: the arm did not get to its end: interrupted")
-    assert "what is there repeats: " in said[2] and len(said) == 3
+    told = capsys.readouterr().out.splitlines()
+    assert told[0] == f"{run}: the run did not get to its end: {summary['partial_reason']}"
+    assert told[1].endswith("parsync: the arm did not get to its end: interrupted")
+    assert "what is there repeats: " in told[2] and len(told) == 3
     assert not list(run.rglob("*pickle*"))
+
+
+@pytest.mark.parametrize(("program", "delay_s"), [("gcs_server", 0.0), ("raylet", 0.7)])
+def test_a_signal_while_ray_starts(
+    arguments: list[str | Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    program: str,
+    delay_s: float,
+) -> None:
+    mark = str(tmp_path)
+    monkeypatch.setenv("AGORA_TEST_START", mark)
+    stopped = stop_when(started(program, mark), MAIN, arguments, signal.SIGTERM, False, (delay_s,))
+    assert stopped.status == 143 and stopped.left == []
+    assert stopped.err == "terminated (SIGTERM)\n" and stopped.out == ""
+    assert not (tmp_path / "run").exists()
+
+
+def test_nothing_of_ray_outlives_a_killed_command(
+    arguments: list[str | Path], tmp_path: Path
+) -> None:
+    log = tmp_path / "run" / "arms" / "parsync" / "log"
+    ready = grown(log / "cell.journal", 200_000)
+    stopped = stop_when(ready, MAIN, arguments, signal.SIGKILL, False)
+    assert stopped.status == -signal.SIGKILL and stopped.left == []

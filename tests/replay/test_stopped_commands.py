@@ -82,7 +82,17 @@ def test_the_solver_bench_keeps_what_it_has_and_its_solver_ends_with_it(
     number: int, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    arguments = ["bench", out, "--machines", "3000", "--figures", "utilisation", "--peers", "none"]
+    arguments = [
+        "bench",
+        "--out",
+        out,
+        "--machines",
+        "3000",
+        "--figures",
+        "utilisation",
+        "--peers",
+        "none",
+    ]
     arguments += ["--algorithms", "cycle_cancelling,incremental_ssp", "--time-limit", "60"]
     stopped = stop_when(lambda: out.exists(), "flowsolver", arguments, number, False, (2.0,))
     assert stopped.left == [] and "Traceback" not in stopped.err

@@ -22,6 +22,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from parsync.runtime.live import shipping
 from parsync.runtime.live.address import checked_address
 from parsync.runtime.live.nodes import nodes_with_room
+from parsync.runtime.live.ray_watchdog import watched
 from parsync.runtime.live.status import Who
 from parsync.runtime.stop_signals import STOP_SIGNALS
 from shared_state.errors import AgoraError
@@ -43,13 +44,16 @@ def connect(address: str | None, object_store_mb: int, dashboard: bool) -> None:
     common: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
     if address is None:
         try:
-            with _signal_handlers_kept():
+            with _signal_handlers_kept(), watched() as watchdog:
                 ray.init(
                     address="local",
                     include_dashboard=dashboard,
                     object_store_memory=object_store_mb << 20,
                     **common,
                 )
+                node = ray._private.worker._global_node
+                (raylet,) = node.all_processes[ray_constants.PROCESS_TYPE_RAYLET]
+                watchdog.watch(Path(node.get_session_dir_path()), raylet.process.pid)
         except (RayError, RuntimeError, ValueError, OSError) as error:
             raise AgoraError(f"Ray does not start: {_in_one_line(error)}") from error
         _silence()

@@ -51,20 +51,21 @@ def finish_run(
         config=config.model_dump(mode="json"),
         partial=partial,
     )
-    arms = [_arm_result(config, run, seeds) for run in runs]
+    arms = [arm_result(config, run, seeds) for run in runs]
     summary = build_summary(facts, workload, arms)
     write_run(directory, summary, arms)
     Console().print(comparison_table(summary))
     console.print(f"report: {write_report(directory, check)}", highlight=False, soft_wrap=True)
 
 
-def _arm_result(
+def arm_result(
     config: RunConfig, run: ArmRun, seeds: Mapping[int, Mapping[str, Figures]]
 ) -> ArmResult:
+    """An arm's run in figures. seeds: those of all arms, by seed and arm name."""
     arm, live = run.arm, config.runtime == "ray"
     capacity = [] if config.synthetic is None else decision_capacity(arm, config.synthetic)
     results = [
-        _seed_result(seed, figures[arm.name])
+        seed_result(seed, figures[arm.name])
         for seed, figures in sorted(seeds.items())
         if arm.name in figures
     ]
@@ -88,7 +89,8 @@ def _arm_result(
     )
 
 
-def _seed_result(seed: int, figures: Figures) -> SeedResult:
+def seed_result(seed: int, figures: Figures) -> SeedResult:
+    """One arm under one seed, from running.seed_figures."""
     named = ("digest", "workload")
     return SeedResult(
         seed,

@@ -28,13 +28,16 @@ from rich.live import Live
 from experiments import restarts
 from experiments.command_line import BAD_INPUT, run_command
 from experiments.config import ArmConfig, RunConfig, first_error, load_config, validated
-from experiments.finishing import finish_run
+from experiments.finishing import arm_result, finish_run, seed_result
 from experiments.interruption import Interruption, stop_signals_noted
+from experiments.kept_arms import keep_arm
+from experiments.killed_runs import run_in_progress
 from experiments.live_table import live_table
 from experiments.preconditions import check_arms, check_memory, check_new, make_run_directory
 from experiments.presets import Scale, default_arms, demo_scale, mix_arm, paper_scale
 from experiments.running import ArmRun, ArmRunner, make_workload, run_arm_virtual, run_seeds
-from experiments.summary import SUMMARY, slugs
+from experiments.summary import SUMMARY, slugs, workload_facts, write_seed
+from experiments.version import version_text
 from experiments.workloads.google2011 import trace_directory
 from parsync.core.metrics_live import Snapshot
 from parsync.core.metrics_summary import Figures
@@ -230,7 +233,8 @@ def main(
             with _runner(resolved, hold) as runner:
                 interruption.check()
                 make_run_directory(directory, resolved, workload)
-                status = run(resolved, workload, directory, console, runner, interruption)
+                with run_in_progress(directory):
+                    status = run(resolved, workload, directory, console, runner, interruption)
                 if hold and not interruption.asked:
                     _hold(console, interruption)
         except KeyboardInterrupt:
@@ -284,6 +288,7 @@ def run(
     Raises AgoraError if anything but a signal ended it, and if the results cannot be written.
     """
     interruption.note = _what_is_left(directory)
+    facts, version = workload_facts(workload), version_text()
     results: list[ArmRun] = []
     seeds: dict[int, dict[str, Figures]] = {}
     reason, status = "", 0
@@ -299,13 +304,15 @@ def run(
                 reason = f"'{arm.name}': {result.stopped}"
                 status = interruption.exit_status if result.interrupted else BAD_INPUT
                 break
+            so_far = arm_result(config, result, {})
+            keep_arm(directory, so_far, slug, facts, version, result.stopped)
             reason = "interrupted"
             if len(results) < len(config.arms) or config.seeds > 1:
                 interruption.check()
             reason = ""
         if not reason and config.seeds > 1:
             reason = "interrupted during the paired seeds"
-            _paired_seeds(config, console, seeds, interruption)
+            _paired_seeds(config, directory, console, seeds, interruption)
             reason = ""
     except KeyboardInterrupt:
         status = interruption.exit_status
@@ -404,11 +411,13 @@ def _what_is_left(directory: Path) -> str:
 
 def _paired_seeds(
     config: RunConfig,
+    directory: Path,
     console: Console,
     figures: dict[int, dict[str, Figures]],
     interruption: Interruption,
 ) -> None:
-    """Adds figures by seed and arm as they come."""
+    """Adds figures by seed and arm as they come, and writes them."""
+    slug_of = dict(zip((names := [arm.name for arm in config.arms]), slugs(names), strict=True))
     total = config.seeds * len(config.arms)
     begun_s = time.monotonic()
     with (
@@ -416,7 +425,10 @@ def _paired_seeds(
         contextlib.closing(run_seeds(config, interruption)) as runs,
     ):
         for done, (seed, name, result) in enumerate(runs, start=1):
-            figures.setdefault(seed, {})[name] = result
+            of_seed = figures.setdefault(seed, {})
+            of_seed[name] = result
+            kept = {slug_of[arm]: seed_result(seed, its) for arm, its in of_seed.items()}
+            write_seed(directory, seed, kept)
             left_s = (time.monotonic() - begun_s) * (total - done) / done
             status.update(
                 f"paired seeds in virtual time: {done} of {total} runs, about {left_s:.0f} s left"

@@ -21,12 +21,13 @@ Files ending in .partial were not finished.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import re
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -174,26 +175,33 @@ def build_summary(facts: RunFacts, workload: Workload, arms: Sequence[ArmResult]
     seeds with its interval, and the difference to the baseline, which is the arm named BASELINE or
     else the first. The digest is that of the arms' digests in order.
     """
+    described = [
+        describe(arm, slug)
+        for arm, slug in zip(arms, slugs([arm.name for arm in arms]), strict=True)
+    ]
+    return summary_of(facts, workload_facts(workload), described)
+
+
+def summary_of(facts: RunFacts, workload: Figures, arms: Sequence[Figures]) -> Figures:
+    """The summary, as build_summary has it, of arms that are described already. workload: as
+    workload_facts."""
     of_run = hashlib.blake2b(digest_size=16)
     for arm in arms:
-        for part in (arm.digest, *(seed.digest for seed in arm.seeds)):
+        for part in (arm["digest"], *(seed["digest"] for seed in arm["seeds"])):
             of_run.update(part.encode())
-    described = [
-        _arm(arm, slug) for arm, slug in zip(arms, slugs([arm.name for arm in arms]), strict=True)
-    ]
     summary = {
         "format": FORMAT,
         "digest": of_run.hexdigest(),
         "seed": facts.seed,
         "version": facts.version,
         "runtime": facts.runtime,
-        "partial": bool(facts.partial) or any(arm.partial for arm in arms),
+        "partial": bool(facts.partial) or any(arm["partial"] for arm in arms),
         "partial_reason": facts.partial,
         "settle_us": facts.settle_us,
-        "workload": workload_facts(workload),
+        "workload": workload,
         "config": dict(facts.config),
-        "arms": described,
-        "paired": paired(described),
+        "arms": list(arms),
+        "paired": paired(arms),
     }
     plain: Figures = json.loads(_to_json(summary))
     return plain
@@ -290,31 +298,47 @@ def paired(arms: Sequence[Mapping[str, Any]], baseline_name: str = BASELINE) -> 
 def write_run(directory: Path, summary: Figures, arms: Sequence[ArmResult]) -> None:
     """Write summary.json, the arms' series and the seeds' figures into an existing run directory.
 
-    Every file is whole or absent. Raises AgoraError if the directory cannot be written.
+    Every file is whole or absent; series that are there are kept. Raises AgoraError naming what
+    cannot be written.
     """
-    try:
-        for arm, described in zip(arms, summary["arms"], strict=True):
-            folder = directory / "arms" / described["slug"]
-            folder.mkdir(parents=True, exist_ok=True)
-            with whole_file(folder / SERIES_FILE) as unfinished, unfinished.open("wb") as file:
-                np.savez_compressed(file, **_arrays(arm.series))
-        by_seed: dict[int, Figures] = {}
-        for arm, described in zip(arms, summary["arms"], strict=True):
-            for result in arm.seeds:
-                figures = {
-                    name: result.figures[name] for name in ("overall", "phases", "groups", "totals")
-                }
-                by_seed.setdefault(result.seed, {})[described["slug"]] = {
-                    "digest": result.digest,
-                    **figures,
-                }
-        if by_seed:
-            (directory / "seeds").mkdir(exist_ok=True)
-        for seed, figures in by_seed.items():
-            _write(directory / "seeds" / f"{seed}.json", {"seed": seed, "arms": figures})
-        _write(directory / SUMMARY, summary)
-    except OSError as error:
-        raise AgoraError(f"{directory}: cannot write the results: {error.strerror}") from error
+    for arm, described in zip(arms, summary["arms"], strict=True):
+        write_series(directory / "arms" / described["slug"], arm.series)
+    by_seed: dict[int, dict[str, SeedResult]] = {}
+    for arm, described in zip(arms, summary["arms"], strict=True):
+        for result in arm.seeds:
+            by_seed.setdefault(result.seed, {})[described["slug"]] = result
+    for seed, results in by_seed.items():
+        write_seed(directory, seed, results)
+    write_json(directory / SUMMARY, summary)
+
+
+def write_series(folder: Path, series: Mapping[str, NDArray[Any]]) -> None:
+    """Write series.npz into an arm's folder, which is made if it is not there; whole or absent, and
+    only once. Raises AgoraError if it cannot be written."""
+    path = folder / SERIES_FILE
+    if path.exists():
+        return
+    with _explained(path):
+        folder.mkdir(parents=True, exist_ok=True)
+        with whole_file(path) as unfinished, unfinished.open("wb") as file:
+            np.savez_compressed(file, **_arrays(series))
+
+
+def write_seed(directory: Path, seed: int, results: Mapping[str, SeedResult]) -> None:
+    """Write the figures of one paired seed, by the arms' slugs, into a run directory, in the place
+    of what is there. Raises AgoraError if they cannot be written."""
+    path = directory / "seeds" / f"{seed}.json"
+    arms = {
+        slug: {
+            "digest": result.digest,
+            "workload": result.workload,
+            **{name: result.figures[name] for name in ("overall", "phases", "groups", "totals")},
+        }
+        for slug, result in results.items()
+    }
+    with _explained(path):
+        path.parent.mkdir(exist_ok=True)
+    write_json(path, {"seed": seed, "arms": arms})
 
 
 def read_summary(directory: Path) -> Figures:
@@ -324,7 +348,10 @@ def read_summary(directory: Path) -> Figures:
     if not directory.is_dir():
         raise AgoraError(f"{directory}: no such directory")
     if not path.is_file():
-        raise AgoraError(f"{directory}: not a run directory (it has no {SUMMARY})")
+        raise AgoraError(
+            f"{directory}: it has no {SUMMARY}: not a run directory, or the run was killed "
+            "(`python -m experiments.report` makes what can be made of it)"
+        )
     try:
         summary: Figures = json.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
@@ -369,7 +396,8 @@ def _arrays(series: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
     return {name: np.asarray(values) for name, values in series.items()}
 
 
-def _arm(arm: ArmResult, slug: str) -> Figures:
+def describe(arm: ArmResult, slug: str) -> Figures:
+    """An arm as the summary has it."""
     figures = dict(arm.figures)
     figures["overall"] = {**figures["overall"], **regret_means(arm.regret)}
     return {
@@ -398,9 +426,18 @@ def _arm(arm: ArmResult, slug: str) -> Figures:
     }
 
 
-def _write(path: Path, content: Figures) -> None:
-    with whole_file(path) as unfinished:
+def write_json(path: Path, content: Figures) -> None:
+    """Whole, or as it was. Raises AgoraError if it cannot be written."""
+    with _explained(path), whole_file(path) as unfinished:
         unfinished.write_text(_to_json(content) + "\n", "utf-8")
+
+
+@contextlib.contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise AgoraError(f"{path}: cannot write the results: {error.strerror}") from error
 
 
 def _to_json(content: Figures) -> str:

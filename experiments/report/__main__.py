@@ -1,5 +1,5 @@
 """python -m experiments.report RUN...: draw the figures of run directories again and write their
-reports."""
+reports; of a run that was killed, make what can be made."""
 
 from __future__ import annotations
 
@@ -8,20 +8,32 @@ if __name__ == "__main__":  # before the imports, which take seconds
 
     exit_on_stop_signals()
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from experiments.command_line import run_command
+from experiments.killed_runs import finish_killed
 from experiments.report.page import write_report
+from experiments.summary import SUMMARY, read_summary
 
 
 def main(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run directories.")],
 ) -> None:
-    """Draw the figures of run directories again and write their reports."""
+    """Draw the figures of run directories again and write their reports.
+
+    A run that was killed has no summary: it is made of what the run left behind, and what is
+    missing is said in one line. Exit status 2 if there is nothing to report.
+    """
     for run in runs:
+        if not (run / SUMMARY).is_file():
+            finish_killed(run)
+        summary = read_summary(run)
+        if summary["partial"]:
+            print(f"{run}: partial: {summary['partial_reason']}", file=sys.stderr)
         print(write_report(run))
 
 

@@ -3,15 +3,18 @@ and by its death. Ray's processes end with it, and what there is is kept."""
 
 from __future__ import annotations
 
+import os
 import signal
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from experiments.summary import read_summary
 from parsync.runtime import replay
-from tests.fixtures.stopping import stop_when
+from tests.fixtures.stopping import ROOT, alive, stop_when
 
 pytestmark = pytest.mark.ray
 
@@ -131,3 +134,56 @@ def test_nothing_of_ray_outlives_a_killed_command(
     ready = grown(log / "cell.journal", 200_000)
     stopped = stop_when(ready, MAIN, arguments, signal.SIGKILL, False)
     assert stopped.status == -signal.SIGKILL and stopped.left == []
+
+
+CLUSTER = """
+import sys
+from ray.cluster_utils import Cluster
+cluster = Cluster(
+    initialize_head=True, head_node_args={"num_cpus": 1, "object_store_memory": 150 << 20}
+)
+print(cluster.address, flush=True)
+sys.stdin.read()
+cluster.shutdown()
+"""
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[tuple[str, str]]:
+    """(address, mark in the environment of its processes) of a Ray that runs by itself."""
+    mark = f"cluster of {tmp_path}"
+    environment = {**os.environ, "AGORA_TEST_CLUSTER": mark, "RAY_worker_niceness": "0"}
+    process = subprocess.Popen(
+        [sys.executable, "-c", CLUSTER],
+        cwd=ROOT,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdin is not None and process.stdout is not None
+    yield process.stdout.readline().strip(), mark
+    process.stdin.close()
+    process.wait(60)
+
+
+def test_the_actors_of_a_killed_command_end_and_its_cluster_stays(
+    arguments: list[str | Path], tmp_path: Path, cluster: tuple[str, str]
+) -> None:
+    address, mark = cluster
+    log = tmp_path / "run" / "arms" / "parsync" / "log"
+    ready = grown(log / "cell.journal", 200_000)
+    seen: list[str] = []
+
+    def looked() -> bool:
+        if ready():
+            seen.extend(name for name in alive(mark, patience_s=0) if "ray::Cell" in name)
+        return ready()
+
+    stopped = stop_when(looked, MAIN, [*arguments, "--address", address], signal.SIGKILL, False)
+    assert stopped.status == -signal.SIGKILL and stopped.left == [] and seen
+    for actor in ("Host", "WorkloadSource"):
+        assert alive(mark, patience_s=8.0, of=actor) == []
+    assert alive(mark, patience_s=0, of="raylet/raylet")

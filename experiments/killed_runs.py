@@ -1,0 +1,212 @@
+"""The summary of a run that was killed before it could write one, made of what it left behind.
+
+Arms that had ended have their figures on disk (kept_arms.py), and so has every paired seed. The arm
+that was running is made of its measurements where they are sound: its Parquet files if it closed
+them, the logs of a live arm otherwise. In virtual time it keeps no log, and a Parquet file that was
+not closed cannot be read: such an arm is told of, and repeated by running config.toml again.
+
+Nothing that was there is changed: what is written is summary.json, and series.npz of that arm.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from experiments.config import ArmConfig, RunConfig, load_config
+from experiments.finishing import arm_result
+from experiments.kept_arms import KeptArm, kept_arm
+from experiments.preconditions import CONFIG_FILE
+from experiments.regret import settle_us
+from experiments.running import ArmRun, make_metrics, make_workload
+from experiments.summary import (
+    SUMMARY,
+    Figures,
+    RunFacts,
+    describe,
+    slugs,
+    summary_of,
+    workload_facts,
+    write_json,
+    write_series,
+)
+from experiments.version import version_text
+from parsync.core.metrics import RunMetrics
+from parsync.core.workload import Workload
+from parsync.runtime.records_reader import record_files
+from shared_state.errors import AgoraError
+
+_SEED_FIELDS = {"digest": str, "workload": str, "overall": dict}
+
+
+@contextmanager
+def run_in_progress(directory: Path) -> Iterator[None]:
+    """Inside, finish_killed refuses this run directory. The lock goes with the process, however
+    that ends; a file system that knows no locks is taken as it is."""
+    with (directory / CONFIG_FILE).open("r+b") as file:
+        with suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+
+
+def finish_killed(directory: Path) -> None:
+    """Write the summary of a run directory without one. Raises AgoraError if it is none, if its run
+    is still going on, and if nothing can be made of it."""
+    path = directory / CONFIG_FILE
+    if not directory.is_dir():
+        raise AgoraError(f"{directory}: no such directory")
+    if not path.is_file():
+        raise AgoraError(f"{directory}: not a run directory (it has no {SUMMARY})")
+    if _in_progress(path):
+        raise AgoraError(f"{directory}: its run is still going on")
+    config = load_config(path)
+    found = _Found(directory, config)
+    for arm, slug in zip(config.arms, slugs([arm.name for arm in config.arms]), strict=True):
+        found.take(arm, slug)
+    if not found.arms:
+        why = "; ".join(found.lacks) or "killed before its first arm began"
+        raise AgoraError(
+            f"{directory}: there is nothing to report: {why}; "
+            f"`python -m experiments.parsync_vs_flow --config {path}` repeats the run"
+        )
+    facts = RunFacts(
+        seed=config.seed,
+        version=found.version,
+        runtime=config.runtime,
+        settle_us=settle_us(config),
+        config=config.model_dump(mode="json"),
+        partial=found.partial(),
+    )
+    write_json(directory / SUMMARY, summary_of(facts, found.workload, found.arms))
+
+
+def _in_progress(path: Path) -> bool:
+    with path.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+    return False
+
+
+class _Found:
+    """What there is of a run. arms, workload: as in the summary. lacks: what is missing, a phrase
+    each."""
+
+    def __init__(self, directory: Path, config: RunConfig) -> None:
+        self._directory = directory
+        self._config = config
+        self._seeds = _read_seeds(directory / "seeds")
+        self._made: Workload | None = None
+        self._not_run = 0
+        self.arms: list[Figures] = []
+        self.lacks: list[str] = []
+        self.workload: Figures = {}
+        self.version = version_text()
+
+    def take(self, arm: ArmConfig, slug: str) -> None:
+        """The next arm of the configuration."""
+        folder = self._directory / "arms" / slug
+        if not folder.is_dir():
+            self._not_run += 1
+            return
+        try:
+            kept = kept_arm(folder) or self._unfinished(arm, slug, folder)
+        except AgoraError as error:
+            self.lacks.append(f"'{arm.name}' is missing: {error}")
+            return
+        if kept.stopped:
+            self.lacks.append(f"'{arm.name}': {kept.stopped}")
+        seeds = [
+            {"seed": seed, **{name: its[slug][name] for name in _SEED_FIELDS}}
+            for seed, its in sorted(self._seeds.items())
+            if slug in its
+        ]
+        self.workload = kept.workload
+        self.arms.append({**kept.arm, "seeds": seeds})
+
+    def partial(self) -> str:
+        """Why the run did not get to its end, "" if it had: only its report is missing then."""
+        lacks = list(self.lacks)
+        if self._not_run:
+            lacks.append(f"{self._not_run} of {len(self._config.arms)} arms did not run")
+        expected = self._config.seeds * len(self._config.arms) if self._config.seeds > 1 else 0
+        done = sum(len(arms) for arms in self._seeds.values())
+        if not lacks and done < expected:
+            lacks.append(f"killed during the paired seeds, {done} of {expected} runs done")
+        elif done < expected:
+            lacks.append("the paired seeds did not run")
+        return "; ".join(lacks)
+
+    def _unfinished(self, arm: ArmConfig, slug: str, folder: Path) -> KeptArm:
+        """An arm without figures. Raises AgoraError if its measurements cannot be read."""
+        workload = self._workload_of_run()
+        measured = _from_parquet(self._config, arm, workload, folder)
+        run = ArmRun(arm, measured.metrics, "", measured.notes, measured.stopped, 0.0, {})
+        result = arm_result(self._config, run, {})
+        write_series(folder, result.series)
+        if not measured.stopped:
+            self.lacks.append(f"'{arm.name}': its regret was not worked out")
+        facts = workload_facts(workload)
+        return KeptArm(describe(result, slug), facts, self.version, measured.stopped)
+
+    def _workload_of_run(self) -> Workload:
+        """Made again. Raises AgoraError if it cannot be, or is another one now."""
+        if self._made is None:
+            self._made = make_workload(self._config, self._config.seed)
+        if self.workload and workload_facts(self._made)["digest"] != self.workload["digest"]:
+            raise AgoraError("its workload, made again, is another one")
+        return self._made
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """stopped: why the arm did not get to its end, "" if it did."""
+
+    metrics: RunMetrics
+    notes: Mapping[str, Any]
+    stopped: str
+
+
+def _from_parquet(config: RunConfig, arm: ArmConfig, workload: Workload, folder: Path) -> _Measured:
+    """Of an arm that had closed its files. Raises AgoraError if it had not."""
+    records = record_files(folder)
+    if not records.files:
+        raise AgoraError("killed before it had written any measurements")
+    metrics = make_metrics(config, arm, workload)
+    for table, rows in records.read():
+        metrics.add(table, rows)
+    metrics.flush()
+    whole = records.whole and metrics.last_us >= workload.end_us
+    stopped = "" if whole else f"killed; its figures end at {metrics.last_us / 1e6:.3g} s"
+    return _Measured(metrics, {"ended_us": metrics.last_us}, stopped)
+
+
+def _read_seeds(folder: Path) -> dict[int, Figures]:
+    """By seed what there is of each arm, by its slug. Raises AgoraError naming a file that is not
+    what this version writes."""
+    seeds: dict[int, Figures] = {}
+    for path in folder.glob("*.json"):
+        try:
+            content = json.loads(path.read_text("utf-8"))
+            seed, arms = content["seed"], content["arms"]
+            sound = type(seed) is int and all(
+                type(its[name]) is kind
+                for its in arms.values()
+                for name, kind in _SEED_FIELDS.items()
+            )
+        except OSError as error:
+            raise AgoraError(f"{path}: cannot read it: {error.strerror}") from error
+        except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
+            sound = False
+        if not sound:
+            raise AgoraError(f"{path}: not the figures of a paired seed")
+        seeds[seed] = arms
+    return seeds

@@ -1,0 +1,67 @@
+"""The measurements of an arm as they are on disk, whether its run came to its end or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from parsync.core.record_buffer import Table
+from parsync.core.tables import TABLES
+from parsync.runtime.records import PARTIAL
+from shared_state.errors import AgoraError
+
+
+@dataclass(frozen=True, slots=True)
+class RecordFiles:
+    """The Parquet files of an arm by table: one, or the parts of it. whole: none is marked partial,
+    so its run had come to its end when they were closed."""
+
+    files: dict[str, list[Path]]
+    whole: bool
+
+    def read(self) -> Iterator[tuple[str, Table]]:
+        """Every row group, table by table. Raises AgoraError naming a file that cannot be read."""
+        for table, paths in self.files.items():
+            for path in paths:
+                yield from ((table, rows) for rows in _row_groups(path, table))
+
+
+def record_files(directory: Path) -> RecordFiles:
+    """What there is in the folder of an arm. Raises AgoraError naming a file that was not closed:
+    without its end a Parquet file cannot be read."""
+    files: dict[str, list[Path]] = {}
+    whole = True
+    for table in TABLES:
+        joined = directory / f"{table}.parquet"
+        # parts are removed once they are joined, and joined anew by whoever finds both
+        paths = [joined] if joined.exists() else sorted(directory.glob(f"{table}.*.parquet"))
+        if not joined.exists():
+            partial = sorted(directory.glob(f"{table}.*.parquet{PARTIAL}"))
+            whole = whole and not partial
+            paths += partial
+        if paths:
+            files[table] = paths
+    for path in (path for paths in files.values() for path in paths):
+        try:
+            pq.ParquetFile(path).close()
+        except (OSError, pa.ArrowException) as error:
+            raise AgoraError(f"{path}: not closed, or damaged: it cannot be read") from error
+    return RecordFiles(files, whole)
+
+
+def _row_groups(path: Path, table: str) -> Iterator[Table]:
+    names = list(TABLES[table])
+    try:
+        with pq.ParquetFile(path) as file:
+            for group in range(file.num_row_groups):
+                rows = file.read_row_group(group, columns=names)
+                yield {
+                    name: rows.column(name).to_numpy().astype(TABLES[table][name], copy=False)
+                    for name in names
+                }
+    except (OSError, KeyError, pa.ArrowException) as error:
+        raise AgoraError(f"{path}: cannot read the records: {error}") from error

@@ -10,11 +10,13 @@ Nothing that was there is changed: what is written is summary.json, and series.n
 
 from __future__ import annotations
 
+import copy
 import fcntl
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,9 @@ from experiments.config import ArmConfig, RunConfig, load_config
 from experiments.finishing import arm_result
 from experiments.kept_arms import KeptArm, kept_arm
 from experiments.preconditions import CONFIG_FILE
+from experiments.quantities import duration
 from experiments.regret import settle_us
+from experiments.restarts import Restarts
 from experiments.running import ArmRun, make_metrics, make_workload
 from experiments.summary import (
     SUMMARY,
@@ -38,9 +42,16 @@ from experiments.summary import (
 from experiments.version import version_text
 from parsync.core.metrics import RunMetrics
 from parsync.core.workload import Workload
+from parsync.runtime.assembly import Assembly
+from parsync.runtime.live.cell import CELL_LOG
+from parsync.runtime.live.killed_run import measure_killed
+from parsync.runtime.live.plan import LiveOptions
+from parsync.runtime.live.recorder import has_records
 from parsync.runtime.records_reader import record_files
 from shared_state.errors import AgoraError
+from shared_state.journal import EventDigest, read_journal
 
+_LOG = "log"  # of a live arm
 _SEED_FIELDS = {"digest": str, "workload": str, "overall": dict}
 
 
@@ -148,8 +159,18 @@ class _Found:
     def _unfinished(self, arm: ArmConfig, slug: str, folder: Path) -> KeptArm:
         """An arm without figures. Raises AgoraError if its measurements cannot be read."""
         workload = self._workload_of_run()
-        measured = _from_parquet(self._config, arm, workload, folder)
-        run = ArmRun(arm, measured.metrics, "", measured.notes, measured.stopped, 0.0, {})
+        measure = _from_logs if has_records(folder / _LOG) else _from_parquet
+        measured = measure(self._config, arm, workload, folder)
+        run = ArmRun(
+            arm,
+            measured.metrics,
+            _log_digest(folder / _LOG / CELL_LOG),
+            measured.notes,
+            measured.stopped,
+            wall_s=0.0,
+            regret={},
+            restarts=measured.restarts,
+        )
         result = arm_result(self._config, run, {})
         write_series(folder, result.series)
         if not measured.stopped:
@@ -168,11 +189,35 @@ class _Found:
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """stopped: why the arm did not get to its end, "" if it did."""
+    """As in ArmRun."""
 
     metrics: RunMetrics
     notes: Mapping[str, Any]
     stopped: str
+    restarts: Restarts = ()
+
+
+def _from_logs(config: RunConfig, arm: ArmConfig, workload: Workload, folder: Path) -> _Measured:
+    """Of a live arm whose actors had not handed their measurements over. Raises AgoraError naming a
+    log that cannot be read."""
+    spec = arm.spec(config.seed, config.heartbeat_us, round(config.sample_s * 1e6), live=True)
+    options = LiveOptions(
+        journal_dir=folder / _LOG, hosts=config.live.hosts, tick_us=config.live.tick_ms * 1000
+    )
+    metrics_maker = partial(copy.deepcopy, make_metrics(config, arm, workload))
+    killed = measure_killed(Assembly.of(spec, workload), options, metrics_maker)
+    killed.metrics.flush()
+    notes = {
+        "ended_us": killed.ended_us,
+        "tick_us": options.tick_us,
+        "notes": list(killed.notes),
+    }
+    return _Measured(
+        killed.metrics,
+        notes,
+        _stopped(killed.ended_us),
+        [asdict(restart) for restart in killed.restarts],
+    )
 
 
 def _from_parquet(config: RunConfig, arm: ArmConfig, workload: Workload, folder: Path) -> _Measured:
@@ -185,8 +230,23 @@ def _from_parquet(config: RunConfig, arm: ArmConfig, workload: Workload, folder:
         metrics.add(table, rows)
     metrics.flush()
     whole = records.whole and metrics.last_us >= workload.end_us
-    stopped = "" if whole else f"killed; its figures end at {metrics.last_us / 1e6:.3g} s"
-    return _Measured(metrics, {"ended_us": metrics.last_us}, stopped)
+    return _Measured(
+        metrics, {"ended_us": metrics.last_us}, "" if whole else _stopped(metrics.last_us)
+    )
+
+
+def _stopped(ended_us: int) -> str:
+    return f"killed; its figures end {duration(ended_us)} into the run"
+
+
+def _log_digest(log: Path) -> str:
+    """Of the events of a live cell, "" if there is no log."""
+    if not log.exists():
+        return ""
+    digest = EventDigest()
+    for frame in read_journal(log):
+        digest.update(frame)
+    return digest.hexdigest()
 
 
 def _read_seeds(folder: Path) -> dict[int, Figures]:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from experiments.report.__main__ import main as report
 from experiments.summary import read_summary
 from parsync.runtime import replay
 from tests.fixtures.stopping import ROOT, alive, stop_when
@@ -127,13 +128,29 @@ def test_a_signal_while_ray_starts(
     assert not (tmp_path / "run").exists()
 
 
-def test_nothing_of_ray_outlives_a_killed_command(
-    arguments: list[str | Path], tmp_path: Path
+def test_nothing_of_ray_outlives_a_killed_command_and_its_logs_are_reported(
+    arguments: list[str | Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    log = tmp_path / "run" / "arms" / "parsync" / "log"
+    run = tmp_path / "run"
+    log = run / "arms" / "parsync" / "log"
     ready = grown(log / "cell.journal", 200_000)
     stopped = stop_when(ready, MAIN, arguments, signal.SIGKILL, False)
     assert stopped.status == -signal.SIGKILL and stopped.left == []
+    report([run])
+    assert capsys.readouterr().err.startswith(f"{run}: partial: 'ParSync': killed; its figures end")
+    summary = read_summary(run)
+    (arm,) = summary["arms"]
+    assert summary["partial"] and arm["partial"] and arm["restarts"] == []
+    assert summary["partial_reason"].endswith("into the run; 1 of 2 arms did not run")
+    replayed = replay.replay(log)
+    assert replayed.divergence is None
+    totals, counts = arm["totals"], replayed.counts
+    assert totals["claims"] == counts.claims
+    assert totals["committed"] == totals["accepted"] == counts.accepted > 0
+    assert totals["submitted"] - totals["committed"] == totals["censored"]
+    assert totals["ended_finished"] == counts.finished
+    assert totals["still_running"] == counts.running > 0
+    assert (run / "report.html").exists()
 
 
 CLUSTER = """
@@ -179,11 +196,10 @@ def test_the_actors_of_a_killed_command_end_and_its_cluster_stays(
 
     def looked() -> bool:
         if ready():
-            seen.extend(name for name in alive(mark, patience_s=0) if "ray::Cell" in name)
+            seen.extend(name for name in alive(mark, patience_s=0) if "agora:cell" in name)
         return ready()
 
     stopped = stop_when(looked, MAIN, [*arguments, "--address", address], signal.SIGKILL, False)
     assert stopped.status == -signal.SIGKILL and stopped.left == [] and seen
-    for actor in ("Host", "WorkloadSource"):
-        assert alive(mark, patience_s=8.0, of=actor) == []
+    assert alive(mark, patience_s=8.0, of="agora:") == []
     assert alive(mark, patience_s=0, of="raylet/raylet")

@@ -50,6 +50,11 @@ def read_records(path: Path) -> Iterator[Batch]:
         yield from decode(payload)
 
 
+def has_records(directory: Path) -> bool:
+    """Whether there are record logs: a run has begun and is not over."""
+    return any(directory.glob(f"*{_SUFFIX}"))
+
+
 def remove_records(directory: Path) -> None:
     """The run is over: what the logs hold is in the accumulators and in Parquet."""
     for path in directory.glob(f"*{_SUFFIX}"):

@@ -1,0 +1,83 @@
+"""The measurements of a live arm that was killed as a whole, from its logs. No actor handed anything
+over, and a Parquet file that was not closed cannot be read.
+
+The cell's log is whole up to its last step; each actor's own logs reach up to its last flush, at
+most a tick before. recovery.py tells what is on record and what is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from parsync.core.events import WORKERS, Send
+from parsync.core.metrics import RunMetrics
+from parsync.runtime.assembly import Assembly
+from parsync.runtime.live.cell import CELL_LOG, Frame, read_cell_log
+from parsync.runtime.live.cell_events import cell_events
+from parsync.runtime.live.completion import complete
+from parsync.runtime.live.finished import DueEnds, Finished
+from parsync.runtime.live.plan import CELL, SOURCE, WORKER_POOL, LiveOptions, plan_run
+from parsync.runtime.live.restarts import Restart
+from shared_state.errors import AgoraError
+
+_FLUSH_EVERY = 1024  # events
+
+
+@dataclass(frozen=True, slots=True)
+class KilledRun:
+    """metrics: of all actors. ended_us: run time of the cell's last step. restarts: of actors before
+    that. notes: what the figures rest on, and lack."""
+
+    metrics: RunMetrics
+    ended_us: int
+    restarts: tuple[Restart, ...]
+    notes: tuple[str, ...]
+
+
+def measure_killed(
+    assembly: Assembly, options: LiveOptions, make_metrics: Callable[[], RunMetrics]
+) -> KilledRun:
+    """assembly, options: as run_live had them, but that without options.records_dir nothing is
+    written. Raises AgoraError naming a log that is missing or cannot be read."""
+    log = options.journal_dir / CELL_LOG
+    ended_us = _ended_us(log)
+    worker_pool = Finished(
+        make_metrics(), np.zeros(0, np.int64), 0, 0, None, _due_ends(log, assembly)
+    )
+    plan = plan_run("", assembly, options)
+    finished: dict[str, Finished | None] = {host.name: None for host in plan.hosts}
+    finished |= {SOURCE: None, CELL: None, WORKER_POOL: worker_pool}
+    completed = complete(plan, assembly, finished, (), ended_us, make_metrics)
+    if completed.errors:
+        raise AgoraError(completed.errors[0])
+    return KilledRun(completed.metrics, ended_us, completed.restarts, completed.notes)
+
+
+def _ended_us(log: Path) -> int:
+    ended_us = 0
+    for frame in read_cell_log(log):
+        if frame[0] != Frame.HEADER:
+            ended_us = frame[2] if frame[0] == Frame.LIFE else frame[1]
+    return ended_us
+
+
+def _due_ends(log: Path, assembly: Assembly) -> DueEnds:
+    """When each task that the cell started is due to end.
+
+    The worker pool knows the durations, but its own log lacks what it was told last; so another
+    pool is told what a replayed master says. Tasks whose end was reported are among these, too:
+    MasterCore.record_due_ends leaves them out.
+    """
+    master, workers = assembly.master(), assembly.workers()
+    for number, (at_us, event) in enumerate(cell_events(log)):
+        for effect in master.handle(at_us, event):
+            if isinstance(effect, Send) and effect.to == WORKERS:
+                workers.handle(at_us, effect.event)
+        if number % _FLUSH_EVERY == 0:
+            master.finish(at_us)  # its measurements: cell_batches makes them
+    end_us, allocation, _ = workers.due_ends()
+    return DueEnds(allocation, end_us)

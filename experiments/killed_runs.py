@@ -83,7 +83,7 @@ def finish_killed(directory: Path) -> None:
         why = "; ".join(found.lacks) or "killed before its first arm began"
         raise AgoraError(
             f"{directory}: there is nothing to report: {why}; "
-            f"`python -m experiments.parsync_vs_flow --config {path}` repeats the run"
+            f"`python -m experiments.parsync_vs_flow --config {path}` repeats it"
         )
     facts = RunFacts(
         seed=config.seed,
@@ -114,13 +114,20 @@ class _Found:
     def __init__(self, directory: Path, config: RunConfig) -> None:
         self._directory = directory
         self._config = config
-        self._seeds = _read_seeds(directory / "seeds")
+        self._seeds: dict[int, Figures] = {}  # of each arm, by its slug
         self._made: Workload | None = None
         self._not_run = 0
         self.arms: list[Figures] = []
         self.lacks: list[str] = []
         self.workload: Figures = {}
         self.version = version_text()
+        for path in sorted((directory / "seeds").glob("*.json")):
+            try:
+                seed, arms = _read_seed(path)
+            except AgoraError as error:
+                self.lacks.append(str(error))
+            else:
+                self._seeds[seed] = arms
 
     def take(self, arm: ArmConfig, slug: str) -> None:
         """The next arm of the configuration."""
@@ -150,10 +157,8 @@ class _Found:
             lacks.append(f"{self._not_run} of {len(self._config.arms)} arms did not run")
         expected = self._config.seeds * len(self._config.arms) if self._config.seeds > 1 else 0
         done = sum(len(arms) for arms in self._seeds.values())
-        if not lacks and done < expected:
-            lacks.append(f"killed during the paired seeds, {done} of {expected} runs done")
-        elif done < expected:
-            lacks.append("the paired seeds did not run")
+        if done < expected:
+            lacks.append(f"{done} of {expected} runs of the paired seeds were done")
         return "; ".join(lacks)
 
     def _unfinished(self, arm: ArmConfig, slug: str, folder: Path) -> KeptArm:
@@ -249,24 +254,19 @@ def _log_digest(log: Path) -> str:
     return digest.hexdigest()
 
 
-def _read_seeds(folder: Path) -> dict[int, Figures]:
-    """By seed what there is of each arm, by its slug. Raises AgoraError naming a file that is not
-    what this version writes."""
-    seeds: dict[int, Figures] = {}
-    for path in folder.glob("*.json"):
-        try:
-            content = json.loads(path.read_text("utf-8"))
-            seed, arms = content["seed"], content["arms"]
-            sound = type(seed) is int and all(
-                type(its[name]) is kind
-                for its in arms.values()
-                for name, kind in _SEED_FIELDS.items()
-            )
-        except OSError as error:
-            raise AgoraError(f"{path}: cannot read it: {error.strerror}") from error
-        except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
-            sound = False
-        if not sound:
-            raise AgoraError(f"{path}: not the figures of a paired seed")
-        seeds[seed] = arms
-    return seeds
+def _read_seed(path: Path) -> tuple[int, Figures]:
+    """A paired seed, and what there is of each arm by its slug. Raises AgoraError naming the file
+    if it is not what this version writes."""
+    try:
+        content = json.loads(path.read_text("utf-8"))
+        seed, arms = content["seed"], content["arms"]
+        sound = type(seed) is int and all(
+            type(its[name]) is kind for its in arms.values() for name, kind in _SEED_FIELDS.items()
+        )
+    except OSError as error:
+        raise AgoraError(f"{path}: cannot read it: {error.strerror}") from error
+    except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
+        sound = False
+    if not sound:
+        raise AgoraError(f"{path}: not the figures of a paired seed")
+    return seed, arms

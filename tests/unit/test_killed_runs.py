@@ -1,0 +1,180 @@
+"""`python -m experiments.report` makes what can be made of a run directory without a summary."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from experiments.command_line import run_command
+from experiments.killed_runs import run_in_progress
+from experiments.parsync_vs_flow import app
+from experiments.report.__main__ import app as report_app
+from experiments.summary import Figures, read_summary
+from tests.unit.test_bad_input_configuration import CONFIG
+
+SEEDS = 2
+Report = Callable[[Path], tuple[int, str]]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run directory with two arms and two paired seeds."""
+    folder = tmp_path_factory.mktemp("whole")
+    (folder / "small.toml").write_text(CONFIG)
+    arguments = ["--config", folder / "small.toml", "--out", folder / "run", "--seeds", SEEDS]
+    with pytest.MonkeyPatch.context() as patched, pytest.raises(SystemExit) as left:
+        patched.setattr("experiments.figures.FIGURES", ())
+        run_command(app, list(map(str, arguments)))
+    assert left.value.code == 0
+    return folder / "run"
+
+
+@pytest.fixture
+def killed(whole: Path, tmp_path: Path) -> Path:
+    """The same as it is just before its summary is written."""
+    run = tmp_path / "run"
+    shutil.copytree(whole, run)
+    for path in (run / "summary.json", run / "report.html"):
+        path.unlink()
+    return run
+
+
+@pytest.fixture
+def report(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Report:
+    """(exit status, what was said on standard error). Nothing is drawn: that takes seconds."""
+    monkeypatch.setattr("experiments.figures.FIGURES", ())
+
+    def make(run: Path) -> tuple[int, str]:
+        with pytest.raises(SystemExit) as left:
+            run_command(report_app, [str(run)])
+        assert isinstance(left.value.code, int)
+        said = capsys.readouterr()
+        assert said.out == (f"{run / 'report.html'}\n" if left.value.code == 0 else "")
+        assert (run / "report.html").exists() == (left.value.code == 0)
+        return left.value.code, said.err
+
+    return make
+
+
+def forget_end(run: Path, arm: str) -> Path:
+    """As if the run had been killed before the arm's figures were worked out."""
+    folder = run / "arms" / arm
+    (folder / "figures.json").unlink()
+    (folder / "series.npz").unlink()
+    return folder
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def without_regret(overall: Figures) -> Figures:
+    return {name: value for name, value in overall.items() if "regret" not in name}
+
+
+def test_everything_was_done_but_the_summary(whole: Path, killed: Path, report: Report) -> None:
+    assert report(killed) == (0, "")
+    assert read_summary(killed) == read_summary(whole)
+
+
+def test_killed_during_the_paired_seeds(whole: Path, killed: Path, report: Report) -> None:
+    path = max((killed / "seeds").glob("*.json"))
+    seed = json.loads(path.read_text())
+    del seed["arms"]["flow"]
+    path.write_text(json.dumps(seed))
+    reason = "3 of 4 runs of the paired seeds were done"
+    assert report(killed) == (0, f"{killed}: partial: {reason}\n")
+    summary, before = read_summary(killed), read_summary(whole)
+    assert summary["partial"] and summary["partial_reason"] == reason
+    assert [len(arm["seeds"]) for arm in summary["arms"]] == [2, 1]
+    assert summary["paired"]["seeds"] == before["paired"]["seeds"][:1]
+    assert not any(arm["partial"] for arm in summary["arms"])
+
+
+def test_a_damaged_seed_costs_that_seed(killed: Path, report: Report) -> None:
+    path = max((killed / "seeds").glob("*.json"))
+    for content in ('{"seed": 2, "arms"', '{"seed": 2, "arms": {"flow": []}}', "[]"):
+        path.write_text(content)
+        reason = f"{path}: not the figures of a paired seed; 2 of 4 runs of the paired seeds"
+        status, said = report(killed)
+        assert status == 0 and said.startswith(f"{killed}: partial: {reason}")
+        assert read_summary(killed)["paired"]["seeds"] == [1]
+        (killed / "summary.json").unlink()
+
+
+def test_an_arm_is_measured_from_its_parquet_files(
+    whole: Path, killed: Path, report: Report
+) -> None:
+    shutil.rmtree(killed / "seeds")
+    forget_end(killed, "flow")
+    status, said = report(killed)
+    assert status == 0 and "'Flow': its regret was not worked out; 0 of 4 runs" in said
+    (_, flow), (_, before) = (read_summary(run)["arms"] for run in (killed, whole))
+    assert without_regret(flow["overall"]) == without_regret(before["overall"])
+    for part in ("phases", "groups", "agents", "totals"):
+        assert flow[part] == before[part]
+
+
+def test_an_arm_that_was_killed_while_it_ran_is_told_of(
+    whole: Path, killed: Path, report: Report
+) -> None:
+    tasks = forget_end(killed, "flow") / "tasks.parquet"
+    cut(tasks.rename(tasks.with_name("tasks.0.parquet.partial")))
+    shutil.rmtree(killed / "seeds")
+    status, said = report(killed)
+    assert status == 0 and len(said.splitlines()) == 1
+    assert "'Flow' is missing: " in said and "not closed, or damaged" in said
+    (arm,) = read_summary(killed)["arms"]
+    (before, _) = read_summary(whole)["arms"]
+    assert arm == {**before, "seeds": []}
+
+
+def test_an_arm_that_did_not_begin(killed: Path, report: Report) -> None:
+    shutil.rmtree(killed / "seeds")
+    shutil.rmtree(killed / "arms" / "flow")
+    assert report(killed) == (
+        0,
+        f"{killed}: partial: 1 of 2 arms did not run; 0 of 4 runs of the paired seeds were done\n",
+    )
+
+
+def test_a_run_without_anything(killed: Path, report: Report) -> None:
+    shutil.rmtree(killed / "seeds")
+    repeats = f"`python -m experiments.parsync_vs_flow --config {killed}/config.toml` repeats it"
+    for why, gone in (
+        ("'ParSync' is missing: killed before it had written any measurements", "parsync"),
+        ("killed before its first arm began", ""),
+    ):
+        shutil.rmtree(killed / "arms")
+        (killed / "arms" / gone).mkdir(parents=True)
+        assert report(killed) == (
+            2,
+            f"error: {killed}: there is nothing to report: {why}; {repeats}\n",
+        )
+        assert not (killed / "summary.json").exists()
+
+
+def test_a_run_that_is_another_by_now(killed: Path, report: Report) -> None:
+    """Its configuration was edited: what is on disk cannot be measured by it."""
+    forget_end(killed, "flow")
+    path = killed / "config.toml"
+    path.write_text(path.read_text().replace("mean_duration_s = 0.2", "mean_duration_s = 0.3"))
+    status, said = report(killed)
+    assert status == 0 and "'Flow' is missing: its workload, made again, is another one" in said
+    assert [arm["name"] for arm in read_summary(killed)["arms"]] == ["ParSync"]
+
+
+def test_a_run_that_is_still_going_on(killed: Path, report: Report) -> None:
+    with run_in_progress(killed):
+        assert report(killed) == (2, f"error: {killed}: its run is still going on\n")
+    assert report(killed) == (0, "")
+
+
+def test_what_is_no_run_directory(tmp_path: Path, report: Report) -> None:
+    said = f"error: {tmp_path}: not a run directory (it has no summary.json)\n"
+    assert report(tmp_path) == (2, said)
+    assert report(tmp_path / "none") == (2, f"error: {tmp_path / 'none'}: no such directory\n")

@@ -27,7 +27,7 @@ from experiments.preconditions import CONFIG_FILE
 from experiments.quantities import duration
 from experiments.regret import settle_us
 from experiments.restarts import Restarts
-from experiments.running import ArmRun, make_metrics, make_workload
+from experiments.running import ArmRun, make_metrics
 from experiments.summary import (
     SUMMARY,
     Figures,
@@ -43,13 +43,15 @@ from experiments.version import version_text
 from parsync.core.metrics import RunMetrics
 from parsync.core.workload import Workload
 from parsync.runtime.assembly import Assembly
+from parsync.runtime.event_logs import VIRTUAL_LOG, read_end
 from parsync.runtime.live.cell import CELL_LOG
 from parsync.runtime.live.killed_run import measure_killed
 from parsync.runtime.live.plan import LiveOptions
 from parsync.runtime.live.recorder import has_records
-from parsync.runtime.records_reader import record_files
+from parsync.runtime.records_reader import read_records, record_files
+from parsync.runtime.workload_files import WORKLOAD_DIR
+from parsync.runtime.workload_reader import read_workload
 from shared_state.errors import AgoraError
-from shared_state.journal import EventDigest, read_journal
 
 _LOG = "log"  # of a live arm
 _SEED_FIELDS = {"digest": str, "workload": str, "overall": dict}
@@ -115,7 +117,7 @@ class _Found:
         self._directory = directory
         self._config = config
         self._seeds: dict[int, Figures] = {}  # of each arm, by its slug
-        self._made: Workload | None = None
+        self._read: Workload | None = None
         self._not_run = 0
         self.arms: list[Figures] = []
         self.lacks: list[str] = []
@@ -169,7 +171,7 @@ class _Found:
         run = ArmRun(
             arm,
             measured.metrics,
-            _log_digest(folder / _LOG / CELL_LOG),
+            measured.digest,
             measured.notes,
             measured.stopped,
             wall_s=0.0,
@@ -184,21 +186,20 @@ class _Found:
         return KeptArm(describe(result, slug), facts, self.version, measured.stopped)
 
     def _workload_of_run(self) -> Workload:
-        """Made again. Raises AgoraError if it cannot be, or is another one now."""
-        if self._made is None:
-            self._made = make_workload(self._config, self._config.seed)
-        if self.workload and workload_facts(self._made)["digest"] != self.workload["digest"]:
-            raise AgoraError("its workload, made again, is another one")
-        return self._made
+        """From the run's tables. Raises AgoraError if they cannot be read."""
+        if self._read is None:
+            self._read = read_workload(self._directory / WORKLOAD_DIR)
+        return self._read
 
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """As in ArmRun."""
+    """As in ArmRun. digest: "" if that is not known."""
 
     metrics: RunMetrics
     notes: Mapping[str, Any]
     stopped: str
+    digest: str
     restarts: Restarts = ()
 
 
@@ -221,37 +222,29 @@ def _from_logs(config: RunConfig, arm: ArmConfig, workload: Workload, folder: Pa
         killed.metrics,
         notes,
         _stopped(killed.ended_us),
+        killed.digest,
         [asdict(restart) for restart in killed.restarts],
     )
 
 
 def _from_parquet(config: RunConfig, arm: ArmConfig, workload: Workload, folder: Path) -> _Measured:
     """Of an arm that had closed its files. Raises AgoraError if it had not."""
-    records = record_files(folder)
-    if not records.files:
+    files = record_files(folder)
+    if not files:
         raise AgoraError("killed before it had written any measurements")
     metrics = make_metrics(config, arm, workload)
-    for table, rows in records.read():
+    for table, rows in read_records(files):
         metrics.add(table, rows)
     metrics.flush()
-    whole = records.whole and metrics.last_us >= workload.end_us
-    return _Measured(
-        metrics, {"ended_us": metrics.last_us}, "" if whole else _stopped(metrics.last_us)
-    )
+    end = read_end(folder / _LOG if config.runtime == "ray" else folder)
+    if end is None or end.stopped:
+        return _Measured(metrics, {"ended_us": metrics.last_us}, _stopped(metrics.last_us), "")
+    log = end.logs.get(CELL_LOG if config.runtime == "ray" else VIRTUAL_LOG)
+    return _Measured(metrics, {"ended_us": metrics.last_us}, "", log.digest if log else "")
 
 
 def _stopped(ended_us: int) -> str:
     return f"killed; its figures end {duration(ended_us)} into the run"
-
-
-def _log_digest(log: Path) -> str:
-    """Of the events of a live cell, "" if there is no log."""
-    if not log.exists():
-        return ""
-    digest = EventDigest()
-    for frame in read_journal(log):
-        digest.update(frame)
-    return digest.hexdigest()
 
 
 def _read_seed(path: Path) -> tuple[int, Figures]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,34 +14,24 @@ from parsync.runtime.records import PARTIAL
 from shared_state.errors import AgoraError
 
 
-@dataclass(frozen=True, slots=True)
-class RecordFiles:
-    """The Parquet files of an arm by table: one, or the parts of it. whole: none is marked partial,
-    so its run had come to its end when they were closed."""
-
-    files: dict[str, list[Path]]
-    whole: bool
-
-    def read(self) -> Iterator[tuple[str, Table]]:
-        """Every row group, table by table. Raises AgoraError naming a file that cannot be read."""
-        for table, paths in self.files.items():
-            for path in paths:
-                yield from ((table, rows) for rows in _row_groups(path, table))
+def read_records(files: Mapping[str, Sequence[Path]]) -> Iterator[tuple[str, Table]]:
+    """Every row group of record_files, table by table. Raises AgoraError naming a file that cannot
+    be read."""
+    for table, paths in files.items():
+        for path in paths:
+            yield from ((table, rows) for rows in _row_groups(path, table))
 
 
-def record_files(directory: Path) -> RecordFiles:
-    """What there is in the folder of an arm. Raises AgoraError naming a file that was not closed:
-    without its end a Parquet file cannot be read."""
+def record_files(directory: Path) -> dict[str, list[Path]]:
+    """The Parquet files in the folder of an arm by table: one, or the parts of it. Raises
+    AgoraError naming a file that was not closed: without its end a Parquet file cannot be read."""
     files: dict[str, list[Path]] = {}
-    whole = True
     for table in TABLES:
         joined = directory / f"{table}.parquet"
         # parts are removed once they are joined, and joined anew by whoever finds both
         paths = [joined] if joined.exists() else sorted(directory.glob(f"{table}.*.parquet"))
         if not joined.exists():
-            partial = sorted(directory.glob(f"{table}.*.parquet{PARTIAL}"))
-            whole = whole and not partial
-            paths += partial
+            paths += sorted(directory.glob(f"{table}.*.parquet{PARTIAL}"))
         if paths:
             files[table] = paths
     for path in (path for paths in files.values() for path in paths):
@@ -50,7 +39,7 @@ def record_files(directory: Path) -> RecordFiles:
             pq.ParquetFile(path).close()
         except (OSError, pa.ArrowException) as error:
             raise AgoraError(f"{path}: not closed, or damaged: it cannot be read") from error
-    return RecordFiles(files, whole)
+    return files
 
 
 def _row_groups(path: Path, table: str) -> Iterator[Table]:

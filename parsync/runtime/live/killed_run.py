@@ -16,7 +16,8 @@ import numpy as np
 from parsync.core.events import WORKERS, Send
 from parsync.core.metrics import RunMetrics
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.live.cell import CELL_LOG, Frame, read_cell_log
+from parsync.runtime.event_logs import log_end
+from parsync.runtime.live.cell import CELL_LOG, frame_at_us
 from parsync.runtime.live.cell_events import cell_events
 from parsync.runtime.live.completion import complete
 from parsync.runtime.live.finished import DueEnds, Finished
@@ -29,11 +30,12 @@ _FLUSH_EVERY = 1024  # events
 
 @dataclass(frozen=True, slots=True)
 class KilledRun:
-    """metrics: of all actors. ended_us: run time of the cell's last step. restarts: of actors before
-    that. notes: what the figures rest on, and lack."""
+    """metrics: of all actors. ended_us, digest: run time of the cell's last step, and the digest of
+    its log. restarts: of actors before that. notes: what the figures rest on, and lack."""
 
     metrics: RunMetrics
     ended_us: int
+    digest: str
     restarts: tuple[Restart, ...]
     notes: tuple[str, ...]
 
@@ -44,25 +46,19 @@ def measure_killed(
     """assembly, options: as run_live had them, but that without options.records_dir nothing is
     written. Raises AgoraError naming a log that is missing or cannot be read."""
     log = options.journal_dir / CELL_LOG
-    ended_us = _ended_us(log)
+    end = log_end(log, frame_at_us)
     worker_pool = Finished(
         make_metrics(), np.zeros(0, np.int64), 0, 0, None, _due_ends(log, assembly)
     )
     plan = plan_run("", assembly, options)
     finished: dict[str, Finished | None] = {host.name: None for host in plan.hosts}
     finished |= {SOURCE: None, CELL: None, WORKER_POOL: worker_pool}
-    completed = complete(plan, assembly, finished, (), ended_us, make_metrics)
+    completed = complete(plan, assembly, finished, (), end.last_us, make_metrics)
     if completed.errors:
         raise AgoraError(completed.errors[0])
-    return KilledRun(completed.metrics, ended_us, completed.restarts, completed.notes)
-
-
-def _ended_us(log: Path) -> int:
-    ended_us = 0
-    for frame in read_cell_log(log):
-        if frame[0] != Frame.HEADER:
-            ended_us = frame[2] if frame[0] == Frame.LIFE else frame[1]
-    return ended_us
+    return KilledRun(
+        completed.metrics, end.last_us, end.digest, completed.restarts, completed.notes
+    )
 
 
 def _due_ends(log: Path, assembly: Assembly) -> DueEnds:

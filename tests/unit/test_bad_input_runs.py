@@ -117,7 +117,7 @@ def test_a_disk_without_room_for_anything_keeps_nothing(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill_after(monkeypatch, 0)
-    monkeypatch.setattr("experiments.summary._write", full_disk)
+    monkeypatch.setattr("experiments.summary.whole_file", full_disk)
     status, out, said = command()
     assert status == 2 and out == ""
     assert said.splitlines()[-1].count("No space left on device") == 1

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from experiments.figures import FIGURES, FigureSpec, data, delay, draw_all, load
+from experiments.report.page import go_on
 from experiments.summary import Run, read_run
 from parsync.core import metrics_histogram as histogram
 from parsync.core.metrics import Outcome
@@ -95,7 +96,7 @@ def test_lines_hold_the_recorded_delays_and_throughput(run: Run) -> None:
 
 
 def test_every_figure_is_one_png_and_one_svg(run: Run, tmp_path: Path) -> None:
-    drawn = draw_all(run, tmp_path)
+    drawn = draw_all(run, tmp_path, go_on)
     assert [figure.spec.name for figure in drawn] == [spec.name for spec in FIGURES]
     for figure in drawn:
         assert figure.png.read_bytes().startswith(b"\x89PNG")
@@ -115,4 +116,4 @@ def test_axes_say_what_they_show(run: Run, spec: FigureSpec) -> None:
 
 def test_a_folder_that_is_gone_is_named(run: Run, tmp_path: Path) -> None:
     with pytest.raises(AgoraError, match="cannot write the figure"):
-        draw_all(run, tmp_path / "gone")
+        draw_all(run, tmp_path / "gone", go_on)

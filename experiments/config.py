@@ -13,6 +13,7 @@ from experiments.workloads.google2011 import Google2011Options
 from experiments.workloads.synthetic import SyntheticOptions
 from parsync.core.agent import AgentPolicy
 from parsync.runtime.assembly import ArmSpec, GroupSpec
+from parsync.runtime.plan_limit import PLAN_LIMIT_S
 from parsync.sync.choices import Cut, FreedVisibility, LoserPolicy, WhileCommitting
 from parsync.sync.policies import make_sync_policy
 from schedulers import registry
@@ -292,6 +293,12 @@ class RunConfig(_Strict):
     )
     heartbeat_us: int = Field(1000, ge=1, le=LONGEST_S * 1e6)
     sample_s: float = Field(0.1, ge=0.001, le=LONGEST_S)
+    plan_limit_s: float = Field(
+        PLAN_LIMIT_S,
+        ge=0.1,
+        le=LONGEST_S,
+        description="wall time after which a call of a scheduler counts as never returning",
+    )
     synthetic: SyntheticOptions | None = None
     google2011: Google2011Options | None = None
     arms: tuple[ArmConfig, ...] = Field(min_length=1)

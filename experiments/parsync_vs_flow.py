@@ -266,10 +266,12 @@ def run(
     status: 0, or INTERRUPTED.
 
     A run that ends early writes what it has, marked partial; if it has nothing, its directory goes.
+    An arm that one of its schedulers ends does not end the others, but leaves nothing to pair.
     Raises AgoraError if anything but Ctrl-C ended it, and if the results cannot be written.
     """
     results: list[ArmRun] = []
     seeds: dict[int, dict[str, Figures]] = {}
+    broken: list[str] = []  # by their schedulers: the other arms run all the same
     reason, status = "", 0
     try:
         for arm, slug in zip(config.arms, slugs([arm.name for arm in config.arms]), strict=True):
@@ -280,7 +282,9 @@ def run(
                     config, arm, workload, folder, len(results) + 1, console, run_arm, interruption
                 )
                 results.append(result)
-            if result.stopped:
+            if result.broken:
+                broken.append(f"'{arm.name}': {result.stopped}")
+            elif result.stopped:
                 reason, status = (
                     f"'{arm.name}': {result.stopped}",
                     INTERRUPTED if result.interrupted else BAD_INPUT,
@@ -290,7 +294,9 @@ def run(
                 reason, status = "interrupted", INTERRUPTED
                 break
             reason = ""
-        if not reason and config.seeds > 1:
+        if broken and not reason:
+            reason, status = "the paired seeds did not run" if config.seeds > 1 else "", BAD_INPUT
+        elif not reason and config.seeds > 1:
             reason = "interrupted during the paired seeds"
             _paired_seeds(config, console, seeds)
             reason = ""
@@ -301,6 +307,7 @@ def run(
     if not results:
         shutil.rmtree(directory, ignore_errors=True)
         raise KeyboardInterrupt if status == INTERRUPTED else AgoraError(reason)
+    reason = "; ".join([*broken, *([reason] if reason else [])])
     missing = len(config.arms) - len(results)
     if reason and missing:
         reason += f"; {missing} of {len(config.arms)} arms did not run"
@@ -348,8 +355,9 @@ def _run_arm(
         if result.stopped
         else "done in"
     )
+    why = f": {result.stopped}" if result.broken else ""
     console.print(
-        f"{title}: {end} {result.wall_s:.1f} s", highlight=False, markup=False, soft_wrap=True
+        f"{title}: {end} {result.wall_s:.1f} s{why}", highlight=False, markup=False, soft_wrap=True
     )
     for restart in result.restarts:
         console.print(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from itertools import accumulate
 from pathlib import Path
 
 from experiments.config import RunConfig
@@ -10,6 +11,7 @@ from experiments.toml_text import toml_text
 from flowsolver.memory import available_bytes
 from parsync.core.workload import Workload
 from parsync.runtime.assembly import Assembly
+from parsync.runtime.plan_limit import plan_limit
 from parsync.runtime.workload_files import WORKLOAD_DIR, write_workload
 from shared_state.errors import AgoraError
 
@@ -56,12 +58,16 @@ def needed_bytes(config: RunConfig, machines: int, tasks: int) -> int:
 
 
 def check_arms(config: RunConfig, workload: Workload) -> None:
-    """Raises AgoraError naming the arm that this workload's cell and jobs do not suit."""
+    """Raises AgoraError naming the arm that this workload's cell and jobs do not suit, or one of
+    whose schedulers cannot be made."""
     for arm in config.arms:
+        spec = arm.spec(config.seed, config.heartbeat_us, 1, live=False)
         try:
-            Assembly.of(
-                arm.spec(config.seed, config.heartbeat_us, 1, live=False), workload
-            ).owners()
+            assembly = Assembly.of(spec, workload)
+            assembly.owners()
+            with plan_limit(config.plan_limit_s, lambda: 0):
+                for first in accumulate((group.count for group in spec.groups[:-1]), initial=0):
+                    assembly.scheduler(first)
         except AgoraError as error:
             raise AgoraError(f"arm '{arm.name}': {error}") from error
 

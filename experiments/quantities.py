@@ -90,9 +90,11 @@ def share(value: float, digits: int = 3) -> str:
 
 def percent_change(value: float | None) -> str:
     """A relative difference in per cent with its sign, two significant digits; as a factor once it
-    is more than threefold."""
+    is more than threefold, without its digits beyond a thousandfold (the limits of two seeds)."""
     if value is None:
         return MISSING
+    if value > 999:
+        return "over ×1,000"
     if value > 2:
         return f"×{_digits(1 + value, 2)}"
     return f"{_sign(value)}{_digits(abs(value) * 100, 2)} %"

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
+from rich.text import Text
 
 from experiments.config import RunConfig, decision_clock
 from experiments.decision_capacity import decision_capacity
@@ -46,7 +47,7 @@ def finish_run(
         write_run(directory, summary, arms)
     Console().print(comparison_table(summary))
     interruption.check()
-    console.print(f"report: {write_report(directory)}", highlight=False, soft_wrap=True)
+    console.print(Text(f"report: {write_report(directory)}"), soft_wrap=True)
 
 
 def _arm_result(

@@ -4,10 +4,19 @@ and enough to run it again."""
 from __future__ import annotations
 
 import tomllib
+import unicodedata
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from experiments.workloads.google2011 import Google2011Options
 from experiments.workloads.synthetic import SyntheticOptions
@@ -25,11 +34,37 @@ from shared_state.transaction import CommitMode, ConflictCheck
 ENTIRE = 1000  # shares are kept in permille
 
 
+StrategyName = Literal["optimistic", "quality_first", "latency_first", "adaptive"]
+SyncName = Literal[
+    "state_aligned", "state_staggered", "diff_block", "diff_single", "same_block", "every_attempt"
+]
+
 LONGEST_S = 1e6  # of any time: far beyond use, far within int64 microseconds
 
 
+LONGEST_NAME = 200
+
+
+def _printable(name: str) -> str:
+    """Names stand in files, tables, figures and on the terminal. (Of what str.isprintable refuses,
+    emoji and some scripts need the joiners.)"""
+    if not name.strip():
+        raise ValueError("expected a name, got one of spaces")
+    for character in name:
+        if unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp"):
+            raise ValueError(
+                f"expected a name in one line, got one with the character U+{ord(character):04X}"
+            )
+    return name
+
+
+Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME), AfterValidator(_printable)]
+
+
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    """No number is true, a text or infinite, and no list anything else."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 class ModelledTime(_Strict):
@@ -72,11 +107,11 @@ class GroupConfig(_Strict):
     """`count` schedulers of one kind. share: of the jobs (of task_class, if given); None: in
     proportion to count of what others leave."""
 
-    name: str = Field(min_length=1)
+    name: Name
     kind: str
     count: int = Field(ge=1)
     options: dict[str, Any] = Field(default_factory=dict)
-    strategy: Literal["optimistic", "quality_first", "latency_first", "adaptive"] = "optimistic"
+    strategy: StrategyName = "optimistic"
     tau_s: float = Field(0.8, ge=1e-6, le=LONGEST_S)
     share: float | None = Field(None, gt=0, le=1)
     task_class: Literal["batch", "service"] | None = None
@@ -135,22 +170,15 @@ class GroupConfig(_Strict):
 class ArmConfig(_Strict):
     """One competitor: its schedulers and how they synchronise."""
 
-    name: str = Field(min_length=1)
-    sync: Literal[
-        "state_aligned",
-        "state_staggered",
-        "diff_block",
-        "diff_single",
-        "same_block",
-        "every_attempt",
-    ]
+    name: Name
+    sync: SyncName
     partitions: int = Field(ge=1)
     gap_s: float = Field(
         gt=0,
         le=LONGEST_S,
         description="G; under every_attempt, after what time a scheduler that found no room looks again",
     )
-    groups: tuple[GroupConfig, ...] = Field(min_length=1)
+    groups: tuple[GroupConfig, ...] = Field(min_length=1, strict=False)
 
     @field_validator("groups")
     @classmethod
@@ -278,7 +306,7 @@ class RunConfig(_Strict):
     """Everything a run depends on. seeds: paired seeds in virtual time for the confidence intervals
     (seed, seed + 1, ...)."""
 
-    name: str = "parsync_vs_flow"
+    name: Name = "parsync_vs_flow"
     runtime: Literal["virtual", "ray"] = "virtual"
     live: LiveConfig = LiveConfig()
     virtual: VirtualConfig = VirtualConfig()
@@ -301,7 +329,7 @@ class RunConfig(_Strict):
     )
     synthetic: SyntheticOptions | None = None
     google2011: Google2011Options | None = None
-    arms: tuple[ArmConfig, ...] = Field(min_length=1)
+    arms: tuple[ArmConfig, ...] = Field(min_length=1, strict=False)
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -330,7 +358,22 @@ def first_error(error: ValidationError) -> str:
     message = problem["msg"].removeprefix("Value error, ")
     if problem["type"] == "extra_forbidden":
         message = "unknown option"
+    elif message != problem["msg"] or problem["type"] == "missing":
+        pass  # our own words, or nothing was given
+    else:
+        message += _got(problem["input"])
     return f"{place}: {message}" if place else message
+
+
+def _got(value: Any) -> str:
+    """What was given, as TOML has it, if it is short."""
+    if isinstance(value, bool):
+        return f", got {str(value).lower()}"
+    if not isinstance(value, int | float | str):
+        return ""
+    if isinstance(value, int) and value.bit_length() > 128:
+        return f", got an integer of {value.bit_length()} bits"
+    return f", got {value!r}" if len(repr(value)) <= 60 else ""
 
 
 def load_config(path: Path) -> RunConfig:
@@ -344,7 +387,7 @@ def load_config(path: Path) -> RunConfig:
         ) from error
     try:
         tree = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # not TOML, or beyond what Python reads
         raise AgoraError(f"{path}: {error}") from error
     return validated(tree, str(path))
 

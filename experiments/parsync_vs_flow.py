@@ -19,6 +19,7 @@ import typer
 from pydantic import ValidationError
 from rich.console import Console
 from rich.live import Live
+from rich.text import Text
 
 from experiments import restarts
 from experiments.command_line import BAD_INPUT, INTERRUPTED, run_command
@@ -28,6 +29,7 @@ from experiments.interruption import Interruption, ctrl_c_deferred, ctrl_c_ignor
 from experiments.live_table import live_table
 from experiments.preconditions import check_arms, check_memory, check_new, make_run_directory
 from experiments.presets import Scale, default_arms, demo_scale, mix_arm, paper_scale
+from experiments.quantities import counted
 from experiments.running import ArmRun, ArmRunner, make_workload, run_arm_virtual, run_seeds
 from experiments.summary import SUMMARY, slugs
 from experiments.workloads.google2011 import trace_directory
@@ -208,23 +210,32 @@ def main(
     if resolved.runtime == RuntimeName.VIRTUAL:
         _refuse("has no use in virtual time", hold=hold or None, address=address)
     # Everything that can be refused is tried before the run directory is made.
-    directory = out or Path("runs") / time.strftime("%Y%m%d-%H%M%S")
-    check_new(directory)
-    check_memory(resolved, None)
-    workload = make_workload(resolved, resolved.seed)
-    check_memory(resolved, workload)
-    check_arms(resolved, workload)
-    too_large = workload.facts["tasks_larger_than_every_machine"]
+    if out is not None:
+        check_new(out)
+    with _named(config):
+        check_memory(resolved, None)
+        workload = make_workload(resolved, resolved.seed)
+        check_memory(resolved, workload)
+        check_arms(resolved, workload)
+    too_large = int(workload.facts["tasks_larger_than_every_machine"])
     if too_large:
-        console.print(
-            f"{too_large:,} tasks are larger than every machine: each is given up once, none will be placed."
-        )
+        is_larger = f"{counted(too_large, 'task')} {'is' if too_large == 1 else 'are'} larger"
+        console.print(f"{is_larger} than every machine: given up once each, never placed.")
     with _runner(resolved, hold) as runner:
-        make_run_directory(directory, resolved, workload)
+        directory = make_run_directory(out, resolved, workload)
         status = run(resolved, workload, directory, console, runner)
         if hold and status != INTERRUPTED:
             _hold(console)
     raise typer.Exit(status)
+
+
+@contextlib.contextmanager
+def _named(config: Path | None) -> Iterator[None]:
+    """What is wrong with a run that a file describes names the file."""
+    try:
+        yield
+    except AgoraError as error:
+        raise error if config is None else AgoraError(f"{config}: {error}") from error
 
 
 @contextlib.contextmanager
@@ -356,13 +367,9 @@ def _run_arm(
         else "done in"
     )
     why = f": {result.stopped}" if result.broken else ""
-    console.print(
-        f"{title}: {end} {result.wall_s:.1f} s{why}", highlight=False, markup=False, soft_wrap=True
-    )
+    console.print(Text(f"{title}: {end} {result.wall_s:.1f} s{why}"), soft_wrap=True)
     for restart in result.restarts:
-        console.print(
-            f"  {restarts.sentence(restart)}", highlight=False, markup=False, soft_wrap=True
-        )
+        console.print(Text(f"  {restarts.sentence(restart)}"), soft_wrap=True)
     return result
 
 
@@ -382,7 +389,7 @@ def _finish(
     except KeyboardInterrupt:
         if (directory / SUMMARY).exists():
             said = f"The results are in {directory}; `python -m experiments.report {directory}` makes the report."
-            console.print(said, highlight=False, markup=False, soft_wrap=True)
+            console.print(Text(said), soft_wrap=True)
         raise
 
 

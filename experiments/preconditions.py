@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from itertools import accumulate
+import time
+from itertools import accumulate, count
 from pathlib import Path
 
 from experiments.config import RunConfig
+from experiments.quantities import counted
 from experiments.toml_text import toml_text
 from flowsolver.memory import available_bytes
 from parsync.core.workload import Workload
@@ -15,6 +17,7 @@ from parsync.runtime.plan_limit import plan_limit
 from parsync.runtime.workload_files import WORKLOAD_DIR, write_workload
 from shared_state.errors import AgoraError
 
+RUNS = Path("runs")
 CONFIG_FILE = "config.toml"
 LEAST_FREE_BYTES = 64 << 20  # on disk: what a demo run writes
 BYTES_PER_TASK = 220  # of workload and metrics, measured at paper scale
@@ -45,7 +48,7 @@ def check_memory(config: RunConfig, workload: Workload | None) -> None:
     needed, available = needed_bytes(config, machines, tasks), available_bytes()
     if available is not None and needed > available:
         raise AgoraError(
-            f"memory: {tasks:,} tasks on {machines:,} machines need about {needed / 2**30:.1f} GiB, {available / 2**30:.1f} GiB are "
+            f"memory: {counted(tasks, 'task')} on {counted(machines, 'machine')} need about {needed / 2**30:.1f} GiB, {available / 2**30:.1f} GiB are "
             "available; choose a smaller scale or a shorter duration"
         )
 
@@ -72,26 +75,41 @@ def check_arms(config: RunConfig, workload: Workload) -> None:
             raise AgoraError(f"arm '{arm.name}': {error}") from error
 
 
-def make_run_directory(out: Path, config: RunConfig, workload: Workload) -> None:
-    """Creates `out` with its folders, its configuration and its workload's tables. Raises
-    AgoraError if it exists or cannot be made; nothing is left then."""
-    check_new(out)
-    above = next(folder for folder in (out.absolute(), *out.absolute().parents) if folder.exists())
+def make_run_directory(out: Path | None, config: RunConfig, workload: Workload) -> Path:
+    """Creates `out` with its folders, its configuration and its workload's tables; for None a new
+    directory runs/TIME. Raises AgoraError if it exists or cannot be made; nothing is left then."""
+    made = _new_directory(out)
     try:
-        if shutil.disk_usage(above).free < LEAST_FREE_BYTES:
-            raise AgoraError(
-                f"--out {out}: less than {LEAST_FREE_BYTES >> 20} MiB free on this disk"
-            )
-        out.mkdir(parents=True)
+        (made / "arms").mkdir()
+        (made / CONFIG_FILE).write_text(toml_text(config.model_dump(mode="json")), encoding="utf-8")
+        write_workload(made / WORKLOAD_DIR, workload, [arm.partitions for arm in config.arms])
     except OSError as error:
-        raise AgoraError(f"--out {out}: {error.strerror}") from error
-    try:
-        (out / "arms").mkdir()
-        (out / CONFIG_FILE).write_text(toml_text(config.model_dump(mode="json")), encoding="utf-8")
-        write_workload(out / WORKLOAD_DIR, workload, [arm.partitions for arm in config.arms])
-    except OSError as error:
-        shutil.rmtree(out, ignore_errors=True)
-        raise AgoraError(f"--out {out}: {error.strerror}") from error
+        shutil.rmtree(made, ignore_errors=True)
+        raise AgoraError(f"--out {made}: {error.strerror}") from error
     except BaseException:  # Ctrl-C, too
-        shutil.rmtree(out, ignore_errors=True)
+        shutil.rmtree(made, ignore_errors=True)
         raise
+    return made
+
+
+def _new_directory(out: Path | None) -> Path:
+    name = time.strftime("%Y%m%d-%H%M%S")
+    names = (name if number == 1 else f"{name}-{number}" for number in count(1))
+    for made in [out] if out is not None else (RUNS / name for name in names):
+        if out is not None:
+            check_new(made)
+        whole = made.absolute()
+        above = next(folder for folder in (whole, *whole.parents) if folder.exists())
+        try:
+            if shutil.disk_usage(above).free < LEAST_FREE_BYTES:
+                raise AgoraError(
+                    f"--out {made}: less than {LEAST_FREE_BYTES >> 20} MiB free on this disk"
+                )
+            made.mkdir(parents=True)
+            return made
+        except FileExistsError as error:  # by a run that began in the same second
+            if out is not None:
+                raise AgoraError(f"--out {made}: {error.strerror}") from error
+        except OSError as error:
+            raise AgoraError(f"--out {made}: {error.strerror}") from error
+    raise AssertionError("there is a number for every run")

@@ -70,6 +70,11 @@ def _digits(value: float, digits: int = 3) -> str:
     return f"{value:.{min(decimals, 6)}f}"
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 task`, `12,345 tasks`."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
 def _sign(value: float) -> str:
     return "+" if value > 0 else "−" if value < 0 else "±"
 

@@ -50,6 +50,7 @@ FORMAT = 1
 SUMMARY = "summary.json"
 SERIES_FILE = "series.npz"
 BASELINE = "ParSync adaptive"
+LONGEST_SLUG = 60
 
 Figures = dict[str, Any]
 
@@ -117,11 +118,11 @@ class Run:
 
 
 def slugs(names: Sequence[str]) -> list[str]:
-    """File names for arms: lower case, digits and dashes; a number is appended where two would be
-    alike."""
+    """File names for arms: lower case, digits and dashes, not too long; a number is appended where
+    two would be alike."""
     taken: list[str] = []
     for name in names:
-        stem = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "arm"
+        stem = re.sub(r"[^a-z0-9]+", "-", name.lower())[:LONGEST_SLUG].strip("-") or "arm"
         slug, number = stem, 2
         while slug in taken:
             slug, number = f"{stem}-{number}", number + 1
@@ -277,7 +278,8 @@ def write_run(directory: Path, summary: Figures, arms: Sequence[ArmResult]) -> N
             _write(directory / "seeds" / f"{seed}.json", {"seed": seed, "arms": figures})
         _write(directory / SUMMARY, summary)
     except OSError as error:
-        raise AgoraError(f"{directory}: cannot write the results: {error.strerror}") from error
+        place = error.filename or directory
+        raise AgoraError(f"{place}: cannot write the results: {error.strerror}") from error
 
 
 def read_summary(directory: Path) -> Figures:

@@ -104,7 +104,7 @@ def changed(path: str, value: Any) -> dict[str, Any]:
         ("arms.0.groups.0.options", {"greed": 1}, "greed"),
         ("arms.0.groups.0.count", 0, r"arms.0.groups.0.count"),
         ("arms.0.groups.0.share", 0.5, r"shares sum to 0\.5"),
-        ("arms.2.partitions", 7, "P >= N"),
+        ("arms.2.partitions", 7, "partitions: expected at least 8, one for each scheduler"),
         ("arms.0.sync", "gossip", "arms.0.sync"),
         ("arms.0.gap_s", 30.0, "shorter than the gap"),
         ("arms.0.name", "Mix", "two arms have the same name"),

@@ -43,6 +43,7 @@ LONGEST_S = 1e6  # of any time: far beyond use, far within int64 microseconds
 
 
 LONGEST_NAME = 200
+LARGEST_FILE = 1 << 24
 
 
 def _printable(name: str) -> str:
@@ -320,7 +321,7 @@ class RunConfig(_Strict):
         description="left out at the start of each phase (of a trace: at its start)",
     )
     heartbeat_us: int = Field(1000, ge=1, le=LONGEST_S * 1e6)
-    sample_s: float = Field(0.1, ge=0.001, le=LONGEST_S)
+    sample_s: float = Field(0.1, ge=0.001, le=60)
     plan_limit_s: float = Field(
         PLAN_LIMIT_S,
         ge=0.1,
@@ -354,7 +355,7 @@ class RunConfig(_Strict):
 def first_error(error: ValidationError) -> str:
     """The first of pydantic's complaints, as `field.path: what is wrong`."""
     problem = error.errors()[0]
-    place = ".".join(str(part) for part in problem["loc"])
+    place = ".".join(str(part) or '""' for part in problem["loc"])
     message = problem["msg"].removeprefix("Value error, ")
     if problem["type"] == "extra_forbidden":
         message = "unknown option"
@@ -380,11 +381,15 @@ def load_config(path: Path) -> RunConfig:
     """The run a TOML file describes. Raises AgoraError naming the file and the line (syntax) or
     field (meaning)."""
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            data = file.read(LARGEST_FILE + 1)
+        text = data.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise AgoraError(
             f"{path}: {getattr(error, 'strerror', None) or 'is not UTF-8 text'}"
         ) from error
+    if len(data) > LARGEST_FILE:
+        raise AgoraError(f"{path}: larger than {LARGEST_FILE >> 20} MiB")
     try:
         tree = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # not TOML, or beyond what Python reads

@@ -120,7 +120,17 @@ def resolve(
         tree["seed"] = seed
     if seeds is not None:
         tree["seeds"] = seeds
-    return validated(tree, "command line" if config is None else str(config))
+    flags = {"mix": mix, "scale": scale, "trace": trace, **trace_options, "duration": duration}
+    flags |= {"seed": seed, "seeds": seeds, "runtime": runtime, "address": address}
+    return validated(tree, _source(config, flags))
+
+
+def _source(config: Path | None, flags: Mapping[str, object]) -> str:
+    """Where a configuration comes from."""
+    given = " and ".join(f"--{name}" for name, value in flags.items() if value is not None)
+    if config is None:
+        return given or "command line"
+    return f"{config} with {given}" if given else str(config)
 
 
 def _mix(text: str, preset: Scale) -> dict[str, Any]:

@@ -29,7 +29,11 @@ LIVE_BYTES_PER_TASK = 100  # of the workload as the actors share it
 
 def check_new(out: Path) -> None:
     """Raises AgoraError if `out` exists: results are never overwritten."""
-    if out.exists() or out.is_symlink():
+    try:
+        exists = out.exists() or out.is_symlink()
+    except OSError as error:  # no name of a file
+        raise AgoraError(f"--out {out}: {error.strerror}") from error
+    if exists:
         raise AgoraError(f"--out {out}: exists already; results are never overwritten")
 
 

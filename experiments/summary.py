@@ -278,7 +278,7 @@ def write_run(directory: Path, summary: Figures, arms: Sequence[ArmResult]) -> N
             _write(directory / "seeds" / f"{seed}.json", {"seed": seed, "arms": figures})
         _write(directory / SUMMARY, summary)
     except OSError as error:
-        place = error.filename or directory
+        place = error.filename2 or error.filename or directory
         raise AgoraError(f"{place}: cannot write the results: {error.strerror}") from error
 
 

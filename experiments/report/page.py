@@ -59,7 +59,7 @@ def write_report(directory: Path) -> Path:
         with whole_file(path) as unfinished:
             unfinished.write_text(text, "utf-8")
     except OSError as error:
-        place = error.filename or path
+        place = error.filename2 or error.filename or path
         raise AgoraError(f"{place}: cannot write the report: {error.strerror}") from error
     return path
 

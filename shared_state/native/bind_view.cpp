@@ -96,7 +96,8 @@ int64_t first_misfit(ClusterView& view, nb::handle machine, nb::handle request, 
 constexpr const char* first_misfit_doc =
     "Which of k claims is the first that does not fit `free` beside those before it, or names no\n"
     "machine of the cell; -1 if all fit. Changes nothing.\n\n"
-    "machine: int32[k]; request: int64[k, R]. freed: int32[e], machines where amount int64[e, R] is\n"
+    "machine: int32[k]; request: int64[k, R]. freed: int32[e], machines where amount int64[e, R] "
+    "is\n"
     "taken to be free, too (evictions). ValueError for arrays of other dtypes or shapes.";
 
 void fit_empty_machines(const ClusterView& view, nb::handle request, nb::handle fits) {

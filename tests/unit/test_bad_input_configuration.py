@@ -12,6 +12,7 @@ from experiments import preconditions
 from experiments.command_line import run_command
 from experiments.config import load_config
 from experiments.parsync_vs_flow import app
+from experiments.running import make_workload
 from flowsolver import memory
 from tests.fixtures.google2011_files import (
     ADD,
@@ -96,6 +97,7 @@ def refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Refusal:
         ("gap_s = 0.05", "gap_s = 1e-9", "gap_us: "),
         ("gap_s = 0.05", "gap_s = nan", "arms.0.gap_s: "),
         ("settle_s = 0.1", "sample_s = 1e-9", "sample_s: "),
+        ("settle_s = 0.1", "sample_s = 61", "sample_s: "),
         ("settle_s = 0.1", "settle_s = 0.5", "settle_s: 0.5 s leaves nothing of phases of 0.5 s"),
         ("machines = 60", "machines = -60", "synthetic.machines: "),
         ("[synthetic]", '[google2011]\ndirectory = "x"\n[synthetic]', "exactly one of [synthetic] and [google2011]"),
@@ -193,6 +195,27 @@ def test_a_configuration_that_cannot_be_read(tmp_path: Path, refused: Refusal) -
         ("empty.toml", "arms: "),
     ):
         assert says in refused("--config", tmp_path / name)
+
+
+def test_a_flag_that_spoils_a_file_is_named_beside_it(tmp_path: Path, refused: Refusal) -> None:
+    file = tmp_path / "good.toml"
+    file.write_text(CONFIG)
+    for flags, says in (
+        (
+            ["--seeds", "9999"],
+            "--seeds: seeds: Input should be less than or equal to 1000, got 9999",
+        ),
+        (
+            ["--duration", "0.01"],
+            "--duration: phase_s: phases of 0.002 s are shorter than the gap G",
+        ),
+        (["--duration", "inf", "--seed", "3"], "--duration and --seed: synthetic.phase_s: Input"),
+    ):
+        assert f"error: {file} with {says}" in refused("--config", file, *flags)
+
+
+def test_a_file_that_never_ends(refused: Refusal) -> None:
+    assert refused("--config", "/dev/zero") == "error: /dev/zero: larger than 16 MiB"
 
 
 def test_flags_that_a_file_would_silently_override(tmp_path: Path, refused: Refusal) -> None:
@@ -315,6 +338,6 @@ def test_a_default_directory_that_another_run_has_just_made(
         mkdir(path, *arguments, **named)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Path, "mkdir", slow)
-    made = preconditions.make_run_directory(None, config)
+    made = preconditions.make_run_directory(None, config, make_workload(config, 1))
     assert made == Path("runs/20260101-120000-2")
     assert not list(Path("runs/20260101-120000").iterdir())

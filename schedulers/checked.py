@@ -4,8 +4,11 @@ says which scheduler did it, in which round, and which rule it broke."""
 from __future__ import annotations
 
 import traceback
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 from pydantic import BaseModel
 
 from schedulers.interface import (
@@ -18,7 +21,7 @@ from schedulers.interface import (
 )
 from schedulers.plan_check import PlanCheck, shortened
 from schedulers.registry import SchedulerSpec
-from shared_state.tasks import TaskBatch
+from shared_state.tasks import CellSpec, PreferenceCatalog, TaskBatch
 from shared_state.view import ClusterView
 
 
@@ -28,6 +31,11 @@ class Overdue(BaseException):
 
     def __init__(self, limit_s: float) -> None:
         super().__init__(f"has not returned after {limit_s:g} s")
+
+
+_PLAN_COLUMNS = ("task", "machine", "request", "gang", "evict", "pending", "pending_reason")
+_BUFFERS = (np.ndarray, bytearray)  # (native code hands its results over as memoryviews)
+_REST = ("machine", "evict", "pending", "pending_reason")  # beside the columns of the tasks
 
 
 class CheckedScheduler:
@@ -58,6 +66,8 @@ class CheckedScheduler:
         table: TaskBatch,
     ) -> CheckedScheduler:
         """A new scheduler. Raises ContractBroken if its constructor raises."""
+        for shared in (environment.cell, environment.catalog):
+            _freeze(shared)
         try:
             scheduler = spec.build(options, environment)
         except MemoryError:
@@ -74,6 +84,8 @@ class CheckedScheduler:
         """As Scheduler.plan. Raises ContractBroken."""
         self._round += 1
         in_flight = view.claims_in_flight
+        for column in (tasks.task, tasks.request, tasks.gang, context.partition_order):
+            column.setflags(write=False)  # what the plan, or another round, rests on
         self.calling = "plan()"
         try:
             plan = self._scheduler.plan(tasks, view, context)
@@ -87,12 +99,14 @@ class CheckedScheduler:
         rule = self._check.broken_rule(plan, tasks, view)
         if rule is not None:
             raise self.broken(rule)
-        return plan
+        return _kept(plan, tasks)
 
     def observe(self, changes: TaskChanges) -> None:
         """As Scheduler.observe. Raises ContractBroken."""
         if self._remembers:
             self._check.observe(changes)
+        for column in (changes.task, changes.machine, changes.allocation):
+            column.setflags(write=False)
         self.calling = "observe()"
         try:
             self._scheduler.observe(changes)
@@ -120,6 +134,28 @@ class CheckedScheduler:
             raise self.broken(f"{calling} {error}") from error
         if isinstance(error, Exception | SystemExit) and not isinstance(error, MemoryError):
             raise self.broken(_raised(calling, error)) from error
+
+
+def _freeze(columns: CellSpec | PreferenceCatalog) -> None:
+    """Make the arrays read-only, so that a scheduler which writes to what all share fails."""
+    for name in columns.__slots__:
+        column = getattr(columns, name)
+        if isinstance(column, np.ndarray):
+            column.setflags(write=False)
+
+
+def _kept(plan: Plan, tasks: TaskBatch) -> Plan:
+    """The plan as it was checked, whatever its scheduler does with its arrays afterwards. Arrays
+    become read-only; what lies in a buffer, which the scheduler may use again, is copied."""
+    copies: dict[str, Any] = {}
+    in_full = plan.task is tasks.task and plan.request is tasks.request and plan.gang is tasks.gang
+    for name in _REST if in_full else _PLAN_COLUMNS:
+        column = getattr(plan, name)
+        if len(column):
+            if isinstance(column.base, _BUFFERS):
+                column = copies[name] = column.copy()
+            column.setflags(write=False)
+    return replace(plan, **copies) if copies else plan
 
 
 def _raised(call: str, error: BaseException) -> str:

@@ -126,7 +126,8 @@ class TaskChanges:
 
 @dataclass(frozen=True, slots=True)
 class SchedulerEnvironment:
-    """What a scheduler may know about the world when it is made. It never sees true durations."""
+    """What a scheduler may know about the world when it is made. It never sees true durations.
+    Arrays are read-only: all schedulers share them."""
 
     name: str
     cell: CellSpec
@@ -141,11 +142,13 @@ class Scheduler(Protocol):
     def plan(self, tasks: TaskBatch, view: ClusterView, context: PlanContext) -> Plan:
         """Decide on `tasks` (not yet offered, or rejected) given what the view shows.
 
-        Must leave the view as it found it (the agent takes the claims out of it), claim each task
-        at most once, with its own request and gang, and only what fits view.free beside its other
-        claims and after its evictions. Accounts for every task of the call as claimed or pending;
-        if its spec says that it retains pending tasks, claims may also name tasks that were left
-        waiting in earlier calls. Claims all waiting tasks of a gang, or none. Evicts only
+        Must leave the view as it found it (the agent takes the claims out of it), and does not
+        write to the arrays that it is given; those that others rest on are read-only. The arrays of
+        the plan become read-only; those that are part of a larger one are copied. Must claim each
+        task at most once, with its own request and gang, and only what fits view.free beside its
+        other claims and after its evictions. Accounts for every task of the call as claimed or
+        pending; if its spec says that it retains pending tasks, claims may also name tasks that
+        were left waiting in earlier calls. Claims all waiting tasks of a gang, or none. Evicts only
         allocations that it was told of and whose end it was not told.
 
         Every plan is checked (schedulers.plan_check). A plan that breaks a rule, an exception, and

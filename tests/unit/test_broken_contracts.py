@@ -157,10 +157,17 @@ def test_a_call_that_never_returns_ends_its_arm(run: Run, tmp_path: Path, fault:
 
 
 @pytest.mark.usefixtures("no_figures")
-def test_an_exception_in_observe_names_its_line(run: Run) -> None:
-    status, _, said = run("observe_raises")
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        ("observe_raises", r"KeyError: \d+"),
+        ("observe_renames", r"ValueError: assignment destination is read-only"),
+    ],
+)
+def test_an_exception_in_observe_names_its_line(run: Run, fault: str, says: str) -> None:
+    status, _, said = run(fault)
     assert status == 2
-    assert re.search(r"round 3: observe\(\) raised KeyError: \d+ \(bad_schedulers\.py, line", said)
+    assert re.search(rf"round 3: observe\(\) raised {says} \(bad_schedulers\.py, line", said)
 
 
 @pytest.mark.usefixtures("no_figures")
@@ -183,7 +190,8 @@ def test_a_scheduler_that_cannot_be_made_is_refused_before_the_run(
     status, out, said = run(fault, limit_s=0.2)
     assert status == 2 and out == "" and not (tmp_path / "run").exists()
     assert re.fullmatch(
-        rf"error: arm 'Bad': scheduler 'mine-0' of kind 'bad', before its first round: {says}.*\n",
+        rf"error: \S+bad\.toml: arm 'Bad': scheduler 'mine-0' of kind 'bad', before its first round: "
+        rf"{says}.*\n",
         said,
     )
 

@@ -44,7 +44,7 @@ class Trial:
     partitions was never synced."""
 
     def __init__(self, retains_pending: bool = False, evicts: bool = False) -> None:
-        spec = CellSpec(
+        self.spec = CellSpec(
             ("cpu", "memory"),
             np.full((MACHINES, 2), ROOM, np.int64),
             np.zeros(MACHINES, np.int32),
@@ -52,7 +52,7 @@ class Trial:
             np.full(2, 1000, np.int64),
         )
         half = MACHINES // 2
-        self.view = ClusterView(spec, Partitioning(np.array([0, half, MACHINES])))
+        self.view = ClusterView(self.spec, Partitioning(np.array([0, half, MACHINES])))
         self.used = np.zeros((half, 2), np.int64)
         self.versions = 0
         self.sync()

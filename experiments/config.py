@@ -22,6 +22,7 @@ from experiments.workloads.google2011 import Google2011Options
 from experiments.workloads.synthetic import SyntheticOptions
 from parsync.core.agent import AgentPolicy
 from parsync.runtime.assembly import ArmSpec, GroupSpec
+from parsync.runtime.json_files import unreadable
 from parsync.runtime.plan_limit import PLAN_LIMIT_S
 from parsync.sync.choices import Cut, FreedVisibility, LoserPolicy, WhileCommitting
 from parsync.sync.policies import make_sync_policy
@@ -393,7 +394,7 @@ def load_config(path: Path) -> RunConfig:
     try:
         tree = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # not TOML, or beyond what Python reads
-        raise AgoraError(f"{path}: {error}") from error
+        raise AgoraError(f"{path}: {unreadable(error)}") from error
     return validated(tree, str(path))
 
 

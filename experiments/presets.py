@@ -127,7 +127,7 @@ def mix_arm(text: str, scale: Scale) -> ArmConfig:
             groups.append(flow_group(name, None))
         else:
             raise AgoraError(
-                f"--mix: unknown '{name}', expected one of {', '.join((*GREEDY, *FLOW))}"
+                f"--mix: unknown '{name if len(name) <= 40 else name[:39] + '…'}', expected one of {', '.join((*GREEDY, *FLOW))}"
             )
     if len({group.name for group in groups}) < len(groups):
         raise AgoraError("--mix: a name stands twice")

@@ -44,6 +44,7 @@ from experiments.summary_fields import check_summary
 from experiments.whole_files import whole_file
 from experiments.workloads.inspection import digest
 from parsync.core.workload import Workload
+from parsync.runtime.json_files import unreadable
 from shared_state.errors import AgoraError
 
 FORMAT = 1
@@ -295,7 +296,7 @@ def read_summary(directory: Path) -> Figures:
     except OSError as error:
         raise AgoraError(f"{path}: cannot read it: {error.strerror}") from error
     except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, beyond what Python reads
-        raise AgoraError(f"{path}: not readable as JSON: {error}") from error
+        raise AgoraError(f"{path}: not readable as JSON: {unreadable(error)}") from error
     if not isinstance(summary, dict) or summary.get("format") != FORMAT:
         raise AgoraError(f"{path}: field format: expected {FORMAT}, as written by this version")
     check_summary(path, summary)

@@ -205,8 +205,8 @@ Change = Callable[[dict[str, Any]], str]
                 ("config.deep", nested(60), "config.deep"),
             )
         ),
-        (lambda good: json.dumps(good)[:-1] + ', "seed": ' + "9" * 5000 + "}", "not readable as JSON: Exceeds"),
-        (lambda _: "[" * 100_000, "not readable as JSON: "),
+        (lambda good: json.dumps(good)[:-1] + ', "seed": ' + "9" * 5000 + "}", "not readable as JSON: a number has too many digits"),
+        (lambda _: "[" * 100_000, "not readable as JSON: nested too deeply"),
     ],
 )  # fmt: skip
 def test_a_summary_that_is_not_one(

@@ -16,16 +16,18 @@ if __name__ == "__main__":  # before the imports, which take seconds
 
 import csv
 import io
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from experiments.bounds import is_bound, value_of
 from experiments.command_line import run_command
-from experiments.quantities import HEADLINE, QUANTITIES, Quantity
+from experiments.quantities import HEADLINE, QUANTITIES, Quantity, counted
 from experiments.report.page import verdict_page
 from experiments.report.terminal import arms_table
 from experiments.report.verdict import Row, left_waiting, verdict
@@ -212,8 +214,13 @@ def markdown_text(summary: Figures, rows: Sequence[Row]) -> str:
             cells.append(
                 "<br>".join(part for part in (f"{value} {cell.spread}".strip(), change) if part)
             )
-        lines.append(f"| {arm['name'].replace('|', '/')} | " + " | ".join(cells) + " |")
-    return "\n".join([*lines, "", _basis(summary)]) + "\n"
+        lines.append(f"| {_escaped(arm['name'])} | " + " | ".join(cells) + " |")
+    return "\n".join([*lines, "", _escaped(_basis(summary))]) + "\n"
+
+
+def _escaped(text: str) -> str:
+    """Text that Markdown shows as it is."""
+    return re.sub(r"([\\`*_\[\]<>|~$&])", r"\\\1", text)
 
 
 def _html_text(summary: Figures, rows: Sequence[Row]) -> str:
@@ -246,7 +253,7 @@ def _basis(summary: Mapping[str, Any]) -> str:
         arm["name"] for arm in summary["arms"] if arm["slug"] == summary["paired"]["baseline"]
     )
     return (
-        f"Means over the {len(seeds)} seeds that all arms ran, ± half the 95 % interval; differences to {baseline}, taken seed by "
+        f"Means over the {counted(len(seeds), 'seed')} that all arms ran, ± half the 95 % interval; differences to {baseline}, taken seed by "
         f"seed, with their 95 % interval.{unplaced}{differing}"
     )
 
@@ -302,8 +309,8 @@ def _show(summary: Figures, rows: Sequence[Row]) -> None:
     console.print(arms_table(summary, rows))
     for row in rows:
         if row.sentence:
-            console.print(f"[bold]{row.quantity.label}[/bold]: {row.sentence}", highlight=False)
-    console.print(_basis(summary), highlight=False)
+            console.print(Text.assemble((row.quantity.label, "bold"), f": {row.sentence}"))
+    console.print(Text(_basis(summary)))
 
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)

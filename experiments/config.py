@@ -4,15 +4,26 @@ and enough to run it again."""
 from __future__ import annotations
 
 import tomllib
+import unicodedata
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from experiments.workloads.google2011 import Google2011Options
 from experiments.workloads.synthetic import SyntheticOptions
 from parsync.core.agent import AgentPolicy
 from parsync.runtime.assembly import ArmSpec, GroupSpec
+from parsync.runtime.json_files import unreadable
+from parsync.runtime.plan_limit import PLAN_LIMIT_S
 from parsync.sync.choices import Cut, FreedVisibility, LoserPolicy, WhileCommitting
 from parsync.sync.policies import make_sync_policy
 from schedulers import registry
@@ -24,11 +35,38 @@ from shared_state.transaction import CommitMode, ConflictCheck
 ENTIRE = 1000  # shares are kept in permille
 
 
+StrategyName = Literal["optimistic", "quality_first", "latency_first", "adaptive"]
+SyncName = Literal[
+    "state_aligned", "state_staggered", "diff_block", "diff_single", "same_block", "every_attempt"
+]
+
 LONGEST_S = 1e6  # of any time: far beyond use, far within int64 microseconds
 
 
+LONGEST_NAME = 200
+LARGEST_FILE = 1 << 24
+
+
+def _printable(name: str) -> str:
+    """Names stand in files, tables, figures and on the terminal. (Of what str.isprintable refuses,
+    emoji and some scripts need the joiners.)"""
+    if not name.strip():
+        raise ValueError("expected a name, got one of spaces")
+    for character in name:
+        if unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp"):
+            raise ValueError(
+                f"expected a name in one line, got one with the character U+{ord(character):04X}"
+            )
+    return name
+
+
+Name = Annotated[str, Field(min_length=1, max_length=LONGEST_NAME), AfterValidator(_printable)]
+
+
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    """No number is true, a text or infinite, and no list anything else."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 class ModelledTime(_Strict):
@@ -71,11 +109,11 @@ class GroupConfig(_Strict):
     """`count` schedulers of one kind. share: of the jobs (of task_class, if given); None: in
     proportion to count of what others leave."""
 
-    name: str = Field(min_length=1)
+    name: Name
     kind: str
     count: int = Field(ge=1)
     options: dict[str, Any] = Field(default_factory=dict)
-    strategy: Literal["optimistic", "quality_first", "latency_first", "adaptive"] = "optimistic"
+    strategy: StrategyName = "optimistic"
     tau_s: float = Field(0.8, ge=1e-6, le=LONGEST_S)
     share: float | None = Field(None, gt=0, le=1)
     task_class: Literal["batch", "service"] | None = None
@@ -134,22 +172,15 @@ class GroupConfig(_Strict):
 class ArmConfig(_Strict):
     """One competitor: its schedulers and how they synchronise."""
 
-    name: str = Field(min_length=1)
-    sync: Literal[
-        "state_aligned",
-        "state_staggered",
-        "diff_block",
-        "diff_single",
-        "same_block",
-        "every_attempt",
-    ]
+    name: Name
+    sync: SyncName
     partitions: int = Field(ge=1)
     gap_s: float = Field(
         gt=0,
         le=LONGEST_S,
         description="G; under every_attempt, after what time a scheduler that found no room looks again",
     )
-    groups: tuple[GroupConfig, ...] = Field(min_length=1)
+    groups: tuple[GroupConfig, ...] = Field(min_length=1, strict=False)
 
     @field_validator("groups")
     @classmethod
@@ -277,7 +308,7 @@ class RunConfig(_Strict):
     """Everything a run depends on. seeds: paired seeds in virtual time for the confidence intervals
     (seed, seed + 1, ...)."""
 
-    name: str = "parsync_vs_flow"
+    name: Name = "parsync_vs_flow"
     runtime: Literal["virtual", "ray"] = "virtual"
     live: LiveConfig = LiveConfig()
     virtual: VirtualConfig = VirtualConfig()
@@ -291,10 +322,16 @@ class RunConfig(_Strict):
         description="left out at the start of each phase (of a trace: at its start)",
     )
     heartbeat_us: int = Field(1000, ge=1, le=LONGEST_S * 1e6)
-    sample_s: float = Field(0.1, ge=0.001, le=LONGEST_S)
+    sample_s: float = Field(0.1, ge=0.001, le=60)
+    plan_limit_s: float = Field(
+        PLAN_LIMIT_S,
+        ge=0.1,
+        le=LONGEST_S,
+        description="wall time after which a call of a scheduler counts as never returning",
+    )
     synthetic: SyntheticOptions | None = None
     google2011: Google2011Options | None = None
-    arms: tuple[ArmConfig, ...] = Field(min_length=1)
+    arms: tuple[ArmConfig, ...] = Field(min_length=1, strict=False)
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -319,26 +356,45 @@ class RunConfig(_Strict):
 def first_error(error: ValidationError) -> str:
     """The first of pydantic's complaints, as `field.path: what is wrong`."""
     problem = error.errors()[0]
-    place = ".".join(str(part) for part in problem["loc"])
+    place = ".".join(str(part) or '""' for part in problem["loc"])
     message = problem["msg"].removeprefix("Value error, ")
     if problem["type"] == "extra_forbidden":
         message = "unknown option"
+    elif message != problem["msg"] or problem["type"] == "missing":
+        pass  # our own words, or nothing was given
+    else:
+        message += _got(problem["input"])
     return f"{place}: {message}" if place else message
+
+
+def _got(value: Any) -> str:
+    """What was given, as TOML has it, if it is short."""
+    if isinstance(value, bool):
+        return f", got {str(value).lower()}"
+    if not isinstance(value, int | float | str):
+        return ""
+    if isinstance(value, int) and value.bit_length() > 128:
+        return f", got an integer of {value.bit_length()} bits"
+    return f", got {value!r}" if len(repr(value)) <= 60 else ""
 
 
 def load_config(path: Path) -> RunConfig:
     """The run a TOML file describes. Raises AgoraError naming the file and the line (syntax) or
     field (meaning)."""
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            data = file.read(LARGEST_FILE + 1)
+        text = data.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise AgoraError(
             f"{path}: {getattr(error, 'strerror', None) or 'is not UTF-8 text'}"
         ) from error
+    if len(data) > LARGEST_FILE:
+        raise AgoraError(f"{path}: larger than {LARGEST_FILE >> 20} MiB")
     try:
         tree = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise AgoraError(f"{path}: {error}") from error
+    except (ValueError, RecursionError) as error:  # not TOML, or beyond what Python reads
+        raise AgoraError(f"{path}: {unreadable(error)}") from error
     return validated(tree, str(path))
 
 

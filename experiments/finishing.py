@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
+from rich.text import Text
 
 from experiments.config import RunConfig, decision_clock
 from experiments.decision_capacity import decision_capacity
@@ -55,7 +56,7 @@ def finish_run(
     summary = build_summary(facts, workload, arms)
     write_run(directory, summary, arms)
     Console().print(comparison_table(summary))
-    console.print(f"report: {write_report(directory, check)}", highlight=False, soft_wrap=True)
+    console.print(Text(f"report: {write_report(directory, check)}"), soft_wrap=True)
 
 
 def arm_result(

@@ -31,7 +31,7 @@ def live_table(
     for column in ("queue", "commits/s", "conflicts", "delay p50", "delay p99", "preferred"):
         table.add_column(column, justify="right", no_wrap=True)
     for line in snapshot.schedulers:
-        table.add_row(names[line.agent], *_cells(line))
+        table.add_row(Text(names[line.agent]), *_cells(line))
     used = UNKNOWN if snapshot.used_permille is None else f"{snapshot.used_permille / 10:.1f} %"
     left = "" if seconds_left is None else f"  about {max(0.0, seconds_left):.0f} s left"
     head = Text.assemble(

@@ -24,6 +24,7 @@ import typer
 from pydantic import ValidationError
 from rich.console import Console
 from rich.live import Live
+from rich.text import Text
 
 from experiments import restarts
 from experiments.command_line import BAD_INPUT, run_command
@@ -35,6 +36,7 @@ from experiments.killed_runs import run_in_progress
 from experiments.live_table import live_table
 from experiments.preconditions import check_arms, check_memory, check_new, make_run_directory
 from experiments.presets import Scale, default_arms, demo_scale, mix_arm, paper_scale
+from experiments.quantities import counted
 from experiments.running import ArmRun, ArmRunner, make_workload, run_arm_virtual, run_seeds
 from experiments.summary import SUMMARY, slugs, workload_facts, write_seed
 from experiments.version import version_text
@@ -126,7 +128,17 @@ def resolve(
         tree["seed"] = seed
     if seeds is not None:
         tree["seeds"] = seeds
-    return validated(tree, "command line" if config is None else str(config))
+    flags = {"mix": mix, "scale": scale, "trace": trace, **trace_options, "duration": duration}
+    flags |= {"seed": seed, "seeds": seeds, "runtime": runtime, "address": address}
+    return validated(tree, _source(config, flags))
+
+
+def _source(config: Path | None, flags: Mapping[str, object]) -> str:
+    """Where a configuration comes from."""
+    given = " and ".join(f"--{name}" for name, value in flags.items() if value is not None)
+    if config is None:
+        return given or "command line"
+    return f"{config} with {given}" if given else str(config)
 
 
 def _mix(text: str, preset: Scale) -> dict[str, Any]:
@@ -216,23 +228,23 @@ def main(
     if resolved.runtime == RuntimeName.VIRTUAL:
         _refuse("has no use in virtual time", hold=hold or None, address=address)
     # Everything that can be refused is tried before the run directory is made.
-    directory = out or Path("runs") / time.strftime("%Y%m%d-%H%M%S")
-    check_new(directory)
-    check_memory(resolved, None)
-    workload = make_workload(resolved, resolved.seed)
-    check_memory(resolved, workload)
-    check_arms(resolved, workload)
-    too_large = workload.facts["tasks_larger_than_every_machine"]
+    if out is not None:
+        check_new(out)
+    with _named(config):
+        check_memory(resolved, None)
+        workload = make_workload(resolved, resolved.seed)
+        check_memory(resolved, workload)
+        check_arms(resolved, workload)
+    too_large = int(workload.facts["tasks_larger_than_every_machine"])
     if too_large:
-        console.print(
-            f"{too_large:,} tasks are larger than every machine: each is given up once, none will be placed."
-        )
+        is_larger = f"{counted(too_large, 'task')} {'is' if too_large == 1 else 'are'} larger"
+        console.print(f"{is_larger} than every machine: given up once each, never placed.")
     # Nothing is lost up to here: a stop signal ends the command at once.
     with stop_signals_noted() as interruption:
         try:
             with _runner(resolved, hold) as runner:
                 interruption.check()
-                make_run_directory(directory, resolved, workload)
+                directory = make_run_directory(out, resolved, workload)
                 with run_in_progress(directory):
                     status = run(resolved, workload, directory, console, runner, interruption)
                 if hold and not interruption.asked:
@@ -240,6 +252,15 @@ def main(
         except KeyboardInterrupt:
             status = interruption.exit_status
         raise typer.Exit(interruption.exit_status if interruption.asked else status)
+
+
+@contextlib.contextmanager
+def _named(config: Path | None) -> Iterator[None]:
+    """What is wrong with a run that a file describes names the file."""
+    try:
+        yield
+    except AgoraError as error:
+        raise error if config is None else AgoraError(f"{config}: {error}") from error
 
 
 @contextlib.contextmanager
@@ -285,12 +306,14 @@ def run(
     status: 0, or that of the stop signal.
 
     A run that ends early writes what it has, marked partial; if it has nothing, its directory goes.
+    An arm that one of its schedulers ends does not end the others, but leaves nothing to pair.
     Raises AgoraError if anything but a signal ended it, and if the results cannot be written.
     """
     interruption.note = _what_is_left(directory)
     facts, version = workload_facts(workload), version_text()
     results: list[ArmRun] = []
     seeds: dict[int, dict[str, Figures]] = {}
+    broken: list[str] = []  # by their schedulers: the other arms run all the same
     reason, status = "", 0
     try:
         for arm, slug in zip(config.arms, slugs([arm.name for arm in config.arms]), strict=True):
@@ -300,7 +323,9 @@ def run(
                 config, arm, workload, folder, len(results) + 1, console, run_arm, interruption
             )
             results.append(result)
-            if result.stopped:
+            if result.broken:
+                broken.append(f"'{arm.name}': {result.stopped}")
+            elif result.stopped:
                 reason = f"'{arm.name}': {result.stopped}"
                 status = interruption.exit_status if result.interrupted else BAD_INPUT
                 break
@@ -310,7 +335,9 @@ def run(
             if len(results) < len(config.arms) or config.seeds > 1:
                 interruption.check()
             reason = ""
-        if not reason and config.seeds > 1:
+        if broken and not reason:
+            reason, status = "the paired seeds did not run" if config.seeds > 1 else "", BAD_INPUT
+        elif not reason and config.seeds > 1:
             reason = "interrupted during the paired seeds"
             _paired_seeds(config, directory, console, seeds, interruption)
             reason = ""
@@ -323,6 +350,7 @@ def run(
         if status == BAD_INPUT:
             raise AgoraError(reason)
         return status
+    reason = "; ".join([*broken, *([reason] if reason else [])])
     missing = len(config.arms) - len(results)
     if reason and missing:
         reason += f"; {missing} of {len(config.arms)} arms did not run"
@@ -370,13 +398,10 @@ def _run_arm(
         if result.stopped
         else "done in"
     )
-    console.print(
-        f"{title}: {end} {result.wall_s:.1f} s", highlight=False, markup=False, soft_wrap=True
-    )
+    why = f": {result.stopped}" if result.broken else ""
+    console.print(Text(f"{title}: {end} {result.wall_s:.1f} s{why}"), soft_wrap=True)
     for restart in result.restarts:
-        console.print(
-            f"  {restarts.sentence(restart)}", highlight=False, markup=False, soft_wrap=True
-        )
+        console.print(Text(f"  {restarts.sentence(restart)}"), soft_wrap=True)
     return result
 
 
@@ -396,12 +421,8 @@ def _finish(
         finish_run(config, workload, results, seeds, directory, reason, console, interruption)
     except KeyboardInterrupt:
         if (directory / SUMMARY).exists():
-            console.print(
-                f"The results are in {_what_is_left(directory)}.",
-                highlight=False,
-                markup=False,
-                soft_wrap=True,
-            )
+            said = f"The results are in {_what_is_left(directory)}."
+            console.print(Text(said), soft_wrap=True)
         raise
 
 

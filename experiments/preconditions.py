@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import shutil
+import time
+from itertools import accumulate, count
 from pathlib import Path
 
 from experiments.config import RunConfig
+from experiments.quantities import counted
 from experiments.toml_text import toml_text
 from flowsolver.memory import available_bytes
 from parsync.core.workload import Workload
 from parsync.runtime.assembly import Assembly
+from parsync.runtime.plan_limit import plan_limit
 from parsync.runtime.workload_files import WORKLOAD_DIR, write_workload
 from shared_state.errors import AgoraError
 
+RUNS = Path("runs")
 CONFIG_FILE = "config.toml"
 LEAST_FREE_BYTES = 64 << 20  # on disk: what a demo run writes
 BYTES_PER_TASK = 220  # of workload and metrics, measured at paper scale
@@ -24,7 +29,11 @@ LIVE_BYTES_PER_TASK = 100  # of the workload as the actors share it
 
 def check_new(out: Path) -> None:
     """Raises AgoraError if `out` exists: results are never overwritten."""
-    if out.exists() or out.is_symlink():
+    try:
+        exists = out.exists() or out.is_symlink()
+    except OSError as error:  # no name of a file
+        raise AgoraError(f"--out {out}: {error.strerror}") from error
+    if exists:
         raise AgoraError(f"--out {out}: exists already; results are never overwritten")
 
 
@@ -43,7 +52,7 @@ def check_memory(config: RunConfig, workload: Workload | None) -> None:
     needed, available = needed_bytes(config, machines, tasks), available_bytes()
     if available is not None and needed > available:
         raise AgoraError(
-            f"memory: {tasks:,} tasks on {machines:,} machines need about {needed / 2**30:.1f} GiB, {available / 2**30:.1f} GiB are "
+            f"memory: {counted(tasks, 'task')} on {counted(machines, 'machine')} need about {needed / 2**30:.1f} GiB, {available / 2**30:.1f} GiB are "
             "available; choose a smaller scale or a shorter duration"
         )
 
@@ -56,36 +65,55 @@ def needed_bytes(config: RunConfig, machines: int, tasks: int) -> int:
 
 
 def check_arms(config: RunConfig, workload: Workload) -> None:
-    """Raises AgoraError naming the arm that this workload's cell and jobs do not suit."""
+    """Raises AgoraError naming the arm that this workload's cell and jobs do not suit, or one of
+    whose schedulers cannot be made."""
     for arm in config.arms:
+        spec = arm.spec(config.seed, config.heartbeat_us, 1, live=False)
         try:
-            Assembly.of(
-                arm.spec(config.seed, config.heartbeat_us, 1, live=False), workload
-            ).owners()
+            assembly = Assembly.of(spec, workload)
+            assembly.owners()
+            with plan_limit(config.plan_limit_s, lambda: 0):
+                for first in accumulate((group.count for group in spec.groups[:-1]), initial=0):
+                    assembly.scheduler(first)
         except AgoraError as error:
             raise AgoraError(f"arm '{arm.name}': {error}") from error
 
 
-def make_run_directory(out: Path, config: RunConfig, workload: Workload) -> None:
-    """Creates `out` with its folders, its configuration and its workload's tables. Raises
-    AgoraError if it exists or cannot be made; nothing is left then."""
-    check_new(out)
-    above = next(folder for folder in (out.absolute(), *out.absolute().parents) if folder.exists())
+def make_run_directory(out: Path | None, config: RunConfig, workload: Workload) -> Path:
+    """Creates `out` with its folders, its configuration and its workload's tables; for None a new
+    directory runs/TIME. Raises AgoraError if it exists or cannot be made; nothing is left then."""
+    made = _new_directory(out)
     try:
-        if shutil.disk_usage(above).free < LEAST_FREE_BYTES:
-            raise AgoraError(
-                f"--out {out}: less than {LEAST_FREE_BYTES >> 20} MiB free on this disk"
-            )
-        out.mkdir(parents=True)
+        (made / "arms").mkdir()
+        (made / CONFIG_FILE).write_text(toml_text(config.model_dump(mode="json")), encoding="utf-8")
+        write_workload(made / WORKLOAD_DIR, workload, [arm.partitions for arm in config.arms])
     except OSError as error:
-        raise AgoraError(f"--out {out}: {error.strerror}") from error
-    try:
-        (out / "arms").mkdir()
-        (out / CONFIG_FILE).write_text(toml_text(config.model_dump(mode="json")), encoding="utf-8")
-        write_workload(out / WORKLOAD_DIR, workload, [arm.partitions for arm in config.arms])
-    except OSError as error:
-        shutil.rmtree(out, ignore_errors=True)
-        raise AgoraError(f"--out {out}: {error.strerror}") from error
+        shutil.rmtree(made, ignore_errors=True)
+        raise AgoraError(f"--out {made}: {error.strerror}") from error
     except BaseException:  # Ctrl-C, too
-        shutil.rmtree(out, ignore_errors=True)
+        shutil.rmtree(made, ignore_errors=True)
         raise
+    return made
+
+
+def _new_directory(out: Path | None) -> Path:
+    name = time.strftime("%Y%m%d-%H%M%S")
+    names = (name if number == 1 else f"{name}-{number}" for number in count(1))
+    for made in [out] if out is not None else (RUNS / name for name in names):
+        if out is not None:
+            check_new(made)
+        whole = made.absolute()
+        above = next(folder for folder in (whole, *whole.parents) if folder.exists())
+        try:
+            if shutil.disk_usage(above).free < LEAST_FREE_BYTES:
+                raise AgoraError(
+                    f"--out {made}: less than {LEAST_FREE_BYTES >> 20} MiB free on this disk"
+                )
+            made.mkdir(parents=True)
+            return made
+        except FileExistsError as error:  # by a run that began in the same second
+            if out is not None:
+                raise AgoraError(f"--out {made}: {error.strerror}") from error
+        except OSError as error:
+            raise AgoraError(f"--out {made}: {error.strerror}") from error
+    raise AssertionError("there is a number for every run")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from experiments.config import ArmConfig, GroupConfig, ModelledTime
+from experiments.config import ArmConfig, GroupConfig, ModelledTime, StrategyName, SyncName
 from experiments.workloads.synthetic import SyntheticOptions, demo_options, paper_options
 from shared_state.errors import AgoraError
 
@@ -15,9 +15,10 @@ from shared_state.errors import AgoraError
 # and 5,800 tasks wait per scheduler). From 1.4, which would fit Table 2, no such growth follows and
 # adaptive never leaves quality-first; from 1.75 Figs. 5, 7b and 8 follow.
 PARTITIONS_COST = 0.75
-GREEDY = ("optimistic", "quality_first", "latency_first", "adaptive")
+GREEDY: tuple[StrategyName, ...] = ("optimistic", "quality_first", "latency_first", "adaptive")
 FLOW = {"firmament": "quincy", "quincy": "quincy", "flow_load_spreading": "flow_load_spreading"}
 FLOW_SHARE = 0.25
+MOST_DIGITS = 18  # of a count
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,9 @@ def paper_scale() -> Scale:
     return Scale(paper_options(), 20, 20, 0.5, 2.0, drain_s=60.0, settle_s=5.0)
 
 
-def greedy_group(scale: Scale, strategy: str, count: int, kind: str = "random") -> GroupConfig:
+def greedy_group(
+    scale: Scale, strategy: StrategyName, count: int, kind: str = "random"
+) -> GroupConfig:
     """`count` greedy schedulers with ParSync's modelled decision time."""
     decision = ModelledTime(
         task_us=scale.task_us, partition_us=scale.task_us * PARTITIONS_COST / scale.partitions
@@ -80,7 +83,7 @@ def flow_group(name: str, share: float | None) -> GroupConfig:
 def default_arms(scale: Scale) -> tuple[ArmConfig, ...]:
     """The first three differ in nothing but the sync policy."""
 
-    def arm(name: str, sync: str, *groups: GroupConfig) -> ArmConfig:
+    def arm(name: str, sync: SyncName, *groups: GroupConfig) -> ArmConfig:
         count = sum(group.count for group in groups)
         # The flow scheduler counts in N, and ParSync needs P >= N.
         partitions = max(scale.partitions, count)
@@ -109,19 +112,22 @@ def mix_arm(text: str, scale: Scale) -> ArmConfig:
     groups: list[GroupConfig] = []
     for part in text.split(","):
         name, equals, number = (piece.strip() for piece in part.partition("="))
-        if not equals or not number.isdecimal():
+        if not equals or not (number.isascii() and number.isdecimal()):
             raise AgoraError(f"--mix: '{part.strip()}' is not of the form name=count")
+        if len(number) > MOST_DIGITS:
+            raise AgoraError(f"--mix: {name}: a count of {len(number)} digits is too large")
         if int(number) < 1:
             raise AgoraError(f"--mix: {name}={number}: a group holds at least one scheduler")
-        if name in GREEDY:
-            groups.append(greedy_group(scale, name, int(number)))
+        strategy = next((strategy for strategy in GREEDY if strategy == name), None)
+        if strategy is not None:
+            groups.append(greedy_group(scale, strategy, int(number)))
         elif name in FLOW:
             if int(number) > 1:
                 raise AgoraError(f"--mix: {name}={number}: one flow scheduler at a time")
             groups.append(flow_group(name, None))
         else:
             raise AgoraError(
-                f"--mix: unknown '{name}', expected one of {', '.join((*GREEDY, *FLOW))}"
+                f"--mix: unknown '{name if len(name) <= 40 else name[:39] + '…'}', expected one of {', '.join((*GREEDY, *FLOW))}"
             )
     if len({group.name for group in groups}) < len(groups):
         raise AgoraError("--mix: a name stands twice")

@@ -70,6 +70,11 @@ def _digits(value: float, digits: int = 3) -> str:
     return f"{value:.{min(decimals, 6)}f}"
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 task`, `12,345 tasks`."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
 def _sign(value: float) -> str:
     return "+" if value > 0 else "−" if value < 0 else "±"
 
@@ -90,9 +95,11 @@ def share(value: float, digits: int = 3) -> str:
 
 def percent_change(value: float | None) -> str:
     """A relative difference in per cent with its sign, two significant digits; as a factor once it
-    is more than threefold."""
+    is more than threefold, without its digits beyond a thousandfold (the limits of two seeds)."""
     if value is None:
         return MISSING
+    if value > 999:
+        return "over ×1,000"
     if value > 2:
         return f"×{_digits(1 + value, 2)}"
     return f"{_sign(value)}{_digits(abs(value) * 100, 2)} %"

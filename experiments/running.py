@@ -34,6 +34,7 @@ from parsync.runtime.orphans import end_with_parent
 from parsync.runtime.records import RecordSink, merge_parts
 from parsync.runtime.virtual.run import VirtualOutcome, run_virtual
 from parsync.runtime.workload_files import WORKLOAD_DIR, WORKLOAD_FILE
+from schedulers.interface import ContractBroken
 from shared_state.errors import AgoraError
 
 SNAPSHOT_EVERY_S = 0.5
@@ -45,7 +46,8 @@ class ArmRun:
     """An arm after its run. digest: of its event log. notes: what its times include. stopped: why
     it did not get to its end, "" if it did.
 
-    interrupted: it was stopped by Ctrl-C. regret: parsync.core.regret. restarts: of live actors.
+    interrupted: it was stopped by Ctrl-C. broken: by a scheduler of its that broke its contract,
+    which says nothing of other arms. regret: parsync.core.regret. restarts: of live actors.
     """
 
     arm: ArmConfig
@@ -56,6 +58,7 @@ class ArmRun:
     wall_s: float
     regret: Regret
     interrupted: bool = False
+    broken: bool = False
     restarts: Restarts = ()
 
 
@@ -154,7 +157,7 @@ def run_arm_virtual(
     begun_s = time.monotonic()
     outcome: VirtualOutcome | None = None
     regret: Regret = {}
-    stopped, interrupted, wall_s = "", False, 0.0
+    stopped, interrupted, broken, wall_s = "", False, False, 0.0
     spec = arm.spec(seed, config.heartbeat_us, round(config.sample_s * 1e6), live=False)
     drain_us = round(config.drain_s * 1e6)
     message_us = config.virtual.message_us
@@ -162,7 +165,16 @@ def run_arm_virtual(
         if directory is not None:
             virtual = InVirtualTime(drain_us, message_us)
             write_assembly(directory, spec, workload, workload_folder(directory), virtual)
-        outcome = run_virtual(spec, workload, drain_us, take, progress, message_us, watch.attach)
+        outcome = run_virtual(
+            spec,
+            workload,
+            drain_us,
+            take,
+            progress,
+            message_us,
+            watch.attach,
+            config.plan_limit_s,
+        )
         if sink is not None and directory is not None:
             sink.close()
             merge_parts(directory)
@@ -172,6 +184,8 @@ def run_arm_virtual(
         regret = watch.regret(outcome.ended_us)
     except KeyboardInterrupt:
         stopped, interrupted = "interrupted", True
+    except ContractBroken as error:
+        stopped, broken = str(error), True
     except AgoraError as error:  # the records cannot be written: the figures so far are kept
         stopped = str(error)
     if sink is not None:
@@ -187,15 +201,16 @@ def run_arm_virtual(
     )
     digest = "" if outcome is None else outcome.digest
     notes["wall_s"] = round(wall_s, 3)
-    return ArmRun(arm, metrics, digest, notes, stopped, wall_s, regret, interrupted)
+    return ArmRun(arm, metrics, digest, notes, stopped, wall_s, regret, interrupted, broken)
 
 
 def seed_figures(config: RunConfig, arm: ArmConfig, seed: int) -> Figures:
-    """The figures of one arm on one seed's workload; runs in a process of its own."""
+    """The figures of one arm on one seed's workload; runs in a process of its own. Raises
+    AgoraError if it does not get to its end."""
     workload = make_workload(config, seed)
     result = run_arm_virtual(config, arm, workload, seed, None, lambda _: None, Interruption())
     if result.stopped:
-        raise KeyboardInterrupt
+        raise AgoraError(f"'{arm.name}', seed {seed}: {result.stopped}")
     figures = summarise(result.metrics)
     figures["overall"] |= regret_means(result.regret)
     return {"digest": result.digest, "workload": digest(workload), **figures}
@@ -207,7 +222,8 @@ def run_seeds(
     """(seed, arm name, figures) of every arm on seeds seed, seed + 1, ..., as they are done.
 
     The processes do not hear stop signals; they end when the iteration or this process does.
-    Raises KeyboardInterrupt if one was received, AgoraError if one of the processes is lost.
+    Raises KeyboardInterrupt if one was received, AgoraError if one of the processes is lost, or an
+    arm does not get to its end.
     """
     tasks = [(config.seed + k, arm) for k in range(config.seeds) for arm in config.arms]
     workers = min(processes or os.cpu_count() or 1, len(tasks))

@@ -64,6 +64,7 @@ def run_arm_live(
         hold=held is not None and arm is config.arms[-1],
         fsync=config.live.fsync,
         object_store_mb=OBJECT_STORE_MB,
+        plan_limit_s=config.plan_limit_s,
     )
 
     def show(overview: Overview) -> None:
@@ -114,6 +115,7 @@ def run_arm_live(
         wall_s,
         regret,
         outcome.interrupted,
+        outcome.broken,
         [asdict(restart) for restart in outcome.restarts],
     )
 

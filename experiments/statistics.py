@@ -120,7 +120,7 @@ def paired_difference(
         )
     ratios = Interval(None, None, None, 0, 0)
     if known and all(a > 0 and b > 0 for a, b in known):
-        ratios = mean_interval([math.log(a / b) for a, b in known], confidence)
+        ratios = mean_interval([math.log(a) - math.log(b) for a, b in known], confidence)
     return Difference(
         mean=interval.mean,
         low=interval.low,

@@ -39,60 +39,25 @@ from experiments.bounds import is_bound, value_of
 from experiments.quantities import QUANTITIES
 from experiments.regret import regret_means
 from experiments.restarts import Restarts
+from experiments.series_fields import check_series
 from experiments.statistics import CONFIDENCE, mean_interval, paired_difference
+from experiments.summary_fields import check_summary
 from experiments.whole_files import whole_file
 from experiments.workloads.inspection import digest
 from parsync.core.workload import Workload
+from parsync.runtime.json_files import unreadable
 from shared_state.errors import AgoraError
 
 FORMAT = 1
 SUMMARY = "summary.json"
 SERIES_FILE = "series.npz"
 BASELINE = "ParSync adaptive"
+LONGEST_SLUG = 60
 
 Figures = dict[str, Any]
 
 # What numpy raises for a file that is no archive of plain arrays.
-_UNREADABLE = (OSError, ValueError, EOFError, TypeError, zipfile.BadZipFile, zlib.error)
-
-# What a reader of summary.json counts on.
-_JSON_NAMES = {
-    str: "a text",
-    int: "a whole number",
-    bool: "true or false",
-    list: "a list",
-    dict: "an object",
-}
-_SUMMARY_FIELDS = {
-    "digest": str,
-    "seed": int,
-    "workload": dict,
-    "arms": list,
-    "paired": dict,
-    "runtime": str,
-    "partial": bool,
-    "partial_reason": str,
-    "config": dict,
-}
-_WORKLOAD_FIELDS = {
-    "name": str,
-    "digest": str,
-    "machines": int,
-    "capacity": list,
-    "end_us": int,
-    "phases": list,
-    "facts": dict,
-}
-_PAIRED_FIELDS = {"seeds": list, "arms": dict, "differences": dict}
-_ARM_FIELDS = {
-    "name": str,
-    "slug": str,
-    "mix": list,
-    "overall": dict,
-    "agents": list,
-    "seeds": list,
-    "partial": bool,
-}
+_UNREADABLE = (ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile, zlib.error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,11 +120,11 @@ class Run:
 
 
 def slugs(names: Sequence[str]) -> list[str]:
-    """File names for arms: lower case, digits and dashes; a number is appended where two would be
-    alike."""
+    """File names for arms: lower case, digits and dashes, not too long; a number is appended where
+    two would be alike."""
     taken: list[str] = []
     for name in names:
-        stem = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "arm"
+        stem = re.sub(r"[^a-z0-9]+", "-", name.lower())[:LONGEST_SLUG].strip("-") or "arm"
         slug, number = stem, 2
         while slug in taken:
             slug, number = f"{stem}-{number}", number + 1
@@ -354,27 +319,14 @@ def read_summary(directory: Path) -> Figures:
         )
     try:
         summary: Figures = json.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise AgoraError(f"{path}: not readable as JSON: {error}") from error
+    except OSError as error:
+        raise AgoraError(f"{path}: cannot read it: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, beyond what Python reads
+        raise AgoraError(f"{path}: not readable as JSON: {unreadable(error)}") from error
     if not isinstance(summary, dict) or summary.get("format") != FORMAT:
         raise AgoraError(f"{path}: field format: expected {FORMAT}, as written by this version")
-    _check_fields(path, "", summary, _SUMMARY_FIELDS)
-    _check_fields(path, "workload.", summary["workload"], _WORKLOAD_FIELDS)
-    _check_fields(path, "paired.", summary["paired"], _PAIRED_FIELDS)
-    for place, arm in enumerate(summary["arms"]):
-        _check_fields(path, f"arms[{place}].", arm, _ARM_FIELDS)
+    check_summary(path, summary)
     return summary
-
-
-def _check_fields(path: Path, prefix: str, values: Any, fields: Mapping[str, type]) -> None:
-    """AgoraError naming the first field that is missing or of another type."""
-    if not isinstance(values, dict):
-        raise AgoraError(f"{path}: field {prefix.rstrip('.')}: not an object")
-    for name, kind in fields.items():
-        if name not in values:
-            raise AgoraError(f"{path}: field {prefix}{name} is missing")
-        if not isinstance(values[name], kind):
-            raise AgoraError(f"{path}: field {prefix}{name}: expected {_JSON_NAMES[kind]}")
 
 
 def read_run(directory: Path) -> Run:
@@ -386,9 +338,14 @@ def read_run(directory: Path) -> Run:
         path = directory / "arms" / arm["slug"] / SERIES_FILE
         try:
             with np.load(path, allow_pickle=False) as file:
-                series[arm["slug"]] = {name: file[name] for name in file.files}
+                arrays = {name: file[name] for name in file.files}
+        except OSError as error:
+            what = error.strerror or error
+            raise AgoraError(f"{path}: cannot read the series: {what}") from error
         except _UNREADABLE as error:
             raise AgoraError(f"{path}: cannot read the series: {error}") from error
+        check_series(path, arrays, len(arm["agents"]))
+        series[arm["slug"]] = arrays
     return Run(directory, summary, series)
 
 
@@ -437,7 +394,8 @@ def _explained(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise AgoraError(f"{path}: cannot write the results: {error.strerror}") from error
+        place = error.filename2 or error.filename or path
+        raise AgoraError(f"{place}: cannot write the results: {error.strerror}") from error
 
 
 def _to_json(content: Figures) -> str:

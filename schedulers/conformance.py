@@ -3,7 +3,8 @@ check_conformance(SPEC).
 
 It drives two schedulers of the kind, made alike, through rounds on small cells with rivals,
 rejections, ends, failures, gangs, preferences, tasks too large for any machine and partitions never
-synced, and checks after every plan the promises of schedulers.interface.Scheduler.
+synced. Every plan is checked as in a run (schedulers.checked); beyond that both must decide alike,
+and leave every machine of the view as they found it.
 """
 
 from __future__ import annotations
@@ -13,15 +14,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from pydantic import BaseModel
 
+from schedulers.checked import CheckedScheduler
 from schedulers.interface import (
     ChangeKind,
+    ContractBroken,
     PartitionRanking,
     PendingReason,
     Plan,
     PlanContext,
-    Scheduler,
     SchedulerEnvironment,
     TaskChanges,
 )
@@ -54,7 +56,10 @@ def check_conformance(
     for dimensions in (1, 2):
         for ranking in PartitionRanking:
             world = _World.make(dimensions, seed)
-            twins = (spec.build(parsed, world.environment), spec.build(parsed, world.environment))
+            try:
+                twins = (world.scheduler(spec, parsed), world.scheduler(spec, parsed))
+            except ContractBroken as broken:
+                raise NonConformance(broken.rule) from broken
             _Trial(world, twins, spec.retains_pending, ranking).run()
 
 
@@ -74,7 +79,6 @@ class _World:
     cell: Cell
     view: ClusterView
     tasks: TaskBatch
-    fits_empty: NDArray[np.bool_]  # per task: some machine of the cell could hold it
     stream: Stream
 
     @staticmethod
@@ -106,13 +110,13 @@ class _World:
             gang,
             np.zeros(n, np.int8),
         )
-        fits: NDArray[np.bool_] = np.any(
-            np.all(request[:, None, :] <= spec.limit[None, :, :], axis=2), axis=1
-        )
         view = ClusterView(spec, partitioning)
-        return _World(
-            spec, partitioning, environment, Cell(spec, partitioning), view, tasks, fits, stream
-        )
+        cell = Cell(spec, partitioning)
+        return _World(spec, partitioning, environment, cell, view, tasks, stream)
+
+    def scheduler(self, spec: SchedulerSpec, options: BaseModel) -> CheckedScheduler:
+        """A scheduler of the kind whose plans are checked as in a run."""
+        return CheckedScheduler.build(spec, options, self.environment, self.tasks)
 
 
 def _catalog() -> PreferenceCatalog:
@@ -135,7 +139,7 @@ class _Trial:
     """Rounds of one scheduler and its twin, which sees the same and must do the same."""
 
     world: _World
-    twins: tuple[Scheduler, Scheduler]
+    twins: tuple[CheckedScheduler, CheckedScheduler]
     retains_pending: bool
     ranking: PartitionRanking
     # offered before, nowhere yet
@@ -147,14 +151,18 @@ class _Trial:
     now_us: int = 0
 
     def run(self) -> None:
-        self._tell(ChangeKind.FINISHED, np.array([10**6]), np.array([0]), np.array([10**6]))
+        where = f"{len(self.world.spec.dimensions)} dimensions, {self.ranking.name}"
         for number in range(ROUNDS):
             self.now_us = (number + 1) * ROUND_US
             try:
+                if number == 0:
+                    unknown = np.array([10**6])
+                    self._tell(ChangeKind.FINISHED, unknown, np.array([0]), unknown)
                 self._round(number)
+            except ContractBroken as broken:
+                raise NonConformance(f"{broken.rule} ({where}, round {number})") from broken
             except NonConformance as broken:
-                where = f"{len(self.world.spec.dimensions)} dimensions, {self.ranking.name}, round {number}"
-                raise NonConformance(f"{broken} ({where})") from None
+                raise NonConformance(f"{broken} ({where}, round {number})") from None
 
     def _round(self, number: int) -> None:
         world = self.world
@@ -174,7 +182,6 @@ class _Trial:
             np.array_equal(world.view.free, before),
             "a second plan() leaves the view as it found it",
         )
-        self._check(plan, batch, np.union1d(self.waiting, fresh), before)
         too_large = plan.pending[plan.pending_reason == PendingReason.TOO_LARGE]
         self.waiting = np.setdiff1d(
             np.setdiff1d(np.union1d(self.waiting, fresh), plan.task), too_large
@@ -201,97 +208,7 @@ class _Trial:
                 self.world.cell.delta_since(p, int(self.world.view.versions[p]), self.now_us, False)
             )
 
-    # --- what a plan must hold ---
-
-    def _check(self, plan: Plan, batch: TaskBatch, known: Int64, free: Int64) -> None:
-        world, dimensions = self.world, len(self.world.spec.dimensions)
-        k = len(plan.task)
-        for name, dtype, shape in (
-            ("task", np.int64, (k,)),
-            ("machine", np.int32, (k,)),
-            ("request", np.int64, (k, dimensions)),
-            ("gang", np.int64, (k,)),
-            ("pending", np.int64, (len(plan.pending),)),
-            ("pending_reason", np.int8, (len(plan.pending),)),
-        ):
-            column = getattr(plan, name)
-            _require(
-                column.dtype == dtype and column.shape == shape,
-                f"plan.{name} is {np.dtype(dtype)} of shape {shape}",
-            )
-        _require(
-            plan.operations >= 0 and plan.partitions_scanned >= 0, "counted work is not negative"
-        )
-        _require(len(np.unique(plan.task)) == k, "a task is claimed at most once")
-        _require(
-            bool(np.isin(plan.task, known).all()),
-            "only tasks that were offered and are nowhere yet are claimed",
-        )
-        _require(
-            not np.isin(plan.task, plan.pending).any(), "a task is not claimed and pending at once"
-        )
-        accounted = np.union1d(plan.task, plan.pending)
-        _require(
-            bool(np.isin(batch.task, accounted).all()),
-            "every task of the call is claimed or pending",
-        )
-        _require(
-            bool(np.isin(plan.pending, batch.task).all()), "pending names tasks of this call only"
-        )
-        _require(
-            np.array_equal(plan.request, world.tasks.request[plan.task]),
-            "claims carry their tasks' requests",
-        )
-        _require(
-            np.array_equal(plan.gang, world.tasks.gang[plan.task]),
-            "claims carry their tasks' gangs",
-        )
-        _require(
-            bool(((plan.machine >= 0) & (plan.machine < MACHINES)).all()),
-            "claims name machines of the cell",
-        )
-        _require(
-            bool(world.view.up[plan.machine].all()), "no claim on a machine that is down or unknown"
-        )
-        _require(
-            bool(np.isin(plan.evict, np.array(list(self.running), np.int64)).all()),
-            "only own allocations are evicted",
-        )
-        left = free.copy()
-        for allocation in plan.evict.tolist():
-            task, machine = self.running[allocation]
-            left[machine] += world.tasks.request[task]
-        np.subtract.at(left, plan.machine, plan.request)
-        _require(
-            bool((left[plan.machine] >= 0).all()),
-            "claims fit what the view shows free, after evictions",
-        )
-        self._check_pending(plan, batch)
-        self._check_gangs(plan, known)
-
-    def _check_pending(self, plan: Plan, batch: TaskBatch) -> None:
-        fits_some = self.world.fits_empty[batch.task]
-        reason = dict(zip(plan.pending.tolist(), plan.pending_reason.tolist(), strict=True))
-        hopeless_gangs = set(batch.gang[~fits_some & (batch.gang != NO_GANG)].tolist())
-        for task, gang, fits in zip(
-            batch.task.tolist(), batch.gang.tolist(), fits_some.tolist(), strict=True
-        ):
-            too_large = reason.get(task) == PendingReason.TOO_LARGE
-            _require(fits or too_large, "a task larger than every machine is pending as TOO_LARGE")
-            _require(
-                not (fits and too_large) or gang in hopeless_gangs,
-                "TOO_LARGE is said only of tasks (or gangs) that can never be placed",
-            )
-
-    def _check_gangs(self, plan: Plan, known: Int64) -> None:
-        """Whole gangs: all members that were offered and are nowhere yet, too large ones apart."""
-        gangs = self.world.tasks.gang
-        fits = self.world.fits_empty
-        for gang in np.unique(plan.gang[plan.gang != NO_GANG]).tolist():
-            members = known[(gangs[known] == gang) & fits[known]]
-            _require(
-                bool(np.isin(members, plan.task).all()), "a gang is claimed whole or not at all"
-            )
+    # --- what two plans must hold ---
 
     def _same(self, plan: Plan, twin: Plan) -> None:
         for name in ("task", "machine", "request", "gang", "evict", "pending", "pending_reason"):

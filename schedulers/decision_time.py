@@ -1,5 +1,5 @@
 """How long a decision takes: a value, so that a fast placer still saturates as the scheduler it
-stands for would (DESIGN.md section 1)."""
+stands for would."""
 
 from __future__ import annotations
 

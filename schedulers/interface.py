@@ -15,8 +15,28 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from shared_state.errors import AgoraError
 from shared_state.tasks import CellSpec, Int32, Int64, PreferenceCatalog, TaskBatch
 from shared_state.view import ClusterView
+
+
+class ContractBroken(AgoraError):
+    """A scheduler broke its contract. The run's arm ends; what was measured before is kept.
+
+    scheduler: its name, e.g. last_fit-3; kind: its kind; round: how often plan() was called; rule:
+    what it did, as `field: what is wrong`.
+    """
+
+    def __init__(self, scheduler: str, kind: str, round: int, rule: str) -> None:
+        super().__init__(scheduler, kind, round, rule)  # all of them, so that it can be pickled
+        self.scheduler = scheduler
+        self.kind = kind
+        self.round = round
+        self.rule = rule
+
+    def __str__(self) -> str:
+        when = f"round {self.round}" if self.round else "before its first round"
+        return f"scheduler '{self.scheduler}' of kind '{self.kind}', {when}: {self.rule}"
 
 
 class PartitionRanking(IntEnum):
@@ -59,10 +79,12 @@ class Plan:
     """What a scheduler decided.
 
     task: int64[k], machine: int32[k], request: int64[k, R], gang: int64[k]: the claims. A task
-    appears at most once. evict: int64[e] allocation ids to end first.
+    appears at most once. evict: int64[e] ids of own allocations to end first, of kinds that say
+    that they evict (SchedulerSpec.evicts).
     pending: int64[p] tasks of this call that stay waiting, pending_reason: int8[p] (PendingReason).
     operations: counted work, in units of the scheduler's choice (this repository's:
     decision_time.PS_PER_OPERATION). partitions_scanned: partitions looked at, summed over tasks.
+    All arrays are contiguous, counts are integers of at least 0.
     stats: figures of the round for the report, e.g. the columns of the "rounds" table of a flow
     scheduler (graph_us, solve_us, extract_us, arcs_scanned, nodes, arcs); never decided upon.
     """
@@ -104,7 +126,8 @@ class TaskChanges:
 
 @dataclass(frozen=True, slots=True)
 class SchedulerEnvironment:
-    """What a scheduler may know about the world when it is made. It never sees true durations."""
+    """What a scheduler may know about the world when it is made. It never sees true durations.
+    Arrays are read-only: all schedulers share them."""
 
     name: str
     cell: CellSpec
@@ -119,10 +142,19 @@ class Scheduler(Protocol):
     def plan(self, tasks: TaskBatch, view: ClusterView, context: PlanContext) -> Plan:
         """Decide on `tasks` (not yet offered, or rejected) given what the view shows.
 
-        Must leave the view as it found it (the agent takes the claims out of it), claim only what
-        fits view.free, claim each task at most once and account for every task of the call as
-        claimed or pending, unless its spec says it retains pending tasks, in which case claims may
-        also name tasks offered in earlier calls.
+        Must leave the view as it found it (the agent takes the claims out of it), and does not
+        write to the arrays that it is given; those that others rest on are read-only. The arrays of
+        the plan become read-only; those that are part of a larger one are copied. Must claim each
+        task at most once, with its own request and gang, and only what fits view.free beside its
+        other claims and after its evictions. Accounts for every task of the call as claimed or
+        pending; if its spec says that it retains pending tasks, claims may also name tasks that
+        were left waiting in earlier calls. Claims all waiting tasks of a gang, or none. Evicts only
+        allocations that it was told of and whose end it was not told.
+
+        Every plan is checked (schedulers.plan_check). A plan that breaks a rule, an exception, and
+        a call that does not return within the run's plan_limit_s end the arm with a
+        ContractBroken. That the view is out of date, so that the cell rejects a claim, is an
+        ordinary conflict.
         """
         ...
 

@@ -1,5 +1,5 @@
-"""The one placement cost (DESIGN.md section 4): what a task of a preference set costs on a machine,
-for every scheduler and every report."""
+"""The one placement cost: what a task of a preference set costs on a machine, for every scheduler
+and every report."""
 
 from __future__ import annotations
 

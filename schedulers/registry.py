@@ -11,6 +11,7 @@ metadata,
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -49,7 +50,8 @@ class SchedulerSpec:
     options: a pydantic model that forbids unknown fields. build: makes a scheduler from validated
     options. retains_pending: the scheduler remembers the tasks it left waiting and may claim them
     in later plans; otherwise its agent offers them again. default_decision: the clock that stands
-    for its decision time where a run states none, deterministic.
+    for its decision time where a run states none, deterministic. evicts: its plans may end running
+    tasks of its own, and it is told when these finish.
     """
 
     kind: str
@@ -57,6 +59,7 @@ class SchedulerSpec:
     build: Callable[[Any, SchedulerEnvironment], Scheduler]
     retains_pending: bool
     default_decision: DecisionClock
+    evicts: bool = False
 
     def parse_options(self, options: Mapping[str, Any]) -> BaseModel:
         """The options, validated. AgoraError naming the first that is unknown or wrong."""
@@ -72,6 +75,10 @@ class SchedulerSpec:
                 ) from error
             raise AgoraError(
                 f"scheduler kind {self.kind!r}, option {name!r}: {first['msg']}"
+            ) from error
+        except Exception as error:  # of a validator that is somebody else's
+            raise AgoraError(
+                f"scheduler kind {self.kind!r}, options: {type(error).__name__}: {error}"
             ) from error
 
 
@@ -90,11 +97,51 @@ def get(kind: str) -> SchedulerSpec:
     module, _, attribute = location.partition(":")
     try:
         spec = getattr(import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise AgoraError(f"scheduler kind {kind!r}: cannot load {location}: {error}") from error
+    except (Exception, SystemExit) as error:  # whatever somebody else's module raises
+        raise AgoraError(
+            f"scheduler kind {kind!r}: cannot load {location}: {_why(error)}"
+        ) from error
     if not isinstance(spec, SchedulerSpec) or spec.kind != kind:
         raise AgoraError(f"scheduler kind {kind!r}: {location} is not a SchedulerSpec of that kind")
+    _check_fields(spec, location)
     return spec
+
+
+def _why(error: BaseException) -> str:
+    """An error of an import, with the file and line it comes from."""
+    if isinstance(error, SyntaxError):
+        return f"{error.filename}, line {error.lineno}: {error.msg}"
+    if isinstance(error, ImportError):
+        return str(error)
+    frames = traceback.extract_tb(error.__traceback__)
+    of_module = [frame for frame in frames if frame.name == "<module>"]
+    if isinstance(error, AttributeError) and not of_module:
+        return str(error)
+    place = (of_module or frames)[-1]
+    return f"{place.filename}, line {place.lineno}: {type(error).__name__}: {error}"
+
+
+def _check_fields(spec: SchedulerSpec, location: str) -> None:
+    """AgoraError naming the field that cannot be used."""
+    options: object = spec.options
+    for field, fits, expected in (
+        ("options", isinstance(options, type) and issubclass(options, BaseModel), "a BaseModel"),
+        ("build", callable(spec.build), "a callable"),
+        ("retains_pending", isinstance(spec.retains_pending, bool), "True or False"),
+        (
+            "default_decision",
+            hasattr(spec.default_decision, "duration_us")
+            and hasattr(spec.default_decision, "tasks_within"),
+            "a DecisionClock",
+        ),
+        ("evicts", isinstance(spec.evicts, bool), "True or False"),
+    ):
+        if not fits:
+            got = type(getattr(spec, field)).__name__
+            raise AgoraError(
+                f"scheduler kind {spec.kind!r}: {location}: field {field}: expected {expected}, "
+                f"got a {got}"
+            )
 
 
 def _locations() -> dict[str, str]:

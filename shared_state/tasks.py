@@ -53,7 +53,7 @@ class CellSpec:
 
 @dataclass(frozen=True, slots=True)
 class PreferenceCatalog:
-    """Integer placement costs by preference set (DESIGN.md section 4, "One value model").
+    """Integer placement costs by preference set: the one model of what a placement is worth.
 
     K sets; set 0 is "no preference": empty, all costs 0. A task of set k placed on machine m costs
     the machine's cost if m is listed for k, else its rack's cost if the rack is listed, else

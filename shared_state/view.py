@@ -3,6 +3,8 @@ and releases laid over it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -40,6 +42,7 @@ class ClusterView(_native.ClusterView):
     bool[M]. seqnum: uint32[M], only `with_seqnum`. synced_us: int64[P], cell time of the state
     held, -1 = never. versions: int64[P].
     open_rows: machines that are up, overdrawn in no dimension and have some room.
+    claims_in_flight: calls of claim() that are neither settled nor withdrawn.
     A view serves one thread at a time. Calls that raise ValueError have changed nothing.
     """
 
@@ -49,6 +52,8 @@ class ClusterView(_native.ClusterView):
     synced_us: Int64
     versions: Int64
     open_rows: int
+    claims_in_flight: int
+    first_misfit: Callable[..., int]  # documented there; called once per plan
 
     def __init__(
         self,
@@ -99,6 +104,13 @@ class ClusterView(_native.ClusterView):
         claim was STALE somebody else has moved it, and it stays closed until synced.
         """
         super().settle(ticket, reason, version)
+
+    def fits_when_empty(self, request: Int64) -> NDArray[np.bool_]:
+        """bool[n]: whether some machine of the cell would hold request int64[n, R] if it were
+        empty."""
+        fits = np.empty(len(request), np.bool_)
+        super().fit_empty_machines(np.ascontiguousarray(request), fits)
+        return fits
 
     def withdraw(self, ticket: int) -> None:
         """The ticket's claims were never sent: they return to the view at once. ValueError for a

@@ -10,6 +10,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from experiments.figures import conflicts, delay, load, quality, solver, staleness, style
+from experiments.figures.labels import in_drawable_letters
 from experiments.summary import Run
 from parsync.core.regret import BATCHES_PER_RUN
 from shared_state.errors import AgoraError
@@ -136,14 +137,18 @@ FIGURES: tuple[FigureSpec, ...] = (
 def draw_all(run: Run, directory: Path, check: Callable[[], None]) -> list[Drawn]:
     """Draw every figure the run has data for into an existing directory. check: called before each.
     Raises AgoraError if it cannot be written."""
+    drawable = in_drawable_letters(run)
     drawn = []
     for spec in FIGURES:
         check()
-        figure = spec.draw(run)
+        figure = spec.draw(drawable)
         if figure is None:
             continue
+        # A browser has letters that matplotlib lacks: there, arms have their names.
+        shown = figure if drawable.summary["arms"] == run.summary["arms"] else spec.draw(run)
+        assert shown is not None
         try:
-            png, svg = style.save(figure, directory, spec.name)
+            png, svg = style.save(figure, shown, directory, spec.name)
         except OSError as error:
             raise AgoraError(
                 f"{directory / spec.name}: cannot write the figure: {error.strerror}"

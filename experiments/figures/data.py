@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.figures.labels import label
 from experiments.summary import Run
 from parsync.core import metrics_histogram as histogram
 
@@ -20,7 +21,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """One arm of a run with its place in the order of colours."""
+    """One arm of a run with its place in the order of colours. name: as a label."""
 
     index: int
     name: str
@@ -30,7 +31,7 @@ class Arm:
 
 def arms(run: Run) -> Iterator[Arm]:
     for index, arm in enumerate(run.summary["arms"]):
-        yield Arm(index, arm["name"], arm, run.series[arm["slug"]])
+        yield Arm(index, label(arm["name"]), arm, run.series[arm["slug"]])
 
 
 def end_us(run: Run) -> int:

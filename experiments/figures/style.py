@@ -9,6 +9,7 @@ placeholders: ink, grid and paper are replaced by the page's own when a figure i
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -61,6 +62,7 @@ _SETTINGS: dict[Any, Any] = {
     "figure.facecolor": PAPER,
     "savefig.facecolor": PAPER,
     "svg.fonttype": "none",
+    "text.parse_math": False,  # a name may hold dollars
 }
 
 WIDTH_IN, HEIGHT_IN = 4.6, 3.5
@@ -87,16 +89,18 @@ def drawing(
         yield figure, axes
 
 
-def save(figure: Figure, directory: Path, name: str) -> tuple[Path, Path]:
-    """Write <name>.png and <name>.svg; equal figures give equal bytes. The figure's layout is final
-    afterwards."""
+def save(figure: Figure, shown: Figure, directory: Path, name: str) -> tuple[Path, Path]:
+    """Write `figure` as <name>.png and `shown`, most often the same, as <name>.svg; equal figures
+    give equal bytes. Their layout is final afterwards."""
     png, svg = directory / f"{name}.png", directory / f"{name}.svg"
     with matplotlib.rc_context({**_SETTINGS, "svg.hashsalt": name}):
         with whole_file(png) as unfinished:
             FigureCanvasAgg(figure).print_png(unfinished, metadata={"Software": None})
         figure.set_layout_engine("none")  # laid out once; it is most of the time
-        with whole_file(svg) as unfinished:
-            FigureCanvasSVG(figure).print_svg(unfinished, metadata={"Date": None, "Creator": None})
+        with whole_file(svg) as unfinished, warnings.catch_warnings():
+            # of letters whose width is not known: an SVG's reader draws them
+            warnings.filterwarnings("ignore", r"Glyph .* missing")
+            FigureCanvasSVG(shown).print_svg(unfinished, metadata={"Date": None, "Creator": None})
     return png, svg
 
 

@@ -11,7 +11,7 @@ import jinja2
 
 from experiments.bounds import is_bound, value_of
 from experiments.figures import Drawn, draw_all, style
-from experiments.quantities import DETAIL, HEADLINE, QUANTITIES, duration, share
+from experiments.quantities import DETAIL, HEADLINE, QUANTITIES, counted, duration, share
 from experiments.report.verdict import SAME, Row, left_waiting, verdict, wins_nothing
 from experiments.restarts import count, sentence
 from experiments.summary import Run, read_run
@@ -64,7 +64,8 @@ def write_report(directory: Path, check: Callable[[], None] = go_on) -> Path:
         with whole_file(path) as unfinished:
             unfinished.write_text(text, "utf-8")
     except OSError as error:
-        raise AgoraError(f"{path}: cannot write the report: {error.strerror}") from error
+        place = error.filename2 or error.filename or path
+        raise AgoraError(f"{place}: cannot write the report: {error.strerror}") from error
     return path
 
 
@@ -141,7 +142,12 @@ def _fill(template: str, **values: Any) -> str:
         trim_blocks=True,
     )
     css = (_TEMPLATES / "style.css").read_text("utf-8")
-    told = {"left_waiting": left_waiting, "wins_nothing": wins_nothing, "share": share}
+    told = {
+        "counted": counted,
+        "left_waiting": left_waiting,
+        "share": share,
+        "wins_nothing": wins_nothing,
+    }
     return environment.get_template(template).render(
         css=css, colour=style.colour, same=SAME, **told, **values
     )
@@ -312,7 +318,7 @@ def _workload_facts(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         ),
         (
             "Tasks",
-            f"{workload['tasks']:,} ({workload['arrivals']:,} arrive, {workload['initial_tasks']:,} run at the start)",
+            f"{workload['tasks']:,} ({workload['arrivals']:,} arriving, {workload['initial_tasks']:,} running at the start)",
         ),
         (
             "Run time on a preferred machine",

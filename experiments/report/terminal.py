@@ -9,7 +9,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from experiments.quantities import HEADLINE, share
+from experiments.quantities import HEADLINE, counted, share
 from experiments.report.verdict import Cell, Row, left_waiting, verdict
 from experiments.restarts import count
 
@@ -29,7 +29,7 @@ def arms_table(summary: Mapping[str, Any], rows: Sequence[Row]) -> Table:
     """As comparison_table, with any quantities."""
     seeds = summary["paired"]["seeds"]
     basis = (
-        f"mean of {len(seeds)} paired seeds in virtual time, ± half its 95 % interval"
+        f"mean of {counted(len(seeds), 'paired seed')} in virtual time, ± half its 95 % interval"
         if seeds
         else "one run"
     )

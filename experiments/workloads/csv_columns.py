@@ -150,7 +150,7 @@ def _first_fault(
     for number, line in enumerate(text.removesuffix(b"\n").split(b"\n"), start=1):
         fields = line.removesuffix(b"\r").split(b",")
         if len(fields) != width:
-            return AgoraError(f"{path}, line {number}: {len(fields)} fields, expected {width}")
+            return AgoraError(f"{path}, line {number}: expected {width} fields, got {len(fields)}")
         for position, column in columns.items():
             field = fields[position]
             if column.accepts(field) if field else column.absent is not None:

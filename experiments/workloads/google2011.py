@@ -48,10 +48,11 @@ PPM = 1_000_000
 class Google2011Options(BaseModel):
     """How to replay the trace."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     directory: Path = Field(
-        description="folder with machine_events/, task_events/, job_events/ and job_events_later.csv.gz"
+        strict=False,
+        description="folder with machine_events/, task_events/, job_events/ and job_events_later.csv.gz",
     )
     speedup: int = Field(50, ge=1, le=1_000_000, description="divides all times and run times")
     resources: str = Field(

@@ -37,7 +37,7 @@ SERVICE_PRIORITY = 1
 class SyntheticOptions(BaseModel):
     """What to generate. The defaults are the demo's: ParSync's ratios at a tenth of its size."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     machines: int = Field(2_000, ge=1, le=10_000_000, description="machines in the cell")
     slots_per_machine: int = Field(
@@ -73,6 +73,7 @@ class SyntheticOptions(BaseModel):
     load_percent: tuple[Annotated[int, Field(ge=0, le=1000)], ...] = Field(
         (50, 80, 95, 80, 50),
         min_length=1,
+        strict=False,
         description="offered load of each phase, in per cent of slots / mean duration",
     )
     arrival_jitter_percent: int = Field(
@@ -142,7 +143,7 @@ class SyntheticOptions(BaseModel):
         slots = self.machines * self.slots_per_machine
         if self.gang_permille and self.batch_tasks > slots:
             raise ValueError(
-                f"batch_tasks: gangs of {self.batch_tasks:,} tasks do not fit the cell's {slots:,} slots"
+                f"batch_tasks: a gang of {self.batch_tasks:,} tasks does not fit the cell, of {slots:,} slots in all"
             )
         if not any(self.load_percent):
             raise ValueError("load_percent: at least one phase must offer load")

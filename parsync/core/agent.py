@@ -40,12 +40,12 @@ from parsync.sync.choices import Cut, FreedVisibility, WhileCommitting
 from parsync.sync.policies import SyncPolicy
 from parsync.sync.staleness import average_staleness_us, freshness_order
 from parsync.sync.strategies import DelayAverage, Strategy
+from schedulers.checked import CheckedScheduler
 from schedulers.decision_time import DecisionClock
 from schedulers.interface import (
     ChangeKind,
     PartitionRanking,
     PlanContext,
-    Scheduler,
     TaskChanges,
 )
 from shared_state.partition import Partitioning
@@ -73,7 +73,7 @@ class SchedulerAgent:
         agents: int,
         name: str,
         seed: int,
-        scheduler: Scheduler,
+        scheduler: CheckedScheduler,
         retains_pending: bool,
         cell: CellSpec,
         partitioning: Partitioning,
@@ -95,7 +95,7 @@ class SchedulerAgent:
         # as of when a partition that is not synced was known last; the agent's start if never
         self._known_us = np.zeros(partitioning.count, np.int64)
         self._seed = seed
-        self._scheduler = scheduler
+        self.scheduler = scheduler
         self._partition_of = partitioning.of_each()
         self._table = table
         self._sync = sync
@@ -195,7 +195,7 @@ class SchedulerAgent:
             now_us, stream_key(self._seed, self.name, decision), this.ranking, self._order
         )
         tasks = self._table.take(this.offered.task)
-        plan = self._scheduler.plan(tasks, self.view, context)
+        plan = self.scheduler.plan(tasks, self.view, context)
         this.plan = plan
         this.in_full = plan.task is tasks.task
         this.synced_us = self._synced_us[self._partition_of[plan.machine]]
@@ -211,7 +211,7 @@ class SchedulerAgent:
         plan = this.plan
         considered = len(plan.task) + (1 if len(plan.pending) else 0)
         this.decision_us = self._clock.duration_us(
-            considered, plan.partitions_scanned, plan.operations, elapsed_ns
+            considered, int(plan.partitions_scanned), int(plan.operations), elapsed_ns
         )
         return this.decision_us
 
@@ -460,7 +460,7 @@ class SchedulerAgent:
     def _observe(
         self, kind: ChangeKind, now_us: int, task: Int64, machine: Int32, allocation: Int64
     ) -> None:
-        self._scheduler.observe(TaskChanges(kind, now_us, task, machine, allocation))
+        self.scheduler.observe(TaskChanges(kind, now_us, task, machine, allocation))
 
     # --- measurements ----------------------------------------------------------------------------
 

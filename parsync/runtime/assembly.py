@@ -20,6 +20,7 @@ from parsync.sync.choices import FreedVisibility
 from parsync.sync.policies import make_sync_policy
 from parsync.sync.strategies import make_strategy
 from schedulers import registry
+from schedulers.checked import CheckedScheduler
 from schedulers.decision_time import DecisionClock
 from schedulers.interface import SchedulerEnvironment
 from shared_state.cell import Cell
@@ -100,18 +101,13 @@ class Assembly:
     def agent(self, index: int, terrain: Terrain | None = None) -> SchedulerAgent:
         arm, workload = self.arm, self.workload
         group = arm.group_of(index)
-        spec = registry.get(group.kind)
-        name = arm.agent_name(index)
-        environment = SchedulerEnvironment(
-            name, workload.cell, self.partitioning.offsets, workload.catalog
-        )
         return SchedulerAgent(
             index=index,
             agents=arm.agents,
-            name=name,
+            name=arm.agent_name(index),
             seed=arm.seed,
-            scheduler=spec.build(spec.parse_options(group.options), environment),
-            retains_pending=spec.retains_pending,
+            scheduler=self.scheduler(index),
+            retains_pending=registry.get(group.kind).retains_pending,
             cell=workload.cell,
             partitioning=self.partitioning,
             table=workload.tasks,
@@ -122,6 +118,16 @@ class Assembly:
             policy=group.policy,
             terrain=terrain,
         )
+
+    def scheduler(self, index: int) -> CheckedScheduler:
+        """The scheduler of an agent, by itself. Raises ContractBroken if it cannot be made."""
+        workload, group = self.workload, self.arm.group_of(index)
+        spec = registry.get(group.kind)
+        environment = SchedulerEnvironment(
+            self.arm.agent_name(index), workload.cell, self.partitioning.offsets, workload.catalog
+        )
+        options = spec.parse_options(group.options)
+        return CheckedScheduler.build(spec, options, environment, workload.tasks)
 
     def master(self) -> MasterCore:
         workload = self.workload
@@ -143,10 +149,8 @@ class Assembly:
     def _is_told_of_ends(group: GroupSpec) -> bool:
         """Those who remember their tasks need it, and those who see the room of theirs as soon as
         they end."""
-        return (
-            registry.get(group.kind).retains_pending
-            or group.policy.freed is FreedVisibility.AT_ONCE
-        )
+        spec = registry.get(group.kind)
+        return spec.retains_pending or spec.evicts or group.policy.freed is FreedVisibility.AT_ONCE
 
     def workers(self) -> WorkerPool:
         workload = self.workload

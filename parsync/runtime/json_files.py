@@ -47,10 +47,21 @@ def read_json(path: Path, version: int) -> dict[str, Any]:
     try:
         content = json.loads(read_bytes(path))
     except (ValueError, RecursionError) as error:
-        raise AgoraError(f"{path}: not readable as JSON: {error}") from error
+        raise AgoraError(f"{path}: not readable as JSON: {unreadable(error)}") from error
     if not isinstance(content, dict) or content.get("format") != version:
         raise AgoraError(f"{path}: field format: expected {version}, as written by this version")
     return content
+
+
+def unreadable(error: ValueError | RecursionError) -> str:
+    """Why Python's readers of JSON and TOML refuse a text; their own words where it is its
+    syntax."""
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    # the one ValueError that is about int(), with advice for programmers
+    return (
+        "a number has too many digits" if "integer string conversion" in str(error) else str(error)
+    )
 
 
 def field_of(path: Path, content: Mapping[str, Any], name: str, kind: type[_T]) -> _T:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from parsync.runtime.arm_file import ARM_FILE, OLD_FILE
-from parsync.runtime.json_files import field_of, read_bytes
+from parsync.runtime.json_files import field_of, read_bytes, unreadable
 from shared_state.errors import AgoraError
 
 ARMS = "arms"
@@ -89,7 +89,7 @@ def read_summary(run: Path) -> Summary | None:
     try:
         content = json.loads(read_bytes(path))
     except (ValueError, RecursionError) as error:
-        raise AgoraError(f"{path}: not readable as JSON: {error}") from error
+        raise AgoraError(f"{path}: not readable as JSON: {unreadable(error)}") from error
     if not isinstance(content, dict):
         raise AgoraError(f"{path}: expected an object")
     digests: dict[str, str] = {}

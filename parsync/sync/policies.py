@@ -166,11 +166,13 @@ def make_sync_policy(
         )
     if name == "every_attempt":
         if gap_us < 1:
-            raise AgoraError(f"gap_us: {gap_us} us is no time to wait before the next attempt")
+            raise AgoraError(f"gap_us: expected at least 1 with {name}, got {gap_us}")
         return EveryAttemptSync(gap_us, partition_count)
-    if gap_us < max(agents, partition_count):
+    least_us = max(agents, partition_count)
+    if gap_us < least_us:
         raise AgoraError(
-            f"gap_us: {gap_us} us leaves no whole microsecond between two rounds of {agents} agents and {partition_count} partitions"
+            f"gap_us: expected at least {least_us}, one for each scheduler and partition, "
+            f"got {gap_us}"
         )
     if name in ("state_aligned", "state_staggered"):
         return StateSync(
@@ -178,7 +180,8 @@ def make_sync_policy(
         )
     if partition_count < agents:
         raise AgoraError(
-            f"partitions: {partition_count} partitions for {agents} schedulers, but {name} needs P >= N (ParSync section 5.1)"
+            f"partitions: expected at least {agents}, one for each scheduler, with {name} "
+            f"(ParSync section 5.1), got {partition_count}"
         )
     if name == "diff_single":
         return SinglePartitionSync(gap_us, partition_count, index, agents)

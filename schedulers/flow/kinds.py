@@ -57,11 +57,21 @@ def build_load_spreading(
 
 
 QUINCY = SchedulerSpec(
-    "quincy", QuincyOptions, build_quincy, retains_pending=True, default_decision=DECISION
+    "quincy",
+    QuincyOptions,
+    build_quincy,
+    retains_pending=True,
+    default_decision=DECISION,
+    evicts=True,
 )
 # The flow scheduler as its paper evaluates it: Quincy's policy.
 FIRMAMENT = SchedulerSpec(
-    "firmament", QuincyOptions, build_quincy, retains_pending=True, default_decision=DECISION
+    "firmament",
+    QuincyOptions,
+    build_quincy,
+    retains_pending=True,
+    default_decision=DECISION,
+    evicts=True,
 )
 LOAD_SPREADING = SchedulerSpec(
     "flow_load_spreading",
@@ -69,4 +79,5 @@ LOAD_SPREADING = SchedulerSpec(
     build_load_spreading,
     retains_pending=True,
     default_decision=DECISION,
+    evicts=True,
 )

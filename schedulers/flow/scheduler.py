@@ -46,7 +46,7 @@ class FlowOptions(BaseModel):
     because the flow cannot express what they ask for (only when requests differ).
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     wait_cost: int | None = Field(None, ge=0, le=1_000_000)
     wait_quantum_us: int | None = Field(None, ge=1)

@@ -46,7 +46,7 @@ class NoOptions(BaseModel):
     """The greedy kinds have no options of their own: strategy, retries and decision time are the
     agent's."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class GreedyScheduler:

@@ -403,6 +403,25 @@ void ClusterView::released(std::span<const int32_t> machine, const int64_t* requ
   }
 }
 
+int64_t ClusterView::first_misfit(std::span<const int32_t> machine, const int64_t* request,
+                                  std::span<const int32_t> freed, const int64_t* amount) {
+  const auto add = [this](int32_t row, const int64_t* of, int64_t sign) {
+    int64_t* room = free_.data() + static_cast<size_t>(row) * dimensions_;
+    for (size_t r = 0; r < dimensions_; ++r) room[r] += sign * of[r];
+  };
+  for (size_t i = 0; i < freed.size(); ++i) add(freed[i], amount + i * dimensions_, +1);
+  size_t fitting = 0;
+  for (; fitting < machine.size(); ++fitting) {
+    const int32_t row = machine[fitting];
+    const int64_t* asked = request + fitting * dimensions_;
+    if (row < 0 || static_cast<size_t>(row) >= terrain_->machines() || !fits(row, asked)) break;
+    add(row, asked, -1);
+  }
+  for (size_t i = 0; i < fitting; ++i) add(machine[i], request + i * dimensions_, +1);
+  for (size_t i = 0; i < freed.size(); ++i) add(freed[i], amount + i * dimensions_, -1);
+  return fitting < machine.size() ? static_cast<int64_t>(fitting) : -1;
+}
+
 // Endings name versions that the next snapshot holds in any case.
 void ClusterView::forget_endings() {
   for (Ending& ending : endings_) {

@@ -103,6 +103,13 @@ class ClusterView {
   // Believes nothing any more. Claims in flight stay in flight.
   void reset();
 
+  // The first of k claims that does not fit what the view shows free beside those before it, or
+  // that names no machine of the cell; -1 if all fit. Amounts [e, R] at the rows `freed` (which
+  // exist) are taken to be free as well. The view is left as it was.
+  int64_t first_misfit(std::span<const int32_t> machine, const int64_t* request,
+                       std::span<const int32_t> freed, const int64_t* amount);
+  size_t claims_in_flight() const { return tickets_.size(); }
+
   const Terrain& terrain() const { return *terrain_; }
   const WeightedIndex& index() const { return index_; }
   const int64_t* free(int32_t row) const {

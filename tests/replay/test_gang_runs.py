@@ -115,5 +115,7 @@ def test_gangs_are_whole_batches_of_the_drawn_share_of_jobs() -> None:
 
 
 def test_gangs_that_no_cell_holds_are_refused() -> None:
-    with pytest.raises(ValueError, match="gangs of 300 tasks do not fit the cell's 240 slots"):
+    with pytest.raises(
+        ValueError, match="a gang of 300 tasks does not fit the cell, of 240 slots in all"
+    ):
         SyntheticOptions(machines=60, slots_per_machine=4, batch_tasks=300, gang_permille=1)

@@ -10,7 +10,9 @@ import pytest
 
 from experiments import preconditions
 from experiments.command_line import run_command
+from experiments.config import load_config
 from experiments.parsync_vs_flow import app
+from experiments.running import make_workload
 from flowsolver import memory
 from tests.fixtures.google2011_files import (
     ADD,
@@ -86,7 +88,7 @@ def refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Refusal:
         (FLOW, FLOW[:-1] + ', { name = "b", kind = "random", count = 1, share = 1.0 }]', "leave nothing for group 'flow'"),
         ('"quincy"', '"quincy", task_class = "service"', "arm 'Flow': mix: the shares of batch jobs sum to 0"),
         ("count = 4", "count = 0", "arms.0.groups.0.count: "),
-        ("count = 4", "count = 8", "6 partitions for 8 schedulers, but diff_block needs P >= N"),
+        ("count = 4", "count = 8", "partitions: expected at least 8, one for each scheduler, with diff_block (ParSync section 5.1), got 6"),
         ("partitions = 7", "partitions = 61", "arm 'Flow': partitions: expected 1 to 60"),
         ("phase_s = 0.5", "phase_s = 0.04", "phase_s: phases of 0.04 s are shorter than the gap G of 0.05 s"),
         ("phase_s = 0.5", "phase_s = inf", "synthetic.phase_s: "),
@@ -95,10 +97,32 @@ def refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Refusal:
         ("gap_s = 0.05", "gap_s = 1e-9", "gap_us: "),
         ("gap_s = 0.05", "gap_s = nan", "arms.0.gap_s: "),
         ("settle_s = 0.1", "sample_s = 1e-9", "sample_s: "),
+        ("settle_s = 0.1", "sample_s = 61", "sample_s: "),
         ("settle_s = 0.1", "settle_s = 0.5", "settle_s: 0.5 s leaves nothing of phases of 0.5 s"),
         ("machines = 60", "machines = -60", "synthetic.machines: "),
         ("[synthetic]", '[google2011]\ndirectory = "x"\n[synthetic]', "exactly one of [synthetic] and [google2011]"),
         ('"Flow"', '"ParSync"', "two arms have the same name"),
+        ("seeds = 1", "seed = true", "seed: Input should be a valid integer, got true"),
+        ("seeds = 1", 'seed = "1"', "seed: Input should be a valid integer, got '1'"),
+        ("seeds = 1", "seeds = 1.0", "seeds: Input should be a valid integer, got 1.0"),
+        ("seeds = 1", "seeds = " + "9" * 5000, "a number has too many digits"),
+        ("seeds = 1", "seeds = " + "9" * 4000, "seeds: Input should be less than or equal to 1000, got an integer of 13288 bits"),
+        ("seeds = 1", "seeds = " + "[" * 3000 + "]" * 3000, "nested too deeply"),
+        ("drain_s = 5.0", "drain_s = true", "drain_s: Input should be a valid number, got true"),
+        ("settle_s = 0.1", "plan_limit_s = 0", "plan_limit_s: Input should be greater than or equal to 0.1, got 0"),
+        ("settle_s = 0.1", "live = { fsync = 1 }", "live.fsync: Input should be a valid boolean, got 1"),
+        ("settle_s = 0.1", 'live = { hosts = true }', "live.hosts: Input should be a valid integer, got true"),
+        ("settle_s = 0.1", "virtual = { message_us = false }", "virtual.message_us: Input should be a valid integer, got false"),
+        ("machines = 60", "machines = true", "synthetic.machines: Input should be a valid integer, got true"),
+        ("machines = 60", "load_percent = [50, true]", "synthetic.load_percent.1: Input should be a valid integer, got true"),
+        ("machines = 60", 'poisson_arrivals = "yes"', "synthetic.poisson_arrivals: Input should be a valid boolean, got 'yes'"),
+        ("count = 4", "count = true", "arms.0.groups.0.count: Input should be a valid integer, got true"),
+        ("count = 4", "count = 4, share = true", "arms.0.groups.0.share: Input should be a valid number, got true"),
+        ("count = 4", "count = 4, cut_at_sync = 0", "arms.0.groups.0.cut_at_sync: Input should be a valid boolean, got 0"),
+        ("count = 4", "count = 4, decision = { clock = 'modelled', task_us = true }", "decision.modelled.task_us: Input should be a valid number, got true"),
+        (FLOW, FLOW[:-3] + ', options = { preemption = 1 } }]', "option 'preemption': Input should be a valid boolean"),
+        (FLOW, FLOW[:-3] + ', options = { repairs = true } }]', "option 'repairs': Input should be a valid integer"),
+        ("[synthetic]", "[google2011]\ndirectory = 5\n[unused]", "google2011.directory: "),
     ],
 )  # fmt: skip
 def test_a_file_that_makes_no_sense(
@@ -109,7 +133,7 @@ def test_a_file_that_makes_no_sense(
     file.write_text(CONFIG.replace(old, new, 1))
     line = refused("--config", file)
     assert says in line
-    assert "bad.toml" in line or "arm 'Flow'" in line  # what only the workload shows names the arm
+    assert line.startswith(f"error: {file}: ")
 
 
 @pytest.mark.parametrize(
@@ -130,6 +154,10 @@ def test_a_file_that_makes_no_sense(
         (["--mix", "latency_first=-3"], "is not of the form"),
         (["--mix", "latency_first=1,latency_first=2"], "--mix: a name stands twice"),
         (["--mix", "latency_first=99999999999"], "--mix latency_first=99999999999: "),
+        (["--mix", "latency_first=" + "9" * 5000], "--mix: latency_first: a count of 5000 digits is too large"),
+        (["--mix", "9" * 5000 + "=1"], f"--mix: unknown '{'9' * 39}…', expected one of"),
+        (["--mix", "latency_first=²"], "--mix: 'latency_first=²' is not of the form name=count"),
+        (["--mix", ",".join(f"latency_first{'_' * 30}=1" for _ in range(9))], "--mix: unknown"),
         (
             ["--mix", "latency_first=3000", "--runtime", "virtual"],
             "expected 1 to 2000 (the number of machines)",
@@ -153,7 +181,7 @@ def test_a_file_that_makes_no_sense(
         (["--frobnicate"], "--frobnicate"),
         (["stray"], "stray"),
     ],
-)
+)  # fmt: skip
 def test_flags_that_make_no_sense(refused: Refusal, arguments: list[str], says: str) -> None:
     assert says in refused(*arguments)
 
@@ -168,6 +196,27 @@ def test_a_configuration_that_cannot_be_read(tmp_path: Path, refused: Refusal) -
         ("empty.toml", "arms: "),
     ):
         assert says in refused("--config", tmp_path / name)
+
+
+def test_a_flag_that_spoils_a_file_is_named_beside_it(tmp_path: Path, refused: Refusal) -> None:
+    file = tmp_path / "good.toml"
+    file.write_text(CONFIG)
+    for flags, says in (
+        (
+            ["--seeds", "9999"],
+            "--seeds: seeds: Input should be less than or equal to 1000, got 9999",
+        ),
+        (
+            ["--duration", "0.01"],
+            "--duration: phase_s: phases of 0.002 s are shorter than the gap G",
+        ),
+        (["--duration", "inf", "--seed", "3"], "--duration and --seed: synthetic.phase_s: Input"),
+    ):
+        assert f"error: {file} with {says}" in refused("--config", file, *flags)
+
+
+def test_a_file_that_never_ends(refused: Refusal) -> None:
+    assert refused("--config", "/dev/zero") == "error: /dev/zero: larger than 16 MiB"
 
 
 def test_flags_that_a_file_would_silently_override(tmp_path: Path, refused: Refusal) -> None:
@@ -235,10 +284,61 @@ LATER = [task_row(WINDOW + 1_000_000 + index, 2, index, SUBMIT) for index in ran
 
 def test_traces_that_cannot_be_read(tmp_path: Path, refused: Refusal) -> None:
     trace = write_trace(tmp_path / "trace", MACHINES, [*TASKS, "1,2,3", *LATER])
-    assert "line 9: 3 fields, expected 13" in refused("--trace", f"google2011:{trace}")
+    assert "line 9: expected 13 fields, got 3" in refused("--trace", f"google2011:{trace}")
     trace = write_trace(tmp_path / "trace", MACHINES, [*TASKS, *LATER])
     (table,) = trace.glob("task_events/*")
     table.write_bytes(table.read_bytes()[:-9])
     assert "truncated or damaged gzip data" in refused("--trace", f"google2011:{trace}")
     table.unlink()
     assert "the trace lacks task_events" in refused("--trace", f"google2011:{trace}")
+
+
+def test_a_trace_that_leaves_nothing_names_the_file_that_asks_for_it(
+    tmp_path: Path, refused: Refusal
+) -> None:
+    trace = write_trace(tmp_path / "trace", MACHINES, [*TASKS, *LATER])
+    (tmp_path / "long.toml").write_text(
+        CONFIG.replace("settle_s = 0.1", "settle_s = 9e5").replace(
+            CONFIG[CONFIG.index("[synthetic]") : CONFIG.index("[[arms]]")],
+            f'[google2011]\ndirectory = "{trace}"\n\n',
+        )
+    )
+    line = refused("--config", tmp_path / "long.toml")
+    assert f"error: {tmp_path / 'long.toml'}: settle_s: 900000 s leaves nothing of a trace" in line
+
+
+def test_runs_that_begin_in_one_second_have_directories_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("experiments.preconditions.time.strftime", lambda _: "20260101-120000")
+    monkeypatch.setattr("experiments.finishing.write_report", lambda directory, check: directory)
+    (tmp_path / "good.toml").write_text(CONFIG)
+    for name in ("20260101-120000", "20260101-120000-2", "20260101-120000-3"):
+        with pytest.raises(SystemExit) as left:
+            run_command(app, ["--config", "good.toml"])
+        assert left.value.code == 0
+        assert f"report: runs/{name}\n" in capsys.readouterr().err
+        assert (tmp_path / "runs" / name / "summary.json").exists()
+
+
+def test_a_default_directory_that_another_run_has_just_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the look and the making of it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("experiments.preconditions.time.strftime", lambda _: "20260101-120000")
+    (tmp_path / "good.toml").write_text(CONFIG)
+    config = load_config(tmp_path / "good.toml")
+    (tmp_path / "runs").mkdir()
+    mkdir = Path.mkdir
+
+    def slow(path: Path, *arguments: object, **named: object) -> None:
+        if path == Path("runs/20260101-120000") and not path.exists():
+            mkdir(path)
+        mkdir(path, *arguments, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Path, "mkdir", slow)
+    made = preconditions.make_run_directory(None, config, make_workload(config, 1))
+    assert made == Path("runs/20260101-120000-2")
+    assert not list(Path("runs/20260101-120000").iterdir())

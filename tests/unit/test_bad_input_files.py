@@ -6,9 +6,12 @@ import io
 import json
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
+from math import inf, nan
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +26,7 @@ from tests.fixtures.pickles import MakesAFile
 from tests.unit.run_factory import write_synthetic_run
 
 ROOT = Path(__file__).parents[2]
+NULL = "null, please"
 SOLVABLE = "p min 2 1\nn 1 3\nn 2 -3\na 1 2 0 5 1\n"
 
 
@@ -115,12 +119,29 @@ def without(summary: dict[str, Any], path: str, replacement: Any = None) -> dict
     return copy
 
 
-@pytest.fixture(scope="module")
-def summary(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    run = write_synthetic_run(
-        tmp_path_factory.mktemp("runs") / "run", names=("ParSync adaptive",), step_us=2_000_000
+def changed(summary: dict[str, Any], path: str, value: Any) -> str:
+    return json.dumps(without(summary, path, value if value is not None else NULL)).replace(
+        f'"{NULL}"', "null"
     )
-    loaded: dict[str, Any] = json.loads((run / "summary.json").read_text())
+
+
+def nested(depth: int) -> Any:
+    return [nested(depth - 1)] if depth else 1
+
+
+@pytest.fixture(scope="module")
+def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_synthetic_run(
+        tmp_path_factory.mktemp("runs") / "run",
+        names=("ParSync adaptive",),
+        seeds=(1, 2),
+        step_us=2_000_000,
+    )
+
+
+@pytest.fixture(scope="module")
+def summary(whole_run: Path) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads((whole_run / "summary.json").read_text())
     return loaded
 
 
@@ -155,8 +176,39 @@ Change = Callable[[dict[str, Any]], str]
             lambda good: json.dumps(without(good, "partial", "no")),
             "field partial: expected true or false",
         ),
+        *(
+            (partial(changed, path=path, value=value), f"field {says}")
+            for path, value, says in (
+                ("arms.0.overall.delay_mean_us", nan, "arms[0].overall.delay_mean_us: expected a number, got nan"),
+                ("arms.0.overall.delay_mean_us", "soon", "arms[0].overall.delay_mean_us: expected a number, got 'soon'"),
+                ("arms.0.overall.delay_mean_us", True, "arms[0].overall.delay_mean_us: expected a number, got True"),
+                ("arms.0.overall.conflict_rate", [], "arms[0].overall.conflict_rate: expected a number, got a list"),
+                ("arms.0.overall.jct_mean_us", 1e300, "arms[0].overall.jct_mean_us: expected a number, got 1e+300"),
+                ("arms.0.overall.censored", -inf, "arms[0].overall.censored: expected a number, got -inf"),
+                ("arms.0.overall.claims", None, "arms[0].overall.claims: expected a whole number, got null"),
+                ("arms.0.seeds.0.overall.preferred_share", "half", "arms[0].seeds[0].overall.preferred_share: expected a number"),
+                ("arms.0.agents.3.backlog_mean", "a few", "arms[0].agents[3].backlog_mean: expected a number"),
+                ("arms.0.groups.0.agents", [99], "arms[0].groups[0].agents: expected places in arms[0].agents"),
+                ("arms.0.phases", [], "arms[0].phases: expected as many as workload.phases"),
+                ("arms.0.rivals", [[1, 2], [3]], "arms[0].rivals: expected rows of one length"),
+                ("arms.0.staleness.mean_us", ["old"], "arms[0].staleness.mean_us[0]: expected a number"),
+                ("arms.0.regret.decision.0.tasks", 0, "arms[0].regret.decision[0].tasks: input should be greater than or equal to 1"),
+                ("arms.0.clock_notes.tick_us", "often", "arms[0].clock_notes.tick_us: expected a number"),
+                ("arms.0.slug", "../../x", "arms[0].slug: string should match"),
+                ("arms.0.name", "\ud800", "arms[0].name: expected a text in Unicode"),
+                ("paired.seeds", [1, 2, 7], "paired.seeds: arms[0].seeds has no seed 7"),
+                ("paired.arms", {}, "paired.arms: 'parsync-adaptive' is missing"),
+                ("workload.capacity", [1, 2], "workload.capacity: expected one number per dimension"),
+                ("workload.end_us", 10**30, "workload.end_us: expected a number of at most 63 bits"),
+                ("workload.facts.tasks_pending_at_start", "all", "workload.facts.tasks_pending_at_start: expected a whole"),
+                ("settle_us", "briefly", "settle_us: expected a whole number, got 'briefly'"),
+                ("config.deep", nested(60), "config.deep"),
+            )
+        ),
+        (lambda good: json.dumps(good)[:-1] + ', "seed": ' + "9" * 5000 + "}", "not readable as JSON: a number has too many digits"),
+        (lambda _: "[" * 100_000, "not readable as JSON: nested too deeply"),
     ],
-)
+)  # fmt: skip
 def test_a_summary_that_is_not_one(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -206,3 +258,47 @@ def test_series_that_are_none(
     (line,) = capsys.readouterr().err.splitlines()
     assert f"{series}: cannot read the series" in line
     assert not (tmp_path / "executed").exists()
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-700])
+
+
+def overwrite(path: Path) -> None:
+    path.write_bytes(b"PK\x03\x04 and no more")
+
+
+def rewrite(path: Path, **arrays: np.ndarray | None) -> None:
+    """The series with some arrays replaced, or left out."""
+    with np.load(path) as file:
+        known = {name: file[name] for name in file.files} | arrays
+    np.savez_compressed(path, **{name: a for name, a in known.items() if a is not None})
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (cut, "cannot read the series: "),
+        (overwrite, "cannot read the series: "),
+        (Path.unlink, "cannot read the series: No such file"),
+        (partial(rewrite, claims=None), "claims is missing"),
+        (partial(rewrite, claims=np.zeros(3)), "claims: expected [8, "),
+        (partial(rewrite, bucket_us=np.zeros(1)), "bucket_us: expected at least 1"),
+        (partial(rewrite, ages=np.zeros((1, 2, 3))), "ages: expected [n, 3, "),
+        (partial(rewrite, delay_share=np.array(["a"])), "delay_share: expected numbers, got <U1"),
+        (partial(rewrite, agents_queued=None), "agents_queued is missing"),
+        (partial(rewrite, agents_at_us=np.zeros(2), agents_agent=np.array([0, 99]), agents_queued=np.zeros(2)), "agents_agent: expected 0 to 7"),
+    ],
+)  # fmt: skip
+def test_a_series_that_is_not_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], whole_run: Path, damage: Any, says: str
+) -> None:
+    run = Path(shutil.copytree(whole_run, tmp_path / "run"))
+    series = run / "arms" / "parsync-adaptive" / "series.npz"
+    damage(series)
+    with pytest.raises(SystemExit) as left:
+        run_command(report, [str(run)])
+    assert left.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"{series}: {says}" in line
+    assert not (run / "report.html").exists()

@@ -98,7 +98,7 @@ def test_a_malformed_field(
 def test_a_row_of_another_width(tmp_path: Path, row: str, fields: int) -> None:
     rows = list(TASKS)
     rows[17] = row
-    assert f"{TASK_EVENTS}, line 18: {fields} fields, expected 13" in with_tasks(tmp_path, rows)
+    assert f"{TASK_EVENTS}, line 18: expected 13 fields, got {fields}" in with_tasks(tmp_path, rows)
 
 
 def test_a_last_row_cut_short(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.quantities import QUANTITIES, duration, percent_change
+from experiments.quantities import QUANTITIES, counted, duration, percent_change
 
 
 @pytest.mark.parametrize(
@@ -48,11 +48,21 @@ def test_differences(key: str, value: float | None, text: str) -> None:
 
 
 def test_changes_become_factors_once_they_are_large() -> None:
-    assert [percent_change(value) for value in (-0.5, 0.123, 2.4, None)] == [
+    assert [percent_change(value) for value in (-0.5, 0.123, 2.4, 1e300, None)] == [
         "−50 %",
         "+12 %",
         "×3.4",
+        "over ×1,000",
         "–",
+    ]
+
+
+def test_one_is_singular() -> None:
+    assert [counted(number, "way") for number in (0, 1, 2, 1000)] == [
+        "0 ways",
+        "1 way",
+        "2 ways",
+        "1,000 ways",
     ]
 
 

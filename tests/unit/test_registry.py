@@ -53,6 +53,19 @@ SPEC = SchedulerSpec("last_fit", Options, LastFit, retains_pending=False, defaul
 '''
 
 
+BROKEN = """
+from pydantic import BaseModel
+from schedulers.decision_time import Counted
+from schedulers.registry import SchedulerSpec
+
+NUMBER = 3
+NO_OPTIONS = SchedulerSpec("broken", dict, print, False, Counted(100))
+NO_BUILD = SchedulerSpec("broken", BaseModel, None, False, Counted(100))
+NO_CLOCK = SchedulerSpec("broken", BaseModel, print, False, 100)
+MAYBE = SchedulerSpec("broken", BaseModel, print, "maybe", Counted(100))
+"""
+
+
 def install(folder, monkeypatch, module, source, kind, value):
     """A package as pip leaves it: its module, and the metadata with its entry point."""
     (folder / f"{module}.py").write_text(textwrap.dedent(source))
@@ -118,10 +131,14 @@ def test_an_unknown_option_is_named_and_the_known_ones_listed():
         ("broken_package:NO_SPEC", "cannot load broken_package:NO_SPEC"),
         ("broken_package:NUMBER", "not a SchedulerSpec of that kind"),
         ("schedulers.greedy.random:SPEC", "not a SchedulerSpec of that kind"),
+        ("broken_package:NO_OPTIONS", "field options: expected a BaseModel, got a type"),
+        ("broken_package:NO_BUILD", "field build: expected a callable, got a NoneType"),
+        ("broken_package:NO_CLOCK", "field default_decision: expected a DecisionClock, got a int"),
+        ("broken_package:MAYBE", "field retains_pending: expected True or False, got a str"),
     ],
 )
 def test_broken_entry_points_are_refused(tmp_path, monkeypatch, value, message):
-    install(tmp_path, monkeypatch, "broken_package", "NUMBER = 3\n", "broken", value)
+    install(tmp_path, monkeypatch, "broken_package", BROKEN, "broken", value)
     with pytest.raises(AgoraError, match=message):
         registry.get("broken")
 
@@ -130,3 +147,40 @@ def test_two_packages_may_not_claim_one_kind(tmp_path, monkeypatch):
     install(tmp_path, monkeypatch, "usurper", "NUMBER = 3\n", "random", "usurper:SPEC")
     with pytest.raises(AgoraError, match="'random' is registered twice"):
         registry.kinds()
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("x = 1\ndef plan(:\n", r"spoilt_1\.py, line 2: invalid syntax"),
+        ("x = 1\n\ny = 1 / 0\n", r"spoilt_2\.py, line 3: ZeroDivisionError: division by zero"),
+        ("import sys\nsys.exit(3)\n", r"spoilt_3\.py, line 2: SystemExit: 3"),
+        ("import nowhere_at_all\n", "No module named 'nowhere_at_all'"),
+        (
+            "raise AttributeError('of its own')\n",
+            r"spoilt_5\.py, line 1: AttributeError: of its own",
+        ),
+        ("def f():\n    g()\ndef g():\n    h\nf()\n", r"spoilt_6\.py, line 5: NameError: name 'h'"),
+    ],
+    ids=range(1, 7),
+)
+def test_a_module_that_cannot_be_imported_is_named_with_its_line(
+    tmp_path, monkeypatch, request, source, message
+):
+    module = f"spoilt_{request.node.callspec.id}"
+    install(tmp_path, monkeypatch, module, source, "spoilt", f"{module}:SPEC")
+    with pytest.raises(AgoraError, match=rf"kind 'spoilt': cannot load {module}:SPEC: .*{message}"):
+        registry.get("spoilt")
+
+
+def test_options_whose_validator_fails_are_refused(tmp_path, monkeypatch):
+    source = OWN_SCHEDULER.replace(
+        "class LastFit:",
+        "class Odd(Options):\n"
+        "    def model_post_init(self, context):\n"
+        "        raise RuntimeError('of its own')\n\n\n"
+        "class LastFit:",
+    ).replace('"last_fit", Options', '"last_fit", Odd')
+    install(tmp_path, monkeypatch, "odd_options", source, "last_fit", "odd_options:SPEC")
+    with pytest.raises(AgoraError, match="kind 'last_fit', options: RuntimeError: of its own"):
+        registry.get("last_fit").parse_options({})

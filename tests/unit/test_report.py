@@ -122,6 +122,7 @@ def test_a_run_of_one_arm_without_seeds_or_flow_schedulers_has_a_report_and_alwa
     assert write_report(directory).read_text("utf-8") == text
     assert {path.name: path.read_bytes() for path in (directory / "figures").iterdir()} == drawings
     assert "partial" not in " ".join(Page(text).shown)
+    assert "<h1>1 way to schedule one cell</h1>" in text
     assert 'id="solver_time"' not in text
     assert 'id="delay_over_time"' in text
 
@@ -136,6 +137,7 @@ def test_runs_in_which_nothing_happened_have_a_report(tmp_path: Path) -> None:
         shown = " ".join(Page(write_report(directory).read_text("utf-8")).shown)
         assert all(arm.name in shown for arm in arms)
         assert not re.search(r"\b(nan|NaN|None)\b", shown)
+        assert not re.search(r"(?<![\d,.])1 (ways|tasks|machines|seeds|paired seeds)\b", shown)
 
 
 def test_names_cannot_smuggle_markup_into_the_page(tmp_path: Path) -> None:

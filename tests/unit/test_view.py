@@ -283,3 +283,51 @@ def test_what_fits_no_machine_at_all():
     terrain = Terrain(spec, Partitioning(np.array([0, 4])))
     requests = np.array([[8, 0], [4, 1], [5, 1], [9, 0], [0, 0]], np.int64)
     assert [terrain.fits_some_machine(r) for r in requests] == [True, True, False, False, True]
+
+
+def test_the_first_claim_that_does_not_fit_is_found_and_nothing_changes():
+    """Against the sum of what is asked of each machine."""
+    random = np.random.default_rng(3)
+    for _ in range(300):
+        view = ClusterView(cell(5, 4, 2), Partitioning(np.array([0, 3, 5])))
+        view.apply(delta(random.integers(0, 5, (3, 2)), up=random.random(3) < 0.8))
+        view.claim(machines(*random.integers(0, 3, 2)), np.ones((2, 2), np.int64))
+        before, opened = view.free.copy(), view.open_rows
+        machine = random.integers(-1, 6, 5).astype(np.int32)
+        request = random.integers(0, 3, (5, 2))
+        freed = random.integers(0, 5, 2).astype(np.int32)
+        amount = random.integers(0, 2, (2, 2))
+        left = before.copy()
+        np.add.at(left, freed, amount)
+        expected = -1
+        for i, (row, asked) in enumerate(zip(machine.tolist(), request, strict=True)):
+            if not 0 <= row < 5 or (left[row] < asked).any():
+                expected = i
+                break
+            left[row] -= asked
+        assert view.first_misfit(machine, request, freed, amount) == expected
+        assert np.array_equal(view.free, before) and view.open_rows == opened
+
+
+def test_bad_arguments_of_first_misfit_are_refused(view):
+    with pytest.raises(ValueError, match="freed"):
+        view.first_misfit(machines(0), slots(1), machines(7), slots(1))
+    with pytest.raises(ValueError, match="request"):
+        view.first_misfit(machines(0, 1), slots(1))
+    with pytest.raises(ValueError, match="machine"):
+        view.first_misfit(np.zeros(1, np.int64), slots(1))
+
+
+def test_claims_in_flight_are_counted_until_settled_or_withdrawn(view):
+    first, second = view.claim(machines(0), slots(1)), view.claim(machines(1), slots(1))
+    assert view.claims_in_flight == 2
+    view.withdraw(first)
+    view.settle(second, np.array([Reason.ACCEPTED], np.int8), np.array([5]))
+    assert view.claims_in_flight == 0
+
+
+def test_what_would_fit_an_empty_cell():
+    view = ClusterView(cell(slots=3, dimensions=2), Partitioning(np.array([0, 4])))
+    asked = np.array([[3, 3], [4, 0], [0, 0], [0, 4]])
+    assert view.fits_when_empty(asked).tolist() == [True, False, True, False]
+    assert view.fits_when_empty(asked[:0]).tolist() == []

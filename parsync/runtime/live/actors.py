@@ -13,11 +13,13 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from parsync.core.agent import SchedulerAgent
 from parsync.core.events import ARRIVALS, WORKERS, Effect, Event, Participant, TasksSubmitted
 from parsync.runtime.live.clock import LiveClock
 from parsync.runtime.live.cluster import member, shared_by
@@ -41,6 +43,7 @@ from parsync.runtime.live.stage import Stage
 from parsync.runtime.live.status import Who
 from parsync.runtime.live.steps import ActorFailed, ActorLost, Replaced, StepClient, Unavailable
 from parsync.runtime.live.waits import WaitMeter
+from schedulers.interface import ContractBroken
 from shared_state.errors import AgoraError
 
 REPORT_US = 500_000
@@ -96,6 +99,8 @@ class Actor(ABC):
             run_turns(self._first_turn(), stopping, wake)
         except Replaced:  # on a node that was cut off and is back: the run goes on without it
             raise
+        except ContractBroken as error:
+            self._reporter(replace(self._report(), broken=str(error)))
         except Exception as error:
             self._reporter(self._report(error=explained(error)))
             raise
@@ -174,7 +179,12 @@ class SchedulerHost(Stepper):
         self._host = host
         log = life_log(Path(plan.journal_dir), host.name, self.epoch)
         self._recorder = Recorder(plan, host.name, substance.make_metrics(), log)
-        self._agents = {agent: assembly.agent(agent) for agent in host.agents}
+        self._agents: dict[int, SchedulerAgent] = {}
+        self._refusal: AgoraError | None = None
+        try:
+            self._agents = {agent: assembly.agent(agent) for agent in host.agents}
+        except AgoraError as error:  # raised here, Ray would tell it with a traceback
+            self._refusal = error
         participants: dict[int, Participant] = dict(self._agents)
         self._waits = WaitMeter(assembly.workload.tasks.submit_us)
         self._stage = Stage(participants, self._clock, self._recorder, self._handled)
@@ -182,7 +192,14 @@ class SchedulerHost(Stepper):
         self._steps = StepClient(host.host, self.epoch, self._cell.step)
         self._ticks = Ticks(plan.tick_us, host.phase_us)
         self._spacing_us = plan.spacing_us
-        self._begin()
+        if self._refusal is None:
+            self._begin()
+
+    def ready(self) -> int:
+        """As Actor.ready. Raises the AgoraError for which a scheduler could not be made."""
+        if self._refusal is not None:
+            raise self._refusal
+        return super().ready()
 
     def __repr__(self) -> str:
         return f"{self._who}: {', '.join(self._names)}"
@@ -200,6 +217,15 @@ class SchedulerHost(Stepper):
         """An event for every agent, of the kind that may be missed."""
         for agent in self._host.agents:
             self._stage.deliver(agent, event)
+
+    def overdue(self, limit_s: float) -> str | None:
+        """Which scheduler's call is under way, told as one that takes longer than limit_s; None if
+        none is. The asker knows that the loop makes no progress."""
+        for agent in self._agents.values():
+            error = agent.scheduler.overdue(limit_s)
+            if error is not None:
+                return str(error)
+        return None
 
     @once
     def finish(self) -> Finished:

@@ -11,6 +11,7 @@ lacks its last events repeats as far as it goes, and only that tells.
 
 from __future__ import annotations
 
+import contextlib
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -50,6 +51,8 @@ from parsync.runtime.live.log_ends import log_ends
 from parsync.runtime.live.plan import COORDINATOR_NAME, SOURCE, WORKER_POOL
 from parsync.runtime.live.stage import ignore_record
 from parsync.runtime.live.steps import Step
+from parsync.runtime.plan_limit import PLAN_LIMIT_S, plan_limit
+from schedulers.interface import ContractBroken
 from shared_state.errors import AgoraError
 from shared_state.invariants import AuditCounts, CellAudit, InvariantViolation
 from shared_state.journal import read_journal
@@ -312,5 +315,8 @@ def effects_of(core: Participant, at_us: int, event: Event) -> bytes:
     digest = effects_digest(effects)
     for effect in effects:
         if isinstance(effect, StartDecision):
-            core.decide(effect.decision, at_us)
+            # Where a scheduler broke its contract it does so again: the run ended there. (Where it
+            # did not, the round's DecisionDone follows, and finds no plan.)
+            with contextlib.suppress(ContractBroken), plan_limit(PLAN_LIMIT_S, lambda: at_us):
+                core.decide(effect.decision, at_us)
     return digest

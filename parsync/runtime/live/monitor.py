@@ -17,7 +17,7 @@ class Report:
     (source: not yet taken by a host).
 
     settled: the actor, as far as it can tell, has nothing left to do. host_epochs: the source's
-    belief about the hosts' lives.
+    belief about the hosts' lives. broken: which of its schedulers broke its contract, and how.
     """
 
     at_us: int
@@ -27,6 +27,7 @@ class Report:
     snapshot: Snapshot | None
     error: str | None = None
     host_epochs: Mapping[int, int] = field(default_factory=dict)
+    broken: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class Overview:
     waiting: tasks not placed yet, -1 while unknown.
 
     quiet: everything was submitted and placed or given up. silent: actors not heard of for three
-    seconds. lives: of each actor so far.
+    seconds. lives: of each actor so far. broken: what the hosts report of it.
     """
 
     at_us: int
@@ -46,6 +47,7 @@ class Overview:
     silent: tuple[str, ...]
     errors: tuple[str, ...]
     lives: Mapping[str, int]
+    broken: tuple[str, ...] = ()
 
 
 class Monitor:
@@ -107,4 +109,5 @@ class Monitor:
             ),
             tuple(f"{name}: {report.error}" for name, report in reports.items() if report.error),
             {name: len(epochs) for name, epochs in self._lives.items()},
+            tuple(report.broken for report in reports.values() if report.broken),
         )

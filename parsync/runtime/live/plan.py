@@ -10,6 +10,7 @@ import numpy as np
 
 from parsync.core.metrics import RunMetrics
 from parsync.runtime.assembly import ArmSpec, Assembly
+from parsync.runtime.plan_limit import PLAN_LIMIT_S
 from schedulers import registry
 
 CELL = "cell"
@@ -29,8 +30,9 @@ class LiveOptions:
     address: of a running cluster, None for an embedded one. hosts: scheduler processes (flow
     schedulers have one more). tick_us: between a host's regular steps. spacing_us: at least between
     its
-    steps when it has something to say. hold: the actors stay after the run, to be asked. fsync: the cell's log survives the machine.
-    checkpoint_bytes: by how much it grows, at least, between checkpoints.
+    steps when it has something to say. hold: the actors stay after the run, to be asked. fsync: the
+    cell's log survives the machine. checkpoint_bytes: by how much it grows, at least, between
+    checkpoints. plan_limit_s: after what time a call of a scheduler counts as never returning.
     """
 
     journal_dir: Path
@@ -44,6 +46,7 @@ class LiveOptions:
     fsync: bool = False
     checkpoint_bytes: int = 4 << 20
     object_store_mb: int = 150
+    plan_limit_s: float = PLAN_LIMIT_S
 
 
 @dataclass(frozen=True, slots=True)

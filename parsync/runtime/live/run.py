@@ -39,6 +39,7 @@ from parsync.runtime.live.plan import (
 from parsync.runtime.live.ports import Gone, answer
 from parsync.runtime.live.recorder import remove_records
 from parsync.runtime.live.restarts import Restart
+from parsync.runtime.live.silent_hosts import SilentHosts
 from parsync.runtime.live.steps import ActorFailed, ActorLost, Unavailable
 from parsync.runtime.live.waits import NOT_WAITED, Waited
 from shared_state.errors import AgoraError
@@ -57,11 +58,11 @@ class LiveOutcome:
     """ended_us: run time of the end. drained: every task was committed or given up by then;
     waiting: tasks that were not (-1 unknown).
 
-    partial: interrupted (by Ctrl-C), or an actor was lost for good before all was done; `notes` say
-    what happened. metrics: of all actors, completed from the logs where one was restarted or lost
-    (completion.py). restarts: of any actor. tick_us: a host's step interval. waited: how long tasks
-    waited for ticks and steps. round_trip_us: int64[steps], measured step round trips. repeats:
-    steps sent again.
+    partial: interrupted (by Ctrl-C), an actor was lost for good before all was done, or a scheduler
+    broke its contract (broken); `notes` say what happened. metrics: of all actors, completed from
+    the logs where one was restarted or lost (completion.py). restarts: of any actor. tick_us: a
+    host's step interval. waited: how long tasks waited for ticks and steps. round_trip_us:
+    int64[steps], measured step round trips. repeats: steps sent again.
     recovered_steps: steps a restarted cell came back with; replayed_steps: those of them that no
     checkpoint held.
     resubmitted: tasks submitted again to restarted hosts. lives: of each actor. digest: of the
@@ -87,6 +88,7 @@ class LiveOutcome:
     resubmitted: int
     restarts: tuple[Restart, ...]
     lives: dict[str, int]
+    broken: bool = False
     digest: str = ""
     held: Troupe | None = None
 
@@ -169,6 +171,12 @@ class _Performance:
         self._failed: list[str] = []  # to hand over what they had
         self._interrupted = False
         self._finish_by_s = math.inf  # without its head node Ray ends this process before long
+        self._broken = False
+        self._silent = SilentHosts(
+            self._hosts,
+            {host.name: [*map(assembly.arm.agent_name, host.agents)] for host in plan.hosts},
+            options.plan_limit_s,
+        )
 
     def run(self, drain_us: int, on_overview: Callable[[Overview], None]) -> LiveOutcome:
         self._start()
@@ -184,6 +192,11 @@ class _Performance:
                 if gone is not None:
                     self._notes.append(gone)
                     partial = True
+                    break
+                broken = overview.broken or self._silent.overdue(overview.silent)
+                if broken:
+                    self._notes += broken
+                    self._broken = partial = True
                     break
                 if overview.errors:
                     self._notes += overview.errors
@@ -255,7 +268,8 @@ class _Performance:
             self._notes.append(phases_ended)
         finished: dict[str, Finished | None] = {SOURCE: self._finish_one(SOURCE, self._source)}
         for name, host in self._hosts.items():
-            finished[name] = self._finish_one(name, host)
+            ended = self._silent.was_ended(host)
+            finished[name] = None if ended else self._finish_one(name, host)
         workers: Finished | None = self._finish_one(WORKER_POOL, self._workers)
         due_ends = None if workers is None else workers.due_ends
         cell: Finished | None = self._finish_one(CELL, self._cell, due_ends)
@@ -293,6 +307,7 @@ class _Performance:
             resubmitted=0 if source is None else source.recovered,
             restarts=completed.restarts,
             lives=dict(overview.lives),
+            broken=self._broken,
         )
 
     def end(self) -> bool:

@@ -21,6 +21,7 @@ from parsync.core.master import MasterCore
 from parsync.core.workers import WorkerPool
 from parsync.core.workload import Workload
 from parsync.runtime.assembly import ArmSpec, Assembly
+from parsync.runtime.plan_limit import PLAN_LIMIT_S, plan_limit
 from parsync.runtime.virtual.runtime import RecordListener, VirtualRuntime
 
 
@@ -44,15 +45,17 @@ def run_virtual(
     on_progress: Callable[[int], None],
     message_us: int = 0,
     watch: Callable[[MasterCore], Participant] | None = None,
+    plan_limit_s: float = PLAN_LIMIT_S,
 ) -> VirtualOutcome:
     """Run until every task is committed, at most drain_us past the workload's end. on_progress gets
     the virtual time once per sample interval.
     message_us: how long every message between participants is under way (0 as in the reference
     model of ParSync section 4.3).
     watch: puts a participant in the master's place that hands it every event (parsync.core.regret).
+    plan_limit_s: wall time after which a scheduler's call counts as never returning.
 
-    An exception (Ctrl-C too) passes through: what was recorded so far has been handed out except
-    for the last sample interval.
+    Raises ContractBroken if a scheduler breaks its contract. An exception (Ctrl-C too) passes
+    through: what was recorded so far has been handed out except for the last sample interval.
     """
     assembly = Assembly.of(arm, workload)
     terrain = assembly.terrain()
@@ -66,16 +69,22 @@ def run_virtual(
         ARRIVALS: arrivals,
     }
     runtime = VirtualRuntime(participants, on_record, message_us)
+    schedulers = [agent.scheduler for agent in agents]
     waiting = -1
+
+    def call_under_way() -> int | None:
+        return runtime.events if any(scheduler.calling for scheduler in schedulers) else None
+
     try:
-        while True:
-            waiting = sum(agent.queued for agent in agents)
-            if arrivals.exhausted and waiting == 0 and runtime.now_us >= workload.end_us:
-                break
-            if runtime.now_us >= workload.end_us + drain_us:
-                break
-            runtime.run_until(runtime.now_us + arm.sample_us)
-            on_progress(runtime.now_us)
+        with plan_limit(plan_limit_s, call_under_way):
+            while True:
+                waiting = sum(agent.queued for agent in agents)
+                if arrivals.exhausted and waiting == 0 and runtime.now_us >= workload.end_us:
+                    break
+                if runtime.now_us >= workload.end_us + drain_us:
+                    break
+                runtime.run_until(runtime.now_us + arm.sample_us)
+                on_progress(runtime.now_us)
     finally:
         _record_due_ends(runtime, master, workers)
         runtime.finish()

@@ -1,0 +1,53 @@
+"""What the figures count on in a series.npz (parsync.core.metrics_summary.series): the file may be of
+another version, or damaged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsync.core import metrics_histogram as histogram
+from parsync.core.metrics import SERIES, Outcome
+from shared_state.errors import AgoraError
+
+_SAMPLED = {"cell": ("used_permille",), "agents": ("agent", "queued"), "rounds": ("solve_us",)}
+
+
+def check_series(path: Path, arrays: Mapping[str, NDArray[np.generic]], agents: int) -> None:
+    """Raises AgoraError naming the file and the first array that cannot be drawn. agents: how many
+    the arm has."""
+
+    def require(name: str, *shape: int | None) -> NDArray[np.generic]:
+        """The array; None: any length."""
+        if name not in arrays:
+            raise AgoraError(f"{path}: {name} is missing")
+        array = arrays[name]
+        if array.dtype.kind not in "iufb":
+            raise AgoraError(f"{path}: {name}: expected numbers, got {array.dtype}")
+        if array.ndim != len(shape) or any(
+            length not in (None, of) for length, of in zip(shape, array.shape, strict=False)
+        ):
+            expected = ", ".join("n" if length is None else str(length) for length in shape)
+            raise AgoraError(f"{path}: {name}: expected [{expected}], got {list(array.shape)}")
+        return array
+
+    buckets = require(SERIES[0], agents, None).shape[1]
+    for name in SERIES:
+        require(name, agents, buckets)
+    if require("bucket_us", 1)[0] < 1:
+        raise AgoraError(f"{path}: bucket_us: expected at least 1")
+    require("delay_share", len(require("delay_value_us", None)))
+    require("ages", None, Outcome.COUNT, len(histogram.MIDDLE))
+    require("group_of", agents)
+    for table, columns in _SAMPLED.items():
+        if not any(name.startswith(f"{table}_") for name in arrays):
+            continue
+        rows = len(require(f"{table}_at_us", None))
+        for column in columns:
+            require(f"{table}_{column}", rows)
+    agent = arrays.get("agents_agent", np.zeros(0, np.int64))
+    if len(agent) and (agent.dtype.kind not in "iu" or agent.min() < 0 or agent.max() >= agents):
+        raise AgoraError(f"{path}: agents_agent: expected 0 to {agents - 1}")

@@ -1,0 +1,80 @@
+"""Scheduler hosts that say nothing, because a call of one of their schedulers does not return.
+
+The loop of a host makes the calls and reports; another thread of the same process answers
+questions. So a host that is silent for longer than the limit is asked what it is doing. One that
+does not answer either is held up by C code that keeps Python's lock. Ending the process ends both.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import ray
+from ray.exceptions import RayError
+
+from parsync.runtime.live.monitor import SILENT_US
+from parsync.runtime.live.ports import answer
+from parsync.runtime.live.steps import Unavailable
+
+GRACE_S = 60.0  # for a host that was killed to come back and answer
+ANSWER_S = 5.0
+
+
+class SilentHosts:
+    """hosts: actors by name. schedulers: the names of theirs. limit_s: of a scheduler's call."""
+
+    def __init__(
+        self,
+        hosts: Mapping[str, Any],
+        schedulers: Mapping[str, Sequence[str]],
+        limit_s: float,
+        clock_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._hosts = dict(hosts)
+        self._schedulers = dict(schedulers)
+        self._limit_s = limit_s
+        self._clock_s = clock_s
+        self._silent_since_s: dict[str, float] = {}
+        self._ended: list[Any] = []
+
+    def overdue(self, silent: Sequence[str]) -> tuple[str, ...]:
+        """Of the actors that are silent, which calls of schedulers take too long. Their processes
+        are ended."""
+        now_s = self._clock_s()
+        self._silent_since_s = {
+            name: self._silent_since_s.get(name, now_s - SILENT_US / 1e6)
+            for name in silent
+            if name in self._hosts
+        }
+        calls = []
+        for name, since_s in self._silent_since_s.items():
+            if now_s - since_s >= self._limit_s:
+                call = self._call_under_way(name, now_s - since_s)
+                if call is not None:
+                    calls.append(call)
+                    self._end(self._hosts[name])
+        return tuple(calls)
+
+    def was_ended(self, actor: Any) -> bool:
+        """Whether overdue() ended it: it hands over nothing."""
+        return any(ended is actor for ended in self._ended)
+
+    def _call_under_way(self, name: str, silent_s: float) -> str | None:
+        try:
+            call: str | None = answer(self._hosts[name].overdue.remote(self._limit_s), ANSWER_S)
+        except Unavailable:
+            if silent_s < self._limit_s + GRACE_S:
+                return None
+            return (
+                f"{name}: a call of one of its schedulers ({', '.join(self._schedulers[name])}) has "
+                f"not returned after {silent_s:.0f} s, and lets no other code of its process run"
+            )
+        return call
+
+    def _end(self, actor: Any) -> None:
+        self._ended.append(actor)
+        with contextlib.suppress(RayError):
+            ray.kill(actor, no_restart=True)

@@ -1,0 +1,173 @@
+"""A scheduler as its agent calls it: whatever it does against its contract is a ContractBroken that
+says which scheduler did it, in which round, and which rule it broke."""
+
+from __future__ import annotations
+
+import traceback
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel
+
+from schedulers.interface import (
+    ContractBroken,
+    Plan,
+    PlanContext,
+    Scheduler,
+    SchedulerEnvironment,
+    TaskChanges,
+)
+from schedulers.plan_check import PlanCheck, shortened
+from schedulers.registry import SchedulerSpec
+from shared_state.tasks import CellSpec, PreferenceCatalog, TaskBatch
+from shared_state.view import ClusterView
+
+
+class Overdue(BaseException):
+    """Raised by a runtime inside a call of a scheduler that takes too long. (Not an Exception: a
+    scheduler that swallows its own must not swallow it.)"""
+
+    def __init__(self, limit_s: float) -> None:
+        super().__init__(f"has not returned after {limit_s:g} s")
+
+
+_PLAN_COLUMNS = ("task", "machine", "request", "gang", "evict", "pending", "pending_reason")
+_BUFFERS = (np.ndarray, bytearray)  # (native code hands its results over as memoryviews)
+_REST = ("machine", "evict", "pending", "pending_reason")  # beside the columns of the tasks
+
+
+class CheckedScheduler:
+    """Hands every call on to `scheduler` and checks what comes back. A Scheduler itself.
+
+    calling: the call that is under way, "" if none is; other threads and signal handlers may read
+    it. Constructors are called here, too (build).
+    """
+
+    def __init__(
+        self, scheduler: Scheduler, spec: SchedulerSpec, name: str, table: TaskBatch
+    ) -> None:
+        """table: every task of the run (row = id)."""
+        self._scheduler = scheduler
+        self._kind = spec.kind
+        self._name = name
+        self._check = PlanCheck(table, spec.retains_pending, spec.evicts)
+        self._remembers = spec.retains_pending or spec.evicts
+        self._round = 0
+        self.calling = ""
+
+    @classmethod
+    def build(
+        cls,
+        spec: SchedulerSpec,
+        options: BaseModel,
+        environment: SchedulerEnvironment,
+        table: TaskBatch,
+    ) -> CheckedScheduler:
+        """A new scheduler. Raises ContractBroken if its constructor raises."""
+        for shared in (environment.cell, environment.catalog):
+            _freeze(shared)
+        try:
+            scheduler = spec.build(options, environment)
+        except MemoryError:
+            raise
+        except Overdue as error:
+            rule = f"build() {error}"
+            raise ContractBroken(environment.name, spec.kind, 0, rule) from error
+        except (Exception, SystemExit) as error:
+            rule = _raised("build()", error)
+            raise ContractBroken(environment.name, spec.kind, 0, rule) from error
+        return cls(scheduler, spec, environment.name, table)
+
+    def plan(self, tasks: TaskBatch, view: ClusterView, context: PlanContext) -> Plan:
+        """As Scheduler.plan. Raises ContractBroken."""
+        self._round += 1
+        in_flight = view.claims_in_flight
+        for column in (tasks.task, tasks.request, tasks.gang, context.partition_order):
+            column.setflags(write=False)  # what the plan, or another round, rests on
+        self.calling = "plan()"
+        try:
+            plan = self._scheduler.plan(tasks, view, context)
+        except BaseException as error:
+            self._failed(error)
+            raise
+        finally:
+            self.calling = ""
+        if view.claims_in_flight != in_flight:
+            raise self.broken("plan(): expected the view as it was, got one with other claims")
+        rule = self._check.broken_rule(plan, tasks, view)
+        if rule is not None:
+            raise self.broken(rule)
+        return _kept(plan, tasks)
+
+    def observe(self, changes: TaskChanges) -> None:
+        """As Scheduler.observe. Raises ContractBroken."""
+        if self._remembers:
+            self._check.observe(changes)
+        for column in (changes.task, changes.machine, changes.allocation):
+            column.setflags(write=False)
+        self.calling = "observe()"
+        try:
+            self._scheduler.observe(changes)
+        except BaseException as error:
+            self._failed(error)
+            raise
+        finally:
+            self.calling = ""
+
+    def overdue(self, limit_s: float) -> ContractBroken | None:
+        """The error that says that the call under way takes longer than limit_s; None if there is
+        none."""
+        calling = self.calling
+        return self.broken(f"{calling} {Overdue(limit_s)}") if calling else None
+
+    def broken(self, rule: str) -> ContractBroken:
+        """The error that says that this scheduler broke the rule, in this round."""
+        return ContractBroken(self._name, self._kind, self._round, rule)
+
+    def _failed(self, error: BaseException) -> None:
+        """Raises ContractBroken if the error of the call under way is the scheduler's: not Ctrl-C,
+        nor want of memory."""
+        calling, self.calling = self.calling, ""
+        if isinstance(error, Overdue):
+            raise self.broken(f"{calling} {error}") from error
+        if isinstance(error, Exception | SystemExit) and not isinstance(error, MemoryError):
+            raise self.broken(_raised(calling, error)) from error
+
+
+def _freeze(columns: CellSpec | PreferenceCatalog) -> None:
+    """Make the arrays read-only, so that a scheduler which writes to what all share fails."""
+    for name in columns.__slots__:
+        column = getattr(columns, name)
+        if isinstance(column, np.ndarray):
+            column.setflags(write=False)
+
+
+def _kept(plan: Plan, tasks: TaskBatch) -> Plan:
+    """The plan as it was checked, whatever its scheduler does with its arrays afterwards. Arrays
+    become read-only; what lies in a buffer, which the scheduler may use again, is copied."""
+    copies: dict[str, Any] = {}
+    in_full = plan.task is tasks.task and plan.request is tasks.request and plan.gang is tasks.gang
+    for name in _REST if in_full else _PLAN_COLUMNS:
+        column = getattr(plan, name)
+        if len(column):
+            if isinstance(column.base, _BUFFERS):
+                column = copies[name] = column.copy()
+            column.setflags(write=False)
+    return replace(plan, **copies) if copies else plan
+
+
+def _raised(call: str, error: BaseException) -> str:
+    """`plan() raised ValueError: no such machine (last_fit.py, line 31)`."""
+    try:
+        message = " ".join(str(error).split())
+    except Exception:
+        message = "(its message cannot be shown)"
+    said = f"{call} raised {type(error).__name__}" + (f": {message}" if message else "")
+    frames = traceback.extract_tb(error.__traceback__)[1:]  # the first is ours
+    if not frames:
+        return shortened(said)
+    home = str(Path(frames[0].filename).parent)
+    place = [frame for frame in frames if frame.filename.startswith(home)][-1]
+    return f"{shortened(said)} ({Path(place.filename).name}, line {place.lineno})"

@@ -1,0 +1,60 @@
+"""What a scheduler that evicts has running, as far as it was told."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shared_state.tasks import Int32, Int64
+
+SETTLE_AT = 4096  # changes kept apart, at least, before they are sorted in
+
+
+class OwnAllocations:
+    """A set of allocations, each with its task and machine. Ids never come back once removed."""
+
+    def __init__(self) -> None:
+        self._id = np.zeros(0, np.int64)  # ascending
+        self._task = np.zeros(0, np.int64)
+        self._machine = np.zeros(0, np.int32)
+        self._added: list[tuple[Int64, Int64, Int32]] = []
+        self._removed: list[Int64] = []
+        self._changes = 0
+
+    def add(self, allocation: Int64, task: Int64, machine: Int32) -> None:
+        """allocation, task: int64[n]; machine: int32[n]."""
+        self._added.append((allocation, task, machine))
+        self._count(len(allocation))
+
+    def remove(self, allocation: Int64) -> None:
+        """int64[n]; those it does not hold are ignored."""
+        self._removed.append(allocation)
+        self._count(len(allocation))
+
+    def find(self, allocation: Int64) -> tuple[NDArray[np.bool_], Int64, Int32]:
+        """(bool[n], whether it holds them; task int64[k], machine int32[k] of those it holds)."""
+        self._settle()
+        if not len(self._id):
+            return np.zeros(len(allocation), np.bool_), self._task, self._machine
+        place = np.minimum(np.searchsorted(self._id, allocation), len(self._id) - 1)
+        known: NDArray[np.bool_] = self._id[place] == allocation
+        return known, self._task[place[known]], self._machine[place[known]]
+
+    def _count(self, changes: int) -> None:
+        self._changes += changes
+        if self._changes > SETTLE_AT + len(self._id):
+            self._settle()
+
+    def _settle(self) -> None:
+        """Sort the changes in."""
+        if not self._changes:
+            return
+        ids = np.concatenate([self._id, *(part[0] for part in self._added)])
+        task = np.concatenate([self._task, *(part[1] for part in self._added)])
+        machine = np.concatenate([self._machine, *(part[2] for part in self._added)])
+        if self._removed:
+            keep = ~np.isin(ids, np.concatenate(self._removed))
+            ids, task, machine = ids[keep], task[keep], machine[keep]
+        order = np.argsort(ids)
+        self._id, self._task, self._machine = ids[order], task[order], machine[order]
+        self._added, self._removed, self._changes = [], [], 0

@@ -1,0 +1,311 @@
+"""The rules of the scheduler contract that a plan can break, checked against what its scheduler was
+told: which tasks wait, what they ask for, and what its view shows free.
+
+A conflict breaks no rule: a plan rests on a view that may be out of date. A scheduler that claims
+no more than its own view shows keeps the contract, whatever the cell answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from schedulers.interface import ChangeKind, PendingReason, Plan, TaskChanges
+from schedulers.own_allocations import OwnAllocations
+from schedulers.waiting_tasks import WaitingTasks
+from shared_state.tasks import NO_GANG, Int64, TaskBatch
+from shared_state.view import ClusterView
+
+MOST = (1 << 63) - 1  # of a count
+LONGEST = 300  # characters of what a scheduler says itself
+_INT64, _INT32, _INT8 = np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.int8)
+
+
+class PlanCheck:
+    """Checks the plans of one scheduler, in the order in which they are made.
+
+    table: every task (row = id). retains_pending, evicts: as in the kind's SchedulerSpec.
+    """
+
+    def __init__(self, table: TaskBatch, retains_pending: bool, evicts: bool) -> None:
+        self._table = table
+        self._dimensions = table.request.shape[1]
+        gang = table.gang if bool((table.gang != NO_GANG).any()) else None
+        self._has_gangs = gang is not None
+        self._waiting = WaitingTasks(len(table), gang) if retains_pending else None
+        self._own = OwnAllocations() if evicts else None
+
+    def observe(self, changes: TaskChanges) -> None:
+        """What the scheduler is told of its tasks."""
+        if self._waiting is not None:
+            if changes.kind is ChangeKind.REJECTED:
+                self._waiting.rejected(changes.task)
+            elif changes.kind is ChangeKind.ADOPTED:
+                self._waiting.adopted(changes.task)
+        if self._own is None:
+            return
+        if changes.kind in (ChangeKind.COMMITTED, ChangeKind.ADOPTED):
+            self._own.add(changes.allocation, changes.task, changes.machine)
+        elif changes.kind is not ChangeKind.REJECTED:
+            self._own.remove(changes.allocation)
+
+    def broken_rule(self, plan: object, tasks: TaskBatch, view: ClusterView) -> str | None:
+        """The first rule that the plan breaks, as `field: what is wrong`; None if it keeps them all.
+
+        tasks, view: what plan() was given, the view as it was then.
+        """
+        if not isinstance(plan, Plan):
+            return f"plan(): expected a Plan, got {type(plan).__name__}"
+        if self._waiting is None and _places_all(plan, tasks, view):
+            return None
+        broken = _counts(plan) or self._columns(plan) or self._ids(plan)
+        if broken is not None:
+            return broken
+        return (
+            self._tasks(plan, tasks.task)
+            or self._claims(plan)
+            or self._reasons(plan, view)
+            or self._gangs(plan)
+            or self._evictions(plan)
+            or self._misfit(plan, view)
+        )
+
+    # --- columns ---------------------------------------------------------------------------------
+
+    def _columns(self, plan: Plan) -> str | None:
+        claims, waiting = _length(plan.task), _length(plan.pending)
+        for name, column, dtype, shape in (
+            ("task", plan.task, _INT64, (claims,)),
+            ("machine", plan.machine, _INT32, (claims,)),
+            ("request", plan.request, _INT64, (claims, self._dimensions)),
+            ("gang", plan.gang, _INT64, (claims,)),
+            ("evict", plan.evict, _INT64, (_length(plan.evict),)),
+            ("pending", plan.pending, _INT64, (waiting,)),
+            ("pending_reason", plan.pending_reason, _INT8, (waiting,)),
+        ):
+            if not isinstance(column, np.ndarray):
+                got = f"a {type(column).__name__}"
+            elif column.dtype != dtype or column.shape != shape:
+                got = f"{column.dtype}{list(column.shape)}"
+            elif not column.flags.c_contiguous:
+                got = "one that is not contiguous (see numpy.ascontiguousarray)"
+            else:
+                continue
+            return f"plan.{name}: expected an array {dtype}{list(shape)}, got {got}"
+        return None
+
+    # --- tasks -----------------------------------------------------------------------------------
+
+    def _ids(self, plan: Plan) -> str | None:
+        for name, task in (("task", plan.task), ("pending", plan.pending)):
+            if len(task) and not (task.min() >= 0 and task.max() < len(self._table)):
+                unknown = task[(task < 0) | (task >= len(self._table))][0]
+                return f"plan.{name}: there is no task {unknown}"
+        return None
+
+    def _tasks(self, plan: Plan, offered: Int64) -> str | None:
+        """Tasks that wait are claimed, every task of the call is claimed or pending, none twice."""
+        waiting = self._waiting
+        if waiting is not None:
+            waiting.offer(offered)
+            if waiting.are_named_once(plan, offered):
+                waiting.planned(plan)
+                return None
+            return _misnamed(plan, offered, waiting.all())
+        named = np.concatenate([plan.task, plan.pending])
+        if np.array_equal(np.sort(named), np.sort(offered)):
+            return None
+        return _misnamed(plan, offered, offered)
+
+    def _claims(self, plan: Plan) -> str | None:
+        """Claims carry their tasks' requests and gangs."""
+        request, gang = self._table.request[plan.task], self._table.gang[plan.task]
+        if not np.array_equal(plan.request, request):
+            i = int(np.flatnonzero((plan.request != request).any(axis=1))[0])
+            return (
+                f"plan.request: task {plan.task[i]} asks for {_amounts(plan.request[i])}, "
+                f"its request is {_amounts(request[i])}"
+            )
+        if not np.array_equal(plan.gang, gang):
+            i = int(np.flatnonzero(plan.gang != gang)[0])
+            return f"plan.gang: task {plan.task[i]} is of gang {gang[i]}, not {plan.gang[i]}"
+        return None
+
+    def _reasons(self, plan: Plan, view: ClusterView) -> str | None:
+        """TOO_LARGE are tasks larger than every machine, all of them, and members of their
+        gangs."""
+        if not len(plan.pending):
+            return None
+        reason = plan.pending_reason
+        if reason.min() < 0 or reason.max() >= len(PendingReason):
+            i = int(np.flatnonzero((reason < 0) | (reason >= len(PendingReason)))[0])
+            return (
+                f"plan.pending_reason: task {plan.pending[i]}: expected a PendingReason, "
+                f"0 to {len(PendingReason) - 1}, got {reason[i]}"
+            )
+        fits = view.fits_when_empty(self._table.request[plan.pending])
+        too_large = reason == PendingReason.TOO_LARGE
+        for i in np.flatnonzero(fits == too_large).tolist():
+            place = f"plan.pending_reason: task {plan.pending[i]}"
+            if not fits[i]:
+                return f"{place} is larger than every machine: expected TOO_LARGE"
+            gang = self._table.gang[plan.pending[i]]
+            members = self._table.request[self._table.gang == gang]
+            if gang == NO_GANG or view.fits_when_empty(members).all():
+                return f"{place} fits a machine of the cell, but is said to be TOO_LARGE"
+        return None
+
+    def _gangs(self, plan: Plan) -> str | None:
+        """Of a gang all tasks that wait are claimed, or none."""
+        if not self._has_gangs:
+            return None
+        claimed = plan.gang[plan.gang != NO_GANG]
+        if not len(claimed):
+            return None
+        if self._waiting is not None:
+            torn = claimed[self._waiting.in_gang(claimed) > 0]
+        else:
+            waits = plan.pending[plan.pending_reason != PendingReason.TOO_LARGE]
+            torn = claimed[np.isin(claimed, self._table.gang[waits])]
+        if not len(torn):
+            return None
+        count = int(np.count_nonzero(claimed == torn[0]))
+        return (
+            f"plan.task: gang {torn[0]}: {count} of its tasks are claimed, and others left waiting"
+        )
+
+    # --- places ----------------------------------------------------------------------------------
+
+    def _evictions(self, plan: Plan) -> str | None:
+        evict = plan.evict
+        if not len(evict):
+            return None
+        if self._own is None:
+            return "plan.evict: expected none of a kind that does not evict (SchedulerSpec.evicts)"
+        known, _, _ = self._own.find(evict)
+        if not known.all():
+            return f"plan.evict: allocation {evict[~known][0]} is none of its running tasks"
+        ascending = np.sort(evict)
+        twice = ascending[1:][ascending[1:] == ascending[:-1]]
+        return f"plan.evict: allocation {twice[0]} stands twice" if len(twice) else None
+
+    def _misfit(self, plan: Plan, view: ClusterView) -> str | None:
+        """Claims fit what the view shows free, and what the evictions free."""
+        freed = amount = None
+        if len(plan.evict):
+            assert self._own is not None, "evictions are checked before"
+            _, victim, freed = self._own.find(plan.evict)
+            amount = self._table.request[victim]
+        i = view.first_misfit(plan.machine, plan.request, freed, amount)
+        if i < 0:
+            return None
+        machine = int(plan.machine[i])
+        place = f"plan.machine: task {plan.task[i]}"
+        if not 0 <= machine < len(view.up):
+            return f"{place}: there is no machine {machine}, the cell has {len(view.up)}"
+        if not view.up[machine]:
+            return f"{place}: machine {machine} is down, or was never synced, in its view"
+        before = plan.machine[:i] == machine
+        free = view.free[machine] - plan.request[:i][before].sum(axis=0)
+        if freed is not None and amount is not None:
+            free = free + amount[freed == machine].sum(axis=0)
+        beside = ", the claims before it taken off" if before.any() else ""
+        return (
+            f"{place} asks machine {machine} for {_amounts(plan.request[i])}, "
+            f"its view shows {_amounts(free)} free{beside}"
+        )
+
+
+def _places_all(plan: Plan, tasks: TaskBatch, view: ClusterView) -> bool:
+    """Whether the plan surely keeps the rules because it claims the very tasks of the call, where
+    they fit, and says no more: what most rounds come to."""
+    operations, scanned, pending = plan.operations, plan.partitions_scanned, plan.pending
+    reason, evict = plan.pending_reason, plan.evict
+    if not (
+        plan.task is tasks.task
+        and plan.request is tasks.request
+        and plan.gang is tasks.gang
+        and not plan.stats
+        and operations.__class__ is scanned.__class__ is int
+        and 0 <= operations <= MOST
+        and 0 <= scanned <= MOST
+        and pending.__class__ is reason.__class__ is evict.__class__ is np.ndarray
+        and pending.dtype is evict.dtype is _INT64
+        and reason.dtype is _INT8
+        and pending.shape == reason.shape == evict.shape == (0,)
+    ):
+        return False
+    try:
+        return view.first_misfit(plan.machine, plan.request) < 0
+    except ValueError:  # not a column of machines
+        return False
+
+
+def _counts(plan: Plan) -> str | None:
+    """Counted work is made of integers."""
+    for name, count in (
+        ("operations", plan.operations),
+        ("partitions_scanned", plan.partitions_scanned),
+    ):
+        if not _is_count(count):
+            return f"plan.{name}: expected an integer from 0 to 2^63 - 1, got {_told(count)}"
+    if plan.stats.__class__ is dict and not plan.stats:
+        return None
+    if not isinstance(plan.stats, Mapping):
+        return f"plan.stats: expected integers by name, got a {type(plan.stats).__name__}"
+    for name, count in plan.stats.items():
+        if not isinstance(name, str):
+            return f"plan.stats: expected integers by name, got a {type(name).__name__} as a name"
+        if not _is_count(count):
+            place = f"plan.stats[{_told(name)}]"
+            return f"{place}: expected an integer from 0 to 2^63 - 1, got {_told(count)}"
+    return None
+
+
+def _is_count(value: Any) -> bool:
+    return (value.__class__ is int or isinstance(value, np.integer)) and 0 <= int(value) <= MOST
+
+
+def _told(value: Any) -> str:
+    """A value that a scheduler gave, whatever it is, in a few characters."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    if isinstance(plain, int) and plain.bit_length() > 128:
+        return f"an integer of {plain.bit_length()} bits"
+    if isinstance(plain, int | float | str):
+        return shortened(repr(plain))
+    return f"a {type(plain).__name__}"
+
+
+def shortened(text: str) -> str:
+    """At most LONGEST characters of a text that somebody else wrote."""
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+def _length(column: object) -> int:
+    return column.shape[0] if isinstance(column, np.ndarray) and column.ndim else 0
+
+
+def _amounts(request: Int64) -> str:
+    return f"({', '.join(map(str, request.tolist()))})"
+
+
+def _misnamed(plan: Plan, offered: Int64, waiting: Int64) -> str:
+    """What is wrong with the tasks that a plan names. waiting: those that it may claim."""
+    stranger = plan.task[~np.isin(plan.task, waiting)]
+    if len(stranger):
+        return f"plan.task: task {stranger[0]} was not offered, or does not wait any more"
+    other = plan.pending[~np.isin(plan.pending, offered)]
+    if len(other):
+        return f"plan.pending: task {other[0]} was not offered in this round"
+    both = np.intersect1d(plan.task, plan.pending)
+    if len(both):
+        return f"plan.pending: task {both[0]} is claimed, too"
+    for name, task in (("task", plan.task), ("pending", plan.pending)):
+        ascending = np.sort(task)
+        twice = ascending[1:][ascending[1:] == ascending[:-1]]
+        if len(twice):
+            return f"plan.{name}: task {twice[0]} stands twice"
+    left = offered[~np.isin(offered, np.concatenate([plan.task, plan.pending]))]
+    return f"plan.pending: task {left[0]} was offered, and is neither claimed nor pending"

@@ -1,0 +1,251 @@
+"""Schedulers that break their contract while a run is under way: the arm ends, the others run, and
+one line says which scheduler, round and rule."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from experiments.command_line import run_command
+from experiments.parsync_vs_flow import app
+from experiments.summary import read_summary
+from schedulers import registry
+from schedulers.conformance import NonConformance, check_conformance
+from tests.fixtures.schedulers.bad_schedulers import FAULTS, HANGING
+from tests.unit.test_registry import install
+
+PACKAGES = Path(__file__).parents[1] / "fixtures" / "schedulers"
+CONFIG = """
+seeds = {seeds}
+drain_s = 5.0
+settle_s = 0.05
+runtime = "virtual"
+plan_limit_s = {limit_s}
+
+[synthetic]
+machines = 30
+slots_per_machine = 2
+mean_duration_s = 0.1
+batch_tasks = 10
+phase_s = 0.2
+load_percent = [90]
+
+[[arms]]
+name = "Before"
+sync = "diff_block"
+partitions = 6
+gap_s = 0.05
+groups = [{{ name = "greedy", kind = "random", count = 2 }}]
+
+[[arms]]
+name = "Bad"
+sync = "diff_block"
+partitions = 6
+gap_s = 0.05
+groups = [{{ name = "mine", kind = "{kind}", count = 2, options = {{ fault = "{fault}", after = {after} }} }}]
+
+[[arms]]
+name = "After"
+sync = "diff_block"
+partitions = 6
+gap_s = 0.05
+groups = [{{ name = "greedy", kind = "best_fit", count = 2 }}]
+"""
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kinds of bad_schedulers.py are installed."""
+    monkeypatch.syspath_prepend(PACKAGES)
+
+
+@pytest.fixture
+def run(tmp_path: Path, packages: None, capsys: pytest.CaptureFixture[str]) -> Run:
+    """The command on three arms, whose second has schedulers with the fault: (status, stdout,
+    stderr)."""
+
+    def command(
+        fault: str, kind: str = "bad", after: int = 3, limit_s: float = 60.0, seeds: int = 1
+    ) -> tuple[int, str, str]:
+        text = CONFIG.format(fault=fault, kind=kind, after=after, limit_s=limit_s, seeds=seeds)
+        (tmp_path / "bad.toml").write_text(text)
+        with pytest.raises(SystemExit) as left:
+            run_command(
+                app,
+                ["--config", str(tmp_path / "bad.toml"), "--out", str(tmp_path / "run")],
+            )
+        said = capsys.readouterr()
+        assert isinstance(left.value.code, int)
+        return left.value.code, said.out, said.err
+
+    return command
+
+
+@pytest.fixture
+def no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They take seconds."""
+    monkeypatch.setattr("experiments.finishing.write_report", lambda directory, check: directory)
+
+
+@pytest.mark.usefixtures("no_figures")
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault not in HANGING])
+def test_every_rule_ends_its_arm_alone_and_is_told_in_one_line(
+    run: Run, tmp_path: Path, fault: str
+) -> None:
+    status, out, said = run(fault)
+    assert status == 2
+    last = said.splitlines()[-1]
+    told = re.fullmatch(
+        r"error: 'Bad': scheduler 'mine-[01]' of kind 'bad', round [1-9]\d*: (.*)", last
+    )
+    assert told is not None, last
+    assert re.search(FAULTS[fault], told[1]), told[1]
+    assert "PARTIAL: 'Bad': scheduler 'mine-" in out
+    summary = read_summary(tmp_path / "run")
+    assert [(arm["name"], arm["partial"]) for arm in summary["arms"]] == [
+        ("Before", False),
+        ("Bad", True),
+        ("After", False),
+    ]
+    assert "error: " + summary["partial_reason"] == last
+    for arm in summary["arms"]:
+        whole = arm["totals"]["committed"] == arm["totals"]["submitted"]
+        assert whole == (arm["name"] != "Bad")
+        folder = tmp_path / "run" / "arms" / arm["slug"]
+        assert (folder / "commits.parquet").exists() == whole
+
+
+def test_it_takes_its_last_round_to_break_and_the_report_says_so(run: Run, tmp_path: Path) -> None:
+    status, _, said = run("asks_for_nothing", after=6)
+    assert status == 2
+    assert re.search(
+        r"2/3 Bad: stopped after .* s: scheduler 'mine-\d' of kind 'bad', round 6", said
+    )
+    assert re.search(r"3/3 After: done in", said)
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "asks for (0), its request is (1)" in page
+    assert read_summary(tmp_path / "run")["arms"][1]["totals"]["committed"] > 0
+    commits = tmp_path / "run" / "arms" / "after" / "commits.parquet"
+    assert pq.read_table(commits).num_rows > 0
+
+
+@pytest.mark.usefixtures("no_figures")
+@pytest.mark.parametrize("fault", ["loops", "sleeps", "observe_hangs"])
+def test_a_call_that_never_returns_ends_its_arm(run: Run, tmp_path: Path, fault: str) -> None:
+    status, _, said = run(fault, limit_s=0.2)
+    assert status == 2
+    call = "observe" if fault == "observe_hangs" else "plan"
+    assert re.search(
+        rf"error: 'Bad': scheduler 'mine-\d' of kind 'bad', round 3: {call}\(\) has not returned "
+        r"after 0\.2 s\n$",
+        said,
+    )
+    assert [arm["partial"] for arm in read_summary(tmp_path / "run")["arms"]] == [
+        False,
+        True,
+        False,
+    ]
+
+
+@pytest.mark.usefixtures("no_figures")
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        ("observe_raises", r"KeyError: \d+"),
+        ("observe_renames", r"ValueError: assignment destination is read-only"),
+    ],
+)
+def test_an_exception_in_observe_names_its_line(run: Run, fault: str, says: str) -> None:
+    status, _, said = run(fault)
+    assert status == 2
+    assert re.search(rf"round 3: observe\(\) raised {says} \(bad_schedulers\.py, line", said)
+
+
+@pytest.mark.usefixtures("no_figures")
+def test_the_paired_seeds_are_left_out_where_an_arm_broke(run: Run, tmp_path: Path) -> None:
+    status, _, said = run("raises", seeds=3)
+    assert status == 2 and "the paired seeds did not run" in said.splitlines()[-1]
+    assert read_summary(tmp_path / "run")["paired"]["seeds"] == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        ("constructor_raises", r"build\(\) raised KeyError: 'no such table' \(bad_schedulers\.py"),
+        ("constructor_hangs", r"build\(\) has not returned after 0\.2 s"),
+    ],
+)
+def test_a_scheduler_that_cannot_be_made_is_refused_before_the_run(
+    run: Run, tmp_path: Path, fault: str, says: str
+) -> None:
+    status, out, said = run(fault, limit_s=0.2)
+    assert status == 2 and out == "" and not (tmp_path / "run").exists()
+    assert re.fullmatch(
+        rf"error: \S+bad\.toml: arm 'Bad': scheduler 'mine-0' of kind 'bad', before its first round: "
+        rf"{says}.*\n",
+        said,
+    )
+
+
+@pytest.mark.usefixtures("packages")
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault not in HANGING])
+def test_conformance_finds_the_same_in_the_same_words(fault: str) -> None:
+    with pytest.raises(
+        NonConformance, match=FAULTS[fault].removesuffix("$").replace(r"\(1\)", r"\(\d+\)")
+    ):
+        check_conformance(registry.get("bad"), {"fault": fault})
+
+
+def test_a_module_with_a_syntax_error_is_refused_before_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(tmp_path, monkeypatch, "slip", "class Mine:\n    def plan(self:\n", "slip", "slip:SPEC")
+    text = CONFIG.format(fault="none", kind="slip", after=1, limit_s=60.0, seeds=1)
+    (tmp_path / "slip.toml").write_text(text)
+    with pytest.raises(SystemExit) as left:
+        run_command(app, ["--config", str(tmp_path / "slip.toml"), "--out", str(tmp_path / "run")])
+    said = capsys.readouterr()
+    assert left.value.code == 2 and said.out == "" and not (tmp_path / "run").exists()
+    (line,) = said.err.splitlines()
+    assert line.startswith(
+        f"error: {tmp_path / 'slip.toml'}: arms.1.groups.0: scheduler kind 'slip'"
+    )
+    assert f"{tmp_path / 'slip.py'}, line 2: " in line
+
+
+STOPPED = """
+import sys
+from parsync.runtime.plan_limit import plan_limit
+
+with plan_limit(1.0, lambda: 1):
+    print("called", flush=True)
+    sys.stdin.readline()
+print("returned", flush=True)
+"""
+
+
+def test_a_process_that_was_stopped_meanwhile_has_not_exceeded_the_limit() -> None:
+    """Ctrl-Z, a debugger, a machine that sleeps."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", STOPPED],
+        cwd=Path(__file__).parents[2],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin is not None and process.stdout is not None
+    assert process.stdout.readline() == "called\n"
+    process.send_signal(signal.SIGSTOP)
+    time.sleep(1.5)
+    process.send_signal(signal.SIGCONT)
+    out, _ = process.communicate("go on\n", timeout=30)
+    assert out == "returned\n" and process.returncode == 0

@@ -1,0 +1,151 @@
+"""Names as people give them: other scripts, quotes, markup of several kinds, and very long ones."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import warnings
+from pathlib import Path
+
+import pytest
+
+from experiments.command_line import run_command
+from experiments.compare import app as compare
+from experiments.figures.labels import LONGEST_LABEL, is_drawable, label
+from experiments.parsync_vs_flow import app
+from experiments.summary import LONGEST_SLUG, read_summary, slugs
+
+NAMES = (
+    "調度 ParSync",
+    "جدولة",
+    "🚀🧑‍🚀",
+    r"costs $5, not $\frac{",
+    "_hidden",
+    "<script>alert(1)</script> & <b>",
+    """say "hi" or 'bye' | [/red] :smile: [bold]""",
+    "x" * 200,
+    "%s {0} \\n",
+)
+
+
+def toml(value: str) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def configuration() -> str:
+    arms = "".join(
+        f"""
+[[arms]]
+name = {toml(name)}
+sync = "diff_block"
+partitions = 4
+gap_s = 0.05
+groups = [{{ name = {toml(name)}, kind = "random", count = 2 }}]
+"""
+        for name in NAMES
+    )
+    return f"""
+name = {toml(NAMES[0])}
+seeds = 1
+settle_s = 0.02
+runtime = "virtual"
+[synthetic]
+machines = 20
+mean_duration_s = 0.1
+batch_tasks = 10
+phase_s = 0.1
+load_percent = [60]
+{arms}"""
+
+
+def left_with(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[str, str]:
+    """What the comparison says: (standard output, standard error)."""
+    with pytest.raises(SystemExit) as left:
+        run_command(compare, [*map(str, arguments)])
+    said = capsys.readouterr()
+    assert left.value.code == 0, said.err
+    return said.out, said.err
+
+
+def test_a_run_with_odd_names_from_its_file_to_its_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "400")
+    (tmp_path / "odd.toml").write_text(configuration(), "utf-8")
+    run = tmp_path / "[/run] :smile:"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(SystemExit) as left:
+            run_command(app, ["--config", str(tmp_path / "odd.toml"), "--out", str(run)])
+    said = capsys.readouterr()
+    assert left.value.code == 0, said.err
+    assert f"report: {run / 'report.html'}" in said.err
+    summary = read_summary(run)
+    assert [arm["name"] for arm in summary["arms"]] == list(NAMES)
+    for name in NAMES:
+        assert name in said.err
+    page = (run / "report.html").read_text("utf-8")
+    assert "<script" not in page and "<b>" not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt; &amp; &lt;b&gt;" in page
+    figure = page[page.index('<figure id="trade_off">') : page.index("</figure>")]
+    for name in NAMES[:3]:  # drawn by the browser
+        assert name in figure
+    for name in (NAMES[3], "_hidden", "xxx…xxx"):
+        assert name in figure
+    assert (run / "figures" / "trade_off.png").stat().st_size > 1000
+    assert (run / "config.toml").read_text("utf-8").count(toml(NAMES[6])) == 2
+
+    for suffix in ("html", "md", "csv"):
+        out, _ = left_with(capsys, run, "--out", tmp_path / f"table.{suffix}")
+        assert all(name[:100] in out for name in NAMES[:7])
+    assert "<script" not in (tmp_path / "table.html").read_text("utf-8")
+    table = (tmp_path / "table.md").read_text("utf-8").splitlines()
+    columns = {len(re.findall(r"(?<!\\)\|", line)) for line in table if line.startswith("|")}
+    assert len(columns) == 1
+    assert not any(re.search(r"(?<!\\)<(?!br>)", line) for line in table)
+    with (tmp_path / "table.csv").open(encoding="utf-8") as file:
+        assert {row["arm"] for row in csv.DictReader(file)} == set(NAMES)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("", "at least 1 character"),
+        (" \\t", "expected a name, got one of spaces"),
+        ("two\\nlines", r"one line, got one with the character U\+000A"),
+        ("\\u001b[31mred", r"U\+001B"),
+        ("x" * 201, "at most 200 characters"),
+    ],
+)
+@pytest.mark.parametrize("where", ["arm", "group"])
+def test_names_that_would_break_a_line_or_a_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, says: str, where: str
+) -> None:
+    old = "[[arms]]\nname = " if where == "arm" else "groups = [{ name = "
+    text = configuration().replace(old + toml(NAMES[1]), f'{old}"{name}"')
+    assert text != configuration()
+    (tmp_path / "odd.toml").write_text(text, "utf-8")
+    with pytest.raises(SystemExit) as left:
+        run_command(app, ["--config", str(tmp_path / "odd.toml"), "--out", str(tmp_path / "run")])
+    (line,) = capsys.readouterr().err.splitlines()
+    assert left.value.code == 2 and not (tmp_path / "run").exists()
+    assert re.search(rf"odd\.toml: arms\.1\.(groups\.0\.)?name: .*{says}", line), line
+
+
+def test_labels_are_short_and_keep_both_ends() -> None:
+    assert label("a name") == "a name"
+    name = "begins so " + "-" * 100 + " ends so"
+    assert len(label(name)) == LONGEST_LABEL
+    assert label(name).startswith("begins so ") and label(name).endswith(" ends so")
+    assert label("_x") == " _x"
+
+
+def test_what_matplotlib_can_draw() -> None:
+    assert is_drawable("ParSync α ≥ 95 % naïve Привет")
+    assert not any(is_drawable(name) for name in ("調", "🚀", "جدولة", "שלום", "हिन्दी"))
+
+
+def test_folders_of_long_names_are_short_and_distinct() -> None:
+    names = ["x" * 200 + end for end in "ab"]
+    assert slugs(names) == ["x" * LONGEST_SLUG, "x" * LONGEST_SLUG + "-2"]

@@ -49,14 +49,14 @@ types:
 unit:
 	$(PY) -m pytest -q tests/unit
 
-# ASan and UBSan for all of it, TSan for the one part that starts threads: the solver's races.
+# ASan and UBSan for all of it, TSan for what other threads take part in: the solver's races, and cancelling.
 cpp-test: setup
 	$(CMAKE) -S . -B build/asan -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DAGORA_SANITIZE=address
 	$(CMAKE) --build build/asan
 	$(CTEST) --test-dir build/asan --output-on-failure
 	$(CMAKE) -S . -B build/tsan -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DAGORA_SANITIZE=thread
-	$(CMAKE) --build build/tsan --target flowsolver_race
-	$(CTEST) --test-dir build/tsan --tests-regex flowsolver_race --output-on-failure
+	$(CMAKE) --build build/tsan --target flowsolver_race flowsolver_cancel
+	$(CTEST) --test-dir build/tsan --tests-regex 'flowsolver_(race|cancel)' --output-on-failure
 
 test: check cpp-test
 	$(PY) -m pytest -q tests --ignore=tests/unit

@@ -28,8 +28,10 @@ class IncrementalSolver:
     from scratch; undoing the changes brings the cost back.
 
     Ids: nodes and arcs of the initial network keep theirs. Ids of removed ones are handed out
-    again, last removed first, but only after a `resolve` that ended OPTIMAL; until then they are
-    invalid, so that within a round an id means one thing.
+    again, last removed first. An id that was live at the last OPTIMAL `resolve`, whose flow can be
+    read, means one thing until the next OPTIMAL one. Any other comes back after the next `resolve`,
+    whatever its status. Between two resolves no id changes its meaning: one that was removed is
+    invalid.
 
     A change costs O(1), or where an arc is one of many of a task's, up to as many steps as those
     are: arcs named in the order in which they were added are found at once.
@@ -122,8 +124,8 @@ class IncrementalSolver:
         return self._core.resolve(*as_budget(max_operations, max_seconds))
 
     def cancel(self) -> None:
-        """From any thread: the running resolve ends with CANCELLED; if none is running (or it is
-        about to end), the next.
+        """From any thread: the running resolve ends with CANCELLED, or, when it is about to end, as
+        it would have; if none is running, the next one does. No other one does.
 
         The next resolve starts from no less than the last OPTIMAL or BUDGET one reached. What the
         cancelled one had done itself is kept by the default algorithm once it has its state, and

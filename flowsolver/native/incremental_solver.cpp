@@ -6,6 +6,7 @@
 
 #include "engines/proven_answers.hpp"
 #include "graph/start_state.hpp"
+#include "live_network.hpp"
 #include "shortest_path/incremental_ssp.hpp"
 
 namespace flowsolver {
@@ -20,12 +21,20 @@ std::uint64_t magnitude(std::int64_t value) {
 
 IncrementalSolver::IncrementalSolver(const Network& network, const Algorithm& algorithm)
     : IncrementalSolver(
-          network, [&algorithm](const EngineStart& start, const Control& control, Stats& stats) {
+          network,
+          [&algorithm](const EngineStart& start, const Control& control, Stats& stats) {
             return algorithm.make_engine(start, control, stats);
+          },
+          [&algorithm](const Network& live, const Control& control) {
+            return algorithm.solve(live, {}, control);
           }) {}
 
-IncrementalSolver::IncrementalSolver(const Network& network, MakeEngine make_engine)
-    : make_engine_(std::move(make_engine)) {
+IncrementalSolver::IncrementalSolver(const Network& network, MakeEngine make_engine,
+                                     SolveCold solve_cold)
+    : node_ids_(network.num_nodes()),
+      arc_ids_(network.num_arcs()),
+      make_engine_(std::move(make_engine)),
+      solve_cold_(std::move(solve_cold)) {
   // Copied into vectors with room (address space only): the first arcs added shall not copy
   // everything, and what is copied twice leaves holes.
   const auto fill = [](auto& values, const auto& from) {
@@ -43,7 +52,8 @@ IncrementalSolver::IncrementalSolver(const Network& network, MakeEngine make_eng
   fill(network_.supply, network.supply);
   live_nodes_ = network_.num_nodes();
   fill_with(node_alive_, live_nodes_, std::uint8_t{1});
-  fill_with(arc_alive_, network_.num_arcs(), std::uint8_t{1});
+  live_arcs_ = network_.num_arcs();
+  fill_with(arc_alive_, live_arcs_, std::uint8_t{1});
   fill_with(flow_, network_.num_arcs(), std::int64_t{0});
   for (std::int64_t supply : network_.supply) {
     supply_sum_ += supply;
@@ -72,29 +82,21 @@ bool IncrementalSolver::engine_takes(std::int64_t value) const {
 
 void IncrementalSolver::drop_engine() {
   if (engine_ == nullptr) return;
-  warm_flow_.assign(network_.num_arcs(), 0);
-  warm_price_.assign(network_.num_nodes(), 0);
-  for (ArcId a = 0; a < network_.num_arcs(); ++a) {
-    if (arc_alive_[a] != 0) warm_flow_[a] = engine_->flow(a, network_.tail[a]);
-  }
-  for (NodeId v = 0; v < network_.num_nodes(); ++v) {
-    if (node_alive_[v] != 0) warm_price_[v] = engine_->price(v);
-  }
+  warm_flow_ = flow_reached();
+  warm_price_ = potential();
   engine_.reset();
   compare_all_ = true;
 }
 
 NodeId IncrementalSolver::add_node(std::int64_t supply) {
   if (!engine_takes(supply)) drop_engine();
-  NodeId v;
-  if (free_nodes_.empty()) {
-    if (network_.num_nodes() >= kMaxNodes) throw std::length_error("flowsolver: too many nodes");
-    v = static_cast<NodeId>(network_.num_nodes());
+  const NodeId v = node_ids_.next();
+  if (v >= kMaxNodes) throw std::length_error("flowsolver: too many nodes");
+  node_ids_.take();
+  if (v == network_.num_nodes()) {
     network_.supply.push_back(supply);
     node_alive_.push_back(1);
   } else {
-    v = free_nodes_.back();
-    free_nodes_.pop_back();
     network_.supply[v] = supply;
     node_alive_[v] = 1;
   }
@@ -110,12 +112,13 @@ ArcId IncrementalSolver::add_arc(NodeId tail, NodeId head, std::int64_t capacity
                                  std::int64_t cost) {
   if (!engine_takes(capacity) || !engine_takes(cost)) drop_engine();
   solved_ = false;
+  ++live_arcs_;
   capacity_sum_ += capacity;
   cost_bound_ = std::max(cost_bound_, magnitude(cost));
-  ArcId a;
-  if (free_arcs_.empty()) {
-    if (network_.num_arcs() >= kMaxArcs) throw std::length_error("flowsolver: too many arcs");
-    a = static_cast<ArcId>(network_.num_arcs());
+  const ArcId a = arc_ids_.next();
+  if (a >= kMaxArcs) throw std::length_error("flowsolver: too many arcs");
+  arc_ids_.take();
+  if (a == network_.num_arcs()) {
     network_.tail.push_back(tail);
     network_.head.push_back(head);
     network_.capacity.push_back(capacity);
@@ -123,8 +126,6 @@ ArcId IncrementalSolver::add_arc(NodeId tail, NodeId head, std::int64_t capacity
     arc_alive_.push_back(1);
     flow_.push_back(0);
   } else {
-    a = free_arcs_.back();
-    free_arcs_.pop_back();
     network_.tail[a] = tail;
     network_.head[a] = head;
     network_.capacity[a] = capacity;
@@ -138,12 +139,13 @@ ArcId IncrementalSolver::add_arc(NodeId tail, NodeId head, std::int64_t capacity
 
 void IncrementalSolver::forget_arc(ArcId arc) {
   arc_alive_[arc] = 0;
+  --live_arcs_;
   capacity_sum_ -= network_.capacity[arc];
   network_.capacity[arc] = 0;
   network_.cost[arc] = 0;
   flow_[arc] = 0;
   if (arc < warm_flow_.size()) warm_flow_[arc] = 0;
-  parting_arcs_.push_back(arc);
+  arc_ids_.remove(arc);
 }
 
 void IncrementalSolver::remove_arc(ArcId arc) {
@@ -162,7 +164,7 @@ void IncrementalSolver::remove_nodes(std::span<const NodeId> nodes) {
     supply_magnitudes_ -= magnitude(network_.supply[v]);
     network_.supply[v] = 0;
     if (v < warm_price_.size()) warm_price_[v] = 0;
-    parting_nodes_.push_back(v);
+    node_ids_.remove(v);
   }
   // Ascending, whatever the engine: the ids handed out later do not depend on the algorithm.
   std::vector<ArcId> arcs;
@@ -217,16 +219,36 @@ void IncrementalSolver::set_supply(NodeId node, std::int64_t supply) {
   if (engine_ != nullptr) engine_->change_supply(node, supply - before);
 }
 
+// Of live ids: as far as the last resolve came.
+std::int64_t IncrementalSolver::flow_now(ArcId arc) const {
+  if (engine_ != nullptr) return engine_->flow(arc, network_.tail[arc]);
+  return arc < warm_flow_.size() ? warm_flow_[arc] : 0;
+}
+
+std::int64_t IncrementalSolver::price_now(NodeId v) const {
+  if (engine_ != nullptr) return engine_->price(v);
+  return v < warm_price_.size() ? warm_price_[v] : 0;
+}
+
 // The sums kept along the way decide nearly always; only when they look bad are the numbers gone
 // through.
 Status IncrementalSolver::check_numbers() {
   const __int128 longest =
-      static_cast<__int128>(cost_bound_) * static_cast<__int128>(network_.num_nodes() + 1);
+      static_cast<__int128>(cost_bound_) * static_cast<__int128>(live_nodes_ + 1);
   if (longest <= kMaxPathCost && 2 * capacity_sum_ + supply_magnitudes_ <= kMaxNodeSum) {
     return supply_sum_ == 0 ? Status::kOptimal : Status::kUnbalanced;
   }
   cost_bound_ = largest_magnitude(network_.cost);
-  return check_ranges(network_);
+  return check_live_ranges(network_, live_nodes_);
+}
+
+// Whether the largest cost fits paths over as many nodes as there are ids: engines and methods
+// count those of removed nodes as well.
+bool IncrementalSolver::ids_fit_costs() {
+  const auto nodes = static_cast<__int128>(network_.num_nodes() + 1);
+  if (static_cast<__int128>(cost_bound_) * nodes <= kMaxPathCost) return true;
+  cost_bound_ = largest_magnitude(network_.cost);
+  return static_cast<__int128>(cost_bound_) * nodes <= kMaxPathCost;
 }
 
 bool IncrementalSolver::should_change_engines() const {
@@ -255,8 +277,7 @@ void IncrementalSolver::ensure_engine() {
     warm_flow_[a] = std::min(warm_flow_[a], network_.capacity[a]);
   stepping_ = stops_ >= kStopsInARow;
   if (!warm_price_.empty())
-    warm_price_ =
-        grounded(stepping_ ? start_prices(network_, {{}, warm_price_}) : warm_price_, root_);
+    warm_price_ = grounded(start_prices(network_, {{}, warm_price_}), root_);
   const EngineStart start{network_, arc_alive_, root_, warm_flow_, warm_price_};
   engine_ = stepping_ ? make_incremental_ssp(start, control_, stats_)
                       : make_engine_(start, control_, stats_);
@@ -277,6 +298,12 @@ Status IncrementalSolver::run_engine() {
                                stepping_ ? make_incremental_ssp : make_engine_, control_, stats_);
     compare_all_ |= run.made_anew;
     cut_ = std::move(run.cut);
+    std::int64_t cost = 0;
+    if (run.status == Status::kOptimal && !as_int64(engine_->cost(), cost)) {
+      compare_all_ = true;  // what this round touched is not adopted
+      return Status::kBadCostRange;
+    }
+    if (run.status == Status::kOptimal) cost_ = cost;
     return run.status;
   } catch (...) {
     engine_.reset();
@@ -289,12 +316,12 @@ void IncrementalSolver::adopt_flow() {
   changed_ = {};
   const auto adopt = [this](ArcId a) {
     if (arc_alive_[a] == 0) return;
-    const std::int64_t now = engine_->flow(a, network_.tail[a]);
+    const std::int64_t now = flow_now(a);
     if (now == flow_[a]) return;
     flow_[a] = now;
     changed_.arcs.push_back(a);
   };
-  if (compare_all_ || !engine_->local()) {
+  if (compare_all_ || engine_ == nullptr || !engine_->local()) {
     changed_.arcs.reserve(network_.num_nodes());
     for (ArcId a = 0; a < network_.num_arcs(); ++a) adopt(a);
   } else {
@@ -306,7 +333,7 @@ void IncrementalSolver::adopt_flow() {
 }
 
 void IncrementalSolver::note_touched() {
-  touched_all_ = compare_all_ || !engine_->local();
+  touched_all_ = compare_all_ || engine_ == nullptr || !engine_->local();
   if (touched_all_) return;
   repriced_ = engine_->repriced_nodes();
   for (const FlowBefore& before : engine_->touched_arcs()) {
@@ -317,59 +344,91 @@ void IncrementalSolver::note_touched() {
 }
 
 Status IncrementalSolver::resolve() {
+  // A cancellation that comes too late for this round is none of the next one's.
+  struct EndsWithRound {
+    Control& control;
+    ~EndsWithRound() { control.clear(); }
+  };
+  const EndsWithRound cancellation{control_};
   stats_ = {};
   changed_ = {};
   cut_.clear();
   touched_.clear();
   repriced_.clear();
   solved_ = false;
+  const Status status = control_.cancelled() ? Status::kCancelled : solve();
+  solved_ = status == Status::kOptimal;
+  node_ids_.end_round(solved_);
+  arc_ids_.end_round(solved_);
+  return status;
+}
+
+Status IncrementalSolver::solve() {
   const Status ranges = check_numbers();
   if (ranges != Status::kOptimal) return ranges;
   if (live_nodes_ == 0) {
     cost_ = 0;
-    solved_ = true;
     return Status::kOptimal;
   }
-  const Status status = run_engine();
-  if (status == Status::kCancelled) {
-    control_.clear();
-  } else {
+  const bool by_engine = stops_ >= kStopsInARow || ids_fit_costs();
+  const Status status = by_engine ? run_engine() : solve_cold();
+  if (status != Status::kCancelled)
     stops_ = status == Status::kBudget ? std::min(stops_ + 1, kStopsInARow) : 0;
-  }
   if (status != Status::kOptimal) return status;
-  std::int64_t cost = 0;
-  if (!as_int64(engine_->cost(), cost)) {
-    compare_all_ = true;  // what this round touched is not adopted
-    return Status::kBadCostRange;
-  }
-  cost_ = cost;
   adopt_flow();
   note_touched();
+  compare_all_ = engine_ == nullptr;
+  if (engine_ == nullptr) return status;
   prices_drifted_ = engine_->prices_drifted();
   if (engine_->local()) engine_->begin_round();
-  compare_all_ = false;
-  free_nodes_.insert(free_nodes_.end(), parting_nodes_.begin(), parting_nodes_.end());
-  free_arcs_.insert(free_arcs_.end(), parting_arcs_.begin(), parting_arcs_.end());
-  parting_nodes_.clear();
-  parting_arcs_.clear();
-  solved_ = true;
   return status;
+}
+
+// Of the live part of the network. The answer is what the next engine is built from.
+Status IncrementalSolver::solve_cold() {
+  drop_engine();
+  LiveNetwork live;
+  const bool gaps = live_nodes_ < network_.num_nodes() || live_arcs_ < network_.num_arcs();
+  try {
+    if (gaps) live = live_network(network_, node_alive_, arc_alive_, control_);
+  } catch (const Stopped& stopped) {
+    return stopped.status;
+  }
+  Solution solution = solve_cold_(gaps ? live.network : network_, Control(control_, stats_));
+  stats_.add(solution.stats);
+  ++stats_.rebuilds;
+  cut_ = std::move(solution.cut);
+  if (gaps) {
+    for (NodeId& v : cut_) v = live.nodes[v];  // still ascending
+  }
+  if (solution.status != Status::kOptimal && solution.status != Status::kBudget)
+    return solution.status;
+  if (solution.status == Status::kOptimal) cost_ = solution.cost;
+  if (!gaps) {
+    warm_flow_ = std::move(solution.flow);
+    warm_price_ = std::move(solution.potential);
+    return solution.status;
+  }
+  warm_flow_.assign(network_.num_arcs(), 0);
+  warm_price_.assign(network_.num_nodes(), 0);
+  for (std::size_t k = 0; k < live.arcs.size(); ++k) warm_flow_[live.arcs[k]] = solution.flow[k];
+  for (std::size_t k = 0; k < live.nodes.size(); ++k)
+    warm_price_[live.nodes[k]] = solution.potential[k];
+  return solution.status;
 }
 
 std::vector<std::int64_t> IncrementalSolver::flow_reached() const {
   std::vector<std::int64_t> flow(network_.num_arcs(), 0);
-  if (engine_ == nullptr) return flow;
   for (ArcId a = 0; a < network_.num_arcs(); ++a) {
-    if (arc_alive_[a] != 0) flow[a] = engine_->flow(a, network_.tail[a]);
+    if (arc_alive_[a] != 0) flow[a] = std::min(flow_now(a), network_.capacity[a]);
   }
   return flow;
 }
 
 std::vector<std::int64_t> IncrementalSolver::potential() const {
   std::vector<std::int64_t> potential(network_.num_nodes(), 0);
-  if (engine_ == nullptr) return potential;
   for (NodeId v = 0; v < network_.num_nodes(); ++v) {
-    if (node_alive_[v] != 0) potential[v] = engine_->price(v);
+    if (node_alive_[v] != 0) potential[v] = price_now(v);
   }
   return potential;
 }

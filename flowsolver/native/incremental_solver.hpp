@@ -10,6 +10,7 @@
 #include "certificate.hpp"
 #include "control.hpp"
 #include "engine.hpp"
+#include "id_pool.hpp"
 #include "network.hpp"
 #include "solve.hpp"
 
@@ -21,8 +22,10 @@ struct ChangedFlow {
 };
 
 // Ids. Nodes and arcs keep their id for life. Ids of removed ones are handed out again, last
-// removed first, but only after the next resolve that ends kOptimal: between two such resolves an
-// id means one thing.
+// removed first. One that was live at the last kOptimal resolve, so that `flow` and `changed_flow`
+// may tell of it, means one thing until the next kOptimal. Any other comes back after the next
+// resolve, whatever its status, so that rounds without an answer do not use up ids. Between two
+// resolves no id changes its meaning.
 //
 // Preconditions (checked by the caller, see `live_node`, `live_arc`): ids given are live,
 // capacities are >= 0, a removed id occurs once. Not thread-safe, except that `cancel` may be
@@ -30,10 +33,12 @@ struct ChangedFlow {
 class IncrementalSolver {
  public:
   using MakeEngine = flowsolver::MakeEngine;
+  using SolveCold = std::function<Solution(const Network& network, const Control& control)>;
 
   // Both copy the network.
   IncrementalSolver(const Network& network, const Algorithm& algorithm);
-  IncrementalSolver(const Network& network, MakeEngine make_engine);  // such as a RaceEngine
+  // Any engine, such as a RaceEngine; and how the same is solved from scratch.
+  IncrementalSolver(const Network& network, MakeEngine make_engine, SolveCold solve_cold);
 
   NodeId add_node(std::int64_t supply);
   ArcId add_arc(NodeId tail, NodeId head, std::int64_t capacity, std::int64_t cost);
@@ -53,8 +58,8 @@ class IncrementalSolver {
   // without such steps has got to is handed to shortest paths then, up to the next kOptimal. So
   // finitely many resolves end, whatever the algorithm and the budget.
   Control& control() { return control_; }
-  // The running resolve ends with kCancelled; if none is running, or it is past its last look at
-  // the flag, the next one does.
+  // The running resolve ends with kCancelled, unless it is past its last look at the flag and ends
+  // as it would have; if none is running, the next one does. In either case no other one does.
   void cancel() { control_.cancel(); }
 
   bool live_node(std::int64_t node) const;
@@ -87,25 +92,30 @@ class IncrementalSolver {
  private:
   static constexpr int kStopsInARow = 8;
 
+  std::int64_t flow_now(ArcId arc) const;
+  std::int64_t price_now(NodeId v) const;
   bool engine_takes(std::int64_t magnitude) const;
   void drop_engine();
   bool should_change_engines() const;
   void ensure_engine();  // none when cancelled while it was made
+  Status solve();
   Status run_engine();
+  Status solve_cold();
   Status check_numbers();
+  bool ids_fit_costs();
   void adopt_flow();
   void note_touched();
   void forget_arc(ArcId arc);  // the engine has been told, or there is none
 
   Network network_;
   std::vector<std::uint8_t> node_alive_, arc_alive_;
-  std::size_t live_nodes_ = 0;
-  std::vector<NodeId> free_nodes_, parting_nodes_;  // reusable, and those that become so
-  std::vector<ArcId> free_arcs_, parting_arcs_;
+  std::size_t live_nodes_ = 0, live_arcs_ = 0;
+  IdPool node_ids_, arc_ids_;
   __int128 supply_sum_ = 0, supply_magnitudes_ = 0, capacity_sum_ = 0;
   std::uint64_t cost_bound_ = 0;  // >= every |cost|
 
-  std::unique_ptr<Engine> engine_;  // null: to be built by the next resolve, from the two below
+  // null: to be built by the next resolve, from the flow and prices below
+  std::unique_ptr<Engine> engine_;
   NodeId root_ = kNone;
   std::vector<std::int64_t> warm_flow_, warm_price_;
   bool prices_drifted_ = false;
@@ -124,6 +134,7 @@ class IncrementalSolver {
   // else: nodes at touched arcs, and nodes whose price moved; may repeat
   std::vector<NodeId> touched_, repriced_;
   MakeEngine make_engine_;
+  SolveCold solve_cold_;
   Control control_;
 };
 

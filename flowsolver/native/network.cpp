@@ -115,16 +115,18 @@ bool as_int64(__int128 value, std::int64_t& out) {
   return value == out;
 }
 
+namespace {
+
 // Bounds found in one quick pass are nearly always enough, both for costs and for the sum of
 // capacities.
-Ranges check_ranges(const Network& network, const Control& control) {
+Ranges ranges_of(const Network& network, std::size_t live_nodes, const Control& control) {
   std::uint64_t cost_bits = 0, capacity_bits = 0;
   Status status = bits_with_looks(network.cost, control, cost_bits);
   if (status == Status::kOptimal)
     status = bits_with_looks(network.capacity, control, capacity_bits);
   if (status != Status::kOptimal) return {status, false};
   const auto longest_path = [&](std::uint64_t cost) {
-    return Wide{cost} * static_cast<Wide>(network.num_nodes() + 1);
+    return Wide{cost} * static_cast<Wide>(live_nodes + 1);
   };
   if (longest_path(cost_bits) > kMaxPathCost &&
       longest_path(largest_magnitude(network.cost)) > kMaxPathCost) {
@@ -158,6 +160,16 @@ Ranges check_ranges(const Network& network, const Control& control) {
   return {balance == 0 ? Status::kOptimal : Status::kUnbalanced, narrow(cost_bits | capacity_bits)};
 }
 
+}  // namespace
+
+Ranges check_ranges(const Network& network, const Control& control) {
+  return ranges_of(network, network.num_nodes(), control);
+}
+
 Status check_ranges(const Network& network) { return check_ranges(network, Control()).status; }
+
+Status check_live_ranges(const Network& network, std::size_t live_nodes) {
+  return ranges_of(network, live_nodes, Control()).status;
+}
 
 }  // namespace flowsolver

@@ -127,5 +127,8 @@ struct Ranges {
 // May be kCancelled as well.
 Ranges check_ranges(const Network& network, const Control& control);
 Status check_ranges(const Network& network);
+// The same where some nodes and arcs are removed ones, whose numbers are all zero: paths pass no
+// more than `live_nodes`.
+Status check_live_ranges(const Network& network, std::size_t live_nodes);
 
 }  // namespace flowsolver

@@ -8,6 +8,7 @@
 
 #include "engines/race_engine.hpp"
 #include "networks.hpp"
+#include "race.hpp"
 #include "watch.hpp"
 
 namespace flowsolver {
@@ -22,9 +23,13 @@ class Ensemble {
   void add_race(const std::vector<const Algorithm*>& racers, Winning winning) {
     reports_.push_back(std::make_unique<RaceReport>());
     solvers_.push_back(std::make_unique<IncrementalSolver>(
-        first().network(), [racers, winning, report = reports_.back().get()](
-                               const EngineStart& start, const Control&, Stats&) {
+        first().network(),
+        [racers, winning, report = reports_.back().get()](const EngineStart& start, const Control&,
+                                                          Stats&) {
           return std::make_unique<RaceEngine>(racers, winning, start, *report);
+        },
+        [racers, winning](const Network& network, const Control& control) {
+          return race(network, racers, {}, control, winning).solution;
         }));
   }
 
@@ -85,18 +90,14 @@ class Ensemble {
       }
       solver->control().poll({});
       solver->control().limit_operations(kInfinity);
-      solver->control().clear();
     }
     resolve();
   }
 
   void resolve_cancelled() {
-    const Solution fresh = fresh_solution();
     for (const auto& solver : solvers_) {
       solver->cancel();
-      const Status status = solver->resolve();
-      CHECK(status == Status::kCancelled || status == fresh.status);
-      solver->control().clear();  // a cancellation that came too late would be left for the next
+      CHECK(solver->resolve() == Status::kCancelled);
     }
     resolve();
   }

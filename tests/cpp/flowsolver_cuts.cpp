@@ -252,7 +252,10 @@ void lying_engines_are_found_out() {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     Draws draw(seed * 0x9e3779b97f4a7c15ull);
     const Network network = random_network(draw);
-    IncrementalSolver solver(network, make_lying_engine);
+    IncrementalSolver solver(network, make_lying_engine,
+                             [](const Network& live, const Control& control) {
+                               return solve_proven(lying_method, live, {}, control);
+                             });
     std::vector<std::int64_t> known(network.num_arcs(), 0);
     for (int round = 0; round < 12; ++round) {
       lies_left = static_cast<int>(draw(3));
@@ -299,9 +302,14 @@ void lying_racers_are_found_out() {
       CHECK(solution.status == honest.status && solution.cost == honest.cost);
       CHECK(certify_cut(network, solution.cut).ok() == (honest.status == Status::kInfeasible));
       RaceReport report;
-      IncrementalSolver solver(network, [&](const EngineStart& start, const Control&, Stats&) {
-        return std::make_unique<RaceEngine>(racers, winning, start, report);
-      });
+      IncrementalSolver solver(
+          network,
+          [&](const EngineStart& start, const Control&, Stats&) {
+            return std::make_unique<RaceEngine>(racers, winning, start, report);
+          },
+          [&](const Network& live, const Control& control) {
+            return race(live, racers, {}, control, winning).solution;
+          });
       for (int round = 0; round < 3; ++round) {
         lies_left = 1;
         CHECK(solver.resolve() == honest.status);

@@ -6,6 +6,7 @@
 
 #include "check.hpp"
 #include "incremental_solver.hpp"
+#include "live_network.hpp"
 #include "solve.hpp"
 
 using namespace flowsolver;
@@ -34,17 +35,8 @@ void add_arc(Network& network, NodeId tail, NodeId head, std::int64_t capacity, 
   network.cost.push_back(cost);
 }
 
-// The live part of the solver's network, with removed nodes left in as isolated ones.
 Network live_part(const IncrementalSolver& solver) {
-  Network live;
-  live.supply = solver.network().supply;
-  for (ArcId a = 0; a < solver.network().num_arcs(); ++a) {
-    if (solver.live_arc(a)) {
-      add_arc(live, solver.network().tail[a], solver.network().head[a],
-              solver.network().capacity[a], solver.network().cost[a]);
-    }
-  }
-  return live;
+  return live_network(solver.network(), solver.live_nodes(), solver.live_arcs(), Control()).network;
 }
 
 Solution from_scratch(const Network& network) {

@@ -90,10 +90,14 @@ class History {
 
 struct RacingSolver {
   RacingSolver(std::vector<const Algorithm*> racers, Winning winning)
-      : solver(empty_cell(),
-               [racers, winning, this](const EngineStart& start, const Control&, Stats&) {
-                 return std::make_unique<RaceEngine>(racers, winning, start, report);
-               }) {}
+      : solver(
+            empty_cell(),
+            [racers, winning, this](const EngineStart& start, const Control&, Stats&) {
+              return std::make_unique<RaceEngine>(racers, winning, start, report);
+            },
+            [racers, winning](const Network& network, const Control& control) {
+              return race(network, racers, {}, control, winning).solution;
+            }) {}
   RaceReport report;
   IncrementalSolver solver;
 };
@@ -210,7 +214,9 @@ void losers_adopt_all_of_the_answer(std::string_view winner, std::uint64_t seed)
         find_algorithm(winner)->make_engine(start, control, stats),
         find_algorithm("cost_scaling")->make_engine(start, control, stats), start);
   };
-  IncrementalSolver solver(empty_cell(), make);
+  IncrementalSolver solver(empty_cell(), make, [=](const Network& network, const Control& control) {
+    return find_algorithm(winner)->solve(network, {}, control);
+  });
   History changes(solver, seed);
   for (int round = 0; round < 60; ++round) {
     changes.change();

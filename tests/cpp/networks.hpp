@@ -6,6 +6,7 @@
 #include "certificate.hpp"
 #include "check.hpp"
 #include "incremental_solver.hpp"
+#include "live_network.hpp"
 #include "solve.hpp"
 
 namespace flowsolver {
@@ -18,17 +19,8 @@ inline void add_arc(Network& network, NodeId tail, NodeId head, std::int64_t cap
   network.cost.push_back(cost);
 }
 
-// The live part of the solver's network, with removed nodes left in as isolated ones.
 inline Network live_part(const IncrementalSolver& solver) {
-  Network live;
-  live.supply = solver.network().supply;
-  for (ArcId a = 0; a < solver.network().num_arcs(); ++a) {
-    if (solver.live_arc(a)) {
-      add_arc(live, solver.network().tail[a], solver.network().head[a],
-              solver.network().capacity[a], solver.network().cost[a]);
-    }
-  }
-  return live;
+  return live_network(solver.network(), solver.live_nodes(), solver.live_arcs(), Control()).network;
 }
 
 // An optimum has its certificate, and a cut when and only when the network is infeasible.

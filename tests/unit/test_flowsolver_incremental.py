@@ -43,7 +43,7 @@ def test_first_resolve_reports_all_flow():
     assert flow.tolist() == [1, 1, 1, 1]
 
 
-def test_ids_are_reused_only_after_an_optimal_resolve():
+def test_ids_are_reused_only_after_a_resolve():
     solver = small()
     a = solver.add_nodes([0, 0])
     arcs = solver.add_arcs(a, [3, 3], 1, 1)
@@ -232,4 +232,48 @@ def test_any_budget_is_enough_to_see_that_there_is_no_flow(algorithm):
     solver.set_capacity(last, 1)
     _, status = resolve_by_and_by(solver, 10 * graph.tasks, max_operations=0)
     assert status is Status.OPTIMAL
+    check_resolved(solver)
+
+
+ROUNDS_OF_EVERY_END = {
+    Status.OPTIMAL: lambda solver: None,
+    Status.UNBALANCED: lambda solver: solver.set_supply([0], [3]),
+    Status.INFEASIBLE: lambda solver: solver.set_capacity([2, 3], 0),
+    Status.BAD_COST_RANGE: lambda solver: solver.set_cost([0], [2**60]),
+    Status.BAD_CAPACITY_RANGE: lambda solver: solver.set_capacity([0], [2**62]),
+}
+
+
+@pytest.mark.parametrize("end", ROUNDS_OF_EVERY_END)
+@pytest.mark.parametrize("algorithm", [*algorithms(), RACE], ids=str)
+def test_a_cancellation_is_for_one_round(algorithm, end):
+    """Sent while none runs, it ends the next one, whatever that would have ended with, and no
+    other."""
+    net, _, _ = small().snapshot()
+    solver = IncrementalSolver(net, algorithm)
+    assert solver.resolve() is Status.OPTIMAL
+    ROUNDS_OF_EVERY_END[end](solver)
+    solver.cancel()
+    solver.cancel()
+    assert solver.resolve() is Status.CANCELLED
+    assert solver.resolve() is end
+    assert solver.resolve() is end
+
+
+@pytest.mark.parametrize("algorithm", ["incremental_ssp", RACE], ids=str)
+def test_a_cancellation_from_another_thread_is_for_one_round(algorithm):
+    """During a round it ends that or comes too late for it; after it, it ends the next."""
+    solver = IncrementalSolver(STOPPED["nearly full"].network, algorithm)
+    assert solver.resolve() is Status.OPTIMAL
+    used = np.flatnonzero(solver.flow())
+    cost = solver.snapshot()[0].cost[used]
+    for round_number in range(30):
+        solver.set_cost(used, cost + round_number % 3)
+        other = threading.Thread(target=solver.cancel)
+        other.start()
+        ends = [solver.resolve()]
+        other.join()
+        ends += [solver.resolve(), solver.resolve()]
+        assert ends.count(Status.CANCELLED) <= 1
+        assert ends[-1] is Status.OPTIMAL
     check_resolved(solver)

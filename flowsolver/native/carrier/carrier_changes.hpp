@@ -52,8 +52,7 @@ CarrierEngine<Value>::CarrierEngine(const EngineStart& start,
           ResidualGraph<Value>(start.network, start.flow, core_arcs(start, is_source, control),
                                start.root, true, control),
           start.network),
-      sources_(graph_, start.network),
-      network_(start.network) {
+      sources_(graph_, start.network) {
   const auto lives = [&](ArcId a) { return start.alive.empty() || start.alive[a] != 0; };
   Pace pace(control);
   for (NodeId v = 0; v < network_.num_nodes(); ++v) {
@@ -95,7 +94,7 @@ CarrierEngine<Value>::CarrierEngine(const EngineStart& start,
       shift_imbalance(v, start.flow[a]);
       cost_ += static_cast<__int128>(network_.cost[a]) * start.flow[a];
     }
-    soil(a, u);
+    soil(a);
   }
   constexpr std::int64_t kStepsPerSource = 8;
   // A source stays where the start has its unit if prices allow, and is placed by a search
@@ -154,7 +153,7 @@ void CarrierEngine<Value>::add_arc(ArcId arc, NodeId tail, NodeId head, std::int
   graph_.attach(arc, tail, head, static_cast<Value>(capacity), static_cast<Value>(cost));
   graph_.nodes[tail].flags |= kInterior;
   if (graph_.root_arc(tail) == arc) root_tails_.push_back(tail);
-  soil(arc, tail);
+  soil(arc);
 }
 
 template <class Value>
@@ -181,7 +180,7 @@ void CarrierEngine<Value>::set_capacity(ArcId arc, NodeId tail, NodeId head,
   const std::int64_t flow = graph_.flow_at(arc, tail);
   if (flow > capacity) this->add_flow(arc, tail, head, capacity - flow);
   graph_.set_capacity(arc, tail, static_cast<Value>(capacity));
-  soil(arc, tail);
+  soil(arc);
 }
 
 template <class Value>
@@ -203,7 +202,7 @@ void CarrierEngine<Value>::set_cost(ArcId arc, NodeId tail, std::int64_t cost) {
                                                   : graph_.edges[graph_.position[2 * arc]].cost;
   cost_ += static_cast<__int128>(flow) * (static_cast<__int128>(cost) - before);
   graph_.set_cost(arc, tail, static_cast<Value>(cost));
-  soil(arc, tail);
+  soil(arc);
 }
 
 template <class Value>
@@ -332,7 +331,7 @@ void CarrierEngine<Value>::make_ordinary(NodeId source) {
         graph_.push(source, graph_.position[2 * arc.id], 1);
       }
     }
-    soil(arc.id, source);
+    soil(arc.id);
   }
   graph_.nodes[source].price = price;
   if (used == kNone) shift_imbalance(source, 1);

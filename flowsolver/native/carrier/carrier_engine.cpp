@@ -18,14 +18,14 @@ void CarrierEngine<Value>::repair_core(Stats& stats) {
   std::vector<std::pair<NodeId, std::int64_t>> price_before;
   const auto note = [&](NodeId v) { price_before.emplace_back(v, graph_.nodes[v].price); };
   for (NodeId v : fresh_) note(v);
-  for (std::size_t i = 0; i < dirty_.size(); ++i) {
-    if (graph_.gone(dirty_[i])) continue;
-    note(tail_of_dirty_[i]);
-    if (!graph_.at_root(dirty_[i])) note(graph_.edges[graph_.position[2 * dirty_[i]]].to);
+  for (ArcId arc : dirty_) {
+    if (graph_.gone(arc)) continue;
+    note(network_.tail[arc]);
+    if (!graph_.at_root(arc)) note(graph_.edges[graph_.position[2 * arc]].to);
   }
   std::sort(price_before.begin(), price_before.end());
   price_before.erase(std::unique(price_before.begin(), price_before.end()), price_before.end());
-  PriceRepair<Value>(*this, repriced_, stats).run(fresh_, dirty_, tail_of_dirty_);
+  PriceRepair<Value>(*this, network_, repriced_, stats).run(fresh_, dirty_);
   doubtful_.clear();
   for (const auto& [v, price] : price_before) {
     if (graph_.nodes[v].price > price) {

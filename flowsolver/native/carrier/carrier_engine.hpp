@@ -48,7 +48,7 @@ class CarrierEngine final : public LocalEngine<Value> {
   using LocalEngine<Value>::unbalanced_;
   using LocalEngine<Value>::fresh_;
   using LocalEngine<Value>::dirty_;
-  using LocalEngine<Value>::tail_of_dirty_;
+  using LocalEngine<Value>::network_;
   using LocalEngine<Value>::repriced_;
   using LocalEngine<Value>::kCancelCheckInterval;
   using LocalEngine<Value>::kFarShare;
@@ -131,7 +131,6 @@ class CarrierEngine final : public LocalEngine<Value> {
   PathSearch<Sources, false> backward_;
   MeetingSearch<Value, true> forward_meeting_;
   MeetingSearch<Value, false> backward_meeting_;
-  const Network& network_;
   Effort effort_;
   std::vector<Seed> seeds_;
   // every ordinary node with its arc to the root inside, and some without

@@ -4,7 +4,9 @@
 
 #include "engines/race_engine.hpp"
 #include "incremental_solver.hpp"
+#include "live_network.hpp"
 #include "module/module.hpp"
+#include "race.hpp"
 
 namespace flowsolver {
 
@@ -29,14 +31,21 @@ class Solver {
  public:
   Solver(const Network& network, const std::vector<std::string>& algorithms, bool deterministic)
       : racers_(known_algorithms(algorithms)),
-        core_(network,
-              [this, how = winning(deterministic)](const EngineStart& start, const Control& control,
-                                                   Stats& stats) -> std::unique_ptr<Engine> {
-                if (racers_.size() > 1)
-                  return std::make_unique<RaceEngine>(racers_, how, start, report_);
-                report_.winner = racers_.front();
-                return report_.winner->make_engine(start, control, stats);
-              }) {}
+        core_(
+            network,
+            [this, how = winning(deterministic)](const EngineStart& start, const Control& control,
+                                                 Stats& stats) -> std::unique_ptr<Engine> {
+              if (racers_.size() > 1)
+                return std::make_unique<RaceEngine>(racers_, how, start, report_);
+              report_.winner = racers_.front();
+              return report_.winner->make_engine(start, control, stats);
+            },
+            [this, how = winning(deterministic)](const Network& live, const Control& control) {
+              RaceAnswer answer = race(live, racers_, {}, control, how);
+              report_.stopping = answer.stopping;
+              if (is_answer(answer.solution.status)) report_.winner = answer.winner;
+              return std::move(answer.solution);
+            }) {}
 
   Result add_nodes(const Array& supply) {
     const Busy busy(busy_);
@@ -170,26 +179,11 @@ class Solver {
   std::int64_t num_arc_ids() { return static_cast<std::int64_t>(core().live_arcs().size()); }
   // Live nodes and arcs, numbered anew; the ids they have here.
   std::tuple<Network, Result, Result> snapshot() {
-    const IncrementalSolver& ssp = core();
-    const Network& all = ssp.network();
-    Network live;
-    std::vector<std::int64_t> nodes, arcs;
-    std::vector<NodeId> number(all.num_nodes(), kNone);
-    for (NodeId v = 0; v < all.num_nodes(); ++v) {
-      if (ssp.live_nodes()[v] == 0) continue;
-      number[v] = static_cast<NodeId>(nodes.size());
-      nodes.push_back(v);
-      live.supply.push_back(all.supply[v]);
-    }
-    for (ArcId a = 0; a < all.num_arcs(); ++a) {
-      if (ssp.live_arcs()[a] == 0) continue;
-      arcs.push_back(a);
-      live.tail.push_back(number[all.tail[a]]);
-      live.head.push_back(number[all.head[a]]);
-      live.capacity.push_back(all.capacity[a]);
-      live.cost.push_back(all.cost[a]);
-    }
-    return {std::move(live), to_array(std::move(nodes)), to_array(std::move(arcs))};
+    const IncrementalSolver& solver = core();
+    LiveNetwork live =
+        live_network(solver.network(), solver.live_nodes(), solver.live_arcs(), Control());
+    return {std::move(live.network), to_array(std::move(live.nodes)),
+            to_array(std::move(live.arcs))};
   }
 
  private:

@@ -55,12 +55,9 @@ class LocalEngine : public Engine, protected FlowMover<Value> {
   static constexpr std::size_t kFewLeft = 4;
 
   LocalEngine(ResidualGraph<Value> graph, const Network& network)
-      : FlowMover<Value>(std::move(graph), network) {}
+      : FlowMover<Value>(std::move(graph), network), network_(network) {}
 
-  void soil(ArcId arc, NodeId tail) {
-    dirty_.push_back(arc);
-    tail_of_dirty_.push_back(tail);
-  }
+  void soil(ArcId arc) { dirty_.push_back(arc); }
   // Whether flow is to start there (forward), or to end.
   bool pending(NodeId v, bool forward) const {
     return v != graph_.root() &&
@@ -80,9 +77,9 @@ class LocalEngine : public Engine, protected FlowMover<Value> {
     });
   }
 
+  const Network& network_;
   std::vector<NodeId> fresh_;  // nodes without a price
-  std::vector<ArcId> dirty_;   // arcs that may break the invariant
-  std::vector<NodeId> tail_of_dirty_;
+  std::vector<ArcId> dirty_;   // arcs that may break the invariant, and some that are gone
   std::vector<NodeId> repriced_;
   NodeId unsent_ = kNone;  // after kInfeasible: a node whose excess cannot be sent
 };

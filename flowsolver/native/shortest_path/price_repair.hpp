@@ -15,11 +15,16 @@ namespace flowsolver {
 template <class Value>
 class PriceRepair {
  public:
-  PriceRepair(FlowMover<Value>& mover, std::vector<NodeId>& repriced, Stats& stats)
-      : mover_(mover), graph_(mover.graph()), repriced_(repriced), stats_(stats) {}
+  PriceRepair(FlowMover<Value>& mover, const Network& network, std::vector<NodeId>& repriced,
+              Stats& stats)
+      : mover_(mover),
+        graph_(mover.graph()),
+        tail_(network.tail),
+        repriced_(repriced),
+        stats_(stats) {}
 
-  // `tail_of[i]` is the tail of `dirty[i]`. Both lists are consumed, and `fresh`.
-  void run(std::vector<NodeId>& fresh, std::vector<ArcId>& dirty, std::vector<NodeId>& tail_of) {
+  // Both lists are consumed. Of those in `dirty` some may be gone.
+  void run(std::vector<NodeId>& fresh, std::vector<ArcId>& dirty) {
     // Sources last: their price follows from where they lead.
     for (bool sources : {false, true}) {
       for (NodeId v : fresh) {
@@ -28,12 +33,11 @@ class PriceRepair {
         if (v != graph_.root()) place(v);
       }
     }
-    for (std::size_t i = 0; i < dirty.size(); ++i) {
-      if (!graph_.gone(dirty[i])) mend(dirty[i], tail_of[i]);
+    for (ArcId arc : dirty) {
+      if (!graph_.gone(arc)) mend(arc, tail_[arc]);
     }
     fresh.clear();
     dirty.clear();
-    tail_of.clear();
   }
 
  private:
@@ -180,6 +184,7 @@ class PriceRepair {
 
   FlowMover<Value>& mover_;
   ResidualGraph<Value>& graph_;
+  const std::vector<NodeId>& tail_;  // by arc id
   std::vector<NodeId>& repriced_;
   Stats& stats_;
   std::vector<std::uint32_t> ids_;

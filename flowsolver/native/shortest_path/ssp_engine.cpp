@@ -38,7 +38,6 @@ class SspEngine final : public LocalEngine<Value> {
   using LocalEngine<Value>::unbalanced_;
   using LocalEngine<Value>::fresh_;
   using LocalEngine<Value>::dirty_;
-  using LocalEngine<Value>::tail_of_dirty_;
   using LocalEngine<Value>::repriced_;
   using LocalEngine<Value>::kCancelCheckInterval;
   using LocalEngine<Value>::kFarShare;
@@ -108,7 +107,7 @@ SspEngine<Value>::SspEngine(const EngineStart& start, bool growing, std::int64_t
         network.cost[a] - graph_.nodes[network.tail[a]].price + graph_.nodes[network.head[a]].price;
     const std::int64_t used = start.flow.empty() ? 0 : start.flow[a];
     if ((rc < 0 && used < network.capacity[a]) || (rc > 0 && used > 0)) {
-      soil(a, network.tail[a]);
+      soil(a);
     }
   }
   if (cold) {
@@ -144,7 +143,7 @@ template <class Value>
 void SspEngine<Value>::add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity,
                                std::int64_t cost) {
   graph_.attach(arc, tail, head, static_cast<Value>(capacity), static_cast<Value>(cost));
-  soil(arc, tail);
+  soil(arc);
 }
 
 template <class Value>
@@ -158,7 +157,7 @@ void SspEngine<Value>::set_capacity(ArcId arc, NodeId tail, NodeId head, std::in
   const std::int64_t flow = graph_.flow_at(arc, tail);
   if (flow > capacity) this->add_flow(arc, tail, head, capacity - flow);
   graph_.set_capacity(arc, tail, static_cast<Value>(capacity));
-  soil(arc, tail);
+  soil(arc);
 }
 
 template <class Value>
@@ -168,7 +167,7 @@ void SspEngine<Value>::set_cost(ArcId arc, NodeId tail, std::int64_t cost) {
                                                   : graph_.edges[graph_.position[2 * arc]].cost;
   cost_ += static_cast<__int128>(flow) * (static_cast<__int128>(cost) - before);
   graph_.set_cost(arc, tail, static_cast<Value>(cost));
-  soil(arc, tail);
+  soil(arc);
 }
 
 template <class Value>
@@ -335,8 +334,7 @@ Status SspEngine<Value>::drain(std::vector<NodeId>& sources, const Control& cont
 
 template <class Value>
 Status SspEngine<Value>::run(const Control& control, Stats& stats) {
-  PriceRepair<Value> repair(*this, repriced_, stats);
-  repair.run(fresh_, dirty_, tail_of_dirty_);
+  PriceRepair<Value>(*this, this->network_, repriced_, stats).run(fresh_, dirty_);
   trace_deficits();
   advertise_deficits();
   forward_.watch(control);

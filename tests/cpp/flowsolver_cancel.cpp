@@ -1,0 +1,231 @@
+// Cancelling a resolve: a request ends with the round it was sent in, however that ends, or with
+// the next one when none was running; sent by any thread at any time, to one algorithm or to a
+// race. For ThreadSanitizer, too.
+#include <array>
+#include <atomic>
+#include <memory>
+#include <thread>
+
+#include "engines/race_engine.hpp"
+#include "networks.hpp"
+#include "race.hpp"
+
+using namespace flowsolver;
+
+namespace {
+
+constexpr NodeId kSink = 0;
+
+// Sources of two units over two ways to the sink, the cheap one for half of them.
+Network two_ways(NodeId sources) {
+  Network network;
+  network.supply.assign(sources + 3, 2);
+  network.supply[kSink] = -2 * std::int64_t{sources};
+  network.supply[1] = network.supply[2] = 0;
+  add_arc(network, 1, kSink, sources, 1);
+  add_arc(network, 2, kSink, 2 * std::int64_t{sources}, 50);
+  for (NodeId v = 3; v < sources + 3; ++v) {
+    add_arc(network, v, 1, 2, v % 17);
+    add_arc(network, v, 2, 2, v % 13);
+  }
+  return network;
+}
+
+// An engine in whose run somebody cancels after it has looked for the last time.
+class CancelledTooLate final : public Engine {
+ public:
+  CancelledTooLate(std::unique_ptr<Engine> engine, std::function<void()> cancel)
+      : engine_(std::move(engine)), cancel_(std::move(cancel)) {}
+
+  void add_node(NodeId v, std::int64_t supply) override { engine_->add_node(v, supply); }
+  void remove_node(NodeId v) override { engine_->remove_node(v); }
+  void add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity,
+               std::int64_t cost) override {
+    engine_->add_arc(arc, tail, head, capacity, cost);
+  }
+  void remove_arc(ArcId arc, NodeId tail, NodeId head) override {
+    engine_->remove_arc(arc, tail, head);
+  }
+  void set_capacity(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity) override {
+    engine_->set_capacity(arc, tail, head, capacity);
+  }
+  void set_cost(ArcId arc, NodeId tail, std::int64_t cost) override {
+    engine_->set_cost(arc, tail, cost);
+  }
+  void change_supply(NodeId v, std::int64_t delta) override { engine_->change_supply(v, delta); }
+  Status run(const Control& control, Stats& stats) override {
+    const Status status = engine_->run(control, stats);
+    cancel_();
+    return status;
+  }
+  std::int64_t flow(ArcId arc, NodeId tail) const override { return engine_->flow(arc, tail); }
+  std::int64_t price(NodeId v) const override { return engine_->price(v); }
+  __int128 cost() const override { return engine_->cost(); }
+  void adopt(const Engine& winner) override { engine_->adopt(winner); }
+  std::uint64_t value_limit() const override { return engine_->value_limit(); }
+  bool prices_drifted() const override { return engine_->prices_drifted(); }
+  bool local() const override { return engine_->local(); }
+  void incident_arcs(std::span<const NodeId> nodes, std::vector<ArcId>& arcs) const override {
+    engine_->incident_arcs(nodes, arcs);
+  }
+  const std::vector<FlowBefore>& touched_arcs() const override { return engine_->touched_arcs(); }
+  const std::vector<NodeId>& repriced_nodes() const override { return engine_->repriced_nodes(); }
+  void begin_round() override { engine_->begin_round(); }
+
+ private:
+  std::unique_ptr<Engine> engine_;
+  std::function<void()> cancel_;
+};
+
+void too_late_is_not_for_the_next(const Algorithm& algorithm) {
+  bool armed = false;
+  std::unique_ptr<IncrementalSolver> solver;
+  const auto cancel = [&] {
+    if (armed) solver->cancel();
+  };
+  solver = std::make_unique<IncrementalSolver>(
+      two_ways(20),
+      [&](const EngineStart& start, const Control& control, Stats& stats) {
+        return std::make_unique<CancelledTooLate>(algorithm.make_engine(start, control, stats),
+                                                  cancel);
+      },
+      [&](const Network& network, const Control& control) {
+        return algorithm.solve(network, {}, control);
+      });
+  const auto round = [&](Status expected) {
+    armed = true;
+    const Status status = solver->resolve();
+    // the search for a cut, after the engine's run, may still look
+    CHECK(status == expected || (expected == Status::kInfeasible && status == Status::kCancelled));
+    armed = false;
+    CHECK(solver->resolve() == expected);
+  };
+  round(Status::kOptimal);
+  solver->set_capacity(0, 7);
+  round(Status::kOptimal);
+  solver->set_capacity(1, 7);
+  round(Status::kInfeasible);
+  solver->set_capacity(1, 1000);
+  round(Status::kOptimal);
+  solver->set_cost(1, 3);
+  solver->control().limit_operations(0);
+  armed = true;
+  const Status status = solver->resolve();
+  CHECK(status == Status::kBudget || status == Status::kOptimal);
+  armed = false;
+  solver->control().limit_operations(kInfinity);
+  CHECK(solver->resolve() == Status::kOptimal);
+  CHECK(solver->certify().ok());
+}
+
+// Whatever it would have ended with.
+void idle_is_for_the_next(IncrementalSolver& solver) {
+  const auto cancelled = [&](Status then) {
+    solver.cancel();
+    solver.cancel();
+    CHECK(solver.resolve() == Status::kCancelled);
+    CHECK(solver.resolve() == then);
+  };
+  cancelled(Status::kOptimal);
+  solver.set_supply(kSink, -1);
+  cancelled(Status::kUnbalanced);
+  solver.set_supply(kSink, solver.network().supply[kSink] + 1 - 2 * 20);
+  cancelled(Status::kOptimal);
+  solver.set_cost(0, std::int64_t{1} << 60);
+  cancelled(Status::kBadCostRange);
+  solver.set_cost(0, 1);
+  solver.set_capacity(1, 0);
+  cancelled(Status::kInfeasible);
+  solver.set_capacity(1, 100);
+  cancelled(Status::kOptimal);
+}
+
+// One request cancels one round at most, and none after the next.
+void by_another_thread(IncrementalSolver& solver, std::int64_t sources) {
+  const std::array<std::int64_t, 3> wants{-2 * sources, -2 * sources, -1};  // unbalanced
+  std::size_t cancelled = 0;
+  for (int round = 0; round < 60; ++round) {
+    solver.set_cost(0, round % 7);
+    solver.set_supply(kSink, wants[static_cast<std::size_t>(round) % wants.size()]);
+    std::atomic<bool> begun = false;
+    std::thread other([&] {
+      while (!begun.load()) {
+      }
+      for (int wait = 0; wait < (round % 10) * 200; ++wait) begun.load();
+      solver.cancel();
+    });
+    begun.store(true);
+    const bool during = solver.resolve() == Status::kCancelled;
+    other.join();
+    const bool after = solver.resolve() == Status::kCancelled;
+    CHECK(!during || !after);
+    cancelled += during || after;
+    solver.set_supply(kSink, -2 * sources);
+    CHECK(solver.resolve() == Status::kOptimal);
+  }
+  CHECK(solver.certify().ok());
+}
+
+// Requests all the time.
+void by_another_thread_all_the_time(IncrementalSolver& solver) {
+  std::atomic<bool> over = false;
+  std::atomic<std::int64_t> requests = 0;
+  std::thread other([&] {
+    while (!over.load()) {
+      solver.cancel();
+      requests.fetch_add(1);
+      std::this_thread::yield();
+    }
+  });
+  std::int64_t cancelled = 0;
+  for (int round = 0; round < 200; ++round) {
+    solver.set_cost(0, round % 5);
+    const Status status = solver.resolve();
+    CHECK(status == Status::kCancelled || status == Status::kOptimal);
+    cancelled += status == Status::kCancelled;
+  }
+  over.store(true);
+  other.join();
+  CHECK(cancelled <= requests.load());
+  solver.resolve();
+  CHECK(solver.resolve() == Status::kOptimal);
+  CHECK(solver.certify().ok());
+}
+
+struct Race {
+  Race(const Network& network, Winning winning)
+      : solver(
+            network,
+            [this, winning](const EngineStart& start, const Control&, Stats&) {
+              return std::make_unique<RaceEngine>(racers, winning, start, report);
+            },
+            [this, winning](const Network& live, const Control& control) {
+              return race(live, racers, {}, control, winning).solution;
+            }) {}
+  std::vector<const Algorithm*> racers{find_algorithm("cost_scaling"),
+                                       find_algorithm("network_simplex")};
+  RaceReport report;
+  IncrementalSolver solver;
+};
+
+}  // namespace
+
+int main() {
+  constexpr NodeId kFew = 20, kMany = 400;
+  for (const Algorithm& algorithm : algorithms()) {
+    too_late_is_not_for_the_next(algorithm);
+    IncrementalSolver few(two_ways(kFew), algorithm);
+    idle_is_for_the_next(few);
+    IncrementalSolver many(two_ways(kMany), algorithm);
+    by_another_thread(many, kMany);
+    by_another_thread_all_the_time(many);
+  }
+  for (Winning winning : {Winning::kFirst, Winning::kFewestOperations}) {
+    Race few(two_ways(kFew), winning);
+    idle_is_for_the_next(few.solver);
+    Race many(two_ways(kMany), winning);
+    by_another_thread(many.solver, kMany);
+    by_another_thread_all_the_time(many.solver);
+  }
+  return 0;
+}

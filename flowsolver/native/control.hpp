@@ -52,6 +52,33 @@ class Control {
   // solve begins.
   void grant_steps(std::int64_t steps) { steps_granted_ = steps; }
   bool grants_steps() const { return steps_granted_ > 0; }
+  bool has_budget() const {
+    return has_deadline_ || most_operations_.load(std::memory_order_relaxed) != kInfinity;
+  }
+
+  // The same can be had another way, which is expected to count `operations` (cold_start.hpp). The
+  // run gives up, with kBudget, once it has counted `patience` more than `now`, or reports that
+  // what is left will take longer than the other way. Only for runs in one thread.
+  void compare_with(std::int64_t operations, std::int64_t patience, const Stats& now) {
+    alternative_ = operations;
+    began_ = now.operations();
+    give_up_beyond_ = patience < kInfinity - began_ ? began_ + patience : kInfinity;
+  }
+  bool gave_up() const { return gave_up_; }
+  // By a run that has done so many of like pieces of its work, since it had counted `before`, and
+  // has so many left. One that is on the way to be done in time need not give up before. kBudget:
+  // give up.
+  Status report_progress(const Stats& stats, std::int64_t before, std::size_t done,
+                         std::size_t left) const {
+    if (alternative_ == kInfinity || done == 0) return Status::kOptimal;
+    const std::int64_t spent = stats.operations() - before;
+    if (spent < alternative_ / kLeastSpent) return Status::kOptimal;
+    const double rest =
+        static_cast<double>(spent) * static_cast<double>(left) / static_cast<double>(done);
+    gave_up_ = rest > static_cast<double>(alternative_);
+    give_up_beyond_ = gave_up_ ? -1 : stats.operations() + alternative_;
+    return gave_up_ ? Status::kBudget : Status::kOptimal;
+  }
 
   // Asked at looks, with what the solve has counted, by the thread that looks; true cancels.
   using Interrupted = std::function<bool(const Stats&)>;
@@ -68,6 +95,10 @@ class Control {
   // kOptimal: go on. kCancelled: stop. kBudget: stop with what there is.
   Status look(const Stats& stats) const {
     if (cancelled()) return Status::kCancelled;
+    if (alternative_ != kInfinity && stats.operations() > give_up_beyond_) {
+      gave_up_ = true;
+      return Status::kBudget;
+    }
     if (goes_on_) {
       Stats all = before_;
       all.add(stats);
@@ -97,6 +128,10 @@ class Control {
   Clock::time_point deadline_{};
   bool has_deadline_ = false;
   std::int64_t steps_granted_ = 0;
+  static constexpr std::int64_t kLeastSpent = 16;
+  std::int64_t alternative_ = kInfinity, began_ = 0;
+  mutable std::int64_t give_up_beyond_ = kInfinity;
+  mutable bool gave_up_ = false;
   const Control* outer_ = nullptr;
   const Stats before_;
   const bool goes_on_ = false;

@@ -59,7 +59,7 @@ class IdPool {
   enum class State : std::uint8_t { kOfOptimum, kSince };
   struct Removed {
     Id id;
-    std::uint64_t number;  // of removals before it
+    std::uint32_t number;  // of removals before it, since the last optimum
   };
 
   // How the rounds before have ended makes no difference to the order.
@@ -77,6 +77,7 @@ class IdPool {
     }
     had_optimum_ = true;
     since_optimum_.clear();
+    removals_ = 0;
   }
 
   std::vector<State> states_;
@@ -86,7 +87,7 @@ class IdPool {
   std::size_t free_at_optimum_ = 0;  // of those, how many had come back by then
   std::vector<Removed> removed_;     // in this round
   std::vector<Removed> reserved_;    // in earlier ones, until the next optimum
-  std::uint64_t removals_ = 0;
+  std::uint32_t removals_ = 0;
 };
 
 }  // namespace flowsolver

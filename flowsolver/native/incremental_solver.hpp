@@ -1,6 +1,6 @@
-// Re-optimisation after changes, whatever the method: owns the network, hands out ids, checks
-// ranges, tells the engine (engine.hpp) of every change, and finds out what flow changed from one
-// optimum to the next.
+// Re-optimisation after changes, whatever the method: owns the network, tells the engine
+// (engine.hpp) of every change, solves anew where that is quicker (cold_start.hpp), and finds out
+// what flow changed from one optimum to the next.
 #pragma once
 
 #include <memory>
@@ -8,9 +8,12 @@
 #include <vector>
 
 #include "certificate.hpp"
+#include "change_log.hpp"
+#include "changing_network.hpp"
+#include "cold_start.hpp"
 #include "control.hpp"
 #include "engine.hpp"
-#include "id_pool.hpp"
+#include "live_network.hpp"
 #include "network.hpp"
 #include "solve.hpp"
 
@@ -40,6 +43,8 @@ class IncrementalSolver {
   // Any engine, such as a RaceEngine; and how the same is solved from scratch.
   IncrementalSolver(const Network& network, MakeEngine make_engine, SolveCold solve_cold);
 
+  // So many changes are about to be made: a round of many is handled as such from its first one.
+  void expect_changes(std::size_t changes);
   NodeId add_node(std::int64_t supply);
   ArcId add_arc(NodeId tail, NodeId head, std::int64_t capacity, std::int64_t cost);
   void remove_nodes(std::span<const NodeId> nodes);  // and the arcs at them
@@ -48,7 +53,8 @@ class IncrementalSolver {
   void set_cost(ArcId arc, std::int64_t cost);
   void set_supply(NodeId node, std::int64_t supply);
 
-  // Re-optimises. The work is that of the changes since the last call. After any status but
+  // Re-optimises. The work is that of the changes since the last call, and where these are many no
+  // more than that of a solve from scratch, about (cold_start.hpp). After any status but
   // kOptimal the changes made so far remain, and flow and cost are still those of the last
   // kOptimal.
   Status resolve();
@@ -62,12 +68,14 @@ class IncrementalSolver {
   // as it would have; if none is running, the next one does. In either case no other one does.
   void cancel() { control_.cancel(); }
 
-  bool live_node(std::int64_t node) const;
-  bool live_arc(std::int64_t arc) const;
+  bool live_node(std::int64_t node) const { return network_.live_node(node); }
+  bool live_arc(std::int64_t arc) const { return network_.live_arc(arc); }
   // with gaps at removed ids (capacity and supply 0)
-  const Network& network() const { return network_; }
-  std::span<const std::uint8_t> live_nodes() const { return node_alive_; }
-  std::span<const std::uint8_t> live_arcs() const { return arc_alive_; }
+  const Network& network() const { return network_.network(); }
+  std::span<const std::uint8_t> live_nodes() const { return network_.node_alive(); }
+  std::span<const std::uint8_t> live_arcs() const { return network_.arc_alive(); }
+  std::size_t num_live_nodes() const { return network_.live_nodes(); }
+  std::size_t num_live_arcs() const { return network_.live_arcs(); }
 
   std::int64_t cost() const { return cost_; }
   std::span<const std::int64_t> flow() const { return flow_; }
@@ -91,40 +99,57 @@ class IncrementalSolver {
 
  private:
   static constexpr int kStopsInARow = 8;
+  // Rounds of more changes than this are noted, and told to the engine at once or not at all.
+  static constexpr std::int64_t kFewChanges = 2048;
+  enum class PassOn : std::uint8_t { kTell, kNote, kNothing };
 
+  const Network& net() const { return network_.network(); }
   std::int64_t flow_now(ArcId arc) const;
   std::int64_t price_now(NodeId v) const;
-  bool engine_takes(std::int64_t magnitude) const;
+  template <class Tell, class Note>
+  void pass_on(Tell tell, Note note);
+  void consider_round(std::int64_t expected);
+  void keep_within_range(std::int64_t value);
+  void remove_arcs(std::span<const ArcId> arcs);
+  void tell_log();
   void drop_engine();
   bool should_change_engines() const;
   void ensure_engine();  // none when cancelled while it was made
   Status solve();
   Status run_engine();
   Status solve_cold();
-  Status check_numbers();
-  bool ids_fit_costs();
+  bool may_start_cold() const;
+  bool should_start_cold();
+  void note_cold_start(const Stats& stats);
+  void adopt_flow(ArcId arc, std::int64_t now);
   void adopt_flow();
+  void adopt_cold(Solution solution, const LiveNetwork* live);
   void note_touched();
-  void forget_arc(ArcId arc);  // the engine has been told, or there is none
+  void end_round();
 
-  Network network_;
-  std::vector<std::uint8_t> node_alive_, arc_alive_;
-  std::size_t live_nodes_ = 0, live_arcs_ = 0;
-  IdPool node_ids_, arc_ids_;
-  __int128 supply_sum_ = 0, supply_magnitudes_ = 0, capacity_sum_ = 0;
-  std::uint64_t cost_bound_ = 0;  // >= every |cost|
-
+  ChangingNetwork network_;
   // null: to be built by the next resolve, from the flow and prices below
   std::unique_ptr<Engine> engine_;
   NodeId root_ = kNone;
+  std::uint64_t value_limit_;  // the engine's
+  // What the next engine is built from; empty: from scratch.
   std::vector<std::int64_t> warm_flow_, warm_price_;
+  bool warm_is_optimum_ = false;  // flow_ in place of warm_flow_
   bool prices_drifted_ = false;
   int stops_ = 0;          // resolves in a row that ended kBudget
   bool stepping_ = false;  // engine_ was made to end a row of them
-  bool solved_ = false;    // the last call of interest was a resolve that ended kOptimal
+
+  PassOn passes_on_ = PassOn::kTell;
+  std::int64_t next_look_ = kFewChanges + 1;  // at the round, when it has so many changes
+  ChangeLog log_;                             // what the engine has not been told yet
+  RoundChanges round_;                        // since the last answer
+  ColdStartRule cold_start_;
+  // An engine built from scratch has no answer yet: counted by then. Less than zero: it has.
+  std::int64_t cold_operations_ = -1;
+
+  bool solved_ = false;  // the last call of interest was a resolve that ended kOptimal
   // the engine's list of touched arcs does not cover the time since the last kOptimal
   bool compare_all_ = true;
-
   std::int64_t cost_ = 0;
   std::vector<std::int64_t> flow_;
   ChangedFlow changed_;

@@ -1,6 +1,7 @@
 // Random histories of networks of several shapes, for every algorithm and for races: some changes
 // of several kinds a round, and every round ends with the status and cost of a certified solve from
-// scratch; INFEASIBLE with a cut.
+// scratch; INFEASIBLE with a cut. In a third of the histories some rounds are handled as large
+// ones.
 //
 //   target                                200 histories of hubs, and some of the other shapes
 //   target SHAPE --from 5000 --runs 1000  other histories of one shape
@@ -23,7 +24,12 @@ constexpr int kRounds = 10;
 
 class History {
  public:
-  History(const Shape& shape, std::uint64_t seed) : shape_(shape), random_(seed), all_(make()) {
+  History(const Shape& shape, std::uint64_t seed)
+      : shape_(shape),
+        random_(seed),
+        announces_(~seed),
+        has_large_rounds_(seed % 3 == 0),
+        all_(make()) {
     const auto named = [](auto... names) {
       return std::vector<const Algorithm*>{find_algorithm(names)...};
     };
@@ -37,7 +43,10 @@ class History {
   void run() {
     all_.resolve();
     for (int round = 0; round < kRounds; ++round) {
-      for (std::int64_t kinds = random_.between(1, 4); kinds > 0; --kinds) change();
+      for (std::int64_t kinds = random_.between(1, 4); kinds > 0; --kinds) {
+        if (has_large_rounds_) announce();
+        change();
+      }
       const std::int64_t infeasible_before = all_.ended(Status::kInfeasible);
       resolve();
       if (all_.ended(Status::kInfeasible) > infeasible_before && !random_.one_in(4)) mend();
@@ -188,6 +197,15 @@ class History {
       all_.tell([=](IncrementalSolver& s) { s.remove_arc(a); });
   }
 
+  // A round that is said to become large is handled as such: its changes are noted, or in a very
+  // large one (cold_start.hpp) not even that.
+  void announce() {
+    constexpr std::size_t kLarge = 2'049, kVeryLarge = 100'000'000;
+    if (!announces_.one_in(3)) return;
+    const std::size_t changes = announces_.one_in(3) ? kVeryLarge : kLarge;
+    all_.tell([=](IncrementalSolver& s) { s.expect_changes(changes); });
+  }
+
   void change() {
     if (live_nodes().size() < 4) return nodes_come();
     switch (random_.between(0, 13)) {
@@ -233,6 +251,8 @@ class History {
 
   const Shape& shape_;
   Random random_;
+  Random announces_;  // what it draws leaves the changes as they are
+  const bool has_large_rounds_;
   Ensemble all_;
 };
 

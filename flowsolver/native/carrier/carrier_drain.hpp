@@ -141,6 +141,7 @@ template <class Value>
 Status CarrierEngine<Value>::place_pending(const Control& control, Stats& stats) {
   std::int64_t until_check = 0;
   begin_effort(stats);
+  const std::int64_t before = stats.operations();
   Status status = Status::kOptimal;
   bool too_far = false;
   std::size_t k = 0;
@@ -156,6 +157,8 @@ Status CarrierEngine<Value>::place_pending(const Control& control, Stats& stats)
       break;
     }
     too_far = went_too_far<true>(stats) && unplaced_.size() - k > kFewLeft;
+    if (status == Status::kOptimal)
+      status = this->report(control, stats, before, k + 1, unplaced_.size());
   }
   unplaced_.erase(unplaced_.begin(), unplaced_.begin() + static_cast<std::ptrdiff_t>(k));
   return too_far ? drain_in_phases<true>(control, stats) : status;
@@ -167,6 +170,7 @@ Status CarrierEngine<Value>::drain(const Control& control, Stats& stats) {
   const std::vector<Seed> none;
   std::int64_t until_check = 0;
   begin_effort(stats);
+  const std::int64_t before = stats.operations();
   for (std::size_t k = 0; k < unbalanced_.size(); ++k) {  // may grow by nodes that are targets
     const NodeId v = unbalanced_[k];
     while (pending(v, kForward)) {
@@ -183,6 +187,8 @@ Status CarrierEngine<Value>::drain(const Control& control, Stats& stats) {
         return drain_in_phases<kForward>(control, stats);
       }
     }
+    const Status status = this->report(control, stats, before, k + 1, unbalanced_.size());
+    if (status != Status::kOptimal) return status;
   }
   return Status::kOptimal;
 }
@@ -194,6 +200,8 @@ template <bool kForward>
 Status CarrierEngine<Value>::drain_in_phases(const Control& control, Stats& stats) {
   auto& paths = search<kForward>();
   std::vector<NodeId> units, nodes;
+  const std::int64_t before = stats.operations();
+  std::size_t all = 0;
   while (true) {
     units.clear();
     nodes.clear();
@@ -207,7 +215,12 @@ Status CarrierEngine<Value>::drain_in_phases(const Control& control, Stats& stat
       if (pending(v, kForward)) nodes.push_back(v);
     }
     if (units.empty() && nodes.empty()) return Status::kOptimal;
-    if (const Status status = control.look(stats); status != Status::kOptimal) return status;
+    const std::size_t left = units.size() + nodes.size();
+    all = std::max(all, left);
+    Status status = control.look(stats);
+    if (status == Status::kOptimal)
+      status = control.report_progress(stats, before, all - left, left);
+    if (status != Status::kOptimal) return status;
     ++stats.phases;
     for (NodeId source : units) add_seeds(source);
     for (NodeId v : nodes) seeds_.push_back({v, kNone, 0});

@@ -82,14 +82,24 @@ inline void need_capacities(const Array& capacity) {
   need_all("capacity", capacity, [](std::int64_t c) { return c >= 0; }, "negative");
 }
 
-inline void need_distinct(const char* field, const Array& array) {
+// `limit`: all are below it.
+inline void need_distinct(const char* field, const Array& array, std::size_t limit) {
   if (array.size() < 2) return;
-  std::vector<std::int64_t> sorted(array.data(), array.data() + array.size());
-  std::sort(sorted.begin(), sorted.end());
-  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
-  if (twice != sorted.end()) {
-    throw nb::value_error(
-        (std::string(field) + " names " + std::to_string(*twice) + " twice").c_str());
+  const auto reject_twice = [field](std::int64_t id) {
+    throw nb::value_error((std::string(field) + " names " + std::to_string(id) + " twice").c_str());
+  };
+  constexpr std::size_t kFew = 64;
+  if (array.size() <= kFew) {
+    std::vector<std::int64_t> sorted(array.data(), array.data() + array.size());
+    std::sort(sorted.begin(), sorted.end());
+    const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+    if (twice != sorted.end()) reject_twice(*twice);
+    return;
+  }
+  std::vector<bool> named(limit, false);
+  for (std::int64_t id : view(array)) {
+    if (named[static_cast<std::size_t>(id)]) reject_twice(id);
+    named[static_cast<std::size_t>(id)] = true;
   }
 }
 

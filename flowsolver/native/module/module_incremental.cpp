@@ -49,6 +49,7 @@ class Solver {
 
   Result add_nodes(const Array& supply) {
     const Busy busy(busy_);
+    core_.expect_changes(supply.size());
     std::vector<std::int64_t> ids;
     ids.reserve(supply.size());
     for (std::int64_t s : view(supply)) ids.push_back(core_.add_node(s));
@@ -59,6 +60,7 @@ class Solver {
     need_arcs(tail, head, capacity, cost);
     need_nodes("tail", tail);
     need_nodes("head", head);
+    core_.expect_changes(tail.size());
     std::vector<std::int64_t> ids(tail.size());
     {
       nb::gil_scoped_release release;
@@ -73,7 +75,7 @@ class Solver {
   void remove_nodes(const Array& nodes) {
     const Busy busy(busy_);
     need_nodes("nodes", nodes);
-    need_distinct("nodes", nodes);
+    need_distinct("nodes", nodes, core_.network().num_nodes());
     const std::vector<NodeId> ids(nodes.data(), nodes.data() + nodes.size());
     nb::gil_scoped_release release;
     core_.remove_nodes(ids);
@@ -81,7 +83,8 @@ class Solver {
   void remove_arcs(const Array& arcs) {
     const Busy busy(busy_);
     need_live_arcs(arcs);
-    need_distinct("arcs", arcs);
+    need_distinct("arcs", arcs, core_.network().num_arcs());
+    core_.expect_changes(arcs.size());
     for (std::int64_t a : view(arcs)) core_.remove_arc(static_cast<ArcId>(a));
   }
   void set_capacity(const Array& arcs, const Array& capacity) {
@@ -89,6 +92,7 @@ class Solver {
     need_live_arcs(arcs);
     need_length("capacity", capacity, arcs.size());
     need_capacities(capacity);
+    core_.expect_changes(arcs.size());
     nb::gil_scoped_release release;
     for (std::size_t i = 0; i < arcs.size(); ++i)
       core_.set_capacity(static_cast<ArcId>(arcs.data()[i]), capacity.data()[i]);
@@ -97,6 +101,7 @@ class Solver {
     const Busy busy(busy_);
     need_live_arcs(arcs);
     need_length("cost", cost, arcs.size());
+    core_.expect_changes(arcs.size());
     nb::gil_scoped_release release;
     for (std::size_t i = 0; i < arcs.size(); ++i)
       core_.set_cost(static_cast<ArcId>(arcs.data()[i]), cost.data()[i]);
@@ -105,6 +110,7 @@ class Solver {
     const Busy busy(busy_);
     need_nodes("nodes", nodes);
     need_length("supply", supply, nodes.size());
+    core_.expect_changes(nodes.size());
     for (std::size_t i = 0; i < nodes.size(); ++i)
       core_.set_supply(static_cast<NodeId>(nodes.data()[i]), supply.data()[i]);
   }
@@ -168,12 +174,8 @@ class Solver {
     nb::gil_scoped_release release;
     return touched_only ? core_.certify_touched() : core_.certify();
   }
-  std::int64_t num_nodes() {
-    return std::count(core().live_nodes().begin(), core().live_nodes().end(), 1);
-  }
-  std::int64_t num_arcs() {
-    return std::count(core().live_arcs().begin(), core().live_arcs().end(), 1);
-  }
+  std::int64_t num_nodes() { return static_cast<std::int64_t>(core().num_live_nodes()); }
+  std::int64_t num_arcs() { return static_cast<std::int64_t>(core().num_live_arcs()); }
   // Ids handed out so far, those of removed ones included.
   std::int64_t num_node_ids() { return static_cast<std::int64_t>(core().live_nodes().size()); }
   std::int64_t num_arc_ids() { return static_cast<std::int64_t>(core().live_arcs().size()); }

@@ -53,11 +53,18 @@ class LocalEngine : public Engine, protected FlowMover<Value> {
   // them at once is the better bargain.
   static constexpr std::int64_t kFarShare = 64;
   static constexpr std::size_t kFewLeft = 4;
+  static constexpr std::size_t kReportInterval = 16;  // nodes
 
   LocalEngine(ResidualGraph<Value> graph, const Network& network)
       : FlowMover<Value>(std::move(graph), network), network_(network) {}
 
   void soil(ArcId arc) { dirty_.push_back(arc); }
+  // `done` nodes of `all` have been served since the run had counted `before`.
+  static Status report(const Control& control, const Stats& stats, std::int64_t before,
+                       std::size_t done, std::size_t all) {
+    if (done % kReportInterval != 0) return Status::kOptimal;
+    return control.report_progress(stats, before, done, all - done);
+  }
   // Whether flow is to start there (forward), or to end.
   bool pending(NodeId v, bool forward) const {
     return v != graph_.root() &&

@@ -274,10 +274,16 @@ template <bool kForward>
 Status SspEngine<Value>::drain_in_phases(std::vector<NodeId>& sources, const Control& control,
                                          Stats& stats) {
   auto& paths = search<kForward>();
+  const std::int64_t before = stats.operations();
+  std::size_t all = 0;
   while (true) {
     std::erase_if(sources, [this](NodeId v) { return !pending(v, kForward); });
     if (sources.empty()) return Status::kOptimal;
-    if (const Status status = look(control, stats); status != Status::kOptimal) return status;
+    all = std::max(all, sources.size());
+    Status status = look(control, stats);
+    if (status == Status::kOptimal)
+      status = control.report_progress(stats, before, all - sources.size(), sources.size());
+    if (status != Status::kOptimal) return status;
     ++stats.phases;
     const Target nearest = paths.run(graph_, sources, kInfinity, repriced_, stats);
     if (!nearest.found()) return this->no_way(sources.front(), kForward);
@@ -304,6 +310,7 @@ template <bool kForward>
 Status SspEngine<Value>::drain(std::vector<NodeId>& sources, const Control& control, Stats& stats) {
   auto& paths = search<kForward>();
   std::int64_t until_check = 0;
+  const std::int64_t before = stats.operations();
   const auto half_edges = static_cast<std::int64_t>(graph_.edges.size());
   const std::int64_t far_scan = half_edges / kFarShare;
   std::int64_t far_budget = half_edges;
@@ -328,6 +335,8 @@ Status SspEngine<Value>::drain(std::vector<NodeId>& sources, const Control& cont
         return drain_in_phases<kForward>(sources, control, stats);
       }
     }
+    const Status status = this->report(control, stats, before, k + 1, sources.size());
+    if (status != Status::kOptimal) return status;
   }
   return Status::kOptimal;
 }

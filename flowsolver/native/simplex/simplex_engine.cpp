@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "graph/arc_lists.hpp"
 #include "graph/start_state.hpp"
-#include "simplex/arc_lists.hpp"
 #include "simplex/simplex_pivots.hpp"
 #include "simplex/simplex_start.hpp"
 #include "simplex/spanning_tree.hpp"

@@ -1,0 +1,118 @@
+// The changes of a large round, noted as they are made and told to the engine when it is about to
+// run: noting one costs a few nanoseconds, what has come and gone again is not told at all, and an
+// engine that is given up for a solve from scratch (cold_start.hpp) is spared the lot.
+//
+// Changes are told in the order in which they were made, with the values that the network has by
+// then.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine.hpp"
+#include "network.hpp"
+
+namespace flowsolver {
+
+class ChangeLog {
+ public:
+  // Each after the network has it. Ids of what is noted as removed are not used again before the
+  // log has been emptied.
+  void add_node(NodeId v);
+  // And the arcs that go with them.
+  void remove_nodes(std::span<const NodeId> nodes, std::span<const ArcId> arcs);
+  void add_arc(ArcId arc);
+  void remove_arc(ArcId arc);
+  void set_capacity(ArcId arc) {
+    if (!is_new_arc(arc)) note(Kind::kSetCapacity, arc);
+  }
+  void set_cost(ArcId arc) {
+    if (!is_new_arc(arc)) note(Kind::kSetCost, arc);
+  }
+  void change_supply(NodeId v, std::int64_t delta);
+
+  // The engine will not be told any more: until the log is emptied only what is new is noted.
+  void stop_noting();
+
+  std::size_t size() const { return ids_.size() + gone_arcs_.size(); }
+  // Whether the engine does not know it yet.
+  bool is_new_node(NodeId v) const { return v < is_new_node_.size() && is_new_node_[v] != 0; }
+  bool is_new_arc(ArcId arc) const { return arc < is_new_arc_.size() && is_new_arc_[arc] != 0; }
+  // New arcs, and some that have gone again.
+  std::span<const ArcId> new_arcs() const { return new_arcs_; }
+  // New arcs, and arcs of other costs; some are gone.
+  template <class Visit>
+  void for_each_priced(Visit visit) const {
+    for (ArcId arc : new_arcs_) visit(arc);
+    for_each_of(Kind::kSetCost, visit);
+  }
+
+  // Empties the log, even when the engine throws. `node_alive`, `arc_alive`: per id.
+  void tell(Engine& engine, const Network& network, std::span<const std::uint8_t> node_alive,
+            std::span<const std::uint8_t> arc_alive);
+  void clear();
+
+ private:
+  enum class Kind : std::uint8_t {
+    kAddNode,
+    kRemoveNodes,
+    kAddArc,
+    kRemoveArc,
+    kSetCapacity,
+    kSetCost,
+    kChangeSupply
+  };
+  // Changes of one kind in a row: ids_[end of the one before .. end). The id of kRemoveNodes and
+  // kChangeSupply is a place in the lists below.
+  struct Run {
+    Kind kind;
+    std::size_t end;
+  };
+  struct Departure {
+    std::size_t nodes_end, arcs_end;  // in the lists below
+  };
+  struct SupplyChange {
+    NodeId node;
+    std::int64_t delta;
+  };
+
+  void note(Kind kind, std::size_t id) {
+    if (!notes_) return;
+    if (runs_.empty() || runs_.back().kind != kind) runs_.push_back({kind, 0});
+    ids_.push_back(static_cast<std::uint32_t>(id));
+    runs_.back().end = ids_.size();
+  }
+  template <class Visit>
+  void for_each_of(Kind kind, Visit visit) const {
+    std::size_t begin = 0;
+    for (const Run& run : runs_) {
+      for (std::size_t k = begin; k < run.end && run.kind == kind; ++k) visit(ids_[k]);
+      begin = run.end;
+    }
+  }
+  static void unmark(std::vector<std::uint8_t>& marks, std::uint32_t id) {
+    if (id < marks.size()) marks[id] = 0;
+  }
+  static void mark(std::vector<std::uint8_t>& marks, std::uint32_t id) {
+    if (id >= marks.size()) marks.resize(id + std::size_t{1} + id / 4, 0);
+    marks[id] = 1;
+  }
+  void forget();
+  void tell_departure(std::size_t number, Engine& engine, const Network& network);
+  void tell_largest_ids(Engine& engine, std::span<const std::uint8_t> node_alive,
+                        std::span<const std::uint8_t> arc_alive) const;
+
+  bool notes_ = true;
+  std::vector<Run> runs_;
+  std::vector<std::uint32_t> ids_;
+  std::vector<Departure> departures_;
+  std::vector<NodeId> gone_nodes_;
+  std::vector<ArcId> gone_arcs_;
+  std::vector<SupplyChange> supplies_;
+  std::vector<NodeId> new_nodes_;
+  std::vector<ArcId> new_arcs_;
+  std::vector<std::uint8_t> is_new_node_, is_new_arc_;
+};
+
+}  // namespace flowsolver

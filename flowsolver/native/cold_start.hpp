@@ -1,0 +1,87 @@
+// Whether a round is better solved from scratch (a cold start) than by the engine, which goes on
+// from the last answer and is told of every change (a warm start).
+//
+// Both are estimated in counted operations, never timed, so that the same history is solved in the
+// same way at every run. What a cold start counts is what the last one did, in proportion to the
+// network's size. What a warm start counts at least follows from its changes: to be told, and to
+// send anew the flow that is displaced. Where that is more than a cold start, or most sources have
+// become sinks, the engine is not even told. Else it runs, and in a round of many changes it gives
+// up once it has counted as much as a cold start, or expects to (Control::compare_with): the round
+// takes no more than twice as long. Where much is displaced it gives up much sooner: most engines
+// do not know how far they are.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "control.hpp"
+#include "network.hpp"
+
+namespace flowsolver {
+
+// What has changed since the last answer.
+struct RoundChanges {
+  std::int64_t values = 0;      // capacities, costs and supplies
+  std::int64_t structure = 0;   // nodes and arcs that came or went
+  std::int64_t displaced = 0;   // nodes and arcs whose flow cannot stay as it is, about
+  std::int64_t overturned = 0;  // nodes that were sources and are sinks now, or the reverse
+
+  std::int64_t all() const { return values + structure; }
+};
+
+class ColdStartRule {
+ public:
+  // A solve from scratch of a network of so many nodes and arcs ended with an answer.
+  void note_cold_start(const Stats& stats, std::size_t size) {
+    by_searches_ = stats.pushes + stats.relabels + stats.pivots == 0;
+    const bool taken_over = !by_searches_ && stats.searches > 0;
+    operations_ = stats.operations() / (taken_over ? kOperationsPerSearchStep : 1);
+    size_ = std::max<std::size_t>(size, 1);
+  }
+
+  bool is_known() const { return size_ > 0; }
+  // What a solve from scratch is expected to count; kInfinity before the first one.
+  std::int64_t expected(std::size_t size) const {
+    if (!is_known()) return kInfinity;
+    return static_cast<std::int64_t>(static_cast<double>(operations_) * static_cast<double>(size) /
+                                     static_cast<double>(size_)) +
+           1;
+  }
+
+  // Whether the engine need not even be told. `sources`: nodes with supply.
+  bool is_quicker(const RoundChanges& round, std::size_t size, std::size_t sources) const {
+    return at_least(round) > expected(size) / kClearly ||
+           round.overturned > static_cast<std::int64_t>(sources / kMostSources);
+  }
+
+  // For an engine that has been told: see Control::compare_with.
+  void let_compare(Control& control, const RoundChanges& round, std::size_t size,
+                   std::size_t sources, const Stats& now) const {
+    const std::int64_t cold = std::max(kLeastPatience, expected(size));
+    const bool much = at_least(round) > cold / kMuch ||
+                      round.displaced > static_cast<std::int64_t>(sources / kManySources);
+    control.compare_with(cold, much ? std::max(kLeastPatience, cold / kLittlePatience) : cold, now);
+  }
+
+ private:
+  // Of the other algorithms to which shortest paths hand over (incremental_ssp.hpp): they take
+  // less time.
+  static constexpr std::int64_t kOperationsPerSearchStep = 3;
+  static constexpr std::int64_t kPerValue = 1, kPerStructure = 8, kPerDisplaced = 8;
+  static constexpr std::int64_t kStepsPerSearchStep = 2;
+  static constexpr std::int64_t kClearly = 1, kMuch = 8, kLittlePatience = 20;
+  static constexpr std::size_t kManySources = 4, kMostSources = 2;
+  static constexpr std::int64_t kLeastPatience = std::int64_t{1} << 14;
+
+  std::int64_t at_least(const RoundChanges& round) const {
+    return (by_searches_ ? 1 : kStepsPerSearchStep) *
+           (kPerValue * round.values + kPerStructure * round.structure +
+            kPerDisplaced * round.displaced);
+  }
+
+  std::int64_t operations_ = 0;
+  std::size_t size_ = 0;  // 0: none yet
+  bool by_searches_ = true;
+};
+
+}  // namespace flowsolver

@@ -89,7 +89,8 @@ class IncrementalSolver:
         self._core.remove_arcs(self._arc_ids(arcs))
 
     def set_capacity(self, arcs: ArrayLike, capacity: ArrayLike) -> None:
-        """New capacities >= 0, int64[k] or one for all; flow above them is taken off."""
+        """New capacities >= 0, `UNBOUNDED` for none, int64[k] or one for all; flow above them is
+        taken off."""
         ids = self._arc_ids(arcs)
         self._core.set_capacity(ids, broadcast("capacity", capacity, ids.size))
 

@@ -30,7 +30,9 @@ class ChangingNetwork {
   std::size_t live_nodes() const { return live_nodes_; }
   std::size_t live_arcs() const { return live_arcs_; }
   std::size_t live_size() const { return live_nodes_ + live_arcs_; }
-  std::size_t num_sources() const { return num_sources_; }  // live nodes with supply > 0
+  __int128 capacity_sum() const { return capacity_sum_; }            // of live arcs
+  __int128 supply_magnitudes() const { return supply_magnitudes_; }  // their sum, of live nodes
+  std::size_t num_sources() const { return num_sources_; }           // live nodes with supply > 0
   bool has_gaps() const {
     return live_nodes_ < network_.num_nodes() || live_arcs_ < network_.num_arcs();
   }

@@ -30,14 +30,24 @@ Status IncrementalSolver::resolve() {
 }
 
 Status IncrementalSolver::solve() {
-  const Status ranges = network_.check_numbers();
+  const Status ranges = check_numbers();
   if (ranges != Status::kOptimal) return ranges;
+  const Status status = solve_within_range();
+  if (status != Status::kUnbounded) return status;
+  // With the level that a solve from scratch would take, fewer capacities may count as unbounded.
+  const std::int64_t level = lowered_.level();
+  if (!choose_level(0) || lowered_.level() == level) return status;
+  return solve_within_range();
+}
+
+Status IncrementalSolver::solve_within_range() {
   if (network_.live_nodes() == 0) {
     cost_ = 0;
     round_ = {};
     return Status::kOptimal;
   }
-  const Status status = should_start_cold() ? solve_cold() : run_engine();
+  Status status = should_start_cold() ? solve_cold() : run_engine();
+  if (status == Status::kBadCostRange && lowered_.any()) status = look_for_unbounded_cycle();
   if (status != Status::kCancelled) {
     stops_ = status == Status::kBudget ? std::min(stops_ + 1, kStopsInARow) : 0;
     round_ = {};
@@ -144,6 +154,13 @@ Status IncrementalSolver::run_engine() {
     if (status == Status::kBudget && compared.gave_up()) return solve_cold();
     if (cold_operations_ >= 0) cold_operations_ += stats_.operations();
     if (status != Status::kOptimal) return status;
+    if (lowered_.any_of([this](ArcId a) {
+          return is_unbounded(a, engine_->flow(a, net().tail[a]), engine_->price(net().tail[a]),
+                              engine_->price(net().head[a]));
+        })) {
+      compare_all_ = true;  // what this round touched is not adopted
+      return Status::kUnbounded;
+    }
     std::int64_t cost = 0;
     if (!as_int64(engine_->cost(), cost)) {
       compare_all_ = true;  // what this round touched is not adopted
@@ -183,6 +200,7 @@ Status IncrementalSolver::solve_cold() {
   if (dense != nullptr) {
     for (NodeId& v : cut_) v = dense->nodes[v];  // still ascending
   }
+  if (lowered_.any()) check_bounds(solution, dense);
   if (solution.status == Status::kOptimal) {
     cost_ = solution.cost;
     note_cold_start(solution.stats);

@@ -82,9 +82,10 @@ NodeId IncrementalSolver::add_node(std::int64_t supply) {
 
 ArcId IncrementalSolver::add_arc(NodeId tail, NodeId head, std::int64_t capacity,
                                  std::int64_t cost) {
-  keep_within_range(capacity);
+  keep_within_range(std::min(capacity, lowered_.level()));
   keep_within_range(cost);
-  const ArcId a = network_.add_arc(tail, head, capacity, cost);
+  const ArcId a = network_.add_arc(tail, head, std::min(capacity, lowered_.level()), cost);
+  capacity = lowered_.lower(a, capacity);
   if (a == flow_.size()) flow_.push_back(0);
   ++round_.structure;
   pass_on([=](Engine& engine) { engine.add_arc(a, tail, head, capacity, cost); },
@@ -103,6 +104,7 @@ void IncrementalSolver::remove_arc(ArcId arc) {
 void IncrementalSolver::remove_arcs(std::span<const ArcId> arcs) {
   for (ArcId a : arcs) {
     network_.remove_arc(a);
+    lowered_.forget(a);
     round_.displaced += flow_[a] != 0;
     flow_[a] = 0;
     if (a < warm_flow_.size()) warm_flow_[a] = 0;
@@ -152,6 +154,10 @@ void IncrementalSolver::remove_nodes(std::span<const NodeId> nodes) {
 }
 
 void IncrementalSolver::set_capacity(ArcId arc, std::int64_t capacity) {
+  change_capacity(arc, lowered_.lower(arc, capacity));
+}
+
+void IncrementalSolver::change_capacity(ArcId arc, std::int64_t capacity) {
   if (net().capacity[arc] == capacity) return;
   keep_within_range(capacity);
   network_.set_capacity(arc, capacity);
@@ -214,15 +220,18 @@ std::vector<std::int64_t> IncrementalSolver::potential() const {
 }
 
 CutCertificate IncrementalSolver::certify_cut() const {
+  if (lowered_.any()) return flowsolver::certify_cut(given_network(), cut_, network_.node_alive());
   return flowsolver::certify_cut(net(), cut_, network_.node_alive());
 }
 
 Certificate IncrementalSolver::certify() const {
+  if (lowered_.any())
+    return flowsolver::certify(given_network(), flow_, potential(), cost_, network_.arc_alive());
   return flowsolver::certify(net(), flow_, potential(), cost_, network_.arc_alive());
 }
 
 Certificate IncrementalSolver::certify_touched() const {
-  if (touched_all_) return certify();
+  if (touched_all_ || lowered_.any()) return certify();
   Certificate certificate;
   certificate.costs_agree = true;
   if (engine_ == nullptr) return certificate;

@@ -14,6 +14,7 @@
 #include "control.hpp"
 #include "engine.hpp"
 #include "live_network.hpp"
+#include "lowered_capacities.hpp"
 #include "network.hpp"
 #include "solve.hpp"
 
@@ -70,8 +71,10 @@ class IncrementalSolver {
 
   bool live_node(std::int64_t node) const { return network_.live_node(node); }
   bool live_arc(std::int64_t arc) const { return network_.live_arc(arc); }
-  // with gaps at removed ids (capacity and supply 0)
+  // With gaps at removed ids (capacity and supply 0), and with capacities lowered that are too
+  // large for sums (graph/capacity_level.hpp).
   const Network& network() const { return network_.network(); }
+  std::int64_t given_capacity(ArcId arc) const { return lowered_.given(arc, net().capacity[arc]); }
   std::span<const std::uint8_t> live_nodes() const { return network_.node_alive(); }
   std::span<const std::uint8_t> live_arcs() const { return network_.arc_alive(); }
   std::size_t num_live_nodes() const { return network_.live_nodes(); }
@@ -110,6 +113,12 @@ class IncrementalSolver {
   void pass_on(Tell tell, Note note);
   void consider_round(std::int64_t expected);
   void keep_within_range(std::int64_t value);
+  void change_capacity(ArcId arc, std::int64_t capacity);
+  Network given_network() const;
+  Status check_numbers();
+  bool level_is_high_enough() const;
+  bool choose_level(std::int64_t in_use);
+  Status solve_within_range();
   void remove_arcs(std::span<const ArcId> arcs);
   void tell_log();
   void drop_engine();
@@ -120,6 +129,10 @@ class IncrementalSolver {
   Status solve_cold();
   bool may_start_cold() const;
   bool should_start_cold();
+  bool is_unbounded(ArcId arc, std::int64_t flow, std::int64_t tail_price,
+                    std::int64_t head_price) const;
+  Status look_for_unbounded_cycle();
+  void check_bounds(Solution& solution, const LiveNetwork* live);
   void note_cold_start(const Stats& stats);
   void adopt_flow(ArcId arc, std::int64_t now);
   void adopt_flow();
@@ -128,6 +141,7 @@ class IncrementalSolver {
   void end_round();
 
   ChangingNetwork network_;
+  LoweredCapacities lowered_;
   // null: to be built by the next resolve, from the flow and prices below
   std::unique_ptr<Engine> engine_;
   NodeId root_ = kNone;

@@ -335,12 +335,16 @@ def test_values_out_of_range_and_back(algorithm):
         if status is Status.OPTIMAL:
             assert solver.cost == 1 + 3 * cost
             check_resolved(solver)
-    for capacity, status in (
-        (2**62, Status.BAD_CAPACITY_RANGE),
-        (2**40, Status.OPTIMAL),
-        (5, Status.OPTIMAL),
-    ):
+    for capacity in (2**62, 2**40, 5):
         solver.set_capacity([2], [capacity])
+        assert solver.resolve() is Status.OPTIMAL
+    assert solver.cost == 13
+    for supply, status in (
+        (2**61, Status.BAD_CAPACITY_RANGE),
+        (2**40, Status.INFEASIBLE),
+        (4, Status.OPTIMAL),
+    ):
+        solver.set_supply([0, 3], [supply, -supply])
         assert solver.resolve() is status
     assert solver.cost == 13
     check_resolved(solver)

@@ -1,9 +1,19 @@
 """Capacities up to int64's maximum: as much as can be useful, or no least cost at all."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from flowsolver import UNBOUNDED, Status, algorithms, certify, solve
+from flowsolver import (
+    UNBOUNDED,
+    FlowNetwork,
+    IncrementalSolver,
+    Status,
+    algorithms,
+    certify,
+    solve,
+)
 from tests.fixtures.networks import network
 
 ALL = list(algorithms())
@@ -82,3 +92,87 @@ def test_narrow_networks_stay_narrow():
     wide, narrow = solve(network(supply, rows)), solve(network(supply, bounded))
     assert wide.cost == narrow.cost
     assert wide.stats.operations <= 1.1 * narrow.stats.operations
+
+
+@pytest.mark.parametrize("algorithm", [*ALL, RACE], ids=str)
+@pytest.mark.parametrize("seed", range(12))
+def test_a_history_with_unbounded_arcs_agrees_with_solves_from_scratch(algorithm, seed):
+    """Arcs without bounds come, go and get bounds, costs of both signs: OPTIMAL with the same cost,
+    INFEASIBLE, UNBOUNDED or out of range in the same rounds."""
+    rng = np.random.default_rng(seed)
+    capacities = np.array([0, 1, 5, 2**20, 2**40, 2**59, 2**61, 2**62, UNBOUNDED])
+    least = -4 if seed % 2 else 0
+    net = FlowNetwork()
+    nodes = net.add_nodes(np.zeros(12, dtype=np.int64))
+
+    def arcs(count):
+        ends = rng.integers(0, nodes.size, (2, count))
+        return *nodes[ends], rng.choice(capacities, count), rng.integers(least, 20, count)
+
+    net.add_arcs(nodes, np.roll(nodes, 1), np.full(12, UNBOUNDED), rng.integers(20, 40, 12))
+    live = net.add_arcs(*arcs(30))
+    solver = IncrementalSolver(net, algorithm, deterministic=True)
+    seen = set()
+    for _ in range(25):
+        some = rng.choice(live, 4, replace=False)
+        solver.set_capacity(some[:2], rng.choice(capacities, 2))
+        solver.set_cost(some[1:3], rng.integers(least, 20, 2))
+        solver.remove_arcs(some[3:])
+        live = np.append(live[live != some[3]], solver.add_arcs(*arcs(1)))
+        supply = rng.integers(-4, 5, nodes.size) * rng.choice([1, 1, 1, 2**33])
+        supply[0] -= supply.sum()
+        solver.set_supply(nodes, supply)
+        status = solver.resolve()
+        now, _, ids = solver.snapshot()
+        answer = solve(now)
+        assert status is answer.status
+        seen.add(status)
+        if status is Status.OPTIMAL:
+            assert solver.cost == answer.cost
+            assert solver.certify().ok
+            flow = replace(answer, flow=solver.flow()[ids], potential=solver.potential()[nodes])
+            assert certify(now, flow).ok
+        elif status is Status.INFEASIBLE:
+            assert solver.certify_cut().ok
+    assert seen & {Status.OPTIMAL, Status.UNBOUNDED}
+
+
+def test_a_snapshot_has_the_capacities_as_they_were_given():
+    solver = IncrementalSolver(network([1, -1], [(0, 1, UNBOUNDED, 1), (0, 1, 2**62, 2)]))
+    assert solver.resolve() is Status.OPTIMAL
+    solver.set_supply([0, 1], [2**40, -(2**40)])  # a higher level
+    assert solver.resolve() is Status.OPTIMAL
+    solver.set_capacity([1], [7])
+    now, _, _ = solver.snapshot()
+    assert now.capacity.tolist() == [UNBOUNDED, 7]
+
+
+@pytest.mark.parametrize("algorithm", [*ALL, RACE], ids=str)
+def test_a_cycle_without_bounds_comes_and_goes(algorithm):
+    """Nothing of an UNBOUNDED round is adopted, and the level follows supplies and costs."""
+    most = UNBOUNDED
+    solver = IncrementalSolver(
+        network([3, 0, -3], [(0, 1, most, 1), (1, 2, most, 1), (2, 0, most, 5)]), algorithm
+    )
+    for supply, closing, status in (
+        (3, 5, Status.OPTIMAL),
+        (3, -3, Status.UNBOUNDED),
+        (3, -2, Status.OPTIMAL),
+        (2**50, -3, Status.UNBOUNDED),
+        (2**50, 7, Status.OPTIMAL),
+        (4, -(2**40), Status.UNBOUNDED),
+        (4, 0, Status.OPTIMAL),
+    ):
+        before = solver.cost
+        solver.set_supply([0, 2], [supply, -supply])
+        solver.set_cost([2], closing)
+        assert solver.resolve() is status
+        if status is Status.OPTIMAL:
+            assert solver.certify().ok
+            before = 2 * supply
+        assert solver.cost == before
+    solver.set_cost([2], -3)
+    assert solver.resolve() is Status.UNBOUNDED
+    solver.set_capacity([2], 10)  # bounded: filled
+    assert (solver.resolve(), solver.cost) == (Status.OPTIMAL, 8 - 10)
+    assert solver.certify().ok

@@ -184,6 +184,8 @@ class Solver {
     const IncrementalSolver& solver = core();
     LiveNetwork live =
         live_network(solver.network(), solver.live_nodes(), solver.live_arcs(), Control());
+    for (ArcId k = 0; k < live.network.num_arcs(); ++k)
+      live.network.capacity[k] = solver.given_capacity(live.arcs[k]);
     return {std::move(live.network), to_array(std::move(live.nodes)),
             to_array(std::move(live.arcs))};
   }

@@ -1,0 +1,72 @@
+// Capacities of an IncrementalSolver (incremental_solver.hpp) that are too large for its sums: the
+// level they are lowered to, and whether an answer would have made use of more.
+#include <limits>
+
+#include "graph/capacity_level.hpp"
+#include "incremental_solver.hpp"
+
+namespace flowsolver {
+
+Network IncrementalSolver::given_network() const {
+  Network given = net();
+  for (ArcId a = 0; a < given.num_arcs(); ++a) given.capacity[a] = given_capacity(a);
+  return given;
+}
+
+// That of the network, whose capacities are lowered first if they are too large.
+Status IncrementalSolver::check_numbers() {
+  if (!lowered_.any()) lowered_.begin(std::numeric_limits<std::int64_t>::max());
+  const Status status = network_.check_numbers();
+  const bool fits = status != Status::kBadCapacityRange;
+  if (fits && (!lowered_.any() || level_is_high_enough())) return status;
+  const std::int64_t in_use = lowered_.any() ? lowered_.level() : 0;
+  return choose_level(in_use) ? network_.check_numbers() : Status::kBadCapacityRange;
+}
+
+// From sums; false when they do not tell.
+bool IncrementalSolver::level_is_high_enough() const {
+  const __int128 below = network_.capacity_sum() - __int128{lowered_.level()} * lowered_.count();
+  return lowered_.level() > network_.supply_magnitudes() + below;
+}
+
+// False: there is none. O(n + m).
+bool IncrementalSolver::choose_level(std::int64_t in_use) {
+  const Network given = given_network();
+  const std::optional<std::int64_t> level = capacity_level(given, in_use);
+  if (!level) return false;
+  lowered_.begin(*level);
+  for (ArcId a = 0; a < given.num_arcs(); ++a) {
+    if (network_.arc_alive()[a] != 0) change_capacity(a, lowered_.lower(a, given.capacity[a]));
+  }
+  return true;
+}
+
+// Whether flow over an arc whose capacity was lowered should be without bounds
+// (graph/capacity_level.hpp).
+bool IncrementalSolver::is_unbounded(ArcId arc, std::int64_t flow, std::int64_t tail_price,
+                                     std::int64_t head_price) const {
+  return flow == lowered_.level() && given_capacity(arc) > flow &&
+         net().cost[arc] - tail_price + head_price < 0;
+}
+
+// Of an optimum whose cost is out of range: there is no flow to look at.
+Status IncrementalSolver::look_for_unbounded_cycle() {
+  const Status cycle = find_unbounded_cycle(given_network(), lowered_.level(), control_, stats_);
+  return cycle == Status::kOptimal ? Status::kBadCostRange : cycle;
+}
+
+// is_unbounded for an answer from scratch. `live`: as in adopt_cold.
+void IncrementalSolver::check_bounds(Solution& solution, const LiveNetwork* live) {
+  if (solution.status != Status::kOptimal) return;
+  const Network& solved = live == nullptr ? net() : live->network;
+  for (ArcId k = 0; k < solved.num_arcs(); ++k) {
+    const ArcId a = live == nullptr ? k : live->arcs[k];
+    if (is_unbounded(a, solution.flow[k], solution.potential[solved.tail[k]],
+                     solution.potential[solved.head[k]])) {
+      solution.status = Status::kUnbounded;
+      return;
+    }
+  }
+}
+
+}  // namespace flowsolver

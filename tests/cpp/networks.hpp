@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "certificate.hpp"
 #include "check.hpp"
 #include "incremental_solver.hpp"
 #include "live_network.hpp"
+#include "race.hpp"
 #include "solve.hpp"
 
 namespace flowsolver {
@@ -19,8 +21,13 @@ inline void add_arc(Network& network, NodeId tail, NodeId head, std::int64_t cap
   network.cost.push_back(cost);
 }
 
+// With the capacities that it was given.
 inline Network live_part(const IncrementalSolver& solver) {
-  return live_network(solver.network(), solver.live_nodes(), solver.live_arcs(), Control()).network;
+  LiveNetwork live =
+      live_network(solver.network(), solver.live_nodes(), solver.live_arcs(), Control());
+  for (ArcId a = 0; a < live.network.num_arcs(); ++a)
+    live.network.capacity[a] = solver.given_capacity(live.arcs[a]);
+  return std::move(live.network);
 }
 
 // An optimum has its certificate, and a cut when and only when the network is infeasible.
@@ -32,7 +39,8 @@ inline void check_solution(const Network& network, const Solution& solution) {
 }
 
 inline Solution from_scratch(const Network& network, const Algorithm& algorithm = algorithms()[0]) {
-  Solution solution = algorithm.solve(network, {}, Control());
+  const Algorithm* const racers[] = {&algorithm};
+  Solution solution = race(network, racers, {}, Control(), Winning::kFirst).solution;
   check_solution(network, solution);
   return solution;
 }

@@ -121,15 +121,15 @@ class History:
         some_arc = min(self.flow)
         if end == "costs out of range":
             solver.set_cost([some_arc], [2**62])
-        if end == "capacities out of range":
-            solver.set_capacity([some_arc], [2**62])
+        if end == "supplies out of range":
+            solver.set_supply([SINK], [-(2**62)])
         if end == "cancelled":
             solver.cancel()
         status = solver.resolve(max_operations=0 if end == "budget" else None)
         expected = {
             "unbalanced": Status.UNBALANCED,
             "costs out of range": Status.BAD_COST_RANGE,
-            "capacities out of range": Status.BAD_CAPACITY_RANGE,
+            "supplies out of range": Status.BAD_CAPACITY_RANGE,
             "cancelled": Status.CANCELLED,
             "infeasible": Status.INFEASIBLE if self.tasks else Status.OPTIMAL,
             "optimal": Status.OPTIMAL,
@@ -143,8 +143,8 @@ class History:
                          if arc in self.arcs.live}  # fmt: skip
         if end == "costs out of range":
             solver.set_cost([some_arc], [0])
-        if end == "capacities out of range":
-            solver.set_capacity([some_arc], [2])
+        if end == "supplies out of range":
+            solver.set_supply([SINK], [supply])
         if end == "infeasible" and self.tasks:
             solver.remove_nodes(lonely)
             self.nodes.remove(lonely)
@@ -168,7 +168,7 @@ ENDS = [
     "infeasible",
     "unbalanced",
     "costs out of range",
-    "capacities out of range",
+    "supplies out of range",
     "budget",
     "cancelled",
 ]

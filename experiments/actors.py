@@ -14,15 +14,15 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 @app.command()
 def main(
     address: Annotated[
-        str, typer.Option(help="of the Ray they run on; auto: the one on this machine")
+        str, typer.Option(help="HOST:PORT of the Ray to ask; auto: the Ray on this machine")
     ] = "auto",
 ) -> None:
-    """Print what each actor of each live run is doing: of runs under way, and of those that --hold
-    keeps."""
+    """Print what each actor of each live run is doing, one line per actor. Runs that --hold keeps
+    are included."""
     from parsync.runtime.live.dashboard import statuses
 
     lines = statuses(address)
-    print("\n".join(lines) if lines else "no live run has actors there")
+    print("\n".join(lines) if lines else "no actors of a live run found")
 
 
 if __name__ == "__main__":

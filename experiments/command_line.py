@@ -29,21 +29,21 @@ _USAGE_ERRORS: tuple[Any, ...] = typer.BadParameter.__bases__
 def run_command(app: typer.Typer, arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command on these arguments (unset: the process's) and leave.
 
-    Bad options and AgoraError are told in one line, with status 2; so is a stop signal, with status
-    128 + its number.
+    Bad options and AgoraError are reported in one line, with status 2; a stop signal is, too, with
+    status 128 + its number.
     """
     try:
         status: int = app(args=arguments, standalone_mode=False) or 0
         sys.stdout.flush()
     except _USAGE_ERRORS as error:
         status = _refused(
-            f"{error.format_message().replace('Value error, ', '').rstrip('.')} (--help tells the options)"
+            f"{error.format_message().replace('Value error, ', '').rstrip('.')} (--help lists the options)"
         )
     except AgoraError as error:
         status = _refused(str(error))
     except MemoryError:
         status = _refused(
-            "memory: this machine has not enough of it; choose a smaller scale or a shorter duration"
+            "not enough memory on this machine; choose a smaller scale or a shorter duration"
         )
     except (typer.Abort, KeyboardInterrupt):
         status = INTERRUPTED

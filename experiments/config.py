@@ -51,11 +51,11 @@ def _printable(name: str) -> str:
     """Names stand in files, tables, figures and on the terminal. (Of what str.isprintable refuses,
     emoji and some scripts need the joiners.)"""
     if not name.strip():
-        raise ValueError("expected a name, got one of spaces")
+        raise ValueError("expected a name, got only spaces")
     for character in name:
         if unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp"):
             raise ValueError(
-                f"expected a name in one line, got one with the character U+{ord(character):04X}"
+                f"expected a name without control characters, got U+{ord(character):04X}"
             )
     return name
 
@@ -327,7 +327,7 @@ class RunConfig(_Strict):
         PLAN_LIMIT_S,
         ge=0.1,
         le=LONGEST_S,
-        description="wall time after which a call of a scheduler counts as never returning",
+        description="wall time in seconds after which a scheduler's call counts as never returning",
     )
     synthetic: SyntheticOptions | None = None
     google2011: Google2011Options | None = None

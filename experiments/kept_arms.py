@@ -62,5 +62,5 @@ def kept_arm(folder: Path) -> KeptArm | None:
         raise AgoraError(f"{path}: field format: expected {FORMAT}, as written by this version")
     for name, kind in kinds.items():
         if not isinstance(content.get(name), kind):
-            raise AgoraError(f"{path}: field {name}: missing, or not as this version writes it")
+            raise AgoraError(f"{path}: field {name}: missing, or not in this version's format")
     return KeptArm(*(content[name] for name in kinds))

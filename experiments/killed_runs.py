@@ -76,7 +76,7 @@ def finish_killed(directory: Path) -> None:
     if not path.is_file():
         raise AgoraError(f"{directory}: not a run directory (it has no {SUMMARY})")
     if _in_progress(path):
-        raise AgoraError(f"{directory}: its run is still going on")
+        raise AgoraError(f"{directory}: its run is still in progress")
     config = load_config(path)
     found = _Found(directory, config)
     for arm, slug in zip(config.arms, slugs([arm.name for arm in config.arms]), strict=True):
@@ -84,8 +84,8 @@ def finish_killed(directory: Path) -> None:
     if not found.arms:
         why = "; ".join(found.lacks) or "killed before its first arm began"
         raise AgoraError(
-            f"{directory}: there is nothing to report: {why}; "
-            f"`python -m experiments.parsync_vs_flow --config {path}` repeats it"
+            f"{directory}: nothing to report: {why}; "
+            f"`python -m experiments.parsync_vs_flow --config {path}` runs it again"
         )
     facts = RunFacts(
         seed=config.seed,
@@ -160,7 +160,7 @@ class _Found:
         expected = self._config.seeds * len(self._config.arms) if self._config.seeds > 1 else 0
         done = sum(len(arms) for arms in self._seeds.values())
         if done < expected:
-            lacks.append(f"{done} of {expected} runs of the paired seeds were done")
+            lacks.append(f"{done} of {expected} runs of the paired seeds are complete")
         return "; ".join(lacks)
 
     def _unfinished(self, arm: ArmConfig, slug: str, folder: Path) -> KeptArm:
@@ -181,7 +181,7 @@ class _Found:
         result = arm_result(self._config, run, {})
         write_series(folder, result.series)
         if not measured.stopped:
-            self.lacks.append(f"'{arm.name}': its regret was not worked out")
+            self.lacks.append(f"'{arm.name}': its regret was not computed")
         facts = workload_facts(workload)
         return KeptArm(describe(result, slug), facts, self.version, measured.stopped)
 

@@ -90,7 +90,7 @@ def resolve(
     if config is not None:
         if mix is None:
             _refuse(
-                "has no use with --config, which tells everything", scale=scale, quick=quick or None
+                "has no use with --config, which sets everything", scale=scale, quick=quick or None
             )
         tree = load_config(config).model_dump(mode="json")
     else:
@@ -117,7 +117,7 @@ def resolve(
         if duration is not None:
             tree["settle_s"] = min(tree["settle_s"], duration / SETTLE_PART)
     else:
-        _refuse("is for traces, and there is no --trace", **trace_options)
+        _refuse("is for traces, but --trace is not given", **trace_options)
         if duration is not None:
             _scale_phases(tree, duration)
     if runtime is not None:
@@ -211,7 +211,7 @@ def main(
     hold: Annotated[
         bool,
         typer.Option(
-            "--hold", help="keep Ray, its dashboard and the last arm's actors up until Enter"
+            "--hold", help="after the run, keep Ray and the last arm's actors until you press Enter"
         ),
     ] = False,
     out: Annotated[
@@ -238,7 +238,7 @@ def main(
     too_large = int(workload.facts["tasks_larger_than_every_machine"])
     if too_large:
         is_larger = f"{counted(too_large, 'task')} {'is' if too_large == 1 else 'are'} larger"
-        console.print(f"{is_larger} than every machine: given up once each, never placed.")
+        console.print(f"{is_larger} than every machine and will not be placed.")
     # Nothing is lost up to here: a stop signal ends the command at once.
     with stop_signals_noted() as interruption:
         try:
@@ -285,9 +285,11 @@ def _hold(console: Console, interruption: Interruption) -> None:
     try:
         with interruption.raised_at_once():
             try:
-                console.input("Ray and the actors of the last arm stay up; press Enter to end ")
+                console.input(
+                    "Ray and the actors of the last arm stay up; press Enter to end them "
+                )
             except EOFError:  # nobody can press Enter
-                console.print("Ctrl-C ends it.")
+                console.print("Press Ctrl-C to end them.")
                 while True:
                     time.sleep(3600)
     except KeyboardInterrupt:
@@ -416,7 +418,7 @@ def _finish(
     interruption: Interruption,
 ) -> None:
     if reason:
-        console.print("Writing what there is, marked partial; Ctrl-C stops at once.")
+        console.print("Writing partial results; press Ctrl-C again to stop at once.")
     try:
         finish_run(config, workload, results, seeds, directory, reason, console, interruption)
     except KeyboardInterrupt:

@@ -52,8 +52,9 @@ def check_memory(config: RunConfig, workload: Workload | None) -> None:
     needed, available = needed_bytes(config, machines, tasks), available_bytes()
     if available is not None and needed > available:
         raise AgoraError(
-            f"memory: {counted(tasks, 'task')} on {counted(machines, 'machine')} need about {needed / 2**30:.1f} GiB, {available / 2**30:.1f} GiB are "
-            "available; choose a smaller scale or a shorter duration"
+            f"memory: {counted(tasks, 'task')} on {counted(machines, 'machine')} need about "
+            f"{needed / 2**30:.1f} GiB, but only {available / 2**30:.1f} GiB are available; "
+            "choose a smaller scale or a shorter duration"
         )
 
 

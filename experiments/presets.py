@@ -130,7 +130,7 @@ def mix_arm(text: str, scale: Scale) -> ArmConfig:
                 f"--mix: unknown '{name if len(name) <= 40 else name[:39] + '…'}', expected one of {', '.join((*GREEDY, *FLOW))}"
             )
     if len({group.name for group in groups}) < len(groups):
-        raise AgoraError("--mix: a name stands twice")
+        raise AgoraError("--mix: a name appears twice")
     count = sum(group.count for group in groups)
     return ArmConfig(
         name=f"Mix: {text}",

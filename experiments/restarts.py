@@ -1,4 +1,4 @@
-"""What is told of actors that were restarted during a live run, or lost."""
+"""Sentences about actors that were restarted or lost during a live run."""
 
 from __future__ import annotations
 

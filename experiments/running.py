@@ -46,8 +46,8 @@ class ArmRun:
     """An arm after its run. digest: of its event log. notes: what its times include. stopped: why
     it did not get to its end, "" if it did.
 
-    interrupted: it was stopped by Ctrl-C. broken: by a scheduler of its that broke its contract,
-    which says nothing of other arms. regret: parsync.core.regret. restarts: of live actors.
+    interrupted: it was stopped by Ctrl-C. broken: it was ended by one of its schedulers, which
+    broke its contract; other arms still run. regret: parsync.core.regret. restarts: of live actors.
     """
 
     arm: ArmConfig
@@ -104,7 +104,8 @@ def make_metrics(config: RunConfig, arm: ArmConfig, workload: Workload) -> RunMe
 
 
 def workload_folder(directory: Path) -> Path | None:
-    """Where the run of an arm's directory keeps the workload's tables; None for an arm by itself."""
+    """The folder of the workload's tables in the run that an arm's directory belongs to; None for
+    an arm that is not part of a run."""
     folder = directory.resolve().parents[1] / WORKLOAD_DIR
     return folder if (folder / WORKLOAD_FILE).is_file() else None
 

@@ -1,5 +1,5 @@
-"""What the figures count on in a series.npz (parsync.core.metrics_summary.series): the file may be of
-another version, or damaged."""
+"""Checks of the arrays in a series.npz (parsync.core.metrics_summary.series) before they are drawn:
+the file may be damaged, or of another version."""
 
 from __future__ import annotations
 

@@ -315,7 +315,7 @@ def read_summary(directory: Path) -> Figures:
     if not path.is_file():
         raise AgoraError(
             f"{directory}: it has no {SUMMARY}: not a run directory, or the run was killed "
-            "(`python -m experiments.report` makes what can be made of it)"
+            "(`python -m experiments.report` makes a report of what it left behind)"
         )
     try:
         summary: Figures = json.loads(path.read_text("utf-8"))

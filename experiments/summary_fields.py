@@ -1,5 +1,5 @@
-"""What a reader of summary.json counts on, field by field: the file may be of another version, cut
-short, or changed by hand."""
+"""Checks of every field of a summary.json before it is used: the file may be of another version,
+truncated, or changed by hand."""
 
 from __future__ import annotations
 
@@ -252,7 +252,7 @@ def _check_plain(path: Path, place: str, value: Any, depth: int) -> None:
             _check_plain(path, f"{place}[{number}]", part, depth + 1)
     elif isinstance(value, str):
         if not value.isprintable() and not _is_text(value):
-            raise AgoraError(f"{path}: field {_written(place)}: expected a text in Unicode")
+            raise AgoraError(f"{path}: field {_written(place)}: expected Unicode text")
     elif isinstance(value, int):
         if abs(value) > LARGEST_INTEGER:
             raise AgoraError(f"{path}: field {place}: expected a number of at most 63 bits")
@@ -279,14 +279,16 @@ def _inconsistent(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
     for number, arm in enumerate(summary["arms"]):
         place = f"arms[{number}]"
         if slugs.count(arm["slug"]) > 1:
-            found.append((f"{place}.slug", f"{arm['slug']!r} stands twice"))
+            found.append((f"{place}.slug", f"{arm['slug']!r} appears twice"))
         if len(arm["phases"]) != len(workload["phases"]):
-            found.append((f"{place}.phases", "expected as many as workload.phases"))
+            found.append((f"{place}.phases", "expected as many entries as workload.phases"))
         for k, group in enumerate(arm["groups"]):
             if any(agent >= len(arm["agents"]) for agent in group["agents"]):
-                found.append((f"{place}.groups[{k}].agents", f"expected places in {place}.agents"))
+                found.append(
+                    (f"{place}.groups[{k}].agents", f"expected indices into {place}.agents")
+                )
         if len({len(row) for row in arm["rivals"]}) > 1 or [] in arm["rivals"]:
-            found.append((f"{place}.rivals", "expected rows of one length"))
+            found.append((f"{place}.rivals", "expected rows of equal length"))
         for name, value in arm["clock_notes"].items():
             if name.endswith(("_us", "_share", "_s")) and not _is_number(value):
                 found.append((f"{place}.clock_notes.{name}", "expected a number"))

@@ -1,4 +1,4 @@
-"""Checks of what callers pass: every public function turns its arguments into int64 columns here."""
+"""Checks of arguments: every public function turns its arguments into int64 arrays here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Maximum flow of minimum cost: as much of the supplies as can be sent, as cheaply as that goes."""
+"""Maximum flow of minimum cost: the largest flow from the supplies, at the least cost."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from flowsolver.solution import Solution, Status, solve
 class MaxFlow:
     """The answer of `solve_max_flow`.
 
-    solution: status, cost, flow int64[m] and potential int64[n], as of `solve`. amount: units that
-    reach a sink. supply: int64[n], what each node sends (> 0) or takes (< 0). Amount and supply
-    mean something only when the status is OPTIMAL; `certify` then proves the solution on a copy of
-    the network with these supplies.
+    solution: status, cost, flow int64[m] and potential int64[n], as `solve` returns them.
+    amount: units that reach a sink. supply: int64[n], what each node sends (> 0) or takes (< 0).
+    Amount and supply are meaningful only when the status is OPTIMAL; `certify` then proves the
+    solution on a copy of the network with these supplies.
     """
 
     solution: Solution
@@ -35,15 +35,16 @@ def solve_max_flow(
     max_operations: int | None = None,
     max_seconds: float | None = None,
 ) -> MaxFlow:
-    """Sends as much as possible from nodes of positive supply to nodes of negative supply, and of
-    all flows that do, finds one of least cost.
+    """Finds a flow of least cost among those that send as much as possible from nodes of positive
+    supply to nodes of negative supply.
 
-    Supplies are upper bounds here and need not sum to zero. Arguments as of `solve`; each of the
-    two solves that this takes has the whole budget. Never ends INFEASIBLE or UNBALANCED.
+    Supplies are upper bounds here and need not sum to zero. The arguments are those of `solve`; two
+    networks are solved, each with the whole budget. Never ends INFEASIBLE or UNBALANCED.
 
-    Method: two minimum-cost flows on the network with nodes added. In the first, what a source
-    keeps goes to a node of its own at a cost of 1 and everything else is free: its cost is what
-    cannot be sent. In the second, exactly so much is kept, and the costs are the network's.
+    Method: two minimum-cost flows on the network with additional nodes. In the first, units that
+    are not sent go to an additional node at a cost of 1 each and all other arcs are free, so its
+    cost is the number of units that cannot be sent. In the second, exactly that many units are not
+    sent, and the costs are those of the network.
     """
     core_of(network)
     as_budget(max_operations, max_seconds)

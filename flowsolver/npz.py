@@ -1,5 +1,5 @@
-"""Problems as NumPy's .npz: the arrays tail, head, capacity, cost (an entry per arc) and supply (one
-per node).
+"""Problems as NumPy's .npz: the arrays tail, head, capacity, cost (one entry per arc) and supply
+(one per node).
 
 A problem with lower bounds has two arrays more, `low` and `base_cost` (DimacsProblem), so that
 solving it gives the flow and the cost of the file it came from.

@@ -48,7 +48,7 @@ class Solution:
     winner: the algorithm whose answer this is. stop_seconds: in a race, the time from its end until
     all others had stopped.
     cut: when status is INFEASIBLE, its proof: the nodes whose supply cannot leave, int64[k] of node
-    ids, ascending. Their supplies sum up to more than the capacities of the arcs from them to other
+    ids, ascending. Their supplies sum to more than the capacities of the arcs from them to other
     nodes. Empty for any other status.
     """
 
@@ -121,15 +121,15 @@ def algorithms() -> dict[str, str]:
 
 
 def certify(network: FlowNetwork, solution: Solution) -> Certificate | CutCertificate:
-    """Proof of the answer in one pass, exact, without trust in how it was found.
+    """Checks the answer in one exact pass, whichever way it was found.
 
-    Of an optimum: feasible flow, complementary slackness, and claimed == primal == dual cost. Of an
-    INFEASIBLE one: the cut's `nodes` have more `supply` than `capacity` leads out of them, and its
-    ids are nodes of the network, each named once (else: `unknown_nodes`).
+    An optimum must have a feasible flow, complementary slackness, and claimed == primal == dual
+    cost. For INFEASIBLE, the cut's `nodes` must have more `supply` than the `capacity` of the arcs
+    out of them, and its ids must be nodes of the network, each named once (otherwise they are
+    counted in `unknown_nodes`). Any other status is checked like an optimum, and fails.
 
-    `certificate.ok` is the verdict, its other fields say what was found or violated. ValueError
-    when the arrays do not have the network's lengths. The certificate of any other status is that
-    of an optimum, which it is not.
+    `certificate.ok` is the verdict; the other fields say what was found or violated. ValueError
+    if the arrays do not have the network's lengths.
     """
     need_type("solution", solution, Solution, "a Solution")
     if solution.status is Status.INFEASIBLE:
@@ -149,7 +149,7 @@ def certify_cut(network: FlowNetwork, cut: ArrayLike) -> CutCertificate:
 
 
 def explain(network: FlowNetwork, solution: Solution) -> str:
-    """The status in words, and of an INFEASIBLE solution the gap that its cut proves."""
+    """The status in words; for an INFEASIBLE solution, also the gap that its cut proves."""
     text = STATUS_TEXT[solution.status]
     if solution.status is not Status.INFEASIBLE:
         return text

@@ -95,7 +95,7 @@ class CheckedScheduler:
         finally:
             self.calling = ""
         if view.claims_in_flight != in_flight:
-            raise self.broken("plan(): expected the view as it was, got one with other claims")
+            raise self.broken("plan(): expected an unchanged view, got one with other claims")
         rule = self._check.broken_rule(plan, tasks, view)
         if rule is not None:
             raise self.broken(rule)

@@ -1,10 +1,9 @@
-"""What every kind of scheduler must hold, as a function anyone can run on theirs:
-check_conformance(SPEC).
+"""check_conformance(SPEC): tests whether a kind of scheduler keeps the contract of interface.py.
 
-It drives two schedulers of the kind, made alike, through rounds on small cells with rivals,
-rejections, ends, failures, gangs, preferences, tasks too large for any machine and partitions never
-synced. Every plan is checked as in a run (schedulers.checked); beyond that both must decide alike,
-and leave every machine of the view as they found it.
+The function drives two equal schedulers of the kind through rounds on small cells with rivals,
+rejections, ended tasks, failures, gangs, preferences, tasks too large for any machine and
+partitions that were never synced. Every plan is checked as in a run (schedulers.checked). Besides,
+both schedulers must make the same decisions and leave every machine of the view unchanged.
 """
 
 from __future__ import annotations

@@ -21,10 +21,10 @@ from shared_state.view import ClusterView
 
 
 class ContractBroken(AgoraError):
-    """A scheduler broke its contract. The run's arm ends; what was measured before is kept.
+    """A scheduler broke its contract. Its arm ends; the measurements up to then are kept.
 
-    scheduler: its name, e.g. last_fit-3; kind: its kind; round: how often plan() was called; rule:
-    what it did, as `field: what is wrong`.
+    scheduler: its name, e.g. last_fit-3. kind: its kind. round: the number of calls of plan() so
+    far. rule: what it did, as `field: what is wrong`.
     """
 
     def __init__(self, scheduler: str, kind: str, round: int, rule: str) -> None:
@@ -79,14 +79,15 @@ class Plan:
     """What a scheduler decided.
 
     task: int64[k], machine: int32[k], request: int64[k, R], gang: int64[k]: the claims. A task
-    appears at most once. evict: int64[e] ids of own allocations to end first, of kinds that say
-    that they evict (SchedulerSpec.evicts).
+    appears at most once. evict: int64[e], ids of the scheduler's own allocations to end
+    first; empty unless SchedulerSpec.evicts is set.
     pending: int64[p] tasks of this call that stay waiting, pending_reason: int8[p] (PendingReason).
     operations: counted work, in units of the scheduler's choice (this repository's:
     decision_time.PS_PER_OPERATION). partitions_scanned: partitions looked at, summed over tasks.
     All arrays are contiguous, counts are integers of at least 0.
     stats: figures of the round for the report, e.g. the columns of the "rounds" table of a flow
-    scheduler (graph_us, solve_us, extract_us, arcs_scanned, nodes, arcs); never decided upon.
+    scheduler (graph_us, solve_us, extract_us, arcs_scanned, nodes, arcs). No decision depends on
+    them.
     """
 
     task: Int64
@@ -102,7 +103,7 @@ class Plan:
 
 
 class ChangeKind(IntEnum):
-    """What became of a task, as its scheduler is told."""
+    """What became of a task, as reported to its scheduler."""
 
     ADOPTED = 0  # running before the scheduler existed, or taken over from a lost one
     COMMITTED = 1
@@ -126,8 +127,8 @@ class TaskChanges:
 
 @dataclass(frozen=True, slots=True)
 class SchedulerEnvironment:
-    """What a scheduler may know about the world when it is made. It never sees true durations.
-    Arrays are read-only: all schedulers share them."""
+    """What a scheduler is given when it is created. It never sees true run times. Arrays are
+    read-only, because all schedulers share them."""
 
     name: str
     cell: CellSpec
@@ -136,25 +137,28 @@ class SchedulerEnvironment:
 
 
 class Scheduler(Protocol):
-    """Who places what. See tests/unit/test_scheduler_conformance.py for what every kind must
-    hold."""
+    """Decides which task is placed on which machine. schedulers.conformance.check_conformance tests
+    that a kind keeps this contract."""
 
     def plan(self, tasks: TaskBatch, view: ClusterView, context: PlanContext) -> Plan:
         """Decide on `tasks` (not yet offered, or rejected) given what the view shows.
 
-        Must leave the view as it found it (the agent takes the claims out of it), and does not
-        write to the arrays that it is given; those that others rest on are read-only. The arrays of
-        the plan become read-only; those that are part of a larger one are copied. Must claim each
-        task at most once, with its own request and gang, and only what fits view.free beside its
-        other claims and after its evictions. Accounts for every task of the call as claimed or
-        pending; if its spec says that it retains pending tasks, claims may also name tasks that
-        were left waiting in earlier calls. Claims all waiting tasks of a gang, or none. Evicts only
-        allocations that it was told of and whose end it was not told.
+        The plan must
+        - claim each task at most once, with the task's own request and gang;
+        - claim only what fits view.free together with its other claims and after its evictions;
+        - name every task of the call as claimed or pending. Claims may also name tasks left waiting
+          in earlier calls if the spec says that the scheduler retains pending tasks;
+        - claim all waiting tasks of a gang, or none;
+        - evict only allocations that were reported to the scheduler and whose end was not.
 
-        Every plan is checked (schedulers.plan_check). A plan that breaks a rule, an exception, and
-        a call that does not return within the run's plan_limit_s end the arm with a
-        ContractBroken. That the view is out of date, so that the cell rejects a claim, is an
-        ordinary conflict.
+        plan() must not change the view (the agent takes the claims out of it afterwards), nor write
+        to the arrays that it is given; shared ones are read-only. The arrays of the plan become
+        read-only; those that are part of a larger array are copied.
+
+        Every plan is checked (schedulers.plan_check). A plan that breaks a rule, an exception, or a
+        call that does not return within the run's plan_limit_s ends the arm with ContractBroken. It
+        is no breach but an ordinary conflict if the cell rejects a claim because the view was out
+        of date.
         """
         ...
 

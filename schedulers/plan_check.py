@@ -52,7 +52,7 @@ class PlanCheck:
             self._own.remove(changes.allocation)
 
     def broken_rule(self, plan: object, tasks: TaskBatch, view: ClusterView) -> str | None:
-        """The first rule that the plan breaks, as `field: what is wrong`; None if it keeps them all.
+        """The first rule that the plan breaks, as `field: what is wrong`; None if it breaks none.
 
         tasks, view: what plan() was given, the view as it was then.
         """
@@ -173,7 +173,8 @@ class PlanCheck:
             return None
         count = int(np.count_nonzero(claimed == torn[0]))
         return (
-            f"plan.task: gang {torn[0]}: {count} of its tasks are claimed, and others left waiting"
+            f"plan.task: gang {torn[0]}: {count} of its tasks are claimed, "
+            "and others are left waiting"
         )
 
     # --- places ----------------------------------------------------------------------------------
@@ -183,13 +184,13 @@ class PlanCheck:
         if not len(evict):
             return None
         if self._own is None:
-            return "plan.evict: expected none of a kind that does not evict (SchedulerSpec.evicts)"
+            return "plan.evict: expected none, as its kind does not evict (SchedulerSpec.evicts)"
         known, _, _ = self._own.find(evict)
         if not known.all():
-            return f"plan.evict: allocation {evict[~known][0]} is none of its running tasks"
+            return f"plan.evict: allocation {evict[~known][0]} is not one of its running tasks"
         ascending = np.sort(evict)
         twice = ascending[1:][ascending[1:] == ascending[:-1]]
-        return f"plan.evict: allocation {twice[0]} stands twice" if len(twice) else None
+        return f"plan.evict: allocation {twice[0]} appears twice" if len(twice) else None
 
     def _misfit(self, plan: Plan, view: ClusterView) -> str | None:
         """Claims fit what the view shows free, and what the evictions free."""
@@ -211,7 +212,7 @@ class PlanCheck:
         free = view.free[machine] - plan.request[:i][before].sum(axis=0)
         if freed is not None and amount is not None:
             free = free + amount[freed == machine].sum(axis=0)
-        beside = ", the claims before it taken off" if before.any() else ""
+        beside = ", less its earlier claims" if before.any() else ""
         return (
             f"{place} asks machine {machine} for {_amounts(plan.request[i])}, "
             f"its view shows {_amounts(free)} free{beside}"
@@ -295,17 +296,17 @@ def _misnamed(plan: Plan, offered: Int64, waiting: Int64) -> str:
     """What is wrong with the tasks that a plan names. waiting: those that it may claim."""
     stranger = plan.task[~np.isin(plan.task, waiting)]
     if len(stranger):
-        return f"plan.task: task {stranger[0]} was not offered, or does not wait any more"
+        return f"plan.task: task {stranger[0]} was not offered, or no longer waits"
     other = plan.pending[~np.isin(plan.pending, offered)]
     if len(other):
         return f"plan.pending: task {other[0]} was not offered in this round"
     both = np.intersect1d(plan.task, plan.pending)
     if len(both):
-        return f"plan.pending: task {both[0]} is claimed, too"
+        return f"plan.pending: task {both[0]} is also claimed"
     for name, task in (("task", plan.task), ("pending", plan.pending)):
         ascending = np.sort(task)
         twice = ascending[1:][ascending[1:] == ascending[:-1]]
         if len(twice):
-            return f"plan.{name}: task {twice[0]} stands twice"
+            return f"plan.{name}: task {twice[0]} appears twice"
     left = offered[~np.isin(offered, np.concatenate([plan.task, plan.pending]))]
     return f"plan.pending: task {left[0]} was offered, and is neither claimed nor pending"

@@ -47,11 +47,11 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
 class SchedulerSpec:
     """A kind of scheduler.
 
-    options: a pydantic model that forbids unknown fields. build: makes a scheduler from validated
+    options: a pydantic model that forbids unknown fields. build: creates a scheduler from validated
     options. retains_pending: the scheduler remembers the tasks it left waiting and may claim them
-    in later plans; otherwise its agent offers them again. default_decision: the clock that stands
-    for its decision time where a run states none, deterministic. evicts: its plans may end running
-    tasks of its own, and it is told when these finish.
+    in later plans; otherwise its agent offers them again. default_decision: the deterministic
+    clock that gives its decision time unless the configuration sets another. evicts: its plans may
+    end running tasks of its own; the ends of those tasks are reported to it.
     """
 
     kind: str

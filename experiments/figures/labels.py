@@ -1,4 +1,4 @@
-"""Names of arms as labels of figures: short enough for a legend, and in letters that can be drawn."""
+"""Names of arms as labels of figures: short enough for a legend, in letters that can be drawn."""
 
 from __future__ import annotations
 

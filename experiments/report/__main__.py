@@ -1,5 +1,5 @@
 """python -m experiments.report RUN...: draw the figures of run directories again and write their
-reports; of a run that was killed, make what can be made."""
+reports, also of runs that were killed."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def main(
 ) -> None:
     """Draw the figures of run directories again and write their reports.
 
-    A run that was killed has no summary: it is made of what the run left behind, and what is
-    missing is said in one line. Exit status 2 if there is nothing to report.
+    If a run was killed, its summary is made from what it left behind, and one line says what is
+    missing. Exit status 2 if there is nothing to report.
     """
     for run in runs:
         if not (run / SUMMARY).is_file():

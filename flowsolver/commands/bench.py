@@ -92,11 +92,12 @@ def bench_command(
     others        cold and contended cells, network-aware, NETGEN
     incremental   rounds of changes: incremental against scratch
 
-    Times are of solves alone, by the clock, and the median counts; our answers
-    are certified afterwards, and all must cost the same. Ratios are to OR-tools
-    (above 1: faster). A solver that was over the time limit is not tried on the
-    harder graphs of its figure. Writes bench.json and the figures as PNG and
-    SVG; progress goes to standard error. All of it takes half an hour and more.
+    Times are medians of the solve alone, by the clock. Our answers are
+    certified afterwards, and all solvers must find the same cost. Ratios are to
+    OR-tools (above 1: faster). A solver that exceeds the time limit is not run
+    on the harder graphs of its figure. Writes bench.json and the figures as PNG
+    and SVG; progress goes to standard error. All of it takes half an hour or
+    more.
 
     Exit status: 0; 1 if an answer was wrong or a solver failed; 2 for bad
     input; 130 for Ctrl-C and 143 for SIGTERM, which keep what there is.
@@ -170,7 +171,7 @@ def _run(plan: Plan, out: Path) -> int:
             )
         except KeyboardInterrupt:
             interrupted = noted.exit_status if noted.number else INTERRUPTED
-            print("Writing what there is; Ctrl-C stops at once.", file=sys.stderr)
+            print("Writing partial results; press Ctrl-C again to stop at once.", file=sys.stderr)
         _keep(plan, machine, bool(interrupted), results, out)
     _report(plan, results, out)
     if interrupted:

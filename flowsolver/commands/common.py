@@ -35,7 +35,7 @@ def algorithm_of(option: str, text: str) -> list[str]:
         if name not in algorithms():
             refuse(f'{option}: no algorithm "{name}"; known: {", ".join(algorithms())}')
         if name in names[:place]:
-            refuse(f'{option}: "{name}" stands twice in one race')
+            refuse(f'{option}: "{name}" appears twice in one race')
     return names
 
 

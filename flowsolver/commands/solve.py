@@ -84,7 +84,7 @@ def solve_command(
         bool,
         typer.Option(
             "--max-flow",
-            help="supplies are the most that may be sent: send as much as possible, at least cost",
+            help="treat supplies as upper bounds: send as much as possible, at least cost",
         ),
     ] = False,
     check: Annotated[
@@ -127,7 +127,7 @@ def solve_command(
     budget: _Budget = {"max_operations": max_operations, "max_seconds": max_seconds}
     if max_flow:
         if problem.low.any():
-            refuse(f"{name_of(file)}: lower bounds do not go with --max-flow")
+            refuse(f"{name_of(file)}: --max-flow does not support lower bounds")
         most = solve_max_flow(problem.network, racers, deterministic=deterministic, **budget)
         solution = most.solution
         if solution.status is Status.OPTIMAL:  # for these supplies it is certified
@@ -186,7 +186,7 @@ def _why_infeasible(problem: DimacsProblem, solution: Solution, *, certified: bo
     cut = solution.cut
     named = ", ".join(map(str, (cut[:_NODES_NAMED] + 1).tolist()))
     more = ", ..." if cut.size > _NODES_NAMED else ""
-    notes = " (lower bounds taken off)" if problem.low.any() else ""
+    notes = " (lower bounds removed)" if problem.low.any() else ""
     notes += " (certified)" if certified else ""
     return f"{explain(problem.network, solution)}: {named}{more}{notes}"
 
@@ -195,7 +195,7 @@ def _failure(certificate: Certificate | CutCertificate) -> str:
     if isinstance(certificate, CutCertificate):
         return (
             f"the answer failed its certificate: {describe_cut(certificate)}, "
-            f"{certificate.unknown_nodes} of its entries name no node or one that was named before"
+            f"{certificate.unknown_nodes} of its entries are no node or repeat one"
         )
     return (
         f"the answer failed its certificate: {certificate.capacity_violations} capacity, "

@@ -30,7 +30,7 @@ def exit_on_stop_signals() -> None:
     for number in STOP_SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _exit)
-    # Python takes its handlers away before it has ended, and the signal would kill it without a word
+    # Python removes its handlers before it has ended; a signal would then kill it without a word.
     atexit.register(_ignore_stop_signals)
 
 

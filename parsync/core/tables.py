@@ -50,10 +50,12 @@ def flag(meaning: str) -> Column:
 
 
 NOT_KNOWN = -1  # in columns that say so
-_FROM_THE_LOG = {NOT_KNOWN: "not known: its scheduler was killed; only the cell's log tells of it"}
+_FROM_THE_LOG = {
+    NOT_KNOWN: "not known: its scheduler was killed, and the row is from the cell's log"
+}
 
 _TASK = Column("int64", "id", "the task; a row of the workload's table of tasks")
-_JOB = Column("int64", "id", "the job the task is of")
+_JOB = Column("int64", "id", "the job of the task")
 _AGENT = Column("int32", "id", "the scheduler, counted over the groups of the arm in their order")
 _MACHINE = Column("int32", "id", "the machine; a row of the workload's table of machines")
 _SUBMIT_US = Column("int64", "us", "when it was submitted")
@@ -68,11 +70,11 @@ SCHEMAS: dict[str, TableSchema] = {
     "submissions": TableSchema(
         # Open loop: a batch counts even if its agent is gone. Without it nothing can be called
         # censored.
-        "One row per batch of arrivals, from whoever routes them to schedulers. All tasks of a "
+        "One row per batch of arrivals, from the workload source. All tasks of a "
         "batch are of one job.",
         {
             "agent": _AGENT,
-            "job": Column("int64", "id", "the job the batch is of"),
+            "job": Column("int64", "id", "the job of the batch"),
             "submit_us": _SUBMIT_US,
             "tasks": Column("int64", "tasks", "tasks of the batch"),
             "prefers": Column("int64", "tasks", "those of them that prefer certain machines"),
@@ -80,8 +82,8 @@ SCHEMAS: dict[str, TableSchema] = {
     ),
     "tasks": TableSchema(
         "One row per committed task, from its scheduler when the reply arrives. A task that was "
-        "evicted or lost its machine is committed again. Where a killed live scheduler left no record "
-        "of it, the row is from the cell's log.",
+        "evicted or lost its machine is committed again. If a killed live scheduler left no "
+        "record, the row is from the cell's log.",
         {
             "task": _TASK,
             "job": _JOB,
@@ -104,7 +106,7 @@ SCHEMAS: dict[str, TableSchema] = {
         },
     ),
     "commits": TableSchema(
-        "One row per transaction, with how many of its claims met which fate.",
+        "One row per transaction, with the outcomes of its claims.",
         {
             "agent": _AGENT,
             "sequence": Column("int64", "id", "number of the transaction, per scheduler from 1"),
@@ -177,7 +179,9 @@ SCHEMAS: dict[str, TableSchema] = {
             "running": Column("int64", "tasks", "running tasks"),
             "machines_up": Column("int64", "machines", "machines that are up"),
             "used_permille": Column(
-                "int64", "permille", "use of the first resource dimension, of all its capacity"
+                "int64",
+                "permille",
+                "use of the first resource dimension, in thousandths of its total capacity",
             ),
         },
     ),
@@ -195,7 +199,7 @@ SCHEMAS: dict[str, TableSchema] = {
         },
     ),
     "unplaceable": TableSchema(
-        "Tasks that can never run here or were given up: told once, never tried again.",
+        "Tasks that can never be placed or were given up. Each is listed once and not tried again.",
         {
             "task": _TASK,
             "agent": _AGENT,
@@ -216,8 +220,8 @@ SCHEMAS: dict[str, TableSchema] = {
             "tasks": Column("int64", "tasks", "tasks in the graph"),
             "graph_us": Column("int64", "us", "time to bring the graph up to date"),
             "solve_us": Column("int64", "us", "time to solve it"),
-            "extract_us": Column("int64", "us", "time to read placements off the flow"),
-            "arcs_scanned": Column("int64", "arcs", "looks at arcs while solving"),
+            "extract_us": Column("int64", "us", "time to derive placements from the flow"),
+            "arcs_scanned": Column("int64", "arcs", "arcs scanned while solving"),
             "nodes": Column("int64", "nodes", "nodes of the graph"),
             "arcs": Column("int64", "arcs", "arcs of the graph"),
         },

@@ -78,7 +78,7 @@ def workload_schemas(
                 "load_percent": Column(
                     "int64",
                     "percent",
-                    "offered load, of the cell's capacity",
+                    "offered load, in per cent of the cell's capacity",
                     {0: "the load is the trace's own"},
                 ),
             },
@@ -173,7 +173,7 @@ def _machines(dimensions: Sequence[str], partitions: Sequence[int]) -> dict[str,
             limit_column(name): Column(
                 "int64",
                 unit_of(name),
-                f"what claims may fill it to of resource {name}: capacity with over-commit",
+                f"limit up to which claims may use resource {name}: capacity with over-commit",
             )
             for name in dimensions
         },

@@ -112,4 +112,4 @@ def shortfall(name: str, found: LogEnd | None, expected: LogEnd) -> str | None:
         return f"{name}: {lost}, from {begin} of run time on"
     if found.events > n:
         return f"{name}: {found.events - n:,} events more than the {n:,} it held when the arm ended"
-    return f"{name}: differs from what it was when the arm ended (its digest is another)"
+    return f"{name}: differs from what it was when the arm ended (its digest is different)"

@@ -51,16 +51,16 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_mar
 
 @app.command(
     help="Repeat what runs logged, and compare.\n\n"
-    "A live arm: the logs of its cell and of every other actor are fed to the same cores, made"
-    " anew from the arm's arm.json and the run's workload tables; every effect must be the one"
-    " that was logged, no invariant of the cell may break, and each log must be the one that was"
-    " there when the arm ended (its number of events and its digest stand in ended.json and"
-    " summary.json). An arm in virtual time keeps no log: it is run again, which takes as long as"
-    " it did at first, and the digest of its events is compared. Paired seeds are not run again.\n\n"
-    "Exit status: 0 if everything is there and was repeated; 1 if the logs are whole and repeat"
-    " otherwise than they say, or break an invariant; 2 if anything is missing, differs from what"
-    " was there at the end or cannot be read, and for runs that were interrupted or killed: of"
-    " those, what was checked is told; 130 for Ctrl-C.\n\n"
+    "A live arm: replay compares each log with ended.json and summary.json, which record its number"
+    " of events and its digest at the end of the arm. Then it feeds the logs to the same"
+    " participants, created from arm.json and the run's workload tables. Every effect must equal"
+    " the logged one, and no invariant of the cell may break. An arm in virtual time keeps no log:"
+    " it is run again, which takes as long as the first time, and the digest of its events is"
+    " compared. Paired seeds are not run again.\n\n"
+    "Exit status: 0 if everything is there and was repeated; 1 if the logs are complete, but the"
+    " effects differ or an invariant breaks; 2 if anything is missing, has changed since the arm"
+    " ended or cannot be read, and for runs that were interrupted or killed, whose files are"
+    " checked as far as they go; 130 for Ctrl-C.\n\n"
     "Nothing in a run directory is executed. Schedulers of other packages are found by their"
     " registered kind."
 )
@@ -155,7 +155,7 @@ def _told(arm: Arm, whole: bool, what: str) -> Status:
     if whole:
         print(f"{arm.label}: ok: {what}")
         return Status.OK
-    print(f"{arm.label}: not all could be checked; what is there repeats: {what}")
+    print(f"{arm.label}: incomplete; what could be checked repeats: {what}")
     return Status.INCOMPLETE
 
 
@@ -205,10 +205,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status: int = app(args=arguments, standalone_mode=False) or 0
         sys.stdout.flush()
     except _USAGE_ERRORS as error:
-        message = f"{error.format_message().rstrip('.')} (--help tells the options)"
+        message = f"{error.format_message().rstrip('.')} (--help lists the options)"
         return _refused(AgoraError(message))
     except MemoryError:
-        return _refused(AgoraError("memory: this machine has not enough of it"))
+        return _refused(AgoraError("not enough memory on this machine"))
     except BrokenPipeError:  # whoever read the output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return Status.DIVERGED

@@ -132,19 +132,19 @@ def _workload(
     )
     runs = columns["batch"] == NO_BATCH
     if ((columns["initial_machine"] == NO_MACHINE) == runs).any():
-        raise ValueError("tasks: of batch and initial_machine exactly one is -1")
+        raise ValueError("tasks: expected exactly one of batch and initial_machine to be -1")
     initial, arriving = np.flatnonzero(runs), np.flatnonzero(~runs)
     order = np.argsort(columns["batch"][arriving], kind="stable")
     arrival_rows = arriving[order].astype(np.int64)
     batch = columns["batch"][arrival_rows]
     starts = np.flatnonzero(np.diff(batch, prepend=-1))
     if not np.array_equal(batch[starts], np.arange(len(starts))):
-        raise ValueError("tasks.batch: a number is left out")
+        raise ValueError("tasks.batch: expected every number from 0 on")
     events, phases = table("machine_events"), table("phases")
     if ((events["up"] != 0) & (events["up"] != 1)).any():
-        raise ValueError("machine_events.up: neither 0 nor 1")
+        raise ValueError("machine_events.up: expected 0 or 1")
     if not np.array_equal(phases["phase"], np.arange(len(phases["phase"]))):
-        raise ValueError("phases.phase: not the numbers from 0 on")
+        raise ValueError("phases.phase: expected 0, 1, 2, ... in order")
     return Workload(
         name=field_of(path, content, "name", str),
         cell=cell,
@@ -177,7 +177,7 @@ def _catalog(
     sets = table("preferences")
     count = len(sets["preference"])
     if not count or not np.array_equal(sets["preference"], np.arange(count)):
-        raise ValueError("preferences.preference: not the numbers from 0 on")
+        raise ValueError("preferences.preference: expected 0, 1, 2, ... in order")
     machines, racks = table("preferred_machines"), table("preferred_racks")
     return PreferenceCatalog(
         _offsets("preferred_machines", machines["preference"], count),

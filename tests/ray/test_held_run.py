@@ -147,7 +147,7 @@ def test_actors_are_told_apart_and_asked_during_a_run_and_while_held(held: Comma
     assert all(re.match(r", \d+\.\d s into the run: ", said) for said in during.values()), during
     assert re.search(r"greedy-1 \w+, \d+ queued, \d+ rounds", during["schedulers-1"])
 
-    patiently(lambda: "Ctrl-C ends it" in held.errors.read_text())
+    patiently(lambda: "Press Ctrl-C to end them" in held.errors.read_text())
     assert "Traceback" not in held.errors.read_text()
     actors = {actor.name: actor for actor in list_actors(address=address, detail=True)}
     assert tuple(sorted(actors)) == ACTORS

@@ -108,7 +108,7 @@ def test_a_signal_during_a_live_arm(
     told = capsys.readouterr().out.splitlines()
     assert told[0] == f"{run}: the run did not get to its end: {summary['partial_reason']}"
     assert told[1].endswith("parsync: the arm did not get to its end: interrupted")
-    assert "what is there repeats: " in told[2] and len(told) == 3
+    assert "what could be checked repeats: " in told[2] and len(told) == 3
     assert not list(run.rglob("*pickle*"))
 
 

@@ -189,10 +189,10 @@ def test_events_left_out_of_any_log_are_found(directory: Path, name: str) -> Non
 @pytest.mark.parametrize(
     ("frame", "says"),
     [
-        (b"", "event 1: not one of an actor's log"),
-        (encode(7), "event 1: not one of an actor's log"),
-        (encode((encode((99, 0, 1)), b"")), "event 1: of another actor's log"),
-        (encode((encode((WORKERS, "0", 1)), b"")), "event 1: of another actor's log"),
+        (b"", "event 1: not an entry of an actor's log"),
+        (encode(7), "event 1: not an entry of an actor's log"),
+        (encode((encode((99, 0, 1)), b"")), "event 1: belongs to another actor's log"),
+        (encode((encode((WORKERS, "0", 1)), b"")), "event 1: belongs to another actor's log"),
     ],
 )
 def test_what_is_not_an_actors_log_is_refused(
@@ -227,7 +227,7 @@ def test_a_corrupt_log_is_refused_with_its_place(
         ([encode((int(Frame.HEADER), 1, ((0, "/", (0, 1, 2)),)))], "frame 0: not the hosts"),
         (
             [encode((int(Frame.HEADER), 1, ((0, "schedulers-0", (0, 1, 9)),)))],
-            "frame 0: the hosts of another run",
+            "frame 0: lists the hosts of another run",
         ),
         ([HEADER, encode((int(Frame.STEP), 1))], "frame 1: not a cell's log"),
         ([HEADER, encode((int(Frame.STEP), 1, (), b""))], "frame 1: not a cell's log"),
@@ -275,7 +275,7 @@ def test_a_log_without_its_last_events_is_not_ok(
     cut_us = log_ends(directory)[path.name].last_us
     missing = f"{len(frames) - left:,} of its {len(frames):,} events are missing"
     assert f"{path.name}: {missing}, from {cut_us / 1e6:.6f} s of run time on" in first
-    assert "not all could be checked; what is there repeats: " in last
+    assert "incomplete; what could be checked repeats: " in last
 
 
 @pytest.mark.parametrize("name", sorted({*NAMES.values(), "cell"}))
@@ -329,7 +329,7 @@ def test_a_killed_arm_says_what_could_be_checked(
     assert replay.main([str(directory)]) == 2
     first, last = said(capsys).splitlines()
     assert "no ended.json: the arm was stopped or killed before its end" in first
-    assert "what is there repeats: " in last and "of 5 other actors" in last
+    assert "what could be checked repeats: " in last and "of 5 other actors" in last
     handled_log(directory, "flow", LIFE).unlink()
     assert replay.main([str(directory)]) == 2
     assert "flow has no log" in said(capsys)
@@ -343,7 +343,7 @@ def test_an_interrupted_arm_says_so(directory: Path, capsys: pytest.CaptureFixtu
     assert replay.main([str(directory)]) == 2
     first, last = said(capsys).splitlines()
     assert first.endswith("the arm did not get to its end: interrupted")
-    assert "what is there repeats: " in last
+    assert "what could be checked repeats: " in last
 
 
 def test_an_arm_file_that_was_changed_is_not_ok(

@@ -156,14 +156,14 @@ def test_another_run_than_at_first(run: Path, replayed: Replay) -> None:
     set_digest(run, 0, "f" * 32)
     status, out, _ = replayed(arm)
     assert status == 1
-    assert "run again it is another run: " in out[0] and f"digest {'f' * 32}" in out[0]
+    assert "the repeated run differs: " in out[0] and f"digest {'f' * 32}" in out[0]
 
 
 def test_a_missing_end_with_and_without_a_summary(run: Path, replayed: Replay) -> None:
     (run / "arms" / "one" / ENDED_FILE).unlink()
     status, out, _ = replayed(run)
     assert status == 2 and f"{run}/arms/one: {ENDED_FILE} is missing" in out
-    assert any("one: not all could be checked; what is there repeats: run again" in s for s in out)
+    assert any("one: incomplete; what could be checked repeats: run again" in s for s in out)
     (run / "summary.json").unlink()
     status, out, _ = replayed(run)
     assert status == 2

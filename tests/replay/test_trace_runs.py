@@ -71,7 +71,10 @@ def test_the_tasks_that_wait_at_the_start_are_in_figures_of_their_own(
     assert arm["overall"]["submitted"] == ARRIVING - 19
     assert arm["totals"]["submitted"] == WAITING + ARRIVING
     page = " ".join((tmp_path / "run" / "report.html").read_text("utf-8").split())
-    assert "Of the tasks, 40 waited as the trace began" in page and "(59 tasks left out" in page
+    assert (
+        "Of the tasks, 40 were already waiting when the trace began" in page
+        and "(59 tasks left out" in page
+    )
     assert "Short warm-up" not in page  # a trace begins with its tasks running or waiting
 
 
@@ -86,9 +89,9 @@ def test_a_settling_time_of_none_counts_them_and_says_so(trace: Path, tmp_path: 
     (arm,) = json.loads((tmp_path / "run" / "summary.json").read_text())["arms"]
     assert arm["start"] is None
     assert arm["overall"]["submitted"] == WAITING + 59
-    assert "all figures count them: settle_s is 0" in (tmp_path / "run" / "report.html").read_text(
-        "utf-8"
-    )
+    assert "All figures count them, because settle_s is 0" in (
+        tmp_path / "run" / "report.html"
+    ).read_text("utf-8")
 
 
 def test_a_settling_time_that_leaves_nothing_of_a_trace_is_refused(

@@ -85,7 +85,7 @@ def test_a_mix_shares_in_proportion_to_counts() -> None:
         ("latency_first=-3", "not of the form"),
         ("wishful=3", "unknown 'wishful', expected one of optimistic"),
         ("firmament=2", "one flow scheduler"),
-        ("adaptive=1,adaptive=2", "stands twice"),
+        ("adaptive=1,adaptive=2", "appears twice"),
     ],
 )
 def test_bad_mixes_are_refused(text: str, message: str) -> None:

@@ -232,7 +232,7 @@ def test_a_race_tells_who_won():
     refused = command("solve", "--algorithm", "relaxation+relaxation", stdin=text)
     assert (
         refused.returncode == 2
-        and refused.stderr == b'--algorithm: "relaxation" stands twice in one race\n'
+        and refused.stderr == b'--algorithm: "relaxation" appears twice in one race\n'
     )
 
 

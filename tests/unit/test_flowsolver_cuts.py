@@ -223,7 +223,7 @@ def test_command_tells_that_lower_bounds_are_taken_off(tmp_path, capsysbinary):
     file.write_bytes(b"p min 2 1\nn 1 7\nn 2 -7\na 1 2 2 6 1\n")
     assert run(["solve", str(file)]) == 2
     assert capsysbinary.readouterr().err.endswith(
-        b"1 node has a supply of 5, and arcs of capacity 4 out of it: 1 (lower bounds taken off)\n"
+        b"1 node has a supply of 5, and arcs of capacity 4 out of it: 1 (lower bounds removed)\n"
     )
 
 

@@ -72,4 +72,4 @@ def test_the_command():
     assert (told["sent"], told["certified"]) == (4, True)
     bounded = run("--max-flow", text=text.replace("a 1 2 0", "a 1 2 1"))
     assert bounded.returncode == 2
-    assert "<stdin>: lower bounds do not go with --max-flow" in bounded.stderr
+    assert "<stdin>: --max-flow does not support lower bounds" in bounded.stderr

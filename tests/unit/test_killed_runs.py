@@ -86,7 +86,7 @@ def test_killed_during_the_paired_seeds(whole: Path, killed: Path, report: Repor
     seed = json.loads(path.read_text())
     del seed["arms"]["flow"]
     path.write_text(json.dumps(seed))
-    reason = "3 of 4 runs of the paired seeds were done"
+    reason = "3 of 4 runs of the paired seeds are complete"
     assert report(killed) == (0, f"{killed}: partial: {reason}\n")
     summary, before = read_summary(killed), read_summary(whole)
     assert summary["partial"] and summary["partial_reason"] == reason
@@ -112,7 +112,7 @@ def test_an_arm_is_measured_from_its_parquet_files(
     shutil.rmtree(killed / "seeds")
     forget_end(killed, "flow")
     status, said = report(killed)
-    assert status == 0 and "'Flow': its regret was not worked out; 0 of 4 runs" in said
+    assert status == 0 and "'Flow': its regret was not computed; 0 of 4 runs" in said
     (_, flow), (_, before) = (read_summary(run)["arms"] for run in (killed, whole))
     assert without_regret(flow["overall"]) == without_regret(before["overall"])
     for part in ("phases", "groups", "agents", "totals", "digest"):
@@ -138,13 +138,13 @@ def test_an_arm_that_did_not_begin(killed: Path, report: Report) -> None:
     shutil.rmtree(killed / "arms" / "flow")
     assert report(killed) == (
         0,
-        f"{killed}: partial: 1 of 2 arms did not run; 0 of 4 runs of the paired seeds were done\n",
+        f"{killed}: partial: 1 of 2 arms did not run; 0 of 4 runs of the paired seeds are complete\n",
     )
 
 
 def test_a_run_without_anything(killed: Path, report: Report) -> None:
     shutil.rmtree(killed / "seeds")
-    repeats = f"`python -m experiments.parsync_vs_flow --config {killed}/config.toml` repeats it"
+    repeats = f"`python -m experiments.parsync_vs_flow --config {killed}/config.toml` runs it again"
     for why, gone in (
         ("'ParSync' is missing: killed before it had written any measurements", "parsync"),
         ("killed before its first arm began", ""),
@@ -153,7 +153,7 @@ def test_a_run_without_anything(killed: Path, report: Report) -> None:
         (killed / "arms" / gone).mkdir(parents=True)
         assert report(killed) == (
             2,
-            f"error: {killed}: there is nothing to report: {why}; {repeats}\n",
+            f"error: {killed}: nothing to report: {why}; {repeats}\n",
         )
         assert not (killed / "summary.json").exists()
 
@@ -169,7 +169,7 @@ def test_the_workload_is_the_run_s_own(killed: Path, report: Report) -> None:
 
 def test_a_run_that_is_still_going_on(killed: Path, report: Report) -> None:
     with run_in_progress(killed):
-        assert report(killed) == (2, f"error: {killed}: its run is still going on\n")
+        assert report(killed) == (2, f"error: {killed}: its run is still in progress\n")
     assert report(killed) == (0, "")
 
 

@@ -112,8 +112,8 @@ def test_a_run_with_odd_names_from_its_file_to_its_report(
     ("name", "says"),
     [
         ("", "at least 1 character"),
-        (" \\t", "expected a name, got one of spaces"),
-        ("two\\nlines", r"one line, got one with the character U\+000A"),
+        (" \\t", "expected a name, got only spaces"),
+        ("two\\nlines", r"without control characters, got U\+000A"),
         ("\\u001b[31mred", r"U\+001B"),
         ("x" * 201, "at most 200 characters"),
     ],

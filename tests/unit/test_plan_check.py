@@ -151,7 +151,7 @@ def test_a_gang_is_claimed_whole_or_waits_whole(retains_pending: bool) -> None:
     whole, none = {10: 0, 11: 1, 12: 2}, dict.fromkeys((10, 11, 12), NO_ROOM)
     assert Trial(retains_pending).plan([10, 11, 12], whole) is None
     assert Trial(retains_pending).plan([10, 11, 12], {}, none) is None
-    says = r"plan\.task: gang 5: 2 of its tasks are claimed, and others left waiting"
+    says = r"plan\.task: gang 5: 2 of its tasks are claimed, and others are left waiting"
     torn = Trial(retains_pending).plan(
         [10, 11, 12, 13, 14, 15], {13: 0, 14: 0, 15: 0, 10: 1, 12: 1}, {11: NO_ROOM}
     )
@@ -172,7 +172,7 @@ def test_what_was_left_waiting_may_be_claimed_later_and_once() -> None:
     trial = Trial(retains_pending=True)
     assert trial.plan([0, 1, 2], {0: 0}, {1: NO_ROOM, 2: NO_ROOM}) is None
     assert trial.plan([3], {1: 0, 3: 1}) is None
-    says = r"plan\.task: task 1 was not offered, or does not wait any more"
+    says = r"plan\.task: task 1 was not offered, or no longer waits"
     assert is_told(trial.plan([], {1: 2}), says)
 
 
@@ -206,7 +206,7 @@ def test_pending_is_said_of_the_tasks_of_the_call() -> None:
 def test_a_gang_that_came_in_parts_is_claimed_whole() -> None:
     trial = Trial(retains_pending=True)
     assert trial.plan([10, 11], {}, {10: NO_ROOM, 11: NO_ROOM}) is None
-    says = r"plan\.task: gang 5: 1 of its tasks are claimed, and others left waiting"
+    says = r"plan\.task: gang 5: 1 of its tasks are claimed, and others are left waiting"
     assert is_told(trial.plan([12], {12: 0}), says)
 
 
@@ -235,10 +235,12 @@ def test_only_what_runs_may_be_evicted(end: ChangeKind) -> None:
     trial.tell(ChangeKind.ADOPTED, (1, 0, 70), (2, 1, 71))
     assert trial.plan([], {}, evict=[70, 71]) is None
     trial.tell(end, (1, 0, 70))
-    says = r"plan\.evict: allocation 70 is none of its running tasks"
+    says = r"plan\.evict: allocation 70 is not one of its running tasks"
     assert is_told(trial.plan([], {}, evict=[71, 70]), says)
-    assert is_told(trial.plan([], {}, evict=[71, 71]), r"plan\.evict: allocation 71 stands twice")
-    assert is_told(trial.plan([], {}, evict=[99]), r"plan\.evict: allocation 99 is none of its .*")
+    assert is_told(trial.plan([], {}, evict=[71, 71]), r"plan\.evict: allocation 71 appears twice")
+    assert is_told(
+        trial.plan([], {}, evict=[99]), r"plan\.evict: allocation 99 is not one of its .*"
+    )
 
 
 def test_own_allocations_are_those_added_and_not_removed() -> None:

@@ -231,7 +231,7 @@ TABLES: dict[str, tuple[str, Callable[[pa.Table], pa.Table], str]] = {
     "a task that runs and arrives": (
         "tasks",
         with_value("initial_machine", -1, 3),
-        "exactly one is -1",
+        "exactly one of batch and initial_machine",
     ),
     "a request of nothing": ("tasks", with_value("request_slots", 3, 0), "tasks.request"),
     "a preferred machine that is none": (

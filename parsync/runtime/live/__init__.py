@@ -1,2 +1,2 @@
-"""The live runtime: the same cores in Ray actors, in real time. Only ports.py, cluster.py and
-dashboard.py know Ray."""
+"""The live runtime: the same cores in Ray actors, in real time. Only modules of this folder
+import Ray."""

@@ -64,8 +64,8 @@ def _nodes(channel: Any, wanted: str) -> list[str]:
     if answer is not None:
         if mode == "token":
             raise AgoraError(
-                f"{wanted}: the cluster runs without a token, and RAY_AUTH_MODE=token is set here; "
-                "start every node with RAY_AUTH_MODE=token, or unset it"
+                f"{wanted}: the cluster runs without a token, but RAY_AUTH_MODE=token is set "
+                "here; start every node with RAY_AUTH_MODE=token, or unset it here"
             )
         return answer
     if mode not in ("", "token"):

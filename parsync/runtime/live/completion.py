@@ -17,8 +17,8 @@ from parsync.runtime.live.restarts import Restart, restarts
 from shared_state.errors import AgoraError
 
 SOURCE_NOTE = (
-    f"{SOURCE}: its submissions are counted up to the last that it, a scheduler host or the cell "
-    "has on record"
+    f"{SOURCE}: its submissions are counted up to the last one recorded by itself, a scheduler "
+    "host or the cell"
 )
 
 
@@ -89,8 +89,8 @@ def complete(
 def _note(host: HostPlan, recovery: HostRecovery, sample_us: int) -> str:
     transactions, claims = recovery.transactions[host.name], recovery.claims[host.name]
     return (
-        f"{host.name}: {transactions:,} transactions ({claims:,} claims) of which it left no "
-        "record are counted from the cell's log, at the cell's time; not known are its decision "
-        f"time, syncs and queue of the last {sample_us / 1e6:g} s before it was lost, what it had "
-        "decided and not sent, and the step wait of its earlier lives"
+        f"{host.name}: {transactions:,} transactions ({claims:,} claims) that it left no record of "
+        "are counted from the cell's log, at the cell's times; its decision time, syncs and queue "
+        f"length of the last {sample_us / 1e6:g} s before it was lost, decisions that it had not "
+        "sent, and its step waits before the restart are not known"
     )

@@ -19,11 +19,11 @@ def dashboard_note() -> str:
     address = ray._private.worker.get_dashboard_url()
     ask = f"python -m experiments.actors --address {ray.get_runtime_context().gcs_address}"
     if not address:
-        return f"Ray runs without a dashboard. What each actor is doing: `{ask}`."
+        return f"Ray runs without a dashboard. To see what each actor is doing: `{ask}`."
     return (
-        f"Ray dashboard: http://{address} (Actors page: who is who; there, the last line of an "
-        "actor's log: what it is doing). It asks for a token: `ray get-auth-token` prints it.\n"
-        f"What each actor is doing: `{ask}`."
+        f"Ray dashboard: http://{address} (its Actors page lists the actors; the last line of an "
+        "actor's log says what it is doing). It asks for a token: `ray get-auth-token` prints it.\n"
+        f"To see what each actor is doing: `{ask}`."
     )
 
 

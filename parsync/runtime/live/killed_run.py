@@ -1,8 +1,8 @@
-"""The measurements of a live arm that was killed as a whole, from its logs. No actor handed anything
-over, and a Parquet file that was not closed cannot be read.
+"""The measurements of a live arm whose processes were all killed, made from its logs. No actor
+handed anything over, and a Parquet file that was not closed cannot be read.
 
-The cell's log is whole up to its last step; each actor's own logs reach up to its last flush, at
-most a tick before. recovery.py tells what is on record and what is not.
+The cell's log is complete up to its last step. Each actor's own logs reach up to its last flush, at
+most a tick before. recovery.py explains what is on record and what is not.
 """
 
 from __future__ import annotations

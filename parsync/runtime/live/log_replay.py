@@ -180,7 +180,7 @@ class _Replay:
         if sorted(agent for agents in agents_of.values() for agent in agents) != list(
             range(assembly.arm.agents)
         ):
-            raise AgoraError(f"{path}: frame 0: the hosts of another run")
+            raise AgoraError(f"{path}: frame 0: lists the hosts of another run")
         audit = CellAudit(assembly.workload.cell, assembly.partitioning)
         audit.submitted(assembly.workload.arrival_rows)
         bare = assembly.master()
@@ -238,7 +238,7 @@ class _Replay:
                     return True  # no further: what it was told then is not in the cell's log
                 event = _reply(event, replies[address])
                 if event is None:
-                    self._divergence = f"{where}: a sync that the replayed cell did not answer so"
+                    self._divergence = f"{where}: a sync reply that the replayed cell did not give"
                     return False
             self._events[name] = self._events.get(name, 0) + 1
             try:
@@ -273,7 +273,9 @@ def _handled(stage: CellStage, frame: tuple[Any, ...], where: str) -> bool:
     except AgoraError as error:
         raise AgoraError(f"{where}: {error}") from error
     except Exception as error:  # a foreign frame may hold anything
-        raise AgoraError(f"{where}: no event of a cell: {type(error).__name__}: {error}") from error
+        raise AgoraError(
+            f"{where}: not an event of a cell: {type(error).__name__}: {error}"
+        ) from error
 
 
 def _entry(
@@ -285,11 +287,11 @@ def _entry(
         entry, logged = decode(payload)
         address, at_us, event = decode(entry)
     except Exception as error:  # a foreign frame may hold anything
-        raise AgoraError(f"{where}: not one of an actor's log: {error}") from error
+        raise AgoraError(f"{where}: not an entry of an actor's log: {error}") from error
     if not (
         type(address) is int and address in cores and type(at_us) is int and type(logged) is bytes
     ):
-        raise AgoraError(f"{where}: of another actor's log")
+        raise AgoraError(f"{where}: belongs to another actor's log")
     if type(event) is not tuple and type(event) not in _EVENTS:
         raise AgoraError(f"{where}: not an event of an actor's log")
     return address, at_us, event, logged

@@ -62,8 +62,8 @@ class Monitor:
         self._lives: dict[str, set[int]] = {name: set() for name in self._names}
 
     def report(self, name: str, report: Report) -> None:
-        """Take an actor's report. An earlier life, on a node that was cut off and is back, may still
-        tell that it was replaced: nobody has to know."""
+        """Take an actor's report. Reports of an earlier life, on a node that was cut off and
+        is back, are ignored."""
         known = self._reports.get(name)
         if known is not None and report.epoch < known.epoch:
             return

@@ -144,8 +144,8 @@ def skewed(ahead_ns: int) -> str:
     """What is wrong with a clock that is so far ahead."""
     side = "ahead of" if ahead_ns > 0 else "behind"
     return (
-        f"its clock is {abs(ahead_ns) / 1e9:.3g} s {side} this machine's; delays between nodes "
-        "are measured by them: synchronise them (NTP)"
+        f"its clock is {abs(ahead_ns) / 1e9:.3g} s {side} this machine's; both clocks "
+        "measure delays between nodes: synchronise them (NTP)"
     )
 
 
@@ -157,10 +157,10 @@ def _answer(call: Any, address: str, deadline: float) -> Any:
     try:
         return ray.get(call, timeout=max(0.0, deadline - time.monotonic()))
     except GetTimeoutError as error:
-        raise AgoraError(f"node {address}: starts no worker within {ANSWER_S:.0f} s") from error
+        raise AgoraError(f"node {address}: started no worker within {ANSWER_S:.0f} s") from error
     except RuntimeEnvSetupError as error:
         raise AgoraError(
-            f"node {address}: cannot take over the code: {' '.join(str(error).split())}"
+            f"node {address}: cannot load the shipped code: {' '.join(str(error).split())}"
         ) from error
     except RayError as error:
         raise AgoraError(f"node {address}: {' '.join(str(error).split())}") from error

@@ -28,11 +28,11 @@ class LiveOptions:
     workload_dir: where the workload's tables are written already, at most three levels above
     journal_dir; None: they go into it, too.
     address: of a running cluster, None for an embedded one. hosts: scheduler processes (flow
-    schedulers have one more). tick_us: between a host's regular steps. spacing_us: at least between
-    its
-    steps when it has something to say. hold: the actors stay after the run, to be asked. fsync: the
-    cell's log survives the machine. checkpoint_bytes: by how much it grows, at least, between
-    checkpoints. plan_limit_s: after what time a call of a scheduler counts as never returning.
+    schedulers have one more). tick_us: time between a host's regular steps. spacing_us: least time
+    between its steps when it has something to send. hold: the actors stay after the run and can be
+    asked for their status. fsync: the cell's log survives a crash of the machine. checkpoint_bytes:
+    least growth of that log between checkpoints. plan_limit_s: time in seconds after which a
+    scheduler's call counts as never returning.
     """
 
     journal_dir: Path
@@ -61,7 +61,8 @@ class HostPlan:
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """What every actor of a run is given. arm: its name. end_us: of the workload; what follows is the drain."""
+    """What every actor of a run is given. arm: its name. end_us: the end of the workload, when
+    the drain begins."""
 
     namespace: str
     arm: str

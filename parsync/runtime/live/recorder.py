@@ -1,9 +1,9 @@
 """Where an actor's measurements go: its accumulators, its Parquet parts, and a log from which they
 can be taken up when the actor is killed.
 
-One file per part, `<part>.records`. A frame holds the batches of one flush, ((table, columns), ...),
-so that after a kill an agent's batches of one sample are there together or not at all. The logs are
-removed when the run is over (remove_records).
+One file per part, `<part>.records`. A frame holds the batches of one flush, ((table, columns),
+...), so that after a kill an agent's batches of one sample are there together or not at all. The
+logs are removed when the run is over (remove_records).
 """
 
 from __future__ import annotations

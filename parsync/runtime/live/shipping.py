@@ -1,8 +1,9 @@
 """What a cluster's nodes need of the code: our packages and those of registered schedulers.
 
 Ray sends one folder to the nodes and puts it first on the path of their workers. It holds copies of
-the packages that actors import, and of nothing else that is installed beside them. Shipped code goes
-before an installation on the node, so that all actors run the code of the command that was started.
+the packages that actors import, and of nothing else that is installed beside them. Shipped code
+takes precedence over an installation on the node, so that all actors run the code of the command
+that was started.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def repeat(
     measured = [group.name for group in arm.groups if isinstance(group.clock, Measured)]
     if measured:
         raise AgoraError(
-            f"{directory}: group '{measured[0]}' has measured decision times, which are others at"
+            f"{directory}: group '{measured[0]}' has measured decision times, which differ in"
             " every run: it cannot be repeated"
         )
     end = read_end(directory)
@@ -66,12 +66,12 @@ def repeat(
     except AgoraError:
         raise
     except Exception as error:  # a scheduler's: the first run had none, or would not have ended
-        return Repeated(None, f"run again it fails: {type(error).__name__}: {error}", gaps, end)
+        return Repeated(None, f"the repeated run fails: {type(error).__name__}: {error}", gaps, end)
     log = LogEnd(outcome.events, outcome.digest, 0, outcome.ended_us)
     was = known if end is None else end.logs.get(VIRTUAL_LOG)
     if was in (log, log.digest):
         return Repeated(log, None, gaps, end)
-    divergence = f"run again it is another run: {_told(log)}, not {_told(was)}"
+    divergence = f"the repeated run differs: {_told(log)}, not {_told(was)}"
     return Repeated(log, divergence, gaps, end)
 
 

@@ -56,7 +56,8 @@ class AscentSet {
     ++stats_.searches;
     raise_ = 0;
     slope_ = excess_ = 0;
-    std::int64_t gathered_at = looked_at_ = stats_.scanned;
+    looked_at_ = stats_.scanned;
+    std::int64_t noted_at = stats_.scanned;
     bool infeasible = false;
     status_ = Status::kOptimal;
     moved_ = false;
@@ -81,11 +82,13 @@ class AscentSet {
       } else {
         break;
       }
+      since_gathering_ += stats_.scanned - noted_at;
       const auto waiting = static_cast<std::int64_t>(graph_.late.size());
-      if (excess_ > 0 && stats_.scanned - gathered_at > kScansPerWaiting * waiting) {
+      if (excess_ > 0 && since_gathering_ > kScansPerWaiting * waiting) {
         gather();
-        gathered_at = stats_.scanned;
+        since_gathering_ = 0;
       }
+      noted_at = stats_.scanned;
     }
     settle();
     return infeasible ? Status::kInfeasible : status_;
@@ -293,7 +296,10 @@ class AscentSet {
   void gather() {
     for (std::size_t k = 0; k < graph_.late.size() && excess_ > 0 && go_on(); ++k) {
       const NodeId v = graph_.late[k];
-      if (graph_.nodes[v].place != Place::kOutside || graph_.excess(v) <= 0 || graph_.crowded(v))
+      // What would not be visited may be the least of all: raised by more, it would break the
+      // invariant.
+      if (graph_.nodes[v].place != Place::kOutside || graph_.excess(v) <= 0 ||
+          !graph_.visits_all(v))
         continue;
       // outside: balanced residual out of the set once v is raised by `least`
       std::int64_t least = kInfinity, outside = 0;
@@ -370,9 +376,10 @@ class AscentSet {
   Pace pace_;
   Stats& stats_;
   Status status_ = Status::kOptimal;
-  bool moved_ = false;          // flow, or prices
-  std::int64_t in_vain_ = 0;    // steps up the tree since flow was sent
-  std::int64_t looked_at_ = 0;  // stats_.scanned when control was last looked at
+  bool moved_ = false;                // flow, or prices
+  std::int64_t since_gathering_ = 0;  // half-edges looked at, for this set and those before it
+  std::int64_t in_vain_ = 0;          // steps up the tree since flow was sent
+  std::int64_t looked_at_ = 0;        // stats_.scanned when control was last looked at
   std::int64_t raise_ = 0;
   __int128 slope_ = 0, excess_ = 0;  // sums over S: each node's fit 64 bits, not all of them
   std::vector<NodeId> members_;      // of S

@@ -141,6 +141,7 @@ class BalancedGraph {
     return least_waiting(v, stats, [](const Edge&) { return true; });
   }
   bool crowded(NodeId v) const { return lists_.crowded(v); }
+  bool visits_all(NodeId v) const { return lists_.visits_all(v); }
   std::uint32_t at_hand(NodeId v) const { return lists_.at_hand(v); }
 
   void raise(NodeId v, std::int64_t by) {

@@ -42,14 +42,14 @@ class DualAscent {
         kPatience * static_cast<std::int64_t>(graph_.arcs().edges.size() + graph_.nodes.size());
     patience_ends_ = stats_.scanned + patience_;
     Status status = Status::kOptimal;
+    scanned_before_ = stats_.scanned;
     while (status == Status::kOptimal) {
-      const std::int64_t scanned = stats_.scanned;
       NodeId v = graph_.take(graph_.fresh);
       const bool alone = v == kNone;
       if (alone) v = graph_.take(graph_.late);
       if (v == kNone) return Status::kOptimal;
       status = serve(v, alone);
-      if (status == Status::kOptimal) status = pace_.step(stats_, stats_.scanned - scanned + 1);
+      if (status == Status::kOptimal) status = look();
       if (status != Status::kOptimal && graph_.is_excess(v)) graph_.postpone(v);
     }
     return status;
@@ -66,6 +66,13 @@ class DualAscent {
   static constexpr std::int64_t kLooseningShare = 8;
   static constexpr std::int64_t kWindow = 64;  // sets
 
+  // Once per step of any loop: half-edges looked at since the last one count as steps.
+  Status look() {
+    const std::int64_t steps = stats_.scanned - scanned_before_ + 1;
+    scanned_before_ = stats_.scanned;
+    return pace_.step(stats_, steps);
+  }
+
   // One iteration, for the excess of v. `alone`: all others have been postponed.
   Status serve(NodeId v, bool alone) {
     if (stats_.scanned > patience_ends_) {
@@ -78,8 +85,8 @@ class DualAscent {
       unplaced_ = std::min(unplaced, unplaced_);
       patience_ends_ = stats_.scanned + patience_;
     }
-    if (!raise_node(v)) return Status::kInfeasible;
-    Status status = Status::kOptimal;
+    Status status = raise_node(v);
+    if (status != Status::kOptimal) return status;
     std::int64_t price = graph_.nodes[v].price;
     if (graph_.excess(v) == 0 || descend(v)) {
       if (past_.loosens && graph_.nodes[v].source) graph_.loosen(v, stats_);
@@ -95,8 +102,8 @@ class DualAscent {
     return status;
   }
 
-  // Step 1. False: v has more excess than residual capacity out.
-  bool raise_node(NodeId v) {
+  // Step 1. kInfeasible: v has more excess than residual capacity out.
+  Status raise_node(NodeId v) {
     while (true) {
       const std::int64_t excess = graph_.excess(v);
       std::int64_t balanced = 0, least = kInfinity;
@@ -109,12 +116,13 @@ class DualAscent {
         }
         return balanced < excess;
       });
-      if (balanced >= excess) return true;
+      if (balanced >= excess) return Status::kOptimal;
       if (balanced > 0) push_balanced(v);
       least = std::min(least, graph_.least_waiting(v, stats_));
-      if (least == kInfinity) return false;
+      if (least == kInfinity) return Status::kInfeasible;
       graph_.raise(v, least);
       ++stats_.relabels;
+      if (const Status status = look(); status != Status::kOptimal) return status;
     }
   }
 
@@ -227,6 +235,7 @@ class DualAscent {
   std::vector<std::uint32_t> path_;
   __int128 unplaced_ = __int128{1} << 120;         // excess, the least at the end of any patience
   std::int64_t patience_ = 0, patience_ends_ = 0;  // half-edges looked at
+  std::int64_t scanned_before_ = 0;                // at the last look
 };
 
 }  // namespace flowsolver

@@ -55,6 +55,12 @@ class ResidualLists {
   }
 
   bool crowded(NodeId v) const { return has_list(v) && lists_[nodes_[v].list].crowded; }
+  // Whether a scan visits all of v's residual half-edges, however dear: none waits, or is about to.
+  bool visits_all(NodeId v) const {
+    if (!has_list(v)) return arcs_.end(v) - arcs_.begin(v) <= kFew;
+    const List& list = lists_[nodes_[v].list];
+    return !list.crowded && list.places.size() <= kFew;
+  }
   // Half-edges of v, which is crowded, that are not in its heap; what gets listed or comes up later
   // stands behind them.
   std::uint32_t at_hand(NodeId v) const {

@@ -36,6 +36,7 @@
 #include <vector>
 
 #include "relaxation/balanced_graph.hpp"
+#include "relaxation/gathering_way.hpp"
 
 namespace flowsolver {
 
@@ -211,43 +212,25 @@ class AscentSet {
     if (head.hops != 0) add_candidate(edge.to);
   }
 
-  // Sends flow from the nearest excess up the tree to the member v, and on over `last`; v itself
-  // has the deficit when that is kNone. Returns how much: 0 when that excess is used up, or an arc
+  // Sends flow from excesses up the tree, the nearest first, to the member v, and on over `last`; v
+  // itself has the deficit when that is kNone. Returns how much: 0 when they are used up, or an arc
   // of the tree.
   std::int64_t augment(NodeId v, std::uint32_t last) {
-    const NodeId target = last == kNone ? v : graph_.edge(last).to;
-    std::int64_t room = graph_.wanted(target);
-    if (last != kNone) room = std::min<std::int64_t>(room, graph_.edge(last).residual);
-    NodeId origin = v;
-    while (graph_.excess(origin) <= 0 && room > 0) {
-      const std::uint32_t parent = graph_.nodes[origin].parent;
+    way_.begin(last == kNone ? v : graph_.edge(last).to);
+    bool goes_on = last == kNone || way_.extend(last);
+    for (std::uint32_t parent = graph_.nodes[v].parent; goes_on && parent != kNone;) {
       ++stats_.scanned;
       ++in_vain_;
-      if (parent == kNone) return 0;
-      room = std::min<std::int64_t>(room, graph_.edge(parent).residual);
-      origin = graph_.tail(parent);
+      goes_on = way_.extend(parent);
+      parent = graph_.nodes[graph_.tail(parent)].parent;
     }
-    room = std::min(room, graph_.excess(origin));
-    if (room <= 0) return 0;
-    std::uint32_t hops = 0;
-    if (last != kNone) {
-      graph_.move(last, room);
-      ++hops;
-    }
-    for (NodeId u = v; u != origin; ++hops) {
-      Node& node = graph_.nodes[u];
-      if (node.hops != 0) node.hops = std::min(hops, Graph::kFar);
-      graph_.move(node.parent, room);
-      u = graph_.tail(node.parent);
-    }
-    graph_.nodes[origin].hops = std::min(hops, Graph::kFar);
-    stats_.pushes += hops;
-    ++stats_.augmentations;
-    graph_.add_excess(origin, -room);
-    graph_.add_excess(target, room);
+    const std::int64_t sent = way_.send(stats_, [this](NodeId u, std::uint32_t hops) {
+      if (graph_.nodes[u].hops != 0) graph_.nodes[u].hops = std::min(hops, Graph::kFar);
+    });
+    if (sent == 0) return 0;
     moved_ = true;
     in_vain_ = 0;
-    return room;
+    return sent;
   }
 
   bool lowers_slope(NodeId w) {
@@ -388,6 +371,7 @@ class AscentSet {
   std::vector<std::uint32_t> cut_;   // balanced arcs out of S, and some that are inside by now
   std::vector<Key> keys_;            // heap
   std::vector<Gathered> gathered_;
+  GatheringWay<Graph> way_{graph_};
   std::array<std::vector<NodeId>, Graph::kFar + 1> candidates_;  // by hops
   std::uint32_t lowest_ = Graph::kFar + 1;
   std::int64_t highest_price_ = 0;

@@ -7,6 +7,7 @@
 
 #include "relaxation/ascent_set.hpp"
 #include "relaxation/balanced_graph.hpp"
+#include "relaxation/gathering_way.hpp"
 #include "relaxation/price_passes.hpp"
 
 namespace flowsolver {
@@ -192,7 +193,7 @@ class DualAscent {
         path_.push_back(down);
         u = graph_.edge(down).to;
         if (graph_.nodes[u].hops != 0) continue;
-        augment(origin, u);
+        augment(u);
         if (graph_.excess(origin) == 0) return true;
         path_.clear();
         u = origin;
@@ -216,14 +217,11 @@ class DualAscent {
     return false;
   }
 
-  void augment(NodeId origin, NodeId target) {
-    std::int64_t room = std::min(graph_.excess(origin), graph_.wanted(target));
-    for (std::uint32_t i : path_) room = std::min<std::int64_t>(room, graph_.edge(i).residual);
-    for (std::uint32_t i : path_) graph_.move(i, room);
-    graph_.add_excess(origin, -room);
-    graph_.add_excess(target, room);
-    stats_.pushes += static_cast<std::int64_t>(path_.size());
-    ++stats_.augmentations;
+  void augment(NodeId target) {
+    way_.begin(target);
+    for (std::size_t k = path_.size(); k-- > 0 && way_.extend(path_[k]);) {
+    }
+    way_.send(stats_, [](NodeId, std::uint32_t) {});
   }
 
   const Control& control_;
@@ -233,6 +231,7 @@ class DualAscent {
   AscentPast& past_;
   AscentSet<Arcs> set_;
   std::vector<std::uint32_t> path_;
+  GatheringWay<Graph> way_{graph_};
   __int128 unplaced_ = __int128{1} << 120;         // excess, the least at the end of any patience
   std::int64_t patience_ = 0, patience_ends_ = 0;  // half-edges looked at
   std::int64_t scanned_before_ = 0;                // at the last look

@@ -27,9 +27,11 @@ CutSearch search_whole(const Network& network, std::span<const std::int64_t> flo
   result.status = graph.build(network, {flow, {}}, control, stats);
   if (result.status != Status::kOptimal) return result;
   Pace pace(control);
-  FeasibleFlow<std::int64_t> feasible(graph, stats, pace);
+  FeasibleFlow feasible(ArcGraphWays<std::int64_t>(graph), pace, stats);
   result.status = feasible.run();
-  if (result.status == Status::kInfeasible) result.cut = feasible.reached();
+  if (result.status != Status::kInfeasible) return result;
+  if (const Status stopped = feasible.find_cut(result.cut); stopped != Status::kOptimal)
+    result.status = stopped;
   return result;
 }
 

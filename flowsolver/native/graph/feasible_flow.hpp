@@ -1,135 +1,182 @@
-// A feasible flow by Dinic's method, from any pseudoflow and without regard to costs.
+// A feasible flow from any pseudoflow, whatever it costs: all excess is brought to deficits.
 //
-// Method. What does not balance is sent from excesses to deficits: levels by breadth first search
-// over residual arcs from all nodes with excess up to the first level that has a deficit, then a
-// blocking flow over arcs from one level to the next; and so on.
+// Definitions. excess = supply + inflow - outflow, a deficit when negative. The level of a node is
+// the number of residual half-edges on the shortest way from it to a deficit.
 //
-// Infeasibility. When no deficit can be reached any more while excess is left, no residual arc
-// leaves the nodes reached: their supply exceeds the capacity out of them by the excess that is
-// left. They are the cut that proves it (certificate.hpp), and no other proves a larger gap.
+// Method. Waves. Each finds the levels by breadth-first search backward from all deficits, and then
+// takes the nodes in order of falling levels: what excess a node has, its own and what has come to
+// it, goes on over residual half-edges to nodes of the next lower level, as far as there is room.
+// So the excess of many nodes travels together, over each half-edge once, however long the ways
+// are. A deficit takes no more than it needs. What finds no room stays where it is until the next
+// wave.
 //
-// Complexity. O(n^2 m).
+// Termination. Levels never fall: flow goes to lower levels only, and the half-edges back that it
+// makes room on lead to higher ones. When a wave has passed a node whose excess is stuck, every
+// residual half-edge from there to a lower level leads to a deficit that has been filled, so the
+// node's level rises with the next wave. There are at most n^2 waves, and each brings at least one
+// unit to a deficit.
 //
-// References. Ahuja, Magnanti, Orlin, Network Flows (1993), section 7.5.
+// Infeasibility. When no excess that is left has a level, no residual arc leaves the nodes it
+// reaches: their supply exceeds the capacity out of them by the excess that is left. They are the
+// cut that proves it (certificate.hpp), and no other proves a larger gap.
+//
+// Complexity. O(n + m) a wave. There are few where deficits are near or wide ways lead to them.
+//
+// References. Karzanov, Determining the maximal flow in a network by the method of preflows (1974);
+// Goldberg and Tarjan, A new approach to the maximum-flow problem (1988), with levels found anew
+// instead of relabels.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <vector>
 
+#include "control.hpp"
 #include "graph/arc_graph.hpp"
+#include "network.hpp"
 
 namespace flowsolver {
 
+// The residual half-edges of an ArcGraph, as waves look at them.
 template <class Value>
-class FeasibleFlow {
+class ArcGraphWays {
  public:
-  FeasibleFlow(ArcGraph<Value>& graph, Stats& stats, Pace& pace)
-      : graph_(graph), stats_(stats), pace_(pace) {}
+  explicit ArcGraphWays(ArcGraph<Value>& graph) : graph_(graph) {}
 
-  // kOptimal: feasible. kInfeasible: what excess is left can reach no deficit. Or stopped.
-  Status run() {
-    while (true) {
-      bool found = false;
-      if (const Status status = find_levels(found); status != Status::kOptimal) return status;
-      if (sources_.empty()) return Status::kOptimal;
-      if (!found) return Status::kInfeasible;
-      current_.assign(graph_.first.begin(), graph_.first.end() - 1);
-      for (NodeId source : sources_) {
-        if (const Status status = block(source); status != Status::kOptimal) return status;
-      }
+  NodeId num_nodes() const { return graph_.num_nodes(); }
+  std::int64_t excess(NodeId v) const { return graph_.excess[v]; }
+  std::int64_t degree(NodeId v) const { return graph_.end(v) - graph_.begin(v); }
+
+  // visit(u) for the nodes from which a residual half-edge leads to v.
+  template <class Visit>
+  void for_each_way_in(NodeId v, Visit visit) const {
+    for (std::uint32_t e = graph_.begin(v); e < graph_.end(v); ++e) {
+      if (graph_.edges[graph_.edges[e].partner].residual > 0) visit(graph_.edges[e].to);
     }
   }
-
-  // After kInfeasible: the nodes that excess can reach, ascending.
-  std::vector<NodeId> reached() const {
-    std::vector<NodeId> nodes;
-    for (NodeId v = 0; v < graph_.num_nodes(); ++v) {
-      if (level_[v] != kNone) nodes.push_back(v);
+  // visit(w) for the nodes to which a residual half-edge leads from v.
+  template <class Visit>
+  void for_each_head(NodeId v, Visit visit) const {
+    for (std::uint32_t e = graph_.begin(v); e < graph_.end(v); ++e) {
+      if (graph_.edges[e].residual > 0) visit(graph_.edges[e].to);
     }
-    return nodes;
+  }
+  // send(w, room): how much is to go from v to w. Where flow is taken back (`forward`: where more
+  // is sent).
+  template <class Send>
+  void for_each_way_out(NodeId v, bool forward, Send send) {
+    for (std::uint32_t e = graph_.begin(v); e < graph_.end(v) && graph_.excess[v] > 0; ++e) {
+      const auto& edge = graph_.edges[e];
+      if (edge.residual == 0 || graph_.is_forward(e) != forward) continue;
+      const std::int64_t amount = send(edge.to, edge.residual);
+      if (amount > 0) graph_.push(v, e, amount);
+    }
   }
 
  private:
-  Status count() {
-    ++stats_.scanned;
-    return pace_.step(stats_);
-  }
-
-  // Levels from the nodes with excess up to the first level that has a deficit.
-  Status find_levels(bool& found) {
-    ++stats_.phases;
-    level_.assign(graph_.num_nodes(), kNone);
-    sources_.clear();
-    for (NodeId v = 0; v < graph_.num_nodes(); ++v) {
-      if (graph_.excess[v] <= 0) continue;
-      sources_.push_back(v);
-      level_[v] = 0;
-    }
-    std::vector<NodeId> queue = sources_;
-    NodeId deepest = kNone;
-    for (std::size_t i = 0; i < queue.size() && level_[queue[i]] < deepest; ++i) {
-      const NodeId v = queue[i];
-      for (std::uint32_t e = graph_.first[v]; e < graph_.first[v + 1]; ++e) {
-        if (const Status status = count(); status != Status::kOptimal) return status;
-        const NodeId to = graph_.edges[e].to;
-        if (graph_.edges[e].residual == 0 || level_[to] != kNone) continue;
-        level_[to] = level_[v] + 1;
-        queue.push_back(to);
-        if (graph_.excess[to] < 0 && deepest == kNone) deepest = level_[to];
-      }
-    }
-    found = deepest != kNone;
-    return Status::kOptimal;
-  }
-
-  // Sends the source's excess up the levels as long as there is a way.
-  Status block(NodeId source) {
-    path_.clear();
-    NodeId v = source;
-    while (graph_.excess[source] > 0) {
-      if (const Status status = count(); status != Status::kOptimal) return status;
-      if (graph_.excess[v] < 0) {
-        augment(source, v);
-        v = source;
-      } else if (current_[v] < graph_.first[v + 1]) {
-        const auto& edge = graph_.edges[current_[v]];
-        if (edge.residual > 0 && level_[edge.to] != kNone && level_[edge.to] == level_[v] + 1) {
-          path_.push_back(current_[v]);
-          v = edge.to;
-        } else {
-          ++current_[v];
-        }
-      } else if (v == source) {
-        break;
-      } else {
-        v = graph_.edges[graph_.edges[path_.back()].partner].to;
-        path_.pop_back();
-        ++current_[v];
-      }
-    }
-    return Status::kOptimal;
-  }
-
-  void augment(NodeId source, NodeId target) {
-    std::int64_t amount = std::min(graph_.excess[source], -graph_.excess[target]);
-    for (std::uint32_t e : path_)
-      amount = std::min(amount, static_cast<std::int64_t>(graph_.edges[e].residual));
-    NodeId from = source;
-    for (std::uint32_t e : path_) {
-      graph_.push(from, e, amount);
-      from = graph_.edges[e].to;
-    }
-    ++stats_.augmentations;
-    stats_.pushes += static_cast<std::int64_t>(path_.size());
-    path_.clear();
-  }
-
   ArcGraph<Value>& graph_;
-  Stats& stats_;
+};
+
+// Ways: as ArcGraphWays.
+template <class Ways>
+class FeasibleFlow {
+ public:
+  FeasibleFlow(Ways ways, Pace& pace, Stats& stats) : ways_(ways), pace_(pace), stats_(stats) {}
+
+  // kOptimal: nothing is left unbalanced. kInfeasible: no excess that is left can reach a deficit.
+  // Or stopped.
+  Status run() {
+    while (true) {
+      const std::int64_t excesses = count_excesses();
+      if (excesses == 0) return Status::kOptimal;
+      std::int64_t unreached = excesses;
+      Status status = find_levels(unreached);
+      if (status == Status::kOptimal && unreached == excesses) status = Status::kInfeasible;
+      if (status == Status::kOptimal) status = send_down();
+      if (status != Status::kOptimal) return status;
+    }
+  }
+
+  // After kInfeasible: the nodes that excess can reach, ascending. kOptimal, or stopped.
+  Status find_cut(std::vector<NodeId>& nodes) {
+    std::vector<std::uint8_t> inside(ways_.num_nodes(), 0);
+    nodes.clear();
+    const auto reach = [&](NodeId v) {
+      if (inside[v] != 0) return;
+      inside[v] = 1;
+      nodes.push_back(v);
+    };
+    for (NodeId v = 0; v < ways_.num_nodes(); ++v) {
+      if (ways_.excess(v) > 0) reach(v);
+    }
+    for (std::size_t k = 0; k < nodes.size(); ++k) {
+      const NodeId v = nodes[k];
+      ways_.for_each_head(v, reach);
+      if (const Status status = look(v); status != Status::kOptimal) return status;
+    }
+    std::sort(nodes.begin(), nodes.end());
+    return Status::kOptimal;
+  }
+
+ private:
+  std::int64_t count_excesses() const {
+    std::int64_t count = 0;
+    for (NodeId v = 0; v < ways_.num_nodes(); ++v) count += ways_.excess(v) > 0;
+    return count;
+  }
+
+  Status look(NodeId v) {
+    stats_.scanned += ways_.degree(v);
+    return pace_.step(stats_, ways_.degree(v) + 1);
+  }
+
+  // No further than it takes to reach every excess. `unreached`: how many are not.
+  Status find_levels(std::int64_t& unreached) {
+    ++stats_.phases;
+    level_.assign(ways_.num_nodes(), kNone);
+    reached_.clear();
+    const auto reach = [this](NodeId v, std::uint32_t level) {
+      level_[v] = level;
+      reached_.push_back(v);
+    };
+    for (NodeId v = 0; v < ways_.num_nodes(); ++v) {
+      if (ways_.excess(v) < 0) reach(v, 0);
+    }
+    for (std::size_t k = 0; k < reached_.size() && unreached > 0; ++k) {
+      const NodeId v = reached_[k];
+      ways_.for_each_way_in(v, [&](NodeId u) {
+        if (level_[u] != kNone) return;
+        reach(u, level_[v] + 1);
+        unreached -= ways_.excess(u) > 0;
+      });
+      if (const Status status = look(v); status != Status::kOptimal) return status;
+    }
+    return Status::kOptimal;
+  }
+
+  Status send_down() {
+    for (std::size_t k = reached_.size(); k-- > 0;) {
+      const NodeId v = reached_[k];
+      if (ways_.excess(v) <= 0) continue;
+      // Flow is taken back before more is sent: units that meet would else pass each other.
+      for (const bool forward : {false, true}) {
+        ways_.for_each_way_out(v, forward, [&](NodeId w, std::int64_t room) -> std::int64_t {
+          if (level_[w] >= level_[v]) return 0;
+          if (level_[w] == 0) room = std::min(room, -ways_.excess(w));
+          ++stats_.pushes;
+          return std::min(room, ways_.excess(v));
+        });
+      }
+      if (const Status status = look(v); status != Status::kOptimal) return status;
+    }
+    return Status::kOptimal;
+  }
+
+  Ways ways_;
   Pace& pace_;
-  std::vector<NodeId> sources_, level_;
-  std::vector<std::uint32_t> current_, path_;
+  Stats& stats_;
+  std::vector<std::uint32_t> level_;  // per node
+  std::vector<NodeId> reached_;       // in order of levels
 };
 
 }  // namespace flowsolver

@@ -146,7 +146,7 @@ void solve_as(const Network& network, const Start& start, const Control& control
   Pace pace(control);
   solution.potential = start_prices(network, start);
   for (std::int64_t& value : solution.potential) value = -value;  // labels for now
-  solution.status = FeasibleFlow<Value>(graph, solution.stats, pace).run();
+  solution.status = FeasibleFlow(ArcGraphWays<Value>(graph), pace, solution.stats).run();
   if (solution.status == Status::kOptimal) {
     solution.status = Cancelling<Value>(graph, solution.potential, solution.stats, pace).run();
   }

@@ -6,8 +6,8 @@
 // - outflow. A residual arc is a half-edge with residual > 0 (arc_graph.hpp). Labels are negated
 // prices: d = -p.
 //
-// Feasible flow. What the start does not balance is sent from excesses to deficits by Dinic's
-// method (feasible_flow.hpp), which also finds out INFEASIBLE. A balanced start is kept as it is.
+// Feasible flow. What the start does not balance is sent from excesses to deficits in waves
+// (feasible_flow.hpp), which also find out INFEASIBLE. A balanced start is kept as it is.
 //
 // Cycles. From then on the flow is feasible and its cost falls. Bellman, Ford and Moore's method
 // (first in, first out) lowers labels along residual arcs of rc < 0; the arc that lowered v's label
@@ -25,8 +25,8 @@
 // start of its path of parent arcs, plus at least that path's cost. Labels beyond 4 * kMaxPathCost,
 // which takes cycles, are all set to zero and every node queued; so they fit.
 //
-// Complexity. O(n^2 m) for the feasible flow; pseudo-polynomial for the cycles: at most 2 m C U of
-// them, O(n m) for each.
+// Complexity. O(n^2 (n + m)) for the feasible flow; pseudo-polynomial for the cycles: at most 2 m C
+// U of them, O(n m) for each.
 //
 // References. Ahuja, Magnanti, Orlin, Network Flows (1993), sections 7.5, 9.6; Klein, Management
 // Science 14 (1967); Cherkassky, Goldberg, Negative-cycle detection algorithms (1999); Gog et al.,

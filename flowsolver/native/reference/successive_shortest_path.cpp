@@ -37,6 +37,10 @@ class SuccessiveShortestPath {
     std::uint32_t search = 0;   // the one that set it
     std::uint32_t via = kNone;  // half-edge it was reached over
   };
+  struct Step {
+    std::uint32_t edge;
+    std::int64_t room;  // on the rest of the path, and at the target
+  };
   using Entry = std::pair<std::int64_t, NodeId>;  // distance, node: equal distances in order of ids
 
   std::int64_t reduced_cost(NodeId v, std::uint32_t edge) const {
@@ -66,57 +70,80 @@ class SuccessiveShortestPath {
     }
     queue_.clear();
     settled_.clear();
+    distance_ = 0;
+    nearest_ = kInfinity;
     reach(source, 0, kNone);
-    while (!queue_.empty()) {
-      const auto [distance, v] = queue_.front();
-      std::pop_heap(queue_.begin(), queue_.end(), std::greater<>());
-      queue_.pop_back();
-      if (distance != labels_[v].distance) continue;  // it was reached on a shorter way later
+    for (std::size_t next = 0; distance_ < nearest_; ++next) {
+      if (next == settled_.size() && !take_nearest()) break;
+      const NodeId v = settled_[next];
       ++stats_.settled;
-      if (graph_.excess[v] < 0) {
-        for (NodeId u : settled_) price_[u] += distance - labels_[u].distance;
-        target = v;
-        return Status::kOptimal;
+      const std::uint32_t first = graph_.first[v], last = graph_.first[v + 1];
+      const std::int64_t base = distance_ - price_[v];
+      for (std::uint32_t e = first; e < last; ++e) {
+        const auto& edge = graph_.edges[e];
+        if (edge.residual > 0) reach(edge.to, base + edge.cost + price_[edge.to], e);
       }
-      settled_.push_back(v);
-      for (std::uint32_t e = graph_.first[v]; e < graph_.first[v + 1]; ++e) {
-        ++stats_.scanned;
-        if (const Status status = pace_.step(stats_); status != Status::kOptimal) return status;
-        if (graph_.edges[e].residual > 0)
-          reach(graph_.edges[e].to, distance + reduced_cost(v, e), e);
-      }
+      stats_.scanned += last - first;
+      const Status status = pace_.step(stats_, last - first + 1);
+      if (status != Status::kOptimal) return status;
     }
-    return Status::kInfeasible;
+    if (nearest_ == kInfinity) return Status::kInfeasible;
+    for (NodeId u : settled_) price_[u] += nearest_ - labels_[u].distance;
+    target = target_;
+    return Status::kOptimal;
   }
 
+  // What is as near as the nodes being settled is settled without the queue, first in, first out:
+  // of equally short paths one of few arcs is found. What is no nearer than a deficit is left
+  // alone.
   void reach(NodeId v, std::int64_t distance, std::uint32_t via) {
+    if (distance >= nearest_) return;
     Label& label = labels_[v];
     if (label.search == search_ && label.distance <= distance) return;
     label = {distance, search_, via};
-    queue_.emplace_back(distance, v);
-    std::push_heap(queue_.begin(), queue_.end(), std::greater<>());
-  }
-
-  void augment(NodeId source, NodeId target) {
-    std::int64_t amount = std::min(graph_.excess[source], -graph_.excess[target]);
-    for_path(source, target, [&](NodeId, std::uint32_t e) {
-      amount = std::min(amount, static_cast<std::int64_t>(graph_.edges[e].residual));
-    });
-    for_path(source, target, [&](NodeId from, std::uint32_t e) {
-      graph_.push(from, e, amount);
-      ++stats_.pushes;
-    });
-    ++stats_.augmentations;
-  }
-
-  // Backward from the target: the tail of each half-edge, and the half-edge.
-  template <class Visit>
-  void for_path(NodeId source, NodeId target, Visit visit) {
-    for (NodeId v = target; v != source;) {
-      const std::uint32_t e = labels_[v].via;
-      v = graph_.edges[graph_.edges[e].partner].to;
-      visit(v, e);
+    if (graph_.excess[v] < 0) {
+      nearest_ = distance;
+      target_ = v;
+    } else if (distance == distance_) {
+      settled_.push_back(v);
+    } else {
+      queue_.emplace_back(distance, v);
+      std::push_heap(queue_.begin(), queue_.end(), std::greater<>());
     }
+  }
+
+  // False: none is nearer than the nearest deficit.
+  bool take_nearest() {
+    while (!queue_.empty()) {  // bounded: takes one off the queue each time
+      const auto [distance, v] = queue_.front();
+      std::pop_heap(queue_.begin(), queue_.end(), std::greater<>());
+      queue_.pop_back();
+      if (distance >= nearest_) return false;
+      if (distance != labels_[v].distance) continue;  // it was reached on a shorter way later
+      distance_ = distance;
+      settled_.push_back(v);
+      return true;
+    }
+    return false;
+  }
+
+  // Excesses that the path passes go along, after the source's, as far as there is room.
+  void augment(NodeId source, NodeId target) {
+    path_.clear();
+    std::int64_t room = -graph_.excess[target];
+    for (NodeId v = target; v != source;) {  // bounded: each label leads nearer to the source
+      const std::uint32_t e = labels_[v].via;
+      room = std::min<std::int64_t>(room, graph_.edges[e].residual);
+      path_.push_back({e, room});
+      v = graph_.edges[graph_.edges[e].partner].to;
+    }
+    NodeId v = source;
+    for (auto step = path_.rbegin(); step != path_.rend(); ++step) {
+      graph_.push(v, step->edge, std::min(graph_.excess[v], step->room));
+      v = graph_.edges[step->edge].to;
+    }
+    stats_.pushes += static_cast<std::int64_t>(path_.size());
+    ++stats_.augmentations;
   }
 
   ArcGraph<Value>& graph_;
@@ -125,8 +152,13 @@ class SuccessiveShortestPath {
   Pace pace_;
   std::vector<Label> labels_;
   std::uint32_t search_ = 0;
-  std::vector<Entry> queue_;
+  std::int64_t distance_ = 0;  // being settled
+  std::int64_t nearest_ = 0;   // of the deficits reached so far: target_'s distance
+  NodeId target_ = kNone;
+  std::vector<Entry> queue_;  // farther ones
+  // in order of distances; from those whose half-edges have been looked at on, at `distance_`
   std::vector<NodeId> settled_;
+  std::vector<Step> path_;  // from the target back
 };
 
 template <class Value>

@@ -10,9 +10,11 @@
 // Method. At the start every residual arc of negative reduced cost is saturated, which settles
 // negative costs, negative cycles and starts whose flow does not suit their prices alike: the flow
 // is then within capacities, and what it does not balance is excess or deficit. Then, one node with
-// excess after another, Dijkstra's search over reduced costs from it, ended at the first deficit it
-// settles, at distance D; prices of settled nodes rise by D - distance, which makes the path's
-// reduced costs zero and keeps the others >= 0; and as much flow as fits is sent along the path.
+// excess after another, Dijkstra's search over reduced costs from it, ended at the nearest deficit,
+// at distance D; prices of nodes nearer than D rise by D - distance, which makes the path's reduced
+// costs zero and keeps the others >= 0; and as much flow as fits is sent along the path, with it
+// the excess of nodes on the path: one by one, the excesses of a long path would take the square of
+// its length. Of equally short paths one with few arcs is taken.
 //
 // Termination. An augmentation lessens the total excess by an integer >= 1 and no step enlarges it.
 // A search that settles no deficit has found a set of nodes with more supply than capacity leads

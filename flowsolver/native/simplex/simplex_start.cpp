@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "graph/feasible_flow.hpp"
+
 namespace flowsolver {
 
 namespace {
@@ -11,10 +13,49 @@ constexpr std::int64_t kStepsPerArc = 4;
 
 }  // namespace
 
+// Its arcs, as FeasibleFlow looks at them.
+struct SimplexStart::Ways {
+  SimplexStart& start;
+
+  NodeId num_nodes() const { return static_cast<NodeId>(start.excess_.size()); }
+  std::int64_t excess(NodeId v) const { return start.excess_[v]; }
+  std::int64_t degree(NodeId v) const {
+    return start.out_first_[v + 1] - start.out_first_[v] + start.in_first_[v + 1] -
+           start.in_first_[v];
+  }
+  template <class Visit>
+  void for_each_way_in(NodeId v, Visit visit) const {
+    for (std::uint32_t i = start.in_first_[v]; i < start.in_first_[v + 1]; ++i) {
+      const ArcId a = start.in_[i];
+      if (start.flow_[a] < start.network_.capacity[a]) visit(start.network_.tail[a]);
+    }
+    for (std::uint32_t i = start.out_first_[v]; i < start.out_first_[v + 1]; ++i) {
+      const ArcId a = start.out_[i];
+      if (start.flow_[a] > 0) visit(start.network_.head[a]);
+    }
+  }
+  template <class Send>
+  void for_each_way_out(NodeId v, bool forward, Send send) {
+    const auto& first = forward ? start.out_first_ : start.in_first_;
+    for (std::uint32_t i = first[v]; i < first[v + 1] && start.excess_[v] > 0; ++i) {
+      const ArcId a = forward ? start.out_[i] : start.in_[i];
+      const NodeId w = forward ? start.network_.head[a] : start.network_.tail[a];
+      const std::int64_t room =
+          forward ? start.network_.capacity[a] - start.flow_[a] : start.flow_[a];
+      if (room == 0) continue;
+      const std::int64_t amount = send(w, room);
+      start.flow_[a] += forward ? amount : -amount;
+      start.excess_[v] -= amount;
+      start.excess_[w] += amount;
+    }
+  }
+};
+
 Status SimplexStart::run(SpanningTree& tree, NodeId sink, std::int64_t artificial_cost) {
   if (const Status status = index(); status != Status::kOptimal) return status;
   if (const Status status = drain(); status != Status::kOptimal) return status;
   if (const Status status = route(); status != Status::kOptimal) return status;
+  if (const Status status = finish_route(); status != Status::kOptimal) return status;
   return grow(tree, sink, artificial_cost);
 }
 
@@ -91,6 +132,15 @@ Status SimplexStart::route() {
     if (const Status status = route_from(v); status != Status::kOptimal) return status;
   }
   return Status::kOptimal;
+}
+
+// Where every way is full, or too long to be looked for one by one. What no flow can balance is
+// left.
+Status SimplexStart::finish_route() {
+  const auto has_excess = [](std::int64_t excess) { return excess > 0; };
+  if (std::none_of(excess_.begin(), excess_.end(), has_excess)) return Status::kOptimal;
+  const Status status = FeasibleFlow(Ways{*this}, pace_, stats_).run();
+  return status == Status::kInfeasible ? Status::kOptimal : status;
 }
 
 Status SimplexStart::route_from(NodeId source) {

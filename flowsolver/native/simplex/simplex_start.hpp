@@ -3,8 +3,9 @@
 // Flow. First what a start's flow lacks at nodes that are no sinks (a task that has gone) is taken
 // off the ways by which the flow left them. Then what sources have is sent on to sinks, a path at a
 // time, over forward arcs only, at every node the cheapest arc first, never back over an arc that
-// led nowhere. Both are quick and need not succeed: the tree's artificial arcs carry what is left.
-// Both stop after a number of steps linear in the network's size.
+// led nowhere. Both stop after a number of steps linear in the network's size. What is left by then
+// is sent to sinks in waves (feasible_flow.hpp): ways may be long, and lead back over arcs with
+// flow. Only what no flow can balance is left to the tree's artificial arcs.
 //
 // Tree. It grows from the root over residual arcs that lead to it, cheapest first (Prim's and
 // Dijkstra's way, with the prices that the tree gives), arcs that are neither empty nor full before
@@ -54,10 +55,13 @@ class SimplexStart {
     }
   };
 
+  struct Ways;
+
   Status index();
   Status drain();
   Status route();
   Status route_from(NodeId source);
+  Status finish_route();
   Status grow(SpanningTree& tree, NodeId sink, std::int64_t artificial_cost);
   Status join(SpanningTree& tree, NodeId v, NodeId parent, const SpanningTree::TreeArc& arc,
               std::int64_t price);

@@ -16,7 +16,7 @@ class Parser {
   explicit Parser(std::string_view text) : next_(text.data()), end_(text.data() + text.size()) {}
 
   DimacsProblem parse() {
-    while (next_ < end_) {
+    while (next_ < end_) {  // bounded: by the input's lines
       ++line_;
       skip_blanks();
       const char kind = at_line_end() ? '\n' : *next_;

@@ -39,7 +39,7 @@ class Remainder {
   // none. A step back gives the arc's units up for good: nothing could be delivered over its head.
   const std::vector<ArcId>& walk(NodeId v) {
     walk_.clear();
-    while (demand_[v] == 0) {
+    while (demand_[v] == 0) {  // bounded: takes units off an arc each time
       std::uint32_t& at = at_[v];
       while (at < outgoing_.first[v + 1] && units_[outgoing_.arcs[at]] == 0) ++at;
       if (at < outgoing_.first[v + 1]) {

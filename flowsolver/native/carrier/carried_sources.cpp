@@ -314,6 +314,7 @@ void CarriedSources<V>::prices_moved(std::span<const NodeId> moved, std::int64_t
     explicitly = 0;
     keys = 0;
     std::make_heap(moves_.begin(), moves_.end());
+    // bounded: all moves together exceed the limit
     while ((keys += keys_at(moves_.front().second)) <= kExplicitKeys) {
       std::pop_heap(moves_.begin(), moves_.end() - static_cast<std::ptrdiff_t>(explicitly));
       ++explicitly;

@@ -202,6 +202,7 @@ Status CarrierEngine<Value>::drain_in_phases(const Control& control, Stats& stat
   std::vector<NodeId> units, nodes;
   const std::int64_t before = stats.operations();
   std::size_t all = 0;
+  std::int64_t until_check = kCancelCheckInterval;
   while (true) {
     units.clear();
     nodes.clear();
@@ -243,18 +244,27 @@ Status CarrierEngine<Value>::drain_in_phases(const Control& control, Stats& stat
       augment<kForward>(target, stats);
       return true;
     };
+    const auto goes_on = [&] {
+      if (status == Status::kOptimal && until_check-- == 0) {
+        status = control.look(stats);
+        until_check = kCancelCheckInterval;
+      }
+      return status == Status::kOptimal;
+    };
     for (NodeId source : units) {
       if (!waits(source)) continue;
+      if (!goes_on()) break;
       seeds_.clear();
       add_seeds(source);
       send();
     }
     for (NodeId v : nodes) {
       seeds_.assign(1, {v, kNone, 0});
-      while (pending(v, kForward) && send()) {
+      while (pending(v, kForward) && goes_on() && send()) {
       }
     }
     paths.revive(sources_);
+    if (status != Status::kOptimal) return status;
   }
 }
 

@@ -131,7 +131,7 @@ void CarrierEngine<Value>::augment(const Target& target, Stats& stats) {
     amount = kForward ? -last.imbalance : last.imbalance;
   }
   NodeId first = target.node;
-  while (first != kNone && nodes[first].parent != kNone) {
+  while (first != kNone && nodes[first].parent != kNone) {  // bounded: by the length of a path
     const std::uint32_t parent = nodes[first].parent;
     std::int64_t room = 1;
     if (!Sources::is_source_arc(parent)) {
@@ -142,7 +142,7 @@ void CarrierEngine<Value>::augment(const Target& target, Stats& stats) {
   }
   if (first != kNone)
     amount = std::min(amount, kForward ? nodes[first].imbalance : -nodes[first].imbalance);
-  for (NodeId v = target.node; v != first;) {
+  for (NodeId v = target.node; v != first;) {  // bounded: by the length of a path
     const std::uint32_t parent = nodes[v].parent;
     const NodeId u = before<kForward>(parent);
     if (Sources::is_source_arc(parent)) {

@@ -229,6 +229,7 @@ class KeyedLists {
   }
   void rise(const List& list, std::uint32_t at) {
     const Entry entry = entries_[list.begin + at];
+    // bounded: by the depth of a heap
     while (at > 0 && entries_[list.begin + (at - 1) / 2].key > entry.key) {
       put(list, at, entries_[list.begin + (at - 1) / 2]);
       at = (at - 1) / 2;
@@ -237,7 +238,7 @@ class KeyedLists {
   }
   void sink(const List& list, std::uint32_t at) {
     const Entry entry = entries_[list.begin + at];
-    while (true) {
+    while (true) {  // bounded: by the depth of a heap
       std::uint32_t child = 2 * at + 1;
       if (child >= list.size) break;
       if (child + 1 < list.size &&

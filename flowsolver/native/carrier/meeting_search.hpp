@@ -138,6 +138,7 @@ class MeetingSearch {
       }
       if (heap_.empty() || heap_.front().distance > range_) break;
       current_ = heap_.front().distance;
+      // bounded: takes one off the heap each time
       while (!heap_.empty() && heap_.front().distance == current_) {
         std::pop_heap(heap_.begin(), heap_.end());
         const NodeId v = heap_.back().node;
@@ -227,7 +228,7 @@ class MeetingSearch {
   // Makes the labels' parents those of the search that gave up, from `met` on.
   Target join(Graph& graph, NodeId met) const {
     NodeId v = met;
-    while (labels_[v].parent != kNone) {
+    while (labels_[v].parent != kNone) {  // bounded: by the length of a path
       const std::uint32_t parent = labels_[v].parent;
       v = next_after(graph, parent);
       graph.nodes[v].parent = Graph::is_source_arc(parent) ? parent : graph.partner(parent);

@@ -195,7 +195,7 @@ class SourcePlacement {
   void augment(const Target& target) {
     arrive(target.node, target.through_root_arc);
     NodeId v = target.node;
-    while (true) {
+    while (true) {  // bounded: by the length of a path
       const std::uint32_t parent = graph_.nodes[v].parent;
       if (Graph::is_source(parent)) {
         const std::uint32_t source = Graph::from_parent(parent);
@@ -223,13 +223,14 @@ class SourcePlacement {
       amount = last.imbalance;
     }
     NodeId deficit = target.node;
+    // bounded: by the length of a path
     for (std::uint32_t parent; (parent = graph_.nodes[deficit].parent) != kNone;
          deficit = next_after(parent)) {
       amount = std::min<std::int64_t>(
           amount, Graph::is_source(parent) ? 1 : graph_.edges[parent].reverse_residual);
     }
     amount = std::min(amount, -graph_.nodes[deficit].imbalance);
-    for (NodeId v = target.node; v != deficit;) {
+    for (NodeId v = target.node; v != deficit;) {  // bounded: by the length of a path
       const std::uint32_t parent = graph_.nodes[v].parent;
       const NodeId next = next_after(parent);
       if (Graph::is_source(parent)) {

@@ -62,7 +62,7 @@ class Discharge {
   template <class Update>
   Phase run(std::size_t active, const Update& update) {
     active_ = active;
-    while (!queue_.empty()) {
+    while (!queue_.empty()) {  // looks: in `update`
       const NodeId v = queue_.pop();
       const Phase phase = discharge(v, update);
       if (phase.goes_on()) continue;

@@ -33,6 +33,7 @@ class DistanceQueue {
 
   void clear() {
     for (int word = 0; word < kWords; ++word) {
+      // bounded: by the bits of a word
       for (std::uint64_t used = used_[word]; used != 0; used &= used - 1)
         head_[64 * word + std::countr_zero(used)] = kNone;
       used_[word] = 0;
@@ -50,6 +51,7 @@ class DistanceQueue {
   // then it is empty.
   template <class DistanceOf>
   NodeId take(const DistanceOf& distance_of) {
+    // bounded: each entry is taken or goes to a lower level
     for (int level = 0; level < kLevels;) {
       const int bucket = first_used(level);
       if (bucket == kNoBucket) {
@@ -68,7 +70,7 @@ class DistanceQueue {
       head_[bucket] = kNone;
       used_[bucket / 64] &= ~(std::uint64_t{1} << bucket % 64);
       last_ = entries_[entry].distance >> (kDigitBits * level) << (kDigitBits * level);
-      while (entry != kNone) {
+      while (entry != kNone) {  // bounded: by the entries of a bucket
         const std::uint32_t after = entries_[entry].after;
         if (distance_of(entries_[entry].node) == entries_[entry].distance) link(entry);
         entry = after;

@@ -255,6 +255,7 @@ void LocalScaling<V>::drain(Stats& stats) {
   std::int64_t steps = kMostDrainedMore + kMostDrained * static_cast<std::int64_t>(nodes.size());
   const std::int64_t steps_before = steps;
   for (NodeId v : nodes) {
+    // bounded: by the steps of all ways, which find_drain counts down
     while (graph_.excess[v] < 0 && !is_sink(v) && find_drain(v, steps)) {
       const NodeId end = graph_.edges[way_.back()].to;
       std::int64_t amount = -graph_.excess[v];

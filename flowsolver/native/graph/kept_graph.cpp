@@ -167,7 +167,7 @@ void KeptGraph<V>::change_supply(NodeId v, std::int64_t delta) {
 template <class V>
 void KeptGraph<V>::add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity,
                            std::int64_t cost) {
-  while (position.size() <= arc) position.push_back(kNone);
+  while (position.size() <= arc) position.push_back(kNone);  // bounded: by the arc's id
   if (tail == head) {
     change_loop(arc, tail, [=](Loop& loop) { loop = {capacity, cost}; });
     return;

@@ -118,7 +118,7 @@ class Cancelling {
   template <class Visit>
   void for_cycle(NodeId on_cycle, Visit visit) {
     NodeId v = on_cycle;
-    do {
+    do {  // bounded: by the length of a cycle
       const std::uint32_t e = parent_[v];
       v = tail(e);
       visit(e);

@@ -142,7 +142,7 @@ class AscentSet {
   NodeId next_candidate() {
     for (; lowest_ <= Graph::kFar; ++lowest_) {
       std::vector<NodeId>& stack = candidates_[lowest_];
-      while (!stack.empty()) {
+      while (!stack.empty()) {  // bounded: takes one off the stack each time
         const NodeId w = stack.back();
         stack.pop_back();
         if (graph_.nodes[w].place == Place::kLabelled && graph_.excess(w) >= 0) return w;
@@ -218,6 +218,7 @@ class AscentSet {
   std::int64_t augment(NodeId v, std::uint32_t last) {
     way_.begin(last == kNone ? v : graph_.edge(last).to);
     bool goes_on = last == kNone || way_.extend(last);
+    // bounded: by the depth of the tree
     for (std::uint32_t parent = graph_.nodes[v].parent; goes_on && parent != kNone;) {
       ++stats_.scanned;
       ++in_vain_;

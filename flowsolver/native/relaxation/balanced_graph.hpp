@@ -354,7 +354,7 @@ class BalancedGraph {
 
   // Nodes with excess are in one of the queues, except the one that was last taken from them.
   NodeId take(NodeQueue& queue) {
-    for (NodeId v = queue.pop(); v != kNone; v = queue.pop()) {
+    for (NodeId v = queue.pop(); v != kNone; v = queue.pop()) {  // bounded: takes one off
       nodes[v].queued = false;
       if (is_excess(v)) return v;
     }
@@ -366,7 +366,7 @@ class BalancedGraph {
     late.push(v);
   }
   void retry_late() {
-    for (NodeId v = take(late); v != kNone; v = take(late)) {
+    for (NodeId v = take(late); v != kNone; v = take(late)) {  // bounded: takes one off
       nodes[v].queued = true;
       fresh.push(v);
     }

@@ -129,6 +129,7 @@ class DeficitPull {
       status = Status::kInfeasible;
       if (nearest_ != kInfinity) {
         way_.clear();
+        // bounded: by the length of the way
         for (NodeId u = graph_.root; u != v; u = graph_.edge(way_.back()).to) {
           known_.hops[u] = static_cast<std::uint8_t>(std::min<std::size_t>(way_.size(), kFar));
           known_.current[u] = 0;
@@ -189,7 +190,7 @@ class DeficitPull {
         stats_.scanned + static_cast<std::int64_t>(arcs.edges.size() / kFollowShare);
     way_.clear();
     NodeId w = target;
-    while (stats_.scanned < until) {
+    while (stats_.scanned < until) {  // bounded: by half-edges looked at
       const std::uint32_t begin = arcs.begin(w), degree = arcs.end(w) - begin;
       std::uint32_t place = std::min(known_.current[w], degree);
       const std::uint32_t before = place;

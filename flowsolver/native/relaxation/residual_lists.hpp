@@ -98,7 +98,7 @@ class ResidualLists {
     const bool crowded = lists_[number].crowded;
     if (crowded) bring_up(v, lists_[number], level, stats);
     std::uint32_t k = from;
-    while (k < lists_[number].places.size()) {
+    while (k < lists_[number].places.size()) {  // bounded: by a node's half-edges
       List& list = lists_[number];
       const std::uint32_t place = list.places[k], i = begin + place;
       const Edge& edge = arcs_.edges[i];
@@ -133,7 +133,7 @@ class ResidualLists {
     if (!crowded(v)) return kInfinity;
     const std::uint32_t begin = arcs_.begin(v);
     List& list = list_of(v);
-    while (!list.heap.empty()) {
+    while (!list.heap.empty()) {  // bounded: takes one off the heap each time, or ends
       const std::uint32_t place = list.heap.front().place, i = begin + place;
       ++stats.scanned;
       if (list.states[place] != kWaits) {
@@ -256,6 +256,7 @@ class ResidualLists {
   void bring_up(NodeId v, List& list, std::int64_t level, Stats& stats) {
     const std::uint32_t begin = arcs_.begin(v);
     const std::int64_t price = nodes_[v].price;
+    // bounded: takes one off the heap each time
     while (!list.heap.empty() && list.heap.front().key - price <= level) {
       const std::uint32_t place = list.heap.front().place, i = begin + place;
       ++stats.scanned;

@@ -73,7 +73,7 @@ template <class Value>
 class WayBack {
  public:
   WayBack(const ResidualGraph<Value>& graph, NodeId v) : from_(v) {
-    while (steps_ < kDeficitLevels && !found_) {
+    while (steps_ < kDeficitLevels && !found_) {  // bounded: by kDeficitLevels
       const Node<Value>& node = graph.nodes[v];
       const std::uint32_t end = node.begin + node.residual_degree;
       std::uint32_t i = node.begin;

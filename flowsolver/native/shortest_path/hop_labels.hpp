@@ -20,6 +20,7 @@ class HopStacks {
  public:
   static constexpr unsigned kLevels = 64;
   void clear() {
+    // bounded: by the bits of occupied_
     for (; occupied_ != 0; occupied_ &= occupied_ - 1) stacks_[std::countr_zero(occupied_)].clear();
   }
   void push(NodeId v, unsigned hops) {

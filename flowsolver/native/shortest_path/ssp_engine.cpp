@@ -67,6 +67,7 @@ class SspEngine final : public LocalEngine<Value> {
   }
   template <bool kForward>
   std::vector<NodeId> pending_nodes() const;
+  static constexpr std::size_t kTraces = 4;  // per node
   void trace_deficits();
   void advertise_deficits();
 
@@ -189,10 +190,14 @@ void SspEngine<Value>::incident_arcs(std::span<const NodeId> of, std::vector<Arc
 template <class Value>
 void SspEngine<Value>::trace_deficits() {
   constexpr std::uint32_t kLook = 600;
+  // A deficit could go round a cycle of flow as often as that has units.
+  std::size_t left = kTraces * (graph_.nodes.size() + unbalanced_.size());
   for (std::size_t k = 0; k < unbalanced_.size(); ++k) {  // grows while we go
     NodeId v = unbalanced_[k];
+    // bounded: by `left`
     while (graph_.nodes[v].imbalance < 0 && v != graph_.root() &&
-           (graph_.nodes[v].flags & kInterior) != 0) {
+           (graph_.nodes[v].flags & kInterior) != 0 && left > 0) {
+      --left;
       const Node<Value>& node = graph_.nodes[v];
       std::uint32_t found = kNone;
       const std::uint32_t end = node.begin + std::min(node.residual_degree, kLook);
@@ -243,13 +248,13 @@ void SspEngine<Value>::augment(const Target& target, Stats& stats) {
     amount = kForward ? -last.imbalance : last.imbalance;
   }
   NodeId source = target.node;
-  while (nodes[source].parent != kNone) {
+  while (nodes[source].parent != kNone) {  // bounded: by the length of a path
     const auto& edge = graph_.edges[nodes[source].parent];
     amount = std::min<std::int64_t>(amount, kForward ? edge.residual : edge.reverse_residual);
     source = graph_.owner(nodes[source].parent);
   }
   amount = std::min(amount, kForward ? nodes[source].imbalance : -nodes[source].imbalance);
-  for (NodeId v = target.node; v != source;) {
+  for (NodeId v = target.node; v != source;) {  // bounded: by the length of a path
     const std::uint32_t index = nodes[v].parent;
     const NodeId u = graph_.owner(index);
     if constexpr (kForward) {
@@ -276,6 +281,7 @@ Status SspEngine<Value>::drain_in_phases(std::vector<NodeId>& sources, const Con
   auto& paths = search<kForward>();
   const std::int64_t before = stats.operations();
   std::size_t all = 0;
+  std::int64_t until_check = kCancelCheckInterval;
   while (true) {
     std::erase_if(sources, [this](NodeId v) { return !pending(v, kForward); });
     if (sources.empty()) return Status::kOptimal;
@@ -292,7 +298,12 @@ Status SspEngine<Value>::drain_in_phases(std::vector<NodeId>& sources, const Con
     // before prices move.
     paths.relabel(graph_, stats);
     for (NodeId source : sources) {
-      while (pending(source, kForward) && paths.within_reach(graph_.nodes[source])) {
+      while (status == Status::kOptimal && pending(source, kForward) &&
+             paths.within_reach(graph_.nodes[source])) {
+        if (until_check-- == 0) {
+          status = look(control, stats);
+          until_check = kCancelCheckInterval;
+        }
         const Target target = paths.run(graph_, std::array{source}, 0, repriced_, stats);
         if (!target.found()) {
           paths.bury_settled(graph_);
@@ -302,6 +313,7 @@ Status SspEngine<Value>::drain_in_phases(std::vector<NodeId>& sources, const Con
       }
     }
     paths.revive(graph_);
+    if (status != Status::kOptimal) return status;
   }
 }
 

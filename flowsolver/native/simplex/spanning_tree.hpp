@@ -139,7 +139,7 @@ class SpanningTree {
 
   Cycle cycle(NodeId k, NodeId l) const {
     Cycle cycle;
-    while (k != l) {
+    while (k != l) {  // bounded: by the depth of the tree
       ++cycle.length;
       if (nodes_[k].size < nodes_[l].size) {
         if (nodes_[k].down < cycle.down_room) {
@@ -160,11 +160,11 @@ class SpanningTree {
   }
 
   void push(NodeId k, NodeId l, NodeId junction, std::int64_t amount) {
-    for (; k != junction; k = nodes_[k].parent) {
+    for (; k != junction; k = nodes_[k].parent) {  // bounded: by the depth of the tree
       nodes_[k].down -= amount;
       nodes_[k].up += amount;
     }
-    for (; l != junction; l = nodes_[l].parent) {
+    for (; l != junction; l = nodes_[l].parent) {  // bounded: by the depth of the tree
       nodes_[l].up -= amount;
       nodes_[l].down += amount;
     }
@@ -339,7 +339,7 @@ class SpanningTree {
     NodeId end = kNone;  // of what is threaded anew
     NodeId below_before = kNone, below_after = kNone, below_last = kNone, above = parent;
     std::uint32_t below_size = 0;
-    for (NodeId v = in;;) {
+    for (NodeId v = in;;) {  // bounded: by the depth of the tree
       Node& node = nodes_[v];
       const NodeId next = node.parent, before = node.back;
       const NodeId after = node.last == below_last ? below_after : thread_[node.last];

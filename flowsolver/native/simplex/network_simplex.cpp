@@ -67,7 +67,7 @@ void solve(const Network& network, const Start& start, const Control& control, S
   SpanningTree tree(std::move(survey.outer), control);
   const std::vector<std::int64_t> hint = start_prices(network, start);
   const NodeId sink = largest_sink(network);
-  SimplexStart begin(network, solution.flow, hint, control, solution.stats);
+  SimplexStart begin(network, solution.flow, hint, control, control, solution.stats);
   solution.status = begin.run(tree, sink, survey.artificial_cost);
   if (solution.status == Status::kOptimal) {
     SimplexPivots<NoRecord> pivots(network, solution.flow, tree, {});

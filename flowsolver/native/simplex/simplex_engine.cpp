@@ -38,7 +38,8 @@ class SimplexEngine final : public Engine {
       if (start.alive[a] != 0) lists_.add(a, network_.tail[a], network_.head[a]);
     });
     const std::vector<std::int64_t> hint = start_prices(network_, {{}, start.price});
-    need(SimplexStart(network_, flow_, hint, patient, stats).run(tree_, sink_, kArtificialCost));
+    need(SimplexStart(network_, flow_, hint, patient, control, stats)
+             .run(tree_, sink_, kArtificialCost));
     for (NodeId v = 0; v < n; ++v) {
       if (tree_.arc(v).arc == kNone) note_hung(v);
     }

@@ -134,13 +134,14 @@ Status SimplexStart::route() {
   return Status::kOptimal;
 }
 
-// Where every way is full, or too long to be looked for one by one. What no flow can balance is
-// left.
+// Where every way is full, or too long to be looked for one by one. What no flow can balance, or no
+// more within the budget, is left.
 Status SimplexStart::finish_route() {
   const auto has_excess = [](std::int64_t excess) { return excess > 0; };
   if (std::none_of(excess_.begin(), excess_.end(), has_excess)) return Status::kOptimal;
-  const Status status = FeasibleFlow(Ways{*this}, pace_, stats_).run();
-  return status == Status::kInfeasible ? Status::kOptimal : status;
+  Pace pace(waves_);
+  const Status status = FeasibleFlow(Ways{*this}, pace, stats_).run();
+  return status == Status::kCancelled ? status : Status::kOptimal;
 }
 
 Status SimplexStart::route_from(NodeId source) {

@@ -29,14 +29,17 @@ inline constexpr std::int64_t kArtificialCapacity = 2 * kMaxNodeSum;  // no flow
 class SimplexStart {
  public:
   // `flow` is improved in place. `hint`: prices the flow was found with, of magnitude at most 2 *
-  // kMaxPathCost.
+  // kMaxPathCost. `waves`: the control of the waves alone, which may be stopped at a budget where
+  // all else may not.
   SimplexStart(const Network& network, std::vector<std::int64_t>& flow,
-               const std::vector<std::int64_t>& hint, const Control& control, Stats& stats)
+               const std::vector<std::int64_t>& hint, const Control& control, const Control& waves,
+               Stats& stats)
       : network_(network),
         flow_(flow),
         hint_(hint),
         stats_(stats),
         control_(control),
+        waves_(waves),
         pace_(control) {}
 
   // kOptimal, or kCancelled or kBudget when stopped on the way; only then is the tree unfinished.
@@ -79,6 +82,7 @@ class SimplexStart {
   const std::vector<std::int64_t>& hint_;
   Stats& stats_;
   const Control& control_;
+  const Control& waves_;
   Pace pace_;
   std::vector<std::int64_t> excess_;
   std::vector<std::uint32_t> out_first_, in_first_;  // per node, into the two below

@@ -61,9 +61,42 @@ Network general(NodeId nodes, std::int64_t arcs, std::uint64_t seed, std::int64_
   return network;
 }
 
+// Costs of both signs, so that the optimum fills many cycles, and a hub with wide arcs from and to
+// every node.
+Network mixed_signs(NodeId nodes, std::int64_t arcs, std::uint64_t seed) {
+  Draws draw(seed);
+  Network network;
+  network.supply.assign(nodes + 1, 0);
+  for (std::int64_t a = 0; a < arcs; ++a) {
+    add_arc(network, static_cast<NodeId>(draw(nodes)), static_cast<NodeId>(draw(nodes)),
+            static_cast<std::int64_t>(draw(21)), static_cast<std::int64_t>(draw(2001)) - 1000);
+  }
+  for (NodeId v = 0; v < nodes; ++v) {
+    add_arc(network, v, nodes, 1'000'000, 200);
+    add_arc(network, nodes, v, 1'000'000, 200);
+  }
+  return network;
+}
+
+// Wide arcs both ways between neighbours, supplies everywhere: excess travels far.
+Network long_path(NodeId nodes, std::uint64_t seed) {
+  Draws draw(seed);
+  Network network;
+  network.supply.assign(nodes, 0);
+  for (NodeId v = 0; v + 1 < nodes; ++v) {
+    const std::int64_t supply = static_cast<std::int64_t>(draw(11)) - 5;
+    network.supply[v] += supply;
+    network.supply[nodes - 1] -= supply;
+    add_arc(network, v, v + 1, 1'000'000, static_cast<std::int64_t>(draw(100)));
+    add_arc(network, v + 1, v, 1'000'000, static_cast<std::int64_t>(draw(100)));
+  }
+  return network;
+}
+
 std::vector<Network> families() {
   // the second is oversubscribed
-  return {cell(1000, 100, 11, 1), cell(1000, 75, 12, 2), general(250, 6'000, 3)};
+  return {cell(1000, 100, 11, 1), cell(1000, 75, 12, 2), general(250, 6'000, 3),
+          mixed_signs(160, 2'000, 4), long_path(1'000, 5)};
 }
 
 // All of the first looks, then ever fewer.

@@ -10,8 +10,8 @@
 // outside takes as much from e(S) as from the cut. So each step costs what it looks at.
 //
 // Loop, until e(S) = 0 or nothing is left to do:
-//   - when a balanced arc out of S leads to a deficit, flow is sent there at once, from the nearest
-//   excess up the tree;
+//   - when a balanced arc out of S leads to a deficit, flow is sent there at once, from excesses up
+//   the tree, the nearest first;
 //   - while a candidate is left (balanced arcs lead there from S) it joins S, the one of least hops
 //   first, of those the
 //     last found, unless the slope is positive and would fall by it;

@@ -20,13 +20,19 @@ from tests.fixtures.schedulers.bad_schedulers import FAULTS
 pytestmark = [pytest.mark.ray, pytest.mark.usefixtures("embedded_ray")]
 
 
-def run(directory: Path, fault: str, after: int = 5, plan_limit_s: float = 60.0) -> LiveOutcome:
+def run(
+    directory: Path,
+    fault: str,
+    after: int = 5,
+    plan_limit_s: float = 60.0,
+    drain_us: int = 5_000_000,
+) -> LiveOutcome:
     workload = small_workload()
     arm = small_arm("bad")
     (group,) = arm.groups
     arm = replace(arm, groups=(replace(group, options={"fault": fault, "after": after}),))
     options = LiveOptions(directory / "journal", directory / "records", plan_limit_s=plan_limit_s)
-    return run_live(arm, workload, options, 5_000_000, metrics_of(workload, arm), lambda _: None)
+    return run_live(arm, workload, options, drain_us, metrics_of(workload, arm), lambda _: None)
 
 
 @pytest.mark.parametrize("fault", ["asks_for_nothing", "raises"])
@@ -41,7 +47,8 @@ def test_a_plan_that_breaks_a_rule(tmp_path: Path, fault: str) -> None:
 
 
 def test_a_plan_that_never_returns(tmp_path: Path) -> None:
-    outcome = run(tmp_path, "loops", plan_limit_s=3.5)
+    """The run's time is over before the limit."""
+    outcome = run(tmp_path, "loops", plan_limit_s=3.5, drain_us=0)
     assert outcome.partial and outcome.broken
     assert re.fullmatch(
         r"scheduler 'bad-[0-3]' of kind 'bad', round \d+: plan\(\) has not returned after 3\.5 s",

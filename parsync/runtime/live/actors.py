@@ -78,6 +78,7 @@ class Actor(ABC):
         self._end_us = plan.end_us
         self._last_report_us = LiveClock.BEFORE_US
         self._thread: LoopThread | None = None
+        self._loop_ended = True  # once it was asked to
 
     def __repr__(self) -> str:
         return str(self._who)
@@ -145,9 +146,10 @@ class Actor(ABC):
         print(self.status(), flush=True)
 
     def _stop(self) -> str | None:
+        """End the loop; why it had ended early, if it had."""
         if self._thread is None:
             return None
-        self._thread.stop(JOIN_S)
+        self._loop_ended = self._thread.stop(JOIN_S)
         error = self._thread.error
         return None if error is None else explained(error)
 
@@ -230,7 +232,13 @@ class SchedulerHost(Stepper):
     @once
     def finish(self) -> Finished:
         """End the loop and hand over."""
-        error = self._stop() or self._last_step()
+        error = self._stop()
+        notes: tuple[str, ...] = ()
+        if not self._loop_ended:  # it has the step to itself
+            call = self.overdue(JOIN_S) or f"{self.name}: its loop has not ended"
+            notes = (f"{call}: the run ended meanwhile",)
+        elif error is None:
+            error = self._last_step()
         self._stage.finish()
         self._reporter(self._report(error))
         self._recorder.close()
@@ -242,7 +250,9 @@ class SchedulerHost(Stepper):
             self._steps.repeats,
             0,
             error,
+            notes=notes,
             waited=self._waits.waited,
+            broken=self._thread is not None and isinstance(self._thread.error, ContractBroken),
         )
 
     def _first_turn(self) -> Callable[[], int]:

@@ -30,7 +30,8 @@ class Finished:
     """metrics, waited: of the actor's last life (of the cell: of all its lives). round_trip_us:
     int64[steps]. repeats: steps that had to be repeated. recovered: what it took over from an
     earlier life (the cell: steps, replayed of them from its log; the source: tasks submitted
-    again). error: why its loop ended early. notes: what else is worth telling."""
+    again). error: why its loop ended early; broken: whether that was a scheduler that broke its
+    contract. notes: what else is worth telling."""
 
     metrics: RunMetrics
     round_trip_us: np.ndarray
@@ -41,6 +42,7 @@ class Finished:
     replayed: int = 0
     notes: tuple[str, ...] = ()
     waited: Waited = NOT_WAITED
+    broken: bool = False
 
 
 def once(

@@ -170,11 +170,12 @@ class LoopThread:
         except BaseException as error:  # the thread's last words: whoever asks the actor is told
             self.error = error
 
-    def stop(self, timeout_s: float) -> None:
-        """Ask the loop to end and wait for it."""
+    def stop(self, timeout_s: float) -> bool:
+        """Ask the loop to end and wait for it; whether it has ended."""
         self._stopping.set()
         self.wake.set()
         self._thread.join(timeout_s)
+        return not self._thread.is_alive()
 
 
 def run_turns(turn: Callable[[], int], stopping: threading.Event, wake: threading.Event) -> None:

@@ -101,7 +101,8 @@ def run_live(
     make_metrics: Callable[[], RunMetrics],
     on_overview: Callable[[Overview], None],
 ) -> LiveOutcome:
-    """Run until every task is committed, at most drain_us past the workload's end. Ray stays; the
+    """Run until every task is committed, at most drain_us past the workload's end; a scheduler's
+    call that is under way then is waited for, up to its limit. Ray stays; the
     actors are gone afterwards, unless options.hold keeps them to be asked.
 
     on_overview: a few times a second. make_metrics: each actor's accumulators; it must survive
@@ -207,9 +208,9 @@ class _Performance:
                     self._notes.append(f"{lost}: process is gone")
                     partial = True
                     break
-                if overview.at_us >= self._end_us and (
-                    overview.quiet or overview.at_us >= self._end_us + drain_us
-                ):
+                if overview.at_us >= self._end_us and overview.quiet:
+                    break
+                if overview.at_us >= self._end_us + drain_us and not self._silent.held_up():
                     break
         except KeyboardInterrupt:
             self._notes.append("interrupted")
@@ -267,9 +268,13 @@ class _Performance:
         if phases_ended is not None:
             self._notes.append(phases_ended)
         finished: dict[str, Finished | None] = {SOURCE: self._finish_one(SOURCE, self._source)}
+        hosts = {n: host for n, host in self._hosts.items() if not self._silent.was_ended(host)}
+        # All at once: each may be in the middle of a scheduler's call.
+        calls = {n: host.finish.remote() for n, host in hosts.items()} if connected() else {}
         for name, host in self._hosts.items():
-            ended = self._silent.was_ended(host)
-            finished[name] = None if ended else self._finish_one(name, host)
+            finished[name] = (
+                self._finish_one(name, host, first=calls.get(name)) if name in hosts else None
+            )
         workers: Finished | None = self._finish_one(WORKER_POOL, self._workers)
         due_ends = None if workers is None else workers.due_ends
         cell: Finished | None = self._finish_one(CELL, self._cell, due_ends)
@@ -307,7 +312,7 @@ class _Performance:
             resubmitted=0 if source is None else source.recovered,
             restarts=completed.restarts,
             lives=dict(overview.lives),
-            broken=self._broken,
+            broken=self._broken or (not self._interrupted and any(one.broken for one in whole)),
         )
 
     def end(self) -> bool:
@@ -324,9 +329,9 @@ class _Performance:
     def _headless(self) -> bool:
         return self._finish_by_s < math.inf
 
-    def _finish_one(self, name: str, actor: Any, *arguments: Any) -> Any:
+    def _finish_one(self, name: str, actor: Any, *arguments: Any, first: Any = None) -> Any:
         """What the actor hands over; one that is being restarted is waited for. None if it
-        cannot."""
+        cannot. first: a call of its that is under way."""
         if not connected():
             self._lost.append(name)
             return None
@@ -334,7 +339,8 @@ class _Performance:
         while True:
             try:
                 left_s = max(0.0, patience_s - time.monotonic())
-                return answer(actor.finish.remote(*arguments), left_s)
+                call, first = first or actor.finish.remote(*arguments), None
+                return answer(call, left_s)
             except ActorFailed as error:
                 self._failed.append(name)
                 self._notes.append(f"{name}: {error}")

@@ -39,6 +39,8 @@ class SilentHosts:
         self._clock_s = clock_s
         self._silent_since_s: dict[str, float] = {}
         self._ended: list[Any] = []
+        # which call, in which round, holds each host up at the run's end; None until that
+        self._calls: dict[str, str | None] | None = None
 
     def overdue(self, silent: Sequence[str]) -> tuple[str, ...]:
         """Of the actors that are silent, which calls of schedulers take too long. Their processes
@@ -57,6 +59,19 @@ class SilentHosts:
                     calls.append(call)
                     self._end(self._hosts[name])
         return tuple(calls)
+
+    def held_up(self) -> bool:
+        """Whether a call of a scheduler that was under way when this was asked first still is."""
+        asked = self._hosts if self._calls is None else self._calls
+        now = {}
+        for name in asked:
+            with contextlib.suppress(Unavailable):
+                now[name] = answer(self._hosts[name].overdue.remote(0.0), ANSWER_S)
+        before = now if self._calls is None else self._calls
+        self._calls = {
+            name: call for name, call in now.items() if call is not None and call == before[name]
+        }
+        return bool(self._calls)
 
     def was_ended(self, actor: Any) -> bool:
         """Whether overdue() ended it: it hands over nothing."""

@@ -7,12 +7,12 @@ not get to its end, "" if it did; arm: as in the summary, its paired seeds left 
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.summary import ArmResult, Figures, describe, write_json, write_series
-from shared_state.errors import AgoraError
+from experiments.summary_fields import check_kept_arm
+from parsync.runtime.json_files import read_json
 
 FORMAT = 1
 FIGURES_FILE = "figures.json"
@@ -47,20 +47,10 @@ def keep_arm(
 
 def kept_arm(folder: Path) -> KeptArm | None:
     """An arm that had ended when its run was killed; None if it had not. Raises AgoraError naming
-    the file if it cannot be read."""
+    the file, and the field at fault, if it cannot be used."""
     path = folder / FIGURES_FILE
     if not path.exists():
         return None
-    try:
-        content = json.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise AgoraError(f"{path}: cannot read it: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise AgoraError(f"{path}: not readable as JSON: {error}") from error
-    kinds = {"arm": dict, "workload": dict, "version": str, "stopped": str}
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise AgoraError(f"{path}: field format: expected {FORMAT}, as written by this version")
-    for name, kind in kinds.items():
-        if not isinstance(content.get(name), kind):
-            raise AgoraError(f"{path}: field {name}: missing, or not in this version's format")
-    return KeptArm(*(content[name] for name in kinds))
+    content = read_json(path, FORMAT)
+    check_kept_arm(path, content)
+    return KeptArm(content["arm"], content["workload"], content["version"], content["stopped"])

@@ -39,11 +39,13 @@ from experiments.summary import (
     write_json,
     write_series,
 )
+from experiments.summary_fields import check_seed
 from experiments.version import version_text
 from parsync.core.metrics import RunMetrics
 from parsync.core.workload import Workload
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.event_logs import VIRTUAL_LOG, read_end
+from parsync.runtime.json_files import read_bytes, unreadable
 from parsync.runtime.live.cell import CELL_LOG
 from parsync.runtime.live.killed_run import measure_killed
 from parsync.runtime.live.plan import LiveOptions
@@ -54,7 +56,7 @@ from parsync.runtime.workload_reader import read_workload
 from shared_state.errors import AgoraError
 
 _LOG = "log"  # of a live arm
-_SEED_FIELDS = {"digest": str, "workload": str, "overall": dict}
+_SEED_FIELDS = ("digest", "workload", "overall")
 
 
 @contextmanager
@@ -248,18 +250,13 @@ def _stopped(ended_us: int) -> str:
 
 
 def _read_seed(path: Path) -> tuple[int, Figures]:
-    """A paired seed, and what there is of each arm by its slug. Raises AgoraError naming the file
-    if it is not what this version writes."""
+    """A paired seed, and what there is of each arm by its slug. Raises AgoraError naming the file,
+    and the field at fault, if it cannot be used."""
     try:
-        content = json.loads(path.read_text("utf-8"))
-        seed, arms = content["seed"], content["arms"]
-        sound = type(seed) is int and all(
-            type(its[name]) is kind for its in arms.values() for name, kind in _SEED_FIELDS.items()
-        )
-    except OSError as error:
-        raise AgoraError(f"{path}: cannot read it: {error.strerror}") from error
-    except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
-        sound = False
-    if not sound:
-        raise AgoraError(f"{path}: not the figures of a paired seed")
-    return seed, arms
+        content = json.loads(read_bytes(path))
+    except (ValueError, RecursionError) as error:
+        raise AgoraError(f"{path}: not readable as JSON: {unreadable(error)}") from error
+    if not isinstance(content, dict):
+        raise AgoraError(f"{path}: expected an object")
+    check_seed(path, content)
+    return content["seed"], content["arms"]

@@ -1,5 +1,5 @@
-"""Checks of every field of a summary.json before it is used: the file may be of another version,
-truncated, or changed by hand."""
+"""Checks of every field of a summary.json, and of the files it is made from after a kill, before it
+is used: a file may be of another version, truncated, or changed by hand."""
 
 from __future__ import annotations
 
@@ -189,6 +189,24 @@ class _Summary(_Fields):
     config: dict[str, Any]
 
 
+class _KeptArm(_Fields):
+    version: str
+    stopped: str
+    workload: _Workload
+    arm: _Arm
+
+
+class _ArmOfSeed(_Fields):
+    digest: str
+    workload: str
+    overall: _Scope
+
+
+class _KeptSeed(_Fields):
+    seed: int
+    arms: dict[str, _ArmOfSeed]
+
+
 _EXPECTED = {
     "bool": "true or false",
     "dict": "an object",
@@ -202,14 +220,32 @@ _EXPECTED = {
 
 def check_summary(path: Path, summary: Mapping[str, Any]) -> None:
     """Raises AgoraError naming the file and the first field that cannot be used."""
-    _check_plain(path, "", summary, 0)
+    _check(path, _Summary, summary)
+    for field, wrong in _inconsistent(summary):
+        raise AgoraError(f"{path}: field {field}: {wrong}")
+
+
+def check_kept_arm(path: Path, content: Mapping[str, Any]) -> None:
+    """The same of an arm's figures.json."""
+    _check(path, _KeptArm, content)
+    no_seeds: dict[str, Any] = {"seeds": [], "arms": {}, "differences": {}}
+    alone = {"workload": content["workload"], "arms": [content["arm"]], "paired": no_seeds}
+    for field, wrong in _inconsistent(alone):
+        raise AgoraError(f"{path}: field {field.replace('arms[0]', 'arm')}: {wrong}")
+
+
+def check_seed(path: Path, content: Mapping[str, Any]) -> None:
+    """The same of the file of a paired seed."""
+    _check(path, _KeptSeed, content)
+
+
+def _check(path: Path, fields: type[_Fields], content: Mapping[str, Any]) -> None:
+    _check_plain(path, "", content, 0)
     try:
-        _Summary.model_validate(summary)
+        fields.model_validate(content)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise AgoraError(f"{path}: field {_named(first['loc'])}{_wrong(first)}") from error
-    for field, wrong in _inconsistent(summary):
-        raise AgoraError(f"{path}: field {field}: {wrong}")
 
 
 def _wrong(error: Mapping[str, Any]) -> str:

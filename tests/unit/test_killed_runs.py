@@ -97,13 +97,49 @@ def test_killed_during_the_paired_seeds(whole: Path, killed: Path, report: Repor
 
 def test_a_damaged_seed_costs_that_seed(killed: Path, report: Report) -> None:
     path = max((killed / "seeds").glob("*.json"))
-    for content in ('{"seed": 2, "arms"', '{"seed": 2, "arms": {"flow": []}}', "[]"):
+    whole = path.read_text()
+    nan = whole.replace('"delay_mean_us": ', '"delay_mean_us": NaN, "was": ', 1)
+    for content, wrong in (
+        ('{"seed": 2, "arms"', "not readable as JSON: Expecting"),
+        ('{"seed": 2, "arms": {"flow": []}}', "field arms.flow: expected an object, got a list"),
+        ("[]", f"{path}: expected an object"),
+        (nan, "delay_mean_us: expected a number, got nan"),
+        (f'{{"seed": {"9" * 5000}}}', "not readable as JSON: a number has too many digits"),
+    ):
         path.write_text(content)
-        reason = f"{path}: not the figures of a paired seed; 2 of 4 runs of the paired seeds"
         status, said = report(killed)
-        assert status == 0 and said.startswith(f"{killed}: partial: {reason}")
+        assert status == 0 and said.startswith(f"{killed}: partial: {path}: ")
+        assert wrong in said and "; 2 of 4 runs of the paired seeds" in said
         assert read_summary(killed)["paired"]["seeds"] == [1]
         (killed / "summary.json").unlink()
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "wrong"),
+    [
+        ("arm", {}, "field arm.name is missing"),
+        ("arm", 5, "field arm: expected an object, got 5"),
+        ("arm.phases", [], "field arm.phases: expected as many as workload.phases"),
+        ("arm.overall.delay_mean_us", float("nan"), "delay_mean_us: expected a number, got nan"),
+        ("arm.overall.delay_mean_us", "fast", "delay_mean_us: expected a number, got 'fast'"),
+        ("workload", {}, "field workload.name is missing"),
+        ("stopped", None, "field stopped: expected a text, got null"),
+        ("format", 9, "field format: expected 1, as written by this version"),
+    ],
+)
+def test_damaged_figures_cost_their_arm(
+    killed: Path, report: Report, field: str, value: object, wrong: str
+) -> None:
+    path = killed / "arms" / "flow" / "figures.json"
+    content = inner = json.loads(path.read_text())
+    *outer, name = field.split(".")
+    for part in outer:
+        inner = inner[part]
+    inner[name] = value
+    path.write_text(json.dumps(content))
+    status, said = report(killed)
+    assert status == 0 and f"'Flow' is missing: {path}: " in said and wrong in said
+    assert [arm["name"] for arm in read_summary(killed)["arms"]] == ["ParSync"]
 
 
 def test_an_arm_is_measured_from_its_parquet_files(

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from experiments.parsync_vs_flow import app
 from parsync.runtime import replay
 from parsync.runtime.arm_file import ARM_FILE, OLD_FILE, ArmFile, write_arm
 from parsync.runtime.event_logs import ENDED_FILE, VIRTUAL_LOG, LogEnd, read_end, write_end
+from schedulers.interface import ContractBroken
 from tests.fixtures.live_runs import mixed_arm
 from tests.fixtures.pickles import MakesAFile
 
@@ -184,6 +186,20 @@ def test_a_run_that_ended_early(run: Path, replayed: Replay) -> None:
     assert f"{run}: the run did not get to its end: 'Two': interrupted" in out
     assert any("arms/one: ok: " in line for line in out)
     assert any("arms/two: not run again" in line for line in out)
+
+
+def test_a_scheduler_takes_as_long_as_it_may_have_taken_at_first(
+    run: Path, replayed: Replay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whose plan_limit_s may have been longer than the one by default."""
+
+    def day_long(limit_s: float, call_under_way: object) -> AbstractContextManager[None]:
+        if limit_s < 86_400:
+            raise ContractBroken("greedy-0", "random", 1, "plan() has not returned")
+        return nullcontext()
+
+    monkeypatch.setattr("parsync.runtime.virtual.run.plan_limit", day_long)
+    assert replayed(run)[0] == 0
 
 
 def test_measured_decisions_do_not_repeat(tmp_path: Path, replayed: Replay) -> None:

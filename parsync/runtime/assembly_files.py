@@ -9,6 +9,7 @@ from pathlib import Path
 from parsync.core.workload import Workload
 from parsync.runtime.arm_file import ARM_FILE, ArmFile, InVirtualTime, read_arm, write_arm
 from parsync.runtime.assembly import ArmSpec, Assembly
+from parsync.runtime.run_directory import LEVELS
 from parsync.runtime.workload_files import (
     WORKLOAD_DIR,
     WORKLOAD_FILE,
@@ -17,8 +18,6 @@ from parsync.runtime.workload_files import (
 )
 from parsync.runtime.workload_reader import read_workload
 from shared_state.errors import AgoraError
-
-_LEVELS = 3  # from run/arms/<arm>/log to run
 
 
 def write_assembly(
@@ -70,5 +69,5 @@ def _find_workload(directory: Path, digest: str) -> Path:
 
 def _candidates(directory: Path) -> Iterator[Path]:
     here = directory.resolve()
-    for folder in (here, *list(here.parents)[:_LEVELS]):
+    for folder in (here, *list(here.parents)[:LEVELS]):
         yield folder / WORKLOAD_DIR

@@ -17,12 +17,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from parsync.runtime import command_line
 from parsync.runtime.arm_file import read_arm
 from parsync.runtime.event_logs import ENDED_FILE, VIRTUAL_LOG, ArmEnd, LogEnd
 from parsync.runtime.live.cell import CELL_LOG
@@ -32,8 +33,6 @@ from parsync.runtime.virtual.repeat import Repeated, repeat
 from shared_state.errors import AgoraError
 from shared_state.invariants import InvariantViolation
 
-INTERRUPTED = 130
-
 
 class Status(IntEnum):
     """What the command exits with: the greatest of all arms'."""
@@ -42,9 +41,6 @@ class Status(IntEnum):
     DIVERGED = 1
     INCOMPLETE = 2
 
-
-# typer brings UsageError along, but under no public name
-_USAGE_ERRORS: tuple[Any, ...] = typer.BadParameter.__bases__
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -179,8 +175,7 @@ def _end_gaps(arm: Arm, end: ArmEnd | None, name: str, found: LogEnd | None) -> 
 
 
 def _refused(error: AgoraError) -> Status:
-    print("error: " + " ".join(str(error).split()), file=sys.stderr)
-    return Status.INCOMPLETE
+    return Status(command_line.refused(str(error)))
 
 
 @contextmanager
@@ -201,22 +196,7 @@ def _progress(label: str) -> Iterator[Callable[[int, int], None]]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command on these arguments (unset: the process's). Returns its exit status."""
-    try:
-        status: int = app(args=arguments, standalone_mode=False) or 0
-        sys.stdout.flush()
-    except _USAGE_ERRORS as error:
-        message = f"{error.format_message().rstrip('.')} (--help lists the options)"
-        return _refused(AgoraError(message))
-    except MemoryError:
-        return _refused(AgoraError("not enough memory on this machine"))
-    except BrokenPipeError:  # whoever read the output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return Status.DIVERGED
-    except (typer.Abort, KeyboardInterrupt):
-        status = INTERRUPTED
-    if status == INTERRUPTED:
-        print("interrupted", file=sys.stderr)
-    return status
+    return command_line.run(app, arguments)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from shared_state.errors import AgoraError
 ARMS = "arms"
 LOG = "log"
 SUMMARY = "summary.json"
-_LEVELS = 3  # from run/arms/<arm>/log to run
+LEVELS = 3  # from run/arms/<arm>/log to run
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def find_arms(directory: Path) -> Found:
 def run_of(directory: Path) -> Path:
     """The run that a directory is, or is part of; the directory itself if it is part of none."""
     here = directory.resolve()
-    above = (here, *list(here.parents)[:_LEVELS])
+    above = (here, *list(here.parents)[:LEVELS])
     return next((folder for folder in above if (folder / ARMS).is_dir()), here)
 
 

@@ -242,6 +242,20 @@ def test_an_end_that_is_none(run: Path, text: str, replayed: Replay) -> None:
     assert (status, out, len(err)) == (2, [], 1) and "ended.json: " in err[0]
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_output_that_cannot_be_written_is_one_line(run: Path) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "parsync.runtime.replay", str(run)],
+            cwd=ROOT,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert done.returncode == 2
+    assert done.stderr == "error: standard output: No space left on device\n"
+
+
 def test_help_and_arguments(capsys: pytest.CaptureFixture[str]) -> None:
     assert replay.main(["--help"]) == 0
     said = " ".join(capsys.readouterr().out.split())

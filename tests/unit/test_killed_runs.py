@@ -119,7 +119,7 @@ def test_a_damaged_seed_costs_that_seed(killed: Path, report: Report) -> None:
     [
         ("arm", {}, "field arm.name is missing"),
         ("arm", 5, "field arm: expected an object, got 5"),
-        ("arm.phases", [], "field arm.phases: expected as many as workload.phases"),
+        ("arm.phases", [], "field arm.phases: expected as many entries as workload.phases"),
         ("arm.overall.delay_mean_us", float("nan"), "delay_mean_us: expected a number, got nan"),
         ("arm.overall.delay_mean_us", "fast", "delay_mean_us: expected a number, got 'fast'"),
         ("workload", {}, "field workload.name is missing"),

@@ -122,7 +122,7 @@ def test_a_signal_while_ray_starts(
 ) -> None:
     mark = str(tmp_path)
     monkeypatch.setenv("AGORA_TEST_START", mark)
-    stopped = stop_when(started(program, mark), MAIN, arguments, signal.SIGTERM, False, (delay_s,))
+    stopped = stop_when(started(program, mark), MAIN, arguments, signal.SIGTERM, False, delay_s)
     assert stopped.status == 143 and stopped.left == []
     assert stopped.err == "terminated (SIGTERM)\n" and stopped.out == ""
     assert not (tmp_path / "run").exists()

@@ -45,7 +45,7 @@ def test_a_signal_at_any_moment_of_a_short_command(
     stopped = 0
     for step in range(6):
         number, status, said, group = HOW_TO_STOP[step % len(HOW_TO_STOP)]
-        end = stop_when(lambda: True, module, arguments, number, group, (step * 0.15,))
+        end = stop_when(lambda: True, module, arguments, number, group, step * 0.15)
         if end.status == status:
             assert end.err == f"{said}\n", end.err
             stopped += 1
@@ -63,7 +63,7 @@ def test_a_signal_at_random_moments_of_a_short_run(tmp_path: Path) -> None:
     directory = tmp_path / "run"
     for number, status, said, group in HOW_TO_STOP * 2:
         delay_s = draws.uniform(0, 4)
-        stopped = stop_when(lambda: True, MAIN, arguments, number, group, (delay_s,))
+        stopped = stop_when(lambda: True, MAIN, arguments, number, group, delay_s)
         where = f"{signal.Signals(number).name} after {delay_s:.3f} s: {stopped}"
         assert stopped.status in (status, 0) and stopped.left == [], where
         assert "Traceback" not in stopped.err and "ignored" not in stopped.err, where
@@ -94,7 +94,7 @@ def test_the_solver_bench_keeps_what_it_has_and_its_solver_ends_with_it(
         "none",
     ]
     arguments += ["--algorithms", "cycle_cancelling,incremental_ssp", "--time-limit", "60"]
-    stopped = stop_when(lambda: out.exists(), "flowsolver", arguments, number, False, (2.0,))
+    stopped = stop_when(lambda: out.exists(), "flowsolver", arguments, number, False, 2.0)
     assert stopped.left == [] and "Traceback" not in stopped.err
     if number == signal.SIGKILL:
         assert stopped.status == -number

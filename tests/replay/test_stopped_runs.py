@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from experiments.summary import read_summary
+from experiments.summary import SUMMARY, read_summary
 from tests.fixtures.stopping import ROOT, stop_when
 
 CONFIG = """
@@ -106,8 +106,9 @@ def test_a_second_signal_stops_at_once(tmp_path: Path) -> None:
     """No report is made any more; one line says how to make it."""
     run = tmp_path / "run"
     arguments = configuration(tmp_path, phase_s=0.5)
+    summarised = (run / SUMMARY).exists  # the report takes some seconds more
     stopped = stop_when(
-        ready_in_the_seeds(run), MAIN, arguments, signal.SIGTERM, False, delays_s=(1.0, 0.3)
+        ready_in_the_seeds(run), MAIN, arguments, signal.SIGTERM, False, 1.0, summarised
     )
     assert stopped.status == 143 and stopped.left == [] and "Traceback" not in stopped.err
     assert stopped.err.splitlines()[-1] == (
@@ -121,7 +122,7 @@ def test_nothing_outlives_a_killed_command(tmp_path: Path) -> None:
     arguments = configuration(tmp_path, phase_s=0.5)
     for delay_s in (0.0, 2.0):  # the processes of the paired seeds: starting, at work
         stopped = stop_when(
-            ready_in_the_seeds(run), MAIN, arguments, signal.SIGKILL, False, (delay_s,)
+            ready_in_the_seeds(run), MAIN, arguments, signal.SIGKILL, False, delay_s
         )
         assert stopped.status == -signal.SIGKILL and stopped.left == []
         shutil.rmtree(run)

@@ -115,7 +115,7 @@ class Ensemble {
   std::vector<std::unique_ptr<IncrementalSolver>> solvers_;
   std::size_t fresh_ = 0;
   std::int64_t resolves_ = 0;
-  std::array<std::int64_t, static_cast<std::size_t>(Status::kBudget) + 1> ended_{};
+  std::array<std::int64_t, static_cast<std::size_t>(Status::kUnbounded) + 1> ended_{};
 };
 
 }  // namespace flowsolver

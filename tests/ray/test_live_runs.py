@@ -184,8 +184,9 @@ def until_free_memory_is(amount: float) -> None:
 
 
 def test_a_cluster_whose_memory_is_reserved_is_refused(tmp_path: Path) -> None:
-    before = ray.available_resources()["memory"]
-    other = ray.remote(num_cpus=0, memory=before)(Reserving).remote()
+    all_of_it = ray.cluster_resources()["memory"]
+    until_free_memory_is(all_of_it)  # the actors of the test before have given theirs back
+    other = ray.remote(num_cpus=0, memory=all_of_it)(Reserving).remote()
     ray.get(other.ready.remote())
     try:
         until_free_memory_is(0)
@@ -193,4 +194,4 @@ def test_a_cluster_whose_memory_is_reserved_is_refused(tmp_path: Path) -> None:
             run(tmp_path, small_arm(), small_workload())
     finally:
         ray.kill(other)
-        until_free_memory_is(before)
+        until_free_memory_is(all_of_it)

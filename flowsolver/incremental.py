@@ -21,11 +21,11 @@ class IncrementalSolver:
     """A network, its optimal flow, and cheap re-optimisation after changes
     (native/incremental_solver.hpp).
 
-    Changes are bulk calls on int64 arrays and take effect at the next `resolve`. Where nodes or
-    arcs are named, a mask over all ids handed out so far (removed ones included) does, too. A call with a bad
-    id, a bad length or a negative capacity raises ValueError naming field and index, and changes
-    nothing. After any sequence of changes `resolve` ends with the status and the cost of a solve
-    from scratch; undoing the changes brings the cost back.
+    Changes are bulk calls on int64 arrays and take effect at the next `resolve`. Nodes and arcs are
+    named by their ids, or by a mask over all ids handed out so far (removed ones included). A call
+    with a bad id, a bad length or a negative capacity raises ValueError naming field and index, and
+    changes nothing. After any sequence of changes `resolve` ends with the status and the cost of a
+    solve from scratch; undoing the changes brings the cost back.
 
     Ids: nodes and arcs of the initial network keep theirs. Ids of removed ones are handed out
     again, last removed first. An id that was live at the last OPTIMAL `resolve`, whose flow can be

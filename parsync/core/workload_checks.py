@@ -38,7 +38,8 @@ def validate(workload: Workload) -> None:
     )
     _require(
         workload.facts.get("tasks_larger_than_every_machine") == too_large,
-        f"facts.tasks_larger_than_every_machine: must count the {too_large} tasks larger than every machine",
+        "facts.tasks_larger_than_every_machine: must count the "
+        f"{too_large} tasks larger than every machine",
     )
 
 

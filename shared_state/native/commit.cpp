@@ -191,7 +191,9 @@ size_t Cell::commit_grouped(const Claims& claims, const Answer& answer) {
     }
   }
   for (size_t i = 0; i < first.size(); ++i) {
-    if (answer.reason[i] == 0) continue;
+    // A duplicate may be one of a claim that found no room once the victims were fewer.
+    const bool duplicate = first[i].reason == static_cast<int8_t>(Reason::Duplicate);
+    if (answer.reason[i] == 0 || duplicate) continue;
     answer.reason[i] = first[i].reason;
     answer.rival[i] = first[i].rival;
   }

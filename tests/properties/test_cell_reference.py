@@ -144,7 +144,12 @@ class Model:
                     keep.append(v)
             first = {i: (reasons[i], rivals[i]) for i in range(k) if reasons[i]} | first
             if keep == mine:
-                told = [first[i] if reasons[i] else (0, -1) for i in range(k)]
+                told = [
+                    first[i]
+                    if reasons[i] and first[i][0] != Reason.DUPLICATE
+                    else (reasons[i], rivals[i])
+                    for i in range(k)
+                ]
                 return [reason for reason, _ in told], [rival for _, rival in told], mine
             mine = keep
 

@@ -303,6 +303,15 @@ def test_a_chain_of_moves_breaks_where_its_head_is_rejected() -> None:
     assert cell.allocations(0).allocation.tolist() == mine
 
 
+def test_a_second_claim_is_no_duplicate_of_one_that_was_rejected() -> None:
+    cell = make_cell([[1], [1]])
+    mine = commit(cell, claims([0], [0])).allocation.tolist()
+    commit(cell, claims([2], [1], scheduler=9))
+    # Task 0 would move to machine 1, which is full: so it stays, and there is no room for task 1.
+    result = commit(cell, claims([0, 1, 1], [1, 0, 0], evict=mine))
+    assert result.reason.tolist() == [Reason.FULL] * 3 and len(result.evicted) == 0
+
+
 def test_a_gang_that_fails_keeps_its_victims() -> None:
     cell = make_cell([[1], [0]])
     victim = commit(cell, claims([0], [0])).allocation.tolist()

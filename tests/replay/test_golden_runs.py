@@ -1,54 +1,210 @@
-"""Whole virtual runs against tests/golden/runs.json: the same seed gives the same events, today as
-when they were written down, on any machine.
+"""Whole runs against tests/golden/runs.json: the same seed gives the same run, today as when it was
+written down, on any machine.
 
-When events, their order or their encoding change on purpose, say so in CHANGELOG.md and renew them:
+Each run has two digests. `outcome` covers what happened on the cell (commits, syncs and ends in
+order, with their times) and no encoding: it changes only with behaviour. `digest` covers the bytes
+of the event log: it changes with the encoding of events, too. When either changes on purpose, say
+so in CHANGELOG.md and renew them:
 
     python -m tests.replay.test_golden_runs > tests/golden/runs.json
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from experiments.config import ArmConfig
+from experiments.workloads.google2011 import Google2011Options, load
+from parsync.core.master import MasterCore
+from parsync.core.workload import Workload
+from parsync.runtime.assembly_files import read_assembly
+from parsync.runtime.live.cell import CELL_LOG, CellStage, hosts_of, read_cell_log, replay_frame
+from parsync.runtime.live.stage import ignore_record
 from parsync.runtime.virtual.run import run_virtual
+from shared_state.journal import read_journal
+from tests.fixtures.google2011_files import (
+    FINISH,
+    SCHEDULE,
+    SECOND,
+    SUBMIT,
+    WINDOW,
+    machine_row,
+    task_row,
+    write_trace,
+)
+from tests.fixtures.hand_driven_run import HOSTS, write_run
+from tests.fixtures.outcome_digest import ObservedMaster, OutcomeDigest
 from tests.fixtures.overloaded_cell import OPTIONS, arm, failing_workload, group
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "runs.json"
 SCORED = OPTIONS.model_copy(update={"slot_score_variance": 2.0, "preference_groups": 0})
+GANGS = OPTIONS.model_copy(update={"load_percent": (60, 130, 20), "gang_permille": 500})
 
-
+QUALITY = group(strategy="quality_first")
 ADAPTIVE = group(strategy="adaptive", tau_s=0.02)
 FLOW = group("quincy", 1, name="flow", share=0.25, cut_at_sync=False)
-RUNS = {
-    "ParSync adaptive": (OPTIONS, arm("diff_block", ADAPTIVE)),
+OMEGA = group(losers="requeue", requeue_s=0.03, check="sequence_number", waits_for_commit=True)
+
+
+def trace_workload() -> Workload:
+    """A tiny trace on 6 machines of 3 slots: 30 jobs of four tasks a second, 5 s each, the first
+    three of them waiting as the window opens."""
+    rows: list[tuple[int, str]] = []
+    for job in range(30):
+        at = 0 if job < 3 else WINDOW + job * SECOND
+        for index in range(4):
+            rows.append((at, task_row(at, 100 + job, index, SUBMIT)))
+            start = max(at, WINDOW + SECOND // 2)
+            rows.append((start, task_row(start, 100 + job, index, SCHEDULE, machine=7)))
+            end = start + 5 * SECOND
+            rows.append((end, task_row(end, 100 + job, index, FINISH, machine=7)))
+    rows.sort(key=lambda row: row[0])
+    machines = [machine_row(0, 7 + number, 0) for number in range(6)]
+    with tempfile.TemporaryDirectory() as directory:
+        write_trace(Path(directory), machines, [row for _, row in rows])
+        return load(
+            Google2011Options(directory=Path(directory), speedup=10, resources="slots=3"), seed=3
+        )
+
+
+def synthetic(options: object = OPTIONS) -> Callable[[], Workload]:
+    return partial(failing_workload, options)
+
+
+VIRTUAL: dict[str, tuple[Callable[[], Workload], ArmConfig, int]] = {
+    "ParSync adaptive": (synthetic(), arm("diff_block", ADAPTIVE), 0),
     "StateSync weighted sampling with slot scores": (
-        SCORED,
+        synthetic(SCORED),
         arm("state_aligned", group("weighted_sampling")),
+        0,
     ),
     "mix with flow": (
-        OPTIONS,
+        synthetic(),
         arm("diff_block", ADAPTIVE.model_copy(update={"share": 0.75}), FLOW),
+        0,
     ),
+    "StateSync staggered latency-first": (
+        synthetic(),
+        arm("state_staggered", group(strategy="latency_first")),
+        0,
+    ),
+    "DiffSyn by single partitions": (synthetic(), arm("diff_single", QUALITY), 0),
+    "SameSyn": (synthetic(), arm("same_block", QUALITY), 0),
+    "Omega: sync at every attempt, requeue, sequence numbers": (
+        synthetic(),
+        arm("every_attempt", OMEGA),
+        0,
+    ),
+    "Omega with message time": (synthetic(), arm("every_attempt", OMEGA), 700),
+    "sequence numbers while commits are pipelined": (
+        synthetic(),
+        arm("diff_block", group("best_fit", check="sequence_number")),
+        400,
+    ),
+    "requeue under periodic syncs": (
+        synthetic(),
+        arm("state_aligned", group("load_spreading", losers="requeue", requeue_s=0.02)),
+        0,
+    ),
+    "waiting for each commit, with message time": (
+        synthetic(),
+        arm("diff_block", group(strategy="quality_first", waits_for_commit=True)),
+        400,
+    ),
+    "uncut rounds, freed slots seen at once": (
+        synthetic(),
+        arm("diff_block", group("first_fit", cut_at_sync=False, freed_at_once=True)),
+        0,
+    ),
+    "gangs, all or nothing": (
+        synthetic(GANGS),
+        arm("diff_block", group(strategy="quality_first", commit="all_or_nothing")),
+        0,
+    ),
+    "preemption": (
+        synthetic(),
+        arm("state_aligned", group("quincy", 2, options={"preemption": True})),
+        0,
+    ),
+    "load spreading by flow": (
+        synthetic(),
+        arm("state_aligned", group("flow_load_spreading", 1)),
+        0,
+    ),
+    "a trace": (trace_workload, arm("diff_block", group("randomized_first_fit")), 0),
 }
+LIVE = "a live log, its cell killed once"
+Summary = dict[str, str | int]
 
 
-def summary_of(name: str) -> dict[str, str | int]:
-    """What is pinned of a run: an overloaded cell in which three machines fail and come back."""
-    options, config = RUNS[name]
-    spec = config.spec(3, 1000, 50_000, live=False)
+def virtual_run(name: str) -> Summary:
+    """What is pinned of a run in virtual time: most on an overloaded cell in which three machines
+    fail and come back."""
+    make_workload, config, message_us = VIRTUAL[name]
+    observed = OutcomeDigest()
     outcome = run_virtual(
-        spec, failing_workload(options), 5_000_000, lambda _: None, lambda _: None
+        config.spec(3, 1000, 50_000, live=False),
+        make_workload(),
+        5_000_000,
+        lambda _: None,
+        lambda _: None,
+        message_us,
+        lambda master: ObservedMaster(master, observed),
     )
-    return {"events": outcome.events, "digest": outcome.digest}
+    return _summary(observed) | {"events": outcome.events, "digest": outcome.digest}
 
 
-@pytest.mark.parametrize("name", RUNS)
+def live_log(directory: Path) -> Summary:
+    """What is pinned of the cell's log of a live run, replayed."""
+    write_run(directory)
+    assembly, _ = read_assembly(directory)
+    observed = OutcomeDigest()
+    master = cast(MasterCore, ObservedMaster(assembly.master(), observed))
+    stage = CellStage(master, hosts_of(HOSTS), len(assembly.workload.tasks), ignore_record)
+    frames = read_cell_log(directory / CELL_LOG)
+    next(frames)
+    assert all(replay_frame(stage, frame) for frame in frames)
+    content = hashlib.blake2b(digest_size=16)
+    for payload in read_journal(directory / CELL_LOG):
+        content.update(payload)
+    return _summary(observed) | {"steps": stage.steps, "digest": content.hexdigest()}
+
+
+def _summary(observed: OutcomeDigest) -> Summary:
+    return {
+        "commits": observed.commits,
+        "rejected": observed.rejected,
+        "evicted": observed.evicted,
+        "syncs": observed.syncs,
+        "ends": observed.ends,
+        "outcome": observed.hexdigest(),
+    }
+
+
+def _golden(name: str) -> Summary:
+    summary: Summary = json.loads(GOLDEN.read_text(encoding="utf-8"))[name]
+    return summary
+
+
+@pytest.mark.parametrize("name", VIRTUAL)
 def test_the_run_is_the_golden_one(name: str) -> None:
-    assert summary_of(name) == json.loads(GOLDEN.read_text(encoding="utf-8"))[name]
+    assert virtual_run(name) == _golden(name)
+
+
+def test_the_live_log_is_the_golden_one(tmp_path: Path) -> None:
+    assert live_log(tmp_path) == _golden(LIVE)
 
 
 if __name__ == "__main__":
-    print(json.dumps({name: summary_of(name) for name in RUNS}, indent=2))
+    summaries = {name: virtual_run(name) for name in VIRTUAL}
+    with tempfile.TemporaryDirectory() as directory:
+        summaries[LIVE] = live_log(Path(directory))
+    print(json.dumps(summaries, indent=2))

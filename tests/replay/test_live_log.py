@@ -12,102 +12,25 @@ import msgpack
 import pytest
 
 from parsync.core.codec import decode, encode
-from parsync.core.events import ARRIVALS, COORDINATOR, MASTER, WORKERS, Participant
+from parsync.core.events import WORKERS
 from parsync.runtime import replay
 from parsync.runtime.arm_file import OLD_FILE
-from parsync.runtime.assembly import Assembly
-from parsync.runtime.assembly_files import read_assembly, write_assembly
+from parsync.runtime.assembly_files import read_assembly
 from parsync.runtime.event_logs import ENDED_FILE, write_end
-from parsync.runtime.live.cell import CELL_LOG, CellService, CellStage, Frame, hosts_of
-from parsync.runtime.live.handled_log import HandledLog, handled_log
+from parsync.runtime.live.cell import CELL_LOG, Frame
+from parsync.runtime.live.handled_log import handled_log
 from parsync.runtime.live.log_ends import log_ends
-from parsync.runtime.live.loop import to_master
-from parsync.runtime.live.stage import Stage, ignore_record
-from parsync.runtime.live.steps import StepClient
 from shared_state.journal import JournalWriter, read_journal
-from tests.fixtures.live_runs import mixed_arm, small_workload
+from tests.fixtures.hand_driven_run import HEADER, LIFE, NAMES, write_run
 from tests.fixtures.pickles import MakesAFile
-
-HOSTS = {0: (0, 1), 1: (2,)}
-NAMES = {
-    0: "schedulers-0",
-    1: "flow",
-    WORKERS: "workers",
-    ARRIVALS: "source",
-    COORDINATOR: "coordinator",
-}
-LIFE = 7
-TICK_US = 25_000
-HEADER = encode(
-    (int(Frame.HEADER), 1, tuple((host, NAMES[host], agents) for host, agents in HOSTS.items()))
-)
-
-
-class HandClock:
-    us = 0
-
-    def now_us(self) -> int:
-        return self.us
 
 
 @pytest.fixture(scope="module")
 def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The logs of one run: two hosts, one of them a flow scheduler's, worker pool, source and
-    coordinator step in turn; the cell is killed once."""
-    tmp_path = tmp_path_factory.mktemp("whole")
-    assembly = Assembly.of(mixed_arm(), small_workload(phase_s=0.4, machines=60))
-    write_assembly(tmp_path, assembly.arm, assembly.workload)
-    clock = HandClock()
-
-    def cell() -> CellService:
-        stage = CellStage(
-            assembly.master(), hosts_of(HOSTS), len(assembly.workload.tasks), ignore_record
-        )
-        return CellService(stage, tmp_path / CELL_LOG, fsync=False)
-
-    service = cell()
-    service.start(0, tuple((host, NAMES[host], agents) for host, agents in HOSTS.items()))
-    cores: dict[int, dict[int, Participant]] = {
-        host: {agent: assembly.agent(agent) for agent in agents} for host, agents in HOSTS.items()
-    }
-    cores[WORKERS] = {WORKERS: assembly.workers()}
-    cores[ARRIVALS] = {ARRIVALS: assembly.arrivals()}
-    cores[COORDINATOR] = {COORDINATOR: assembly.coordinator()}
-    logs = {host: HandledLog(handled_log(tmp_path, NAMES[host], LIFE)) for host in cores}
-    stages = {host: Stage(cores[host], clock, ignore_record, logs[host].handled) for host in cores}
-    clients = {
-        host: StepClient(host, LIFE, lambda request: service.step(request, clock.us))
-        for host in cores
-    }
-    for stage in stages.values():
-        stage.start()
-    source, coordinator = stages.pop(ARRIVALS), stages.pop(COORDINATOR)
-    host_of = {agent: host for host, agents in HOSTS.items() for agent in agents}
-    for tick in range(60):
-        clock.us = tick * TICK_US
-        if tick == 20:
-            service = cell()
-            service.begin_life(clock.us)
-        source.advance()
-        for send in source.take_outgoing(0):
-            assert send.to != MASTER
-            stages[host_of[send.to]].deliver(send.to, send.event)
-        coordinator.advance()
-        announced = coordinator.take_outgoing(0)
-        clients[COORDINATOR].step([send.event for send in announced if send.to == MASTER])
-        for send in announced:
-            if send.to != MASTER:
-                stages[host_of[send.to]].deliver(send.to, send.event)
-        for host, stage in stages.items():
-            stage.advance()
-            for address, event in clients[host].step(to_master(stage.take_outgoing(tick))):
-                stage.deliver(address, event)
-            stage.advance()
-    service.close()
-    for log in logs.values():
-        log.close()
-    write_end(tmp_path, log_ends(tmp_path), "")
-    return tmp_path
+    """The logs of one run in which the cell is killed once."""
+    directory = tmp_path_factory.mktemp("whole")
+    write_run(directory)
+    return directory
 
 
 @pytest.fixture

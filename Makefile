@@ -65,4 +65,4 @@ bench: setup
 	$(PY) -m tests.benchmarks.report
 
 clean:
-	rm -rf build $(VENV) flowsolver/*.so shared_state/*.so schedulers/*.so parsync/core/*.so
+	rm -rf build $(VENV) flowsolver/*.so shared_state/*.so schedulers/*.so parsync/core/*.so parsync/metrics/*.so

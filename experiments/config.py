@@ -20,12 +20,12 @@ from pydantic import (
 
 from experiments.workloads.google2011 import Google2011Options
 from experiments.workloads.synthetic import SyntheticOptions
-from parsync.core.agent import AgentPolicy
+from parsync.protocols.optimistic.agent import AgentPolicy
+from parsync.protocols.optimistic.choices import Cut, FreedVisibility, LoserPolicy, WhileCommitting
+from parsync.protocols.optimistic.sync.policies import make_sync_policy
 from parsync.runtime.assembly import ArmSpec, GroupSpec
 from parsync.runtime.json_files import unreadable
 from parsync.runtime.plan_limit import PLAN_LIMIT_S
-from parsync.sync.choices import Cut, FreedVisibility, LoserPolicy, WhileCommitting
-from parsync.sync.policies import make_sync_policy
 from schedulers import registry
 from schedulers.decision_time import Counted, DecisionClock, Measured, Modelled
 from shared_state.errors import AgoraError

@@ -18,8 +18,8 @@ from experiments.report.terminal import comparison_table
 from experiments.running import ArmRun
 from experiments.summary import ArmResult, RunFacts, SeedResult, build_summary, write_run
 from experiments.version import version_text
-from parsync.core.metrics_summary import Figures, series, summarise
-from parsync.core.workload import Workload
+from parsync.metrics.summary import Figures, series, summarise
+from parsync.workload.workload import Workload
 
 
 def finish_run(

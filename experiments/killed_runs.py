@@ -41,8 +41,7 @@ from experiments.summary import (
 )
 from experiments.summary_fields import check_seed
 from experiments.version import version_text
-from parsync.core.metrics import RunMetrics
-from parsync.core.workload import Workload
+from parsync.metrics.run_metrics import RunMetrics
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.event_logs import VIRTUAL_LOG, read_end
 from parsync.runtime.json_files import read_bytes, unreadable
@@ -53,6 +52,7 @@ from parsync.runtime.live.recorder import has_records
 from parsync.runtime.records_reader import read_records, record_files
 from parsync.runtime.workload_files import WORKLOAD_DIR
 from parsync.runtime.workload_reader import read_workload
+from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 
 _LOG = "log"  # of a live arm

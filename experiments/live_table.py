@@ -8,7 +8,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from parsync.core.metrics_live import SchedulerLine, Snapshot
+from parsync.metrics.live import SchedulerLine, Snapshot
 
 UNKNOWN = "-"
 

@@ -41,9 +41,9 @@ from experiments.running import ArmRun, ArmRunner, make_workload, run_arm_virtua
 from experiments.summary import SUMMARY, slugs, workload_facts, write_seed
 from experiments.version import version_text
 from experiments.workloads.google2011 import trace_directory
-from parsync.core.metrics_live import Snapshot
-from parsync.core.metrics_summary import Figures
-from parsync.core.workload import Workload
+from parsync.metrics.live import Snapshot
+from parsync.metrics.summary import Figures
+from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 
 # until the tasks that wait as the trace begins are placed, mostly; their figures stand apart

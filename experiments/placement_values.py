@@ -9,8 +9,8 @@ import numpy as np
 
 from experiments.config import RunConfig
 from experiments.workloads.input_data import InputPlaces
-from parsync.core.metrics import PlacementValue
-from parsync.core.workload import Workload
+from parsync.metrics.run_metrics import PlacementValue
+from parsync.workload.workload import Workload
 from shared_state.tasks import CellSpec, Int32, Int64
 
 _LARGEST_SCORE = 1 << 38  # sums over a run's tasks stay within int64

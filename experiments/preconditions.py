@@ -11,10 +11,10 @@ from experiments.config import RunConfig
 from experiments.quantities import counted
 from experiments.toml_text import toml_text
 from flowsolver.memory import available_bytes
-from parsync.core.workload import Workload
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.plan_limit import plan_limit
 from parsync.runtime.workload_files import WORKLOAD_DIR, write_workload
+from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 
 RUNS = Path("runs")

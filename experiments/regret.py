@@ -1,4 +1,4 @@
-"""Regret of an arm's run (parsync/core/regret.py): watched as it happens in virtual time, from the
+"""Regret of an arm's run (parsync/metrics/regret.py): watched as it happens in virtual time, from the
 cell's log of a live run; and its means."""
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from typing import Any
 
 from experiments.config import RunConfig
 from parsync.core.master import MasterCore
-from parsync.core.regret import RegretWatch
-from parsync.core.workload import Workload
+from parsync.metrics.regret import RegretWatch
 from parsync.runtime.live.cell_events import cell_events
+from parsync.workload.workload import Workload
 
 Regret = Mapping[str, Sequence[Mapping[str, Any]]]
 _EVENTS_PER_FLUSH = 1 << 12

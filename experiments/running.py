@@ -23,10 +23,8 @@ from experiments.restarts import Restarts
 from experiments.workloads import google2011, synthetic
 from experiments.workloads.inspection import digest
 from parsync.core.events import Record
-from parsync.core.metrics import NOT_IN_JOB, Group, RunMetrics, Snapshot
-from parsync.core.metrics_summary import Figures, summarise
-from parsync.core.workload import Workload
-from parsync.core.workload_checks import validate
+from parsync.metrics.run_metrics import NOT_IN_JOB, Group, RunMetrics, Snapshot
+from parsync.metrics.summary import Figures, summarise
 from parsync.runtime.arm_file import InVirtualTime
 from parsync.runtime.assembly_files import write_assembly
 from parsync.runtime.event_logs import VIRTUAL_LOG, LogEnd, write_end
@@ -34,6 +32,8 @@ from parsync.runtime.orphans import end_with_parent
 from parsync.runtime.records import RecordSink, merge_parts
 from parsync.runtime.virtual.run import VirtualOutcome, run_virtual
 from parsync.runtime.workload_files import WORKLOAD_DIR, WORKLOAD_FILE
+from parsync.workload.checks import validate
+from parsync.workload.workload import Workload
 from schedulers.interface import ContractBroken
 from shared_state.errors import AgoraError
 
@@ -47,7 +47,7 @@ class ArmRun:
     it did not get to its end, "" if it did.
 
     interrupted: it was stopped by Ctrl-C. broken: it was ended by one of its schedulers, which
-    broke its contract; other arms still run. regret: parsync.core.regret. restarts: of live actors.
+    broke its contract; other arms still run. regret: parsync.metrics.regret. restarts: of live actors.
     """
 
     arm: ArmConfig

@@ -15,8 +15,7 @@ from experiments.config import ArmConfig, RunConfig
 from experiments.interruption import Interruption
 from experiments.regret import Regret, regret_of_log, regret_watch
 from experiments.running import ArmRun, make_metrics, workload_folder
-from parsync.core.metrics_live import Snapshot
-from parsync.core.workload import Workload
+from parsync.metrics.live import Snapshot
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.cell import CELL_LOG
 from parsync.runtime.live.cluster import Troupe, connect, disconnect
@@ -24,6 +23,7 @@ from parsync.runtime.live.monitor import Overview
 from parsync.runtime.live.plan import LiveOptions
 from parsync.runtime.live.run import LiveOutcome, run_live
 from parsync.runtime.records import merge_parts
+from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 
 OBJECT_STORE_MB = 150

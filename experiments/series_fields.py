@@ -1,4 +1,4 @@
-"""Checks of the arrays in a series.npz (parsync.core.metrics_summary.series) before they are drawn:
+"""Checks of the arrays in a series.npz (parsync.metrics.summary.series) before they are drawn:
 the file may be damaged, or of another version."""
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from parsync.core import metrics_histogram as histogram
-from parsync.core.metrics import SERIES, Outcome
+from parsync.metrics import histogram
+from parsync.metrics.run_metrics import SERIES, Outcome
 from shared_state.errors import AgoraError
 
 _SAMPLED = {"cell": ("used_permille",), "agents": ("agent", "queued"), "rounds": ("solve_us",)}

@@ -8,10 +8,10 @@ A run directory holds
     report.html            self-contained
     figures/               one PNG and one SVG per figure
     workload/              tasks, machines and what else the arms were given, as Parquet
-                           (parsync.core.workload_tables)
-    arms/<slug>/           <table>.parquet for every table of parsync.core.tables that got rows;
+                           (parsync.workload.tables)
+    arms/<slug>/           <table>.parquet for every table of parsync.metrics.tables that got rows;
                            series.npz: time series and histograms the figures are drawn from
-                           (parsync.core.metrics_summary.series); arm.json and ended.json, for a
+                           (parsync.metrics.summary.series); arm.json and ended.json, for a
                            replay, with the logs of a live run in log/ (parsync.runtime.arm_file,
                            event_logs)
     seeds/<seed>.json      the figures of every arm for one paired seed, phase by phase
@@ -44,8 +44,8 @@ from experiments.statistics import CONFIDENCE, mean_interval, paired_difference
 from experiments.summary_fields import check_summary
 from experiments.whole_files import whole_file
 from experiments.workloads.inspection import digest
-from parsync.core.workload import Workload
 from parsync.runtime.json_files import unreadable
+from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 
 FORMAT = 1
@@ -62,7 +62,7 @@ _UNREADABLE = (ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFi
 
 @dataclass(frozen=True, slots=True)
 class SeedResult:
-    """One arm under one seed of the paired runs. figures: parsync.core.metrics_summary.summarise.
+    """One arm under one seed of the paired runs. figures: parsync.metrics.summary.summarise.
     workload: the digest of the seed's workload."""
 
     seed: int
@@ -77,7 +77,7 @@ class ArmResult:
 
     mix: one mapping per scheduler group, e.g. name, kind, count, strategy. clock_notes: what its
     times include, e.g. tick_us, step_wait_share.
-    series: parsync.core.metrics_summary.series. regret: parsync.core.regret, either part optional.
+    series: parsync.metrics.summary.series. regret: parsync.metrics.regret, either part optional.
     decision_capacity: a mapping per group whose decision times are modelled
     (decision_capacity.Capacity). restarts: of a live run's actors, each with actor, at_us, away_us.
     """

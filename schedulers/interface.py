@@ -1,7 +1,7 @@
 """The contract between a scheduler and the agent that drives it.
 
 A scheduler holds placement logic only: no clock, no I/O, no messages. The agent
-(parsync.core.agent) owns the view, the queue, commits and retries. Expected outcomes are values;
+(parsync.protocols.optimistic.agent) owns the view, the queue, commits and retries. Expected outcomes are values;
 exceptions are for bugs and bad input.
 """
 

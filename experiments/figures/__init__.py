@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from experiments.figures import conflicts, delay, load, quality, solver, staleness, style
 from experiments.figures.labels import in_drawable_letters
 from experiments.summary import Run
-from parsync.core.regret import BATCHES_PER_RUN
+from parsync.metrics.regret import BATCHES_PER_RUN
 from shared_state.errors import AgoraError
 
 

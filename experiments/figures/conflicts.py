@@ -11,8 +11,8 @@ from matplotlib.ticker import MaxNLocator
 
 from experiments.figures import data, style
 from experiments.summary import Run
-from parsync.core import metrics_histogram as histogram
-from parsync.core.metrics import Outcome
+from parsync.metrics import histogram
+from parsync.metrics.run_metrics import Outcome
 
 _AGE_BINS = 16
 _MATRICES_PER_ROW = 3

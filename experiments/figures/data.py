@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from experiments.figures.labels import label
 from experiments.summary import Run
-from parsync.core import metrics_histogram as histogram
+from parsync.metrics import histogram
 
 MOST_POINTS = 60
 

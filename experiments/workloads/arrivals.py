@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from parsync.core.workload import Phase
+from parsync.workload.workload import Phase
 from shared_state.random import Stream
 from shared_state.tasks import Int64
 

@@ -35,8 +35,8 @@ from experiments.workloads.google2011_machines import TraceMachines, trace_machi
 from experiments.workloads.google2011_tables import read_trace
 from experiments.workloads.google2011_tasks import UNKNOWN, WINDOW_START_US, TraceTasks, trace_tasks
 from experiments.workloads.input_data import WAITING_COST_PER_S, input_blocks, input_catalog
-from parsync.core.workload import InitialPlacement, MachineEvents, Phase, Workload
-from parsync.core.workload_checks import larger_than_every_machine
+from parsync.workload.checks import larger_than_every_machine
+from parsync.workload.workload import InitialPlacement, MachineEvents, Phase, Workload
 from shared_state.errors import AgoraError
 from shared_state.random import Stream, stream_key
 from shared_state.tasks import NO_GANG, CellSpec, Int32, Int64, TaskBatch, TaskClass

@@ -8,7 +8,7 @@ import hashlib
 import numpy as np
 from numpy.typing import NDArray
 
-from parsync.core.workload import Workload
+from parsync.workload.workload import Workload
 from shared_state.tasks import Int64, TaskClass
 
 PERCENTILES = (10, 50, 90, 99)

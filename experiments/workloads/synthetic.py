@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from experiments.workloads.arrivals import WorkClock, even_arrivals, poisson_arrivals
 from experiments.workloads.draws import bounded_pareto_table, draw, exponential, zipf_table
 from experiments.workloads.preference_groups import group_catalog, spread_machines
-from parsync.core.workload import InitialPlacement, MachineEvents, Phase, Workload
+from parsync.workload.workload import InitialPlacement, MachineEvents, Phase, Workload
 from shared_state.random import Stream, stream_key
 from shared_state.tasks import (
     NO_GANG,

@@ -17,7 +17,7 @@ from parsync.core.events import (
     Timer,
     TimerFired,
 )
-from parsync.core.measurements import Measurements
+from parsync.metrics.measurements import Measurements
 from shared_state.tasks import Int32, Int64, TaskBatch
 
 FLUSH_BATCHES = 64  # submissions are recorded in bundles of about this many

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from parsync.metrics.record import Record
 from shared_state.tasks import Int32, Int64
 from shared_state.transaction import CommitResult, PartitionDelta, Transaction
 
@@ -260,15 +261,6 @@ class StartDecision:
     earlier than now + its `decision_us(elapsed_ns)`."""
 
     decision: int
-
-
-@dataclass(slots=True)
-class Record:
-    """One batch of measurements for the accumulators and the Parquet files: equal-length columns by
-    name (see metrics.py)."""
-
-    table: str
-    columns: dict[str, Any]
 
 
 Effect = Send | SetTimer | StartDecision | Record

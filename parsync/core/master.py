@@ -29,7 +29,7 @@ from parsync.core.events import (
     Timer,
     TimerFired,
 )
-from parsync.core.measurements import Measurements
+from parsync.metrics.measurements import Measurements
 from schedulers.interface import ChangeKind
 from shared_state.cell import Cell, Released
 from shared_state.tasks import Int32, Int64, TaskBatch

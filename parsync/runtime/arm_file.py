@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from parsync.protocols.optimistic.strategies import STRATEGIES
+from parsync.protocols.optimistic.sync.policies import SYNC_POLICIES
 from parsync.runtime.assembly import ArmSpec, GroupSpec
 from parsync.runtime.json_files import field_of, read_json, write_json
 from parsync.runtime.plain import from_plain, to_plain
-from parsync.sync.policies import SYNC_POLICIES
-from parsync.sync.strategies import STRATEGIES
 from schedulers import registry
 from schedulers.decision_time import Counted, DecisionClock, Measured, Modelled
 from shared_state.errors import AgoraError

@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from parsync.core.agent import AgentPolicy, SchedulerAgent
 from parsync.core.arrivals import ArrivalSource
 from parsync.core.coordinator import Coordinator
 from parsync.core.events import MASTER
 from parsync.core.master import MasterCore
 from parsync.core.routing import Route, route_jobs
 from parsync.core.workers import WorkerPool
-from parsync.core.workload import Workload
-from parsync.sync.choices import FreedVisibility
-from parsync.sync.policies import make_sync_policy
-from parsync.sync.strategies import make_strategy
+from parsync.protocols.optimistic.agent import AgentPolicy, SchedulerAgent
+from parsync.protocols.optimistic.choices import FreedVisibility
+from parsync.protocols.optimistic.strategies import make_strategy
+from parsync.protocols.optimistic.sync.policies import make_sync_policy
+from parsync.workload.workload import Workload
 from schedulers import registry
 from schedulers.checked import CheckedScheduler
 from schedulers.decision_time import DecisionClock

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from parsync.core.workload import Workload
 from parsync.runtime.arm_file import ARM_FILE, ArmFile, InVirtualTime, read_arm, write_arm
 from parsync.runtime.assembly import ArmSpec, Assembly
 from parsync.runtime.run_directory import LEVELS
@@ -17,6 +16,7 @@ from parsync.runtime.workload_files import (
     write_workload,
 )
 from parsync.runtime.workload_reader import read_workload
+from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 
 

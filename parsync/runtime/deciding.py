@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import time
 
-from parsync.core.agent import SchedulerAgent
 from parsync.core.events import Participant
+from parsync.protocols.optimistic.agent import SchedulerAgent
 
 
 def run_decision(participant: Participant, decision: int, now_us: int) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from parsync.core.tables import Column, TableSchema
+from parsync.metrics.tables import Column, TableSchema
 
 
 def arrow_schema(table: TableSchema, nullable: bool = True) -> Any:

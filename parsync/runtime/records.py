@@ -18,8 +18,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from parsync.core.record_buffer import Columns, RecordBuffer, Table
-from parsync.core.tables import SCHEMAS, TABLES
+from parsync.metrics.record_buffer import Columns, RecordBuffer, Table
+from parsync.metrics.tables import SCHEMAS, TABLES
 from parsync.runtime.parquet_schema import arrow_schema
 from shared_state.errors import AgoraError
 

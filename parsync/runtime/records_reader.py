@@ -8,8 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from parsync.core.record_buffer import Table
-from parsync.core.tables import TABLES
+from parsync.metrics.record_buffer import Table
+from parsync.metrics.tables import TABLES
 from parsync.runtime.records import PARTIAL
 from shared_state.errors import AgoraError
 

@@ -1,4 +1,4 @@
-"""A run's workload as files: Parquet tables for readers (parsync/core/workload_tables.py), from
+"""A run's workload as files: Parquet tables for readers (parsync/workload/tables.py), from
 which a replay makes the workload again.
 
 The folder also holds workload.json: what is no table (names, prices, the end), and the digest of
@@ -16,9 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from parsync.core.workload import Phase, Workload
-from parsync.core.workload_checks import check_order
-from parsync.core.workload_tables import (
+from parsync.runtime.json_files import digest_of, read_bytes, write_json
+from parsync.runtime.parquet_schema import arrow_schema
+from parsync.workload.checks import check_order
+from parsync.workload.tables import (
     NO_BATCH,
     NO_MACHINE,
     capacity_column,
@@ -27,8 +28,7 @@ from parsync.core.workload_tables import (
     request_column,
     workload_schemas,
 )
-from parsync.runtime.json_files import digest_of, read_bytes, write_json
-from parsync.runtime.parquet_schema import arrow_schema
+from parsync.workload.workload import Phase, Workload
 from shared_state.errors import AgoraError
 from shared_state.partition import Partitioning
 from shared_state.tasks import Int32, Int64

@@ -15,15 +15,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from parsync.core.workload import InitialPlacement, MachineEvents, Phase, Workload
-from parsync.core.workload_checks import validate
-from parsync.core.workload_tables import (
-    NO_BATCH,
-    NO_MACHINE,
-    capacity_column,
-    request_column,
-    workload_schemas,
-)
 from parsync.runtime.json_files import (
     digest_of,
     field_of,
@@ -32,6 +23,15 @@ from parsync.runtime.json_files import (
 )
 from parsync.runtime.parquet_schema import arrow_schema
 from parsync.runtime.workload_files import FORMAT, WORKLOAD_FILE
+from parsync.workload.checks import validate
+from parsync.workload.tables import (
+    NO_BATCH,
+    NO_MACHINE,
+    capacity_column,
+    request_column,
+    workload_schemas,
+)
+from parsync.workload.workload import InitialPlacement, MachineEvents, Phase, Workload
 from shared_state.cell import MAX_DIMENSIONS
 from shared_state.errors import AgoraError
 from shared_state.tasks import CellSpec, Int64, PreferenceCatalog, TaskBatch

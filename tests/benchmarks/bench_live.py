@@ -22,7 +22,7 @@ from experiments.interruption import Interruption
 from experiments.presets import greedy_group, paper_scale
 from experiments.running import ArmRun, make_workload, run_arm_virtual
 from experiments.running_live import leave, prepare, run_arm_live
-from parsync.core.metrics_summary import summarise
+from parsync.metrics.summary import summarise
 
 pytestmark = pytest.mark.ray
 SECONDS = float(os.environ.get("AGORA_LIVE_BENCH_S", "20"))

@@ -28,10 +28,10 @@ from experiments.config import ArmConfig, RunConfig
 from experiments.presets import greedy_group, paper_scale
 from experiments.running import make_metrics, make_workload
 from parsync.core.events import Record
-from parsync.core.workload import Workload
 from parsync.runtime.assembly import ArmSpec, Assembly
 from parsync.runtime.records import RecordSink
 from parsync.runtime.virtual.run import run_virtual
+from parsync.workload.workload import Workload
 from tests.benchmarks.per_task_simulation import simulate
 
 SECONDS, MEMORY_SECONDS = 8.0, 60.0

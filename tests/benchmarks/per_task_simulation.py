@@ -12,7 +12,7 @@ import heapq
 import random
 from collections import deque
 
-from parsync.core.workload import Workload
+from parsync.workload.workload import Workload
 
 ARRIVED, DECIDED, ENDED = range(3)
 

@@ -4,7 +4,7 @@
 #include <stdexcept>
 
 #include "check.hpp"
-#include "parsync/core/native/commit_log.hpp"
+#include "parsync/metrics/native/commit_log.hpp"
 
 static Draws draw(4711);
 

@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from experiments.workloads.synthetic import SyntheticOptions, generate
-from parsync.core.workload_checks import validate
+from parsync.workload.checks import validate
 
 options = st.builds(
     SyntheticOptions,

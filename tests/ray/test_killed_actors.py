@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from parsync.core.metrics import RunMetrics
-from parsync.core.metrics_summary import summarise
+from parsync.metrics.run_metrics import RunMetrics
+from parsync.metrics.summary import summarise
 from parsync.runtime import replay
 from parsync.runtime.live.monitor import Overview
 from parsync.runtime.live.plan import LiveOptions

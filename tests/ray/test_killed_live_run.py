@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from parsync.core.metrics import RunMetrics
-from parsync.core.metrics_summary import summarise
+from parsync.metrics.run_metrics import RunMetrics
+from parsync.metrics.summary import summarise
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live import run as live_run
 from parsync.runtime.live.killed_run import measure_killed

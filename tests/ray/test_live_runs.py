@@ -14,14 +14,14 @@ import pyarrow.parquet as pq
 import pytest
 import ray
 
-from parsync.core.metrics import RunMetrics
-from parsync.core.workload import Workload
+from parsync.metrics.run_metrics import RunMetrics
 from parsync.runtime import replay
 from parsync.runtime.assembly import ArmSpec
 from parsync.runtime.live.cell import CELL_LOG
 from parsync.runtime.live.monitor import Overview
 from parsync.runtime.live.plan import LiveOptions
 from parsync.runtime.live.run import LiveOutcome, run_live
+from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 from tests.fixtures.live_runs import metrics_of, mixed_arm, small_arm, small_workload
 

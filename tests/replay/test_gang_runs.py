@@ -11,9 +11,9 @@ import pytest
 from experiments.config import CountedTime, GroupConfig, ModelledTime
 from experiments.workloads.synthetic import SyntheticOptions, generate
 from parsync.core.events import Record
-from parsync.core.workload import Workload
-from parsync.core.workload_checks import validate
 from parsync.runtime.virtual.run import run_virtual
+from parsync.workload.checks import validate
+from parsync.workload.workload import Workload
 from shared_state.tasks import NO_GANG
 from tests.fixtures.overloaded_cell import OPTIONS, arm
 

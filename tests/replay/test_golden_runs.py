@@ -24,11 +24,11 @@ import pytest
 from experiments.config import ArmConfig
 from experiments.workloads.google2011 import Google2011Options, load
 from parsync.core.master import MasterCore
-from parsync.core.workload import Workload
 from parsync.runtime.assembly_files import read_assembly
 from parsync.runtime.live.cell import CELL_LOG, CellStage, hosts_of, read_cell_log, replay_frame
 from parsync.runtime.live.stage import ignore_record
 from parsync.runtime.virtual.run import run_virtual
+from parsync.workload.workload import Workload
 from shared_state.journal import read_journal
 from tests.fixtures.google2011_files import (
     FINISH,

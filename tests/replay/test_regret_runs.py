@@ -13,13 +13,13 @@ from scipy.optimize import linear_sum_assignment
 from experiments.config import ArmConfig
 from parsync.core import events
 from parsync.core.master import MasterCore
-from parsync.core.regret import RegretWatch
-from parsync.core.workload import Workload
+from parsync.metrics.regret import RegretWatch
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.cell import CELL_LOG, CellService, CellStage, hosts_of
 from parsync.runtime.live.cell_events import cell_events
 from parsync.runtime.live.steps import Step
 from parsync.runtime.virtual.run import run_virtual
+from parsync.workload.workload import Workload
 from schedulers.objective import UNPLACED, placement_cost
 from tests.fixtures.overloaded_cell import arm, failing_workload, group
 from tests.replay.test_virtual_runs import ARMS, Witness

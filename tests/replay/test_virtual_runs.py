@@ -17,11 +17,11 @@ from experiments.config import ArmConfig
 from experiments.workloads.synthetic import generate
 from parsync.core import events
 from parsync.core.events import ARRIVALS, COORDINATOR, MASTER, WORKERS, Event, Participant, Record
-from parsync.core.workload import Workload
+from parsync.protocols.optimistic.sync.policies import SYNC_POLICIES
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.virtual.run import run_virtual
 from parsync.runtime.virtual.runtime import VirtualRuntime
-from parsync.sync.policies import SYNC_POLICIES
+from parsync.workload.workload import Workload
 from schedulers.interface import ChangeKind
 from tests.fixtures.overloaded_cell import OPTIONS, arm, failing_workload, group
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from parsync.core.tables import TABLES
+from parsync.metrics.tables import TABLES
 from schedulers.interface import ChangeKind
 from shared_state.tasks import Int64
 from shared_state.transaction import Reason

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from experiments.summary import ArmResult, RunFacts, SeedResult, build_summary, write_run
-from parsync.core.metrics import Group, RunMetrics
-from parsync.core.metrics_summary import series, summarise
-from parsync.core.workload import InitialPlacement, MachineEvents, Phase, Workload
+from parsync.metrics.run_metrics import Group, RunMetrics
+from parsync.metrics.summary import series, summarise
+from parsync.workload.workload import InitialPlacement, MachineEvents, Phase, Workload
 from shared_state.tasks import CellSpec, PreferenceCatalog, TaskBatch
 from tests.unit.record_factory import CHARACTERS, PHASES, SECOND, Character, arm_records
 

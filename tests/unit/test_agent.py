@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from parsync.core import events
-from parsync.core.agent import SchedulerAgent
 from parsync.core.events import (
     CommitReply,
     CommitRequest,
@@ -20,10 +19,11 @@ from parsync.core.events import (
     SyncRequest,
     Timer,
 )
-from parsync.core.work import AgentPolicy
-from parsync.sync.choices import Cut, FreedVisibility, LoserPolicy, WhileCommitting
-from parsync.sync.policies import make_sync_policy
-from parsync.sync.strategies import make_strategy
+from parsync.protocols.optimistic.agent import SchedulerAgent
+from parsync.protocols.optimistic.choices import Cut, FreedVisibility, LoserPolicy, WhileCommitting
+from parsync.protocols.optimistic.strategies import make_strategy
+from parsync.protocols.optimistic.sync.policies import make_sync_policy
+from parsync.protocols.optimistic.work import AgentPolicy
 from schedulers.decision_time import Modelled
 from schedulers.interface import (
     ChangeKind,

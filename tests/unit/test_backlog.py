@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parsync.core.backlog import Aside, Backlog, OfferedBacklog, RetainedBacklog
-from parsync.core.work import NO_WORK, Round, Work
-from parsync.sync.choices import LoserPolicy
+from parsync.protocols.optimistic.backlog import Aside, Backlog, OfferedBacklog, RetainedBacklog
+from parsync.protocols.optimistic.choices import LoserPolicy
+from parsync.protocols.optimistic.work import NO_WORK, Round, Work
 from schedulers.interface import PartitionRanking, PendingReason, Plan
 
 NONE = np.zeros(0, np.int64)

@@ -27,7 +27,7 @@ from experiments.report.terminal import comparison_table
 from experiments.report.verdict import verdict
 from experiments.summary import read_summary
 from experiments.whole_files import whole_file
-from parsync.core.record_buffer import Columns
+from parsync.metrics.record_buffer import Columns
 from parsync.runtime.records import RecordSink
 from shared_state.errors import AgoraError
 from tests.fixtures.google2011_files import (

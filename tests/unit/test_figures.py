@@ -10,8 +10,8 @@ import pytest
 from experiments.figures import FIGURES, FigureSpec, data, delay, draw_all, load
 from experiments.report.page import go_on
 from experiments.summary import Run, read_run
-from parsync.core import metrics_histogram as histogram
-from parsync.core.metrics import Outcome
+from parsync.metrics import histogram
+from parsync.metrics.run_metrics import Outcome
 from shared_state.errors import AgoraError
 from tests.unit.run_factory import write_synthetic_run
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from experiments.workloads.google2011 import Google2011Options, load, trace_directory
-from parsync.core.workload import Workload
-from parsync.core.workload_checks import validate
+from parsync.workload.checks import validate
+from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 from shared_state.tasks import TaskClass
 from tests.fixtures.google2011_files import (

@@ -10,7 +10,7 @@ import pytest
 
 from experiments.workloads.google2011 import Google2011Options, load
 from experiments.workloads.inspection import describe
-from parsync.core.workload_checks import validate
+from parsync.workload.checks import validate
 from shared_state.tasks import TaskClass
 
 ROOT = Path(

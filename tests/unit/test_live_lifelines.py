@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from parsync.core.workload import Workload
 from parsync.runtime.live import run
 from parsync.runtime.live.lifelines import HEAD_S, LOOK_S, Lifelines
 from parsync.runtime.live.monitor import Report
 from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, SOURCE, WORKER_POOL
 from parsync.runtime.live.steps import Replaced
+from parsync.workload.workload import Workload
 from tests.fixtures.fake_ray import FakeRay
 from tests.fixtures.live_runs import metrics_of, small_arm, small_workload
 

@@ -23,6 +23,7 @@ from parsync.core.events import (
     Timer,
     TimerFired,
 )
+from parsync.protocols.optimistic.choices import WhileCommitting
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.loop import HostLoop, Ticks, last_step
 from parsync.runtime.live.monitor import Monitor, Report
@@ -30,7 +31,6 @@ from parsync.runtime.live.plan import plan_hosts
 from parsync.runtime.live.stage import LATENESS_US, Stage, ignore_record
 from parsync.runtime.live.steps import Step, StepClient
 from parsync.runtime.live.waits import Waited, WaitMeter
-from parsync.sync.choices import WhileCommitting
 from shared_state.transaction import Transaction
 from tests.fixtures.live_runs import mixed_arm, small_arm, small_workload
 

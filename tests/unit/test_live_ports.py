@@ -8,7 +8,7 @@ from typing import ClassVar
 import pytest
 from ray.exceptions import ActorDiedError, ActorUnavailableError, GetTimeoutError, RayTaskError
 
-from parsync.core.metrics_live import DELAY_BOUNDS_US, SchedulerLine, Snapshot
+from parsync.metrics.live import DELAY_BOUNDS_US, SchedulerLine, Snapshot
 from parsync.runtime.live import ports
 from parsync.runtime.live.steps import Unavailable
 

@@ -14,10 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from parsync.core.events import Record
-from parsync.core.metrics import RunMetrics
-from parsync.core.metrics_summary import summarise
-from parsync.core.tables import NOT_KNOWN
-from parsync.core.workload import Workload
+from parsync.metrics.run_metrics import RunMetrics
+from parsync.metrics.summary import summarise
+from parsync.metrics.tables import NOT_KNOWN
 from parsync.runtime import replay
 from parsync.runtime.assembly import ArmSpec
 from parsync.runtime.assembly_files import write_assembly
@@ -29,6 +28,7 @@ from parsync.runtime.live.restarts import Restart
 from parsync.runtime.live.run import LiveOutcome
 from parsync.runtime.live.steps import Unavailable
 from parsync.runtime.records import merge_parts
+from parsync.workload.workload import Workload
 from tests.fixtures.fake_ray import FakeRay
 from tests.fixtures.live_runs import mixed_arm, small_arm, small_workload
 from tests.fixtures.run_oracle import Truth, truth

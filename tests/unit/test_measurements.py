@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parsync.core._native import CommitLog
-from parsync.core.measurements import Measurements
-from parsync.core.tables import TABLES
+from parsync.metrics._native import CommitLog
+from parsync.metrics.measurements import Measurements
+from parsync.metrics.tables import TABLES
 from schedulers.objective import native_columns, placement_cost
 from shared_state.tasks import CellSpec, PreferenceCatalog
 from shared_state.transaction import Reason

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parsync.core import metrics_histogram as histogram
-from parsync.core.metrics import Group, RunMetrics
-from parsync.core.metrics_live import DELAY_BOUNDS_US, LiveLine
-from parsync.core.metrics_summary import series, summarise
+from parsync.metrics import histogram
+from parsync.metrics.live import DELAY_BOUNDS_US, LiveLine
+from parsync.metrics.run_metrics import Group, RunMetrics
+from parsync.metrics.summary import series, summarise
 from schedulers.interface import ChangeKind
 from shared_state.transaction import Reason
 from tests.unit.record_factory import Phase, Recorded, random_records

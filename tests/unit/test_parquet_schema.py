@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from parsync.core.tables import NOT_KNOWN, SCHEMAS, TABLES, Column, TableSchema
-from parsync.core.workload_tables import workload_schemas
+from parsync.metrics.tables import NOT_KNOWN, SCHEMAS, TABLES, Column, TableSchema
 from parsync.runtime.parquet_schema import arrow_schema
 from parsync.runtime.records import RecordSink, merge_parts
+from parsync.workload.tables import workload_schemas
 from schedulers.interface import ChangeKind, PartitionRanking
 from shared_state.tasks import TaskClass
 from shared_state.transaction import Reason

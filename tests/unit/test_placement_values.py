@@ -12,8 +12,8 @@ from experiments.interruption import Interruption
 from experiments.placement_values import InputNear, SlotScore, placement_values
 from experiments.running import make_workload, run_arm_virtual
 from experiments.workloads.input_data import InputPlaces, input_catalog, place_replicas
-from parsync.core.metrics import RunMetrics
-from parsync.core.metrics_summary import summarise
+from parsync.metrics.run_metrics import RunMetrics
+from parsync.metrics.summary import summarise
 from shared_state.random import Stream, stream_key
 from shared_state.tasks import CellSpec
 from tests.unit.record_factory import Phase

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from parsync.core.tables import TABLES
+from parsync.metrics.tables import TABLES
 from parsync.runtime.records import RecordSink, merge_parts
 from shared_state.errors import AgoraError
 from tests.unit.record_factory import Recorded, random_records

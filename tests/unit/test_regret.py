@@ -11,8 +11,8 @@ from scipy import stats
 
 from parsync.core.events import CommitRequest, MachinesChanged, Started, TasksFinished
 from parsync.core.master import MasterCore
-from parsync.core.regret import RegretWatch
-from parsync.core.workload import InitialPlacement, MachineEvents, Phase, Workload
+from parsync.metrics.regret import RegretWatch
+from parsync.workload.workload import InitialPlacement, MachineEvents, Phase, Workload
 from shared_state.cell import Cell
 from shared_state.partition import Partitioning
 from shared_state.tasks import TaskBatch

@@ -14,7 +14,7 @@ from experiments.interruption import Interruption
 from experiments.parsync_vs_flow import _run_arm
 from experiments.restarts import count, sentence
 from experiments.running import ArmRun
-from parsync.core.metrics import RunMetrics
+from parsync.metrics.run_metrics import RunMetrics
 from tests.fixtures.live_runs import small_workload
 
 BACK = {"actor": "schedulers-1", "at_us": 12_300_000, "away_us": 1_450_000}

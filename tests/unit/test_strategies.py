@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parsync.sync.strategies import DelayAverage, make_strategy
+from parsync.protocols.optimistic.strategies import DelayAverage, make_strategy
 from schedulers.interface import PartitionRanking
 from shared_state.errors import AgoraError
 

@@ -21,8 +21,8 @@ from experiments.summary import (
     slugs,
     write_run,
 )
-from parsync.core.metrics import RunMetrics
-from parsync.core.metrics_summary import series, summarise
+from parsync.metrics.run_metrics import RunMetrics
+from parsync.metrics.summary import series, summarise
 from shared_state.errors import AgoraError
 from tests.unit.record_factory import PHASES
 from tests.unit.run_factory import workload

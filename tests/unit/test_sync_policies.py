@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parsync.sync.policies import SYNC_POLICIES, make_sync_policy
-from parsync.sync.staleness import (
+from parsync.protocols.optimistic.sync.policies import SYNC_POLICIES, make_sync_policy
+from parsync.protocols.optimistic.sync.staleness import (
     average_staleness_bounds_us,
     average_staleness_us,
     freshness_order,

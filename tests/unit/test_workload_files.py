@@ -18,10 +18,10 @@ import pytest
 from experiments.workloads.google2011 import Google2011Options, load
 from experiments.workloads.inspection import digest
 from experiments.workloads.synthetic import SyntheticOptions, generate
-from parsync.core.workload import InitialPlacement, Workload
 from parsync.runtime.json_files import digest_of
 from parsync.runtime.workload_files import WORKLOAD_FILE, workload_digest, write_workload
 from parsync.runtime.workload_reader import read_workload
+from parsync.workload.workload import InitialPlacement, Workload
 from shared_state.errors import AgoraError
 from shared_state.partition import Partitioning
 from tests.fixtures.google2011_files import (

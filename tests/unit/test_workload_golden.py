@@ -17,7 +17,7 @@ import pytest
 
 from experiments.workloads.google2011 import Google2011Options, load
 from experiments.workloads.synthetic import SyntheticOptions, demo, generate, paper
-from parsync.core.workload import Workload
+from parsync.workload.workload import Workload
 from tests.fixtures.google2011_files import (
     ADD,
     FINISH,

@@ -11,8 +11,8 @@ import pytest
 
 from experiments.workloads.inspection import describe, digest
 from experiments.workloads.synthetic import SyntheticOptions, generate
-from parsync.core.workload import InitialPlacement, MachineEvents, Phase, Workload
-from parsync.core.workload_checks import larger_than_every_machine, validate
+from parsync.workload.checks import larger_than_every_machine, validate
+from parsync.workload.workload import InitialPlacement, MachineEvents, Phase, Workload
 from shared_state.tasks import CellSpec
 
 BASE = generate(SyntheticOptions(machines=50, batch_tasks=10, phase_s=0.5, rack_cost=5), seed=1)

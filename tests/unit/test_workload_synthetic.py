@@ -17,8 +17,8 @@ from experiments.workloads.synthetic import (
     generate,
     paper_options,
 )
-from parsync.core.workload import Phase, Workload
-from parsync.core.workload_checks import validate
+from parsync.workload.checks import validate
+from parsync.workload.workload import Phase, Workload
 from shared_state.tasks import TaskClass
 
 SMALL = SyntheticOptions(machines=200, phase_s=3.0, batch_tasks=10)

@@ -2,11 +2,9 @@
 #include <nanobind/nanobind.h>
 
 void bind_encoder(nanobind::module_& module);
-void bind_measurements(nanobind::module_& module);
 void bind_running_tasks(nanobind::module_& module);
 
 NB_MODULE(_native, module) {
   bind_encoder(module);
-  bind_measurements(module);
   bind_running_tasks(module);
 }

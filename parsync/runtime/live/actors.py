@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from parsync.core.agent import SchedulerAgent
 from parsync.core.events import ARRIVALS, WORKERS, Effect, Event, Participant, TasksSubmitted
+from parsync.protocols.optimistic.agent import SchedulerAgent
 from parsync.runtime.live.clock import LiveClock
 from parsync.runtime.live.cluster import member, shared_by
 from parsync.runtime.live.courier import Courier, Mailbox

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from parsync.core.metrics import RunMetrics
+from parsync.metrics.run_metrics import RunMetrics
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.finished import DueEnds, Finished
 from parsync.runtime.live.plan import CELL, SOURCE, WORKER_POOL, HostPlan, RunPlan

@@ -9,7 +9,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
-from parsync.core.metrics import RunMetrics
+from parsync.metrics.run_metrics import RunMetrics
 from parsync.runtime.live.waits import NOT_WAITED, Waited
 
 Asked = ParamSpec("Asked")

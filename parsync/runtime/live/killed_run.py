@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from parsync.core.events import WORKERS, Send
-from parsync.core.metrics import RunMetrics
+from parsync.metrics.run_metrics import RunMetrics
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.event_logs import log_end
 from parsync.runtime.live.cell import CELL_LOG, frame_at_us

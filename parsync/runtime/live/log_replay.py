@@ -19,7 +19,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast, get_args
 
-from parsync.core.agent import SchedulerAgent
 from parsync.core.codec import decode
 from parsync.core.events import (
     ARRIVALS,
@@ -32,6 +31,7 @@ from parsync.core.events import (
     SyncReply,
 )
 from parsync.core.master import MasterCore
+from parsync.protocols.optimistic.agent import SchedulerAgent
 from parsync.runtime.arm_file import ARM_FILE
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.assembly_files import read_assembly

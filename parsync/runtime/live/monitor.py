@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from parsync.core.metrics_live import Snapshot
+from parsync.metrics.live import Snapshot
 
 SILENT_US = 3_000_000
 

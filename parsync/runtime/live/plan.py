@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from parsync.core.metrics import RunMetrics
+from parsync.metrics.run_metrics import RunMetrics
 from parsync.runtime.assembly import ArmSpec, Assembly
 from parsync.runtime.plan_limit import PLAN_LIMIT_S
 from schedulers import registry

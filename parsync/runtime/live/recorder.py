@@ -15,7 +15,7 @@ from typing import Any
 
 from parsync.core.codec import decode, encode
 from parsync.core.events import Record
-from parsync.core.metrics import RunMetrics, Snapshot
+from parsync.metrics.run_metrics import RunMetrics, Snapshot
 from parsync.runtime.live.plan import RunPlan
 from parsync.runtime.records import RecordSink
 from shared_state.journal import JournalWriter, read_journal

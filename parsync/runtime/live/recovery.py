@@ -23,7 +23,6 @@ from pathlib import Path
 
 import numpy as np
 
-from parsync.core.agent_log import AgentLog
 from parsync.core.events import (
     CommitReply,
     CommitRequest,
@@ -35,8 +34,8 @@ from parsync.core.events import (
     Timer,
     TimerFired,
 )
-from parsync.core.metrics import RunMetrics
-from parsync.core.work import Work
+from parsync.metrics.agent_log import AgentLog
+from parsync.metrics.run_metrics import RunMetrics
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.cell import (
     CELL_LOG,
@@ -164,7 +163,8 @@ class HostRecovery:
             if agent not in name_of:
                 continue
             attempts[task] += 1
-            claimed = Work(task, attempts[task], (~self._committed[task]).astype(np.int8))
+            first_time = (~self._committed[task]).astype(np.int8)
+            claims_made = attempts[task]
             accepted = result.accepted
             first = task[accepted & ~self._committed[task]]
             self._attempts[first] = attempts[first]
@@ -172,7 +172,9 @@ class HostRecovery:
             self._placed_us[task[accepted]] = answer.at_us
             attempts[task[accepted]] = 0
             if transaction.sequence not in recorded[answer.epoch, agent]:
-                logs[agent].recovered_commit(answer.at_us, transaction, result, claimed)
+                logs[agent].commit(
+                    answer.at_us, task, transaction.machine, claims_made, first_time, result
+                )
                 self.transactions[name_of[agent]] += 1
                 self.claims[name_of[agent]] += len(task)
         for agent, name in name_of.items():

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from parsync.core.metrics import RunMetrics
-from parsync.core.workload import Workload
+from parsync.metrics.run_metrics import RunMetrics
 from parsync.runtime.assembly import ArmSpec, Assembly
 from parsync.runtime.assembly_files import write_assembly
 from parsync.runtime.live.actors import SchedulerHost, WorkerHost, WorkloadSource
@@ -42,6 +41,7 @@ from parsync.runtime.live.restarts import Restart
 from parsync.runtime.live.silent_hosts import SilentHosts
 from parsync.runtime.live.steps import ActorFailed, ActorLost, Unavailable
 from parsync.runtime.live.waits import NOT_WAITED, Waited
+from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 
 START_S = 120.0

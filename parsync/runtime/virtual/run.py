@@ -19,10 +19,10 @@ from parsync.core.events import (
 )
 from parsync.core.master import MasterCore
 from parsync.core.workers import WorkerPool
-from parsync.core.workload import Workload
 from parsync.runtime.assembly import ArmSpec, Assembly
 from parsync.runtime.plan_limit import PLAN_LIMIT_S, plan_limit
 from parsync.runtime.virtual.runtime import RecordListener, VirtualRuntime
+from parsync.workload.workload import Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def run_virtual(
     the virtual time once per sample interval.
     message_us: how long every message between participants is under way (0 as in the reference
     model of ParSync section 4.3).
-    watch: puts a participant in the master's place that hands it every event (parsync.core.regret).
+    watch: puts a participant in the master's place that hands it every event (parsync.metrics.regret).
     plan_limit_s: wall time after which a scheduler's call counts as never returning.
 
     Raises ContractBroken if a scheduler breaks its contract. An exception (Ctrl-C too) passes

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from parsync.core import metrics_histogram as histogram
-from parsync.core.record_buffer import Table
+from parsync.metrics import histogram
+from parsync.metrics.record_buffer import Table
 
 DELAY_BOUNDS_US = tuple(
     1 << k for k in range(10, 28)

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from parsync.core.agent_log import AgentLog
-from parsync.core.backlog import NOTHING, Aside, Backlog, OfferedBacklog, RetainedBacklog
 from parsync.core.events import (
     MASTER,
     CommitReply,
@@ -35,11 +33,19 @@ from parsync.core.events import (
     Timer,
     TimerFired,
 )
-from parsync.core.work import NO_WORK, Activity, AgentPolicy, Round, Work
-from parsync.sync.choices import Cut, FreedVisibility, WhileCommitting
-from parsync.sync.policies import SyncPolicy
-from parsync.sync.staleness import average_staleness_us, freshness_order
-from parsync.sync.strategies import DelayAverage, Strategy
+from parsync.metrics.agent_log import AgentLog
+from parsync.protocols.optimistic.backlog import (
+    NOTHING,
+    Aside,
+    Backlog,
+    OfferedBacklog,
+    RetainedBacklog,
+)
+from parsync.protocols.optimistic.choices import Cut, FreedVisibility, WhileCommitting
+from parsync.protocols.optimistic.strategies import DelayAverage, Strategy
+from parsync.protocols.optimistic.sync.policies import SyncPolicy
+from parsync.protocols.optimistic.sync.staleness import average_staleness_us, freshness_order
+from parsync.protocols.optimistic.work import NO_WORK, Activity, AgentPolicy, Round, Work
 from schedulers.checked import CheckedScheduler
 from schedulers.decision_time import DecisionClock
 from schedulers.interface import (
@@ -375,7 +381,17 @@ class SchedulerAgent:
         self._view_changed = self._view_changed or (self._checks_seqnum and self._goes_on)
         work = self._backlog.claimed(this)
         claimed = Work(work.task, work.attempts + 1, work.first)
-        claims, first_commits, delay_sum_us = self._log.commit(now_us, this, result, claimed)
+        claims, first_commits, delay_sum_us = self._log.commit(
+            now_us,
+            plan.task,
+            plan.machine,
+            claimed.attempts,
+            claimed.first,
+            result,
+            this.start_us,
+            this.decision_us,
+            int(this.ranking),
+        )
         count = claims[_ACCEPTED]
         self._average.add(delay_sum_us, first_commits, this.batch_size)
         self.queued -= count + claims[_DUPLICATE]

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from parsync.core._native import CommitLog
-from parsync.core.events import Record
-from parsync.core.measurements import Measurements
-from parsync.core.tables import NOT_KNOWN, TABLES
-from parsync.core.work import Round, Work
+from parsync.metrics._native import CommitLog
+from parsync.metrics.measurements import Measurements
+from parsync.metrics.record import Record
+from parsync.metrics.tables import NOT_KNOWN, TABLES
 from schedulers.interface import Plan
 from schedulers.objective import native_columns
 from shared_state.tasks import CellSpec, Int32, Int64, PreferenceCatalog, TaskBatch
-from shared_state.transaction import CommitResult, Transaction
+from shared_state.transaction import CommitResult
 
 ROUND_COLUMNS = tuple(TABLES["rounds"])[2:]
 
@@ -75,47 +75,35 @@ class AgentLog:
         )
 
     def commit(
-        self, now_us: int, this: Round, result: CommitResult, claimed: Work
-    ) -> tuple[tuple[int, ...], int, int]:
-        """One transaction, its committed tasks and its rejected claims. claimed: the claims' tasks.
-
-        Returns how many claims had each Reason, how many tasks were committed for the first time,
-        and the sum of these tasks' delays in us.
-        """
-        plan = this.plan
-        assert plan is not None
-        about = (this.start_us, this.decision_us, int(this.ranking))
-        return self._outcome(now_us, plan.task, plan.machine, claimed, result, about)
-
-    def recovered_commit(
-        self, at_us: int, transaction: Transaction, result: CommitResult, claimed: Work
-    ) -> None:
-        """A transaction of which the agent left no record, as the cell knows it: at_us is the
-        cell's time, the round that it came from is not known."""
-        about = (NOT_KNOWN, NOT_KNOWN, NOT_KNOWN)
-        self._outcome(at_us, transaction.task, transaction.machine, claimed, result, about)
-
-    def _outcome(
         self,
         at_us: int,
         task: Int64,
         machine: Int32,
-        claimed: Work,
+        attempts: Int32,
+        first: NDArray[np.int8],
         result: CommitResult,
-        about: tuple[int, int, int],
+        start_us: int = NOT_KNOWN,
+        decision_us: int = NOT_KNOWN,
+        ranking: int = NOT_KNOWN,
     ) -> tuple[tuple[int, ...], int, int]:
-        """about: start of the round, its decision time, its ranking."""
+        """One transaction, its committed tasks and its rejected claims.
+
+        Args:
+            at_us: When the agent learned of the outcome, or the cell's time if it never did.
+            task, machine: The claims, int64[n] and int32[n].
+            attempts: Claims made for each task, this one included, int32[n].
+            first: 1 unless the task ran before, int8[n].
+            result: The cell's answer.
+            start_us, decision_us, ranking: Of the decision round; NOT_KNOWN for a transaction that
+                is recovered from the cell's log.
+
+        Returns:
+            How many claims had each Reason, how many tasks were committed for the first time, and
+            the sum of these tasks' delays in us.
+        """
         claims, first_commits, delay_us = self._outcomes.add(
-            at_us,
-            task,
-            machine,
-            claimed.attempts,
-            claimed.first,
-            result.reason,
-            result.rival,
-            result.age_us,
+            at_us, task, machine, attempts, first, result.reason, result.rival, result.age_us
         )
-        start_us, decision_us, ranking = about
         self._records.add(
             "commits",
             1,

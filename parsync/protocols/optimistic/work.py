@@ -7,7 +7,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from parsync.sync.choices import Cut, FreedVisibility, LoserPolicy, WhileCommitting
+from parsync.protocols.optimistic.choices import Cut, FreedVisibility, LoserPolicy, WhileCommitting
 from schedulers.interface import PartitionRanking, Plan
 from shared_state.tasks import NO_GANG, Int32, Int64
 from shared_state.transaction import CommitMode, ConflictCheck, Transaction

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from parsync.core.tables import TABLES
+from parsync.metrics.tables import TABLES
 
 Columns = Mapping[str, Any]
 Table = dict[str, NDArray[Any]]

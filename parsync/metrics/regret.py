@@ -37,7 +37,7 @@ from parsync.core.events import (
     TasksStarted,
 )
 from parsync.core.master import MasterCore
-from parsync.core.workload import Workload
+from parsync.workload.workload import Workload
 from schedulers.interface import ChangeKind
 from schedulers.objective import UNPLACED, placement_cost
 from schedulers.optimum import BestPlacement

@@ -13,8 +13,8 @@ from typing import Protocol
 
 import numpy as np
 
-from parsync.core.work import NO_WORK, Round, Work
-from parsync.sync.choices import LoserPolicy
+from parsync.protocols.optimistic.choices import LoserPolicy
+from parsync.protocols.optimistic.work import NO_WORK, Round, Work
 from schedulers.interface import PendingReason
 from shared_state.tasks import NO_GANG, Int64
 

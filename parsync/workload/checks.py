@@ -1,4 +1,4 @@
-"""Whether a workload keeps its contract (parsync/core/workload.py): checked of every generated or
+"""Whether a workload keeps its contract (parsync/workload/workload.py): checked of every generated or
 read workload before a run, and of one read back from a run's files."""
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from parsync.core.workload import Workload
+from parsync.workload.workload import Workload
 from shared_state.tasks import CellSpec, Int64, PreferenceCatalog, TaskBatch, TaskClass
 
 

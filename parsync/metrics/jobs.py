@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from parsync.core.record_buffer import Table
+from parsync.metrics.record_buffer import Table
 from schedulers.interface import ChangeKind
 from shared_state.tasks import Int64
 

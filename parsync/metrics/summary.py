@@ -39,9 +39,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from parsync.core import metrics_histogram as histogram
-from parsync.core.metrics import BY_END, COUNTERS, SERIES, RunMetrics
-from parsync.core.metrics_jobs import JobTotals
+from parsync.metrics import histogram
+from parsync.metrics.jobs import JobTotals
+from parsync.metrics.run_metrics import BY_END, COUNTERS, SERIES, RunMetrics
 from shared_state.tasks import Int64
 
 Figures = dict[str, Any]

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from parsync.core._native import RowBuffer
-from parsync.core.events import Record
-from parsync.core.tables import TABLES
+from parsync.metrics._native import RowBuffer
+from parsync.metrics.record import Record
+from parsync.metrics.tables import TABLES
 
 _DTYPES = {
     table: tuple((name, np.dtype(dtype)) for name, dtype in columns.items())

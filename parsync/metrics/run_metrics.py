@@ -22,10 +22,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from parsync.core import metrics_histogram as histogram
-from parsync.core.metrics_jobs import NOT_IN_JOB, JobMetrics
-from parsync.core.metrics_live import LiveLine, SchedulerLine, Snapshot
-from parsync.core.record_buffer import Columns, RecordBuffer, Table
+from parsync.metrics import histogram
+from parsync.metrics.jobs import NOT_IN_JOB, JobMetrics
+from parsync.metrics.live import LiveLine, SchedulerLine, Snapshot
+from parsync.metrics.record_buffer import Columns, RecordBuffer, Table
 from schedulers.interface import ChangeKind
 from shared_state.tasks import Int64
 from shared_state.transaction import CONFLICTS, Reason
@@ -84,7 +84,7 @@ _ENDED = {
 
 
 class PhaseLike(Protocol):
-    """A stretch of offered load (parsync.core.workload.Phase)."""
+    """A stretch of offered load (parsync.workload.workload.Phase)."""
 
     @property
     def start_us(self) -> int: ...

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from parsync.core.tables import Column, TableSchema, flag, names_of
+from parsync.schema import Column, TableSchema, flag, names_of
 from shared_state.tasks import NO_GANG, NO_PREFERENCE, TaskClass
 
 NO_BATCH = -1

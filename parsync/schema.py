@@ -1,0 +1,41 @@
+"""How a table of a run directory is described: what its rows are, and each column with its dtype,
+unit, meaning and codes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table.
+
+    dtype: numpy's name of it. unit: what one of its numbers counts ("us", "tasks", "permille", ...;
+    "id" names something, "code" stands for one of `codes`). codes: values that stand for something
+    else than a number, and for what.
+    """
+
+    dtype: str
+    unit: str
+    meaning: str
+    codes: Mapping[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TableSchema:
+    """A table: what one of its rows is, and its columns in order."""
+
+    rows: str
+    columns: Mapping[str, Column]
+
+
+def names_of(kind: type[IntEnum]) -> dict[int, str]:
+    """The codes of an enum: its members' names in lower case, by value."""
+    return {int(member): member.name.lower() for member in kind}
+
+
+def flag(meaning: str) -> Column:
+    """A column of ones and zeros."""
+    return Column("int8", "code", meaning, {0: "no", 1: "yes"})

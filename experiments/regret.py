@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.config import RunConfig
+from parsync.core.codec import Codec
 from parsync.core.master import MasterCore
 from parsync.metrics.regret import RegretWatch
 from parsync.runtime.live.cell_events import cell_events
@@ -28,11 +29,13 @@ def regret_watch(config: RunConfig, workload: Workload, seed: int) -> RegretWatc
     return RegretWatch(workload, settle_us(config), seed)
 
 
-def regret_of_log(log: Path, watch: RegretWatch, master: MasterCore, ended_us: int) -> Regret:
+def regret_of_log(
+    codec: Codec, log: Path, watch: RegretWatch, master: MasterCore, ended_us: int
+) -> Regret:
     """From the log of a live cell, and a master as it was at the start of that run. Raises
     AgoraError if the log cannot be read."""
     watch.attach(master)
-    for number, (at_us, event) in enumerate(cell_events(log)):
+    for number, (at_us, event) in enumerate(cell_events(codec, log)):
         watch.handle(at_us, event)
         if number % _EVENTS_PER_FLUSH == 0:
             watch.finish(at_us)  # measurements: those of the run itself count

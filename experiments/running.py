@@ -22,7 +22,7 @@ from experiments.regret import Regret, regret_means, regret_watch, settle_us
 from experiments.restarts import Restarts
 from experiments.workloads import google2011, synthetic
 from experiments.workloads.inspection import digest
-from parsync.core.events import Record
+from parsync.metrics.record import Record
 from parsync.metrics.run_metrics import NOT_IN_JOB, Group, RunMetrics, Snapshot
 from parsync.metrics.summary import Figures, summarise
 from parsync.runtime.arm_file import InVirtualTime

@@ -86,10 +86,9 @@ def run_arm_live(
     try:
         merge_parts(directory)
         if not stopped:
-            master = Assembly.of(spec, workload).master()
-            regret = regret_of_log(
-                log, regret_watch(config, workload, seed), master, outcome.ended_us
-            )
+            assembly = Assembly.of(spec, workload)
+            watch = regret_watch(config, workload, seed)
+            regret = regret_of_log(assembly.codec, log, watch, assembly.master(), outcome.ended_us)
     except AgoraError as error:  # the figures are kept
         stopped = stopped or str(error)
     trips = outcome.round_trip_us

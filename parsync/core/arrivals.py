@@ -4,20 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from parsync.core.events import (
-    MASTER,
-    Effect,
-    Event,
-    MachinesChanged,
-    Record,
-    Send,
-    SetTimer,
-    Started,
-    TasksSubmitted,
-    Timer,
-    TimerFired,
-)
+from parsync.core.addresses import MASTER
+from parsync.core.effects import Effect, Send, SetTimer
+from parsync.core.event import Event
+from parsync.core.events import ArrivalsDue, MachinesChanged, MachinesDue, Started, TasksSubmitted
 from parsync.metrics.measurements import Measurements
+from parsync.metrics.record import Record
 from shared_state.tasks import Int32, Int64, TaskBatch
 
 FLUSH_BATCHES = 64  # submissions are recorded in bundles of about this many
@@ -68,9 +60,9 @@ class ArrivalSource:
 
     def handle(self, now_us: int, event: Event) -> list[Effect]:
         match event:
-            case TimerFired(timer=Timer.ARRIVAL):
+            case ArrivalsDue():
                 return self._submit(now_us)
-            case TimerFired(timer=Timer.MACHINES):
+            case MachinesDue():
                 return self._change_machines(now_us)
             case Started():
                 return self._arm_arrivals() + self._arm_machines()
@@ -122,13 +114,11 @@ class ArrivalSource:
     def _arm_arrivals(self) -> list[Effect]:
         if self.exhausted:
             return []
-        return [SetTimer(int(self._arrival_us[self._next_batch]), Timer.ARRIVAL, self._next_batch)]
+        return [SetTimer(int(self._arrival_us[self._next_batch]), ArrivalsDue(self._next_batch))]
 
     def _arm_machines(self) -> list[Effect]:
         if self._next_machine >= len(self._machine_at_us):
             return []
         return [
-            SetTimer(
-                int(self._machine_at_us[self._next_machine]), Timer.MACHINES, self._next_machine
-            )
+            SetTimer(int(self._machine_at_us[self._next_machine]), MachinesDue(self._next_machine))
         ]

@@ -1,13 +1,14 @@
-"""Events as bytes: msgpack with one extension type per event class, its arrays packed together, and
+"""Events as bytes: msgpack with one extension type for events, whose arrays are packed together, and
 one for other arrays (native/encoder.hpp).
 
-Two forms: the wire form carries everything; the log form of a sync reply carries (partition, from,
-to) only, because a replayed master makes the payload anew.
+An event is known by (kind, number): its protocol and its number there. There are two forms. The wire
+form carries everything. The log form of a sync reply carries (partition, from, to) only, because a
+replayed master makes the payload anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import fields
 from functools import partial
 from typing import Any
@@ -15,8 +16,9 @@ from typing import Any
 import msgpack
 import numpy as np
 
-from parsync.core import events
 from parsync.core._native import Encoder, Frames
+from parsync.core.event import Event
+from parsync.core.events import CORE_EVENTS, SyncReply
 from shared_state.errors import AgoraError
 from shared_state.journal import EventDigest
 from shared_state.packing import unpack_columns
@@ -29,102 +31,105 @@ from shared_state.transaction import (
 )
 
 _ARRAY = 0
+_EVENT = 1
 _ALIGNMENT = 8  # of an array's data within its extension: native code takes no misaligned arrays
 _HASHED_BYTES = 1 << 16  # at once, or a few more
 _DEEPEST = 4  # events within events: ours go two deep, and each level takes much of the C stack
-# Codes are part of the log's format: append, never reorder.
-_CLASSES: tuple[type, ...] = (
-    events.TimerFired,
-    events.Started,
-    events.TasksSubmitted,
-    events.SyncRequest,
-    events.SyncReply,
-    events.CommitRequest,
-    events.CommitReply,
-    events.DecisionDone,
-    events.TasksStarted,
-    events.TasksCancelled,
-    events.TasksFinished,
-    events.TasksEnded,
-    events.TasksAdopted,
-    events.MachinesChanged,
-    events.PhaseBegan,
-    Transaction,
-    CommitResult,
-    PartitionDelta,
-)
-_CODE = {cls: code for code, cls in enumerate(_CLASSES, start=1)}
-_FIELDS = {cls: [field.name for field in fields(cls)] for cls in _CLASSES}
+_CELL = "cell"  # the kind of what is no event but part of one
+_TRANSACTION = (_CELL, 1)
+_PARTS: dict[tuple[str, int], type] = {(_CELL, 2): CommitResult, (_CELL, 3): PartitionDelta}
 
 
-def _make_encoder() -> Encoder:
-    encoder = Encoder(np.ndarray, np.integer, np.ascontiguousarray)
-    for cls, code in _CODE.items():
-        if cls is not Transaction:
-            encoder.add_class(cls, code, _FIELDS[cls])
-    encoder.add_form(Transaction, _CODE[Transaction], encode_transaction)
-    return encoder
+class Codec:
+    """Encodes and decodes the events of the core and those of some protocols.
 
+    Args:
+        events: The event classes of the protocols.
 
-_ENCODER = _make_encoder()
-_encode = _ENCODER.encode
+    Raises:
+        AgoraError: Two classes have the same kind and number.
+    """
 
+    def __init__(self, events: Iterable[type[Event]] = ()) -> None:
+        self._classes: dict[tuple[str, int], type] = dict(_PARTS)
+        for cls in (*CORE_EVENTS, *events):
+            key = cls.kind, cls.number
+            if self._classes.setdefault(key, cls) is not cls or key == _TRANSACTION:
+                raise AgoraError(
+                    f"protocol {cls.kind!r}: two events have the number {cls.number}: "
+                    f"{self._classes[key].__name__} and {cls.__name__}"
+                )
+        self._fields = {
+            cls: [field.name for field in fields(cls)] for cls in self._classes.values()
+        }
+        self._encoder = Encoder(np.ndarray, np.integer, np.ascontiguousarray)
+        for key, cls in self._classes.items():
+            self._encoder.add_class(cls, _EVENT, _prefix(key), self._fields[cls])
+        self._encoder.add_form(Transaction, _EVENT, _prefix(_TRANSACTION), encode_transaction)
+        self.encode = self._encoder.encode  # (a method of our own costs as much as a small event)
+        # what decodes the extensions inside one at that depth
+        self._hooks: tuple[Callable[[int, bytes], Any], ...] = (
+            *(partial(self._decode_extension, depth=depth) for depth in range(1, _DEEPEST)),
+            _refuse_extension,
+        )
 
-def _decode_extension(code: int, data: bytes, depth: int = 0) -> Any:
-    if code == _ARRAY:
-        unpacker = msgpack.Unpacker()
+    def decode(self, data: bytes) -> Any:
+        """The inverse of encode(). Arrays come back read-only, without a copy.
+
+        Raises:
+            AgoraError: An event is unknown, or nested deeper than any of ours.
+        """
+        hook = self._decode_extension
+        return msgpack.unpackb(data, ext_hook=hook, use_list=False, strict_map_key=False)
+
+    def log_frame(self, address: int, at_us: int, event: Any) -> bytes:
+        """One entry of an event log: (address, time, log form of the event)."""
+        form = _log_form(event) if type(event) is SyncReply else event
+        return self.encode((address, at_us, form))
+
+    def log_digest(self) -> LogDigest:
+        """A digest of a log's entries."""
+        return LogDigest(self._encoder)
+
+    def _decode_extension(self, code: int, data: bytes, depth: int = 0) -> Any:
+        if code == _ARRAY:
+            unpacker = msgpack.Unpacker()
+            unpacker.feed(data)
+            dtype, shape = unpacker.unpack()
+            head = unpacker.tell()
+            offset = head + -head % _ALIGNMENT
+            return np.frombuffer(data, np.dtype(dtype), offset=offset).reshape(shape)
+        if code != _EVENT:
+            raise AgoraError(f"unknown extension {code}: written by another version?")
+        unpacker = msgpack.Unpacker(
+            ext_hook=self._hooks[depth], use_list=False, strict_map_key=False
+        )
         unpacker.feed(data)
-        dtype, shape = unpacker.unpack()
-        head = unpacker.tell()
-        return np.frombuffer(data, np.dtype(dtype), offset=head + -head % _ALIGNMENT).reshape(shape)
-    if not 1 <= code <= len(_CLASSES):
-        raise AgoraError(f"unknown event code {code}: written by a newer version?")
-    cls = _CLASSES[code - 1]
-    if cls is Transaction:
-        return decode_transaction(msgpack.unpackb(data))
-    where, plain, packed = msgpack.unpackb(
-        data, ext_hook=_HOOKS[depth], use_list=False, strict_map_key=False
-    )
-    columns, scalars = iter(unpack_columns(packed)), iter(plain)
-    values: list[Any] = [
-        next(columns) if where >> position & 1 else next(scalars)
-        for position in range(len(_FIELDS[cls]))
-    ]
-    if cls is events.TimerFired:
-        return events.TimerFired(events.Timer(values[0]), values[1])
-    return cls(*values)
+        key = unpacker.unpack(), unpacker.unpack()
+        if key == _TRANSACTION:
+            return decode_transaction(unpacker.unpack())
+        cls = self._classes.get(key)
+        if cls is None:
+            raise AgoraError(f"unknown event {key[1]} of protocol {key[0]!r}: of another version?")
+        where, plain, packed = unpacker.unpack()
+        columns, scalars = iter(unpack_columns(packed)), iter(plain)
+        values: list[Any] = [
+            next(columns) if where >> position & 1 else next(scalars)
+            for position in range(len(self._fields[cls]))
+        ]
+        return cls(*values)
+
+
+def _prefix(key: tuple[str, int]) -> bytes:
+    kind, number = key
+    return bytes(msgpack.packb(kind) + msgpack.packb(number))
 
 
 def _refuse_extension(code: int, data: bytes) -> Any:
     raise AgoraError(f"events nested more than {_DEEPEST} deep")
 
 
-# what decodes the extensions inside one at that depth
-_HOOKS: tuple[Callable[[int, bytes], Any], ...] = (
-    *(partial(_decode_extension, depth=depth) for depth in range(1, _DEEPEST)),
-    _refuse_extension,
-)
-
-
-def encode(event: Any) -> bytes:
-    """The wire form of an event (or of any tuple, number or array of them). Canonical: equal events
-    give equal bytes."""
-    return _encode(event)
-
-
-def decode(data: bytes) -> Any:
-    """Inverse of encode. Arrays come back read-only, without a copy. Raises AgoraError for an
-    unknown event code, and for events nested deeper than any of ours."""
-    return msgpack.unpackb(data, ext_hook=_decode_extension, use_list=False, strict_map_key=False)
-
-
-def log_frame(address: int, at_us: int, event: Any) -> bytes:
-    """One entry of an event log: (address, time, log form of the event)."""
-    form = _log_form(event) if type(event) is events.SyncReply else event
-    return _encode((address, at_us, form))
-
-
-def _log_form(reply: events.SyncReply) -> Any:
+def _log_form(reply: SyncReply) -> Any:
     return (
         reply.epoch,
         tuple((delta.partition, delta.from_version, delta.to_version) for delta in reply.deltas),
@@ -135,17 +140,21 @@ class LogDigest:
     """The EventDigest of a log's frames, for a log that nobody keeps: entries are hashed many at a
     time, without a bytes object each."""
 
-    def __init__(self) -> None:
+    def __init__(self, encoder: Encoder) -> None:
         self._digest = EventDigest()
-        self._frames = Frames(_ENCODER)
+        self._frames = Frames(encoder)
 
     def update(self, address: int, at_us: int, event: Any) -> None:
-        """Take in the entry log_frame would make."""
-        form = _log_form(event) if type(event) is events.SyncReply else event
+        """Take in the entry that log_frame() would make."""
+        form = _log_form(event) if type(event) is SyncReply else event
         if self._frames.append((address, at_us, form)) >= _HASHED_BYTES:
             self._digest.update_framed(self._frames.take())
 
     def hexdigest(self) -> str:
-        """Of all entries so far; more may follow."""
+        """The digest of all entries so far; more may follow."""
         self._digest.update_framed(self._frames.take())
         return self._digest.hexdigest()
+
+
+CORE = Codec()  # of plain values and the events that every protocol shares
+encode, decode = CORE.encode, CORE.decode

@@ -1,72 +1,53 @@
-"""What the protocol's participants tell each other, and what they ask of their runtime.
+"""The events that every protocol shares: messages of the cell's side, and its timers.
 
-Every participant is a plain object `handle(now_us, event) -> list[Effect]`. Events are batches,
-never single tasks. At one instant the virtual runtime delivers by priority (`PRIORITY`): freed
-slots, then syncs, then commits, then decisions; ties go by order of sending.
+Every participant is a plain object `handle(now_us, event) -> list[Effect]` (participant.py).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
-from typing import Protocol
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from parsync.metrics.record import Record
+from parsync.core.event import Event, Priority
 from shared_state.tasks import Int32, Int64
 from shared_state.transaction import CommitResult, PartitionDelta, Transaction
 
-MASTER = -1
-WORKERS = -2
-COORDINATOR = -3
-ARRIVALS = -4
 
+class CoreEvent(Event):
+    """Base class of these events."""
 
-class Timer(IntEnum):
-    """What a participant's timer is for; `key` of TimerFired tells which one."""
-
-    SYNC = 0  # agent: the k-th periodic synchronisation is due
-    RETRY = 1  # agent: rejected tasks rejoin the queue (requeue policy)
-    HEARTBEAT = 2  # workers: task ends are due
-    PHASE = 3  # coordinator: a load phase begins
-    ARRIVAL = 4  # arrivals: batches are due
-    MACHINES = 5  # arrivals: machine additions or removals are due
-    SAMPLE = 6  # master: a point of the utilisation time series is due
-    LIVENESS = 7  # coordinator: check who is alive
-    # agent: look again for the room not found in round `key` (where no periodic sync wakes it)
-    ATTEMPT = 8
-
-
-# --- events -------------------------------------------------------------------------------------
+    __slots__ = ()
+    kind: ClassVar[str] = "core"
 
 
 @dataclass(frozen=True, slots=True)
-class TimerFired:
-    timer: Timer
-    key: int
-
-
-@dataclass(frozen=True, slots=True)
-class Started:
+class Started(CoreEvent):
     """First event of every participant. epoch counts the participant's lives (0 = first)."""
 
+    number: ClassVar[int] = 1
+    priority: ClassVar[Priority] = Priority.FREE
     epoch: int
 
 
 @dataclass(frozen=True, slots=True)
-class TasksSubmitted:
+class TasksSubmitted(CoreEvent):
     """Arrivals -> agent: task int64[n], rows of the task table every participant holds."""
 
+    number: ClassVar[int] = 2
+    priority: ClassVar[Priority] = Priority.DECIDE
     task: Int64
 
 
 @dataclass(frozen=True, slots=True)
-class SyncRequest:
+class SyncRequest(CoreEvent):
     """Agent -> master: bring these partitions up to date. version: int64[k], what the view holds (0
     = nothing)."""
 
+    number: ClassVar[int] = 3
+    priority: ClassVar[Priority] = Priority.SYNC
     agent: int
     partition: Int32
     version: Int64
@@ -74,43 +55,53 @@ class SyncRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class SyncReply:
+class SyncReply(CoreEvent):
     """Master -> agent: one delta per partition asked for, in that order. epoch: the master's life
     (a change means: resync from 0)."""
 
+    number: ClassVar[int] = 4
+    priority: ClassVar[Priority] = Priority.SYNC
     epoch: int
     deltas: tuple[PartitionDelta, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class CommitRequest:
+class CommitRequest(CoreEvent):
     """Agent -> master."""
 
+    number: ClassVar[int] = 5
+    priority: ClassVar[Priority] = Priority.COMMIT
     agent: int
     transaction: Transaction
 
 
 @dataclass(frozen=True, slots=True)
-class CommitReply:
+class CommitReply(CoreEvent):
     """Master -> agent."""
 
+    number: ClassVar[int] = 6
+    priority: ClassVar[Priority] = Priority.COMMIT
     epoch: int
     result: CommitResult
 
 
 @dataclass(frozen=True, slots=True)
-class DecisionDone:
+class DecisionDone(CoreEvent):
     """Runtime -> agent: the plan started by StartDecision(decision) is ready. elapsed_ns: measured,
     0 when the clock is not Measured."""
 
+    number: ClassVar[int] = 7
+    priority: ClassVar[Priority] = Priority.DECIDE
     decision: int
     elapsed_ns: int
 
 
 @dataclass(frozen=True, slots=True)
-class TasksStarted:
+class TasksStarted(CoreEvent):
     """Master -> workers: int64[n] columns; they run from start_us. owner: int32[n], the agent."""
 
+    number: ClassVar[int] = 8
+    priority: ClassVar[Priority] = Priority.FREE
     start_us: int
     task: Int64
     allocation: Int64
@@ -119,24 +110,28 @@ class TasksStarted:
 
 
 @dataclass(frozen=True, slots=True)
-class TasksCancelled:
+class TasksCancelled(CoreEvent):
     """Master -> workers: these allocations are gone (evicted, machine lost); their ends no longer
     count."""
 
+    number: ClassVar[int] = 9
+    priority: ClassVar[Priority] = Priority.FREE
     allocation: Int64
 
 
 @dataclass(frozen=True, slots=True)
-class TasksFinished:
+class TasksFinished(CoreEvent):
     """Workers -> master: these allocations ended (end_us int64[n], at most the time of sending)."""
 
+    number: ClassVar[int] = 10
+    priority: ClassVar[Priority] = Priority.FREE
     allocation: Int64
     owner: Int32
     end_us: Int64
 
 
 @dataclass(frozen=True, slots=True)
-class TasksEnded:
+class TasksEnded(CoreEvent):
     """Master -> owning agent: what became of running tasks. change: a
     schedulers.interface.ChangeKind (FINISHED, EVICTED, LOST).
 
@@ -144,6 +139,8 @@ class TasksEnded:
     [n, R].
     """
 
+    number: ClassVar[int] = 11
+    priority: ClassVar[Priority] = Priority.FREE
     change: int
     task: Int64
     allocation: Int64
@@ -153,120 +150,88 @@ class TasksEnded:
 
 
 @dataclass(frozen=True, slots=True)
-class TasksAdopted:
+class TasksAdopted(CoreEvent):
     """Master -> agent: tasks already running that are this agent's (initial state, or after a
     restart)."""
 
+    number: ClassVar[int] = 12
+    priority: ClassVar[Priority] = Priority.FREE
     task: Int64
     allocation: Int64
     machine: Int32
 
 
 @dataclass(frozen=True, slots=True)
-class MachinesChanged:
+class MachinesChanged(CoreEvent):
     """Arrivals -> master: machines that come up or go down. machine: int32[n], up: bool[n]."""
 
+    number: ClassVar[int] = 13
+    priority: ClassVar[Priority] = Priority.FREE
     machine: Int32
     up: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class PhaseBegan:
-    """Coordinator -> all."""
+class SampleDue(CoreEvent):
+    """Timer of the master and of agents: the `sample`-th point of the time series is due."""
 
+    number: ClassVar[int] = 14
+    priority: ClassVar[Priority] = Priority.FREE
+    sample: int
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatDue(CoreEvent):
+    """Timer of the worker pool: task ends are due."""
+
+    number: ClassVar[int] = 15
+    priority: ClassVar[Priority] = Priority.FREE
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseDue(CoreEvent):
+    """Timer of the coordinator: load phase `phase` begins."""
+
+    number: ClassVar[int] = 16
+    priority: ClassVar[Priority] = Priority.FREE
     phase: int
 
 
-Event = (
-    TimerFired
-    | Started
-    | TasksSubmitted
-    | SyncRequest
-    | SyncReply
-    | CommitRequest
-    | CommitReply
-    | DecisionDone
-    | TasksStarted
-    | TasksCancelled
-    | TasksFinished
-    | TasksEnded
-    | TasksAdopted
-    | MachinesChanged
-    | PhaseBegan
+@dataclass(frozen=True, slots=True)
+class ArrivalsDue(CoreEvent):
+    """Timer of the arrivals: batches are due, the first of them `batch`."""
+
+    number: ClassVar[int] = 17
+    priority: ClassVar[Priority] = Priority.DECIDE
+    batch: int
+
+
+@dataclass(frozen=True, slots=True)
+class MachinesDue(CoreEvent):
+    """Timer of the arrivals: machine additions or removals are due, the first of them `row`."""
+
+    number: ClassVar[int] = 18
+    priority: ClassVar[Priority] = Priority.FREE
+    row: int
+
+
+CORE_EVENTS: tuple[type[Event], ...] = (
+    Started,
+    TasksSubmitted,
+    SyncRequest,
+    SyncReply,
+    CommitRequest,
+    CommitReply,
+    DecisionDone,
+    TasksStarted,
+    TasksCancelled,
+    TasksFinished,
+    TasksEnded,
+    TasksAdopted,
+    MachinesChanged,
+    SampleDue,
+    HeartbeatDue,
+    PhaseDue,
+    ArrivalsDue,
+    MachinesDue,
 )
-
-
-class Priority(IntEnum):
-    """Order of delivery at one instant (reference model: FREE, SYNC, COMMIT, DECIDE)."""
-
-    FREE = 0
-    SYNC = 1
-    COMMIT = 2
-    DECIDE = 3
-
-
-PRIORITY: dict[type, Priority] = {
-    Started: Priority.FREE,
-    PhaseBegan: Priority.FREE,
-    MachinesChanged: Priority.FREE,
-    TasksStarted: Priority.FREE,
-    TasksCancelled: Priority.FREE,
-    TasksFinished: Priority.FREE,
-    TasksEnded: Priority.FREE,
-    TasksAdopted: Priority.FREE,
-    SyncRequest: Priority.SYNC,
-    SyncReply: Priority.SYNC,
-    CommitRequest: Priority.COMMIT,
-    CommitReply: Priority.COMMIT,
-    TasksSubmitted: Priority.DECIDE,
-    DecisionDone: Priority.DECIDE,
-}
-
-TIMER_PRIORITY: dict[Timer, Priority] = {
-    Timer.HEARTBEAT: Priority.FREE,
-    Timer.PHASE: Priority.FREE,
-    Timer.MACHINES: Priority.FREE,
-    Timer.SAMPLE: Priority.FREE,
-    Timer.LIVENESS: Priority.FREE,
-    Timer.SYNC: Priority.SYNC,
-    Timer.ARRIVAL: Priority.DECIDE,
-    Timer.RETRY: Priority.DECIDE,
-    Timer.ATTEMPT: Priority.DECIDE,
-}
-
-
-# --- effects ------------------------------------------------------------------------------------
-# Not frozen, as a frozen one takes more than twice as long to make: an effect goes from a core to
-# its runtime and no further.
-
-
-@dataclass(slots=True)
-class Send:
-    to: int
-    event: Event
-
-
-@dataclass(slots=True)
-class SetTimer:
-    """Deliver TimerFired(timer, key) to the sender at at_us (at once if that is past)."""
-
-    at_us: int
-    timer: Timer
-    key: int
-
-
-@dataclass(slots=True)
-class StartDecision:
-    """Run the sender's `decide(decision, now_us)` on its view as of now; deliver DecisionDone no
-    earlier than now + its `decision_us(elapsed_ns)`."""
-
-    decision: int
-
-
-Effect = Send | SetTimer | StartDecision | Record
-
-
-class Participant(Protocol):
-    """A sans-I/O core."""
-
-    def handle(self, now_us: int, event: Event) -> list[Effect]: ...

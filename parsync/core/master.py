@@ -7,17 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from parsync.core.addresses import WORKERS
+from parsync.core.effects import Effect, Send, SetTimer
+from parsync.core.event import Event
 from parsync.core.events import (
-    WORKERS,
     CommitReply,
     CommitRequest,
-    Effect,
-    Event,
     MachinesChanged,
-    PhaseBegan,
-    Record,
-    Send,
-    SetTimer,
+    SampleDue,
     Started,
     SyncReply,
     SyncRequest,
@@ -26,10 +23,9 @@ from parsync.core.events import (
     TasksEnded,
     TasksFinished,
     TasksStarted,
-    Timer,
-    TimerFired,
 )
 from parsync.metrics.measurements import Measurements
+from parsync.metrics.record import Record
 from schedulers.interface import ChangeKind
 from shared_state.cell import Cell, Released
 from shared_state.tasks import Int32, Int64, TaskBatch
@@ -77,14 +73,12 @@ class MasterCore:
                 return self._sync(now_us, event)
             case TasksFinished():
                 return self._finish(now_us, event)
-            case TimerFired(timer=Timer.SAMPLE, key=key):
-                return self._sample(now_us, key)
+            case SampleDue(sample):
+                return self._sample(now_us, sample)
             case MachinesChanged():
                 return self._change_machines(now_us, event)
             case Started():
                 return self._start(now_us, event)
-            case PhaseBegan():
-                return []
         raise TypeError(f"master cannot handle {type(event).__name__}")
 
     def finish(self, now_us: int) -> list[Record]:
@@ -124,7 +118,7 @@ class MasterCore:
     def _start(self, now_us: int, event: Started) -> list[Effect]:
         self._epoch = event.epoch
         following = now_us // self._sample_us + 1
-        effects: list[Effect] = [SetTimer(following * self._sample_us, Timer.SAMPLE, following)]
+        effects: list[Effect] = [SetTimer(following * self._sample_us, SampleDue(following))]
         task, machine, owner = self._initial
         if event.epoch == 0 and len(task):
             allocation = self.cell.load(task, machine, self._table.request[task], owner)
@@ -205,10 +199,10 @@ class MasterCore:
             effects.append(Send(agent, ended))
         return effects
 
-    def _sample(self, now_us: int, key: int) -> list[Effect]:
+    def _sample(self, now_us: int, sample: int) -> list[Effect]:
         used_permille = int(self.cell.used[:, 0].sum()) * 1000 // max(1, self._capacity)
         self._records.add("cell", 1, now_us, self._running, self.cell.machines_up, used_permille)
         effects: list[Effect] = [*self._records.flush()]
-        following = max(key + 1, now_us // self._sample_us + 1)
-        effects.append(SetTimer(following * self._sample_us, Timer.SAMPLE, following))
+        following = max(sample + 1, now_us // self._sample_us + 1)
+        effects.append(SetTimer(following * self._sample_us, SampleDue(following)))
         return effects

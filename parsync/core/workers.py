@@ -5,19 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from parsync.core._native import RunningTasks
-from parsync.core.events import (
-    MASTER,
-    Effect,
-    Event,
-    Send,
-    SetTimer,
-    Started,
-    TasksCancelled,
-    TasksFinished,
-    TasksStarted,
-    Timer,
-    TimerFired,
-)
+from parsync.core.addresses import MASTER
+from parsync.core.effects import Effect, Send, SetTimer
+from parsync.core.event import Event
+from parsync.core.events import HeartbeatDue, Started, TasksCancelled, TasksFinished, TasksStarted
+from parsync.metrics.record import Record
 from schedulers.objective import native_columns
 from shared_state.tasks import CellSpec, Int32, Int64, PreferenceCatalog
 
@@ -64,7 +56,7 @@ class WorkerPool:
         match event:
             case TasksStarted():
                 return self._start(now_us, event)
-            case TimerFired(timer=Timer.HEARTBEAT):
+            case HeartbeatDue():
                 return self._heartbeat(now_us)
             case TasksCancelled():
                 self._tasks.cancel(event.allocation)
@@ -72,6 +64,10 @@ class WorkerPool:
             case Started():
                 return []
         raise TypeError(f"worker pool cannot handle {type(event).__name__}")
+
+    def finish(self, now_us: int) -> list[Record]:
+        """Hand out no measurements: the pool makes none."""
+        return []
 
     def _start(self, now_us: int, event: TasksStarted) -> list[Effect]:
         self._tasks.start(event.start_us, event.task, event.allocation, event.machine, event.owner)
@@ -92,4 +88,4 @@ class WorkerPool:
             return []
         at_us = max(next_us, now_us)
         self._armed_us.add(at_us)
-        return [SetTimer(at_us, Timer.HEARTBEAT, 0)]
+        return [SetTimer(at_us, HeartbeatDue())]

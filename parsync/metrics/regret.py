@@ -24,19 +24,18 @@ from typing import Any
 
 import numpy as np
 
+from parsync.core.effects import Effect, Send
+from parsync.core.event import Event
 from parsync.core.events import (
     CommitReply,
     CommitRequest,
-    Effect,
-    Event,
     MachinesChanged,
-    Record,
-    Send,
     Started,
     TasksEnded,
     TasksStarted,
 )
 from parsync.core.master import MasterCore
+from parsync.metrics.record import Record
 from parsync.workload.workload import Workload
 from schedulers.interface import ChangeKind
 from schedulers.objective import UNPLACED, placement_cost

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from parsync.core.arrivals import ArrivalSource
+from parsync.core.codec import Codec
 from parsync.core.coordinator import Coordinator
-from parsync.core.events import MASTER
 from parsync.core.master import MasterCore
 from parsync.core.routing import Route, route_jobs
 from parsync.core.workers import WorkerPool
+from parsync.protocols.optimistic import events as optimistic_events
 from parsync.protocols.optimistic.agent import AgentPolicy, SchedulerAgent
 from parsync.protocols.optimistic.choices import FreedVisibility
 from parsync.protocols.optimistic.strategies import make_strategy
@@ -81,7 +83,7 @@ class ArmSpec:
         raise IndexError("no such agent")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Assembly:
     """Builds any participant of an arm; each is built where it lives (an actor builds only its
     own)."""
@@ -93,6 +95,11 @@ class Assembly:
     @staticmethod
     def of(arm: ArmSpec, workload: Workload) -> Assembly:
         return Assembly(arm, workload, Partitioning.by_topology(workload.cell, arm.partitions))
+
+    @cached_property
+    def codec(self) -> Codec:
+        """Encodes the events of the core and of the arm's protocols."""
+        return Codec(optimistic_events.EVENTS)
 
     def terrain(self) -> Terrain:
         """What the views of agents in one process share."""
@@ -179,7 +186,7 @@ class Assembly:
 
     def coordinator(self) -> Coordinator:
         starts = tuple(phase.start_us for phase in self.workload.phases)
-        return Coordinator(starts, (MASTER, *range(self.arm.agents)))
+        return Coordinator(starts)
 
     def routes(self) -> tuple[Route, ...]:
         routes: list[Route] = []

@@ -7,7 +7,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from parsync.core.events import Effect, Event, SyncRequest
+from parsync.core.effects import Effect
+from parsync.core.event import Event
+from parsync.core.events import SyncRequest
 from parsync.core.master import MasterCore
 from shared_state.cell import Cell, Released
 from shared_state.invariants import CellAudit

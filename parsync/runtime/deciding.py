@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 
-from parsync.core.events import Participant
+from parsync.core.participant import Participant
 from parsync.protocols.optimistic.agent import SchedulerAgent
 
 

@@ -17,8 +17,9 @@ import numpy as np
 import pytest
 
 from experiments.workloads.synthetic import generate, paper_options
-from parsync.core.codec import decode
-from parsync.core.events import WORKERS, CommitRequest, TasksFinished, TasksStarted
+from parsync.core.addresses import WORKERS
+from parsync.core.codec import CORE, decode
+from parsync.core.events import CommitRequest, TasksFinished, TasksStarted
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.cell import CELL_LOG, CellService, CellStage, hosts_of
 from parsync.runtime.live.checkpoint import Checkpoints
@@ -43,7 +44,7 @@ def make_assembly() -> Assembly:
 
 def new_stage(assembly: Assembly) -> CellStage:
     hosts = hosts_of({0: tuple(range(AGENTS))})
-    return CellStage(assembly.master(), hosts, len(assembly.workload.tasks), ignore_record)
+    return CellStage(CORE, assembly.master(), hosts, len(assembly.workload.tasks), ignore_record)
 
 
 def checkpoints_of(log: Path) -> Checkpoints:
@@ -67,7 +68,7 @@ def write_log(assembly: Assembly, log: Path) -> CellStage:
             held = running.popleft()
             owner = stage.master.cell.describe(held).owner
             ended = (TasksFinished(held, owner, np.zeros(len(held), np.int64)),)
-        mail = service.step(Step(WORKERS, 1, 2 * number - 1, ended).to_bytes(), at_us)
+        mail = service.step(Step(WORKERS, 1, 2 * number - 1, ended).to_bytes(CORE), at_us)
         claims = []
         for k in range(STEP_TASKS // BATCH):
             task = (number - 1) * STEP_TASKS + k * BATCH + np.arange(BATCH)
@@ -78,8 +79,8 @@ def write_log(assembly: Assembly, log: Path) -> CellStage:
             claims.append(
                 CommitRequest(agent, Transaction(agent, number, task, machine, request, zero))
             )
-        service.step(Step(0, 1, number, tuple(claims)).to_bytes(), at_us)
-        mail = service.step(Step(WORKERS, 1, 2 * number, ()).to_bytes(), at_us)
+        service.step(Step(0, 1, number, tuple(claims)).to_bytes(CORE), at_us)
+        mail = service.step(Step(WORKERS, 1, 2 * number, ()).to_bytes(CORE), at_us)
         started = [
             event
             for event in map(decode, (data for _, data in decode(mail)))

@@ -27,7 +27,7 @@ import pytest
 from experiments.config import ArmConfig, RunConfig
 from experiments.presets import greedy_group, paper_scale
 from experiments.running import make_metrics, make_workload
-from parsync.core.events import Record
+from parsync.metrics.record import Record
 from parsync.runtime.assembly import ArmSpec, Assembly
 from parsync.runtime.records import RecordSink
 from parsync.runtime.virtual.run import run_virtual

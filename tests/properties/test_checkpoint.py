@@ -11,15 +11,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parsync.core.events import (
-    ARRIVALS,
-    WORKERS,
-    CommitRequest,
-    Event,
-    MachinesChanged,
-    SyncRequest,
-    TasksFinished,
-)
+from parsync.core.addresses import ARRIVALS, WORKERS
+from parsync.core.codec import CORE
+from parsync.core.event import Event
+from parsync.core.events import CommitRequest, MachinesChanged, SyncRequest, TasksFinished
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.cell import (
     CELL_LOG,
@@ -55,7 +50,7 @@ MOVES = st.lists(
 
 
 def new_stage() -> CellStage:
-    return CellStage(ASSEMBLY.master(), hosts_of(HOSTS), len(WORKLOAD.tasks), ignore_record)
+    return CellStage(CORE, ASSEMBLY.master(), hosts_of(HOSTS), len(WORKLOAD.tasks), ignore_record)
 
 
 def event_of(move: str, agent: int, number: int, stage: CellStage) -> tuple[int, Event | None]:
@@ -105,7 +100,7 @@ def log_of(moves: list[tuple[str, int, int, int]], path: Path) -> list[tuple[Any
             numbers[host] = 0
         numbers[host] = numbers.get(host, 0) + 1
         events = () if event is None else (event,)
-        service.step(Step(host, epochs.get(host, 1), numbers[host], events).to_bytes(), at_us)
+        service.step(Step(host, epochs.get(host, 1), numbers[host], events).to_bytes(CORE), at_us)
     service.close()
     return [frame for frame in read_cell_log(path) if frame[0] != Frame.HEADER]
 
@@ -132,5 +127,5 @@ def test_checkpoint_and_rest_equal_the_whole(
     assert np.array_equal(resumed.never_placed(), whole.never_placed())
     for frame in frames:
         if frame[0] == Frame.STEP:
-            step = Step.of(frame[2])
+            step = Step.of(CORE, frame[2])
             assert resumed.known(step) == whole.known(step)

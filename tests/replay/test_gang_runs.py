@@ -10,7 +10,7 @@ import pytest
 
 from experiments.config import CountedTime, GroupConfig, ModelledTime
 from experiments.workloads.synthetic import SyntheticOptions, generate
-from parsync.core.events import Record
+from parsync.metrics.record import Record
 from parsync.runtime.virtual.run import run_virtual
 from parsync.workload.checks import validate
 from parsync.workload.workload import Workload

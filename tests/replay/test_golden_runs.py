@@ -23,6 +23,7 @@ import pytest
 
 from experiments.config import ArmConfig
 from experiments.workloads.google2011 import Google2011Options, load
+from parsync.core.codec import CORE
 from parsync.core.master import MasterCore
 from parsync.runtime.assembly_files import read_assembly
 from parsync.runtime.live.cell import CELL_LOG, CellStage, hosts_of, read_cell_log, replay_frame
@@ -168,7 +169,7 @@ def live_log(directory: Path) -> Summary:
     assembly, _ = read_assembly(directory)
     observed = OutcomeDigest()
     master = cast(MasterCore, ObservedMaster(assembly.master(), observed))
-    stage = CellStage(master, hosts_of(HOSTS), len(assembly.workload.tasks), ignore_record)
+    stage = CellStage(CORE, master, hosts_of(HOSTS), len(assembly.workload.tasks), ignore_record)
     frames = read_cell_log(directory / CELL_LOG)
     next(frames)
     assert all(replay_frame(stage, frame) for frame in frames)

@@ -11,8 +11,8 @@ from pathlib import Path
 import msgpack
 import pytest
 
+from parsync.core.addresses import WORKERS
 from parsync.core.codec import decode, encode
-from parsync.core.events import WORKERS
 from parsync.runtime import replay
 from parsync.runtime.arm_file import OLD_FILE
 from parsync.runtime.assembly_files import read_assembly

@@ -12,7 +12,11 @@ from scipy.optimize import linear_sum_assignment
 
 from experiments.config import ArmConfig
 from parsync.core import events
+from parsync.core.codec import CORE
+from parsync.core.effects import Effect, Send
+from parsync.core.event import Event
 from parsync.core.master import MasterCore
+from parsync.metrics.record import Record
 from parsync.metrics.regret import RegretWatch
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.cell import CELL_LOG, CellService, CellStage, hosts_of
@@ -42,7 +46,7 @@ class Books(Witness):
         self.workload = workload
         self.free: dict[tuple[int, int], np.ndarray] = {}
         self.answers: dict[tuple[int, int], tuple[events.CommitRequest, Any]] = {}
-        self.told: list[tuple[int, events.Event]] = []
+        self.told: list[tuple[int, Event]] = []
         self.instants = sorted(instants)
         self.cells: list[tuple[np.ndarray, dict[int, int], list[int]]] = []
 
@@ -55,7 +59,7 @@ class Books(Witness):
         room[sorted(self.down)] = 0
         return room
 
-    def handle(self, now_us: int, event: events.Event) -> list[events.Effect]:
+    def handle(self, now_us: int, event: Event) -> list[Effect]:
         while self.instants and self.instants[0] <= now_us:
             submitted = self.workload.arrival_rows[
                 : self.workload.arrival_offsets[
@@ -69,12 +73,12 @@ class Books(Witness):
             self.free[event.agent, event.transaction.sequence] = self.room()
         return super().handle(now_us, event)
 
-    def commit(self, event: events.CommitRequest, effects: list[events.Effect]) -> None:
+    def commit(self, event: events.CommitRequest, effects: list[Effect]) -> None:
         super().commit(event, effects)
         reply = next(
             e.event
             for e in effects
-            if isinstance(e, events.Send) and isinstance(e.event, events.CommitReply)
+            if isinstance(e, Send) and isinstance(e.event, events.CommitReply)
         )
         self.answers[event.agent, event.transaction.sequence] = (event, reply.result)
 
@@ -169,7 +173,10 @@ def test_evictions_never_make_it_negative() -> None:
         def __init__(self, master: MasterCore) -> None:
             self.inner = watch.attach(master)
 
-        def handle(self, now_us: int, event: events.Event) -> list[events.Effect]:
+        def finish(self, now_us: int) -> list[Record]:
+            return self.inner.finish(now_us)
+
+        def handle(self, now_us: int, event: Event) -> list[Effect]:
             if isinstance(event, events.CommitRequest) and event.transaction.evict is not None:
                 evictions.append(len(event.transaction.evict))
             return self.inner.handle(now_us, event)
@@ -192,25 +199,23 @@ def test_the_log_of_a_cell_tells_the_same(tmp_path: Path) -> None:
 
     def service() -> CellService:
         stage = CellStage(
-            assembly.master(), hosts_of({0: agents}), len(workload.tasks), lambda _: None
+            CORE, assembly.master(), hosts_of({0: agents}), len(workload.tasks), lambda _: None
         )
         return CellService(stage, log, fsync=False)
 
     cell = service()
     cell.start(0, ((0, "schedulers-0", agents),))
     told = [
-        entry
-        for entry in books.told
-        if not isinstance(entry[1], events.Started | events.TimerFired)
+        entry for entry in books.told if not isinstance(entry[1], events.Started | events.SampleDue)
     ]
     for number, (at_us, event) in enumerate(told, start=1):
         if number == len(told) // 2:
             cell.close()
             cell = service()
             cell.begin_life(at_us)
-        cell.step(Step(0, 1, number, (event,)).to_bytes(), at_us)
+        cell.step(Step(0, 1, number, (event,)).to_bytes(CORE), at_us)
     cell.close()
     again = RegretWatch(workload, SETTLE_US, SEED).attach(assembly.master())
-    for at_us, event in cell_events(log):
+    for at_us, event in cell_events(CORE, log):
         again.handle(at_us, event)
     assert again.regret(workload.end_us) == books.watch.regret(workload.end_us)

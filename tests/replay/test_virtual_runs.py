@@ -16,7 +16,11 @@ import pytest
 from experiments.config import ArmConfig
 from experiments.workloads.synthetic import generate
 from parsync.core import events
-from parsync.core.events import ARRIVALS, COORDINATOR, MASTER, WORKERS, Event, Participant, Record
+from parsync.core.addresses import ARRIVALS, COORDINATOR, MASTER, WORKERS
+from parsync.core.effects import Effect, Send
+from parsync.core.event import Event
+from parsync.core.participant import Participant
+from parsync.metrics.record import Record
 from parsync.protocols.optimistic.sync.policies import SYNC_POLICIES
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.virtual.run import run_virtual
@@ -171,7 +175,7 @@ class Witness:
         self.answered = 0
         self.synced: dict[tuple[int, int], int] = {}
 
-    def handle(self, now_us: int, event: Event) -> list[events.Effect]:
+    def handle(self, now_us: int, event: Event) -> list[Effect]:
         effects = self.master.handle(now_us, event)
         if isinstance(event, events.MachinesChanged):
             for machine, up in zip(event.machine.tolist(), event.up.tolist(), strict=True):
@@ -183,7 +187,7 @@ class Witness:
         if isinstance(event, events.CommitRequest):
             self.commit(event, effects)
         for effect in effects:
-            if isinstance(effect, events.Send) and isinstance(effect.event, events.SyncReply):
+            if isinstance(effect, Send) and isinstance(effect.event, events.SyncReply):
                 for delta in effect.event.deltas:
                     key = (effect.to, delta.partition)
                     assert delta.from_version == self.synced.get(key, 0) <= delta.to_version
@@ -193,17 +197,17 @@ class Witness:
     def finish(self, now_us: int) -> list[Record]:
         return self.master.finish(now_us)  # type: ignore[attr-defined,no-any-return]
 
-    def commit(self, event: events.CommitRequest, effects: list[events.Effect]) -> None:
+    def commit(self, event: events.CommitRequest, effects: list[Effect]) -> None:
         asked = event.transaction
         [result] = [
             e.event.result
             for e in effects
-            if isinstance(e, events.Send) and isinstance(e.event, events.CommitReply)
+            if isinstance(e, Send) and isinstance(e.event, events.CommitReply)
         ]
         started = [
             e.event
             for e in effects
-            if isinstance(e, events.Send) and isinstance(e.event, events.TasksStarted)
+            if isinstance(e, Send) and isinstance(e.event, events.TasksStarted)
         ]
         assert len(result.reason) == len(asked)
         self.claims += len(asked)
@@ -257,7 +261,7 @@ def test_no_task_is_lost_or_doubled_and_no_machine_overfilled(name: str, message
         COORDINATOR: assembly.coordinator(),
         ARRIVALS: assembly.arrivals(),
     }
-    runtime = VirtualRuntime(participants, records.append, message_us)
+    runtime = VirtualRuntime(participants, records.append, assembly.codec, message_us)
     runtime.run_until(30_000_000)
     runtime.finish()
     assert sum(agent.queued for agent in agents) == 0

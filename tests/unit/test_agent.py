@@ -9,18 +9,12 @@ import numpy as np
 import pytest
 
 from parsync.core import events
-from parsync.core.events import (
-    CommitReply,
-    CommitRequest,
-    Send,
-    SetTimer,
-    StartDecision,
-    SyncReply,
-    SyncRequest,
-    Timer,
-)
+from parsync.core.effects import Effect, Send, SetTimer, StartDecision
+from parsync.core.event import Event
+from parsync.core.events import CommitReply, CommitRequest, SyncReply, SyncRequest
 from parsync.protocols.optimistic.agent import SchedulerAgent
 from parsync.protocols.optimistic.choices import Cut, FreedVisibility, LoserPolicy, WhileCommitting
+from parsync.protocols.optimistic.events import RequeueDue, RetryDue, SyncDue
 from parsync.protocols.optimistic.strategies import make_strategy
 from parsync.protocols.optimistic.sync.policies import make_sync_policy
 from parsync.protocols.optimistic.work import AgentPolicy
@@ -148,7 +142,7 @@ class Bench:
         self.tell(start_us, events.Started(0))
         self.sync(start_us)
 
-    def tell(self, now_us: int, event: events.Event) -> list[events.Effect]:
+    def tell(self, now_us: int, event: Event) -> list[Effect]:
         self.effects = self.agent.handle(now_us, event)
         self.started += [effect for effect in self.effects if isinstance(effect, StartDecision)]
         return self.effects
@@ -246,7 +240,7 @@ def test_losers_are_decided_again_at_once_and_the_next_batch_waits() -> None:
     assert attempts == {1: 2, 2: 1, 3: 1}
 
 
-def answer(bench: Bench, request: CommitRequest, now_us: int) -> list[events.Effect]:
+def answer(bench: Bench, request: CommitRequest, now_us: int) -> list[Effect]:
     return bench.tell(now_us, CommitReply(0, bench.cell.commit(request.transaction, now_us)))
 
 
@@ -300,7 +294,7 @@ def test_an_answer_under_way_does_not_wake_an_agent_whose_view_is_full() -> None
     answer(bench, first, 400)
     assert not bench.started and bench.agent.queued == 2
     bench.cell.release(taken, None, 500)
-    bench.tell(10_000, events.TimerFired(Timer.SYNC, 1))
+    bench.tell(10_000, SyncDue(1))
     bench.sync(10_000)
     bench.decide(10_000)
     assert bench.scheduler.offered[1] == [1, 3], "the loser first, then what was left"
@@ -316,13 +310,13 @@ def test_requeued_losers_rejoin_the_tail_after_the_pause() -> None:
     [retry] = [
         effect
         for effect in bench.effects
-        if isinstance(effect, SetTimer) and effect.timer is Timer.RETRY
+        if isinstance(effect, SetTimer) and isinstance(effect.event, RequeueDue)
     ]
     assert retry.at_us == 5_300
     bench.decide(300)
     assert bench.scheduler.offered == [[1, 2], [3]]
     bench.commit(400)
-    bench.tell(5_300, events.TimerFired(Timer.RETRY, retry.key))
+    bench.tell(5_300, retry.event)
     bench.decide(5_300)
     assert bench.scheduler.offered[2] == [1]
 
@@ -347,7 +341,7 @@ def test_an_agent_with_nothing_free_waits_for_its_view_to_change() -> None:
     bench.commit(600)
     assert bench.agent.queued == 2
     assert not [effect for effect in bench.effects if isinstance(effect, StartDecision)]
-    bench.tell(10_000, events.TimerFired(Timer.SYNC, 1))
+    bench.tell(10_000, SyncDue(1))
     allocation = bench.cell.allocations().allocation[:1]
     bench.cell.release(allocation, np.zeros(1, np.int32), 9_000)
     bench.sync(10_000)
@@ -372,7 +366,7 @@ def test_a_round_ends_at_the_next_sync_and_the_rest_sees_the_refreshed_view() ->
     assert bench.decide(9_750) == 300
     assert bench.scheduler.offered == [[0, 1, 2]]
     asked = bench.effects
-    bench.tell(10_000, events.TimerFired(Timer.SYNC, 1))
+    bench.tell(10_000, SyncDue(1))
     bench.effects = [*asked, *bench.effects]
     bench.commit(10_050)
     bench.decide(10_050)
@@ -468,7 +462,7 @@ def test_a_master_in_a_new_life_makes_the_view_start_over() -> None:
     bench.submit(100, 1)
     bench.decide(100)
     bench.commit(200)
-    bench.tell(10_000, events.TimerFired(Timer.SYNC, 1))
+    bench.tell(10_000, SyncDue(1))
     bench.sync(10_000, epoch=1)
     [request] = bench.sent(SyncRequest)
     assert request.version.tolist() == [0, 0]
@@ -490,10 +484,10 @@ def test_the_first_sync_of_a_later_life_is_as_old_as_that_life() -> None:
 
 def test_a_view_that_starts_over_is_as_old_as_what_it_held_before() -> None:
     bench = Bench()
-    bench.tell(10_000, events.TimerFired(Timer.SYNC, 1))
+    bench.tell(10_000, SyncDue(1))
     bench.sync(10_000)
     ages(bench, 10_000)
-    bench.tell(20_000, events.TimerFired(Timer.SYNC, 2))
+    bench.tell(20_000, SyncDue(2))
     bench.sync(20_000, epoch=1)  # answered by a master in a new life
     bench.sync(20_300, epoch=1)
     assert ages(bench, 20_500) == ([10_300, 10_300], [200])
@@ -534,19 +528,17 @@ def test_without_periodic_syncs_an_agent_that_found_no_room_looks_again_after_a_
     bench.sync(100)
     bench.decide(100)
     [timer] = [effect for effect in bench.effects if isinstance(effect, SetTimer)]
-    assert (timer.timer, timer.at_us) == (Timer.ATTEMPT, 200 + 10_000)
+    assert isinstance(timer.event, RetryDue) and timer.at_us == 200 + 10_000
     bench.submit(300, 2)
     bench.sync(300)
     assert bench.decide(300) > 0, "something new"
-    assert bench.tell(timer.at_us, events.TimerFired(Timer.ATTEMPT, timer.key)) == [], (
-        "it has looked since"
-    )
+    assert bench.tell(timer.at_us, timer.event) == [], "it has looked since"
     bench.submit(10_500, 3)
     bench.sync(10_500)
     bench.decide(10_500)
     [timer] = [effect for effect in bench.effects if isinstance(effect, SetTimer)]
     bench.cell.release(taken, None, 15_000)
-    bench.tell(timer.at_us, events.TimerFired(Timer.ATTEMPT, timer.key))
+    bench.tell(timer.at_us, timer.event)
     bench.sync(timer.at_us)
     bench.decide(timer.at_us)
     bench.commit(timer.at_us + 200)
@@ -566,7 +558,7 @@ def test_equally_fresh_partitions_are_tried_from_another_place_by_each_agent_and
             bench.submit(sync * 10_000 - 500, sync)
             bench.decide(sync * 10_000 - 500)
             bench.commit(sync * 10_000 - 400)
-            bench.tell(sync * 10_000, events.TimerFired(Timer.SYNC, sync))
+            bench.tell(sync * 10_000, SyncDue(sync))
             bench.sync(sync * 10_000)
         orders = [context.partition_order for context in bench.scheduler.contexts]
         assert all(sorted(order.tolist()) == list(range(partitions)) for order in orders)
@@ -600,7 +592,7 @@ def test_sequence_number_checks_send_what_the_plan_saw() -> None:
 
 def test_late_timers_sync_everything_that_was_due() -> None:
     bench = Bench(sync="diff_block")
-    bench.tell(31_000, events.TimerFired(Timer.SYNC, 1))
+    bench.tell(31_000, SyncDue(1))
     [request] = bench.sent(SyncRequest)
     assert request.partition.tolist() == [0, 1]
     [timer] = [effect for effect in bench.effects if isinstance(effect, SetTimer)]

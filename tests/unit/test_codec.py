@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parsync.core import events
-from parsync.core.codec import LogDigest, decode, encode, log_frame
+from parsync.core.codec import CORE, decode, encode
+from parsync.core.event import Priority
+from parsync.protocols.optimistic import events as optimistic_events
 from shared_state.errors import AgoraError
 from shared_state.journal import EventDigest
 from shared_state.packing import unpack_columns
@@ -38,7 +40,6 @@ DELTA = PartitionDelta(
     None,
 )
 EVENTS = [
-    events.TimerFired(events.Timer.RETRY, 12),
     events.Started(3),
     events.TasksSubmitted(I64),
     events.SyncRequest(1, I32, I64, True),
@@ -54,7 +55,11 @@ EVENTS = [
     events.TasksEnded(4, I64, I64, I32, I64.reshape(3, 1), I64),
     events.TasksAdopted(I64, I64, I32),
     events.MachinesChanged(I32, np.array([True, False, True])),
-    events.PhaseBegan(2),
+    events.SampleDue(2),
+    events.HeartbeatDue(),
+    events.PhaseDue(1),
+    events.ArrivalsDue(7),
+    events.MachinesDue(0),
 ]
 
 
@@ -82,12 +87,14 @@ def test_events_come_back_as_they_were(event: object) -> None:
 
 
 def test_every_event_class_is_tried_here() -> None:
-    assert {type(event) for event in EVENTS} == set(events.Event.__args__)  # type: ignore[attr-defined]
+    assert {type(event) for event in EVENTS} == set(events.CORE_EVENTS)
 
 
-def test_priorities_cover_every_event_and_timer() -> None:
-    assert set(events.PRIORITY) | {events.TimerFired} == set(events.Event.__args__)  # type: ignore[attr-defined]
-    assert set(events.TIMER_PRIORITY) == set(events.Timer)
+def test_every_event_declares_its_number_and_priority() -> None:
+    for classes in (events.CORE_EVENTS, optimistic_events.EVENTS):
+        assert all(isinstance(cls.priority, Priority) for cls in classes)
+        assert len({cls.number for cls in classes}) == len(classes)
+        assert len({cls.kind for cls in classes}) == 1
 
 
 def test_strided_arrays_are_encoded_by_value() -> None:
@@ -95,7 +102,7 @@ def test_strided_arrays_are_encoded_by_value() -> None:
 
 
 def test_log_form_of_a_sync_reply_leaves_the_payload_out() -> None:
-    small = log_frame(3, 10, events.SyncReply(0, (DELTA,)))
+    small = CORE.log_frame(3, 10, events.SyncReply(0, (DELTA,)))
     big = PartitionDelta(
         2,
         0,
@@ -106,9 +113,9 @@ def test_log_form_of_a_sync_reply_leaves_the_payload_out() -> None:
         np.ones(900, bool),
         None,
     )
-    assert log_frame(3, 10, events.SyncReply(0, (big,))) == small
+    assert CORE.log_frame(3, 10, events.SyncReply(0, (big,))) == small
     other = PartitionDelta(2, 0, 18, 1234, DELTA.row, DELTA.used, DELTA.up, None)
-    assert log_frame(3, 10, events.SyncReply(0, (other,))) != small
+    assert CORE.log_frame(3, 10, events.SyncReply(0, (other,))) != small
 
 
 EDGES = [
@@ -150,7 +157,7 @@ def test_sizes_at_which_the_head_grows(size: int) -> None:
     )
 
 
-@pytest.mark.parametrize("value", [np.int64(-7), np.uint8(200), events.Timer.SAMPLE])
+@pytest.mark.parametrize("value", [np.int64(-7), np.uint8(200), Priority.COMMIT])
 def test_integers_of_other_types_are_encoded_as_integers(value: int) -> None:
     assert encode(value) == encode(int(value))
 
@@ -162,11 +169,11 @@ def test_arrays_are_aligned_for_native_code() -> None:
 
 
 def test_the_log_digest_is_that_of_the_frames() -> None:
-    log, digest = LogDigest(), EventDigest()
+    log, digest = CORE.log_digest(), EventDigest()
     for round_number in range(3):
         for address, event in enumerate([*EVENTS, events.TasksSubmitted(np.arange(50_000))]):
             log.update(address, round_number, event)
-            digest.update(log_frame(address, round_number, event))
+            digest.update(CORE.log_frame(address, round_number, event))
         assert log.hexdigest() == digest.hexdigest()
     with pytest.raises(TypeError, match="cannot encode"):
         log.update(0, 9, events.CommitReply(0, object()))  # type: ignore[arg-type]
@@ -174,7 +181,7 @@ def test_the_log_digest_is_that_of_the_frames() -> None:
 
 
 def test_unknown_codes_and_objects_are_refused() -> None:
-    with pytest.raises(AgoraError, match="unknown event code 99"):
+    with pytest.raises(AgoraError, match="unknown extension 99"):
         decode(msgpack.packb(msgpack.ExtType(99, b"")))
     with pytest.raises(TypeError, match="cannot encode"):
         encode(object())
@@ -191,7 +198,9 @@ def nested(levels: int) -> bytes:
     """Started(Started(...))."""
     data = b"\xc0"
     for _ in range(levels):
-        data = msgpack.packb(msgpack.ExtType(2, b"\x93\x00\x91" + data + b"\xc4\x00"))
+        data = msgpack.packb(
+            msgpack.ExtType(1, b"\xa4core\x01" + b"\x93\x00\x91" + data + b"\xc4\x00")
+        )
     return data
 
 

@@ -8,15 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from parsync.core.codec import decode, encode
+from parsync.core.addresses import ARRIVALS, WORKERS
+from parsync.core.codec import CORE, decode, encode
+from parsync.core.event import Event
 from parsync.core.events import (
-    ARRIVALS,
-    WORKERS,
     CommitReply,
     CommitRequest,
-    Event,
     MachinesChanged,
-    Record,
     SyncReply,
     SyncRequest,
     TasksAdopted,
@@ -24,6 +22,7 @@ from parsync.core.events import (
     TasksFinished,
     TasksStarted,
 )
+from parsync.metrics.record import Record
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.cell import (
     CELL_LOG,
@@ -52,7 +51,11 @@ class Run:
         self.path = directory / CELL_LOG
         self.records: list[Record] = []
         stage = CellStage(
-            ASSEMBLY.master(), hosts_of(HOSTS), len(ASSEMBLY.workload.tasks), self.records.append
+            CORE,
+            ASSEMBLY.master(),
+            hosts_of(HOSTS),
+            len(ASSEMBLY.workload.tasks),
+            self.records.append,
         )
         self.service = CellService(stage, self.path, fsync=False)
         if self.service.origin_ns is None:
@@ -61,7 +64,7 @@ class Run:
             self.service.begin_life(stage.now_us)
 
     def bytes_of(self, host: int, epoch: int, number: int, *events: Event) -> bytes:
-        return Step(host, epoch, number, events).to_bytes()
+        return Step(host, epoch, number, events).to_bytes(CORE)
 
     def mail(
         self, host: int, epoch: int, number: int, *events: Event, at_us: int = 0

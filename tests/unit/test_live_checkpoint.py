@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from parsync.core.codec import encode
+from parsync.core.codec import CORE, encode
 from parsync.core.events import CommitReply, CommitRequest, SyncRequest, TasksFinished
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live import checkpoint as module
@@ -53,7 +53,9 @@ class Life:
         self.recorder = Recorder(
             plan, CELL, metrics_of(WORKLOAD, ARM)(), records, self.checkpoints.records_end
         )
-        stage = CellStage(ASSEMBLY.master(), hosts_of(HOSTS), len(WORKLOAD.tasks), self.recorder)
+        stage = CellStage(
+            CORE, ASSEMBLY.master(), hosts_of(HOSTS), len(WORKLOAD.tasks), self.recorder
+        )
         self.service = CellService(stage, log, False, self.checkpoints, self.recorder.mark)
         if self.service.origin_ns is None:
             self.service.start(ORIGIN_NS, NAMED)
@@ -76,7 +78,7 @@ class Life:
                 held, np.zeros(len(held), np.int32), np.zeros(len(held), np.int64)
             )
             step = Step(0, 1, number, (CommitRequest(0, claims), sync, ended))
-            reply = self.service.step(step.to_bytes(), number * 40_000)
+            reply = self.service.step(step.to_bytes(CORE), number * 40_000)
             self.checkpoints.wait()
         return reply
 
@@ -115,7 +117,7 @@ def test_a_restart_replays_only_what_no_checkpoint_holds(killed: Path, tmp_path:
 def test_the_step_before_the_kill_is_answered_from_memory(tmp_path: Path) -> None:
     life = Life(tmp_path, every_bytes=1)
     sync = SyncRequest(2, np.array([0], np.int32), np.array([0]), False)
-    request = Step(0, 1, 1, (sync,)).to_bytes()
+    request = Step(0, 1, 1, (sync,)).to_bytes(CORE)
     reply = life.service.step(request, 300_000)
     life.checkpoints.wait()
     again = Life(tmp_path)
@@ -222,9 +224,9 @@ def test_a_checkpoint_of_another_run_is_not_used(killed: Path) -> None:
 def test_a_checkpoint_of_another_workload_is_refused() -> None:
     assembly = Assembly.of(ARM, small_workload(machines=20))
     stage = CellStage(
-        assembly.master(), hosts_of(HOSTS), len(assembly.workload.tasks), lambda _: None
+        CORE, assembly.master(), hosts_of(HOSTS), len(assembly.workload.tasks), lambda _: None
     )
-    whole = CellStage(ASSEMBLY.master(), hosts_of(HOSTS), len(WORKLOAD.tasks), lambda _: None)
+    whole = CellStage(CORE, ASSEMBLY.master(), hosts_of(HOSTS), len(WORKLOAD.tasks), lambda _: None)
     with pytest.raises(AgoraError, match="of another workload"):
         stage.restore(whole.checkpoint())
 

@@ -7,21 +7,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from parsync.core.codec import encode
+from parsync.core.addresses import MASTER
+from parsync.core.codec import CORE, encode
+from parsync.core.effects import Effect, Send, SetTimer
+from parsync.core.event import Event
 from parsync.core.events import (
-    MASTER,
     CommitRequest,
     DecisionDone,
-    Effect,
-    Event,
-    PhaseBegan,
-    Send,
-    SetTimer,
+    HeartbeatDue,
+    SampleDue,
     Started,
     SyncReply,
     TasksSubmitted,
-    Timer,
-    TimerFired,
 )
 from parsync.protocols.optimistic.choices import WhileCommitting
 from parsync.runtime.assembly import Assembly
@@ -56,8 +53,8 @@ class Talker:
 
     def handle(self, now_us: int, event: Event) -> list[Effect]:
         self.seen.append((now_us, event))
-        if isinstance(event, Started | TimerFired):
-            return [Send(MASTER, PhaseBegan(self.name)), SetTimer(now_us + 10_000, Timer.SAMPLE, 0)]
+        if isinstance(event, Started | HeartbeatDue):
+            return [Send(MASTER, SampleDue(self.name)), SetTimer(now_us + 10_000, HeartbeatDue())]
         return []
 
 
@@ -69,13 +66,17 @@ def test_one_step_per_tick_carries_everything_in_turn() -> None:
 
     def call(request: bytes) -> bytes:
         steps.append(
-            [event.phase for event in Step.of(request).events if isinstance(event, PhaseBegan)]
+            [
+                event.sample
+                for event in Step.of(CORE, request).events
+                if isinstance(event, SampleDue)
+            ]
         )
-        return encode(((1, encode(PhaseBegan(99))),))
+        return encode(((1, encode(SampleDue(99))),))
 
     loop = HostLoop(
         stage,
-        StepClient(0, 1, call),
+        StepClient(CORE, 0, 1, call),
         clock,
         Ticks(25_000, 5_000),
         1_000,
@@ -90,7 +91,7 @@ def test_one_step_per_tick_carries_everything_in_turn() -> None:
     assert [step[0] for step in steps] == [0, 1, 2], (
         "another agent's claims come first at each tick"
     )
-    answers = [at_us for at_us, event in talkers[1].seen if event == PhaseBegan(99)]
+    answers = [at_us for at_us, event in talkers[1].seen if event == SampleDue(99)]
     assert answers == [5_000, 30_000, 55_000]
 
 
@@ -101,11 +102,17 @@ def test_what_there_is_to_say_need_not_wait_for_its_tick() -> None:
     ticked: list[int] = []
 
     def call(request: bytes) -> bytes:
-        said.append((clock.us, len(Step.of(request).events)))
+        said.append((clock.us, len(Step.of(CORE, request).events)))
         return encode(())
 
     loop = HostLoop(
-        stage, StepClient(0, 1, call), clock, Ticks(25_000, 5_000), 1_000, 4_000, ticked.append
+        stage,
+        StepClient(CORE, 0, 1, call),
+        clock,
+        Ticks(25_000, 5_000),
+        1_000,
+        4_000,
+        ticked.append,
     )
     stage.start()
     while clock.us <= 56_000:
@@ -122,14 +129,14 @@ def test_the_last_step_leaves_nothing_unsaid() -> None:
     said: list[int] = []
 
     def call(request: bytes) -> bytes:
-        said.append(len(Step.of(request).events))
+        said.append(len(Step.of(CORE, request).events))
         clock.us += 20_000  # a timer is due by the time the answer comes
-        return encode(((0, encode(PhaseBegan(99))),))
+        return encode(((0, encode(SampleDue(99))),))
 
     stage.start()
     stage.advance()
-    last_step(stage, StepClient(0, 1, call))
-    assert said == [1] and talker.seen[-1][1] == PhaseBegan(99)
+    last_step(stage, StepClient(CORE, 0, 1, call))
+    assert said == [1] and talker.seen[-1][1] == SampleDue(99)
     assert stage.take_outgoing(0) == []
 
 
@@ -261,7 +268,7 @@ def test_a_loop_tells_of_each_step_before_it_takes_the_mail() -> None:
     def stepped(now_us: int) -> None:
         told.append((now_us, stage.has_outgoing))
 
-    steps = StepClient(0, 1, lambda request: encode(()))
+    steps = StepClient(CORE, 0, 1, lambda request: encode(()))
     loop = HostLoop(
         stage, steps, clock, Ticks(25_000, 5_000), 1_000, 25_000, lambda now_us: None, stepped
     )

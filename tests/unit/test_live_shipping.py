@@ -33,7 +33,13 @@ def test_our_packages_are_shipped_without_their_sources_and_nothing_beside_them(
     }
     assert {"parsync/runtime/live/cell_host.py", "flowsolver/py.typed"} <= files
     modules = {Path(file).parent.as_posix() for file in files if file.endswith(".so")}
-    assert modules == {"flowsolver", "shared_state", "schedulers", "parsync/core", "parsync/metrics"}
+    assert modules == {
+        "flowsolver",
+        "shared_state",
+        "schedulers",
+        "parsync/core",
+        "parsync/metrics",
+    }
     assert not [file for file in files if file.endswith((".cpp", ".hpp", ".pyc", ".pyi"))]
 
 

@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from parsync.core.codec import encode
-from parsync.core.events import PhaseBegan
+from parsync.core.codec import CORE, encode
+from parsync.core.events import SampleDue
 from parsync.runtime.live.steps import (
     STALE,
     ActorLost,
@@ -28,11 +28,11 @@ class Cell:
         self.phases: list[int] = []
 
     def step(self, request: bytes) -> bytes:
-        step = Step.of(request)
+        step = Step.of(CORE, request)
         reply = self.ledger.known(step)
         if reply is None:
-            self.phases += [event.phase for event in step.events if isinstance(event, PhaseBegan)]
-            reply = encode(((step.host, encode(PhaseBegan(len(self.phases)))),))
+            self.phases += [event.sample for event in step.events if isinstance(event, SampleDue)]
+            reply = encode(((step.host, encode(SampleDue(len(self.phases)))),))
             self.ledger.answered(step, reply)
         return reply
 
@@ -56,18 +56,18 @@ def test_steps_happen_once_and_in_order_over_a_line_that_loses_calls_and_replies
             raise Unavailable("the reply is lost")
         return reply
 
-    client = StepClient(host=0, epoch=1, call=call, pause_s=0.0)
+    client = StepClient(CORE, host=0, epoch=1, call=call, pause_s=0.0)
     for number in range(100):
-        assert client.step([PhaseBegan(number)]) == [(0, PhaseBegan(number + 1))]
+        assert client.step([SampleDue(number)]) == [(0, SampleDue(number + 1))]
     assert cell.phases == list(range(100))
     assert client.repeats > 0
 
 
 def test_a_late_step_of_an_earlier_life_is_ignored() -> None:
     cell = Cell()
-    StepClient(0, 1, cell.step).step([PhaseBegan(1)])
-    late = Step(0, 1, 2, (PhaseBegan(2),)).to_bytes()
-    StepClient(0, 7, cell.step).step([PhaseBegan(3)])
+    StepClient(CORE, 0, 1, cell.step).step([SampleDue(1)])
+    late = Step(0, 1, 2, (SampleDue(2),)).to_bytes(CORE)
+    StepClient(CORE, 0, 7, cell.step).step([SampleDue(3)])
     assert cell.step(late) == STALE
     assert cell.phases == [1, 3]
 
@@ -86,8 +86,8 @@ def test_a_new_life_is_noticed_once() -> None:
 
 def test_hosts_do_not_share_numbers() -> None:
     cell = Cell()
-    StepClient(0, 1, cell.step).step([PhaseBegan(1)])
-    StepClient(1, 1, cell.step).step([PhaseBegan(2)])
+    StepClient(CORE, 0, 1, cell.step).step([SampleDue(1)])
+    StepClient(CORE, 1, 1, cell.step).step([SampleDue(2)])
     assert cell.phases == [1, 2]
 
 
@@ -101,13 +101,13 @@ def test_a_cell_that_stays_away_is_given_up() -> None:
         raise Unavailable("gone")
 
     with pytest.raises(ActorLost, match="gone"):
-        StepClient(0, 1, call, give_up_s=0.0, pause_s=0.0).step([])
+        StepClient(CORE, 0, 1, call, give_up_s=0.0, pause_s=0.0).step([])
 
 
 def test_a_superseded_host_learns_so() -> None:
     cell = Cell()
-    old = StepClient(0, 1, cell.step)
+    old = StepClient(CORE, 0, 1, cell.step)
     old.step([])
-    StepClient(0, 2, cell.step).step([])
+    StepClient(CORE, 0, 2, cell.step).step([])
     with pytest.raises(Replaced, match="later life"):
         old.step([])

@@ -36,8 +36,10 @@ void bind_encoder(nb::module_& module) {
   nb::class_<Encoder>(module, "Encoder", "Values and events as canonical msgpack; see encoder.hpp.")
       .def(nb::init<nb::object, nb::object, nb::object>(), nb::arg("array_type"),
            nb::arg("integer_type"), nb::arg("contiguous"))
-      .def("add_class", &Encoder::add_class, nb::arg("cls"), nb::arg("code"), nb::arg("fields"))
-      .def("add_form", &Encoder::add_form, nb::arg("cls"), nb::arg("code"), nb::arg("form"))
+      .def("add_class", &Encoder::add_class, nb::arg("cls"), nb::arg("code"), nb::arg("prefix"),
+           nb::arg("fields"))
+      .def("add_form", &Encoder::add_form, nb::arg("cls"), nb::arg("code"), nb::arg("prefix"),
+           nb::arg("form"))
       .def("encode", &Encoder::encode, nb::arg("value").none());
   nb::class_<Frames>(module, "Frames", "Encoded values as frames, gathered until they are taken.")
       .def(nb::init<const Encoder&>(), nb::arg("encoder"), nb::keep_alive<1, 2>())

@@ -123,17 +123,19 @@ nb::object attribute(nb::handle owner, nb::handle name) {
 
 }  // namespace
 
-void Encoder::add_class(nb::type_object cls, int8_t code, const std::vector<std::string>& fields) {
+void Encoder::add_class(nb::type_object cls, int8_t code, nb::bytes prefix,
+                        const std::vector<std::string>& fields) {
   if (fields.size() > kMaxFields)
     throw std::invalid_argument("an event class has at most 64 fields");
-  Class known{cls, code, {}, {}};
+  Class known{cls, code, std::string(prefix.c_str(), prefix.size()), {}, {}};
   for (const std::string& field : fields)
     known.fields.push_back(nb::steal(PyUnicode_InternFromString(field.c_str())));
   classes_.insert_or_assign(cls.ptr(), std::move(known));
 }
 
-void Encoder::add_form(nb::type_object cls, int8_t code, nb::object form) {
-  classes_.insert_or_assign(cls.ptr(), Class{cls, code, {}, std::move(form)});
+void Encoder::add_form(nb::type_object cls, int8_t code, nb::bytes prefix, nb::object form) {
+  classes_.insert_or_assign(
+      cls.ptr(), Class{cls, code, std::string(prefix.c_str(), prefix.size()), {}, std::move(form)});
 }
 
 nb::bytes Encoder::encode(nb::handle value) const {
@@ -198,6 +200,7 @@ void Encoder::pack(nb::handle value, std::string& out) const {
 
 void Encoder::pack_event(const Class& cls, nb::handle event, std::string& out) const {
   const size_t start = out.size();
+  out += cls.prefix;
   if (cls.form.is_valid()) {
     pack(cls.form(event), out);
   } else {

@@ -3,9 +3,9 @@
 //
 // Plain values (None, bool, int, float, str, bytes, tuple, list, dict) are msgpack's own, in their
 // shortest form. An array is extension 0: msgpack (dtype, shape), zeros up to a multiple of 8, the
-// data. An event class is an extension of its code: either msgpack of what its `form` makes of it,
-// or msgpack of (where, plain fields, packed columns), bit i of `where` telling that field i is an
-// array (shared_state/native/pack.hpp).
+// data. An event is an extension of its class's code: the class's prefix, which names it, then
+// either msgpack of what its `form` makes of it, or msgpack of (where, plain fields, packed
+// columns), bit i of `where` telling that field i is an array (shared_state/native/pack.hpp).
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -29,8 +29,10 @@ class Encoder {
 
   // An event class by its fields (at most 64), or by a function that turns its instances into a
   // plain value.
-  void add_class(nanobind::type_object cls, int8_t code, const std::vector<std::string>& fields);
-  void add_form(nanobind::type_object cls, int8_t code, nanobind::object form);
+  void add_class(nanobind::type_object cls, int8_t code, nanobind::bytes prefix,
+                 const std::vector<std::string>& fields);
+  void add_form(nanobind::type_object cls, int8_t code, nanobind::bytes prefix,
+                nanobind::object form);
 
   // Throws TypeError for what has no encoding, OverflowError for an int beyond 64 bits.
   nanobind::bytes encode(nanobind::handle value) const;
@@ -42,6 +44,7 @@ class Encoder {
   struct Class {
     nanobind::object type;  // kept alive: classes_ knows it by its address
     int8_t code;
+    std::string prefix;
     std::vector<nanobind::object> fields;  // interned names
     nanobind::object form;
   };

@@ -12,28 +12,23 @@ from __future__ import annotations
 
 import numpy as np
 
+from parsync.core.addresses import MASTER
+from parsync.core.effects import Effect, Send, SetTimer, StartDecision
+from parsync.core.event import Event
 from parsync.core.events import (
-    MASTER,
     CommitReply,
     CommitRequest,
     DecisionDone,
-    Effect,
-    Event,
-    PhaseBegan,
-    Record,
-    Send,
-    SetTimer,
-    StartDecision,
+    SampleDue,
     Started,
     SyncReply,
     SyncRequest,
     TasksAdopted,
     TasksEnded,
     TasksSubmitted,
-    Timer,
-    TimerFired,
 )
 from parsync.metrics.agent_log import AgentLog
+from parsync.metrics.record import Record
 from parsync.protocols.optimistic.backlog import (
     NOTHING,
     Aside,
@@ -42,6 +37,7 @@ from parsync.protocols.optimistic.backlog import (
     RetainedBacklog,
 )
 from parsync.protocols.optimistic.choices import Cut, FreedVisibility, WhileCommitting
+from parsync.protocols.optimistic.events import RequeueDue, RetryDue, SyncDue
 from parsync.protocols.optimistic.strategies import DelayAverage, Strategy
 from parsync.protocols.optimistic.sync.policies import SyncPolicy
 from parsync.protocols.optimistic.sync.staleness import average_staleness_us, freshness_order
@@ -163,16 +159,16 @@ class SchedulerAgent:
                 return self._committed(now_us, event)
             case TasksSubmitted():
                 return self._submitted(now_us, Work.fresh(event.task, 1))
-            case TimerFired(timer=Timer.SYNC, key=key):
-                return self._sync_due(now_us, key)
-            case TimerFired(timer=Timer.SAMPLE, key=key):
-                return self._sample(now_us, key)
-            case TimerFired(timer=Timer.RETRY, key=key):
+            case SyncDue(k):
+                return self._sync_due(now_us, k)
+            case SampleDue(sample):
+                return self._sample(now_us, sample)
+            case RequeueDue(key):
                 return self._rejoin(now_us, key)
-            case TimerFired(timer=Timer.ATTEMPT, key=key):
+            case RetryDue(number):
                 return (
                     self._next(now_us, True)
-                    if self._activity is Activity.STARVED and key == self._rounds
+                    if self._activity is Activity.STARVED and number == self._rounds
                     else []
                 )
             case TasksEnded():
@@ -184,8 +180,6 @@ class SchedulerAgent:
                 return []
             case Started():
                 return self._start(now_us)
-            case PhaseBegan():
-                return []
         raise TypeError(f"agent cannot handle {type(event).__name__}")
 
     # --- decisions: called by the runtime on StartDecision ---------------------------------------
@@ -233,7 +227,7 @@ class SchedulerAgent:
         effects = self._request_sync(self._every_partition())
         effects.append(
             SetTimer(
-                now_us + self._policy.sample_us, Timer.SAMPLE, now_us // self._policy.sample_us + 1
+                now_us + self._policy.sample_us, SampleDue(now_us // self._policy.sample_us + 1)
             )
         )
         return effects + self._arm_sync(now_us, 1)
@@ -247,7 +241,7 @@ class SchedulerAgent:
             k += 1
             due_us = self._sync.due_us(k)
         self._next_sync_us = due_us
-        return [] if due_us is None else [SetTimer(due_us, Timer.SYNC, k)]
+        return [] if due_us is None else [SetTimer(due_us, SyncDue(k))]
 
     def _sync_due(self, now_us: int, k: int) -> list[Effect]:
         """The k-th sync and all later ones a slow runtime let pass."""
@@ -428,7 +422,7 @@ class SchedulerAgent:
                 self.queued -= len(task)
                 self._log.unplaceable(now_us, task, abandoned)
         return (
-            [SetTimer(now_us + self._policy.requeue_us, Timer.RETRY, aside.retry)]
+            [SetTimer(now_us + self._policy.requeue_us, RequeueDue(aside.retry))]
             if aside.retry
             else []
         )
@@ -451,9 +445,7 @@ class SchedulerAgent:
         """Wait for the view to change; where nothing would tell of that, for a while."""
         self._activity = Activity.STARVED
         retry_us = self._sync.retry_us
-        return (
-            [] if retry_us is None else [SetTimer(now_us + retry_us, Timer.ATTEMPT, self._rounds)]
-        )
+        return [] if retry_us is None else [SetTimer(now_us + retry_us, RetryDue(self._rounds))]
 
     def _rejoin(self, now_us: int, key: int) -> list[Effect]:
         self._backlog.rejoin(key)
@@ -494,9 +486,9 @@ class SchedulerAgent:
             staleness_us,
         )
 
-    def _sample(self, now_us: int, key: int) -> list[Effect]:
+    def _sample(self, now_us: int, sample: int) -> list[Effect]:
         self._log_sample(now_us)
         effects: list[Effect] = [*self._log.flush()]
-        following = max(key + 1, now_us // self._policy.sample_us + 1)
-        effects.append(SetTimer(following * self._policy.sample_us, Timer.SAMPLE, following))
+        following = max(sample + 1, now_us // self._policy.sample_us + 1)
+        effects.append(SetTimer(following * self._policy.sample_us, SampleDue(following)))
         return effects

@@ -15,11 +15,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from parsync.core.events import ARRIVALS, WORKERS, Effect, Event, Participant, TasksSubmitted
+from parsync.core.addresses import ARRIVALS, WORKERS
+from parsync.core.codec import Codec
+from parsync.core.effects import Effect
+from parsync.core.event import Event
+from parsync.core.events import TasksSubmitted
+from parsync.core.participant import Participant
 from parsync.protocols.optimistic.agent import SchedulerAgent
 from parsync.runtime.live.clock import LiveClock
 from parsync.runtime.live.cluster import member, shared_by
@@ -65,13 +69,13 @@ class Actor(ABC):
     An actor's own thread runs the loop; Ray's thread takes mail and questions.
     """
 
-    def __init__(self, name: str, plan: RunPlan, agent_names: dict[int, str]) -> None:
+    def __init__(self, name: str, plan: RunPlan, codec: Codec, agent_names: dict[int, str]) -> None:
         self.name = name
         self._who = Who(name, plan.arm)
         self._finished = False
         self.epoch = time.time_ns() // 1000  # grows from life to life
         self._clock = LiveClock()
-        self._log = HandledLog(handled_log(Path(plan.journal_dir), name, self.epoch))
+        self._log = HandledLog(codec, handled_log(Path(plan.journal_dir), name, self.epoch))
         self._cell = CellPort(member(plan.namespace, CELL))
         coordinator = member(plan.namespace, COORDINATOR_NAME)
         self._reporter = Reporter(coordinator, name, plan.arm, agent_names)
@@ -176,7 +180,7 @@ class SchedulerHost(Stepper):
         substance: Substance = shared_by(member(plan.namespace, COORDINATOR_NAME))
         assembly = substance.assembly
         names = {agent: assembly.arm.agent_name(agent) for agent in host.agents}
-        super().__init__(host.name, plan, names)
+        super().__init__(host.name, plan, assembly.codec, names)
         self._names = tuple(names.values())
         self._host = host
         log = life_log(Path(plan.journal_dir), host.name, self.epoch)
@@ -191,7 +195,7 @@ class SchedulerHost(Stepper):
         self._waits = WaitMeter(assembly.workload.tasks.submit_us)
         self._stage = Stage(participants, self._clock, self._recorder, self._handled)
         self._mailbox = Mailbox(self.epoch)
-        self._steps = StepClient(host.host, self.epoch, self._cell.step)
+        self._steps = StepClient(assembly.codec, host.host, self.epoch, self._cell.step)
         self._ticks = Ticks(plan.tick_us, host.phase_us)
         self._spacing_us = plan.spacing_us
         if self._refusal is None:
@@ -214,11 +218,6 @@ class SchedulerHost(Stepper):
         if mail and self._thread is not None:
             self._thread.wake.set()
         return answer.epoch, answer.taken
-
-    def notify(self, event: Any) -> None:
-        """An event for every agent, of the kind that may be missed."""
-        for agent in self._host.agents:
-            self._stage.deliver(agent, event)
 
     def overdue(self, limit_s: float) -> str | None:
         """Which scheduler's call is under way, told as one that takes longer than limit_s; None if
@@ -299,13 +298,13 @@ class WorkerHost(Stepper):
     def __init__(self, plan: RunPlan) -> None:
         substance: Substance = shared_by(member(plan.namespace, COORDINATOR_NAME))
         assembly = substance.assembly
-        super().__init__(WORKER_POOL, plan, {})
+        super().__init__(WORKER_POOL, plan, assembly.codec, {})
         self._recorder = Recorder(plan, self.name, substance.make_metrics())
         self._workers = assembly.workers()
         self._stage = Stage(
             {WORKERS: self._workers}, self._clock, self._recorder, self._log.handled
         )
-        self._steps = StepClient(WORKERS, self.epoch, self._cell.step)
+        self._steps = StepClient(assembly.codec, WORKERS, self.epoch, self._cell.step)
         self._ticks = Ticks(plan.tick_us, plan.workers_phase_us)
         self._tick_us = plan.tick_us
         self._begin()
@@ -350,14 +349,14 @@ class WorkloadSource(Actor):
     def __init__(self, plan: RunPlan) -> None:
         substance: Substance = shared_by(member(plan.namespace, COORDINATOR_NAME))
         assembly = substance.assembly
-        super().__init__(SOURCE, plan, {})
+        super().__init__(SOURCE, plan, assembly.codec, {})
         self._plan = plan
         self._recorder = Recorder(plan, self.name, substance.make_metrics())
         self._arrivals = assembly.arrivals()
         self._stage = Stage(
             {ARRIVALS: self._arrivals}, self._clock, self._recorder, self._log.handled
         )
-        self._steps = StepClient(ARRIVALS, self.epoch, self._cell.step)
+        self._steps = StepClient(assembly.codec, ARRIVALS, self.epoch, self._cell.step)
         self._couriers = {
             host.host: Courier(HostLine(member(plan.namespace, host.name)), self._cell.never_placed)
             for host in plan.hosts

@@ -25,21 +25,13 @@ from typing import Any
 
 import numpy as np
 
-from parsync.core.codec import decode, encode
-from parsync.core.events import (
-    WORKERS,
-    Effect,
-    Event,
-    Record,
-    Send,
-    SetTimer,
-    Started,
-    TasksAdopted,
-    TasksEnded,
-    TasksStarted,
-    TimerFired,
-)
+from parsync.core.addresses import WORKERS
+from parsync.core.codec import Codec, decode, encode
+from parsync.core.effects import Effect, Send, SetTimer
+from parsync.core.event import Event
+from parsync.core.events import Started, TasksAdopted, TasksEnded, TasksStarted
 from parsync.core.master import MasterCore
+from parsync.metrics.record import Record
 from parsync.runtime.live.checkpoint import Checkpoint, Checkpoints
 from parsync.runtime.live.stage import RecordListener
 from parsync.runtime.live.steps import Step, StepLedger
@@ -83,14 +75,20 @@ class CellStage:
     """
 
     def __init__(
-        self, master: MasterCore, host_of: Mapping[int, int], tasks: int, on_record: RecordListener
+        self,
+        codec: Codec,
+        master: MasterCore,
+        host_of: Mapping[int, int],
+        tasks: int,
+        on_record: RecordListener,
     ) -> None:
+        self.codec = codec
         self.master = master
         self._host_of = dict(host_of)
         self._on_record = on_record
         self._ledger = StepLedger()
         self._outbox: defaultdict[int, list[tuple[int, bytes]]] = defaultdict(list)
-        self._timers: list[tuple[int, int, TimerFired]] = []
+        self._timers: list[tuple[int, int, Event]] = []
         self._sequence = 0
         self._whereabouts = np.zeros(tasks, np.int8)
         self._owner = np.full(tasks, -1, np.int32)
@@ -125,7 +123,7 @@ class CellStage:
             self._handle(heapq.heappop(self._timers)[2])
         for event in step.events:
             self._handle(event)
-        reply = encode(tuple(self._outbox.pop(step.host, ())))
+        reply = self.codec.encode(tuple(self._outbox.pop(step.host, ())))
         return reply, self._digest.digest()
 
     def answered(self, step: Step, reply: bytes) -> None:
@@ -137,7 +135,7 @@ class CellStage:
         cell, master = self.master.checkpoint()
         mail = tuple((host, tuple(waiting)) for host, waiting in sorted(self._outbox.items()))
         own = (self.epoch, self.now_us, self.steps, self._sequence, tuple(sorted(self._timers)))
-        rest = encode((master, self._ledger.checkpoint(), mail, own))
+        rest = self.codec.encode((master, self._ledger.checkpoint(), mail, own))
         return rest, cell, self._whereabouts.tobytes(), self._owner.tobytes()
 
     def restore(self, parts: tuple[bytes, ...]) -> None:
@@ -146,7 +144,7 @@ class CellStage:
         rest, cell, whereabouts, owner = parts
         if (len(whereabouts), len(owner)) != (self._whereabouts.nbytes, self._owner.nbytes):
             raise AgoraError("cell checkpoint: of another workload")
-        master, ledger, mail, own = decode(rest)
+        master, ledger, mail, own = self.codec.decode(rest)
         self.master.restore(cell, master)
         self._ledger.restore(ledger)
         self._outbox.update((host, list(waiting)) for host, waiting in mail)
@@ -165,16 +163,14 @@ class CellStage:
 
     def _carry_out(self, effect: Effect) -> None:
         if isinstance(effect, Send):
-            data = encode(effect.event)
+            data = self.codec.encode(effect.event)
             self._digest.update(encode((effect.to, len(data))) + data)
             self._outbox[self._host_of[effect.to]].append((effect.to, data))
             self._follow(effect)
         elif isinstance(effect, SetTimer):
-            self._digest.update(encode((effect.at_us, int(effect.timer), effect.key)))
+            self._digest.update(self.codec.encode((effect.at_us, effect.event)))
             self._sequence += 1
-            heapq.heappush(
-                self._timers, (effect.at_us, self._sequence, TimerFired(effect.timer, effect.key))
-            )
+            heapq.heappush(self._timers, (effect.at_us, self._sequence, effect.event))
         elif isinstance(effect, Record):
             self._digest.update(encode((effect.table, tuple(effect.columns.values()))))
             self._on_record(effect)
@@ -326,7 +322,7 @@ class CellService:
 
     def step(self, request: bytes, at_us: int) -> bytes:
         """Carry out a step exactly once."""
-        step = Step.of(request)
+        step = Step.of(self.stage.codec, request)
         reply = self.stage.known(step)
         if reply is None:
             reply, digest = self.stage.handle(step, at_us)
@@ -358,7 +354,7 @@ def replay_frame(stage: CellStage, frame: tuple[Any, ...]) -> bool:
         _, epoch, at_us, logged = frame
         return stage.begin_life(epoch, at_us) == logged
     _, at_us, request, logged = frame
-    step = Step.of(request)
+    step = Step.of(stage.codec, request)
     reply, digest = stage.handle(step, at_us)
     stage.answered(step, reply)
     return digest == logged

@@ -6,12 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from parsync.core.events import Event, Started, SyncRequest
+from parsync.core.codec import Codec
+from parsync.core.event import Event
+from parsync.core.events import Started, SyncRequest
 from parsync.runtime.live.cell import Frame, read_cell_log
 from parsync.runtime.live.steps import Step
 
 
-def cell_events(log: Path) -> Iterator[tuple[int, Event]]:
+def cell_events(codec: Codec, log: Path) -> Iterator[tuple[int, Event]]:
     """(at_us, event) of every event that may have changed the cell, in the order the master handled
     them; times never decrease.
 
@@ -24,6 +26,6 @@ def cell_events(log: Path) -> Iterator[tuple[int, Event]]:
             yield at_us, Started(epoch)
         elif frame[0] == Frame.STEP:
             _, at_us, request, _ = frame
-            for event in Step.of(request).events:
+            for event in Step.of(codec, request).events:
                 if type(event) is not SyncRequest:
                     yield at_us, event

@@ -42,7 +42,9 @@ class CellHost:
         agents_of = {host.host: host.agents for host in plan.hosts}
         self._hosts = tuple((host.host, host.name, host.agents) for host in plan.hosts)
         tasks = len(assembly.workload.tasks)
-        stage = CellStage(assembly.master(), hosts_of(agents_of), tasks, self._recorder)
+        stage = CellStage(
+            assembly.codec, assembly.master(), hosts_of(agents_of), tasks, self._recorder
+        )
         self._service = CellService(
             stage, journal, plan.fsync, self._checkpoints, self._recorder.mark
         )

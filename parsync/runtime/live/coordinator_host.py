@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from parsync.core.events import COORDINATOR, MASTER
+from parsync.core.addresses import COORDINATOR
 from parsync.runtime.live.actors import JOIN_S, explained
 from parsync.runtime.live.clock import LiveClock
 from parsync.runtime.live.cluster import share, shared
@@ -24,10 +24,8 @@ from parsync.runtime.live.plan import (
     RunPlan,
     Substance,
 )
-from parsync.runtime.live.ports import CellPort
 from parsync.runtime.live.stage import Stage, ignore_record
 from parsync.runtime.live.status import Who
-from parsync.runtime.live.steps import StepClient
 
 
 class CoordinatorHost:
@@ -47,12 +45,13 @@ class CoordinatorHost:
         self._monitor = Monitor(
             {host.host: host.name for host in plan.hosts}, SOURCE, (CELL, WORKER_POOL)
         )
-        self._log = HandledLog(handled_log(Path(plan.journal_dir), COORDINATOR_NAME, self.epoch))
+        self._log = HandledLog(
+            substance.assembly.codec,
+            handled_log(Path(plan.journal_dir), COORDINATOR_NAME, self.epoch),
+        )
         self._stage = Stage(
             {COORDINATOR: self._coordinator}, self._clock, ignore_record, self._log.handled
         )
-        self._hosts: list[Any] = []
-        self._steps: StepClient | None = None
         self._thread: LoopThread | None = None
 
     def __repr__(self) -> str:
@@ -76,11 +75,9 @@ class CoordinatorHost:
         """The run is over; the actors may stay to be asked."""
         self._over = True
 
-    def attach(self, cell: Any, hosts: list[Any], origin_ns: int) -> None:
+    def attach(self, origin_ns: int) -> None:
         """The run begins at origin_ns."""
         self._clock.begin(origin_ns)
-        self._hosts = hosts
-        self._steps = StepClient(COORDINATOR, self.epoch, CellPort(cell).step)
         self._stage.start()
         self._thread = LoopThread(COORDINATOR_NAME, self._live)
 
@@ -110,14 +107,6 @@ class CoordinatorHost:
         run_turns(self._turn, stopping, wake)
 
     def _turn(self) -> int:
-        assert self._steps is not None
         self._stage.advance()
         self._log.flush()
-        sends = self._stage.take_outgoing(0)
-        for_master = [send.event for send in sends if send.to == MASTER]
-        if for_master:
-            self._steps.step(for_master)
-            for event in for_master:
-                for host in self._hosts:
-                    host.notify.remote(event)
         return self.TICK_US

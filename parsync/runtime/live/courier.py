@@ -17,7 +17,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from parsync.core.codec import decode, encode
-from parsync.core.events import Event, TasksSubmitted
+from parsync.core.event import Event
+from parsync.core.events import TasksSubmitted
 from parsync.runtime.live.steps import Unavailable
 
 NO_LIFE = -1

@@ -14,22 +14,26 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from parsync.core.codec import decode, encode, log_frame
-from parsync.core.events import Effect, Event, Record, Send, SetTimer
+import msgpack
+
+from parsync.core.codec import Codec, decode, encode
+from parsync.core.effects import Effect, Send, SetTimer
+from parsync.core.event import Event
+from parsync.metrics.record import Record
 from shared_state.journal import JournalWriter, read_journal
 
 DIGEST_BYTES = 8
 _WALL_TIME_TABLES = ("rounds",)
 
 
-def effects_digest(effects: list[Effect]) -> bytes:
+def effects_digest(codec: Codec, effects: list[Effect]) -> bytes:
     """blake2b-64 over the effects in order."""
     digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
     for effect in effects:
         if isinstance(effect, Send):
-            digest.update(encode((effect.to, effect.event)))
+            digest.update(codec.encode((effect.to, effect.event)))
         elif isinstance(effect, SetTimer):
-            digest.update(encode((effect.at_us, int(effect.timer), effect.key)))
+            digest.update(codec.encode((effect.at_us, effect.event)))
         elif isinstance(effect, Record):
             if effect.table not in _WALL_TIME_TABLES:
                 digest.update(encode((effect.table, tuple(effect.columns.values()))))
@@ -51,33 +55,46 @@ def handled_logs(directory: Path, name: str) -> list[tuple[int, Path]]:
     return sorted((int(epoch), path) for epoch, path in found if epoch.isdecimal())
 
 
-def read_handled(path: Path) -> Iterator[tuple[int, int, Any]]:
+def read_handled(codec: Codec, path: Path) -> Iterator[tuple[int, int, Any]]:
     """(address, at_us, event in its log form) of every event that is on record, in order. Errors as
     shared_state.journal.read_journal."""
     for payload in read_journal(path):
         entry, _ = decode(payload)
-        yield decode(entry)
+        yield codec.decode(entry)
 
 
 def handled_at_us(payload: bytes) -> int | None:
     """Run time of a frame of an actor's log; None if it is none."""
     try:
         entry, _ = decode(payload)
-        _, at_us, _ = decode(entry)
+        unpacker = msgpack.Unpacker()  # the event is left alone: its protocol may be unknown here
+        unpacker.feed(entry)
+        unpacker.read_array_header()
+        _, at_us = unpacker.unpack(), unpacker.unpack()
     except Exception:  # whatever a damaged or foreign frame may decode to
         return None
     return at_us if type(at_us) is int else None
 
 
+def handled_times_us(path: Path) -> Iterator[int]:
+    """The times of all events that are on record, in order. Errors as read_handled."""
+    for payload in read_journal(path):
+        at_us = handled_at_us(payload)
+        if at_us is not None:
+            yield at_us
+
+
 class HandledLog:
     """Appends frames; flush() once per tick."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, codec: Codec, path: Path) -> None:
+        self._codec = codec
         self._writer = JournalWriter(path, sync=False)
 
     def handled(self, address: int, at_us: int, event: Event, effects: list[Effect]) -> None:
         """Log one event."""
-        self._writer.append(encode((log_frame(address, at_us, event), effects_digest(effects))))
+        entry = self._codec.log_frame(address, at_us, event)
+        self._writer.append(encode((entry, effects_digest(self._codec, effects))))
 
     def flush(self) -> None:
         """Hand the frames to the file."""

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from parsync.core.events import WORKERS, Send
+from parsync.core.addresses import WORKERS
+from parsync.core.effects import Send
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.event_logs import log_end
@@ -69,7 +70,7 @@ def _due_ends(log: Path, assembly: Assembly) -> DueEnds:
     MasterCore.record_due_ends leaves them out.
     """
     master, workers = assembly.master(), assembly.workers()
-    for number, (at_us, event) in enumerate(cell_events(log)):
+    for number, (at_us, event) in enumerate(cell_events(assembly.codec, log)):
         for effect in master.handle(at_us, event):
             if isinstance(effect, Send) and effect.to == WORKERS:
                 workers.handle(at_us, effect.event)

@@ -17,20 +17,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, cast
 
-from parsync.core.codec import decode
-from parsync.core.events import (
-    ARRIVALS,
-    COORDINATOR,
-    WORKERS,
-    DecisionDone,
-    Event,
-    Participant,
-    StartDecision,
-    SyncReply,
-)
+from parsync.core.addresses import ARRIVALS, COORDINATOR, WORKERS
+from parsync.core.codec import Codec, decode
+from parsync.core.effects import StartDecision
+from parsync.core.event import Event
+from parsync.core.events import DecisionDone, SyncReply
 from parsync.core.master import MasterCore
+from parsync.core.participant import Participant
 from parsync.protocols.optimistic.agent import SchedulerAgent
 from parsync.runtime.arm_file import ARM_FILE
 from parsync.runtime.assembly import Assembly
@@ -59,7 +54,6 @@ from shared_state.journal import read_journal
 
 # (host, its epoch) -> agent -> replies in order
 SyncQueues = dict[tuple[int, int], dict[int, deque[SyncReply]]]
-_EVENTS = frozenset(get_args(Event))
 Hosts = tuple[tuple[int, str, tuple[int, ...]], ...]
 # bytes of the logs replayed so far, and in all
 Progress = Callable[[int, int], None]
@@ -186,6 +180,7 @@ class _Replay:
         bare = assembly.master()
         cell = bare.cell
         stage = CellStage(
+            assembly.codec,
             cast(MasterCore, AuditedMaster(bare, audit)),
             hosts_of(agents_of),
             len(assembly.workload.tasks),
@@ -201,7 +196,7 @@ class _Replay:
             self._lives += frame[0] == Frame.LIFE
             if frame[0] == Frame.STEP:
                 self._advance(len(frame[2]))
-                self._keep_syncs(stage, Step.of(frame[2]))
+                self._keep_syncs(stage, Step.of(assembly.codec, frame[2]))
         else:
             audit.matches(cell)
         self._steps = stage.steps
@@ -226,10 +221,10 @@ class _Replay:
         self, name: str, cores: dict[int, Participant], path: Path, life: tuple[int, int]
     ) -> bool:
         """Feed an actor's log to fresh cores; False at a divergence."""
-        replies = self._queues[life]
+        replies, codec = self._queues[life], self._assembly.codec
         for number, payload in enumerate(read_journal(path), start=1):
             self._advance(len(payload))
-            address, at_us, event, logged = _entry(payload, cores, f"{path}: event {number}")
+            address, at_us, event, logged = _entry(codec, payload, cores, f"{path}: event {number}")
             core = cores[address]
             agent = f"{core.name} " if isinstance(core, SchedulerAgent) else ""
             where = f"{path}: event {number}, {agent}at {at_us} us"
@@ -242,7 +237,7 @@ class _Replay:
                     return False
             self._events[name] = self._events.get(name, 0) + 1
             try:
-                equal = effects_of(core, at_us, event) == logged
+                equal = effects_of(codec, core, at_us, event) == logged
             except Exception as error:  # the live core had none, or its log would end before
                 self._divergence = f"{where}: {type(error).__name__}: {error}"
                 return False
@@ -253,8 +248,8 @@ class _Replay:
 
     def _keep_syncs(self, stage: CellStage, step: Step) -> None:
         """Keep the sync replies of the step just replayed for the agents they went to."""
-        for address, data in decode(stage.known(step) or b""):
-            event = decode(data)
+        for address, data in stage.codec.decode(stage.known(step) or b""):
+            event = stage.codec.decode(data)
             if isinstance(event, SyncReply):
                 self._queues[step.host, step.epoch][address].append(event)
 
@@ -279,20 +274,20 @@ def _handled(stage: CellStage, frame: tuple[Any, ...], where: str) -> bool:
 
 
 def _entry(
-    payload: bytes, cores: dict[int, Participant], where: str
+    codec: Codec, payload: bytes, cores: dict[int, Participant], where: str
 ) -> tuple[int, int, Any, bytes]:
     """(address, time, event, digest). AgoraError if the frame is none of an actor with these
     cores."""
     try:
         entry, logged = decode(payload)
-        address, at_us, event = decode(entry)
+        address, at_us, event = codec.decode(entry)
     except Exception as error:  # a foreign frame may hold anything
         raise AgoraError(f"{where}: not an entry of an actor's log: {error}") from error
     if not (
         type(address) is int and address in cores and type(at_us) is int and type(logged) is bytes
     ):
         raise AgoraError(f"{where}: belongs to another actor's log")
-    if type(event) is not tuple and type(event) not in _EVENTS:
+    if type(event) is not tuple and not isinstance(event, Event):
         raise AgoraError(f"{where}: not an event of an actor's log")
     return address, at_us, event, logged
 
@@ -306,15 +301,15 @@ def _reply(logged: tuple[Any, ...], replies: deque[SyncReply]) -> SyncReply | No
     return reply if (reply.epoch, moved) == logged else None
 
 
-def effects_of(core: Participant, at_us: int, event: Event) -> bytes:
+def effects_of(codec: Codec, core: Participant, at_us: int, event: Event) -> bytes:
     """The digest of what an event leads to. Decisions run as they did: at once, with the decision
     time that was measured then."""
     if not isinstance(core, SchedulerAgent):
-        return effects_digest(core.handle(at_us, event))
+        return effects_digest(codec, core.handle(at_us, event))
     if isinstance(event, DecisionDone):
         core.decision_us(event.elapsed_ns)
     effects = core.handle(at_us, event)
-    digest = effects_digest(effects)
+    digest = effects_digest(codec, effects)
     for effect in effects:
         if isinstance(effect, StartDecision):
             # Where a scheduler broke its contract it does so again: the run ended there. (Where it

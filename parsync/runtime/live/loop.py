@@ -6,7 +6,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 
-from parsync.core.events import MASTER, Event, Send, TasksSubmitted
+from parsync.core.addresses import MASTER
+from parsync.core.effects import Send
+from parsync.core.event import Event
+from parsync.core.events import TasksSubmitted
 from parsync.runtime.live.clock import Clock
 from parsync.runtime.live.stage import Stage
 from parsync.runtime.live.steps import StepClient

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from parsync.core.codec import decode, encode
-from parsync.core.events import Record
+from parsync.metrics.record import Record
 from parsync.metrics.run_metrics import RunMetrics, Snapshot
 from parsync.runtime.live.plan import RunPlan
 from parsync.runtime.records import RecordSink

@@ -23,18 +23,17 @@ from pathlib import Path
 
 import numpy as np
 
+from parsync.core.effects import Send
 from parsync.core.events import (
+    ArrivalsDue,
     CommitReply,
     CommitRequest,
-    Record,
-    Send,
     Started,
     SyncRequest,
     TasksSubmitted,
-    Timer,
-    TimerFired,
 )
 from parsync.metrics.agent_log import AgentLog
+from parsync.metrics.record import Record
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.cell import (
@@ -78,7 +77,7 @@ def answers(log: Path, assembly: Assembly) -> Iterator[Answer]:
         if frame[0] != Frame.STEP:
             continue
         _, at_us, request, _ = frame
-        step = Step.of(request)
+        step = Step.of(assembly.codec, request)
         for event in step.events:
             if type(event) is SyncRequest:
                 continue
@@ -191,23 +190,23 @@ def source_batches(directory: Path, assembly: Assembly) -> Iterator[Batch]:
     )
     until_us, batch = -1, -1
     for _, path in handled_logs(directory, SOURCE):
-        for _, at_us, event in read_handled(path):
-            if isinstance(event, TimerFired) and event.timer is Timer.ARRIVAL:
+        for _, at_us, event in read_handled(assembly.codec, path):
+            if isinstance(event, ArrivalsDue):
                 until_us = max(until_us, at_us)
     frames = read_cell_log(directory / CELL_LOG)
     for _, name, _ in next(frames)[2]:
         for _, path in handled_logs(directory, name):
-            for _, _, event in read_handled(path):
+            for _, _, event in read_handled(assembly.codec, path):
                 if isinstance(event, TasksSubmitted) and len(event.task):
                     batch = max(batch, int(batch_of[event.task].max()))
     for frame in frames:
-        for event in Step.of(frame[2]).events if frame[0] == Frame.STEP else ():
+        for event in Step.of(assembly.codec, frame[2]).events if frame[0] == Frame.STEP else ():
             if isinstance(event, CommitRequest) and len(event.transaction):
                 batch = max(batch, int(batch_of[event.transaction.task].max()))
     if batch >= 0:
         until_us = max(until_us, int(workload.arrival_us[batch]))
     arrivals = assembly.arrivals()
-    effects = arrivals.handle(until_us, TimerFired(Timer.ARRIVAL, 0))
+    effects = arrivals.handle(until_us, ArrivalsDue(0))
     recorded = [effect for effect in effects if isinstance(effect, Record)]
     for record in recorded + arrivals.finish(until_us):
         yield record.table, record.columns
@@ -221,7 +220,7 @@ def cell_batches(
     frames = read_cell_log(directory / CELL_LOG)
     agents_of = {host: agents for host, _, agents in next(frames)[2]}
     tasks = len(assembly.workload.tasks)
-    stage = CellStage(assembly.master(), hosts_of(agents_of), tasks, records.append)
+    stage = CellStage(assembly.codec, assembly.master(), hosts_of(agents_of), tasks, records.append)
     for frame in frames:
         replay_frame(stage, frame)
         yield from ((record.table, record.columns) for record in records)

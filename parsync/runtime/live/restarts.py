@@ -6,11 +6,11 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from parsync.core.events import ARRIVALS, COORDINATOR, WORKERS
+from parsync.core.addresses import ARRIVALS, COORDINATOR, WORKERS
 from parsync.runtime.live.cell import CELL_LOG, Frame, read_cell_log
-from parsync.runtime.live.handled_log import handled_logs, read_handled
+from parsync.runtime.live.handled_log import handled_logs, handled_times_us
 from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, SOURCE, WORKER_POOL
-from parsync.runtime.live.steps import Step
+from parsync.runtime.live.steps import head_of
 
 _OTHERS = {WORKERS: WORKER_POOL, ARRIVALS: SOURCE, COORDINATOR: COORDINATOR_NAME}
 
@@ -45,14 +45,14 @@ def restarts(directory: Path, lost: Collection[str]) -> tuple[Restart, ...]:
             now_us = frame[2]
             continue
         now_us = frame[1]
-        step = Step.of(frame[2])
-        if step.host not in life:
-            life[step.host] = _first_epoch(directory, names[step.host], step.epoch)
-        if life[step.host] != step.epoch:
-            before_us = last_us.get(step.host, 0)
-            found.append(Restart(names[step.host], before_us, max(0, now_us - before_us)))
-            life[step.host] = step.epoch
-        last_us[step.host] = now_us
+        host, epoch, _ = head_of(frame[2])
+        if host not in life:
+            life[host] = _first_epoch(directory, names[host], epoch)
+        if life[host] != epoch:
+            before_us = last_us.get(host, 0)
+            found.append(Restart(names[host], before_us, max(0, now_us - before_us)))
+            life[host] = epoch
+        last_us[host] = now_us
     heard_us = {names[host]: at_us for host, at_us in last_us.items()} | {CELL: now_us}
     for name in lost:
         at_us = max(heard_us.get(name, 0), _last_handled_us(directory, name))
@@ -67,7 +67,5 @@ def _first_epoch(directory: Path, name: str, stepped: int) -> int:
 
 def _last_handled_us(directory: Path, name: str) -> int:
     """When an actor handled the last event that it has on record."""
-    times = (
-        at_us for _, path in handled_logs(directory, name) for _, at_us, _ in read_handled(path)
-    )
-    return max(times, default=0)
+    logs = (path for _, path in handled_logs(directory, name))
+    return max((at_us for path in logs for at_us in handled_times_us(path)), default=0)

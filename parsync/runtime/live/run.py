@@ -259,7 +259,7 @@ class _Performance:
                 raise ActorLost(f"{name} does not start: {error}") from error
         origin_ns = time.time_ns() + LEAD_NS
         answer(self._cell.start.remote(origin_ns))
-        answer(self._coordinator.attach.remote(self._cell, list(self._hosts.values()), origin_ns))
+        answer(self._coordinator.attach.remote(origin_ns))
 
     def _finish(self, overview: Overview, partial: bool) -> LiveOutcome:
         """Coordinator and source first, cell last: whoever still speaks has somebody to speak

@@ -7,19 +7,11 @@ import heapq
 from collections import deque
 from collections.abc import Callable, Mapping
 
-from parsync.core.events import (
-    TIMER_PRIORITY,
-    DecisionDone,
-    Effect,
-    Event,
-    Participant,
-    Record,
-    Send,
-    SetTimer,
-    StartDecision,
-    Started,
-    TimerFired,
-)
+from parsync.core.effects import Effect, Send, SetTimer, StartDecision
+from parsync.core.event import Event
+from parsync.core.events import DecisionDone, Started
+from parsync.core.participant import Participant
+from parsync.metrics.record import Record
 from parsync.runtime.deciding import run_decision
 from parsync.runtime.live.clock import Clock
 
@@ -125,8 +117,7 @@ class Stage:
         """Hand out the measurements that participants still hold."""
         now_us = self._clock.now_us()
         for address in sorted(self.participants):
-            finish = getattr(self.participants[address], "finish", None)
-            for record in finish(now_us) if finish else []:
+            for record in self.participants[address].finish(now_us):
                 self._on_record(record)
 
     def _handle(self, address: int, event: Event, decided_us: int | None = None) -> None:
@@ -138,9 +129,9 @@ class Stage:
             if isinstance(effect, Send):
                 self._outgoing[address].append(effect)
             elif isinstance(effect, SetTimer):
-                fired = TimerFired(effect.timer, effect.key)
                 self._sequence += 1
-                timer = (effect.at_us, TIMER_PRIORITY[effect.timer], self._sequence, address, fired)
+                due = effect.event
+                timer = (effect.at_us, due.priority, self._sequence, address, due)
                 heapq.heappush(self._timers, timer)
             elif isinstance(effect, Record):
                 self._on_record(effect)

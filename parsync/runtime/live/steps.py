@@ -12,8 +12,10 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from parsync.core.codec import decode, encode
-from parsync.core.events import Event
+import msgpack
+
+from parsync.core.codec import Codec, decode
+from parsync.core.event import Event
 from shared_state.errors import AgoraError
 
 STALE = b""  # the reply to a step that an earlier life, or an earlier attempt, left behind
@@ -45,19 +47,27 @@ class Step:
     number: int
     events: tuple[Event, ...]
 
-    def to_bytes(self) -> bytes:
-        return encode((self.host, self.epoch, self.number, self.events))
+    def to_bytes(self, codec: Codec) -> bytes:
+        return codec.encode((self.host, self.epoch, self.number, self.events))
 
     @staticmethod
-    def of(data: bytes) -> Step:
+    def of(codec: Codec, data: bytes) -> Step:
         """Inverse of to_bytes. AgoraError if the bytes are none of its."""
         try:
-            host, epoch, number, events = decode(data)
+            host, epoch, number, events = codec.decode(data)
         except Exception as error:  # foreign bytes may hold anything
             raise AgoraError(f"not a step: {error}") from error
         if not (type(host) is type(epoch) is type(number) is int and type(events) is tuple):
             raise AgoraError("not a step: it does not say whose and which it is")
         return Step(host, epoch, number, events)
+
+
+def head_of(data: bytes) -> tuple[int, int, int]:
+    """(host, epoch, number) of an encoded step, whose events are not decoded."""
+    unpacker = msgpack.Unpacker()
+    unpacker.feed(data)
+    unpacker.read_array_header()
+    return unpacker.unpack(), unpacker.unpack(), unpacker.unpack()
 
 
 class StepClient:
@@ -69,12 +79,14 @@ class StepClient:
 
     def __init__(
         self,
+        codec: Codec,
         host: int,
         epoch: int,
         call: Callable[[bytes], bytes],
         give_up_s: float = 60.0,
         pause_s: float = 0.1,
     ) -> None:
+        self._codec = codec
         self._host = host
         self._epoch = epoch
         self._call = call
@@ -88,7 +100,7 @@ class StepClient:
         """(address, event) pairs the cell has for this host. Raises ActorLost if the cell stays
         away for give_up_s, and Replaced if it knows a later life of this host."""
         self.number += 1
-        request = Step(self._host, self._epoch, self.number, tuple(events)).to_bytes()
+        request = Step(self._host, self._epoch, self.number, tuple(events)).to_bytes(self._codec)
         begun = time.monotonic()
         attempts = 0
         while True:
@@ -107,7 +119,7 @@ class StepClient:
             self.round_trip_us.append(int((time.monotonic() - begun) * 1e6))
         if reply == STALE:
             raise Replaced(f"host {self._host}: a later life of it has taken its place")
-        return [(address, decode(event)) for address, event in decode(reply)]
+        return [(address, self._codec.decode(event)) for address, event in decode(reply)]
 
 
 class StepLedger:

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from parsync.core.events import CommitRequest, Effect, Event, Send, TasksSubmitted
+from parsync.core.effects import Effect, Send
+from parsync.core.event import Event
+from parsync.core.events import CommitRequest, TasksSubmitted
 from shared_state.tasks import Int64
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from parsync.core.events import Record
+from parsync.metrics.record import Record
 from parsync.runtime.arm_file import ARM_FILE
 from parsync.runtime.assembly_files import read_assembly
 from parsync.runtime.event_logs import VIRTUAL_LOG, ArmEnd, LogEnd, read_end

@@ -7,17 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parsync.core.events import (
-    ARRIVALS,
-    COORDINATOR,
-    MASTER,
-    WORKERS,
-    Participant,
-    TasksCancelled,
-    TasksFinished,
-    TasksStarted,
-)
+from parsync.core.addresses import ARRIVALS, COORDINATOR, MASTER, WORKERS
+from parsync.core.events import TasksCancelled, TasksFinished, TasksStarted
 from parsync.core.master import MasterCore
+from parsync.core.participant import Participant
 from parsync.core.workers import WorkerPool
 from parsync.runtime.assembly import ArmSpec, Assembly
 from parsync.runtime.plan_limit import PLAN_LIMIT_S, plan_limit
@@ -68,7 +61,7 @@ def run_virtual(
         COORDINATOR: assembly.coordinator(),
         ARRIVALS: arrivals,
     }
-    runtime = VirtualRuntime(participants, on_record, message_us)
+    runtime = VirtualRuntime(participants, on_record, assembly.codec, message_us)
     schedulers = [agent.scheduler for agent in agents]
     waiting = -1
 

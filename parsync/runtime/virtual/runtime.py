@@ -4,23 +4,14 @@ same event log on any machine."""
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from parsync.core.codec import LogDigest
-from parsync.core.events import (
-    PRIORITY,
-    TIMER_PRIORITY,
-    DecisionDone,
-    Event,
-    Participant,
-    Priority,
-    Record,
-    Send,
-    SetTimer,
-    StartDecision,
-    Started,
-    TimerFired,
-)
+from parsync.core.codec import Codec
+from parsync.core.effects import Send, SetTimer, StartDecision
+from parsync.core.event import Event, Priority
+from parsync.core.events import DecisionDone, Started
+from parsync.core.participant import Participant
+from parsync.metrics.record import Record
 from parsync.runtime.deciding import run_decision
 
 RecordListener = Callable[[Record], None]
@@ -35,14 +26,18 @@ class VirtualRuntime:
     """
 
     def __init__(
-        self, participants: dict[int, Participant], on_record: RecordListener, message_us: int = 0
+        self,
+        participants: Mapping[int, Participant],
+        on_record: RecordListener,
+        codec: Codec,
+        message_us: int = 0,
     ) -> None:
         self._message_us = message_us
         self._participants = participants
         self._on_record = on_record
         self._heap: list[tuple[int, int, int, int, Event]] = []
         self._sequence = 0
-        self._digest = LogDigest()
+        self._digest = codec.log_digest()
         self.now_us = 0
         self.events = 0
         for address in sorted(participants):
@@ -64,16 +59,11 @@ class VirtualRuntime:
             digest(address, at_us, event)
             for effect in participants[address].handle(at_us, event):
                 if isinstance(effect, Send):
-                    self._push(
-                        at_us + message_us, PRIORITY[type(effect.event)], effect.to, effect.event
-                    )
+                    sent = effect.event
+                    self._push(at_us + message_us, sent.priority, effect.to, sent)
                 elif isinstance(effect, SetTimer):
-                    self._push(
-                        max(effect.at_us, at_us),
-                        TIMER_PRIORITY[effect.timer],
-                        address,
-                        TimerFired(effect.timer, effect.key),
-                    )
+                    timer = effect.event
+                    self._push(max(effect.at_us, at_us), timer.priority, address, timer)
                 elif isinstance(effect, Record):
                     self._on_record(effect)
                 else:
@@ -92,8 +82,7 @@ class VirtualRuntime:
     def finish(self) -> None:
         """Hand out the measurements that participants still hold."""
         for address in sorted(self._participants):
-            finish = getattr(self._participants[address], "finish", None)
-            for record in finish(self.now_us) if finish else []:
+            for record in self._participants[address].finish(self.now_us):
                 self._on_record(record)
 
     def _push(self, at_us: int, priority: Priority, address: int, event: Event) -> None:

@@ -1,0 +1,39 @@
+"""What a participant asks of its runtime.
+
+Effects are not frozen: a frozen dataclass takes more than twice as long to make, and an effect goes
+from a participant to its runtime and no further.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from parsync.core.event import Event
+from parsync.metrics.record import Record
+
+
+@dataclass(slots=True)
+class Send:
+    """Deliver the event to the participant at address `to`, whichever process it lives in."""
+
+    to: int
+    event: Event
+
+
+@dataclass(slots=True)
+class SetTimer:
+    """Deliver the event to the sender at at_us (at once if that is past)."""
+
+    at_us: int
+    event: Event
+
+
+@dataclass(slots=True)
+class StartDecision:
+    """Run the sender's `decide(decision, now_us)` on its view as of now; deliver DecisionDone no
+    earlier than now + its `decision_us(elapsed_ns)`."""
+
+    decision: int
+
+
+Effect = Send | SetTimer | StartDecision | Record

@@ -1,0 +1,48 @@
+"""The timers of optimistic agents. (Their messages are the cell's own: sync and commit.)"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from parsync.core.event import Event, Priority
+
+KIND = "optimistic"
+
+
+class OptimisticEvent(Event):
+    """Base class of these events."""
+
+    __slots__ = ()
+    kind: ClassVar[str] = KIND
+
+
+@dataclass(frozen=True, slots=True)
+class SyncDue(OptimisticEvent):
+    """The k-th periodic synchronisation is due."""
+
+    number: ClassVar[int] = 1
+    priority: ClassVar[Priority] = Priority.SYNC
+    k: int
+
+
+@dataclass(frozen=True, slots=True)
+class RequeueDue(OptimisticEvent):
+    """The pause of requeued tasks is over. key: which tasks."""
+
+    number: ClassVar[int] = 2
+    priority: ClassVar[Priority] = Priority.DECIDE
+    key: int
+
+
+@dataclass(frozen=True, slots=True)
+class RetryDue(OptimisticEvent):
+    """Look again for the room that round `round` did not find, where no periodic synchronisation
+    wakes the agent."""
+
+    number: ClassVar[int] = 3
+    priority: ClassVar[Priority] = Priority.DECIDE
+    round: int
+
+
+EVENTS: tuple[type[Event], ...] = (SyncDue, RequeueDue, RetryDue)

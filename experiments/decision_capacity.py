@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from experiments.config import ArmConfig, GroupConfig, ModelledTime
+from experiments.arm_config import ArmConfig, GroupConfig, ModelledTime
 from experiments.workloads.synthetic import SyntheticOptions
 
 

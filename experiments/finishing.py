@@ -9,7 +9,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from experiments.config import RunConfig, decision_clock
+from experiments.arm_config import decision_clock
+from experiments.config import RunConfig
 from experiments.decision_capacity import decision_capacity
 from experiments.interruption import Interruption
 from experiments.regret import settle_us

@@ -20,7 +20,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from experiments.config import ArmConfig, RunConfig, load_config
+from experiments.arm_config import ArmConfig
+from experiments.config import RunConfig, load_config
 from experiments.finishing import arm_result
 from experiments.kept_arms import KeptArm, kept_arm
 from experiments.preconditions import CONFIG_FILE

@@ -27,8 +27,9 @@ from rich.live import Live
 from rich.text import Text
 
 from experiments import restarts
+from experiments.arm_config import ArmConfig
 from experiments.command_line import BAD_INPUT, run_command
-from experiments.config import ArmConfig, RunConfig, first_error, load_config, validated
+from experiments.config import RunConfig, first_error, load_config, validated
 from experiments.finishing import arm_result, finish_run, seed_result
 from experiments.interruption import Interruption, stop_signals_noted
 from experiments.kept_arms import keep_arm

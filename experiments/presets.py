@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from experiments.config import ArmConfig, GroupConfig, ModelledTime, StrategyName, SyncName
+from experiments.arm_config import ArmConfig, GroupConfig, ModelledTime, StrategyName, SyncName
 from experiments.workloads.synthetic import SyntheticOptions, demo_options, paper_options
 from shared_state.errors import AgoraError
 

@@ -15,7 +15,8 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Protocol
 
-from experiments.config import ArmConfig, RunConfig
+from experiments.arm_config import ArmConfig
+from experiments.config import RunConfig
 from experiments.interruption import Interruption, stop_signals_kept_from_children
 from experiments.placement_values import placement_values
 from experiments.regret import Regret, regret_means, regret_watch, settle_us

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.config import ArmConfig, RunConfig
+from experiments.arm_config import ArmConfig
+from experiments.config import RunConfig
 from experiments.interruption import Interruption
 from experiments.regret import Regret, regret_of_log, regret_watch
 from experiments.running import ArmRun, make_metrics, workload_folder

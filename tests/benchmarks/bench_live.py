@@ -17,7 +17,8 @@ from typing import Any
 
 import pytest
 
-from experiments.config import ArmConfig, DecisionTime, MeasuredTime, RunConfig
+from experiments.arm_config import ArmConfig, DecisionTime, MeasuredTime
+from experiments.config import RunConfig
 from experiments.interruption import Interruption
 from experiments.presets import greedy_group, paper_scale
 from experiments.running import ArmRun, make_workload, run_arm_virtual

@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.config import ArmConfig, RunConfig
+from experiments.arm_config import ArmConfig
+from experiments.config import RunConfig
 from experiments.presets import greedy_group, paper_scale
 from experiments.running import make_metrics, make_workload
 from parsync.metrics.record import Record

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.config import CountedTime, GroupConfig, ModelledTime
+from experiments.arm_config import CountedTime, GroupConfig, ModelledTime
 from experiments.workloads.synthetic import SyntheticOptions, generate
 from parsync.metrics.record import Record
 from parsync.runtime.virtual.run import run_virtual

@@ -21,7 +21,7 @@ from typing import cast
 
 import pytest
 
-from experiments.config import ArmConfig
+from experiments.arm_config import ArmConfig
 from experiments.workloads.google2011 import Google2011Options, load
 from parsync.core.codec import CORE
 from parsync.core.master import MasterCore

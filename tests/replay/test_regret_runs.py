@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 
-from experiments.config import ArmConfig
+from experiments.arm_config import ArmConfig
 from parsync.core import events
 from parsync.core.codec import CORE
 from parsync.core.effects import Effect, Send

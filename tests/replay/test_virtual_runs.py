@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from experiments.config import ArmConfig
+from experiments.arm_config import ArmConfig
 from experiments.workloads.synthetic import generate
 from parsync.core import events
 from parsync.core.addresses import ARRIVALS, COORDINATOR, MASTER, WORKERS

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from experiments.config import ArmConfig, GroupConfig, ModelledTime
+from experiments.arm_config import ArmConfig, GroupConfig, ModelledTime
 from experiments.decision_capacity import decision_capacity
 from experiments.presets import default_arms, demo_scale, mix_arm, paper_scale
 from experiments.workloads.synthetic import SyntheticOptions

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.config import ArmConfig
+from experiments.arm_config import ArmConfig
 from schedulers.conformance import check_conformance
 
 ROOT = Path(__file__).parents[2]

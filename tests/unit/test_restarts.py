@@ -9,7 +9,8 @@ from typing import Any, cast
 import pytest
 from rich.console import Console
 
-from experiments.config import ArmConfig, RunConfig
+from experiments.arm_config import ArmConfig
+from experiments.config import RunConfig
 from experiments.interruption import Interruption
 from experiments.parsync_vs_flow import _run_arm
 from experiments.restarts import count, sentence

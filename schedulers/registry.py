@@ -10,21 +10,16 @@ metadata,
 
 from __future__ import annotations
 
-import sys
-import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from importlib import import_module
-from importlib.metadata import entry_points
 from types import MappingProxyType
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from schedulers.decision_time import DecisionClock
+from schedulers.entry_points import EntryPointGroup, is_model, parse_options, wrong_field
 from schedulers.interface import Scheduler, SchedulerEnvironment
-from shared_state.errors import AgoraError
 
 ENTRY_POINTS = "agora.schedulers"
 
@@ -63,100 +58,37 @@ class SchedulerSpec:
 
     def parse_options(self, options: Mapping[str, Any]) -> BaseModel:
         """The options, validated. AgoraError naming the first that is unknown or wrong."""
-        try:
-            return self.options.model_validate(dict(options))
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            name = ".".join(str(part) for part in first["loc"])
-            if first["type"] == "extra_forbidden":
-                known = ", ".join(sorted(self.options.model_fields)) or "none"
-                raise AgoraError(
-                    f"scheduler kind {self.kind!r} has no option {name!r}; its options: {known}"
-                ) from error
-            raise AgoraError(
-                f"scheduler kind {self.kind!r}, option {name!r}: {first['msg']}"
-            ) from error
-        except Exception as error:  # of a validator that is somebody else's
-            raise AgoraError(
-                f"scheduler kind {self.kind!r}, options: {type(error).__name__}: {error}"
-            ) from error
+        return parse_options("scheduler kind", self.kind, self.options, options)
 
 
 def kinds() -> tuple[str, ...]:
     """The names of all kinds, ascending."""
-    return tuple(sorted(_locations()))
+    return _GROUP.kinds()
 
 
 def get(kind: str) -> SchedulerSpec:
     """The spec of a kind. AgoraError if there is none, or if its entry point does not lead to a
     SchedulerSpec of that name."""
-    locations = _locations()
-    if kind not in locations:
-        raise AgoraError(f"unknown scheduler kind {kind!r}; known: {', '.join(sorted(locations))}")
-    location = locations[kind]
-    module, _, attribute = location.partition(":")
-    try:
-        spec = getattr(import_module(module), attribute)
-    except (Exception, SystemExit) as error:  # whatever somebody else's module raises
-        raise AgoraError(
-            f"scheduler kind {kind!r}: cannot load {location}: {_why(error)}"
-        ) from error
-    if not isinstance(spec, SchedulerSpec) or spec.kind != kind:
-        raise AgoraError(f"scheduler kind {kind!r}: {location} is not a SchedulerSpec of that kind")
-    _check_fields(spec, location)
-    return spec
+    return _GROUP.get(kind)
 
 
-def _why(error: BaseException) -> str:
-    """An error of an import, with the file and line it comes from."""
-    if isinstance(error, SyntaxError):
-        return f"{error.filename}, line {error.lineno}: {error.msg}"
-    if isinstance(error, ImportError):
-        return str(error)
-    frames = traceback.extract_tb(error.__traceback__)
-    of_module = [frame for frame in frames if frame.name == "<module>"]
-    if isinstance(error, AttributeError) and not of_module:
-        return str(error)
-    place = (of_module or frames)[-1]
-    return f"{place.filename}, line {place.lineno}: {type(error).__name__}: {error}"
-
-
-def _check_fields(spec: SchedulerSpec, location: str) -> None:
-    """AgoraError naming the field that cannot be used."""
-    options: object = spec.options
-    for field, fits, expected in (
-        ("options", isinstance(options, type) and issubclass(options, BaseModel), "a BaseModel"),
-        ("build", callable(spec.build), "a callable"),
-        ("retains_pending", isinstance(spec.retains_pending, bool), "True or False"),
+def _wrong(spec: SchedulerSpec) -> str:
+    """What is wrong with the fields of a spec, "" if nothing."""
+    clock: object = spec.default_decision
+    return wrong_field(
+        spec,
         (
-            "default_decision",
-            hasattr(spec.default_decision, "duration_us")
-            and hasattr(spec.default_decision, "tasks_within"),
-            "a DecisionClock",
+            ("options", is_model(spec.options), "a BaseModel"),
+            ("build", callable(spec.build), "a callable"),
+            ("retains_pending", isinstance(spec.retains_pending, bool), "True or False"),
+            (
+                "default_decision",
+                hasattr(clock, "duration_us") and hasattr(clock, "tasks_within"),
+                "a DecisionClock",
+            ),
+            ("evicts", isinstance(spec.evicts, bool), "True or False"),
         ),
-        ("evicts", isinstance(spec.evicts, bool), "True or False"),
-    ):
-        if not fits:
-            got = type(getattr(spec, field)).__name__
-            raise AgoraError(
-                f"scheduler kind {spec.kind!r}: {location}: field {field}: expected {expected}, "
-                f"got a {got}"
-            )
+    )
 
 
-def _locations() -> dict[str, str]:
-    """Kind -> "module:attribute". AgoraError if two packages claim one name."""
-    locations = dict(BUILT_IN)
-    for name, value in _installed(tuple(sys.path)):
-        if locations.setdefault(name, value) != value:
-            raise AgoraError(
-                f"scheduler kind {name!r} is registered twice: {locations[name]} and {value}"
-            )
-    return locations
-
-
-@lru_cache(maxsize=8)
-def _installed(path: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """(name, value) of the entry points of the packages on sys.path, which is `path`: reading all
-    their metadata takes milliseconds."""
-    return tuple((point.name, point.value) for point in entry_points(group=ENTRY_POINTS))
+_GROUP = EntryPointGroup("scheduler kind", ENTRY_POINTS, BUILT_IN, SchedulerSpec, _wrong)

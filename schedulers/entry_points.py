@@ -1,0 +1,138 @@
+"""Kinds by name: those of this project, and those that installed packages register as entry points.
+
+Schedulers, workloads and whatever else users add are found this way: a file with a SPEC, and one
+line that leads to it, in a registry's table or in the metadata of a package.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from shared_state.errors import AgoraError
+
+Spec = TypeVar("Spec")
+Rule = tuple[str, bool, str]  # name of a field, whether its value can be used, what is expected
+
+
+@dataclass(frozen=True, slots=True)
+class EntryPointGroup(Generic[Spec]):
+    """The kinds of one registry.
+
+    Args:
+        what: what a kind is called in messages, e.g. "scheduler kind".
+        group: the entry point group that packages register in, e.g. "agora.schedulers".
+        built_in: kind -> "module:attribute" of this project's own kinds.
+        spec: the class that every kind is an instance of; it has a field `kind`.
+        wrong: what is wrong with the fields of a spec, "" if nothing (see wrong_field).
+    """
+
+    what: str
+    group: str
+    built_in: Mapping[str, str]
+    spec: type[Spec]
+    wrong: Callable[[Spec], str] = lambda _: ""
+
+    def kinds(self) -> tuple[str, ...]:
+        """The names of all kinds, ascending. AgoraError if two packages register one name."""
+        return tuple(sorted(self._locations()))
+
+    def get(self, kind: str) -> Spec:
+        """The spec of a kind.
+
+        Raises:
+            AgoraError: there is no such kind, its module cannot be imported, what it leads to is
+                not a spec of that kind, or a field of the spec cannot be used.
+        """
+        locations = self._locations()
+        if kind not in locations:
+            known = ", ".join(sorted(locations))
+            raise AgoraError(f"unknown {self.what} {kind!r}; known: {known}")
+        location = locations[kind]
+        module, _, attribute = location.partition(":")
+        try:
+            spec = getattr(import_module(module), attribute)
+        except (Exception, SystemExit) as error:  # whatever somebody else's module raises
+            raise AgoraError(
+                f"{self.what} {kind!r}: cannot load {location}: {cause(error)}"
+            ) from error
+        if not isinstance(spec, self.spec) or getattr(spec, "kind", None) != kind:
+            raise AgoraError(
+                f"{self.what} {kind!r}: {location} is not a {self.spec.__name__} of that kind"
+            )
+        wrong = self.wrong(spec)
+        if wrong:
+            raise AgoraError(f"{self.what} {kind!r}: {location}: {wrong}")
+        return spec
+
+    def _locations(self) -> dict[str, str]:
+        """Kind -> "module:attribute". AgoraError if two packages register one name."""
+        locations = dict(self.built_in)
+        for name, value in _installed(self.group, tuple(sys.path)):
+            if locations.setdefault(name, value) != value:
+                raise AgoraError(
+                    f"{self.what} {name!r} is registered twice: {locations[name]} and {value}"
+                )
+        return locations
+
+
+def parse_options(
+    what: str, kind: str, model: type[BaseModel], options: Mapping[str, Any]
+) -> BaseModel:
+    """The options of a kind, validated. AgoraError naming the first that is unknown or wrong."""
+    try:
+        return model.model_validate(dict(options))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        name = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "extra_forbidden":
+            known = ", ".join(sorted(model.model_fields)) or "none"
+            raise AgoraError(
+                f"{what} {kind!r} has no option {name!r}; its options: {known}"
+            ) from error
+        raise AgoraError(f"{what} {kind!r}, option {name!r}: {first['msg']}") from error
+    except Exception as error:  # of a validator that is somebody else's
+        raise AgoraError(f"{what} {kind!r}, options: {type(error).__name__}: {error}") from error
+
+
+def wrong_field(spec: object, rules: Iterable[Rule]) -> str:
+    """The first field of a spec that breaks its rule, "" if there is none."""
+    for field, fits, expected in rules:
+        if not fits:
+            got = type(getattr(spec, field)).__name__
+            return f"field {field}: expected {expected}, got a {got}"
+    return ""
+
+
+def is_model(value: Any) -> bool:
+    """Whether a field of a spec is a pydantic model, as options must be."""
+    return isinstance(value, type) and issubclass(value, BaseModel)
+
+
+def cause(error: BaseException) -> str:
+    """What went wrong in somebody else's module, with the file and line it comes from."""
+    if isinstance(error, SyntaxError):
+        return f"{error.filename}, line {error.lineno}: {error.msg}"
+    if isinstance(error, ImportError):
+        return str(error)
+    frames = traceback.extract_tb(error.__traceback__)
+    of_module = [frame for frame in frames if frame.name == "<module>"]
+    if isinstance(error, AttributeError) and not of_module:
+        return str(error)
+    place = (of_module or frames)[-1]
+    return f"{place.filename}, line {place.lineno}: {type(error).__name__}: {error}"
+
+
+@lru_cache(maxsize=32)
+def _installed(group: str, path: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """(name, value) of a group's entry points, of the packages on sys.path, which is `path`:
+    reading all their metadata takes milliseconds."""
+    return tuple((point.name, point.value) for point in entry_points(group=group))

@@ -12,6 +12,7 @@ from parsync.protocols.optimistic.choices import Cut, FreedVisibility, LoserPoli
 from parsync.protocols.optimistic.sync.policies import make_sync_policy
 from parsync.runtime.assembly import ArmSpec, GroupSpec
 from schedulers import registry
+from schedulers.capability import Capability
 from schedulers.decision_time import Counted, DecisionClock, Measured, Modelled
 from shared_state.errors import AgoraError
 from shared_state.tasks import TaskClass
@@ -204,12 +205,14 @@ class ArmConfig(Strict):
 
 
 def decision_clock(group: GroupConfig, live: bool) -> DecisionClock:
-    """The configured clock, or the kind's own: deterministic in virtual time, Measured for flow
-    schedulers when live."""
+    """The configured clock, or the kind's own: deterministic in virtual time, Measured for some
+    when live."""
     if group.decision is not None:
         return group.decision.make()
     spec = registry.get(group.kind)
-    return Measured() if live and spec.retains_pending else spec.default_decision
+    if live and Capability.MEASURED_WHEN_LIVE in spec.capabilities:
+        return Measured()
+    return spec.default_decision
 
 
 def _group_spec(group: GroupConfig, share_permille: int, sample_us: int, live: bool) -> GroupSpec:

@@ -52,8 +52,7 @@ class CheckedScheduler:
         self._scheduler = scheduler
         self._kind = spec.kind
         self._name = name
-        self._check = PlanCheck(table, spec.retains_pending, spec.evicts)
-        self._remembers = spec.retains_pending or spec.evicts
+        self._check = PlanCheck(table, spec.capabilities)
         self._round = 0
         self.calling = ""
 
@@ -103,8 +102,7 @@ class CheckedScheduler:
 
     def observe(self, changes: TaskChanges) -> None:
         """As Scheduler.observe. Raises ContractBroken."""
-        if self._remembers:
-            self._check.observe(changes)
+        self._check.observe(changes)
         for column in (changes.task, changes.machine, changes.allocation):
             column.setflags(write=False)
         self.calling = "observe()"

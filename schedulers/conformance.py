@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel
 
+from schedulers.capability import Capability
 from schedulers.checked import CheckedScheduler
 from schedulers.interface import (
     ChangeKind,
@@ -59,7 +60,7 @@ def check_conformance(
                 twins = (world.scheduler(spec, parsed), world.scheduler(spec, parsed))
             except ContractBroken as broken:
                 raise NonConformance(broken.rule) from broken
-            _Trial(world, twins, spec.retains_pending, ranking).run()
+            _Trial(world, twins, spec.capabilities, ranking).run()
 
 
 def _require(condition: bool, promise: str) -> None:
@@ -139,7 +140,7 @@ class _Trial:
 
     world: _World
     twins: tuple[CheckedScheduler, CheckedScheduler]
-    retains_pending: bool
+    capabilities: frozenset[Capability]
     ranking: PartitionRanking
     # offered before, nowhere yet
     waiting: Int64 = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -168,7 +169,8 @@ class _Trial:
         self._sync(number)
         self._rival_claims()
         fresh = np.zeros(0, np.int64) if number == 5 else np.arange(number * 30, number * 30 + 30)
-        offered = np.concatenate([self.again if self.retains_pending else self.waiting, fresh])
+        keeps = Capability.KEEPS_PENDING in self.capabilities
+        offered = np.concatenate([self.again if keeps else self.waiting, fresh])
         self.again = self.again[:0]
         order = np.roll(np.arange(PARTITIONS, dtype=np.int32), number)
         context = PlanContext(self.now_us, stream_key(1, "decision", number), self.ranking, order)
@@ -296,7 +298,8 @@ class _Trial:
         self.world.view.released(
             released.machine[own], released.request[own], released.version[own]
         )
-        self._tell(ChangeKind.FINISHED, released.task, released.machine, released.allocation)
+        if Capability.WANTS_ENDS in self.capabilities:
+            self._tell(ChangeKind.FINISHED, released.task, released.machine, released.allocation)
         for allocation in released.allocation.tolist():
             del self.running[allocation]
 

@@ -10,6 +10,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -110,6 +111,12 @@ def wrong_field(spec: object, rules: Iterable[Rule]) -> str:
             got = type(getattr(spec, field)).__name__
             return f"field {field}: expected {expected}, got a {got}"
     return ""
+
+
+def unknown_member(what: str, given: Iterable[object], known: type[StrEnum]) -> str:
+    """The first of `given` that is no member of an enum, "" if there is none."""
+    unknown = sorted(map(repr, set(given) - set(known)))
+    return f"unknown {what} {unknown[0]}; known: {', '.join(sorted(known))}" if unknown else ""
 
 
 def is_model(value: Any) -> bool:

@@ -80,7 +80,7 @@ class Plan:
 
     task: int64[k], machine: int32[k], request: int64[k, R], gang: int64[k]: the claims. A task
     appears at most once. evict: int64[e], ids of the scheduler's own allocations to end
-    first; empty unless SchedulerSpec.evicts is set.
+    first; empty unless the kind has Capability.EVICTS.
     pending: int64[p] tasks of this call that stay waiting, pending_reason: int8[p] (PendingReason).
     operations: counted work, in units of the scheduler's choice (this repository's:
     decision_time.PS_PER_OPERATION). partitions_scanned: partitions looked at, summed over tasks.
@@ -107,7 +107,7 @@ class ChangeKind(IntEnum):
 
     ADOPTED = 0  # running before the scheduler existed, or taken over from a lost one
     COMMITTED = 1
-    REJECTED = 2  # offered again to plan() unless the scheduler retains pending tasks
+    REJECTED = 2  # offered again to plan()
     FINISHED = 3
     EVICTED = 4  # ended by somebody's eviction; offered again
     LOST = 5  # its machine failed; offered again
@@ -147,7 +147,7 @@ class Scheduler(Protocol):
         - claim each task at most once, with the task's own request and gang;
         - claim only what fits view.free together with its other claims and after its evictions;
         - name every task of the call as claimed or pending. Claims may also name tasks left waiting
-          in earlier calls if the spec says that the scheduler retains pending tasks;
+          in earlier calls if the kind has Capability.KEEPS_PENDING;
         - claim all waiting tasks of a gang, or none;
         - evict only allocations that were reported to the scheduler and whose end was not.
 

@@ -7,11 +7,12 @@ no more than its own view shows keeps the contract, whatever the cell answers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any
 
 import numpy as np
 
+from schedulers.capability import Capability
 from schedulers.interface import ChangeKind, PendingReason, Plan, TaskChanges
 from schedulers.own_allocations import OwnAllocations
 from schedulers.waiting_tasks import WaitingTasks
@@ -26,16 +27,18 @@ _INT64, _INT32, _INT8 = np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.int8
 class PlanCheck:
     """Checks the plans of one scheduler, in the order in which they are made.
 
-    table: every task (row = id). retains_pending, evicts: as in the kind's SchedulerSpec.
+    table: every task (row = id). capabilities: those of the kind.
     """
 
-    def __init__(self, table: TaskBatch, retains_pending: bool, evicts: bool) -> None:
+    def __init__(self, table: TaskBatch, capabilities: Set[Capability]) -> None:
         self._table = table
         self._dimensions = table.request.shape[1]
         gang = table.gang if bool((table.gang != NO_GANG).any()) else None
         self._has_gangs = gang is not None
-        self._waiting = WaitingTasks(len(table), gang) if retains_pending else None
-        self._own = OwnAllocations() if evicts else None
+        self._waiting = (
+            WaitingTasks(len(table), gang) if Capability.KEEPS_PENDING in capabilities else None
+        )
+        self._own = OwnAllocations() if Capability.EVICTS in capabilities else None
 
     def observe(self, changes: TaskChanges) -> None:
         """What the scheduler is told of its tasks."""
@@ -184,7 +187,7 @@ class PlanCheck:
         if not len(evict):
             return None
         if self._own is None:
-            return "plan.evict: expected none, as its kind does not evict (SchedulerSpec.evicts)"
+            return "plan.evict: expected none, as its kind has no Capability.EVICTS"
         known, _, _ = self._own.find(evict)
         if not known.all():
             return f"plan.evict: allocation {evict[~known][0]} is not one of its running tasks"

@@ -17,8 +17,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from schedulers.capability import Capability
 from schedulers.decision_time import DecisionClock
-from schedulers.entry_points import EntryPointGroup, is_model, parse_options, wrong_field
+from schedulers.entry_points import EntryPointGroup, is_model, parse_options, unknown_member, wrong_field
 from schedulers.interface import Scheduler, SchedulerEnvironment
 
 ENTRY_POINTS = "agora.schedulers"
@@ -43,18 +44,16 @@ class SchedulerSpec:
     """A kind of scheduler.
 
     options: a pydantic model that forbids unknown fields. build: creates a scheduler from validated
-    options. retains_pending: the scheduler remembers the tasks it left waiting and may claim them
-    in later plans; otherwise its agent offers them again. default_decision: the deterministic
-    clock that gives its decision time unless the configuration sets another. evicts: its plans may
-    end running tasks of its own; the ends of those tasks are reported to it.
+    options. default_decision: the deterministic clock that gives its decision time unless the
+    configuration sets another. capabilities: all that it can do and needs; none follows from
+    another.
     """
 
     kind: str
     options: type[BaseModel]
     build: Callable[[Any, SchedulerEnvironment], Scheduler]
-    retains_pending: bool
     default_decision: DecisionClock
-    evicts: bool = False
+    capabilities: frozenset[Capability] = frozenset()
 
     def parse_options(self, options: Mapping[str, Any]) -> BaseModel:
         """The options, validated. AgoraError naming the first that is unknown or wrong."""
@@ -75,20 +74,21 @@ def get(kind: str) -> SchedulerSpec:
 def _wrong(spec: SchedulerSpec) -> str:
     """What is wrong with the fields of a spec, "" if nothing."""
     clock: object = spec.default_decision
-    return wrong_field(
+    capabilities: object = spec.capabilities
+    wrong = wrong_field(
         spec,
         (
             ("options", is_model(spec.options), "a BaseModel"),
             ("build", callable(spec.build), "a callable"),
-            ("retains_pending", isinstance(spec.retains_pending, bool), "True or False"),
             (
                 "default_decision",
                 hasattr(clock, "duration_us") and hasattr(clock, "tasks_within"),
                 "a DecisionClock",
             ),
-            ("evicts", isinstance(spec.evicts, bool), "True or False"),
+            ("capabilities", isinstance(capabilities, frozenset | set), "a set of Capability"),
         ),
     )
+    return wrong or unknown_member("capability", spec.capabilities, Capability)
 
 
 _GROUP = EntryPointGroup("scheduler kind", ENTRY_POINTS, BUILT_IN, SchedulerSpec, _wrong)

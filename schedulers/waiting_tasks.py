@@ -1,4 +1,4 @@
-"""Which tasks wait with a scheduler that retains them, as far as its agent can tell."""
+"""Which tasks wait with a scheduler that keeps them, as far as its agent can tell."""
 
 from __future__ import annotations
 

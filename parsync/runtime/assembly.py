@@ -22,6 +22,7 @@ from parsync.protocols.optimistic.strategies import make_strategy
 from parsync.protocols.optimistic.sync.policies import make_sync_policy
 from parsync.workload.workload import Workload
 from schedulers import registry
+from schedulers.capability import Capability
 from schedulers.checked import CheckedScheduler
 from schedulers.decision_time import DecisionClock
 from schedulers.interface import SchedulerEnvironment
@@ -114,7 +115,7 @@ class Assembly:
             name=arm.agent_name(index),
             seed=arm.seed,
             scheduler=self.scheduler(index),
-            retains_pending=registry.get(group.kind).retains_pending,
+            capabilities=registry.get(group.kind).capabilities,
             cell=workload.cell,
             partitioning=self.partitioning,
             table=workload.tasks,
@@ -154,10 +155,10 @@ class Assembly:
 
     @staticmethod
     def _is_told_of_ends(group: GroupSpec) -> bool:
-        """Those who remember their tasks need it, and those who see the room of theirs as soon as
-        they end."""
-        spec = registry.get(group.kind)
-        return spec.retains_pending or spec.evicts or group.policy.freed is FreedVisibility.AT_ONCE
+        """Schedulers that want the ends of their tasks, and agents that see the room of theirs as
+        soon as they end."""
+        wants = Capability.WANTS_ENDS in registry.get(group.kind).capabilities
+        return wants or group.policy.freed is FreedVisibility.AT_ONCE
 
     def workers(self) -> WorkerPool:
         workload = self.workload

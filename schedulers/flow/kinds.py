@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from schedulers.capability import Capability
 from schedulers.decision_time import Counted
 from schedulers.flow.policies.load_spreading import LoadSpreading
 from schedulers.flow.policies.policy import Policy, TimePrice
@@ -15,6 +16,19 @@ from schedulers.registry import SchedulerSpec
 # The scheduler counts its work weighted, in units of 100 ns on the machine of the calibration
 # (work.py): 200 stands for a machine half as fast.
 DECISION = Counted(ns_per_operation=100)
+# A round re-optimises the graph of all tasks, waiting and running: it needs to know what became of
+# each, takes long, and how long cannot be told before.
+CAPABILITIES = frozenset(
+    {
+        Capability.KEEPS_PENDING,
+        Capability.EVICTS,
+        Capability.WANTS_ENDS,
+        Capability.WAITS_FOR_OUTCOME,
+        Capability.PLANS_WHOLE_QUEUE,
+        Capability.OWN_PROCESS,
+        Capability.MEASURED_WHEN_LIVE,
+    }
+)
 
 
 class QuincyOptions(FlowOptions):
@@ -60,24 +74,21 @@ QUINCY = SchedulerSpec(
     "quincy",
     QuincyOptions,
     build_quincy,
-    retains_pending=True,
     default_decision=DECISION,
-    evicts=True,
+    capabilities=CAPABILITIES,
 )
 # The flow scheduler as its paper evaluates it: Quincy's policy.
 FIRMAMENT = SchedulerSpec(
     "firmament",
     QuincyOptions,
     build_quincy,
-    retains_pending=True,
     default_decision=DECISION,
-    evicts=True,
+    capabilities=CAPABILITIES,
 )
 LOAD_SPREADING = SchedulerSpec(
     "flow_load_spreading",
     LoadSpreadingOptions,
     build_load_spreading,
-    retains_pending=True,
     default_decision=DECISION,
-    evicts=True,
+    capabilities=CAPABILITIES,
 )

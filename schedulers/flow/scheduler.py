@@ -56,7 +56,7 @@ class FlowOptions(BaseModel):
 
 
 class FlowScheduler:
-    """A schedulers.interface.Scheduler that retains pending tasks. Adopted tasks that it never was
+    """A schedulers.interface.Scheduler that keeps pending tasks. Adopted tasks that it never was
     offered stay where they are: nobody says what they ask for, and the view shows what they take. A
     gang is claimed when all its waiting tasks have a place; until then their places are not given
     to others. `work` counts what the last plan did."""

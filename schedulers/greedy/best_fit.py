@@ -10,6 +10,5 @@ SPEC = SchedulerSpec(
     "best_fit",
     NoOptions,
     builder(PlacementKind.BEST_FIT),
-    retains_pending=False,
     default_decision=DECISION,
 )

@@ -12,6 +12,5 @@ SPEC = SchedulerSpec(
     "first_fit",
     NoOptions,
     builder(PlacementKind.FIRST_FIT),
-    retains_pending=False,
     default_decision=DECISION,
 )

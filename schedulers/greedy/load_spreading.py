@@ -13,6 +13,5 @@ SPEC = SchedulerSpec(
     "load_spreading",
     NoOptions,
     builder(PlacementKind.LOAD_SPREADING),
-    retains_pending=False,
     default_decision=DECISION,
 )

@@ -9,6 +9,5 @@ SPEC = SchedulerSpec(
     "random",
     NoOptions,
     builder(PlacementKind.RANDOM),
-    retains_pending=False,
     default_decision=DECISION,
 )

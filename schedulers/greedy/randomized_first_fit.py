@@ -14,6 +14,5 @@ SPEC = SchedulerSpec(
     "randomized_first_fit",
     NoOptions,
     builder(PlacementKind.RANDOMIZED_FIRST_FIT),
-    retains_pending=False,
     default_decision=DECISION,
 )

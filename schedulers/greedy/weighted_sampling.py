@@ -10,6 +10,5 @@ SPEC = SchedulerSpec(
     "weighted_sampling",
     NoOptions,
     builder(PlacementKind.WEIGHTED_SAMPLING),
-    retains_pending=False,
     default_decision=DECISION,
 )

@@ -71,7 +71,7 @@ class Options(BaseModel):
     pass
 
 
-FOREIGN = SchedulerSpec("foreign", Options, lambda *_: None, False, Slow())  # type: ignore[arg-type,return-value]
+FOREIGN = SchedulerSpec("foreign", Options, lambda *_: None, Slow())  # type: ignore[arg-type,return-value]
 
 
 def test_the_clock_of_another_packages_kind_is_found_by_the_kind(

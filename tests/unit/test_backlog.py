@@ -116,7 +116,8 @@ def test_requeued_tasks_are_given_up_sooner_if_nothing_of_their_batch_was_ever_p
 
 
 @pytest.mark.parametrize(
-    "backlog", [OfferedBacklog(LoserPolicy.BLOCK, ATTEMPTS_MAX, ATTEMPTS_MAX), RetainedBacklog()]
+    "backlog",
+    [OfferedBacklog(LoserPolicy.BLOCK, ATTEMPTS_MAX, ATTEMPTS_MAX), RetainedBacklog(True)],
 )
 def test_tasks_that_can_never_run_leave_the_backlog(backlog: Backlog) -> None:
     backlog.add(batch(4, 5))
@@ -129,35 +130,78 @@ def test_tasks_that_can_never_run_leave_the_backlog(backlog: Backlog) -> None:
         *backlog.over(this, NO_WORK).hopeless.tolist(),
     ]
     assert hopeless == [5]
-    assert this.starved != backlog.retained
+    keeps = isinstance(backlog, RetainedBacklog)
+    assert this.starved != keeps
     assert backlog.begin(True) is not None
-    assert backlog.offer(None).task.tolist() == ([] if backlog.retained else [4])
+    assert backlog.offer(None).task.tolist() == ([] if keeps else [4])
 
 
 def test_a_scheduler_that_remembers_is_offered_new_tasks_and_losers_only() -> None:
-    backlog = RetainedBacklog()
+    backlog = RetainedBacklog(True)
     backlog.add(batch(1, 2))
     backlog.add(batch(3))
     assert backlog.begin(False) == 3
     this = round_of(
-        backlog.offer(1), [2], [1, 3], [PendingReason.NO_ROOM, PendingReason.PRICED_OUT]
+        backlog.offer(None), [2], [1, 3], [PendingReason.NO_ROOM, PendingReason.PRICED_OUT]
     )
-    assert this.offered.task.tolist() == [1, 2, 3], "rounds are not cut"
     backlog.planned(this)
     lose(backlog, this, [2])
     assert backlog.begin(False) == 1
     this = round_of(backlog.offer(None), [3, 2], [], [])  # 3 was offered in the round before
+    backlog.planned(this)
     claimed = backlog.claimed(this)
     assert (claimed.task.tolist(), claimed.attempts.tolist()) == ([3, 2], [0, 1])
-    backlog.planned(this)
     lose(backlog, this, [])
     assert backlog.waiting and backlog.begin(False) is None, "1 waits with the scheduler"
     assert backlog.begin(True) == 1 and not len(backlog.offer(None))
 
 
-@given(st.data(), st.sampled_from(LoserPolicy))
-def test_every_task_is_somewhere(data: st.DataObject, losers: LoserPolicy) -> None:
-    backlog = OfferedBacklog(losers, ATTEMPTS_MAX, ATTEMPTS_MAX)
+def test_a_scheduler_that_remembers_may_have_several_rounds_under_way() -> None:
+    """As it does not wait for outcomes: the second claims what the first left, before the first
+    one's losers are known."""
+    backlog = RetainedBacklog(False)
+    backlog.add(batch(1, 2))
+    backlog.add(batch(3, 4))
+    assert backlog.begin(False) == 2
+    first = round_of(backlog.offer(None), [1], [2], [PendingReason.NO_ROOM])
+    backlog.planned(first)
+    assert backlog.begin(False) == 2, "one batch at a time"
+    second = round_of(backlog.offer(1), [2, 3], [], [])
+    backlog.planned(second)
+    lose(backlog, first, [1])
+    lose(backlog, second, [2])
+    assert backlog.begin(False) == 0, "losers and the rest of the batch at hand"
+    again = backlog.offer(None)
+    assert (again.task.tolist(), again.attempts.tolist()) == ([2, 1, 4], [1, 1, 0])
+    assert not backlog.waiting and backlog.begin(True) is None
+
+
+@pytest.mark.parametrize("losers", LoserPolicy)
+def test_all_new_tasks_are_at_hand_but_a_requeued_batch_stays_by_itself(
+    losers: LoserPolicy,
+) -> None:
+    backlog = OfferedBacklog(losers, ATTEMPTS_MAX, ATTEMPTS_MAX, whole_queue=True)
+    backlog.add(batch(1, 2))
+    backlog.add(batch(3))
+    assert backlog.begin(False) == 3
+    this = round_of(backlog.offer(None), [1, 2, 3], [], [])
+    backlog.planned(this)
+    aside = lose(backlog, this, [2])
+    backlog.add(batch(4))
+    if losers is LoserPolicy.REQUEUE:
+        backlog.rejoin(aside.retry)
+    backlog.add(batch(5))
+    assert backlog.begin(False)
+    requeued = losers is LoserPolicy.REQUEUE
+    assert backlog.offer(None).task.tolist() == ([4, 5] if requeued else [2, 4, 5])
+    assert backlog.begin(False) == (1 if requeued else None)
+
+
+@given(st.data(), st.sampled_from(LoserPolicy), st.booleans())
+def test_every_task_is_somewhere(
+    data: st.DataObject, losers: LoserPolicy, whole_queue: bool
+) -> None:
+    backlog = OfferedBacklog(losers, ATTEMPTS_MAX, ATTEMPTS_MAX, whole_queue=whole_queue)
     given_tasks, gone, paused = 0, set[int](), list[int]()
     for _ in range(data.draw(st.integers(1, 12))):
         size = data.draw(st.integers(0, 5))
@@ -209,10 +253,14 @@ def test_every_task_is_somewhere(data: st.DataObject, losers: LoserPolicy) -> No
 )
 def test_no_round_parts_a_gang(limit: int, offered: list[int]) -> None:
     gang = np.array([-1, 7, 7, 7, -1, 8, 8])
-    backlog = OfferedBacklog(LoserPolicy.BLOCK, ATTEMPTS_MAX, ATTEMPTS_MAX, gang)
-    backlog.add(batch(*range(7)))
-    backlog.begin(False)
-    assert backlog.offer(limit).task.tolist() == offered
+    backlogs: list[Backlog] = [
+        OfferedBacklog(LoserPolicy.BLOCK, ATTEMPTS_MAX, ATTEMPTS_MAX, gang),
+        RetainedBacklog(False, gang),
+    ]
+    for backlog in backlogs:
+        backlog.add(batch(*range(7)))
+        backlog.begin(False)
+        assert backlog.offer(limit).task.tolist() == offered
 
 
 def test_a_gang_that_a_round_has_no_time_for_is_offered_whole() -> None:

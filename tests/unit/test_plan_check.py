@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from schedulers.capability import Capability
 from schedulers.interface import ChangeKind, PendingReason, Plan, TaskChanges
 from schedulers.own_allocations import SETTLE_AT, OwnAllocations
 from schedulers.plan_check import PlanCheck
@@ -43,7 +44,7 @@ class Trial:
     """One scheduler's plans on a cell of MACHINES times ROOM in two dimensions; the second of its two
     partitions was never synced."""
 
-    def __init__(self, retains_pending: bool = False, evicts: bool = False) -> None:
+    def __init__(self, *capabilities: Capability) -> None:
         self.spec = CellSpec(
             ("cpu", "memory"),
             np.full((MACHINES, 2), ROOM, np.int64),
@@ -57,7 +58,7 @@ class Trial:
         self.versions = 0
         self.sync()
         self.table = table()
-        self.check = PlanCheck(self.table, retains_pending, evicts)
+        self.check = PlanCheck(self.table, frozenset(capabilities))
 
     def sync(self) -> None:
         self.versions += 1
@@ -146,13 +147,13 @@ def test_with_a_member_too_large_the_whole_gang_is() -> None:
     assert trial.plan([10, 11, 12], {10: 0, 11: 0}, {12: TOO_LARGE}) is None  # or it goes without
 
 
-@pytest.mark.parametrize("retains_pending", [False, True])
-def test_a_gang_is_claimed_whole_or_waits_whole(retains_pending: bool) -> None:
+@pytest.mark.parametrize("capabilities", [(), (Capability.KEEPS_PENDING,)])
+def test_a_gang_is_claimed_whole_or_waits_whole(capabilities: tuple[Capability, ...]) -> None:
     whole, none = {10: 0, 11: 1, 12: 2}, dict.fromkeys((10, 11, 12), NO_ROOM)
-    assert Trial(retains_pending).plan([10, 11, 12], whole) is None
-    assert Trial(retains_pending).plan([10, 11, 12], {}, none) is None
+    assert Trial(*capabilities).plan([10, 11, 12], whole) is None
+    assert Trial(*capabilities).plan([10, 11, 12], {}, none) is None
     says = r"plan\.task: gang 5: 2 of its tasks are claimed, and others are left waiting"
-    torn = Trial(retains_pending).plan(
+    torn = Trial(*capabilities).plan(
         [10, 11, 12, 13, 14, 15], {13: 0, 14: 0, 15: 0, 10: 1, 12: 1}, {11: NO_ROOM}
     )
     assert is_told(torn, says)
@@ -165,11 +166,11 @@ def test_a_member_of_a_gang_that_runs_is_not_waited_for() -> None:
     assert trial.plan([11], {11: 0}) is None
 
 
-# --- a scheduler that retains what it left waiting ---
+# --- a scheduler that keeps what it left waiting ---
 
 
 def test_what_was_left_waiting_may_be_claimed_later_and_once() -> None:
-    trial = Trial(retains_pending=True)
+    trial = Trial(Capability.KEEPS_PENDING)
     assert trial.plan([0, 1, 2], {0: 0}, {1: NO_ROOM, 2: NO_ROOM}) is None
     assert trial.plan([3], {1: 0, 3: 1}) is None
     says = r"plan\.task: task 1 was not offered, or no longer waits"
@@ -178,7 +179,7 @@ def test_what_was_left_waiting_may_be_claimed_later_and_once() -> None:
 
 @pytest.mark.parametrize("again", ["rejected", "offered", "both"])
 def test_a_claim_that_was_rejected_may_be_made_again(again: str) -> None:
-    trial = Trial(retains_pending=True)
+    trial = Trial(Capability.KEEPS_PENDING)
     assert trial.plan([0], {0: 0}) is None
     if again != "offered":
         trial.tell(ChangeKind.REJECTED, (0, 0, -1))
@@ -186,7 +187,7 @@ def test_a_claim_that_was_rejected_may_be_made_again(again: str) -> None:
 
 
 def test_a_task_that_turned_out_to_run_may_not_be_claimed() -> None:
-    trial = Trial(retains_pending=True)
+    trial = Trial(Capability.KEEPS_PENDING)
     assert trial.plan([0, 10, 11, 12], {}, dict.fromkeys((0, 10, 11, 12), NO_ROOM)) is None
     trial.tell(ChangeKind.ADOPTED, (0, 0, 7), (10, 0, 8))
     assert trial.plan([], {11: 0, 12: 0}) is None  # nor is it missed in its gang
@@ -194,24 +195,24 @@ def test_a_task_that_turned_out_to_run_may_not_be_claimed() -> None:
 
 
 def test_pending_is_said_of_the_tasks_of_the_call() -> None:
-    trial = Trial(retains_pending=True)
+    trial = Trial(Capability.KEEPS_PENDING)
     assert trial.plan([0], {}, {0: NO_ROOM}) is None
     says = r"plan\.pending: task 0 was not offered in this round"
     assert is_told(trial.plan([1], {1: 0}, {0: NO_ROOM}), says)
-    trial = Trial(retains_pending=True)
+    trial = Trial(Capability.KEEPS_PENDING)
     says = r"plan\.pending: task 1 was offered, and is neither claimed nor pending"
     assert is_told(trial.plan([0, 1], {0: 0}), says)
 
 
 def test_a_gang_that_came_in_parts_is_claimed_whole() -> None:
-    trial = Trial(retains_pending=True)
+    trial = Trial(Capability.KEEPS_PENDING)
     assert trial.plan([10, 11], {}, {10: NO_ROOM, 11: NO_ROOM}) is None
     says = r"plan\.task: gang 5: 1 of its tasks are claimed, and others are left waiting"
     assert is_told(trial.plan([12], {12: 0}), says)
 
 
 def test_what_is_too_large_waits_no_more() -> None:
-    trial = Trial(retains_pending=True)
+    trial = Trial(Capability.KEEPS_PENDING)
     assert trial.plan([HUGE], {}, {HUGE: TOO_LARGE}) is None
     assert is_told(trial.plan([], {HUGE: 0}), r"plan\.task: task 20 was not offered, .*")
 
@@ -220,7 +221,7 @@ def test_what_is_too_large_waits_no_more() -> None:
 
 
 def test_evictions_make_room_where_the_victim_ran() -> None:
-    trial = Trial(evicts=True)
+    trial = Trial(Capability.EVICTS)
     trial.used[0] = ROOM
     trial.sync()
     trial.tell(ChangeKind.COMMITTED, (1, 0, 70), (2, 1, 71))
@@ -231,7 +232,7 @@ def test_evictions_make_room_where_the_victim_ran() -> None:
 
 @pytest.mark.parametrize("end", [ChangeKind.FINISHED, ChangeKind.EVICTED, ChangeKind.LOST])
 def test_only_what_runs_may_be_evicted(end: ChangeKind) -> None:
-    trial = Trial(evicts=True)
+    trial = Trial(Capability.EVICTS)
     trial.tell(ChangeKind.ADOPTED, (1, 0, 70), (2, 1, 71))
     assert trial.plan([], {}, evict=[70, 71]) is None
     trial.tell(end, (1, 0, 70))

@@ -49,7 +49,7 @@ class LastFit:
         pass
 
 
-SPEC = SchedulerSpec("last_fit", Options, LastFit, retains_pending=False, default_decision=Counted(100))
+SPEC = SchedulerSpec("last_fit", Options, LastFit, default_decision=Counted(100))
 '''
 
 
@@ -59,10 +59,11 @@ from schedulers.decision_time import Counted
 from schedulers.registry import SchedulerSpec
 
 NUMBER = 3
-NO_OPTIONS = SchedulerSpec("broken", dict, print, False, Counted(100))
-NO_BUILD = SchedulerSpec("broken", BaseModel, None, False, Counted(100))
-NO_CLOCK = SchedulerSpec("broken", BaseModel, print, False, 100)
-MAYBE = SchedulerSpec("broken", BaseModel, print, "maybe", Counted(100))
+NO_OPTIONS = SchedulerSpec("broken", dict, print, Counted(100))
+NO_BUILD = SchedulerSpec("broken", BaseModel, None, Counted(100))
+NO_CLOCK = SchedulerSpec("broken", BaseModel, print, 100)
+NO_SET = SchedulerSpec("broken", BaseModel, print, Counted(100), "evicts")
+UNKNOWN = SchedulerSpec("broken", BaseModel, print, Counted(100), {"evicts", "flies"})
 """
 
 
@@ -134,7 +135,16 @@ def test_an_unknown_option_is_named_and_the_known_ones_listed():
         ("broken_package:NO_OPTIONS", "field options: expected a BaseModel, got a type"),
         ("broken_package:NO_BUILD", "field build: expected a callable, got a NoneType"),
         ("broken_package:NO_CLOCK", "field default_decision: expected a DecisionClock, got a int"),
-        ("broken_package:MAYBE", "field retains_pending: expected True or False, got a str"),
+        (
+            "broken_package:NO_SET",
+            "field capabilities: expected a set of Capability, got a str",
+        ),
+        (
+            "broken_package:UNKNOWN",
+            r"^scheduler kind 'broken': broken_package:UNKNOWN: unknown capability 'flies'; "
+            "known: evicts, keeps_pending, measured_when_live, own_process, plans_whole_queue, "
+            "waits_for_outcome, wants_ends$",
+        ),
     ],
 )
 def test_broken_entry_points_are_refused(tmp_path, monkeypatch, value, message):

@@ -110,7 +110,7 @@ def is_moody(self, plan, tasks, view):
         (never_gives_up, "expected TOO_LARGE"),
         (splits_gangs, "others are left waiting"),
         (changes_requests, "its request is"),
-        (evicts_strangers, "its kind does not evict"),
+        (evicts_strangers, "no Capability.EVICTS"),
         (uses_a_wide_dtype, "plan.machine: expected an array int32"),
         (is_moody, "counted work is a function"),
     ],
@@ -120,7 +120,6 @@ def test_broken_schedulers_are_found_out(spoil, promise):
         "broken",
         NoOptions,
         lambda options, environment: Broken(environment, spoil),
-        False,
         registry.get("random").default_decision,
     )
     with pytest.raises(NonConformance, match=promise):
@@ -136,7 +135,6 @@ def test_observing_the_unknown_must_not_fail():
         "strict",
         NoOptions,
         lambda options, environment: Strict(PlacementKind.RANDOM, environment),
-        False,
         registry.get("random").default_decision,
     )
     with pytest.raises(NonConformance, match=r"observe\(\) raised KeyError: .*round 0"):

@@ -10,6 +10,8 @@ section 4.3); under REQUEUE they rejoin the queue's tail after a pause (Omega's 
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 import numpy as np
 
 from parsync.core.addresses import MASTER
@@ -42,6 +44,7 @@ from parsync.protocols.optimistic.strategies import DelayAverage, Strategy
 from parsync.protocols.optimistic.sync.policies import SyncPolicy
 from parsync.protocols.optimistic.sync.staleness import average_staleness_us, freshness_order
 from parsync.protocols.optimistic.work import NO_WORK, Activity, AgentPolicy, Round, Work
+from schedulers.capability import Capability
 from schedulers.checked import CheckedScheduler
 from schedulers.decision_time import DecisionClock
 from schedulers.interface import (
@@ -65,8 +68,8 @@ _ACCEPTED, _DUPLICATE = (
 class SchedulerAgent:
     """Sans-I/O agent `index` of `agents`. table: every task (row = id); no true durations in it.
 
-    retains_pending: the scheduler remembers tasks it left waiting (flow schedulers); otherwise the
-    agent offers them again. terrain: the constant part of views, shared by agents in one process.
+    capabilities: those of the scheduler's kind. terrain: the constant part of views, shared by
+    agents in one process.
     """
 
     def __init__(
@@ -76,7 +79,7 @@ class SchedulerAgent:
         name: str,
         seed: int,
         scheduler: CheckedScheduler,
-        retains_pending: bool,
+        capabilities: Set[Capability],
         cell: CellSpec,
         partitioning: Partitioning,
         table: TaskBatch,
@@ -106,20 +109,23 @@ class SchedulerAgent:
         self._policy = policy
         self._checks_seqnum = policy.check is ConflictCheck.SEQUENCE_NUMBER
         # A sync at every attempt has to show the last attempt's outcome, so it waits for that.
-        waits = retains_pending or sync.at_every_attempt
+        waits = Capability.WAITS_FOR_OUTCOME in capabilities or sync.at_every_attempt
         self._goes_on = policy.while_committing is WhileCommitting.GO_ON and not waits
-        self._cuts = policy.cut is Cut.AT_SYNC and not retains_pending
+        whole_queue = Capability.PLANS_WHOLE_QUEUE in capabilities
+        self._cuts = policy.cut is Cut.AT_SYNC and not whole_queue
         self._log = AgentLog(index, cell, table, catalog)
         self._epoch = -1  # the master's life this view is of; -1: never synced
         self._activity = Activity.STARVED
+        gang = table.gang if (table.gang != NO_GANG).any() else None
         self._backlog: Backlog = (
-            RetainedBacklog()
-            if retains_pending
+            RetainedBacklog(whole_queue, gang)
+            if Capability.KEEPS_PENDING in capabilities
             else OfferedBacklog(
                 policy.losers,
                 policy.attempts_max,
                 policy.attempts_max_unplaced,
-                table.gang if (table.gang != NO_GANG).any() else None,
+                gang,
+                whole_queue,
             )
         )
         # size of the current batch when it was begun, the unit of the delay average
@@ -301,7 +307,7 @@ class SchedulerAgent:
         self.queued += len(work)
         # What is new is a reason to look again only for those to whom that may show more than the
         # last look did.
-        looks = self._backlog.retained or self._sync.at_every_attempt
+        looks = self._backlog.has_new or self._sync.at_every_attempt
         if self._activity is Activity.IDLE or (
             self._activity is Activity.STARVED and looks and self._epoch >= 0
         ):
@@ -437,7 +443,7 @@ class SchedulerAgent:
 
     def _go_on(self, now_us: int, this: Round) -> list[Effect]:
         """After a round: where the view had no room left, only a change of it helps."""
-        if this.starved and not self._view_changed:
+        if this.starved and not self._view_changed and not self._backlog.has_new:
             return self._starve(now_us)
         return self._next(now_us)
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from parsync.protocols.optimistic.choices import LoserPolicy
 from parsync.protocols.optimistic.work import NO_WORK, Round, Work
-from schedulers.interface import PendingReason
+from schedulers.interface import PendingReason, Plan
 from shared_state.tasks import NO_GANG, Int64
 
 
@@ -33,10 +33,10 @@ NOTHING = Aside()
 
 
 class Backlog(Protocol):
-    """retained: the scheduler remembers what waits. Its next round needs the outcome of the last,
-    and new tasks are a reason to begin one."""
-
-    retained: bool
+    @property
+    def has_new(self) -> bool:
+        """Are there new tasks that the next round would offer even though others find no room?"""
+        ...
 
     @property
     def waiting(self) -> bool:
@@ -81,10 +81,11 @@ class OfferedBacklog:
 
     Under REQUEUE, as in Omega's simulator, all that a round left without a place pauses together,
     until attempts_max rounds have done so, or attempts_max_unplaced if none placed a task of the
-    batch. gang: of each task id, if any has one: no round parts a gang.
+    batch. gang: of each task id, if any has one: no round parts a gang. whole_queue: all new tasks
+    join the next round (Capability.PLANS_WHOLE_QUEUE), instead of one batch at a time; a requeued
+    batch stays by itself, because its rounds are counted.
     """
 
-    retained = False
     waiting = False
 
     def __init__(
@@ -93,7 +94,9 @@ class OfferedBacklog:
         attempts_max: int,
         attempts_max_unplaced: int,
         gang: Int64 | None = None,
+        whole_queue: bool = False,
     ) -> None:
+        self._whole_queue = whole_queue
         self._gang = gang
         self._requeues = losers is LoserPolicy.REQUEUE
         self._attempts_max = attempts_max
@@ -103,10 +106,19 @@ class OfferedBacklog:
         self._paused: dict[int, Work] = {}
         self._pauses = 0
 
+    @property
+    def has_new(self) -> bool:
+        return self._whole_queue and len(self._queue) > 0 and not self._queue[0].rounds
+
     def add(self, work: Work) -> None:
         self._queue.append(work)
 
     def begin(self, view_changed: bool) -> int | None:
+        if self.has_new:
+            new = [work for work in self._queue if not work.rounds]
+            self._queue = deque(work for work in self._queue if work.rounds)
+            self._current = Work.join([self._current, *new])
+            return len(self._current)
         if len(self._current):
             return 0
         if not self._queue:
@@ -115,21 +127,8 @@ class OfferedBacklog:
         return len(self._current)
 
     def offer(self, limit: int | None) -> Work:
-        if limit is None:
-            limit = len(self._current)
-        offered, self._current = self._current.split(self._between_gangs(limit))
+        offered, self._current = _split(self._current, limit, self._gang)
         return offered
-
-    def _between_gangs(self, limit: int) -> int:
-        """The last place up to `limit` at which no gang is cut, or else the first after it."""
-        if self._gang is None or limit >= len(self._current):
-            return limit
-        gang = self._gang[self._current.task]
-        places = 1 + np.flatnonzero((gang[1:] != gang[:-1]) | (gang[1:] == NO_GANG))
-        after = int(np.searchsorted(places, limit, side="right"))
-        if after:
-            return int(places[after - 1])
-        return int(places[0]) if len(places) else len(gang)
 
     def claimed(self, this: Round) -> Work:
         assert this.plan is not None
@@ -183,59 +182,90 @@ class OfferedBacklog:
 
 
 class RetainedBacklog:
-    """The scheduler remembers what waits: it gets everything new at once, and a chance whenever its
-    view has changed."""
+    """The scheduler remembers what waits: it is offered new tasks and losers only, and gets a
+    chance whenever its view has changed.
 
-    retained = True
+    whole_queue: all new tasks join the next round (Capability.PLANS_WHOLE_QUEUE), instead of one
+    batch at a time. gang: as for OfferedBacklog.
+    """
 
-    def __init__(self) -> None:
-        self._fresh: list[Work] = []
+    def __init__(self, whole_queue: bool, gang: Int64 | None = None) -> None:
+        self._whole_queue = whole_queue
+        self._gang = gang
+        self._new: deque[Work] = deque()
         self._current = NO_WORK
         # tasks left with the scheduler: attempts, first
         self._kept: dict[int, tuple[int, int]] = {}
+
+    @property
+    def has_new(self) -> bool:
+        return len(self._new) > 0
 
     @property
     def waiting(self) -> bool:
         return len(self._kept) > 0
 
     def add(self, work: Work) -> None:
-        self._fresh.append(work)
+        self._new.append(work)
 
     def begin(self, view_changed: bool) -> int | None:
-        self._current = Work.join([self._current, *self._fresh])
-        self._fresh.clear()
+        if self._whole_queue:
+            self._current = Work.join([self._current, *self._new])
+            self._new.clear()
+        elif len(self._current):
+            return 0
+        elif self._new:
+            self._current = self._new.popleft()
         if not len(self._current) and not (self._kept and view_changed):
             return None
         return max(1, len(self._current))
 
     def offer(self, limit: int | None) -> Work:
-        offered, self._current = self._current, NO_WORK
+        offered, self._current = _split(self._current, limit, self._gang)
         return offered
 
     def claimed(self, this: Round) -> Work:
-        assert this.plan is not None
-        known = self._kept | _by_task(this.offered)
-        claimed = this.plan.task
-        pairs = np.array([known[task] for task in claimed.tolist()], np.int64).reshape(-1, 2)
-        return Work(claimed, pairs[:, 0].astype(np.int32), pairs[:, 1].astype(np.int8))
+        return this.claimed
 
     def planned(self, this: Round) -> Aside:
+        plan = this.plan
+        assert plan is not None
+        kept, claimed = self._kept, plan.task
+        kept |= _by_task(this.offered)
+        pairs = np.array([kept.pop(task) for task in claimed.tolist()], np.int64).reshape(-1, 2)
+        this.claimed = Work(claimed, pairs[:, 0].astype(np.int32), pairs[:, 1].astype(np.int8))
+        for task in _too_large(plan).tolist():
+            kept.pop(task)
         return NOTHING
 
     def over(self, this: Round, losers: Work) -> Aside:
-        plan = this.plan
-        assert plan is not None
-        hopeless = plan.pending[plan.pending_reason == PendingReason.TOO_LARGE]
-        self._kept |= _by_task(this.offered)
-        for task in [*plan.task.tolist(), *hopeless.tolist()]:
-            self._kept.pop(task, None)
-        self._current = losers
-        return Aside(hopeless)
+        assert this.plan is not None
+        self._current = Work.join([losers, self._current])
+        return Aside(_too_large(this.plan))
 
     def rejoin(self, key: int) -> None:
         raise AssertionError(
             "losers of a scheduler that remembers what waits are offered again at once"
         )
+
+
+def _split(work: Work, limit: int | None, gang: Int64 | None) -> tuple[Work, Work]:
+    """The first `limit` tasks and the rest: fewer where that would part a gang (gang int64[tasks],
+    of each task id), and more if the first gang is larger."""
+    if limit is None or limit >= len(work):
+        return work, NO_WORK
+    if gang is None:
+        return work.split(limit)
+    gang = gang[work.task]
+    places = 1 + np.flatnonzero((gang[1:] != gang[:-1]) | (gang[1:] == NO_GANG))
+    after = int(np.searchsorted(places, limit, side="right"))
+    if after:
+        return work.split(int(places[after - 1]))
+    return work.split(int(places[0]) if len(places) else len(gang))
+
+
+def _too_large(plan: Plan) -> Int64:
+    return plan.pending[plan.pending_reason == PendingReason.TOO_LARGE]
 
 
 def _by_task(work: Work) -> dict[int, tuple[int, int]]:

@@ -28,8 +28,7 @@ class AgentPolicy:
     """How an agent behaves, whatever its scheduler. requeue_us: Omega's pause before a rejected
     task rejoins the queue.
 
-    while_committing: GO_ON does not apply to schedulers that remember what waits: their next round
-    needs the outcome of the last. Under REQUEUE tasks are given up after attempts_max rounds that
+    while_committing: GO_ON does not apply to schedulers of Capability.WAITS_FOR_OUTCOME. Under REQUEUE tasks are given up after attempts_max rounds that
     left them without a place (for lack of room in the view, too), and after attempts_max_unplaced
     if none of those that were submitted with them got one (Omega's simulator abandons jobs so).
     average_permille: weight of one batch in the delay average that adaptive switches on.
@@ -105,6 +104,7 @@ class Round:
 
     batch_size: of the batch it is part of, when that was begun: the unit of the delay average.
     starved: the view had no room for some of its tasks.
+    claimed: the tasks that the plan claims, from the time that the backlog no longer has them.
     in_full: known to claim all offered tasks in their order. left: what its plan left waiting, if
     that is to be requeued with the losers.
     """
@@ -122,6 +122,7 @@ class Round:
     starved: bool = False
     left: Work = field(default_factory=lambda: NO_WORK)
     in_full: bool = False
+    claimed: Work = field(default_factory=lambda: NO_WORK)
 
     def transaction(self, scheduler: int, sequence: int, policy: AgentPolicy) -> Transaction:
         """What the agent `scheduler` asks of the cell, once the round is planned."""

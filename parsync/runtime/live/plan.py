@@ -12,6 +12,7 @@ from parsync.metrics.run_metrics import RunMetrics
 from parsync.runtime.assembly import ArmSpec, Assembly
 from parsync.runtime.plan_limit import PLAN_LIMIT_S
 from schedulers import registry
+from schedulers.capability import Capability
 
 CELL = "cell"
 WORKER_POOL = "workers"
@@ -84,16 +85,19 @@ class RunPlan:
 
 
 def plan_hosts(arm: ArmSpec, hosts: int, tick_us: int) -> tuple[HostPlan, ...]:
-    """Agents in turn over `hosts` hosts (never more than agents), those of flow schedulers together
-    on one more; steps staggered over the tick."""
-    solves = np.array(
-        [registry.get(arm.group_of(agent).kind).retains_pending for agent in range(arm.agents)]
+    """Agents in turn over `hosts` hosts (never more than agents), those of Capability.OWN_PROCESS
+    together on one more; steps staggered over the tick."""
+    apart = np.array(
+        [
+            Capability.OWN_PROCESS in registry.get(arm.group_of(agent).kind).capabilities
+            for agent in range(arm.agents)
+        ]
     )
-    greedy, flow = np.flatnonzero(~solves).tolist(), np.flatnonzero(solves).tolist()
-    count = min(hosts, len(greedy))
-    crews = [(f"schedulers-{place}", tuple(greedy[place::count])) for place in range(count)]
-    if flow:
-        crews.append(("flow", tuple(flow)))
+    shared, own = np.flatnonzero(~apart).tolist(), np.flatnonzero(apart).tolist()
+    count = min(hosts, len(shared))
+    crews = [(f"schedulers-{place}", tuple(shared[place::count])) for place in range(count)]
+    if own:
+        crews.append(("flow", tuple(own)))
     # the workload source and the worker pool have places in the tick, too
     share = tick_us // (len(crews) + 2)
     return tuple(

@@ -1,0 +1,35 @@
+"""What a kind of scheduler can do and what it needs: each capability is declared by the kind, means
+one thing, and follows from no other."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Capability(StrEnum):
+    """A property of a kind that agents, runtimes and checks ask for by name."""
+
+    # Remembers the tasks that it left waiting and may claim them in later plans. Its agent offers
+    # each task once, and again only if its claim was rejected or the task has to run again.
+    KEEPS_PENDING = "keeps_pending"
+
+    # Plans may end running tasks of its own (Plan.evict).
+    EVICTS = "evicts"
+
+    # observe() is told when its tasks finish (ChangeKind.FINISHED). Without it, an agent reports
+    # the ends of tasks only if it needs them itself.
+    WANTS_ENDS = "wants_ends"
+
+    # Its next plan needs the outcome of the last transaction: the agent commits nothing while it
+    # decides.
+    WAITS_FOR_OUTCOME = "waits_for_outcome"
+
+    # A round offers it all new tasks at once, and is not cut at the agent's next sync. Without it,
+    # a round is about one batch of submitted tasks, or the part that there is time for.
+    PLANS_WHOLE_QUEUE = "plans_whole_queue"
+
+    # In a live run, schedulers that have it run in a process apart from those that do not.
+    OWN_PROCESS = "own_process"
+
+    # In a live run, its decision time is measured unless the configuration sets another.
+    MEASURED_WHEN_LIVE = "measured_when_live"

@@ -19,7 +19,13 @@ from pydantic import BaseModel
 
 from schedulers.capability import Capability
 from schedulers.decision_time import DecisionClock
-from schedulers.entry_points import EntryPointGroup, is_model, parse_options, unknown_member, wrong_field
+from schedulers.entry_points import (
+    EntryPointGroup,
+    is_model,
+    parse_options,
+    unknown_member,
+    wrong_field,
+)
 from schedulers.interface import Scheduler, SchedulerEnvironment
 
 ENTRY_POINTS = "agora.schedulers"

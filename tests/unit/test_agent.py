@@ -319,7 +319,7 @@ def test_only_a_scheduler_that_keeps_what_waits_is_not_offered_it_again(
     if bench.started:
         bench.decide(400)
     bench.cell.release(taken, None, 500)
-    bench.tell(10_000, events.TimerFired(Timer.SYNC, 1))
+    bench.tell(10_000, SyncDue(1))
     bench.sync(10_000)
     bench.decide(10_000)
     keeps = capability is Capability.KEEPS_PENDING

@@ -7,24 +7,16 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from experiments.strict_model import LONGEST_S, Name, Strict
-from parsync.protocols.optimistic.agent import AgentPolicy
-from parsync.protocols.optimistic.choices import Cut, FreedVisibility, LoserPolicy, WhileCommitting
-from parsync.protocols.optimistic.sync.policies import make_sync_policy
-from parsync.runtime.assembly import ArmSpec, GroupSpec
+from parsync.protocols import registry as protocols
+from parsync.protocols.capability import ProtocolCapability
+from parsync.runtime.assembly import ArmSpec, GroupSpec, ProtocolChoice, check_protocols
 from schedulers import registry
 from schedulers.capability import Capability
 from schedulers.decision_time import Counted, DecisionClock, Measured, Modelled
 from shared_state.errors import AgoraError
 from shared_state.tasks import TaskClass
-from shared_state.transaction import CommitMode, ConflictCheck
 
 ENTIRE = 1000  # shares are kept in permille
-
-
-StrategyName = Literal["optimistic", "quality_first", "latency_first", "adaptive"]
-SyncName = Literal[
-    "state_aligned", "state_staggered", "diff_block", "diff_single", "same_block", "every_attempt"
-]
 
 
 class ModelledTime(Strict):
@@ -63,82 +55,122 @@ class MeasuredTime(Strict):
 DecisionTime = Annotated[ModelledTime | CountedTime | MeasuredTime, Field(discriminator="clock")]
 
 
+# What a field of older versions has become, by the class that had it.
+_OPTIONS_NOW = {
+    "strategy": "strategy",
+    "tau_s": "tau_s",
+    "cut_at_sync": "cut_at_sync",
+    "freed_at_once": "freed_at_once",
+    "waits_for_commit": "commit_pipelining (its opposite)",
+    "losers": "losers",
+    "requeue_s": "requeue_s",
+    "attempts_max": "attempts_max",
+    "attempts_max_unplaced": "attempts_max_unplaced",
+    "average_permille": "average_permille",
+    "check": "conflict_check",
+    "commit": "commit_mode",
+}
+
+
 class GroupConfig(Strict):
-    """`count` schedulers of one kind. share: of the jobs (of task_class, if given); None: in
-    proportion to count of what others leave."""
+    """`count` schedulers of one kind, and how they get places on the cell."""
 
     name: Name
-    kind: str
+    kind: str | None = Field(
+        None, description="the kind of scheduler; none for protocols that run no schedulers"
+    )
     count: int = Field(ge=1)
-    options: dict[str, Any] = Field(default_factory=dict)
-    strategy: StrategyName = "optimistic"
-    tau_s: float = Field(0.8, ge=1e-6, le=LONGEST_S)
-    share: float | None = Field(None, gt=0, le=1)
+    options: dict[str, Any] = Field(
+        default_factory=dict, description="options of the kind of scheduler"
+    )
+    protocol: dict[str, Any] = Field(
+        description="the protocol's kind, and its options beside it: protocol = {kind ="
+        ' "optimistic", sync = "diff_block", gap_s = 0.5}'
+    )
+    share: float | None = Field(
+        None,
+        gt=0,
+        le=1,
+        description="of the jobs (of task_class, if given); unset: in proportion to count of what"
+        " the other groups leave",
+    )
     task_class: Literal["batch", "service"] | None = None
     decision: DecisionTime | None = Field(
         None,
-        description="unset: the kind's own; a kind that remembers what waits (flow) is Measured when live",
+        description="unset: the kind's own; that of flow schedulers is measured when live",
     )
-    cut_at_sync: bool = Field(
-        True,
-        description="a round ends at the next sync; without effect under counted and measured decision times, which do not tell beforehand how many"
-        " tasks fit, under every_attempt, and for kinds that remember what waits (flow)",
-    )
-    freed_at_once: bool = Field(
-        False, description="see the room of own tasks when they end, not at the next sync"
-    )
-    waits_for_commit: bool = Field(
-        False,
-        description="wait for a transaction's outcome before the next round, as ParSync's slot simulation does",
-    )
-    losers: Literal["block", "requeue"] = "block"
-    requeue_s: float = Field(1.0, ge=1e-6, le=LONGEST_S)
-    attempts_max: int = Field(
-        1000,
-        ge=1,
-        le=1_000_000,
-        description="requeue: rounds without a place after which tasks are given up (Omega's 1000)",
-    )
-    attempts_max_unplaced: int = Field(
-        100,
-        ge=1,
-        le=1_000_000,
-        description="the same where no task submitted with them got a place either (Omega's 100)",
-    )
-    average_permille: int = Field(
-        100,
-        ge=1,
-        le=1000,
-        description="adaptive: weight of one batch in the moving average of the delay",
-    )
-    check: Literal["resource_fit", "sequence_number"] = "resource_fit"
-    commit: Literal["incremental", "all_or_nothing"] = Field(
-        "incremental",
-        description="all_or_nothing: the claims of a gang are accepted together or not at all, a task without a gang by itself; incremental: every claim by "
-        "itself, so that a gang may be torn",
-    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_this_version(cls, given: Any) -> Any:
+        for name, option in _OPTIONS_NOW.items():
+            if isinstance(given, dict) and name in given:
+                raise ValueError(
+                    f"{name!r} is now an option of the group's protocol: protocol = {{kind ="
+                    f' "optimistic", ...}}, option {option}'
+                )
+        return given
+
+    @field_validator("protocol")
+    @classmethod
+    def _with_every_option(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """The protocol's options, defaults filled in: a run's configuration says all of them."""
+        choice = _protocol(given)
+        return {"kind": choice.kind, **choice.options.model_dump(exclude_none=True)}
 
     @model_validator(mode="after")
     def _known(self) -> Self:
-        try:
-            registry.get(self.kind).parse_options(self.options)
-        except AgoraError as error:
-            raise ValueError(str(error)) from error
+        choice = self.protocol_choice()
+        runs_schedulers = ProtocolCapability.RUNS_SCHEDULERS in protocols.get(
+            choice.kind
+        ).capabilities(choice.options)
+        if runs_schedulers and self.kind is None:
+            raise ValueError(f"kind: missing; protocol {choice.kind!r} runs schedulers")
+        if not runs_schedulers and self.kind is not None:
+            raise ValueError(f"kind: expected none, as protocol {choice.kind!r} runs no schedulers")
+        if not runs_schedulers and self.decision is None:
+            raise ValueError(f"decision: missing; protocol {choice.kind!r} has no default")
+        if self.kind is not None:
+            try:
+                registry.get(self.kind).parse_options(self.options)
+            except AgoraError as error:
+                raise ValueError(str(error)) from error
         return self
+
+    def protocol_choice(self) -> ProtocolChoice:
+        """The protocol with its validated options."""
+        return _protocol(self.protocol)
+
+
+def _protocol(given: dict[str, Any]) -> ProtocolChoice:
+    options = dict(given)
+    kind = options.pop("kind", None)
+    if not isinstance(kind, str):
+        raise ValueError(f"kind: expected one of {', '.join(protocols.kinds())}")
+    try:
+        return ProtocolChoice(kind, protocols.get(kind).parse_options(options))
+    except AgoraError as error:
+        raise ValueError(str(error)) from error
 
 
 class ArmConfig(Strict):
-    """One competitor: its schedulers and how they synchronise."""
+    """One competitor: its groups of schedulers, and the partitions of the cell."""
 
     name: Name
-    sync: SyncName
     partitions: int = Field(ge=1)
-    gap_s: float = Field(
-        gt=0,
-        le=LONGEST_S,
-        description="G; under every_attempt, after what time a scheduler that found no room looks again",
-    )
     groups: tuple[GroupConfig, ...] = Field(min_length=1, strict=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_this_version(cls, given: Any) -> Any:
+        for name in ("sync", "gap_s"):
+            if isinstance(given, dict) and name in given:
+                raise ValueError(
+                    f"{name!r} is now an option of each group's protocol: protocol = {{kind ="
+                    ' "optimistic", sync = "...", gap_s = ...}; groups that are to count together'
+                    " as ParSync's N schedulers name the same sync_set"
+                )
+        return given
 
     @field_validator("groups")
     @classmethod
@@ -150,13 +182,33 @@ class ArmConfig(Strict):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        agents = sum(group.count for group in self.groups)
+        self.shares_permille()
         try:
-            make_sync_policy(self.sync, round(self.gap_s * 1e6), self.partitions, 0, agents)
+            check_protocols(self.spec(seed=0, heartbeat_us=1, sample_us=1, live=False))
         except AgoraError as error:
             raise ValueError(str(error)) from error
-        self.shares_permille()
         return self
+
+    @property
+    def gap_s(self) -> float:
+        """The longest synchronisation gap of its groups in seconds; 0 if none has one."""
+        return max(group.protocol.get("gap_s", 0.0) for group in self.groups)
+
+    @property
+    def sync(self) -> str:
+        """How its groups synchronise: a sync policy, or a protocol that has none."""
+        texts = {
+            group.name: group.protocol.get("sync", group.protocol["kind"]) for group in self.groups
+        }
+        if len(set(texts.values())) == 1:
+            return texts[self.groups[0].name]
+        return ", ".join(f"{name}: {text}" for name, text in texts.items())
+
+    @property
+    def strategy(self) -> str:
+        """The strategies of its groups, each once."""
+        strategies = (group.protocol.get("strategy", "") for group in self.groups)
+        return ", ".join(filter(None, dict.fromkeys(strategies)))
 
     def shares_permille(self) -> tuple[int, ...]:
         """The groups' shares of the jobs. Groups without one divide what is left of their class in
@@ -187,21 +239,22 @@ class ArmConfig(Strict):
 
     def spec(self, seed: int, heartbeat_us: int, sample_us: int, live: bool) -> ArmSpec:
         """What the runtimes run."""
-        shares = self.shares_permille()
         groups = tuple(
-            _group_spec(group, share, sample_us, live)
-            for group, share in zip(self.groups, shares, strict=True)
+            GroupSpec(
+                name=group.name,
+                kind=group.kind,
+                count=group.count,
+                options=group.options,
+                protocol=group.protocol_choice(),
+                share_permille=share,
+                task_class=None
+                if group.task_class is None
+                else TaskClass[group.task_class.upper()],
+                clock=decision_clock(group, live),
+            )
+            for group, share in zip(self.groups, self.shares_permille(), strict=True)
         )
-        return ArmSpec(
-            self.name,
-            groups,
-            self.sync,
-            round(self.gap_s * 1e6),
-            self.partitions,
-            heartbeat_us,
-            sample_us,
-            seed,
-        )
+        return ArmSpec(self.name, groups, self.partitions, heartbeat_us, sample_us, seed)
 
 
 def decision_clock(group: GroupConfig, live: bool) -> DecisionClock:
@@ -209,35 +262,8 @@ def decision_clock(group: GroupConfig, live: bool) -> DecisionClock:
     when live."""
     if group.decision is not None:
         return group.decision.make()
+    assert group.kind is not None, "a group without a kind has a decision time"
     spec = registry.get(group.kind)
     if live and Capability.MEASURED_WHEN_LIVE in spec.capabilities:
         return Measured()
     return spec.default_decision
-
-
-def _group_spec(group: GroupConfig, share_permille: int, sample_us: int, live: bool) -> GroupSpec:
-    policy = AgentPolicy(
-        cut=Cut.AT_SYNC if group.cut_at_sync else Cut.NONE,
-        freed=FreedVisibility.AT_ONCE if group.freed_at_once else FreedVisibility.AT_SYNC,
-        losers=LoserPolicy[group.losers.upper()],
-        mode=CommitMode[group.commit.upper()],
-        check=ConflictCheck[group.check.upper()],
-        while_committing=WhileCommitting.WAIT if group.waits_for_commit else WhileCommitting.GO_ON,
-        average_permille=group.average_permille,
-        requeue_us=round(group.requeue_s * 1e6),
-        attempts_max=group.attempts_max,
-        attempts_max_unplaced=group.attempts_max_unplaced,
-        sample_us=sample_us,
-    )
-    return GroupSpec(
-        name=group.name,
-        kind=group.kind,
-        count=group.count,
-        options=group.options,
-        strategy=group.strategy,
-        tau_us=round(group.tau_s * 1e6),
-        share_permille=share_permille,
-        task_class=None if group.task_class is None else TaskClass[group.task_class.upper()],
-        clock=decision_clock(group, live),
-        policy=policy,
-    )

@@ -32,7 +32,7 @@ def decision_capacity(arm: ArmConfig, synthetic: SyntheticOptions) -> list[Capac
         needed_per_s = per_s * _part_of_jobs(group, synthetic) * permille / 1000
         if not isinstance(group.decision, ModelledTime) or not needed_per_s:
             continue
-        fewest, most = _partitions_scanned(group.strategy, partitions)
+        fewest, most = _partitions_scanned(group.protocol.get("strategy", ""), partitions)
         low, high = (
             group.count
             / (_task_us(group.decision, scanned, synthetic.batch_tasks) / 1e6 * needed_per_s)

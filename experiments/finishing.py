@@ -75,11 +75,11 @@ def arm_result(
         name=arm.name,
         mix=[group.model_dump(mode="json", exclude_none=True) for group in arm.groups],
         sync=arm.sync,
-        strategy=", ".join(dict.fromkeys(group.strategy for group in arm.groups)),
+        strategy=arm.strategy,
         decision_clock=", ".join(
             dict.fromkeys(type(decision_clock(g, live)).__name__ for g in arm.groups)
         ),
-        clock_notes={"gap_us": round(arm.gap_s * 1e6), **run.notes},
+        clock_notes=run.notes,
         figures=summarise(run.metrics),
         series=series(run.metrics),
         digest=run.digest,

@@ -4,9 +4,16 @@ line."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from experiments.arm_config import ArmConfig, GroupConfig, ModelledTime, StrategyName, SyncName
+from pydantic import ValidationError
+
+from experiments.arm_config import ArmConfig, GroupConfig, ModelledTime
+from experiments.config import first_error
 from experiments.workloads.synthetic import SyntheticOptions, demo_options, paper_options
+from parsync.protocols import registry as protocols
+from schedulers import registry
+from schedulers.capability import Capability
 from shared_state.errors import AgoraError
 
 # A decision that looks at every partition costs 1.75 times one that looks at none. Section 6.2 of
@@ -15,9 +22,9 @@ from shared_state.errors import AgoraError
 # and 5,800 tasks wait per scheduler). From 1.4, which would fit Table 2, no such growth follows and
 # adaptive never leaves quality-first; from 1.75 Figs. 5, 7b and 8 follow.
 PARTITIONS_COST = 0.75
-GREEDY: tuple[StrategyName, ...] = ("optimistic", "quality_first", "latency_first", "adaptive")
-FLOW = {"firmament": "quincy", "quincy": "quincy", "flow_load_spreading": "flow_load_spreading"}
+GREEDY: tuple[str, ...] = ("optimistic", "quality_first", "latency_first", "adaptive")
 FLOW_SHARE = 0.25
+TOGETHER = "all"  # the sync set of groups that count together as ParSync's N schedulers
 MOST_DIGITS = 18  # of a count
 
 
@@ -57,10 +64,20 @@ def paper_scale() -> Scale:
     return Scale(paper_options(), 20, 20, 0.5, 2.0, drain_s=60.0, settle_s=5.0)
 
 
+def optimistic(sync: str, gap_s: float, **options: Any) -> dict[str, Any]:
+    """A group's choice of the optimistic protocol."""
+    return {"kind": "optimistic", "sync": sync, "gap_s": gap_s, **options}
+
+
 def greedy_group(
-    scale: Scale, strategy: StrategyName, count: int, kind: str = "random"
+    scale: Scale,
+    strategy: str,
+    count: int,
+    sync: str = "diff_block",
+    kind: str = "random",
+    **options: Any,
 ) -> GroupConfig:
-    """`count` greedy schedulers with ParSync's modelled decision time."""
+    """`count` greedy schedulers with ParSync's modelled decision time. options: of the protocol."""
     decision = ModelledTime(
         task_us=scale.task_us, partition_us=scale.task_us * PARTITIONS_COST / scale.partitions
     )
@@ -68,74 +85,114 @@ def greedy_group(
         name=strategy,
         kind=kind,
         count=count,
-        strategy=strategy,
-        tau_s=scale.tau_s,
+        protocol=optimistic(sync, scale.gap_s, strategy=strategy, tau_s=scale.tau_s, **options),
         decision=decision,
     )
 
 
-def flow_group(name: str, share: float | None) -> GroupConfig:
-    """One flow scheduler, with its kind's decision time: Measured when live, Counted in virtual
-    time."""
-    return GroupConfig(name=name, kind=FLOW[name], count=1, share=share, cut_at_sync=False)
+def flow_group(
+    scale: Scale, name: str, count: int, sync: str, share: float | None = None, **options: Any
+) -> GroupConfig:
+    """`count` flow schedulers, with their kind's decision time: Measured when live, Counted in
+    virtual time. options: of the protocol."""
+    protocol = optimistic(sync, scale.gap_s, cut_at_sync=False, **options)
+    return GroupConfig(name=name, kind=name, count=count, share=share, protocol=protocol)
 
 
 def default_arms(scale: Scale) -> tuple[ArmConfig, ...]:
     """The first three differ in nothing but the sync policy."""
 
-    def arm(name: str, sync: SyncName, *groups: GroupConfig) -> ArmConfig:
+    def arm(name: str, *groups: GroupConfig) -> ArmConfig:
         count = sum(group.count for group in groups)
         # The flow scheduler counts in N, and ParSync needs P >= N.
-        partitions = max(scale.partitions, count)
-        return ArmConfig(
-            name=name, sync=sync, partitions=partitions, gap_s=scale.gap_s, groups=groups
-        )
+        return ArmConfig(name=name, partitions=max(scale.partitions, count), groups=groups)
 
     n = scale.schedulers
-    quality, adaptive = greedy_group(scale, "quality_first", n), greedy_group(scale, "adaptive", n)
+
+    def quality(sync: str) -> GroupConfig:
+        return greedy_group(scale, "quality_first", n, sync)
+
     return (
-        arm("StateSync aligned quality-first", "state_aligned", quality),
-        arm("StateSync staggered quality-first", "state_staggered", quality),
-        arm("ParSync quality-first", "diff_block", quality),
-        arm("ParSync adaptive", "diff_block", adaptive),
-        arm("Flow", "state_aligned", flow_group("firmament", None)),
-        arm("Mix", "diff_block", adaptive, flow_group("firmament", FLOW_SHARE)),
+        arm("StateSync aligned quality-first", quality("state_aligned")),
+        arm("StateSync staggered quality-first", quality("state_staggered")),
+        arm("ParSync quality-first", quality("diff_block")),
+        arm("ParSync adaptive", greedy_group(scale, "adaptive", n)),
+        arm("Flow", flow_group(scale, "firmament", 1, "state_aligned")),
+        arm(
+            "Mix",
+            greedy_group(scale, "adaptive", n, sync_set=TOGETHER),
+            flow_group(scale, "firmament", 1, "diff_block", FLOW_SHARE, sync_set=TOGETHER),
+        ),
     )
 
 
 def mix_arm(text: str, scale: Scale) -> ArmConfig:
-    """An arm from "latency_first=8,quality_first=4,firmament=1": groups share the jobs in
-    proportion to their counts.
+    """An arm from "[protocol:]kind=count,...": the groups share the jobs in proportion to their
+    counts, and those of the optimistic protocol are one sync set.
 
-    Raises AgoraError naming what is wrong.
+    A kind is a strategy of ParSync (a random placer that ranks partitions so) or any registered
+    kind of scheduler; a protocol that runs no schedulers stands by itself ("lottery=2").
+
+    Raises:
+        AgoraError: Names what is wrong.
     """
-    groups: list[GroupConfig] = []
-    for part in text.split(","):
-        name, equals, number = (piece.strip() for piece in part.partition("="))
-        if not equals or not (number.isascii() and number.isdecimal()):
-            raise AgoraError(f"--mix: '{part.strip()}' is not of the form name=count")
-        if len(number) > MOST_DIGITS:
-            raise AgoraError(f"--mix: {name}: a count of {len(number)} digits is too large")
-        if int(number) < 1:
-            raise AgoraError(f"--mix: {name}={number}: a group holds at least one scheduler")
-        strategy = next((strategy for strategy in GREEDY if strategy == name), None)
-        if strategy is not None:
-            groups.append(greedy_group(scale, strategy, int(number)))
-        elif name in FLOW:
-            if int(number) > 1:
-                raise AgoraError(f"--mix: {name}={number}: one flow scheduler at a time")
-            groups.append(flow_group(name, None))
-        else:
-            raise AgoraError(
-                f"--mix: unknown '{name if len(name) <= 40 else name[:39] + '…'}', expected one of {', '.join((*GREEDY, *FLOW))}"
-            )
+    groups = [_mix_group(part, scale) for part in text.split(",")]
     if len({group.name for group in groups}) < len(groups):
         raise AgoraError("--mix: a name appears twice")
     count = sum(group.count for group in groups)
-    return ArmConfig(
-        name=f"Mix: {text}",
-        sync="diff_block",
-        partitions=max(scale.partitions, count),
-        gap_s=scale.gap_s,
-        groups=tuple(groups),
-    )
+    try:
+        return ArmConfig(
+            name=f"Mix: {text}", partitions=max(scale.partitions, count), groups=tuple(groups)
+        )
+    except ValidationError as error:
+        raise AgoraError(f"--mix: {first_error(error)}") from error
+
+
+def _mix_group(part: str, scale: Scale) -> GroupConfig:
+    name, equals, number = (piece.strip() for piece in part.partition("="))
+    if not equals or not (number.isascii() and number.isdecimal()):
+        raise AgoraError(f"--mix: '{part.strip()}' is not of the form [protocol:]kind=count")
+    if len(number) > MOST_DIGITS:
+        raise AgoraError(f"--mix: {name}: a count of {len(number)} digits is too large")
+    count = int(number)
+    if count < 1:
+        raise AgoraError(f"--mix: {name}={number}: a group holds at least one scheduler")
+    protocol, colon, kind = name.rpartition(":")
+    if not colon and kind not in (*GREEDY, *registry.kinds()) and kind in protocols.kinds():
+        protocol, kind = kind, ""
+    if protocol not in ("", "optimistic", *protocols.kinds()):
+        raise AgoraError(
+            f"--mix: unknown protocol '{_shortened(protocol)}', expected one of "
+            f"{', '.join(protocols.kinds())}"
+        )
+    if protocol not in ("", "optimistic"):
+        return _mix_group_of(protocol, kind, count, scale)
+    if kind in GREEDY:
+        return greedy_group(scale, kind, count, sync_set=TOGETHER)
+    if kind not in registry.kinds():
+        known = ", ".join(dict.fromkeys((*GREEDY, *registry.kinds())))
+        raise AgoraError(f"--mix: unknown '{_shortened(kind)}', expected one of {known}")
+    if Capability.MEASURED_WHEN_LIVE in registry.get(kind).capabilities:
+        return flow_group(scale, kind, count, "diff_block", sync_set=TOGETHER)
+    group = greedy_group(scale, "optimistic", count, kind=kind, sync_set=TOGETHER)
+    return group.model_copy(update={"name": kind})
+
+
+def _mix_group_of(protocol: str, kind: str, count: int, scale: Scale) -> GroupConfig:
+    """A group of another protocol, with the options that it has by default."""
+    tree = {
+        "name": f"{protocol}:{kind}" if kind else protocol,
+        "kind": kind or None,
+        "count": count,
+        "protocol": {"kind": protocol},
+        "decision": ModelledTime(task_us=scale.task_us),
+    }
+    try:
+        return GroupConfig.model_validate(tree)
+    except ValidationError as error:
+        raise AgoraError(f"--mix: {first_error(error)}") from error
+
+
+def _shortened(name: str) -> str:
+    """At most 40 characters of a name that a user gave."""
+    return name if len(name) <= 40 else name[:39] + "…"

@@ -283,14 +283,14 @@ DETAIL: tuple[Quantity, ...] = (
     Quantity("utilisation_max", "Highest utilisation", _SHARE, _NEITHER, "Largest sample."),
     Quantity(
         "backlog_mean",
-        "Backlog",
+        "PendingQueue",
         _COUNT,
         _LOWER,
         "Tasks submitted and not committed, averaged over samples.",
     ),
     Quantity(
         "backlog_end",
-        "Backlog at the end",
+        "PendingQueue at the end",
         _COUNT,
         _LOWER,
         "At the last sample of the counted time.",

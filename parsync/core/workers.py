@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from parsync.core._native import RunningTasks
@@ -9,6 +11,7 @@ from parsync.core.addresses import MASTER
 from parsync.core.effects import Effect, Send, SetTimer
 from parsync.core.event import Event
 from parsync.core.events import HeartbeatDue, Started, TasksCancelled, TasksFinished, TasksStarted
+from parsync.core.node_side import NodeSide
 from parsync.metrics.record import Record
 from schedulers.objective import native_columns
 from shared_state.tasks import CellSpec, Int32, Int64, PreferenceCatalog
@@ -21,7 +24,7 @@ class WorkerPool:
     6.4). The only holder of true durations.
 
     duration_us: int64[n] by task id, -1 = never ends. preference: int32[n] by task id. One release
-    batch per heartbeat.
+    batch per heartbeat. node_sides: the queues of protocols that have some, by protocol.
     """
 
     def __init__(
@@ -32,6 +35,7 @@ class WorkerPool:
         duration_us: Int64,
         preferred_permille: int,
         heartbeat_us: int,
+        node_sides: Mapping[str, NodeSide],
     ) -> None:
         self._tasks = RunningTasks(
             heartbeat_us,
@@ -40,6 +44,7 @@ class WorkerPool:
             native_columns(catalog, cell),
             preferred_permille,
         )
+        self._node_sides = dict(node_sides)
         self._armed_us: set[int] = set()  # when heartbeat timers that are set will fire
 
     @property
@@ -50,7 +55,8 @@ class WorkerPool:
     def due_ends(self) -> tuple[Int64, Int64, Int32]:
         """Empties the pool at the end of a run: (end_us int64[n], allocation int64[n], owner
         int32[n]) of what still runs, as it would have ended."""
-        return self._tasks.take(FOREVER_US)
+        end_us, allocation, owner, _ = self._tasks.take(FOREVER_US)
+        return end_us, allocation, owner
 
     def handle(self, now_us: int, event: Event) -> list[Effect]:
         match event:
@@ -63,11 +69,15 @@ class WorkerPool:
                 return []
             case Started():
                 return []
+            case _ if (node_side := self._node_sides.get(event.kind)) is not None:
+                return node_side.handle(now_us, event)
         raise TypeError(f"worker pool cannot handle {type(event).__name__}")
 
     def finish(self, now_us: int) -> list[Record]:
-        """Hand out no measurements: the pool makes none."""
-        return []
+        """Hand out the measurements of the protocols' queues: the pool makes none."""
+        return [
+            record for node_side in self._node_sides.values() for record in node_side.finish(now_us)
+        ]
 
     def _start(self, now_us: int, event: TasksStarted) -> list[Effect]:
         self._tasks.start(event.start_us, event.task, event.allocation, event.machine, event.owner)
@@ -75,10 +85,12 @@ class WorkerPool:
 
     def _heartbeat(self, now_us: int) -> list[Effect]:
         self._armed_us = {at_us for at_us in self._armed_us if at_us > now_us}
-        end_us, allocation, owner = self._tasks.take(now_us)
+        end_us, allocation, owner, machine = self._tasks.take(now_us)
         effects: list[Effect] = []
         if len(allocation):
             effects.append(Send(MASTER, TasksFinished(allocation, owner, end_us)))
+            for node_side in self._node_sides.values():
+                effects += node_side.on_ended(now_us, machine)
         return effects + self._arm(now_us)
 
     def _arm(self, now_us: int) -> list[Effect]:

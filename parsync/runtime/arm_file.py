@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from parsync.protocols.optimistic.strategies import STRATEGIES
-from parsync.protocols.optimistic.sync.policies import SYNC_POLICIES
-from parsync.runtime.assembly import ArmSpec, GroupSpec
+from parsync.protocols import registry as protocols
+from parsync.protocols.capability import ProtocolCapability
+from parsync.runtime.assembly import ArmSpec, GroupSpec, ProtocolChoice, check_protocols
 from parsync.runtime.json_files import field_of, read_json, write_json
 from parsync.runtime.plain import from_plain, to_plain
 from schedulers import registry
@@ -22,7 +22,7 @@ from schedulers.decision_time import Counted, DecisionClock, Measured, Modelled
 from shared_state.errors import AgoraError
 
 ARM_FILE = "arm.json"
-FORMAT = 1
+FORMAT = 2
 OLD_FILE = "assembly.pickle"  # what older versions wrote, which is never read
 
 _CLOCKS: dict[str, type[Modelled | Counted | Measured]] = {
@@ -56,7 +56,14 @@ def write_arm(directory: Path, arm: ArmFile) -> str:
     """Into an existing directory; the digest of the file. AgoraError if it cannot be written, or a
     scheduler's decision clock is none that another process could make again."""
     groups = [
-        {**to_plain(group), "clock": _plain_clock(group.kind, group.clock)}
+        {
+            **to_plain(group),
+            "clock": _plain_clock(group.kind, group.clock),
+            "protocol": {
+                "kind": group.protocol.kind,
+                **group.protocol.options.model_dump(mode="json"),
+            },
+        }
         for group in arm.spec.groups
     ]
     content = {
@@ -78,7 +85,11 @@ def read_arm(directory: Path) -> ArmFile:
             " needs the version that made it (summary.json names it)"
         )
     content = read_json(path, FORMAT)
-    readers = {DecisionClock: _read_clock, Mapping[str, Any]: _read_options}
+    readers = {
+        DecisionClock: _read_clock,
+        Mapping[str, Any]: _read_options,
+        ProtocolChoice: _read_protocol,
+    }
     spec = from_plain(ArmSpec, content.get("arm"), f"{path}: arm", readers)
     _check(path, spec)
     virtual = content.get("virtual")
@@ -92,27 +103,30 @@ def read_arm(directory: Path) -> ArmFile:
 def _check(path: Path, spec: ArmSpec) -> None:
     """What the configuration of a run checks before it begins."""
     _require(path, len(spec.groups) > 0, "groups: expected at least one")
-    _require(path, spec.sync in SYNC_POLICIES, f"sync: expected one of {', '.join(SYNC_POLICIES)}")
-    for name in ("gap_us", "partitions", "heartbeat_us", "sample_us"):
+    for name in ("partitions", "heartbeat_us", "sample_us"):
         _require(path, getattr(spec, name) > 0, f"{name}: expected 1 or more")
     _require(path, spec.seed >= 0, "seed: expected 0 or more")
     for place, group in enumerate(spec.groups):
         _check_group(path, f"groups[{place}]", group)
     _require(path, spec.agents <= _MOST_AGENTS, f"groups: more than {_MOST_AGENTS} schedulers")
+    try:
+        check_protocols(spec)
+    except AgoraError as error:
+        raise AgoraError(f"{path}: arm: {error}") from error
 
 
 def _check_group(path: Path, where: str, group: GroupSpec) -> None:
     _require(path, group.count > 0, f"{where}.count: expected 1 or more")
-    _require(path, group.tau_us > 0, f"{where}.tau_us: expected 1 or more")
+    runs_schedulers = ProtocolCapability.RUNS_SCHEDULERS in protocols.get(
+        group.protocol.kind
+    ).capabilities(group.protocol.options)
     _require(
         path,
-        group.strategy in STRATEGIES,
-        f"{where}.strategy: expected one of {', '.join(STRATEGIES)}",
+        runs_schedulers == (group.kind is not None),
+        f"{where}.kind: expected {'a kind of scheduler' if runs_schedulers else 'none'}",
     )
-    policy = group.policy
-    for name in ("average_permille", "requeue_us", "attempts_max", "attempts_max_unplaced"):
-        _require(path, getattr(policy, name) > 0, f"{where}.policy.{name}: expected 1 or more")
-    _require(path, policy.sample_us > 0, f"{where}.policy.sample_us: expected 1 or more")
+    if group.kind is None:
+        return
     try:
         registry.get(group.kind).parse_options(group.options)
     except AgoraError as error:
@@ -130,11 +144,11 @@ def _read_options(plain: Any, where: str) -> dict[str, Any]:
     return plain
 
 
-def _plain_clock(kind: str, clock: DecisionClock) -> dict[str, Any]:
+def _plain_clock(kind: str | None, clock: DecisionClock) -> dict[str, Any]:
     for name, known in _CLOCKS.items():
         if type(clock) is known:
             return {"clock": name, **to_plain(clock)}
-    if clock is registry.get(kind).default_decision:
+    if kind is not None and clock is registry.get(kind).default_decision:
         return {"clock": _OF_KIND, "kind": kind}
     raise AgoraError(f"scheduler kind {kind!r}: its decision clock cannot be written to a file")
 
@@ -149,4 +163,15 @@ def _read_clock(plain: Any, where: str) -> DecisionClock:
     try:
         return from_plain(_CLOCKS[name], values, where, {})
     except ValueError as error:
+        raise AgoraError(f"{where}: {error}") from error
+
+
+def _read_protocol(plain: Any, where: str) -> ProtocolChoice:
+    values = dict(_read_options(plain, where))
+    kind = values.pop("kind", None)
+    if not isinstance(kind, str):
+        raise AgoraError(f"{where}.kind: expected the name of a protocol")
+    try:
+        return ProtocolChoice(kind, protocols.get(kind).parse_options(values))
+    except AgoraError as error:
         raise AgoraError(f"{where}: {error}") from error

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from pydantic import BaseModel
 
+from parsync.core.addresses import CELL_SIDE
+from parsync.core.agent import Agent
 from parsync.core.arrivals import ArrivalSource
 from parsync.core.codec import Codec
 from parsync.core.coordinator import Coordinator
 from parsync.core.master import MasterCore
+from parsync.core.participant import Participant
 from parsync.core.routing import Route, route_jobs
 from parsync.core.workers import WorkerPool
-from parsync.protocols.optimistic import events as optimistic_events
-from parsync.protocols.optimistic.agent import AgentPolicy, SchedulerAgent
-from parsync.protocols.optimistic.choices import FreedVisibility
-from parsync.protocols.optimistic.strategies import make_strategy
-from parsync.protocols.optimistic.sync.policies import make_sync_policy
+from parsync.protocols import registry as protocols
+from parsync.protocols.capability import ProtocolCapability
+from parsync.protocols.spec import AgentEnvironment, Environment, Member
 from parsync.workload.workload import Workload
 from schedulers import registry
 from schedulers.capability import Capability
@@ -33,31 +35,46 @@ from shared_state.view import Terrain
 
 
 @dataclass(frozen=True, slots=True)
+class ProtocolChoice:
+    """A protocol by name, with the validated options of a group (or of an agent's environment)."""
+
+    kind: str
+    options: BaseModel
+
+
+@dataclass(frozen=True, slots=True)
 class GroupSpec:
-    """`count` agents of one scheduler kind. strategy: a name of STRATEGIES; tau_us: adaptive's
-    threshold."""
+    """`count` agents of one protocol and one kind of scheduler.
+
+    Args:
+        kind: The scheduler's; None if the protocol runs no schedulers.
+        options: Of the scheduler's kind.
+        share_permille: The group's share of the jobs of task_class (None: of every class).
+        clock: What decisions cost.
+    """
 
     name: str
-    kind: str
+    kind: str | None
     count: int
     options: Mapping[str, Any]
-    strategy: str
-    tau_us: int
+    protocol: ProtocolChoice
     share_permille: int
     task_class: TaskClass | None
     clock: DecisionClock
-    policy: AgentPolicy
+
+    @property
+    def capabilities(self) -> Set[Capability]:
+        """Of its kind of scheduler; none if it has no scheduler."""
+        return frozenset() if self.kind is None else registry.get(self.kind).capabilities
 
 
 @dataclass(frozen=True, slots=True)
 class ArmSpec:
-    """One competitor of an experiment: schedulers, how they synchronise, and the seed of their
-    random streams."""
+    """One competitor of an experiment: its groups of schedulers, the partitions of the cell, and
+    the seed of their random streams."""
 
     name: str
     groups: tuple[GroupSpec, ...]
-    sync: str
-    gap_us: int
     partitions: int
     heartbeat_us: int
     sample_us: int
@@ -84,6 +101,24 @@ class ArmSpec:
         raise IndexError("no such agent")
 
 
+def members_of(arm: ArmSpec, kind: str) -> tuple[Member, ...]:
+    """The groups of an arm that use a protocol."""
+    members: list[Member] = []
+    first = 0
+    for group in arm.groups:
+        if group.protocol.kind == kind:
+            options = group.protocol.options
+            members.append(Member(group.name, first, group.count, options, group.capabilities))
+        first += group.count
+    return tuple(members)
+
+
+def check_protocols(arm: ArmSpec) -> None:
+    """Raise AgoraError if the groups of an arm cannot share it, as their protocols say."""
+    for kind in dict.fromkeys(group.protocol.kind for group in arm.groups):
+        protocols.get(kind).check(members_of(arm, kind), arm.partitions)
+
+
 @dataclass(frozen=True)
 class Assembly:
     """Builds any participant of an arm; each is built where it lives (an actor builds only its
@@ -100,36 +135,38 @@ class Assembly:
     @cached_property
     def codec(self) -> Codec:
         """Encodes the events of the core and of the arm's protocols."""
-        return Codec(optimistic_events.EVENTS)
+        return Codec(event for kind in self.protocols for event in protocols.get(kind).events)
 
     def terrain(self) -> Terrain:
         """What the views of agents in one process share."""
         return Terrain(self.workload.cell, self.partitioning)
 
-    def agent(self, index: int, terrain: Terrain | None = None) -> SchedulerAgent:
-        arm, workload = self.arm, self.workload
-        group = arm.group_of(index)
-        return SchedulerAgent(
-            index=index,
-            agents=arm.agents,
-            name=arm.agent_name(index),
-            seed=arm.seed,
-            scheduler=self.scheduler(index),
-            capabilities=registry.get(group.kind).capabilities,
-            cell=workload.cell,
-            partitioning=self.partitioning,
-            table=workload.tasks,
-            catalog=workload.catalog,
-            sync=make_sync_policy(arm.sync, arm.gap_us, self.partitioning.count, index, arm.agents),
-            strategy=make_strategy(group.strategy, group.tau_us),
-            clock=group.clock,
-            policy=group.policy,
-            terrain=terrain,
+    def agent(self, index: int, terrain: Terrain | None = None) -> Agent:
+        """The agent of an address, with its scheduler. Raises ContractBroken if that cannot be
+        made."""
+        group = self.arm.group_of(index)
+        environment = self._environment(group.protocol.kind)
+        member = next(
+            member
+            for member in environment.members
+            if member.first_agent <= index < member.first_agent + member.count
+        )
+        return protocols.get(group.protocol.kind).make_agent(
+            AgentEnvironment(
+                environment,
+                index,
+                self.arm.agent_name(index),
+                member,
+                None if group.kind is None else self.scheduler(index),
+                group.clock,
+                terrain,
+            )
         )
 
     def scheduler(self, index: int) -> CheckedScheduler:
         """The scheduler of an agent, by itself. Raises ContractBroken if it cannot be made."""
         workload, group = self.workload, self.arm.group_of(index)
+        assert group.kind is not None, "the group's protocol runs schedulers"
         spec = registry.get(group.kind)
         environment = SchedulerEnvironment(
             self.arm.agent_name(index), workload.cell, self.partitioning.offsets, workload.catalog
@@ -139,9 +176,7 @@ class Assembly:
 
     def master(self) -> MasterCore:
         workload = self.workload
-        tells_ends = np.array(
-            [self._is_told_of_ends(self.arm.group_of(i)) for i in range(self.arm.agents)]
-        )
+        told = [self._is_told_of_ends(self.arm.group_of(i)) for i in range(self.arm.agents)]
         _, initial_owner = self.owners()
         return MasterCore(
             cell=Cell(workload.cell, self.partitioning),
@@ -149,19 +184,56 @@ class Assembly:
             initial_task=workload.initial.task,
             initial_machine=workload.initial.machine,
             initial_owner=initial_owner,
-            tells_ends=tells_ends,
+            tells_ends=np.array(told),
             sample_us=self.arm.sample_us,
         )
 
+    def cell_side(self, cell: Cell) -> dict[int, Participant]:
+        """The participants of the arm's protocols that live beside the master, by address.
+
+        Args:
+            cell: The master's cell, which they may read and must not change.
+        """
+        participants: dict[int, Participant] = {}
+        for kind in self.protocols:
+            make = protocols.get(kind).cell_side
+            if make is not None:
+                environment = self._environment(kind)
+                participants[environment.cell_side] = make(environment, cell)
+        return participants
+
     @staticmethod
     def _is_told_of_ends(group: GroupSpec) -> bool:
-        """Schedulers that want the ends of their tasks, and agents that see the room of theirs as
-        soon as they end."""
-        wants = Capability.WANTS_ENDS in registry.get(group.kind).capabilities
-        return wants or group.policy.freed is FreedVisibility.AT_ONCE
+        protocol = protocols.get(group.protocol.kind)
+        return (
+            Capability.WANTS_ENDS in group.capabilities
+            or ProtocolCapability.WANTS_ENDS in protocol.capabilities(group.protocol.options)
+        )
+
+    @cached_property
+    def protocols(self) -> tuple[str, ...]:
+        """The protocols of the arm, in the order of its groups."""
+        return tuple(dict.fromkeys(group.protocol.kind for group in self.arm.groups))
+
+    def _environment(self, kind: str) -> Environment:
+        workload = self.workload
+        return Environment(
+            self.arm.seed,
+            members_of(self.arm, kind),
+            workload.cell,
+            self.partitioning,
+            workload.catalog,
+            workload.tasks,
+            CELL_SIDE - self.protocols.index(kind),
+            self.arm.sample_us,
+        )
 
     def workers(self) -> WorkerPool:
         workload = self.workload
+        made = {kind: protocols.get(kind).node_side for kind in self.protocols}
+        node_sides = {
+            kind: make(self._environment(kind)) for kind, make in made.items() if make is not None
+        }
         return WorkerPool(
             workload.cell,
             workload.catalog,
@@ -169,6 +241,7 @@ class Assembly:
             workload.duration_us,
             workload.preferred_permille,
             self.arm.heartbeat_us,
+            node_sides,
         )
 
     def arrivals(self) -> ArrivalSource:

@@ -6,13 +6,13 @@ from __future__ import annotations
 import time
 
 from parsync.core.participant import Participant
-from parsync.protocols.optimistic.agent import SchedulerAgent
+from parsync.protocols.optimistic.agent import OptimisticAgent
 
 
 def run_decision(participant: Participant, decision: int, now_us: int) -> tuple[int, int]:
     """Plan on the view as it stands. Returns (elapsed_ns, measured wall time of it; the decision
     time in us)."""
-    assert isinstance(participant, SchedulerAgent), "only agents decide"
+    assert isinstance(participant, OptimisticAgent), "only agents decide"
     begun_ns = time.perf_counter_ns()
     participant.decide(decision, now_us)
     elapsed_ns = time.perf_counter_ns() - begun_ns

@@ -80,9 +80,7 @@ def configuration(decision: DecisionTime | None) -> tuple[RunConfig, ArmConfig]:
         group = group.model_copy(update={"decision": decision})
     arm = ArmConfig(
         name="ParSync latency-first",
-        sync="diff_block",
         partitions=scale.partitions,
-        gap_s=scale.gap_s,
         groups=(group,),
     )
     return RunConfig(

@@ -67,10 +67,8 @@ class Case:
         if variance:
             changes["preference_groups"] = 0
         synthetic = scale.synthetic.model_copy(update=changes)
-        group = greedy_group(scale, strategy, scale.schedulers, kind)
-        arm = ArmConfig(
-            name=name, sync=sync, partitions=scale.partitions, gap_s=scale.gap_s, groups=(group,)
-        )
+        group = greedy_group(scale, strategy, scale.schedulers, sync, kind)
+        arm = ArmConfig(name=name, partitions=scale.partitions, groups=(group,))
         config = RunConfig(synthetic=synthetic, arms=(arm,), settle_s=1.0, drain_s=60.0)
         return Case(config, arm, make_workload(config, 1))
 

@@ -40,10 +40,8 @@ load_percent = [40, 80]
 
 [[arms]]
 name = "small"
-sync = "diff_block"
 partitions = 6
-gap_s = 0.2
-groups = [{ name = "greedy", kind = "random", count = 4 }]
+groups = [{ name = "greedy", kind = "random", count = 4, protocol = { kind = "optimistic", sync = "diff_block", gap_s = 0.2 } }]
 """
 
 # Each actor's name and node, in the order in which they were created.

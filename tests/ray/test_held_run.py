@@ -40,10 +40,8 @@ load_percent = [50]
 
 [[arms]]
 name = "{ARM}"
-sync = "diff_block"
 partitions = 6
-gap_s = 0.2
-groups = [{{ name = "greedy", kind = "random", count = 2 }}]
+groups = [{{ name = "greedy", kind = "random", count = 2, protocol = {{ kind = "optimistic", sync = "diff_block", gap_s = 0.2 }} }}]
 """
 ACTORS = ("cell", "coordinator", "schedulers-0", "schedulers-1", "source", "workers")
 

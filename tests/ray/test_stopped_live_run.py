@@ -33,17 +33,13 @@ phase_s = 30.0
 
 [[arms]]
 name = "ParSync"
-sync = "diff_block"
 partitions = 6
-gap_s = 0.2
-groups = [{ name = "greedy", kind = "random", count = 4 }]
+groups = [{ name = "greedy", kind = "random", count = 4, protocol = { kind = "optimistic", sync = "diff_block", gap_s = 0.2 } }]
 
 [[arms]]
 name = "Flow"
-sync = "state_aligned"
 partitions = 6
-gap_s = 0.2
-groups = [{ name = "flow", kind = "quincy", count = 1 }]
+groups = [{ name = "flow", kind = "quincy", count = 1, protocol = { kind = "optimistic", sync = "state_aligned", gap_s = 0.2 } }]
 """
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.arm_config import CountedTime, GroupConfig, ModelledTime
+from experiments.arm_config import CountedTime, ModelledTime
 from experiments.workloads.synthetic import SyntheticOptions, generate
 from parsync.metrics.record import Record
 from parsync.runtime.virtual.run import run_virtual
@@ -16,6 +16,7 @@ from parsync.workload.checks import validate
 from parsync.workload.workload import Workload
 from shared_state.tasks import NO_GANG
 from tests.fixtures.overloaded_cell import OPTIONS, arm
+from tests.fixtures.overloaded_cell import group as make_group
 
 GANGS = OPTIONS.model_copy(update={"load_percent": (60, 130, 20), "gang_permille": 500})
 RANDOM = {
@@ -31,10 +32,11 @@ def run(
     workload: Workload, kind: dict[str, Any], **changes: Any
 ) -> tuple[str, dict[str, np.ndarray], dict[str, int]]:
     """(digest, columns of all first commits, sums over transactions)."""
-    group = GroupConfig(name="g", **{**kind, **changes})
+    options = {**kind, **changes}
+    own = make_group(options.pop("kind"), options.pop("count"), name="g", **options)
     records: list[Record] = []
     outcome = run_virtual(
-        arm("diff_block", group).spec(3, 1000, 50_000, live=False),
+        arm("diff_block", own).spec(3, 1000, 50_000, live=False),
         workload,
         5_000_000,
         records.append,
@@ -75,7 +77,9 @@ def test_no_gang_is_torn_where_commits_are_all_or_nothing(
     kind: dict[str, Any], losers: str
 ) -> None:
     workload = generate(GANGS, 3)
-    _, tasks, sums = run(workload, kind, commit="all_or_nothing", losers=losers, requeue_s=0.02)
+    _, tasks, sums = run(
+        workload, kind, commit_mode="all_or_nothing", losers=losers, requeue_s=0.02
+    )
     assert torn(workload, tasks) == 0
     # claims that fitted fell with their gang: it was put to the test
     assert kind is FLOW or sums["gang"] > 0
@@ -90,7 +94,7 @@ def test_incremental_commits_tear_gangs() -> None:
 def test_without_gangs_all_or_nothing_is_incremental() -> None:
     workload = generate(GANGS.model_copy(update={"gang_permille": 0}), 3)
     _, tasks, sums = run(workload, RANDOM)
-    _, same, alike = run(workload, RANDOM, commit="all_or_nothing")
+    _, same, alike = run(workload, RANDOM, commit_mode="all_or_nothing")
     assert sums == alike and sums["full"] > 0
     assert np.array_equal(tasks["commit_us"], same["commit_us"]) and np.array_equal(
         tasks["task"], same["task"]

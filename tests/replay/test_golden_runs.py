@@ -52,7 +52,9 @@ GANGS = OPTIONS.model_copy(update={"load_percent": (60, 130, 20), "gang_permille
 QUALITY = group(strategy="quality_first")
 ADAPTIVE = group(strategy="adaptive", tau_s=0.02)
 FLOW = group("quincy", 1, name="flow", share=0.25, cut_at_sync=False)
-OMEGA = group(losers="requeue", requeue_s=0.03, check="sequence_number", waits_for_commit=True)
+OMEGA = group(
+    losers="requeue", requeue_s=0.03, conflict_check="sequence_number", commit_pipelining=False
+)
 
 
 def trace_workload() -> Workload:
@@ -107,7 +109,7 @@ VIRTUAL: dict[str, tuple[Callable[[], Workload], ArmConfig, int]] = {
     "Omega with message time": (synthetic(), arm("every_attempt", OMEGA), 700),
     "sequence numbers while commits are pipelined": (
         synthetic(),
-        arm("diff_block", group("best_fit", check="sequence_number")),
+        arm("diff_block", group("best_fit", conflict_check="sequence_number")),
         400,
     ),
     "requeue under periodic syncs": (
@@ -117,7 +119,7 @@ VIRTUAL: dict[str, tuple[Callable[[], Workload], ArmConfig, int]] = {
     ),
     "waiting for each commit, with message time": (
         synthetic(),
-        arm("diff_block", group(strategy="quality_first", waits_for_commit=True)),
+        arm("diff_block", group(strategy="quality_first", commit_pipelining=False)),
         400,
     ),
     "uncut rounds, freed slots seen at once": (
@@ -127,7 +129,7 @@ VIRTUAL: dict[str, tuple[Callable[[], Workload], ArmConfig, int]] = {
     ),
     "gangs, all or nothing": (
         synthetic(GANGS),
-        arm("diff_block", group(strategy="quality_first", commit="all_or_nothing")),
+        arm("diff_block", group(strategy="quality_first", commit_mode="all_or_nothing")),
         0,
     ),
     "preemption": (

@@ -28,17 +28,24 @@ phase_s = 0.5
 
 [[arms]]
 name = "ParSync adaptive"
-sync = "diff_block"
 partitions = 6
-gap_s = 0.05
-groups = [{ name = "adaptive", kind = "random", count = 4, strategy = "adaptive", decision = { clock = "modelled", task_us = 300.0 } }]
+
+[[arms.groups]]
+name = "adaptive"
+kind = "random"
+count = 4
+protocol = { kind = "optimistic", sync = "diff_block", gap_s = 0.05, strategy = "adaptive" }
+decision = { clock = "modelled", task_us = 300.0 }
 
 [[arms]]
 name = "Flow"
-sync = "state_aligned"
 partitions = 6
-gap_s = 0.05
-groups = [{ name = "flow", kind = "quincy", count = 1, cut_at_sync = false }]
+
+[[arms.groups]]
+name = "flow"
+kind = "quincy"
+count = 1
+protocol = { kind = "optimistic", sync = "state_aligned", gap_s = 0.05, cut_at_sync = false }
 """
 
 

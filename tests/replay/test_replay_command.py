@@ -40,17 +40,13 @@ phase_s = 0.3
 
 [[arms]]
 name = "One"
-sync = "diff_block"
 partitions = 4
-gap_s = 0.05
-groups = [{ name = "greedy", kind = "random", count = 4 }]
+groups = [{ name = "greedy", kind = "random", count = 4, protocol = { kind = "optimistic", sync = "diff_block", gap_s = 0.05 } }]
 
 [[arms]]
 name = "Two"
-sync = "state_aligned"
 partitions = 4
-gap_s = 0.05
-groups = [{ name = "greedy", kind = "best_fit", count = 2 }]
+groups = [{ name = "greedy", kind = "best_fit", count = 2, protocol = { kind = "optimistic", sync = "state_aligned", gap_s = 0.05 } }]
 """
 
 
@@ -203,7 +199,7 @@ def test_a_scheduler_takes_as_long_as_it_may_have_taken_at_first(
 
 
 def test_measured_decisions_do_not_repeat(tmp_path: Path, replayed: Replay) -> None:
-    config = CONFIG.replace("count = 4 }", 'count = 4, decision = { clock = "measured" } }')
+    config = CONFIG.replace("count = 4,", 'count = 4, decision = { clock = "measured" },')
     run = make_run(tmp_path, config)
     status, out, err = replayed(run)
     assert status == 2 and len(out) == 1 and "arms/two: ok: " in out[0]

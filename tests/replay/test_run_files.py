@@ -52,20 +52,33 @@ no_preference_permille = 200
 
 [[arms]]
 name = "ParSync"
-sync = "diff_block"
 partitions = 6
-gap_s = 0.05
-groups = [{ name = "greedy", kind = "random", count = 4, strategy = "quality_first", decision = { clock = "modelled", task_us = 1500 } }]
+
+[[arms.groups]]
+name = "greedy"
+kind = "random"
+count = 4
+protocol = { kind = "optimistic", sync = "diff_block", gap_s = 0.05, strategy = "quality_first" }
+decision = { clock = "modelled", task_us = 1500 }
 
 [[arms]]
 name = "Flow and Omega"
-sync = "state_aligned"
 partitions = 4
-gap_s = 0.05
-groups = [
-  { name = "flow", kind = "quincy", count = 1, share = 0.5, decision = { clock = "counted" } },
-  { name = "omega", kind = "randomized_first_fit", count = 2, share = 0.5, losers = "requeue", check = "sequence_number" },
-]
+
+[[arms.groups]]
+name = "flow"
+kind = "quincy"
+count = 1
+protocol = { kind = "optimistic", sync = "state_aligned", gap_s = 0.05, sync_set = "all" }
+share = 0.5
+decision = { clock = "counted" }
+
+[[arms.groups]]
+name = "omega"
+kind = "randomized_first_fit"
+count = 2
+protocol = { kind = "optimistic", sync = "state_aligned", gap_s = 0.05, losers = "requeue", conflict_check = "sequence_number", sync_set = "all" }
+share = 0.5
 """
 
 

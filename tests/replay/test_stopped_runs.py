@@ -31,17 +31,13 @@ phase_s = {phase_s}
 
 [[arms]]
 name = "ParSync"
-sync = "diff_block"
 partitions = 6
-gap_s = 0.2
-groups = [{{ name = "greedy", kind = "random", count = 4 }}]
+groups = [{{ name = "greedy", kind = "random", count = 4, protocol = {{ kind = "optimistic", sync = "diff_block", gap_s = 0.2 }} }}]
 
 [[arms]]
 name = "StateSync"
-sync = "state_aligned"
 partitions = 6
-gap_s = 0.2
-groups = [{{ name = "greedy", kind = "random", count = 4 }}]
+groups = [{{ name = "greedy", kind = "random", count = 4, protocol = {{ kind = "optimistic", sync = "state_aligned", gap_s = 0.2 }} }}]
 """
 MAIN = "experiments.parsync_vs_flow"
 # (signal, exit status, last line, to the whole process group): a terminal's Ctrl-C, a cluster

@@ -21,7 +21,7 @@ from parsync.core.effects import Effect, Send
 from parsync.core.event import Event
 from parsync.core.participant import Participant
 from parsync.metrics.record import Record
-from parsync.protocols.optimistic.sync.policies import SYNC_POLICIES
+from parsync.protocols.optimistic.sync import registry as sync_policies
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.virtual.run import run_virtual
 from parsync.runtime.virtual.runtime import VirtualRuntime
@@ -39,16 +39,21 @@ ARMS = {
     "same blocks, not cut": arm("same_block", group(strategy="latency_first", cut_at_sync=False)),
     "omega": arm(
         "every_attempt",
-        group("randomized_first_fit", losers="requeue", requeue_s=0.05, check="sequence_number"),
+        group(
+            "randomized_first_fit",
+            losers="requeue",
+            requeue_s=0.05,
+            conflict_check="sequence_number",
+        ),
     ),
     "every attempt, losers at once": arm("every_attempt", group(strategy="quality_first")),
     "every attempt, flow": arm("every_attempt", group("quincy", 1)),
     "all or nothing": arm(
-        "diff_block", group(commit="all_or_nothing", losers="requeue", requeue_s=0.02)
+        "diff_block", group(commit_mode="all_or_nothing", losers="requeue", requeue_s=0.02)
     ),
     "best fit and spreading": arm("diff_block", group("best_fit", 2), group("load_spreading", 2)),
     "parsync, waiting for commits": arm(
-        "diff_block", group(strategy="quality_first", waits_for_commit=True)
+        "diff_block", group(strategy="quality_first", commit_pipelining=False)
     ),
     "first fit": arm("state_aligned", group("first_fit")),
     "flow": arm("state_aligned", group("quincy", 1)),
@@ -107,17 +112,17 @@ def test_schedulers_that_see_their_freed_room_at_once_use_it_sooner() -> None:
 
 
 @pytest.mark.parametrize("message_us", [0, 1500])
-@pytest.mark.parametrize("waits_for_commit", [False, True])
-@pytest.mark.parametrize("sync", SYNC_POLICIES)
+@pytest.mark.parametrize("commit_pipelining", [True, False])
+@pytest.mark.parametrize("sync", sync_policies.kinds())
 def test_one_scheduler_alone_has_no_conflicts_with_itself(
-    sync: str, waits_for_commit: bool, message_us: int
+    sync: str, commit_pipelining: bool, message_us: int
 ) -> None:
     """Whatever it knows late of its own claims, it knows that it made them."""
     alone = group(
         count=1,
         strategy="quality_first",
-        check="sequence_number",
-        waits_for_commit=waits_for_commit,
+        conflict_check="sequence_number",
+        commit_pipelining=commit_pipelining,
     )
     crowded = OPTIONS.model_copy(
         update={"machines": 24, "slots_per_machine": 10, "load_percent": (60, 130)}

@@ -10,15 +10,18 @@ import numpy as np
 import pytest
 
 from parsync.core import events
+from parsync.core.addresses import CELL_SIDE
 from parsync.core.effects import Effect, Send, SetTimer, StartDecision
 from parsync.core.event import Event
 from parsync.core.events import CommitReply, CommitRequest, SyncReply, SyncRequest
-from parsync.protocols.optimistic.agent import SchedulerAgent
-from parsync.protocols.optimistic.choices import Cut, FreedVisibility, LoserPolicy, WhileCommitting
+from parsync.protocols.optimistic.agent import OptimisticAgent
+from parsync.protocols.optimistic.choices import Cut, FreedVisibility, LoserPolicy
 from parsync.protocols.optimistic.events import RequeueDue, RetryDue, SyncDue
+from parsync.protocols.optimistic.options import AgentPolicy, OptimisticOptions
 from parsync.protocols.optimistic.strategies import make_strategy
-from parsync.protocols.optimistic.sync.policies import make_sync_policy
-from parsync.protocols.optimistic.work import AgentPolicy
+from parsync.protocols.optimistic.sync.policy import SyncContext
+from parsync.protocols.optimistic.sync.registry import make_sync_policy
+from parsync.protocols.spec import AgentEnvironment, Environment, Member
 from schedulers.capability import Capability
 from schedulers.decision_time import Modelled
 from schedulers.interface import (
@@ -32,16 +35,14 @@ from schedulers.interface import (
 from shared_state.cell import Cell
 from shared_state.partition import Partitioning
 from shared_state.tasks import CellSpec, PreferenceCatalog, TaskBatch
-from shared_state.transaction import CommitMode, ConflictCheck, Transaction
+from shared_state.transaction import ConflictCheck, Transaction
 from shared_state.view import ClusterView
 
-POLICY = AgentPolicy(
-    Cut.NONE,
-    FreedVisibility.AT_SYNC,
-    LoserPolicy.BLOCK,
-    CommitMode.INCREMENTAL,
-    ConflictCheck.RESOURCE_FIT,
+OPTIONS = OptimisticOptions(
+    sync="state_aligned", gap_s=0.01, cut_at_sync=False, commit_pipelining=False
 )
+POLICY = OPTIONS.policy()
+SAMPLE_US = 100_000
 TASK_NS = 100_000
 
 
@@ -125,21 +126,32 @@ class Bench:
         self.cell = Cell(spec, partitioning)
         self.scheduler = LowestFree()
         self.table = make_table(100)
-        self.agent = SchedulerAgent(
-            index,
-            agents,
-            f"agent-{index}",
+        member = Member("agent", 0, agents, OPTIONS, frozenset(capabilities))
+        shared = Environment(
             1,
-            self.scheduler,
-            frozenset(capabilities),
+            (member,),
             spec,
             partitioning,
-            self.table,
             PreferenceCatalog.empty(),
-            make_sync_policy(sync, 10_000, partitions, index, agents),
-            make_strategy(strategy, 5_000),
-            Modelled(0, TASK_NS, 0),
+            self.table,
+            CELL_SIDE,
+            SAMPLE_US,
+        )
+        context = SyncContext(10_000, partitions, index, agents, stream=0)
+        self.agent = OptimisticAgent(
+            AgentEnvironment(
+                shared,
+                index,
+                f"agent-{index}",
+                member,
+                self.scheduler,  # type: ignore[arg-type]
+                Modelled(0, TASK_NS, 0),
+                None,
+            ),
             policy,
+            make_strategy(strategy, 5_000),
+            make_sync_policy(sync, {}, context),
+            context,
         )
         self.started: list[StartDecision] = []
         self.tell(start_us, events.Started(0))
@@ -248,7 +260,7 @@ def answer(bench: Bench, request: CommitRequest, now_us: int) -> list[Effect]:
 
 
 def test_an_agent_that_does_not_wait_goes_on_while_its_claims_are_under_way() -> None:
-    bench = Bench(machines=6, policy=replace(POLICY, while_committing=WhileCommitting.GO_ON))
+    bench = Bench(machines=6, policy=replace(POLICY, commit_pipelining=True))
     bench.rival_takes(0)
     bench.submit(100, 1, 2)
     bench.submit(110, 3)
@@ -273,7 +285,7 @@ def test_an_agent_that_does_not_wait_goes_on_while_its_claims_are_under_way() ->
 
 # --- capabilities: each by itself -------------------------------------------------------------------
 
-GOES_ON = replace(POLICY, while_committing=WhileCommitting.GO_ON)
+GOES_ON = replace(POLICY, commit_pipelining=True)
 
 
 @pytest.mark.parametrize("capability", Capability)
@@ -343,7 +355,7 @@ def test_with_a_scheduler_that_plans_the_whole_queue_new_tasks_join_those_withou
 
 
 def test_losers_that_come_back_during_a_round_are_first_in_the_next() -> None:
-    bench = Bench(machines=8, policy=replace(POLICY, while_committing=WhileCommitting.GO_ON))
+    bench = Bench(machines=8, policy=replace(POLICY, commit_pipelining=True))
     bench.rival_takes(0)
     bench.submit(100, 1, 2)
     bench.submit(110, 3)
@@ -359,7 +371,7 @@ def test_losers_that_come_back_during_a_round_are_first_in_the_next() -> None:
 
 
 def test_an_answer_under_way_does_not_wake_an_agent_whose_view_is_full() -> None:
-    bench = Bench(machines=2, policy=replace(POLICY, while_committing=WhileCommitting.GO_ON))
+    bench = Bench(machines=2, policy=replace(POLICY, commit_pipelining=True))
     taken = bench.rival_takes(0)
     bench.submit(100, 1, 2, 3)
     bench.decide(100)
@@ -581,9 +593,7 @@ def test_omega_syncs_before_every_round() -> None:
 def test_omegas_agents_wait_for_the_outcome_before_they_sync_again() -> None:
     """A sync sent beside the commit may be answered first, and the round be planned on a state
     without it."""
-    bench = Bench(
-        sync="every_attempt", policy=replace(POLICY, while_committing=WhileCommitting.GO_ON)
-    )
+    bench = Bench(sync="every_attempt", policy=replace(POLICY, commit_pipelining=True))
     bench.submit(100, 1)
     bench.sync(150)
     bench.submit(160, 2)
@@ -656,7 +666,7 @@ def test_adaptive_turns_to_latency_first_when_delays_reach_tau() -> None:
 
 
 def test_sequence_number_checks_send_what_the_plan_saw() -> None:
-    bench = Bench(policy=replace(POLICY, check=ConflictCheck.SEQUENCE_NUMBER))
+    bench = Bench(policy=replace(POLICY, conflict_check=ConflictCheck.SEQUENCE_NUMBER))
     bench.submit(100, 1)
     bench.decide(100)
     [request] = bench.sent(CommitRequest)

@@ -12,7 +12,7 @@ import pytest
 from pydantic import BaseModel
 
 from experiments.arm_config import ArmConfig, GroupConfig
-from experiments.presets import default_arms, demo_scale, mix_arm, paper_scale
+from experiments.presets import default_arms, demo_scale, mix_arm, optimistic, paper_scale
 from parsync.runtime.arm_file import ARM_FILE, ArmFile, InVirtualTime, read_arm, write_arm
 from schedulers import registry
 from schedulers.decision_time import Counted, Measured
@@ -40,18 +40,24 @@ def test_every_setting_of_a_group_comes_back(tmp_path: Path) -> None:
         kind="quincy",
         count=2,
         options={"preemption": True, "certify_every": 3},
-        strategy="adaptive",
-        tau_s=0.5,
         task_class="service",
-        freed_at_once=True,
-        waits_for_commit=True,
-        losers="requeue",
-        check="sequence_number",
-        commit="all_or_nothing",
-        cut_at_sync=False,
+        protocol=optimistic(
+            "every_attempt",
+            0.1,
+            sync_set="both",
+            strategy="adaptive",
+            tau_s=0.5,
+            freed_at_once=True,
+            commit_pipelining=False,
+            losers="requeue",
+            conflict_check="sequence_number",
+            commit_mode="all_or_nothing",
+            cut_at_sync=False,
+        ),
     )
-    other = GroupConfig(name="other", kind="random", count=1, task_class="batch")
-    arm = ArmConfig(name="a", sync="every_attempt", partitions=3, gap_s=0.1, groups=(group, other))
+    protocol = optimistic("diff_block", 0.2, sync_set="both")
+    other = GroupConfig(name="other", kind="random", count=1, task_class="batch", protocol=protocol)
+    arm = ArmConfig(name="a", partitions=3, groups=(group, other))
     spec = arm.spec(7, 1000, 100_000, live=False)
     write_arm(tmp_path, ArmFile(spec, "", None))
     assert read_arm(tmp_path).spec == spec
@@ -78,7 +84,9 @@ def test_the_clock_of_another_packages_kind_is_found_by_the_kind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        registry, "_locations", lambda: {"foreign": f"{__name__}:FOREIGN", **registry.BUILT_IN}
+        registry,
+        "_GROUP",
+        replace(registry._GROUP, built_in={"foreign": f"{__name__}:FOREIGN", **registry.BUILT_IN}),
     )
     arm = mixed_arm()
     group = replace(arm.groups[0], kind="foreign", clock=FOREIGN.default_decision)
@@ -103,7 +111,7 @@ def group(change: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]]
 
 
 FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
-    "format": (lambda c: c.update(format=99), "field format: expected 1"),
+    "format": (lambda c: c.update(format=99), "field format: expected 2"),
     "arm": (lambda c: c.update(arm=[]), "arm: expected an object"),
     "workload": (lambda c: c.update(workload=3), "field workload: expected a text"),
     "virtual": (lambda c: c.update(virtual={"drain_us": 1}), "virtual.message_us: missing"),
@@ -114,11 +122,26 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "unknown field": (lambda c: c["arm"].update(more=1), "arm.more: unknown field"),
     "missing field": (lambda c: c["arm"].pop("seed"), "arm.seed: missing"),
     "another type": (lambda c: c["arm"].update(seed="7"), "arm.seed: expected a whole number"),
-    "a fraction": (lambda c: c["arm"].update(gap_us=0.5), "arm.gap_us: expected a whole number"),
+    "a fraction": (
+        lambda c: c["arm"].update(partitions=0.5),
+        "arm.partitions: expected a whole number",
+    ),
     "too large": (lambda c: c["arm"].update(seed=1 << 70), "arm.seed: expected a whole number"),
     "below 0": (lambda c: c["arm"].update(seed=-1), "arm.seed: expected 0 or more"),
     "no interval": (lambda c: c["arm"].update(sample_us=0), "arm.sample_us: expected 1 or more"),
-    "sync": (lambda c: c["arm"].update(sync="often"), "arm.sync: expected one of state_aligned"),
+    "sync": (
+        group(lambda g: g["protocol"].update(sync="often")),
+        "arm.groups[0].protocol: protocol 'optimistic', option '': Value error, unknown sync policy",
+    ),
+    "protocol": (
+        group(lambda g: g["protocol"].update(kind="telepathy")),
+        "arm.groups[0].protocol: unknown protocol 'telepathy'; known: optimistic",
+    ),
+    "no kind": (group(lambda g: g.update(kind=None)), "groups[0].kind: expected a kind of"),
+    "gap": (
+        group(lambda g: g["protocol"].update(gap_s=1e-6)),
+        "arm: group 'random': gap_us: expected at least",
+    ),
     "no groups": (lambda c: c["arm"].update(groups=[]), "arm.groups: expected at least one"),
     "groups": (lambda c: c["arm"].update(groups={}), "arm.groups: expected a list"),
     "a group": (lambda c: c["arm"].update(groups=[1]), "arm.groups[0]: expected an object"),
@@ -130,7 +153,10 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     ),
     "options": (group(lambda g: g.update(options=[1])), "options: expected an object"),
     "an option": (group(lambda g: g.update(options={"evil": 1})), "has no option 'evil'"),
-    "strategy": (group(lambda g: g.update(strategy="")), "arm.groups[0].strategy: expected one"),
+    "strategy": (
+        group(lambda g: g["protocol"].update(strategy="")),
+        "arm.groups[0].protocol: protocol 'optimistic', option 'strategy': Input should be",
+    ),
     "class": (
         group(lambda g: g.update(task_class="BOTH")),
         "arm.groups[0].task_class: expected one of BATCH, SERVICE",
@@ -141,13 +167,9 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
         group(lambda g: g["clock"].update(task_ns=-1)),
         "arm.groups[0].clock: task_ns: expected 0 or more",
     ),
-    "policy": (
-        group(lambda g: g["policy"].update(cut=1)),
-        "arm.groups[0].policy.cut: expected one of NONE, AT_SYNC",
-    ),
     "attempts": (
-        group(lambda g: g["policy"].update(attempts_max=0)),
-        "policy.attempts_max: expected 1 or more",
+        group(lambda g: g["protocol"].update(attempts_max=0)),
+        "option 'attempts_max': Input should be greater than or equal to 1",
     ),
 }
 

@@ -39,19 +39,16 @@ phase_s = 0.5
 
 [[arms]]
 name = "ParSync"
-sync = "diff_block"
 partitions = 6
-gap_s = 0.05
-groups = [{ name = "greedy", kind = "random", count = 4 }]
+groups = [{ name = "greedy", kind = "random", count = 4, protocol = { kind = "optimistic", sync = "diff_block", gap_s = 0.05 } }]
 
 [[arms]]
 name = "Flow"
-sync = "state_aligned"
 partitions = 7
-gap_s = 0.05
-groups = [{ name = "flow", kind = "quincy", count = 1 }]
+groups = [{ name = "flow", kind = "quincy", count = 1, protocol = { kind = "optimistic", sync = "state_aligned", gap_s = 0.05 } }]
 """
-FLOW = 'groups = [{ name = "flow", kind = "quincy", count = 1 }]'
+PROTOCOL = 'protocol = { kind = "optimistic", sync = "state_aligned", gap_s = 0.05 }'
+FLOW = f'groups = [{{ name = "flow", kind = "quincy", count = 1, {PROTOCOL} }}]'
 Refusal = Callable[..., str]
 
 
@@ -83,19 +80,19 @@ def refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Refusal:
         ("seeds = 1", "seeds = 0", "seeds: "),
         ('kind = "random"', 'kind = "oracle"', "unknown scheduler kind 'oracle'"),
         ("count = 4", "count = 4, options = { depth = 1 }", "scheduler kind 'random' has no option 'depth'"),
-        ("diff_block", "diff_blok", "arms.0.sync: "),
+        ("diff_block", "diff_blok", "arms.0.groups.0.protocol: protocol 'optimistic', option '': Value error, unknown sync policy 'diff_blok'"),
         ("count = 4", "count = 4, share = 0.5", "arms.0: groups: shares sum to 0.5, not to 1"),
-        (FLOW, FLOW[:-1] + ', { name = "b", kind = "random", count = 1, share = 1.0 }]', "leave nothing for group 'flow'"),
+        (FLOW, FLOW[:-1] + ', { name = "b", kind = "random", count = 1, share = 1.0, ' + PROTOCOL + " }]", "leave nothing for group 'flow'"),
         ('"quincy"', '"quincy", task_class = "service"', "arm 'Flow': mix: the shares of batch jobs sum to 0"),
         ("count = 4", "count = 0", "arms.0.groups.0.count: "),
         ("count = 4", "count = 8", "partitions: expected at least 8, one for each scheduler, with diff_block (ParSync section 5.1), got 6"),
         ("partitions = 7", "partitions = 61", "arm 'Flow': partitions: expected 1 to 60"),
         ("phase_s = 0.5", "phase_s = 0.04", "phase_s: phases of 0.04 s are shorter than the gap G of 0.05 s"),
         ("phase_s = 0.5", "phase_s = inf", "synthetic.phase_s: "),
-        ("gap_s = 0.05", "gap_s = inf", "arms.0.gap_s: "),
-        ("gap_s = 0.05", "gap_s = 1e300", "arms.0.gap_s: "),
+        ("gap_s = 0.05", "gap_s = inf", "protocol \'optimistic\', option \'gap_s\': "),
+        ("gap_s = 0.05", "gap_s = 1e300", "protocol \'optimistic\', option \'gap_s\': "),
         ("gap_s = 0.05", "gap_s = 1e-9", "gap_us: "),
-        ("gap_s = 0.05", "gap_s = nan", "arms.0.gap_s: "),
+        ("gap_s = 0.05", "gap_s = nan", "protocol \'optimistic\', option \'gap_s\': "),
         ("settle_s = 0.1", "sample_s = 1e-9", "sample_s: "),
         ("settle_s = 0.1", "sample_s = 61", "sample_s: "),
         ("settle_s = 0.1", "settle_s = 0.5", "settle_s: 0.5 s leaves nothing of phases of 0.5 s"),
@@ -118,7 +115,7 @@ def refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Refusal:
         ("machines = 60", 'poisson_arrivals = "yes"', "synthetic.poisson_arrivals: Input should be a valid boolean, got 'yes'"),
         ("count = 4", "count = true", "arms.0.groups.0.count: Input should be a valid integer, got true"),
         ("count = 4", "count = 4, share = true", "arms.0.groups.0.share: Input should be a valid number, got true"),
-        ("count = 4", "count = 4, cut_at_sync = 0", "arms.0.groups.0.cut_at_sync: Input should be a valid boolean, got 0"),
+        ("gap_s = 0.05", "gap_s = 0.05, cut_at_sync = 0", "option 'cut_at_sync': Input should be a valid boolean"),
         ("count = 4", "count = 4, decision = { clock = 'modelled', task_us = true }", "decision.modelled.task_us: Input should be a valid number, got true"),
         (FLOW, FLOW[:-3] + ', options = { preemption = 1 } }]', "option 'preemption': Input should be a valid boolean"),
         (FLOW, FLOW[:-3] + ', options = { repairs = true } }]', "option 'repairs': Input should be a valid integer"),
@@ -146,17 +143,17 @@ def test_a_file_that_makes_no_sense(
         (["--duration", "nan"], "'--duration'"),
         (["--duration", "inf"], "phase_s"),
         (["--duration", "0.01"], "shorter than the gap G"),
-        (["--mix", ""], "--mix: '' is not of the form name=count"),
+        (["--mix", ""], "--mix: '' is not of the form [protocol:]kind=count"),
         (["--mix", "latency_first"], "--mix: 'latency_first' is not of the form"),
         (["--mix", "a=b"], "--mix: 'a=b' is not of the form"),
         (["--mix", "oracle=3"], "--mix: unknown 'oracle'"),
         (["--mix", "latency_first=0"], "at least one scheduler"),
         (["--mix", "latency_first=-3"], "is not of the form"),
         (["--mix", "latency_first=1,latency_first=2"], "--mix: a name appears twice"),
-        (["--mix", "latency_first=99999999999"], "--mix latency_first=99999999999: "),
+        (["--mix", "latency_first=99999999999"], "--mix: group 'latency_first': gap_us: expected at least"),
         (["--mix", "latency_first=" + "9" * 5000], "--mix: latency_first: a count of 5000 digits is too large"),
         (["--mix", "9" * 5000 + "=1"], f"--mix: unknown '{'9' * 39}…', expected one of"),
-        (["--mix", "latency_first=²"], "--mix: 'latency_first=²' is not of the form name=count"),
+        (["--mix", "latency_first=²"], "--mix: 'latency_first=²' is not of the form [protocol:]kind=count"),
         (["--mix", ",".join(f"latency_first{'_' * 30}=1" for _ in range(9))], "--mix: unknown"),
         (
             ["--mix", "latency_first=3000", "--runtime", "virtual"],

@@ -40,24 +40,34 @@ load_percent = [90]
 
 [[arms]]
 name = "Before"
-sync = "diff_block"
 partitions = 6
-gap_s = 0.05
-groups = [{{ name = "greedy", kind = "random", count = 2 }}]
+
+[[arms.groups]]
+name = "greedy"
+kind = "random"
+count = 2
+protocol = {{ kind = "optimistic", sync = "diff_block", gap_s = 0.05 }}
 
 [[arms]]
 name = "Bad"
-sync = "diff_block"
 partitions = 6
-gap_s = 0.05
-groups = [{{ name = "mine", kind = "{kind}", count = 2, options = {{ fault = "{fault}", after = {after} }} }}]
+
+[[arms.groups]]
+name = "mine"
+kind = "{kind}"
+count = 2
+protocol = {{ kind = "optimistic", sync = "diff_block", gap_s = 0.05 }}
+options = {{ fault = "{fault}", after = {after} }}
 
 [[arms]]
 name = "After"
-sync = "diff_block"
 partitions = 6
-gap_s = 0.05
-groups = [{{ name = "greedy", kind = "best_fit", count = 2 }}]
+
+[[arms.groups]]
+name = "greedy"
+kind = "best_fit"
+count = 2
+protocol = {{ kind = "optimistic", sync = "diff_block", gap_s = 0.05 }}
 """
 Run = Callable[..., tuple[int, str, str]]
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from experiments.arm_config import ArmConfig
 from experiments.config import RunConfig, load_config, validated
 from experiments.presets import default_arms, demo_scale, mix_arm, paper_scale
 from experiments.toml_text import toml_text
@@ -42,12 +43,15 @@ def test_a_file_as_windows_editors_write_it_is_read(tmp_path: Path) -> None:
 def test_three_default_arms_differ_in_nothing_but_sync() -> None:
     first, second, third = default_arms(demo_scale(quick=False))[:3]
     assert first.sync != second.sync != third.sync
-    assert first.groups == second.groups == third.groups
-    assert (
-        (first.partitions, first.gap_s)
-        == (second.partitions, second.gap_s)
-        == (third.partitions, third.gap_s)
-    )
+    assert first.partitions == second.partitions == third.partitions
+
+    def without_sync(arm: ArmConfig) -> list[dict[str, Any]]:
+        trees = [group.model_dump() for group in arm.groups]
+        for tree in trees:
+            del tree["protocol"]["sync"]
+        return trees
+
+    assert without_sync(first) == without_sync(second) == without_sync(third)
 
 
 def test_decisions_have_twice_the_needed_capacity() -> None:
@@ -80,11 +84,11 @@ def test_a_mix_shares_in_proportion_to_counts() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("latency_first", "not of the form name=count"),
+        ("latency_first", r"not of the form \[protocol:\]kind=count"),
         ("latency_first=0", "at least one scheduler"),
         ("latency_first=-3", "not of the form"),
         ("wishful=3", "unknown 'wishful', expected one of optimistic"),
-        ("firmament=2", "one flow scheduler"),
+        ("telepathy:random=2", "unknown protocol 'telepathy'"),
         ("adaptive=1,adaptive=2", "appears twice"),
     ],
 )
@@ -112,8 +116,12 @@ def changed(path: str, value: Any) -> dict[str, Any]:
         ("arms.0.groups.0.count", 0, r"arms.0.groups.0.count"),
         ("arms.0.groups.0.share", 0.5, r"shares sum to 0\.5"),
         ("arms.2.partitions", 7, "partitions: expected at least 8, one for each scheduler"),
-        ("arms.0.sync", "gossip", "arms.0.sync"),
-        ("arms.0.gap_s", 30.0, "shorter than the gap"),
+        ("arms.0.groups.0.protocol.sync", "gossip", "unknown sync policy 'gossip'"),
+        ("arms.0.groups.0.protocol.kind", "telepathy", "unknown protocol 'telepathy'"),
+        ("arms.0.groups.0.protocol.sync_options", {"x": 1}, "has no option 'x'"),
+        ("arms.0.sync", "diff_block", "arms.0: 'sync' is now an option of each group's protocol"),
+        ("arms.0.groups.0.losers", "block", "'losers' is now an option of the group's protocol"),
+        ("arms.0.groups.0.protocol.gap_s", 30.0, "shorter than the gap"),
         ("arms.0.name", "Mix", "two arms have the same name"),
         ("settle_s", 99.0, "settle_s"),
         ("synthetic", None, "exactly one of"),
@@ -173,9 +181,10 @@ def test_limits_of_attempts_and_the_weight_of_the_average_reach_the_agents() -> 
         "average_permille": 250,
     }
     tree = demo_tree()
-    tree["arms"][0]["groups"][0] |= chosen
+    tree["arms"][0]["groups"][0]["protocol"] |= chosen
     [group] = validated(tree, "test").arms[0].spec(1, 1000, 100_000, live=False).groups
-    assert {name: getattr(group.policy, name) for name in chosen if name != "losers"} | {
+    policy = group.protocol.options.policy()
+    assert {name: getattr(policy, name) for name in chosen if name != "losers"} | {
         "losers": "requeue"
     } == chosen
     for name, wrong in (
@@ -183,6 +192,6 @@ def test_limits_of_attempts_and_the_weight_of_the_average_reach_the_agents() -> 
         ("attempts_max_unplaced", 0),
         ("average_permille", 1001),
     ):
-        tree["arms"][0]["groups"][0] |= chosen | {name: wrong}
+        tree["arms"][0]["groups"][0]["protocol"] |= chosen | {name: wrong}
         with pytest.raises(AgoraError, match=name):
             validated(tree, "test")

@@ -7,7 +7,7 @@ import pytest
 
 from experiments.arm_config import ArmConfig, GroupConfig, ModelledTime
 from experiments.decision_capacity import decision_capacity
-from experiments.presets import default_arms, demo_scale, mix_arm, paper_scale
+from experiments.presets import default_arms, demo_scale, mix_arm, optimistic, paper_scale
 from experiments.workloads.synthetic import SyntheticOptions
 
 
@@ -34,10 +34,17 @@ def test_a_group_is_held_against_its_own_share_of_the_jobs() -> None:
     clock = ModelledTime(job_us=1000, task_us=900.0)
 
     def group(name: str, **fields: object) -> GroupConfig:
-        return GroupConfig(name=name, kind="random", count=1, decision=clock, **fields)  # type: ignore[arg-type]
+        return GroupConfig(
+            name=name,
+            kind="random",
+            count=1,
+            decision=clock,
+            protocol=optimistic("diff_block", 0.1),
+            **fields,
+        )  # type: ignore[arg-type]
 
     groups = (group("half", share=0.5), group("rest"), group("services", task_class="service"))
-    arm = ArmConfig(name="A", sync="diff_block", partitions=8, gap_s=0.1, groups=groups)
+    arm = ArmConfig(name="A", partitions=8, groups=groups)
     capacities = {capacity.group: capacity.low for capacity in decision_capacity(arm, options)}
     # A task takes 900 us and its tenth of the batch's 1000: 1000 per second, against 1000 arriving.
     assert capacities == pytest.approx({"half": 2.0, "rest": 2.0, "services": 4.0})

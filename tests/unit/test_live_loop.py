@@ -20,7 +20,6 @@ from parsync.core.events import (
     SyncReply,
     TasksSubmitted,
 )
-from parsync.protocols.optimistic.choices import WhileCommitting
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.loop import HostLoop, Ticks, last_step
 from parsync.runtime.live.monitor import Monitor, Report
@@ -211,9 +210,9 @@ def test_waits_are_from_submission_to_the_agent_and_from_the_decision_to_the_ste
 
 def test_the_lateness_of_a_stage_is_not_added_to_decisions_that_follow_each_other() -> None:
     arm = small_arm()
-    going_on = replace(
-        arm.groups[0], policy=replace(arm.groups[0].policy, while_committing=WhileCommitting.GO_ON)
-    )
+    protocol = arm.groups[0].protocol
+    options = protocol.options.model_copy(update={"commit_pipelining": True})
+    going_on = replace(arm.groups[0], protocol=replace(protocol, options=options))
     assembly = Assembly.of(replace(arm, groups=(going_on,)), small_workload())
     clock, master = HandClock(), assembly.master()
     handled: list[tuple[int, Event]] = []

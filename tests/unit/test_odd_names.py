@@ -38,10 +38,8 @@ def configuration() -> str:
         f"""
 [[arms]]
 name = {toml(name)}
-sync = "diff_block"
 partitions = 4
-gap_s = 0.05
-groups = [{{ name = {toml(name)}, kind = "random", count = 2 }}]
+groups = [{{ name = {toml(name)}, kind = "random", count = 2, protocol = {{ kind = "optimistic", sync = "diff_block", gap_s = 0.05 }} }}]
 """
         for name in NAMES
     )

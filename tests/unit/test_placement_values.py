@@ -95,6 +95,7 @@ def test_a_run_has_them_where_the_workload_has_scores(variance: float, kinds: se
         "name": "x",
         "kind": "weighted_sampling",
         "count": 2,
+        "protocol": {"kind": "optimistic", "sync": "diff_block", "gap_s": 0.1},
         "decision": {"clock": "modelled", "task_us": 100.0},
     }
     config = RunConfig.model_validate(
@@ -114,9 +115,7 @@ def test_a_run_has_them_where_the_workload_has_scores(variance: float, kinds: se
             "arms": [
                 {
                     "name": "A",
-                    "sync": "diff_block",
                     "partitions": 4,
-                    "gap_s": 0.1,
                     "groups": [group],
                 }
             ],

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parsync.protocols.optimistic.sync.policies import SYNC_POLICIES, make_sync_policy
+from parsync.protocols.optimistic.sync import registry
+from parsync.protocols.optimistic.sync.policy import SyncContext, SyncPolicy
 from parsync.protocols.optimistic.sync.staleness import (
     average_staleness_bounds_us,
     average_staleness_us,
@@ -15,7 +16,15 @@ from parsync.protocols.optimistic.sync.staleness import (
 )
 from shared_state.errors import AgoraError
 
-PERIODIC = [name for name in SYNC_POLICIES if name != "every_attempt"]
+
+def make_sync_policy(
+    name: str, gap_us: int, partitions: int, index: int, agents: int
+) -> SyncPolicy:
+    context = SyncContext(gap_us, partitions, index, agents, stream=0)
+    return registry.make_sync_policy(name, {}, context)
+
+
+PERIODIC = [name for name in registry.kinds() if name != "every_attempt"]
 
 
 @given(
@@ -83,7 +92,7 @@ def test_fewer_partitions_than_schedulers_are_refused(name: str) -> None:
 
 
 def test_unknown_policy_and_vanishing_gap_are_refused() -> None:
-    with pytest.raises(AgoraError, match="unknown policy 'gossip'"):
+    with pytest.raises(AgoraError, match="unknown sync policy 'gossip'"):
         make_sync_policy("gossip", 500_000, 8, 0, 8)
     with pytest.raises(AgoraError, match="gap_us"):
         make_sync_policy("diff_block", 7, 8, 0, 8)

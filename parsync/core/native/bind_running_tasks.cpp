@@ -50,7 +50,8 @@ struct RunningTasks {
     const std::vector<TimerWheel::Entry> taken = tasks.wheel.take(now_us);
     return nb::make_tuple(column_of<int64_t>(taken, [](const auto& e) { return e.end_us; }),
                           column_of<int64_t>(taken, [](const auto& e) { return e.id; }),
-                          column_of<int32_t>(taken, [](const auto& e) { return e.owner; }));
+                          column_of<int32_t>(taken, [](const auto& e) { return e.owner; }),
+                          column_of<int32_t>(taken, [](const auto& e) { return e.machine; }));
   }
 
   Column<const int64_t> duration;

@@ -54,7 +54,7 @@ class RunningTasks {
       int64_t duration_us = duration_us_[static_cast<size_t>(task[i])];
       if (duration_us < 0) continue;
       if (preferred_[i]) duration_us = duration_us * preferred_permille_ / 1000;
-      wheel.add(start_us + duration_us, allocation[i], owner[i]);
+      wheel.add(start_us + duration_us, allocation[i], owner[i], machine[i]);
     }
   }
 

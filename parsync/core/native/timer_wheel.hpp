@@ -27,6 +27,7 @@ class TimerWheel {
     int64_t order;
     int64_t id;
     int32_t owner;
+    int32_t machine;
   };
 
   explicit TimerWheel(int64_t tick_us)
@@ -36,11 +37,11 @@ class TimerWheel {
 
   int64_t size() const { return size_; }
 
-  void add(int64_t end_us, int64_t id, int32_t owner) {
+  void add(int64_t end_us, int64_t id, int32_t owner, int32_t machine = -1) {
     if (end_us < 0) throw std::invalid_argument("end_us must not be negative");
     const int64_t tick = std::max(tick_of(end_us), next_);
     const auto slot = static_cast<size_t>(tick % SLOTS);
-    slots_[slot].push_back({end_us, order_++, id, owner});
+    slots_[slot].push_back({end_us, order_++, id, owner, machine});
     occupied_[slot / 64] |= uint64_t{1} << (slot % 64);
     ++size_;
   }

@@ -1,5 +1,4 @@
-"""Modelling choices the paper leaves open (reference model, "Pitfalls"). Each changes results; a
-run names its own."""
+"""Modelling choices that the papers leave open. Each changes results, and a run names its own."""
 
 from enum import IntEnum
 
@@ -25,17 +24,3 @@ class LoserPolicy(IntEnum):
 
     BLOCK = 0
     REQUEUE = 1
-
-
-class WhileCommitting(IntEnum):
-    """What an agent does until a transaction's outcome is known.
-
-    WAIT is the reference model's: every round pays the round trip to the cell, and ParSync's short
-    rounds pay it most often. GO_ON opens the next round at once; the claims under way are overlaid
-    on the view, and losers join the work at hand when the answer comes. Without message time the
-    two hardly differ. Agents that synchronise at every attempt always wait, as Omega's do: a sync
-    sent after a commit may overtake it and show the state before.
-    """
-
-    WAIT = 0
-    GO_ON = 1

@@ -19,12 +19,12 @@ from pathlib import Path
 import numpy as np
 
 from parsync.core.addresses import ARRIVALS, WORKERS
+from parsync.core.agent import Agent
 from parsync.core.codec import Codec
 from parsync.core.effects import Effect
 from parsync.core.event import Event
 from parsync.core.events import TasksSubmitted
 from parsync.core.participant import Participant
-from parsync.protocols.optimistic.agent import SchedulerAgent
 from parsync.runtime.live.clock import LiveClock
 from parsync.runtime.live.cluster import member, shared_by
 from parsync.runtime.live.courier import Courier, Mailbox
@@ -185,7 +185,7 @@ class SchedulerHost(Stepper):
         self._host = host
         log = life_log(Path(plan.journal_dir), host.name, self.epoch)
         self._recorder = Recorder(plan, host.name, substance.make_metrics(), log)
-        self._agents: dict[int, SchedulerAgent] = {}
+        self._agents: dict[int, Agent] = {}
         self._refusal: AgoraError | None = None
         try:
             self._agents = {agent: assembly.agent(agent) for agent in host.agents}
@@ -223,7 +223,7 @@ class SchedulerHost(Stepper):
         """Which scheduler's call is under way, told as one that takes longer than limit_s; None if
         none is. The asker knows that the loop makes no progress."""
         for agent in self._agents.values():
-            error = agent.scheduler.overdue(limit_s)
+            error = agent.overdue(limit_s)
             if error is not None:
                 return str(error)
         return None

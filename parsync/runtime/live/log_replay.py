@@ -26,7 +26,7 @@ from parsync.core.event import Event
 from parsync.core.events import DecisionDone, SyncReply
 from parsync.core.master import MasterCore
 from parsync.core.participant import Participant
-from parsync.protocols.optimistic.agent import SchedulerAgent
+from parsync.protocols.optimistic.agent import OptimisticAgent
 from parsync.runtime.arm_file import ARM_FILE
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.assembly_files import read_assembly
@@ -226,7 +226,7 @@ class _Replay:
             self._advance(len(payload))
             address, at_us, event, logged = _entry(codec, payload, cores, f"{path}: event {number}")
             core = cores[address]
-            agent = f"{core.name} " if isinstance(core, SchedulerAgent) else ""
+            agent = f"{core.name} " if isinstance(core, OptimisticAgent) else ""
             where = f"{path}: event {number}, {agent}at {at_us} us"
             if isinstance(event, tuple):
                 if not replies[address] and not self._cell_is_whole:
@@ -304,7 +304,7 @@ def _reply(logged: tuple[Any, ...], replies: deque[SyncReply]) -> SyncReply | No
 def effects_of(codec: Codec, core: Participant, at_us: int, event: Event) -> bytes:
     """The digest of what an event leads to. Decisions run as they did: at once, with the decision
     time that was measured then."""
-    if not isinstance(core, SchedulerAgent):
+    if not isinstance(core, OptimisticAgent):
         return effects_digest(codec, core.handle(at_us, event))
     if isinstance(event, DecisionDone):
         core.decision_us(event.elapsed_ns)

@@ -11,7 +11,6 @@ import numpy as np
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.runtime.assembly import ArmSpec, Assembly
 from parsync.runtime.plan_limit import PLAN_LIMIT_S
-from schedulers import registry
 from schedulers.capability import Capability
 
 CELL = "cell"
@@ -88,10 +87,7 @@ def plan_hosts(arm: ArmSpec, hosts: int, tick_us: int) -> tuple[HostPlan, ...]:
     """Agents in turn over `hosts` hosts (never more than agents), those of Capability.OWN_PROCESS
     together on one more; steps staggered over the tick."""
     apart = np.array(
-        [
-            Capability.OWN_PROCESS in registry.get(arm.group_of(agent).kind).capabilities
-            for agent in range(arm.agents)
-        ]
+        [Capability.OWN_PROCESS in arm.group_of(agent).capabilities for agent in range(arm.agents)]
     )
     shared, own = np.flatnonzero(~apart).tolist(), np.flatnonzero(apart).tolist()
     count = min(hosts, len(shared))

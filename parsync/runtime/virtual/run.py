@@ -55,6 +55,7 @@ def run_virtual(
     agents = [assembly.agent(index, terrain) for index in range(arm.agents)]
     master, workers, arrivals = assembly.master(), assembly.workers(), assembly.arrivals()
     participants: dict[int, Participant] = dict(enumerate(agents))
+    participants |= assembly.cell_side(master.cell)
     participants |= {
         MASTER: master if watch is None else watch(master),
         WORKERS: workers,
@@ -62,11 +63,10 @@ def run_virtual(
         ARRIVALS: arrivals,
     }
     runtime = VirtualRuntime(participants, on_record, assembly.codec, message_us)
-    schedulers = [agent.scheduler for agent in agents]
     waiting = -1
 
     def call_under_way() -> int | None:
-        return runtime.events if any(scheduler.calling for scheduler in schedulers) else None
+        return runtime.events if any(agent.calling for agent in agents) else None
 
     try:
         with plan_limit(plan_limit_s, call_under_way):

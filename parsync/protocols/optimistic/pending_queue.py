@@ -8,74 +8,77 @@ again, or the scheduler (flow schedulers), which is then told about new tasks on
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Set
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 
 from parsync.protocols.optimistic.choices import LoserPolicy
-from parsync.protocols.optimistic.work import NO_WORK, Round, Work
+from parsync.protocols.optimistic.options import AgentPolicy
+from parsync.protocols.optimistic.rounds import NO_TASKS, QueuedTasks, Round
+from schedulers.capability import Capability
 from schedulers.interface import PendingReason, Plan
 from shared_state.tasks import NO_GANG, Int64
 
 
 @dataclass(frozen=True, slots=True)
-class Aside:
-    """What leaves the backlog. hopeless, spent: tasks larger than every machine, and given up after
+class QueueExits:
+    """What leaves the backlog. too_large, abandoned: tasks larger than every machine, and given up after
     too many attempts. retry: if not 0, the key by which tasks rejoin after a pause."""
 
-    hopeless: Int64 = field(default_factory=lambda: NO_WORK.task)
-    spent: Int64 = field(default_factory=lambda: NO_WORK.task)
+    too_large: Int64 = field(default_factory=lambda: NO_TASKS.task)
+    abandoned: Int64 = field(default_factory=lambda: NO_TASKS.task)
     retry: int = 0
 
 
-NOTHING = Aside()
+NO_EXITS = QueueExits()
 
 
-class Backlog(Protocol):
+class PendingQueue(Protocol):
     @property
     def has_new(self) -> bool:
         """Are there new tasks that the next round would offer even though others find no room?"""
         ...
 
     @property
-    def waiting(self) -> bool:
+    def has_waiting(self) -> bool:
         """Are there tasks that only a change of the view can help?"""
         ...
 
-    def add(self, work: Work) -> None:
+    def add(self, work: QueuedTasks) -> None:
         """Tasks that were submitted, or have to run again."""
         ...
 
-    def begin(self, view_changed: bool) -> int | None:
+    def next_batch(self, view_changed: bool) -> int | None:
         """Put the tasks of the next round at hand: the size of a batch begun now, 0 if that at hand
         goes on, None if there is nothing to decide."""
         ...
 
-    def offer(self, limit: int | None) -> Work:
+    def take(self, limit: int | None) -> QueuedTasks:
         """Take at most `limit` of the tasks at hand."""
         ...
 
-    def claimed(self, this: Round) -> Work:
+    def claimed_tasks(self, round_: Round) -> QueuedTasks:
         """Attempts so far and firstness of the tasks that the round claimed, in the plan's
         order."""
         ...
 
-    def planned(self, this: Round) -> Aside:
+    def on_planned(self, round_: Round) -> QueueExits:
         """The round is decided: put what its plan left waiting where it belongs, and mark the round
         if that was for lack of room."""
         ...
 
-    def over(self, this: Round, losers: Work) -> Aside:
+    def on_committed(self, round_: Round, losers: QueuedTasks) -> QueueExits:
         """The round is over: put the losers where they belong."""
         ...
 
-    def rejoin(self, key: int) -> None:
-        """The pause of Aside.retry is over."""
+    def on_requeue_due(self, key: int) -> None:
+        """The pause of QueueExits.retry is over."""
         ...
 
 
-class OfferedBacklog:
+class AgentQueue:
     """The agent offers again what waits. Batches in order of submission; losers first (BLOCK), or
     after a pause at the tail (REQUEUE).
 
@@ -86,7 +89,7 @@ class OfferedBacklog:
     batch stays by itself, because its rounds are counted.
     """
 
-    waiting = False
+    has_waiting = False
 
     def __init__(
         self,
@@ -101,23 +104,23 @@ class OfferedBacklog:
         self._requeues = losers is LoserPolicy.REQUEUE
         self._attempts_max = attempts_max
         self._attempts_max_unplaced = min(attempts_max, attempts_max_unplaced)
-        self._queue: deque[Work] = deque()
-        self._current = NO_WORK
-        self._paused: dict[int, Work] = {}
+        self._queue: deque[QueuedTasks] = deque()
+        self._current = NO_TASKS
+        self._paused: dict[int, QueuedTasks] = {}
         self._pauses = 0
 
     @property
     def has_new(self) -> bool:
         return self._whole_queue and len(self._queue) > 0 and not self._queue[0].rounds
 
-    def add(self, work: Work) -> None:
+    def add(self, work: QueuedTasks) -> None:
         self._queue.append(work)
 
-    def begin(self, view_changed: bool) -> int | None:
+    def next_batch(self, view_changed: bool) -> int | None:
         if self.has_new:
             new = [work for work in self._queue if not work.rounds]
             self._queue = deque(work for work in self._queue if work.rounds)
-            self._current = Work.join([self._current, *new])
+            self._current = QueuedTasks.join([self._current, *new])
             return len(self._current)
         if len(self._current):
             return 0
@@ -126,74 +129,76 @@ class OfferedBacklog:
         self._current = self._queue.popleft()
         return len(self._current)
 
-    def offer(self, limit: int | None) -> Work:
+    def take(self, limit: int | None) -> QueuedTasks:
         offered, self._current = _split(self._current, limit, self._gang)
         return offered
 
-    def claimed(self, this: Round) -> Work:
-        assert this.plan is not None
-        claimed, offered = this.plan.task, this.offered
-        if this.in_full or (len(claimed) == len(offered) and np.array_equal(claimed, offered.task)):
+    def claimed_tasks(self, round_: Round) -> QueuedTasks:
+        assert round_.plan is not None
+        claimed, offered = round_.plan.task, round_.offered
+        if round_.in_full or (
+            len(claimed) == len(offered) and np.array_equal(claimed, offered.task)
+        ):
             return offered
         by_task = np.argsort(offered.task, kind="stable")
         return offered.take(by_task[np.searchsorted(offered.task[by_task], claimed)])
 
-    def planned(self, this: Round) -> Aside:
-        plan = this.plan
+    def on_planned(self, round_: Round) -> QueueExits:
+        plan = round_.plan
         assert plan is not None
         if not len(plan.pending):
-            return NOTHING
-        hopeless = plan.pending_reason == PendingReason.TOO_LARGE
-        left = this.offered.take(np.isin(this.offered.task, plan.pending[~hopeless]))
+            return NO_EXITS
+        too_large = plan.pending_reason == PendingReason.TOO_LARGE
+        left = round_.offered.take(np.isin(round_.offered.task, plan.pending[~too_large]))
         if self._requeues:
-            this.left = left
-            return Aside(plan.pending[hopeless])
-        self._current = Work.join([left, self._current])
-        this.starved = len(left) > 0
-        return Aside(plan.pending[hopeless])
+            round_.left = left
+            return QueueExits(plan.pending[too_large])
+        self._current = QueuedTasks.join([left, self._current])
+        round_.blocked = len(left) > 0
+        return QueueExits(plan.pending[too_large])
 
-    def over(self, this: Round, losers: Work) -> Aside:
+    def on_committed(self, round_: Round, losers: QueuedTasks) -> QueueExits:
         if self._requeues:
-            return self._requeue(this, Work.join([losers, this.left]))
+            return self._requeue(round_, QueuedTasks.join([losers, round_.left]))
         if len(losers):
-            self._current = Work.join([losers, self._current])
-        return NOTHING
+            self._current = QueuedTasks.join([losers, self._current])
+        return NO_EXITS
 
-    def rejoin(self, key: int) -> None:
+    def on_requeue_due(self, key: int) -> None:
         self._queue.append(self._paused.pop(key))
 
-    def _requeue(self, this: Round, unplaced: Work) -> Aside:
+    def _requeue(self, round_: Round, unplaced: QueuedTasks) -> QueueExits:
         """The tasks that the round left without a place pause together, unless they have had their
         chances."""
         if not len(unplaced):
-            return NOTHING
-        plan = this.plan
+            return NO_EXITS
+        plan = round_.plan
         assert plan is not None
-        rounds = this.offered.rounds + 1
-        hopeless = int(np.count_nonzero(plan.pending_reason == PendingReason.TOO_LARGE))
-        some_placed = this.offered.some_placed or len(unplaced) + hopeless < len(this.offered)
+        rounds = round_.offered.rounds + 1
+        too_large = int(np.count_nonzero(plan.pending_reason == PendingReason.TOO_LARGE))
+        some_placed = round_.offered.some_placed or len(unplaced) + too_large < len(round_.offered)
         if rounds >= (self._attempts_max if some_placed else self._attempts_max_unplaced):
-            return Aside(spent=unplaced.task)
+            return QueueExits(abandoned=unplaced.task)
         self._pauses += 1
-        self._paused[self._pauses] = Work(
+        self._paused[self._pauses] = QueuedTasks(
             unplaced.task, unplaced.attempts, unplaced.first, rounds, some_placed
         )
-        return Aside(retry=self._pauses)
+        return QueueExits(retry=self._pauses)
 
 
-class RetainedBacklog:
+class SchedulerQueue:
     """The scheduler remembers what waits: it is offered new tasks and losers only, and gets a
     chance whenever its view has changed.
 
     whole_queue: all new tasks join the next round (Capability.PLANS_WHOLE_QUEUE), instead of one
-    batch at a time. gang: as for OfferedBacklog.
+    batch at a time. gang: as for AgentQueue.
     """
 
     def __init__(self, whole_queue: bool, gang: Int64 | None = None) -> None:
         self._whole_queue = whole_queue
         self._gang = gang
-        self._new: deque[Work] = deque()
-        self._current = NO_WORK
+        self._new: deque[QueuedTasks] = deque()
+        self._current = NO_TASKS
         # tasks left with the scheduler: attempts, first
         self._kept: dict[int, tuple[int, int]] = {}
 
@@ -202,15 +207,15 @@ class RetainedBacklog:
         return len(self._new) > 0
 
     @property
-    def waiting(self) -> bool:
+    def has_waiting(self) -> bool:
         return len(self._kept) > 0
 
-    def add(self, work: Work) -> None:
+    def add(self, work: QueuedTasks) -> None:
         self._new.append(work)
 
-    def begin(self, view_changed: bool) -> int | None:
+    def next_batch(self, view_changed: bool) -> int | None:
         if self._whole_queue:
-            self._current = Work.join([self._current, *self._new])
+            self._current = QueuedTasks.join([self._current, *self._new])
             self._new.clear()
         elif len(self._current):
             return 0
@@ -220,40 +225,44 @@ class RetainedBacklog:
             return None
         return max(1, len(self._current))
 
-    def offer(self, limit: int | None) -> Work:
+    def take(self, limit: int | None) -> QueuedTasks:
         offered, self._current = _split(self._current, limit, self._gang)
         return offered
 
-    def claimed(self, this: Round) -> Work:
-        return this.claimed
+    def claimed_tasks(self, round_: Round) -> QueuedTasks:
+        return round_.claimed
 
-    def planned(self, this: Round) -> Aside:
-        plan = this.plan
+    def on_planned(self, round_: Round) -> QueueExits:
+        plan = round_.plan
         assert plan is not None
         kept, claimed = self._kept, plan.task
-        kept |= _by_task(this.offered)
+        kept |= _by_task(round_.offered)
         pairs = np.array([kept.pop(task) for task in claimed.tolist()], np.int64).reshape(-1, 2)
-        this.claimed = Work(claimed, pairs[:, 0].astype(np.int32), pairs[:, 1].astype(np.int8))
+        round_.claimed = QueuedTasks(
+            claimed, pairs[:, 0].astype(np.int32), pairs[:, 1].astype(np.int8)
+        )
         for task in _too_large(plan).tolist():
             kept.pop(task)
-        return NOTHING
+        return NO_EXITS
 
-    def over(self, this: Round, losers: Work) -> Aside:
-        assert this.plan is not None
-        self._current = Work.join([losers, self._current])
-        return Aside(_too_large(this.plan))
+    def on_committed(self, round_: Round, losers: QueuedTasks) -> QueueExits:
+        assert round_.plan is not None
+        self._current = QueuedTasks.join([losers, self._current])
+        return QueueExits(_too_large(round_.plan))
 
-    def rejoin(self, key: int) -> None:
+    def on_requeue_due(self, key: int) -> None:
         raise AssertionError(
             "losers of a scheduler that remembers what waits are offered again at once"
         )
 
 
-def _split(work: Work, limit: int | None, gang: Int64 | None) -> tuple[Work, Work]:
+def _split(
+    work: QueuedTasks, limit: int | None, gang: Int64 | None
+) -> tuple[QueuedTasks, QueuedTasks]:
     """The first `limit` tasks and the rest: fewer where that would part a gang (gang int64[tasks],
     of each task id), and more if the first gang is larger."""
     if limit is None or limit >= len(work):
-        return work, NO_WORK
+        return work, NO_TASKS
     if gang is None:
         return work.split(limit)
     gang = gang[work.task]
@@ -268,11 +277,22 @@ def _too_large(plan: Plan) -> Int64:
     return plan.pending[plan.pending_reason == PendingReason.TOO_LARGE]
 
 
-def _by_task(work: Work) -> dict[int, tuple[int, int]]:
+def _by_task(work: QueuedTasks) -> dict[int, tuple[int, int]]:
     return dict(
         zip(
             work.task.tolist(),
             zip(work.attempts.tolist(), work.first.tolist(), strict=True),
             strict=True,
         )
+    )
+
+
+def make_queue(policy: AgentPolicy, capabilities: Set[Capability], gang: Int64) -> PendingQueue:
+    """The queue of an agent, by who remembers what waits. gang: of every task id, int64[tasks]."""
+    whole_queue = Capability.PLANS_WHOLE_QUEUE in capabilities
+    gangs = gang if (gang != NO_GANG).any() else None
+    if Capability.KEEPS_PENDING in capabilities:
+        return SchedulerQueue(whole_queue, gangs)
+    return AgentQueue(
+        policy.losers, policy.attempts_max, policy.attempts_max_unplaced, gangs, whole_queue
     )

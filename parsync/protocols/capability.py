@@ -1,0 +1,18 @@
+"""What a protocol needs of the runtimes: each capability is declared by the protocol, means one
+thing, and follows from no other."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class ProtocolCapability(StrEnum):
+    """A property of a group's protocol that runtimes ask for by name."""
+
+    # Its agents drive schedulers of the registry: every group names a kind. Without it, agents place
+    # tasks by themselves, and a group names none.
+    RUNS_SCHEDULERS = "runs_schedulers"
+
+    # The master tells its agents when their tasks finish (TasksEnded). Agents of schedulers that
+    # want to know of ends are told in any case.
+    WANTS_ENDS = "wants_ends"

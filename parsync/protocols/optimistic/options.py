@@ -1,0 +1,156 @@
+"""What a group may choose under the optimistic protocol, and what its agents make of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from parsync.protocols.optimistic.choices import Cut, FreedVisibility, LoserPolicy
+from parsync.protocols.optimistic.strategies import Strategy, make_strategy
+from parsync.protocols.optimistic.sync import registry as sync_policies
+from shared_state.errors import AgoraError
+from shared_state.transaction import CommitMode, ConflictCheck
+
+LONGEST_S = 1e6  # of any time: far beyond use, far within int64 microseconds
+
+StrategyName = Literal["optimistic", "quality_first", "latency_first", "adaptive"]
+
+
+class OptimisticOptions(BaseModel):
+    """The options of a group, as they stand in a configuration."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    sync: str = Field(description="the sync policy: which partitions are refreshed, and when")
+    gap_s: float = Field(
+        gt=0,
+        le=LONGEST_S,
+        description="the synchronisation gap G in seconds; under every_attempt, after what time a"
+        " scheduler that found no room looks again",
+    )
+    sync_options: dict[str, Any] = Field(
+        default_factory=dict, description="options of the sync policy's own"
+    )
+    sync_set: str | None = Field(
+        None,
+        description="groups that name the same set count together as the N schedulers of ParSync;"
+        " unset: the group by itself",
+    )
+    strategy: StrategyName = Field("optimistic", description="how partitions are ranked")
+    tau_s: float = Field(
+        0.8,
+        ge=1e-6,
+        le=LONGEST_S,
+        description="adaptive: the average delay in seconds at which it turns latency-first",
+    )
+    average_permille: int = Field(
+        100,
+        ge=1,
+        le=1000,
+        description="adaptive: weight of one batch in the moving average of the delay",
+    )
+    cut_at_sync: bool = Field(
+        True,
+        description="a round ends at the next sync and the rest is planned on the refreshed view;"
+        " without effect where the decision time is not known beforehand (counted, measured),"
+        " under every_attempt, and for kinds that plan the whole queue (flow schedulers)",
+    )
+    freed_at_once: bool = Field(
+        False, description="see the room of own tasks when they end, not at the next sync"
+    )
+    commit_pipelining: bool = Field(
+        True,
+        description="begin the next round before the answer to the last commit has come; off: wait"
+        " for it, as ParSync's slot simulation does",
+    )
+    losers: Literal["block", "requeue"] = Field(
+        "block",
+        description="what becomes of rejected tasks: decided again at once while the next batch"
+        " waits (ParSync), or back to the tail of the queue after requeue_s (Omega)",
+    )
+    requeue_s: float = Field(
+        1.0, ge=1e-6, le=LONGEST_S, description="requeue: the pause in seconds"
+    )
+    attempts_max: int = Field(
+        1000,
+        ge=1,
+        le=1_000_000,
+        description="requeue: rounds without a place after which tasks are given up (Omega's 1000)",
+    )
+    attempts_max_unplaced: int = Field(
+        100,
+        ge=1,
+        le=1_000_000,
+        description="the same where no task submitted with them got a place either (Omega's 100)",
+    )
+    conflict_check: Literal["resource_fit", "sequence_number"] = Field(
+        "resource_fit",
+        description="what the cell checks of a claim: that it fits, or also that nobody has claimed"
+        " on the machine since the state it was planned on",
+    )
+    commit_mode: Literal["incremental", "all_or_nothing"] = Field(
+        "incremental",
+        description="incremental: every claim is accepted by itself, so that a gang may be torn;"
+        " all_or_nothing: the claims of a gang are accepted together or not at all",
+    )
+
+    @model_validator(mode="after")
+    def _known_policy(self) -> Self:
+        try:
+            sync_policies.get(self.sync).parse_options(self.sync_options)
+        except AgoraError as error:
+            raise ValueError(str(error)) from error
+        return self
+
+    @property
+    def gap_us(self) -> int:
+        return round(self.gap_s * 1e6)
+
+    def make_strategy(self) -> Strategy:
+        """The strategy of one agent."""
+        return make_strategy(self.strategy, round(self.tau_s * 1e6))
+
+    def policy(self) -> AgentPolicy:
+        """How the group's agents behave."""
+        return AgentPolicy(
+            cut=Cut.AT_SYNC if self.cut_at_sync else Cut.NONE,
+            freed=FreedVisibility.AT_ONCE if self.freed_at_once else FreedVisibility.AT_SYNC,
+            losers=LoserPolicy[self.losers.upper()],
+            commit_mode=CommitMode[self.commit_mode.upper()],
+            conflict_check=ConflictCheck[self.conflict_check.upper()],
+            commit_pipelining=self.commit_pipelining,
+            average_permille=self.average_permille,
+            requeue_us=round(self.requeue_s * 1e6),
+            attempts_max=self.attempts_max,
+            attempts_max_unplaced=self.attempts_max_unplaced,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AgentPolicy:
+    """How an agent behaves, whatever its scheduler: the choices of OptimisticOptions in the units
+    and enums of the agent.
+
+    Args:
+        commit_pipelining: Without effect for schedulers of Capability.WAITS_FOR_OUTCOME and for
+            agents that synchronise at every attempt.
+        average_permille: The weight of one batch in the delay average that adaptive switches on.
+        requeue_us: Omega's pause before a rejected task rejoins the queue.
+        attempts_max: Under REQUEUE tasks are given up after so many rounds that left them without a
+            place, for lack of room in the view, too.
+        attempts_max_unplaced: The same if none of the tasks that were submitted with them got one
+            (Omega's simulator abandons jobs so).
+    """
+
+    cut: Cut
+    freed: FreedVisibility
+    losers: LoserPolicy
+    commit_mode: CommitMode
+    conflict_check: ConflictCheck
+    commit_pipelining: bool
+    average_permille: int
+    requeue_us: int
+    attempts_max: int
+    attempts_max_unplaced: int

@@ -1,0 +1,76 @@
+"""The optimistic protocol: agents plan on a view of their own that may be outdated, and commit
+claims that the cell accepts or rejects (Omega, EuroSys 2013; ParSync, ATC 2021)."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+from parsync.core.agent import Agent
+from parsync.protocols.capability import ProtocolCapability
+from parsync.protocols.optimistic.agent import OptimisticAgent
+from parsync.protocols.optimistic.events import EVENTS, KIND
+from parsync.protocols.optimistic.options import OptimisticOptions
+from parsync.protocols.optimistic.sync.policy import SyncContext
+from parsync.protocols.optimistic.sync.registry import make_sync_policy
+from parsync.protocols.spec import AgentEnvironment, Member, ProtocolSpec
+from shared_state.errors import AgoraError
+from shared_state.random import stream_key
+
+
+def make_agent(environment: AgentEnvironment) -> Agent:
+    """An agent of a group, with its scheduler."""
+    shared, options = environment.shared, environment.member.options
+    context = sync_context(
+        shared.members,
+        environment.member,
+        environment.index,
+        shared.partitioning.count,
+        stream_key(shared.seed, f"{environment.name}/sync"),
+    )
+    sync = make_sync_policy(options.sync, options.sync_options, context)
+    return OptimisticAgent(environment, options.policy(), options.make_strategy(), sync, context)
+
+
+def sync_context(
+    members: tuple[Member, ...], member: Member, agent: int, partitions: int, stream: int = 0
+) -> SyncContext:
+    """The agent's place among the N agents of its sync set: those of all groups that name the same
+    set, in their order, or of its own group."""
+    name = member.options.sync_set
+    together = [
+        other for other in members if other is member or (name and other.options.sync_set == name)
+    ]
+    before = sum(other.count for other in together[: together.index(member)])
+    return SyncContext(
+        member.options.gap_us,
+        partitions,
+        before + agent - member.first_agent,
+        sum(other.count for other in together),
+        stream,
+    )
+
+
+def check(members: tuple[Member, ...], partitions: int) -> None:
+    """Raise AgoraError if a group's sync policy cannot work with its gap and the partitions."""
+    for member in members:
+        context = sync_context(members, member, member.first_agent, partitions)
+        try:
+            make_sync_policy(member.options.sync, member.options.sync_options, context)
+        except AgoraError as error:
+            raise AgoraError(f"group '{member.name}': {error}") from error
+
+
+def capabilities(options: OptimisticOptions) -> Set[ProtocolCapability]:
+    """Agents that see the room of their ended tasks at once are told of every end."""
+    wants_ends = {ProtocolCapability.WANTS_ENDS} if options.freed_at_once else set()
+    return {ProtocolCapability.RUNS_SCHEDULERS} | wants_ends
+
+
+SPEC = ProtocolSpec(
+    KIND,
+    OptimisticOptions,
+    make_agent,
+    events=EVENTS,
+    capabilities=capabilities,
+    check=check,
+)

@@ -1,0 +1,108 @@
+"""The contract of a sync policy: which partitions an agent refreshes, and when."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from shared_state.tasks import Int32, Int64
+
+
+@dataclass(frozen=True, slots=True)
+class SyncContext:
+    """What a policy is made for: the agent `index` of the `agents` (N) of its sync set.
+
+    Args:
+        gap_us: The synchronisation gap G.
+        partitions: Their number, P.
+        stream: The uint64 key of a random stream of the agent's own.
+    """
+
+    gap_us: int
+    partitions: int
+    index: int
+    agents: int
+    stream: int
+
+
+@dataclass(frozen=True, slots=True)
+class SyncFeedback:
+    """What an agent has seen since its last periodic synchronisation.
+
+    Args:
+        now_us: The agent's time.
+        claims: Claims whose outcome it learned, by partition, int64[P].
+        conflicts: Those of them that were rejected as conflicts, int64[P].
+        rows_changed: Machines that had changed when a partition was refreshed, int64[P].
+        delay_us: The moving average of its scheduling delay.
+        queued: Tasks that wait with it.
+    """
+
+    now_us: int
+    claims: Int64
+    conflicts: Int64
+    rows_changed: Int64
+    delay_us: int
+    queued: int
+
+
+class SyncPolicy(Protocol):
+    """Decides for one agent which partitions it refreshes at its k-th periodic synchronisation, and
+    when that is. k counts from 1; the full synchronisation at the start is not one of them.
+
+    The agent asks for each k in ascending order: first due_us(k), then, once that time has come,
+    partitions(k). Periodic times are computed from k, never accumulated, so that integer division
+    loses nothing over a run. A policy has no clock and draws no random numbers but from its stream,
+    so that a run repeats.
+    """
+
+    @property
+    def at_every_attempt(self) -> bool:
+        """Whether the agent also refreshes everything before each decision round (Omega section
+        3.4)."""
+        ...
+
+    @property
+    def retry_us(self) -> int | None:
+        """How long an agent that found no room waits before it looks again; None if its periodic
+        synchronisations wake it."""
+        ...
+
+    @property
+    def wants_feedback(self) -> bool:
+        """Whether observe() is called."""
+        ...
+
+    def due_us(self, k: int) -> int | None:
+        """When the k-th synchronisation is due; None if there are no (more) periodic ones."""
+        ...
+
+    def partitions(self, k: int) -> Int32:
+        """The partitions that it refreshes, in the order of refreshing, int32[...]."""
+        ...
+
+    def observe(self, feedback: SyncFeedback) -> None:
+        """Learn what has happened since the last synchronisation. Called when the k-th one is due,
+        before partitions(k) and due_us(k + 1)."""
+        ...
+
+
+class PeriodicSync:
+    """The usual answers of a policy with periodic synchronisations and nothing else."""
+
+    __slots__ = ()
+
+    @property
+    def at_every_attempt(self) -> bool:
+        return False
+
+    @property
+    def retry_us(self) -> int | None:
+        return None
+
+    @property
+    def wants_feedback(self) -> bool:
+        return False
+
+    def observe(self, feedback: SyncFeedback) -> None:
+        """Ignore it."""

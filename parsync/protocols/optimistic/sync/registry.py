@@ -1,0 +1,92 @@
+"""Every sync policy by name: ours, and those of packages with an entry point in the group
+`agora.sync_policies`.
+
+A new policy is one file with a SPEC and one line: in BUILT_IN below, or in another package's
+metadata,
+
+    [project.entry-points."agora.sync_policies"]
+    my_policy = "my_package.my_module:SPEC"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from parsync.protocols.optimistic.sync.policy import SyncContext, SyncPolicy
+from schedulers.entry_points import EntryPointGroup, is_model, parse_options, wrong_field
+
+ENTRY_POINTS = "agora.sync_policies"
+
+_HERE = "parsync.protocols.optimistic.sync"
+BUILT_IN: Mapping[str, str] = MappingProxyType(
+    {
+        "diff_block": f"{_HERE}.blocks:DIFF_BLOCK",
+        "diff_single": f"{_HERE}.single_partition:SPEC",
+        "every_attempt": f"{_HERE}.every_attempt:SPEC",
+        "same_block": f"{_HERE}.blocks:SAME_BLOCK",
+        "state_aligned": f"{_HERE}.state:ALIGNED",
+        "state_staggered": f"{_HERE}.state:STAGGERED",
+    }
+)
+
+
+class NoOptions(BaseModel):
+    """The options of a policy that has none."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+@dataclass(frozen=True, slots=True)
+class SyncPolicySpec:
+    """A sync policy.
+
+    Args:
+        kind: Its name in configurations.
+        make: Creates the policy of one agent from validated options. It raises AgoraError naming
+            `gap_us` or `partitions` where they do not suit the policy.
+        options: A pydantic model that forbids unknown fields.
+    """
+
+    kind: str
+    make: Callable[[Any, SyncContext], SyncPolicy]
+    options: type[BaseModel] = NoOptions
+
+    def parse_options(self, options: Mapping[str, Any]) -> BaseModel:
+        """The options, validated. AgoraError naming the first that is unknown or wrong."""
+        return parse_options("sync policy", self.kind, self.options, options)
+
+
+def kinds() -> tuple[str, ...]:
+    """The names of all sync policies, ascending."""
+    return _GROUP.kinds()
+
+
+def get(kind: str) -> SyncPolicySpec:
+    """The spec of a policy. AgoraError if there is none, or if its entry point does not lead to a
+    SyncPolicySpec of that name."""
+    return _GROUP.get(kind)
+
+
+def make_sync_policy(kind: str, options: Mapping[str, Any], context: SyncContext) -> SyncPolicy:
+    """The policy that a configuration names, for one agent. AgoraError for an unknown policy or
+    option, and where gap or partitions do not suit it."""
+    spec = get(kind)
+    return spec.make(spec.parse_options(options), context)
+
+
+def _wrong(spec: SyncPolicySpec) -> str:
+    return wrong_field(
+        spec,
+        (
+            ("make", callable(spec.make), "a callable"),
+            ("options", is_model(spec.options), "a BaseModel"),
+        ),
+    )
+
+
+_GROUP = EntryPointGroup("sync policy", ENTRY_POINTS, BUILT_IN, SyncPolicySpec, _wrong)

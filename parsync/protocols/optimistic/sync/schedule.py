@@ -1,0 +1,76 @@
+"""When an agent synchronises next, and what it has seen since the last time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from parsync.core.effects import Effect, SetTimer
+from parsync.protocols.optimistic.events import SyncDue
+from parsync.protocols.optimistic.sync.policy import SyncFeedback, SyncPolicy
+from shared_state.tasks import Int32
+
+
+class SyncSchedule:
+    """Sets the timers of an agent's periodic synchronisations as its policy says.
+
+    A runtime may deliver a timer late. Synchronisations that have become due meanwhile are done
+    together.
+    """
+
+    def __init__(self, policy: SyncPolicy, partitions: int) -> None:
+        self.policy = policy
+        self.next_us: int | None = None  # when the next one is due
+        self._claims = np.zeros(partitions, np.int64)
+        self._conflicts = np.zeros(partitions, np.int64)
+        self._rows_changed = np.zeros(partitions, np.int64)
+
+    def start(self, now_us: int) -> list[Effect]:
+        """Set the timer of the first one that is still to come."""
+        return self._arm(now_us, 1)
+
+    def on_due(self, now_us: int, k: int, delay_us: int, queued: int) -> tuple[Int32, list[Effect]]:
+        """The partitions to refresh at the k-th synchronisation and at all later ones that are due,
+        and the timer of the next."""
+        policy = self.policy
+        if policy.wants_feedback:
+            policy.observe(self._take_feedback(now_us, delay_us, queued))
+        partitions = policy.partitions(k)
+        following = k + 1
+        due_us = policy.due_us(following)
+        while due_us is not None and due_us <= now_us:
+            partitions = np.concatenate([partitions, policy.partitions(following)])
+            following += 1
+            due_us = policy.due_us(following)
+        if following > k + 1:
+            partitions = np.unique(partitions).astype(np.int32)
+        return partitions, self._set_timer(due_us, following)
+
+    def on_committed(self, partition: Int32, conflict: np.ndarray) -> None:
+        """Note a transaction's outcome: partition int32[n] and conflict bool[n] of its claims."""
+        if self.policy.wants_feedback:
+            count = len(self._claims)
+            self._claims += np.bincount(partition, minlength=count)
+            self._conflicts += np.bincount(partition[conflict], minlength=count)
+
+    def on_refreshed(self, partition: int, rows: int) -> None:
+        """Note that a partition was refreshed, with the number of machines that had changed."""
+        self._rows_changed[partition] += rows
+
+    def _arm(self, now_us: int, k: int) -> list[Effect]:
+        due_us = self.policy.due_us(k)
+        while due_us is not None and due_us <= now_us:
+            k += 1
+            due_us = self.policy.due_us(k)
+        return self._set_timer(due_us, k)
+
+    def _set_timer(self, due_us: int | None, k: int) -> list[Effect]:
+        self.next_us = due_us
+        return [] if due_us is None else [SetTimer(due_us, SyncDue(k))]
+
+    def _take_feedback(self, now_us: int, delay_us: int, queued: int) -> SyncFeedback:
+        counts = self._claims, self._conflicts, self._rows_changed
+        claims, conflicts, rows_changed = (count.copy() for count in counts)
+        feedback = SyncFeedback(now_us, claims, conflicts, rows_changed, delay_us, queued)
+        for count in counts:
+            count.fill(0)
+        return feedback

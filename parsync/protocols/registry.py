@@ -1,0 +1,72 @@
+"""Every protocol by name: ours, and those of packages with an entry point in the group
+`agora.protocols`.
+
+A new protocol is a folder (or a file) with a SPEC and one line: in BUILT_IN below, or in another
+package's metadata,
+
+    [project.entry-points."agora.protocols"]
+    my_protocol = "my_package.my_module:SPEC"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from parsync.core.event import Event, Priority
+from parsync.protocols.spec import ProtocolSpec
+from schedulers.entry_points import EntryPointGroup, is_model, wrong_field
+
+ENTRY_POINTS = "agora.protocols"
+
+BUILT_IN: Mapping[str, str] = MappingProxyType(
+    {"optimistic": "parsync.protocols.optimistic.protocol:SPEC"}
+)
+
+
+def kinds() -> tuple[str, ...]:
+    """The names of all protocols, ascending."""
+    return _GROUP.kinds()
+
+
+def get(kind: str) -> ProtocolSpec:
+    """The spec of a protocol. AgoraError if there is none, or if its entry point does not lead to a
+    ProtocolSpec of that name."""
+    return _GROUP.get(kind)
+
+
+def _wrong(spec: ProtocolSpec) -> str:
+    """What is wrong with the fields of a spec, "" if nothing."""
+    optional = spec.cell_side, spec.node_side
+    wrong = wrong_field(
+        spec,
+        (
+            ("options", is_model(spec.options), "a BaseModel"),
+            ("make_agent", callable(spec.make_agent), "a callable"),
+            ("cell_side", optional[0] is None or callable(optional[0]), "a callable or None"),
+            ("node_side", optional[1] is None or callable(optional[1]), "a callable or None"),
+            ("events", isinstance(spec.events, tuple), "a tuple of event classes"),
+            ("capabilities", callable(spec.capabilities), "a callable"),
+            ("check", callable(spec.check), "a callable"),
+        ),
+    )
+    return wrong or next(filter(None, (_wrong_event(spec, cls) for cls in spec.events)), "")
+
+
+def _wrong_event(spec: ProtocolSpec, cls: object) -> str:
+    if not (isinstance(cls, type) and issubclass(cls, Event)):
+        return f"events: expected classes of events, got {cls!r}"
+    if getattr(cls, "kind", None) != spec.kind:
+        return f"events: {cls.__name__}.kind: expected {spec.kind!r}"
+    number, priority = getattr(cls, "number", None), getattr(cls, "priority", None)
+    if not (isinstance(number, int) and number >= 0):
+        return f"events: {cls.__name__}.number: expected an integer of 0 or more, got {number!r}"
+    if not isinstance(priority, Priority):
+        return f"events: {cls.__name__}.priority: expected a Priority, got {priority!r}"
+    same = [other for other in spec.events if other is not cls and other.number == number]
+    if same:
+        return f"events: {cls.__name__} and {same[0].__name__} have the same number, {number}"
+    return ""
+
+
+_GROUP = EntryPointGroup("protocol", ENTRY_POINTS, BUILT_IN, ProtocolSpec, _wrong)

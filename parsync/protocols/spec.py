@@ -1,0 +1,121 @@
+"""What a protocol is made of: how the schedulers of some groups get places on the cell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from parsync.core.agent import Agent
+from parsync.core.event import Event
+from parsync.core.node_side import NodeSide
+from parsync.core.participant import Participant
+from parsync.protocols.capability import ProtocolCapability
+from schedulers.capability import Capability
+from schedulers.checked import CheckedScheduler
+from schedulers.decision_time import DecisionClock
+from schedulers.entry_points import parse_options
+from shared_state.cell import Cell
+from shared_state.partition import Partitioning
+from shared_state.tasks import CellSpec, PreferenceCatalog, TaskBatch
+from shared_state.view import Terrain
+
+NO_CAPABILITIES: Set[ProtocolCapability] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A group of agents [first_agent, first_agent + count) that use the protocol.
+
+    Args:
+        name: The group's name.
+        options: The protocol's options, validated.
+        capabilities: Of the group's kind of scheduler; none if the protocol runs no schedulers.
+    """
+
+    name: str
+    first_agent: int
+    count: int
+    options: Any
+    capabilities: Set[Capability]
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What every part of a protocol is given. Arrays are read-only.
+
+    Args:
+        seed: The root of the arm's random streams.
+        members: The arm's groups that use this protocol, in their order.
+        cell, partitioning, catalog: The cell and the preferences, which never change.
+        table: Every task (row = id), without true durations.
+        cell_side: The address of the protocol's participant beside the master, if it has one.
+        sample_us: The time between two points of the time series.
+    """
+
+    seed: int
+    members: tuple[Member, ...]
+    cell: CellSpec
+    partitioning: Partitioning
+    catalog: PreferenceCatalog
+    table: TaskBatch
+    cell_side: int
+    sample_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class AgentEnvironment:
+    """What an agent is given besides.
+
+    Args:
+        index: Its address.
+        name: E.g. latency_first-3.
+        member: Its group.
+        scheduler: Its scheduler; None if the protocol runs no schedulers.
+        clock: What its decisions cost.
+        terrain: The constant part of views, shared by the agents in one process; None: it makes one.
+    """
+
+    shared: Environment
+    index: int
+    name: str
+    member: Member
+    scheduler: CheckedScheduler | None
+    clock: DecisionClock
+    terrain: Terrain | None
+
+
+def any_groups(members: tuple[Member, ...], partitions: int) -> None:
+    """Accept every combination of groups."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolSpec:
+    """A protocol.
+
+    Args:
+        kind: Its name in configurations.
+        options: A pydantic model that forbids unknown fields: what a group may choose.
+        make_agent: Creates an agent of a group.
+        cell_side: Creates the participant that lives beside the master, such as an allocator; it may
+            read the cell and must not change it. None: the protocol has no such participant.
+        node_side: Creates the queues that the worker pool calls. None: it has none.
+        events: The classes of the protocol's own events, numbered within it.
+        capabilities: What a group with these options needs of the runtimes.
+        check: Raises AgoraError if groups with these options cannot share an arm.
+    """
+
+    kind: str
+    options: type[BaseModel]
+    make_agent: Callable[[AgentEnvironment], Agent]
+    cell_side: Callable[[Environment, Cell], Participant] | None = None
+    node_side: Callable[[Environment], NodeSide] | None = None
+    events: tuple[type[Event], ...] = ()
+    capabilities: Callable[[Any], Set[ProtocolCapability]] = lambda options: NO_CAPABILITIES
+    check: Callable[[tuple[Member, ...], int], None] = any_groups
+
+    def parse_options(self, options: Mapping[str, Any]) -> BaseModel:
+        """The options, validated. AgoraError naming the first that is unknown or wrong."""
+        return parse_options("protocol", self.kind, self.options, options)

@@ -1,0 +1,273 @@
+"""What an agent was given and has not placed: nothing is lost, nothing is offered twice, the order
+holds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parsync.protocols.optimistic.choices import LoserPolicy
+from parsync.protocols.optimistic.pending_queue import (
+    AgentQueue,
+    PendingQueue,
+    QueueExits,
+    SchedulerQueue,
+)
+from parsync.protocols.optimistic.rounds import NO_TASKS, QueuedTasks, Round
+from schedulers.interface import PartitionRanking, PendingReason, Plan
+
+NONE = np.zeros(0, np.int64)
+ATTEMPTS_MAX = 3
+
+
+def plan_of(task: list[int], pending: list[int], reason: list[PendingReason]) -> Plan:
+    k = len(task)
+    return Plan(
+        np.array(task, np.int64),
+        np.zeros(k, np.int32),
+        np.ones((k, 1), np.int64),
+        np.full(k, -1),
+        NONE,
+        np.array(pending, np.int64),
+        np.array(reason, np.int8),
+        0,
+        0,
+    )
+
+
+def batch(*task: int) -> QueuedTasks:
+    return QueuedTasks.new(np.array(task, np.int64), 1)
+
+
+def round_of(
+    offered: QueuedTasks, task: list[int], pending: list[int], reason: list[PendingReason]
+) -> Round:
+    return Round(
+        1, 0, PartitionRanking.OPTIMISTIC, offered, len(offered), plan_of(task, pending, reason)
+    )
+
+
+def lose(backlog: PendingQueue, round_: Round, lost: list[int]) -> QueueExits:
+    """The round is over, its losers with one more attempt."""
+    claimed = backlog.claimed_tasks(round_)
+    losers = QueuedTasks(claimed.task, claimed.attempts + 1, claimed.first).take(
+        np.isin(claimed.task, lost)
+    )
+    return backlog.on_committed(round_, losers)
+
+
+def test_the_work_at_hand_goes_on_before_the_next_batch() -> None:
+    backlog = AgentQueue(LoserPolicy.BLOCK, ATTEMPTS_MAX, ATTEMPTS_MAX)
+    backlog.add(batch(1, 2, 3))
+    backlog.add(batch(7))
+    assert backlog.next_batch(False) == 3
+    round_ = round_of(backlog.take(2), [2, 1], [], [])
+    assert backlog.on_planned(round_).retry == 0 and not round_.blocked
+    assert lose(backlog, round_, [1]).retry == 0
+    assert backlog.next_batch(False) == 0, "the batch at hand goes on"
+    again = backlog.take(None)
+    assert (again.task.tolist(), again.attempts.tolist()) == ([1, 3], [1, 0]), "the loser first"
+    assert backlog.next_batch(False) == 1 and backlog.take(None).task.tolist() == [7]
+    assert backlog.next_batch(True) is None and not backlog.has_waiting
+
+
+def test_requeued_tasks_rejoin_at_the_tail_until_they_are_spent() -> None:
+    backlog = AgentQueue(LoserPolicy.REQUEUE, ATTEMPTS_MAX, ATTEMPTS_MAX)
+    backlog.add(batch(1, 2))
+    for attempt in range(1, ATTEMPTS_MAX + 1):
+        assert backlog.next_batch(False) == 2
+        round_ = round_of(backlog.take(None), [1, 2], [], [])
+        backlog.on_planned(round_)
+        aside = lose(backlog, round_, [1, 2])
+        assert backlog.next_batch(False) is None, "paused"
+        if attempt < ATTEMPTS_MAX:
+            backlog.on_requeue_due(aside.retry)
+    assert aside.abandoned.tolist() == [1, 2] and aside.retry == 0
+
+
+def rounds_until_given_up(
+    backlog: AgentQueue, claimed: list[int], lost: list[int], left: list[int]
+) -> int:
+    """How often a batch of tasks 1 to 3 is tried, if the first round goes as said and all later
+    ones place nothing."""
+    backlog.add(batch(1, 2, 3))
+    for attempt in range(1, 50):
+        assert backlog.next_batch(False), "rejoined in one piece"
+        offered = backlog.take(None)
+        round_ = round_of(offered, claimed, left, [PendingReason.NO_ROOM] * len(left))
+        aside = backlog.on_planned(round_)
+        assert aside.retry == 0, "those without room pause with the losers"
+        aside = lose(backlog, round_, lost)
+        if not aside.retry:
+            assert sorted(aside.abandoned.tolist()) == sorted(lost + left)
+            return attempt
+        backlog.on_requeue_due(aside.retry)
+        claimed, lost, left = [], [], sorted(lost + left)
+    raise AssertionError("tried for ever")
+
+
+def test_requeued_tasks_are_given_up_sooner_if_nothing_of_their_batch_was_ever_placed() -> None:
+    """Omega's two limits. Rounds that found no room count as attempts, too."""
+    backlog = AgentQueue(LoserPolicy.REQUEUE, 7, 4)
+    assert rounds_until_given_up(backlog, [1, 2, 3], [1, 2, 3], []) == 4
+    assert rounds_until_given_up(backlog, [], [], [1, 2, 3]) == 4
+    assert rounds_until_given_up(backlog, [2], [2], [1, 3]) == 4
+    assert rounds_until_given_up(backlog, [1, 2], [1], [3]) == 7, "task 2 got a place"
+    assert rounds_until_given_up(AgentQueue(LoserPolicy.REQUEUE, 3, 100), [], [], [1, 2, 3]) == 3
+
+
+@pytest.mark.parametrize(
+    "backlog",
+    [AgentQueue(LoserPolicy.BLOCK, ATTEMPTS_MAX, ATTEMPTS_MAX), SchedulerQueue(True)],
+)
+def test_tasks_that_can_never_run_leave_the_backlog(backlog: PendingQueue) -> None:
+    backlog.add(batch(4, 5))
+    assert backlog.next_batch(False) == 2
+    round_ = round_of(
+        backlog.take(None), [], [5, 4], [PendingReason.TOO_LARGE, PendingReason.NO_ROOM]
+    )
+    too_large = [
+        *backlog.on_planned(round_).too_large.tolist(),
+        *backlog.on_committed(round_, NO_TASKS).too_large.tolist(),
+    ]
+    assert too_large == [5]
+    keeps = isinstance(backlog, SchedulerQueue)
+    assert round_.blocked != keeps
+    assert backlog.next_batch(True) is not None
+    assert backlog.take(None).task.tolist() == ([] if keeps else [4])
+
+
+def test_a_scheduler_that_remembers_is_offered_new_tasks_and_losers_only() -> None:
+    backlog = SchedulerQueue(True)
+    backlog.add(batch(1, 2))
+    backlog.add(batch(3))
+    assert backlog.next_batch(False) == 3
+    round_ = round_of(
+        backlog.take(None), [2], [1, 3], [PendingReason.NO_ROOM, PendingReason.PRICED_OUT]
+    )
+    backlog.on_planned(round_)
+    lose(backlog, round_, [2])
+    assert backlog.next_batch(False) == 1
+    round_ = round_of(backlog.take(None), [3, 2], [], [])  # 3 was offered in the round before
+    backlog.on_planned(round_)
+    claimed = backlog.claimed_tasks(round_)
+    assert (claimed.task.tolist(), claimed.attempts.tolist()) == ([3, 2], [0, 1])
+    lose(backlog, round_, [])
+    assert backlog.has_waiting and backlog.next_batch(False) is None, "1 waits with the scheduler"
+    assert backlog.next_batch(True) == 1 and not len(backlog.take(None))
+
+
+def test_a_scheduler_that_remembers_may_have_several_rounds_under_way() -> None:
+    """As it does not wait for outcomes: the second claims what the first left, before the first
+    one's losers are known."""
+    backlog = SchedulerQueue(False)
+    backlog.add(batch(1, 2))
+    backlog.add(batch(3, 4))
+    assert backlog.next_batch(False) == 2
+    first = round_of(backlog.take(None), [1], [2], [PendingReason.NO_ROOM])
+    backlog.on_planned(first)
+    assert backlog.next_batch(False) == 2, "one batch at a time"
+    second = round_of(backlog.take(1), [2, 3], [], [])
+    backlog.on_planned(second)
+    lose(backlog, first, [1])
+    lose(backlog, second, [2])
+    assert backlog.next_batch(False) == 0, "losers and the rest of the batch at hand"
+    again = backlog.take(None)
+    assert (again.task.tolist(), again.attempts.tolist()) == ([2, 1, 4], [1, 1, 0])
+    assert not backlog.has_waiting and backlog.next_batch(True) is None
+
+
+@pytest.mark.parametrize("losers", LoserPolicy)
+def test_all_new_tasks_are_at_hand_but_a_requeued_batch_stays_by_itself(
+    losers: LoserPolicy,
+) -> None:
+    backlog = AgentQueue(losers, ATTEMPTS_MAX, ATTEMPTS_MAX, whole_queue=True)
+    backlog.add(batch(1, 2))
+    backlog.add(batch(3))
+    assert backlog.next_batch(False) == 3
+    round_ = round_of(backlog.take(None), [1, 2, 3], [], [])
+    backlog.on_planned(round_)
+    aside = lose(backlog, round_, [2])
+    backlog.add(batch(4))
+    if losers is LoserPolicy.REQUEUE:
+        backlog.on_requeue_due(aside.retry)
+    backlog.add(batch(5))
+    assert backlog.next_batch(False)
+    requeued = losers is LoserPolicy.REQUEUE
+    assert backlog.take(None).task.tolist() == ([4, 5] if requeued else [2, 4, 5])
+    assert backlog.next_batch(False) == (1 if requeued else None)
+
+
+@given(st.data(), st.sampled_from(LoserPolicy), st.booleans())
+def test_every_task_is_somewhere(
+    data: st.DataObject, losers: LoserPolicy, whole_queue: bool
+) -> None:
+    backlog = AgentQueue(losers, ATTEMPTS_MAX, ATTEMPTS_MAX, whole_queue=whole_queue)
+    given_tasks, gone, paused = 0, set[int](), list[int]()
+    for _ in range(data.draw(st.integers(1, 12))):
+        size = data.draw(st.integers(0, 5))
+        if size:
+            backlog.add(batch(*range(given_tasks, given_tasks + size)))
+            given_tasks += size
+        if backlog.next_batch(False) is None:
+            continue
+        offered = backlog.take(data.draw(st.none() | st.integers(1, 4)))
+        fate = data.draw(
+            st.lists(st.sampled_from("plwh"), min_size=len(offered), max_size=len(offered))
+        )
+        tasks = dict(zip(offered.task.tolist(), fate, strict=True))
+        assert gone.isdisjoint(tasks), "what has been placed is never offered again"
+        waiting = [task for task, its in tasks.items() if its in "wh"]
+        reason = [
+            PendingReason.TOO_LARGE if tasks[task] == "h" else PendingReason.NO_ROOM
+            for task in waiting
+        ]
+        round_ = round_of(
+            offered, [task for task, its in tasks.items() if its in "pl"], waiting, reason
+        )
+        for aside in (
+            backlog.on_planned(round_),
+            lose(backlog, round_, [task for task, its in tasks.items() if its == "l"]),
+        ):
+            gone |= {*aside.too_large.tolist(), *aside.abandoned.tolist()}
+            paused += [aside.retry] * (aside.retry != 0)
+        gone |= {task for task, its in tasks.items() if its == "p"}
+    for key in paused:
+        backlog.on_requeue_due(key)
+    left: list[int] = []
+    while backlog.next_batch(True) is not None:
+        left += backlog.take(None).task.tolist()
+    assert sorted([*gone, *left]) == list(range(given_tasks))
+
+
+@pytest.mark.parametrize(
+    ("limit", "offered"),
+    [
+        (1, [0]),
+        (2, [0]),
+        (3, [0]),
+        (4, [0, 1, 2, 3]),
+        (5, [0, 1, 2, 3, 4]),
+        (6, [0, 1, 2, 3, 4]),
+        (99, [*range(7)]),
+    ],
+)
+def test_no_round_parts_a_gang(limit: int, offered: list[int]) -> None:
+    gang = np.array([-1, 7, 7, 7, -1, 8, 8])
+    backlogs: list[PendingQueue] = [
+        AgentQueue(LoserPolicy.BLOCK, ATTEMPTS_MAX, ATTEMPTS_MAX, gang),
+        SchedulerQueue(False, gang),
+    ]
+    for backlog in backlogs:
+        backlog.add(batch(*range(7)))
+        backlog.next_batch(False)
+        assert backlog.take(limit).task.tolist() == offered
+
+
+def test_a_gang_that_a_round_has_no_time_for_is_offered_whole() -> None:
+    backlog = AgentQueue(LoserPolicy.BLOCK, ATTEMPTS_MAX, ATTEMPTS_MAX, np.array([7, 7, 7, -1]))
+    backlog.add(batch(0, 1, 2, 3))
+    backlog.next_batch(False)
+    assert backlog.take(1).task.tolist() == [0, 1, 2]

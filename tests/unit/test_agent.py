@@ -16,7 +16,7 @@ from parsync.core.event import Event
 from parsync.core.events import CommitReply, CommitRequest, SyncReply, SyncRequest
 from parsync.protocols.optimistic.agent import OptimisticAgent
 from parsync.protocols.optimistic.choices import Cut, FreedVisibility, LoserPolicy
-from parsync.protocols.optimistic.events import RequeueDue, RetryDue, SyncDue
+from parsync.protocols.optimistic.events import RequeueDue, RetryDue, RoundDue, SyncDue
 from parsync.protocols.optimistic.options import AgentPolicy, OptimisticOptions
 from parsync.protocols.optimistic.strategies import make_strategy
 from parsync.protocols.optimistic.sync.policy import SyncContext
@@ -158,7 +158,12 @@ class Bench:
         self.sync(start_us)
 
     def tell(self, now_us: int, event: Event) -> list[Effect]:
+        """What the agent does, up to the end of the instant: a round that is due begins."""
         self.effects = self.agent.handle(now_us, event)
+        rounds = [timer for timer in self.effects if timer == SetTimer(now_us, RoundDue())]
+        for timer in rounds:
+            self.effects.remove(timer)
+            self.effects += self.agent.handle(now_us, timer.event)
         self.started += [effect for effect in self.effects if isinstance(effect, StartDecision)]
         return self.effects
 

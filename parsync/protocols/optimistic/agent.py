@@ -31,7 +31,7 @@ from parsync.core.events import (
 from parsync.metrics.agent_log import AgentLog
 from parsync.metrics.record import Record
 from parsync.protocols.optimistic.choices import Cut, FreedVisibility
-from parsync.protocols.optimistic.events import RequeueDue, RetryDue, SyncDue
+from parsync.protocols.optimistic.events import RequeueDue, RetryDue, RoundDue, SyncDue
 from parsync.protocols.optimistic.options import AgentPolicy
 from parsync.protocols.optimistic.pending_queue import (
     NO_EXITS,
@@ -123,6 +123,7 @@ class OptimisticAgent:
         self._rounds = 0
         self._transactions = 0
         self._view_changed = False
+        self._looks_again = False  # the next round begins even if the view shows no change
         self._average = DelayAverage(policy.average_permille)
         self._busy_us = 0
         self._wasted_us = 0
@@ -157,6 +158,8 @@ class OptimisticAgent:
                 return self._committed(now_us, event)
             case TasksSubmitted():
                 return self._submitted(now_us, QueuedTasks.new(event.task, 1))
+            case RoundDue():
+                return self._start_round(now_us)
             case SyncDue(k):
                 return self._sync_due(now_us, k)
             case SampleDue(sample):
@@ -279,29 +282,38 @@ class OptimisticAgent:
         return []
 
     def _next(self, now_us: int, may_have_changed: bool = False) -> list[Effect]:
-        """Begin the next round, if there is anything to decide. may_have_changed: the sync before
-        it may show a change of the view."""
+        """Begin the next round at the end of this instant, if there is anything to decide.
+
+        Args:
+            may_have_changed: The synchronisation before the round may show a change of the view.
+        """
         if self._epoch < 0:
             self._activity = Activity.BLOCKED_ON_CAPACITY
             return []
-        begun = self._queue.next_batch(self._view_changed or may_have_changed)
-        if begun is None:
+        self._looks_again = self._looks_again or may_have_changed
+        if not self._queue.has_next(self._view_changed or self._looks_again):
             if self._queue.has_waiting:
                 return self._block_on_capacity(now_us)
             self._activity = Activity.IDLE
             return []
-        if begun:
-            self._batch_size = begun
-            self._ranking = self._strategy.ranking(self._average.us)
-        return self._begin_round(now_us)
+        self._activity = Activity.STARTING
+        return [SetTimer(now_us, RoundDue())]
 
-    def _begin_round(self, now_us: int) -> list[Effect]:
+    def _start_round(self, now_us: int) -> list[Effect]:
+        """Everything of this instant has been handled: freed slots, syncs and commits."""
         if self._syncs_at_every_attempt:
             self._activity = Activity.SYNCING
             return self._request_sync(self._every_partition())
         return self._open_round(now_us)
 
     def _open_round(self, now_us: int) -> list[Effect]:
+        """Compose the round's batch and ask for the decision."""
+        begun = self._queue.next_batch(self._view_changed or self._looks_again)
+        self._looks_again = False
+        assert begun is not None, "what has_next() saw is still there"
+        if begun:
+            self._batch_size = begun
+            self._ranking = self._strategy.ranking(self._average.us)
         limit: int | None = None
         if self._cuts and self._sync.next_us is not None:
             scanned = len(self._versions) if self._ranking is PartitionRanking.QUALITY_FIRST else 1
@@ -338,9 +350,8 @@ class OptimisticAgent:
             return []  # an answer repeated after a restart
         result, plan = event.result, round_.plan
         self.view.settle(round_.ticket, result.reason, result.version)
-        # While they were under way, claims with sequence numbers kept their machines closed to the
-        # rounds that went on.
-        self._view_changed = self._view_changed or (self._checks_seqnum and self._pipelines)
+        # While they were under way, claims with sequence numbers kept their machines closed.
+        self._view_changed = self._view_changed or self._checks_seqnum
         work = self._queue.claimed_tasks(round_)
         claimed = QueuedTasks(work.task, work.attempts + 1, work.first)
         claims, first_commits, delay_sum_us = self._log.commit(

@@ -45,4 +45,12 @@ class RetryDue(OptimisticEvent):
     round: int
 
 
-EVENTS: tuple[type[Event], ...] = (SyncDue, RequeueDue, RetryDue)
+@dataclass(frozen=True, slots=True)
+class RoundDue(OptimisticEvent):
+    """A decision round begins, now that everything else of this instant has been handled."""
+
+    number: ClassVar[int] = 4
+    priority: ClassVar[Priority] = Priority.START
+
+
+EVENTS: tuple[type[Event], ...] = (SyncDue, RequeueDue, RetryDue, RoundDue)

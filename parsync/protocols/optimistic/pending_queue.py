@@ -46,6 +46,10 @@ class PendingQueue(Protocol):
         """Are there tasks that only a change of the view can help?"""
         ...
 
+    def has_next(self, view_changed: bool) -> bool:
+        """Is there anything to decide? next_batch() then has a batch."""
+        ...
+
     def add(self, work: QueuedTasks) -> None:
         """Tasks that were submitted, or have to run again."""
         ...
@@ -112,6 +116,9 @@ class AgentQueue:
     @property
     def has_new(self) -> bool:
         return self._whole_queue and len(self._queue) > 0 and not self._queue[0].rounds
+
+    def has_next(self, view_changed: bool) -> bool:
+        return len(self._current) > 0 or len(self._queue) > 0
 
     def add(self, work: QueuedTasks) -> None:
         self._queue.append(work)
@@ -209,6 +216,10 @@ class SchedulerQueue:
     @property
     def has_waiting(self) -> bool:
         return len(self._kept) > 0
+
+    def has_next(self, view_changed: bool) -> bool:
+        at_hand = len(self._current) > 0 or len(self._new) > 0
+        return at_hand or (view_changed and len(self._kept) > 0)
 
     def add(self, work: QueuedTasks) -> None:
         self._new.append(work)

@@ -17,10 +17,11 @@ class Activity(IntEnum):
     """What the agent is doing."""
 
     IDLE = 0  # nothing to decide
-    SYNCING = 1  # waiting for the sync that precedes a round
-    DECIDING = 2
-    COMMITTING = 3
-    BLOCKED_ON_CAPACITY = 4  # nothing in the view fits the queued tasks: waiting for a change
+    STARTING = 1  # a round begins at the end of this instant
+    SYNCING = 2  # waiting for the sync that precedes a round
+    DECIDING = 3
+    COMMITTING = 4
+    BLOCKED_ON_CAPACITY = 5  # nothing in the view fits the queued tasks: waiting for a change
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 
 from parsync.core.effects import Effect, Send, SetTimer, StartDecision
-from parsync.core.event import Event
+from parsync.core.event import Event, Priority
 from parsync.core.events import DecisionDone, Started
 from parsync.core.participant import Participant
 from parsync.metrics.record import Record
@@ -76,8 +76,10 @@ class Stage:
             self.read_mail()
             now_us = self._clock.now_us()
             if self._timers and self._timers[0][0] <= now_us:
-                _, _, _, address, event = heapq.heappop(self._timers)
-                self._handle(address, event)
+                due_us, priority, _, address, event = heapq.heappop(self._timers)
+                # a round that follows a decision starts when that one was due (see above)
+                start_us = max(due_us, now_us - LATENESS_US)
+                self._handle(address, event, start_us if priority == Priority.START else None)
             elif self._decisions and self._decisions[0][0] <= now_us:
                 due_us, _, address, event = heapq.heappop(self._decisions)
                 self._handle(address, event, max(due_us, now_us - LATENESS_US))
@@ -131,7 +133,10 @@ class Stage:
             elif isinstance(effect, SetTimer):
                 self._sequence += 1
                 due = effect.event
-                timer = (effect.at_us, due.priority, self._sequence, address, due)
+                at_us = effect.at_us
+                if due.priority == Priority.START and decided_us is not None:
+                    at_us = decided_us
+                timer = (at_us, due.priority, self._sequence, address, due)
                 heapq.heappush(self._timers, timer)
             elif isinstance(effect, Record):
                 self._on_record(effect)

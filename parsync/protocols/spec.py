@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 from parsync.core.agent import Agent
 from parsync.core.event import Event
@@ -21,6 +21,13 @@ from shared_state.cell import Cell
 from shared_state.partition import Partitioning
 from shared_state.tasks import CellSpec, PreferenceCatalog, TaskBatch
 from shared_state.view import Terrain
+
+
+class NoOptions(BaseModel):
+    """The options of a protocol that has none."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
 
 NO_CAPABILITIES: Set[ProtocolCapability] = frozenset()
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from parsync.core.queued_tasks import NO_TASKS, QueuedTasks
 from parsync.protocols.optimistic.choices import LoserPolicy
 from parsync.protocols.optimistic.pending_queue import (
     AgentQueue,
@@ -15,7 +16,7 @@ from parsync.protocols.optimistic.pending_queue import (
     QueueExits,
     SchedulerQueue,
 )
-from parsync.protocols.optimistic.rounds import NO_TASKS, QueuedTasks, Round
+from parsync.protocols.optimistic.rounds import Round
 from schedulers.interface import PartitionRanking, PendingReason, Plan
 
 NONE = np.zeros(0, np.int64)

@@ -28,6 +28,7 @@ from parsync.core.events import (
     TasksEnded,
     TasksSubmitted,
 )
+from parsync.core.queued_tasks import NO_TASKS, QueuedTasks
 from parsync.metrics.agent_log import AgentLog
 from parsync.metrics.record import Record
 from parsync.protocols.optimistic.choices import Cut, FreedVisibility
@@ -39,7 +40,7 @@ from parsync.protocols.optimistic.pending_queue import (
     QueueExits,
     make_queue,
 )
-from parsync.protocols.optimistic.rounds import NO_TASKS, Activity, QueuedTasks, Round
+from parsync.protocols.optimistic.rounds import Activity, Round
 from parsync.protocols.optimistic.strategies import DelayAverage, Strategy
 from parsync.protocols.optimistic.sync.policy import SyncContext, SyncPolicy
 from parsync.protocols.optimistic.sync.schedule import SyncSchedule

@@ -14,9 +14,10 @@ from typing import Protocol
 
 import numpy as np
 
+from parsync.core.queued_tasks import NO_TASKS, QueuedTasks
 from parsync.protocols.optimistic.choices import LoserPolicy
 from parsync.protocols.optimistic.options import AgentPolicy
-from parsync.protocols.optimistic.rounds import NO_TASKS, QueuedTasks, Round
+from parsync.protocols.optimistic.rounds import Round
 from schedulers.capability import Capability
 from schedulers.interface import PendingReason, Plan
 from shared_state.tasks import NO_GANG, Int64

@@ -7,9 +7,10 @@ from enum import IntEnum
 
 import numpy as np
 
+from parsync.core.queued_tasks import NO_TASKS, QueuedTasks
 from parsync.protocols.optimistic.options import AgentPolicy
 from schedulers.interface import PartitionRanking, Plan
-from shared_state.tasks import NO_GANG, Int32, Int64
+from shared_state.tasks import NO_GANG, Int64
 from shared_state.transaction import CommitMode, Transaction
 
 
@@ -22,56 +23,6 @@ class Activity(IntEnum):
     DECIDING = 3
     COMMITTING = 4
     BLOCKED_ON_CAPACITY = 5  # nothing in the view fits the queued tasks: waiting for a change
-
-
-@dataclass(slots=True)
-class QueuedTasks:
-    """Tasks to decide on: task int64[n]; attempts int32[n], claims made so far; first int8[n], 1
-    unless it ran before.
-
-    Of tasks that are requeued, together: rounds that left them without a place, and whether any
-    round placed tasks that were submitted with them.
-    """
-
-    task: Int64
-    attempts: Int32
-    first: np.ndarray
-    rounds: int = 0
-    some_placed: bool = False
-
-    def __len__(self) -> int:
-        return len(self.task)
-
-    def take(self, rows: np.ndarray | slice) -> QueuedTasks:
-        return QueuedTasks(
-            self.task[rows], self.attempts[rows], self.first[rows], self.rounds, self.some_placed
-        )
-
-    def split(self, count: int) -> tuple[QueuedTasks, QueuedTasks]:
-        """The first `count` tasks and the rest."""
-        if count >= len(self.task):
-            return self, NO_TASKS
-        return self.take(slice(0, count)), self.take(slice(count, None))
-
-    @staticmethod
-    def new(task: Int64, first: int) -> QueuedTasks:
-        return QueuedTasks(task, np.zeros(len(task), np.int32), np.full(len(task), first, np.int8))
-
-    @staticmethod
-    def join(parts: list[QueuedTasks]) -> QueuedTasks:
-        parts = [part for part in parts if len(part)]
-        if len(parts) == 1:
-            return parts[0]
-        if not parts:
-            return NO_TASKS
-        return QueuedTasks(
-            np.concatenate([part.task for part in parts]),
-            np.concatenate([part.attempts for part in parts]),
-            np.concatenate([part.first for part in parts]),
-        )
-
-
-NO_TASKS = QueuedTasks.new(np.zeros(0, np.int64), 1)
 
 
 @dataclass(slots=True)

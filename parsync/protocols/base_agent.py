@@ -1,0 +1,194 @@
+"""What agents of every protocol do alike: count what is queued, claim places, and record what became
+of the claims. A protocol's agent without a view builds on it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+
+from parsync.core.addresses import MASTER
+from parsync.core.effects import Effect, Send, SetTimer, StartDecision
+from parsync.core.event import Event
+from parsync.core.events import (
+    CommitReply,
+    CommitRequest,
+    DecisionDone,
+    SampleDue,
+    Started,
+    TasksAdopted,
+    TasksEnded,
+    TasksSubmitted,
+)
+from parsync.core.queued_tasks import QueuedTasks
+from parsync.metrics.agent_log import AgentLog
+from parsync.metrics.record import Record
+from parsync.metrics.tables import NOT_KNOWN
+from parsync.protocols.spec import AgentEnvironment
+from schedulers.interface import ChangeKind, ContractBroken
+from shared_state.tasks import Int32, Int64
+from shared_state.transaction import CommitMode, ConflictCheck, Reason, Transaction
+
+
+@dataclass(slots=True)
+class _Claims:
+    """Claims that are being decided or committed."""
+
+    tasks: QueuedTasks
+    machine: Int32
+    synced_us: Int64
+    start_us: int = 0
+    decision_us: int = 0
+
+
+class BaseAgent(ABC):
+    """An agent that runs no scheduler. A subclass says what it does with queued tasks
+    (on_queued) and with the events of its protocol (on_event)."""
+
+    def __init__(self, environment: AgentEnvironment) -> None:
+        shared = environment.shared
+        self.index = environment.index
+        self.name = environment.name
+        self.cell_side = shared.cell_side
+        self.queued = 0
+        self._table = shared.table
+        self._clock = environment.clock
+        self._sample_us = shared.sample_us
+        self._log = AgentLog(self.index, shared.cell, shared.table, shared.catalog)
+        self._undecided: deque[_Claims] = deque()  # the first of them is being decided
+        self._committing: dict[int, _Claims] = {}  # by transaction
+        self._transactions = 0
+        self._busy_us = 0
+
+    @abstractmethod
+    def on_queued(self, now_us: int, tasks: QueuedTasks) -> list[Effect]:
+        """Find places for tasks that were submitted, lost their machine, or whose claims were
+        rejected."""
+
+    @abstractmethod
+    def on_event(self, now_us: int, event: Event) -> list[Effect]:
+        """Handle an event of the protocol."""
+
+    def claim(
+        self, now_us: int, tasks: QueuedTasks, machine: Int32, synced_us: Int64 | None = None
+    ) -> list[Effect]:
+        """Claim a machine for each task, once the decision has taken its time. An agent decides one
+        thing at a time: later claims wait for earlier ones.
+
+        Args:
+            tasks: The tasks; they come back to on_queued() if the cell rejects their claims.
+            machine: int32[n].
+            synced_us: The cell's time of the state that the claims rest on, int64[n]; unset: now.
+        """
+        known_us = np.full(len(tasks), now_us, np.int64) if synced_us is None else synced_us
+        self._undecided.append(_Claims(tasks, np.ascontiguousarray(machine, np.int32), known_us))
+        return [StartDecision(self._transactions + 1)] if len(self._undecided) == 1 else []
+
+    def decide(self, decision: int, now_us: int) -> None:
+        """Begin to decide on the first claims that wait; nothing is left to compute."""
+        self._undecided[0].start_us = now_us
+
+    def decision_us(self, elapsed_ns: int) -> int:
+        """The time that this decision takes, in us."""
+        claims = self._undecided[0]
+        tasks = len(claims.tasks)
+        claims.decision_us = self._clock.duration_us(tasks, 0, tasks, elapsed_ns)
+        return claims.decision_us
+
+    def handle(self, now_us: int, event: Event) -> list[Effect]:
+        match event:
+            case CommitReply():
+                return self._on_committed(now_us, event)
+            case DecisionDone():
+                return self._on_decided()
+            case TasksSubmitted(task):
+                return self._queue(now_us, QueuedTasks.new(task, 1))
+            case TasksEnded(change, task):
+                if change == ChangeKind.FINISHED:
+                    return []
+                return self._queue(now_us, QueuedTasks.new(task, 0))
+            case SampleDue(sample):
+                self._record_sample(now_us)
+                return [
+                    *self._log.flush(),
+                    self._sample_timer(max(now_us, sample * self._sample_us)),
+                ]
+            case Started():
+                return [self._sample_timer(now_us)]
+            case TasksAdopted():
+                return []
+        return self.on_event(now_us, event)
+
+    def finish(self, now_us: int) -> list[Record]:
+        """Hand out the measurements that it still holds."""
+        self._record_sample(now_us)
+        return self._log.flush()
+
+    @property
+    def doing(self) -> str:
+        """What it does at the moment, in a few words."""
+        return f"{self.name}, {self.queued:,} queued, {self._transactions:,} transactions"
+
+    @property
+    def calling(self) -> str:
+        """No scheduler's call is ever under way."""
+        return ""
+
+    def overdue(self, limit_s: float) -> ContractBroken | None:
+        """No scheduler's call takes too long."""
+        return None
+
+    def _queue(self, now_us: int, tasks: QueuedTasks) -> list[Effect]:
+        self.queued += len(tasks)
+        return self.on_queued(now_us, tasks)
+
+    def _on_decided(self) -> list[Effect]:
+        claims = self._undecided.popleft()
+        self._busy_us += claims.decision_us
+        self._transactions += 1
+        self._committing[self._transactions] = claims
+        task = claims.tasks.task
+        transaction = Transaction(
+            scheduler=self.index,
+            sequence=self._transactions,
+            task=task,
+            machine=claims.machine,
+            request=np.ascontiguousarray(self._table.request[task]),
+            synced_us=claims.synced_us,
+            mode=CommitMode.INCREMENTAL,
+            check=ConflictCheck.RESOURCE_FIT,
+        )
+        effects: list[Effect] = [Send(MASTER, CommitRequest(self.index, transaction))]
+        if self._undecided:
+            effects.append(StartDecision(self._transactions + 1))
+        return effects
+
+    def _on_committed(self, now_us: int, event: CommitReply) -> list[Effect]:
+        result = event.result
+        claims = self._committing.pop(result.sequence, None)
+        if claims is None:
+            return []  # an answer repeated after a restart
+        claimed = QueuedTasks(claims.tasks.task, claims.tasks.attempts + 1, claims.tasks.first)
+        counts, _, _ = self._log.commit(
+            now_us,
+            claimed.task,
+            claims.machine,
+            claimed.attempts,
+            claimed.first,
+            result,
+            claims.start_us,
+            claims.decision_us,
+            NOT_KNOWN,
+        )
+        self.queued -= counts[Reason.ACCEPTED] + counts[Reason.DUPLICATE]
+        again = (result.reason != Reason.ACCEPTED) & (result.reason != Reason.DUPLICATE)
+        return self.on_queued(now_us, claimed.take(again)) if again.any() else []
+
+    def _sample_timer(self, now_us: int) -> SetTimer:
+        following = now_us // self._sample_us + 1
+        return SetTimer(following * self._sample_us, SampleDue(following))
+
+    def _record_sample(self, now_us: int) -> None:
+        self._log.sample(now_us, self.queued, 0, False, self._busy_us, 0, 0)

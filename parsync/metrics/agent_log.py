@@ -12,7 +12,7 @@ from parsync.metrics.tables import NOT_KNOWN, TABLES
 from schedulers.interface import Plan
 from schedulers.objective import native_columns
 from shared_state.tasks import CellSpec, Int32, Int64, PreferenceCatalog, TaskBatch
-from shared_state.transaction import CommitResult
+from shared_state.transaction import CONFLICTS, CommitResult
 
 ROUND_COLUMNS = tuple(TABLES["rounds"])[2:]
 
@@ -25,6 +25,8 @@ class AgentLog:
     ) -> None:
         self._agent = agent
         self._records = Measurements()
+        self._busy_us = 0
+        self._wasted_us = 0  # of rounds with a conflict (Omega section 4.1)
         self._outcomes = CommitLog(
             agent,
             np.ascontiguousarray(table.job, np.int64),
@@ -42,11 +44,16 @@ class AgentLog:
     def sync(self, now_us: int, partition: int, age_us: int, rows: int) -> None:
         self._records.add("syncs", 1, self._agent, partition, now_us, age_us, rows)
 
-    def round(self, now_us: int, plan: Plan) -> None:
-        """The figures of a flow scheduler's round; others have none."""
+    def round(self, now_us: int, plan: Plan, decision_us: int) -> None:
+        """A decision round: its decision time, and the figures that a flow scheduler's plan has."""
+        self.decided(decision_us)
         if plan.stats:
             figures = [plan.stats.get(column, 0) for column in ROUND_COLUMNS]
             self._records.add("rounds", 1, now_us, self._agent, *figures)
+
+    def decided(self, decision_us: int) -> None:
+        """The decision time of a round, which makes the agent busy."""
+        self._busy_us += decision_us
 
     def unplaceable(self, now_us: int, task: Int64, abandoned: int) -> None:
         self._records.add("unplaceable", len(task), task, self._agent, now_us, abandoned)
@@ -57,8 +64,6 @@ class AgentLog:
         queued: int,
         average_us: int,
         latency_first: bool,
-        busy_us: int,
-        wasted_us: int,
         staleness_us: int,
     ) -> None:
         self._records.add(
@@ -69,8 +74,8 @@ class AgentLog:
             queued,
             average_us,
             int(latency_first),
-            busy_us,
-            wasted_us,
+            self._busy_us,
+            self._wasted_us,
             staleness_us,
         )
 
@@ -116,4 +121,6 @@ class AgentLog:
             len(task),
             *claims,
         )
+        if decision_us != NOT_KNOWN and any(claims[reason] for reason in CONFLICTS):
+            self._wasted_us += decision_us
         return claims, first_commits, delay_us

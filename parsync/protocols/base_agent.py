@@ -60,7 +60,6 @@ class BaseAgent(ABC):
         self._undecided: deque[_Claims] = deque()  # the first of them is being decided
         self._committing: dict[int, _Claims] = {}  # by transaction
         self._transactions = 0
-        self._busy_us = 0
 
     @abstractmethod
     def on_queued(self, now_us: int, tasks: QueuedTasks) -> list[Effect]:
@@ -146,7 +145,7 @@ class BaseAgent(ABC):
 
     def _on_decided(self) -> list[Effect]:
         claims = self._undecided.popleft()
-        self._busy_us += claims.decision_us
+        self._log.decided(claims.decision_us)
         self._transactions += 1
         self._committing[self._transactions] = claims
         task = claims.tasks.task
@@ -191,4 +190,4 @@ class BaseAgent(ABC):
         return SetTimer(following * self._sample_us, SampleDue(following))
 
     def _record_sample(self, now_us: int) -> None:
-        self._log.sample(now_us, self.queued, 0, False, self._busy_us, 0, 0)
+        self._log.sample(now_us, self.queued, 0, False, 0)

@@ -23,7 +23,6 @@ from parsync.core.events import (
     SampleDue,
     Started,
     SyncReply,
-    SyncRequest,
     TasksAdopted,
     TasksEnded,
     TasksSubmitted,
@@ -31,6 +30,7 @@ from parsync.core.events import (
 from parsync.core.queued_tasks import NO_TASKS, QueuedTasks
 from parsync.metrics.agent_log import AgentLog
 from parsync.metrics.record import Record
+from parsync.protocols.optimistic.agent_view import AgentView
 from parsync.protocols.optimistic.choices import Cut, FreedVisibility
 from parsync.protocols.optimistic.events import RequeueDue, RetryDue, RoundDue, SyncDue
 from parsync.protocols.optimistic.options import AgentPolicy
@@ -44,7 +44,6 @@ from parsync.protocols.optimistic.rounds import Activity, Round
 from parsync.protocols.optimistic.strategies import DelayAverage, Strategy
 from parsync.protocols.optimistic.sync.policy import SyncContext, SyncPolicy
 from parsync.protocols.optimistic.sync.schedule import SyncSchedule
-from parsync.protocols.optimistic.view_freshness import ViewFreshness
 from parsync.protocols.spec import AgentEnvironment
 from schedulers.capability import Capability
 from schedulers.interface import (
@@ -57,7 +56,6 @@ from schedulers.interface import (
 from shared_state.random import stream_key
 from shared_state.tasks import Int32, Int64
 from shared_state.transaction import CONFLICTS, ConflictCheck, Reason
-from shared_state.view import ClusterView
 
 # numpy compares with plain numbers three times as fast as with enums
 _ACCEPTED, _DUPLICATE = int(Reason.ACCEPTED), int(Reason.DUPLICATE)
@@ -89,15 +87,9 @@ class OptimisticAgent:
         self.name = environment.name
         self.scheduler = environment.scheduler
         self._checks_seqnum = policy.conflict_check is ConflictCheck.SEQUENCE_NUMBER
-        self.view = ClusterView(
-            shared.cell, shared.partitioning, self._checks_seqnum, environment.terrain
-        )
-        # windows on the view's memory
-        self._synced_us, self._versions = self.view.synced_us, self.view.versions
+        self._view = AgentView(environment, context, self._checks_seqnum)
+        self.view = self._view.cell
         self._partition_of = shared.partitioning.of_each()
-        self._freshness = ViewFreshness(
-            self._synced_us, context.index * context.partitions // context.agents
-        )
         self._sync = SyncSchedule(sync, context.partitions)
         self._syncs_at_every_attempt = sync.at_every_attempt
         self._seed = shared.seed
@@ -112,7 +104,6 @@ class OptimisticAgent:
         self._pipelines = policy.commit_pipelining and not waits
         self._cuts = policy.cut is Cut.AT_SYNC and Capability.PLANS_WHOLE_QUEUE not in capabilities
         self._log = AgentLog(self.index, shared.cell, shared.table, shared.catalog)
-        self._epoch = -1  # the master's epoch that this view is of; -1: never synced
         self._activity = Activity.BLOCKED_ON_CAPACITY
         self._queue: PendingQueue = make_queue(policy, capabilities, shared.table.gang)
         # size of the current batch when it was begun, the unit of the delay average
@@ -123,11 +114,8 @@ class OptimisticAgent:
         self._committing: dict[int, Round] = {}
         self._rounds = 0
         self._transactions = 0
-        self._view_changed = False
         self._looks_again = False  # the next round begins even if the view shows no change
         self._average = DelayAverage(policy.average_permille)
-        self._busy_us = 0
-        self._wasted_us = 0
         self.queued = 0
 
     def __repr__(self) -> str:
@@ -195,13 +183,13 @@ class OptimisticAgent:
             now_us,
             stream_key(self._seed, self.name, decision),
             round_.ranking,
-            self._freshness.order,
+            self._view.order,
         )
         tasks = self._table.take(round_.offered.task)
         plan = self.scheduler.plan(tasks, self.view, context)
         round_.plan = plan
         round_.in_full = plan.task is tasks.task
-        round_.synced_us = self._synced_us[self._partition_of[plan.machine]]
+        round_.synced_us = self.view.synced_us[self._partition_of[plan.machine]]
         if self._checks_seqnum:
             round_.seqnum = self.view.seqnum[plan.machine]
         round_.ticket = self.view.claim(plan.machine, plan.request)
@@ -224,46 +212,21 @@ class OptimisticAgent:
         return self._log.flush()
 
     def _start(self, now_us: int) -> list[Effect]:
-        self._freshness.start(now_us)
-        sample = now_us // self._sample_us + 1
+        sample = SampleDue(now_us // self._sample_us + 1)
         return [
-            *self._request_sync(self._every_partition()),
-            SetTimer(now_us + self._sample_us, SampleDue(sample)),
+            *self._view.start(now_us),
+            SetTimer(now_us + self._sample_us, sample),
             *self._sync.start(now_us),
         ]
 
-    def _every_partition(self) -> Int32:
-        return np.arange(len(self._versions), dtype=np.int32)
-
     def _sync_due(self, now_us: int, k: int) -> list[Effect]:
         partitions, effects = self._sync.on_due(now_us, k, self._average.us, self.queued)
-        return self._request_sync(partitions) + effects
-
-    def _request_sync(self, partitions: Int32) -> list[Effect]:
-        version = self._versions[partitions]
-        return [Send(MASTER, SyncRequest(self.index, partitions, version, self._checks_seqnum))]
+        return self._view.request(partitions) + effects
 
     def _synced(self, now_us: int, event: SyncReply) -> list[Effect]:
-        if event.epoch != self._epoch:
-            # The master was restarted (or this view is new): versions of another epoch mean nothing.
-            resync = self._epoch >= 0
-            self._epoch = event.epoch
-            if resync:
-                self._freshness.on_view_reset()
-                self.view.reset()
-                return self._request_sync(self._every_partition())
-        latest = -1
-        for delta in event.deltas:
-            if delta.from_version > self._versions[delta.partition]:
-                continue  # meant for a view that has since been reset; the full sync is on its way
-            rows = len(delta.row)
-            self._log.sync(now_us, delta.partition, self._freshness.age_us(delta), rows)
-            self._sync.on_refreshed(delta.partition, rows)
-            self._view_changed = self._view_changed or rows > 0
-            self.view.apply(delta)
-            latest = delta.partition
-        if latest >= 0:
-            self._freshness.rank(len(event.deltas), latest, self._rounds)
+        effects = self._view.on_reply(now_us, event, self._rounds, self._log, self._sync)
+        if effects:
+            return effects
         if self._activity is Activity.SYNCING:
             return self._open_round(now_us)
         if self._activity in (Activity.BLOCKED_ON_CAPACITY, Activity.IDLE):
@@ -277,7 +240,7 @@ class OptimisticAgent:
         # last look did.
         looks = self._queue.has_new or self._syncs_at_every_attempt
         if self._activity is Activity.IDLE or (
-            self._activity is Activity.BLOCKED_ON_CAPACITY and looks and self._epoch >= 0
+            self._activity is Activity.BLOCKED_ON_CAPACITY and looks and self._view.is_synced
         ):
             return self._next(now_us, self._syncs_at_every_attempt)
         return []
@@ -288,11 +251,11 @@ class OptimisticAgent:
         Args:
             may_have_changed: The synchronisation before the round may show a change of the view.
         """
-        if self._epoch < 0:
+        if not self._view.is_synced:
             self._activity = Activity.BLOCKED_ON_CAPACITY
             return []
         self._looks_again = self._looks_again or may_have_changed
-        if not self._queue.has_next(self._view_changed or self._looks_again):
+        if not self._queue.has_next(self._view.changed or self._looks_again):
             if self._queue.has_waiting:
                 return self._block_on_capacity(now_us)
             self._activity = Activity.IDLE
@@ -304,12 +267,12 @@ class OptimisticAgent:
         """Everything of this instant has been handled: freed slots, syncs and commits."""
         if self._syncs_at_every_attempt:
             self._activity = Activity.SYNCING
-            return self._request_sync(self._every_partition())
+            return self._view.request_all()
         return self._open_round(now_us)
 
     def _open_round(self, now_us: int) -> list[Effect]:
         """Compose the round's batch and ask for the decision."""
-        begun = self._queue.next_batch(self._view_changed or self._looks_again)
+        begun = self._queue.next_batch(self._view.changed or self._looks_again)
         self._looks_again = False
         assert begun is not None, "what has_next() saw is still there"
         if begun:
@@ -317,21 +280,22 @@ class OptimisticAgent:
             self._ranking = self._strategy.ranking(self._average.us)
         limit: int | None = None
         if self._cuts and self._sync.next_us is not None:
-            scanned = len(self._versions) if self._ranking is PartitionRanking.QUALITY_FIRST else 1
+            scanned = (
+                len(self._view.order) if self._ranking is PartitionRanking.QUALITY_FIRST else 1
+            )
             limit = self._clock.tasks_within(max(0, self._sync.next_us - now_us), scanned)
         offered = self._queue.take(limit)
         self._rounds += 1
         self._round = Round(self._rounds, now_us, self._ranking, offered, self._batch_size)
         self._activity = Activity.DECIDING
-        self._view_changed = False
+        self._view.changed = False
         return [StartDecision(self._rounds)]
 
     def _decided(self, now_us: int) -> list[Effect]:
         round_ = self._round
         assert round_ is not None and round_.plan is not None, "DecisionDone follows decide()"
         plan = round_.plan
-        self._busy_us += round_.decision_us
-        self._log.round(now_us, plan)
+        self._log.round(now_us, plan, round_.decision_us)
         self._round = None
         effects = self._record_exits(now_us, self._queue.on_planned(round_))
         if len(plan.task) == 0 and len(plan.evict) == 0:
@@ -352,7 +316,7 @@ class OptimisticAgent:
         result, plan = event.result, round_.plan
         self.view.settle(round_.ticket, result.reason, result.version)
         # While they were under way, claims with sequence numbers kept their machines closed.
-        self._view_changed = self._view_changed or self._checks_seqnum
+        self._view.changed = self._view.changed or self._checks_seqnum
         work = self._queue.claimed_tasks(round_)
         claimed = QueuedTasks(work.task, work.attempts + 1, work.first)
         claims, first_commits, delay_sum_us = self._log.commit(
@@ -375,8 +339,6 @@ class OptimisticAgent:
         if count == len(plan.task):
             self._observe(ChangeKind.COMMITTED, now_us, plan.task, plan.machine, result.allocation)
             return self._end_round(now_us, round_, NO_TASKS)
-        if any(claims[reason] for reason in CONFLICTS):
-            self._wasted_us += round_.decision_us
         rejected = (result.reason != _ACCEPTED) & (result.reason != _DUPLICATE)
         self._observe(
             ChangeKind.REJECTED,
@@ -415,12 +377,12 @@ class OptimisticAgent:
         effects = self._record_exits(now_us, self._queue.on_committed(round_, losers))
         if self._activity in (Activity.DECIDING, Activity.COMMITTING) and self._round is None:
             return effects + self._begin_next(now_us, round_)
-        reopened = self._activity is Activity.BLOCKED_ON_CAPACITY and self._view_changed
+        reopened = self._activity is Activity.BLOCKED_ON_CAPACITY and self._view.changed
         return effects + (self._next(now_us) if reopened or self._activity is Activity.IDLE else [])
 
     def _begin_next(self, now_us: int, round_: Round) -> list[Effect]:
         """After a round: where the view had no room left, only a change of it helps."""
-        if round_.blocked and not self._view_changed and not self._queue.has_new:
+        if round_.blocked and not self._view.changed and not self._queue.has_new:
             return self._block_on_capacity(now_us)
         return self._next(now_us)
 
@@ -440,7 +402,7 @@ class OptimisticAgent:
         if change is ChangeKind.FINISHED:
             if self._policy.freed is FreedVisibility.AT_ONCE:
                 self.view.released(event.machine, event.request, event.version)
-                self._view_changed = True
+                self._view.changed = True
                 if self._activity is Activity.BLOCKED_ON_CAPACITY:
                     return self._next(now_us)
             return []
@@ -453,16 +415,8 @@ class OptimisticAgent:
 
     def _log_sample(self, now_us: int) -> None:
         latency_first = self._ranking is PartitionRanking.LATENCY_FIRST
-        staleness_us = self._freshness.staleness_us(now_us)
-        self._log.sample(
-            now_us,
-            self.queued,
-            self._average.us,
-            latency_first,
-            self._busy_us,
-            self._wasted_us,
-            staleness_us,
-        )
+        staleness_us = self._view.staleness_us(now_us)
+        self._log.sample(now_us, self.queued, self._average.us, latency_first, staleness_us)
 
     def _sample(self, now_us: int, sample: int) -> list[Effect]:
         self._log_sample(now_us)

@@ -1,0 +1,112 @@
+"""An agent's view of the cell: how it is refreshed, and how fresh each partition of it is."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from parsync.core.addresses import MASTER
+from parsync.core.effects import Effect, Send
+from parsync.core.events import SyncReply, SyncRequest
+from parsync.metrics.agent_log import AgentLog
+from parsync.protocols.optimistic.sync.policy import SyncContext
+from parsync.protocols.optimistic.sync.schedule import SyncSchedule
+from parsync.protocols.optimistic.sync.staleness import average_staleness_us, freshness_order
+from parsync.protocols.spec import AgentEnvironment
+from shared_state.tasks import Int32
+from shared_state.transaction import PartitionDelta
+from shared_state.view import ClusterView
+
+
+class AgentView:
+    """The view of one agent.
+
+    Attributes:
+        cell: What the agent believes about the cell.
+        order: The partitions from the freshest to the stalest, int32[P].
+        changed: Whether the view has changed since the agent last set this to False.
+        is_synced: Whether it has ever been synchronised.
+    """
+
+    def __init__(
+        self, environment: AgentEnvironment, context: SyncContext, checks_seqnum: bool
+    ) -> None:
+        shared = environment.shared
+        self.cell = ClusterView(
+            shared.cell, shared.partitioning, checks_seqnum, environment.terrain
+        )
+        self.order: Int32 = np.zeros(context.partitions, np.int32)
+        self.changed = False
+        self._agent = environment.index
+        self._checks_seqnum = checks_seqnum
+        # windows on the view's memory
+        self._synced_us, self._versions = self.cell.synced_us, self.cell.versions
+        # as of when a partition that is not synced was known last; the agent's start if never
+        self._known_us = np.zeros(context.partitions, np.int64)
+        # Agents turn to equally fresh partitions from different places.
+        self._first_partition = context.index * context.partitions // context.agents
+        self._epoch = -1  # the master's epoch that this view is of; -1: never synced
+
+    @property
+    def is_synced(self) -> bool:
+        return self._epoch >= 0
+
+    def start(self, now_us: int) -> list[Effect]:
+        """Nothing is known before the agent's start; ask for everything."""
+        self._known_us[:] = now_us
+        return self.request_all()
+
+    def request_all(self) -> list[Effect]:
+        """Ask the master for every partition."""
+        return self.request(np.arange(len(self.order), dtype=np.int32))
+
+    def request(self, partition: Int32) -> list[Effect]:
+        """Ask the master for what has changed in some partitions."""
+        version = self._versions[partition]
+        return [Send(MASTER, SyncRequest(self._agent, partition, version, self._checks_seqnum))]
+
+    def on_reply(
+        self, now_us: int, reply: SyncReply, rounds: int, log: AgentLog, schedule: SyncSchedule
+    ) -> list[Effect]:
+        """Apply the master's answer.
+
+        Args:
+            rounds: Decision rounds of the agent so far.
+            log, schedule: Learn what was refreshed.
+
+        Returns:
+            A request for everything if the master was restarted; else nothing.
+        """
+        if reply.epoch != self._epoch:
+            # The master was restarted (or this view is new): versions of another epoch mean nothing.
+            resync = self.is_synced
+            self._epoch = reply.epoch
+            if resync:
+                np.maximum(self._known_us, self._synced_us, out=self._known_us)
+                self.cell.reset()
+                return self.request_all()
+        latest = -1
+        for delta in reply.deltas:
+            if delta.from_version > self._versions[delta.partition]:
+                continue  # meant for a view that has since been reset; the full sync is on its way
+            rows = len(delta.row)
+            log.sync(now_us, delta.partition, self._age_us(delta), rows)
+            schedule.on_refreshed(delta.partition, rows)
+            self.changed = self.changed or rows > 0
+            self.cell.apply(delta)
+            latest = delta.partition
+        if latest >= 0:
+            if len(reply.deltas) == len(self.order):  # everything is equally fresh
+                latest = (self._first_partition + rounds) % len(self.order)
+            self.order = freshness_order(self._synced_us, latest)
+        return []
+
+    def staleness_us(self, now_us: int) -> int:
+        """The mean age of the partitions."""
+        return average_staleness_us(np.maximum(self._synced_us, self._known_us), now_us)
+
+    def _age_us(self, delta: PartitionDelta) -> int:
+        """The age of the state that the delta is about to refresh."""
+        held_us = int(self._synced_us[delta.partition])
+        if held_us < 0:
+            held_us = int(self._known_us[delta.partition])
+        return max(0, delta.at_us - held_us)

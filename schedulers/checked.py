@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel
 
+from schedulers.capability import Capability
 from schedulers.interface import (
     ContractBroken,
+    PartitionRanking,
     Plan,
     PlanContext,
     Scheduler,
@@ -21,6 +23,7 @@ from schedulers.interface import (
 )
 from schedulers.plan_check import PlanCheck, shortened
 from schedulers.registry import SchedulerSpec
+from schedulers.too_large import tasks_too_large, with_too_large
 from shared_state.tasks import CellSpec, PreferenceCatalog, TaskBatch
 from shared_state.view import ClusterView
 
@@ -46,12 +49,20 @@ class CheckedScheduler:
     """
 
     def __init__(
-        self, scheduler: Scheduler, spec: SchedulerSpec, name: str, table: TaskBatch
+        self,
+        scheduler: Scheduler,
+        spec: SchedulerSpec,
+        environment: SchedulerEnvironment,
+        table: TaskBatch,
     ) -> None:
-        """table: every task of the run (row = id)."""
+        """environment: what the scheduler was created with. table: every task of the run (row =
+        id)."""
         self._scheduler = scheduler
         self._kind = spec.kind
-        self._name = name
+        self._name = environment.name
+        self._keeps_pending = Capability.KEEPS_PENDING in spec.capabilities
+        self._searches_once = Capability.SEARCHES_ONCE in spec.capabilities
+        self._too_large = tasks_too_large(table, environment.cell)
         self._check = PlanCheck(table, spec.capabilities)
         self._round = 0
         self.calling = ""
@@ -77,11 +88,26 @@ class CheckedScheduler:
         except (Exception, SystemExit) as error:
             rule = _raised("build()", error)
             raise ContractBroken(environment.name, spec.kind, 0, rule) from error
-        return cls(scheduler, spec, environment.name, table)
+        return cls(scheduler, spec, environment, table)
 
     def plan(self, tasks: TaskBatch, view: ClusterView, context: PlanContext) -> Plan:
-        """As Scheduler.plan. Raises ContractBroken."""
+        """As Scheduler.plan, for any tasks: those that no machine can hold are not offered to the
+        scheduler, and are pending in the plan as TOO_LARGE. Raises ContractBroken."""
         self._round += 1
+        if self._too_large is None:
+            return self._plan(tasks, view, context)
+        too_large = self._too_large[tasks.task]
+        if not too_large.any():
+            return self._plan(tasks, view, context)
+        rest = tasks.take(~too_large)
+        if len(rest) or self._keeps_pending:
+            plan = self._plan(rest, view, context)
+        else:
+            nowhere = np.zeros(0, np.int32)
+            plan = Plan.from_machines(rest, nowhere, operations=0, partitions_scanned=0)
+        return with_too_large(plan, tasks.take(too_large))
+
+    def _plan(self, tasks: TaskBatch, view: ClusterView, context: PlanContext) -> Plan:
         in_flight = view.claims_in_flight
         for column in (tasks.task, tasks.request, tasks.gang, context.partition_order):
             column.setflags(write=False)  # what the plan, or another round, rests on
@@ -98,7 +124,17 @@ class CheckedScheduler:
         rule = self._check.broken_rule(plan, tasks, view)
         if rule is not None:
             raise self.broken(rule)
+        if plan.partitions_scanned is None:
+            plan = replace(plan, partitions_scanned=self._partitions_scanned(plan, context))
         return _kept(plan, tasks)
+
+    def _partitions_scanned(self, plan: Plan, context: PlanContext) -> int:
+        """What the platform counts for a plan that states no number (see Plan)."""
+        partitions = len(context.partition_order)
+        if self._searches_once:
+            return partitions
+        each = 1 if context.ranking is PartitionRanking.OPTIMISTIC else partitions
+        return each * self._check.tasks_considered(plan)
 
     def observe(self, changes: TaskChanges) -> None:
         """As Scheduler.observe. Raises ContractBroken."""

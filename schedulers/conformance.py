@@ -28,6 +28,7 @@ from schedulers.interface import (
     TaskChanges,
 )
 from schedulers.registry import SchedulerSpec
+from schedulers.scan_check import broken_scan_rule
 from shared_state.cell import Cell
 from shared_state.partition import Partitioning
 from shared_state.random import Stream, stream_key
@@ -61,6 +62,9 @@ def check_conformance(
             except ContractBroken as broken:
                 raise NonConformance(broken.rule) from broken
             _Trial(world, twins, spec.capabilities, ranking).run()
+    broken_rule = broken_scan_rule(spec, parsed, seed)
+    if broken_rule is not None:
+        raise NonConformance(broken_rule)
 
 
 def _require(condition: bool, promise: str) -> None:
@@ -222,6 +226,10 @@ class _Trial:
             and plan.partitions_scanned == twin.partitions_scanned
         )
         _require(same, "counted work is a function of what the scheduler saw")
+        _require(
+            plan.operations > 0 or not len(plan.task),
+            "plan.operations: expected more than 0 for a round that placed tasks",
+        )
 
     # --- what happens to it ---
 

@@ -70,20 +70,40 @@ class PendingReason(IntEnum):
     """Why a task was left waiting."""
 
     NO_ROOM = 0  # nothing in the view fits it
-    TOO_LARGE = 1  # larger than every machine of the cell: it can never be placed
+    # It, or a member of its gang, is larger than every machine of the cell. The platform says so:
+    # schedulers are not offered such tasks.
+    TOO_LARGE = 1
     PRICED_OUT = 2  # waiting is cheaper than any place (flow schedulers)
+
+
+_NONE: Int64 = np.zeros(0, np.int64)
+_NO_REASON: NDArray[np.int8] = np.zeros(0, np.int8)
+_NONE.flags.writeable = _NO_REASON.flags.writeable = False
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a scheduler decided.
+    """What a scheduler decided. Most schedulers make it with Plan.from_machines.
 
     task: int64[k], machine: int32[k], request: int64[k, R], gang: int64[k]: the claims. A task
-    appears at most once. evict: int64[e], ids of the scheduler's own allocations to end
-    first; empty unless the kind has Capability.EVICTS.
+    appears at most once.
+    evict: int64[e], ids of the scheduler's own allocations to end first; empty unless the kind has
+    Capability.EVICTS.
     pending: int64[p] tasks of this call that stay waiting, pending_reason: int8[p] (PendingReason).
     operations: counted work, in units of the scheduler's choice (this repository's:
-    decision_time.PS_PER_OPERATION). partitions_scanned: partitions looked at, summed over tasks.
+    decision_time.PS_PER_OPERATION); more than 0 for a round that decided on tasks.
+    partitions_scanned: partitions looked at, summed over tasks (ParSync section 6.2). None, which
+    is right for any scheduler that searches its whole view for each task: the platform counts every
+    partition for every task, or one per task under PartitionRanking.OPTIMISTIC; for a kind of
+    Capability.SEARCHES_ONCE it counts every partition once. A scheduler that searches in the order
+    of context.ranking states the number. For each task that is
+        0               if no machine in the view is open: up, overdrawn nowhere, with some room;
+        1               under OPTIMISTIC;
+        P               under QUALITY_FIRST;
+        under LATENCY_FIRST, of the partitions with an open machine, freshest first, those up to the
+        one that takes the task, or all if none does. One that had no room for a task of the plan is
+        not counted again for another that asks for as much.
+    check_conformance holds stated numbers against this rule.
     All arrays are contiguous, counts are integers of at least 0.
     stats: figures of the round for the report, e.g. the columns of the "rounds" table of a flow
     scheduler (graph_us, solve_us, extract_us, arcs_scanned, nodes, arcs). No decision depends on
@@ -98,8 +118,70 @@ class Plan:
     pending: Int64
     pending_reason: NDArray[np.int8]
     operations: int
-    partitions_scanned: int
+    partitions_scanned: int | None = None
     stats: Mapping[str, int] = field(default_factory=dict)
+
+    @staticmethod
+    def from_machines(
+        tasks: TaskBatch,
+        machine: Int32,
+        *,
+        operations: int,
+        reason: PendingReason | NDArray[np.int8] = PendingReason.NO_ROOM,
+        partitions_scanned: int | None = None,
+        evict: Int64 = _NONE,
+        stats: Mapping[str, int] | None = None,
+    ) -> Plan:
+        """Make the plan that places each task of a call on the machine given for it.
+
+        Args:
+            tasks: The tasks of the call.
+            machine: int32[n], where each task is placed; -1 where it is left waiting.
+            operations: As in Plan.
+            reason: Why tasks are left waiting: one for all, or int8[n] (read where machine is -1).
+            partitions_scanned: As in Plan.
+            evict: int64[e], as in Plan.
+            stats: As in Plan.
+
+        Raises:
+            ValueError: `machine` is not an int32 array with one entry per task.
+        """
+        if machine.dtype != np.int32 or machine.shape != (len(tasks),):
+            raise ValueError(
+                f"machine: expected int32[{len(tasks)}], got {machine.dtype}{list(machine.shape)}"
+            )
+        waiting = machine < 0
+        figures = {} if stats is None else stats
+        if not np.count_nonzero(waiting):
+            return Plan(
+                tasks.task,
+                machine,
+                tasks.request,
+                tasks.gang,
+                evict,
+                _NONE,
+                _NO_REASON,
+                operations,
+                partitions_scanned,
+                figures,
+            )
+        placed, left = ~waiting, tasks.task[waiting]
+        return Plan(
+            task=tasks.task[placed],
+            machine=machine[placed],
+            request=tasks.request[placed],
+            gang=tasks.gang[placed],
+            evict=evict,
+            pending=left,
+            pending_reason=(
+                np.full(len(left), reason, np.int8)
+                if isinstance(reason, PendingReason)
+                else reason[waiting]
+            ),
+            operations=operations,
+            partitions_scanned=partitions_scanned,
+            stats=figures,
+        )
 
 
 class ChangeKind(IntEnum):

@@ -54,6 +54,12 @@ class PlanCheck:
         elif changes.kind is not ChangeKind.REJECTED:
             self._own.remove(changes.allocation)
 
+    def tasks_considered(self, plan: Plan) -> int:
+        """How many tasks a round with this plan was about: those claimed, pending, or kept."""
+        if self._waiting is None:
+            return len(plan.task) + len(plan.pending)
+        return len(plan.task) + self._waiting.count()
+
     def broken_rule(self, plan: object, tasks: TaskBatch, view: ClusterView) -> str | None:
         """The first rule that the plan breaks, as `field: what is wrong`; None if it breaks none.
 
@@ -69,7 +75,7 @@ class PlanCheck:
         return (
             self._tasks(plan, tasks.task)
             or self._claims(plan)
-            or self._reasons(plan, view)
+            or self._reasons(plan)
             or self._gangs(plan)
             or self._evictions(plan)
             or self._misfit(plan, view)
@@ -136,9 +142,8 @@ class PlanCheck:
             return f"plan.gang: task {plan.task[i]} is of gang {gang[i]}, not {plan.gang[i]}"
         return None
 
-    def _reasons(self, plan: Plan, view: ClusterView) -> str | None:
-        """TOO_LARGE are tasks larger than every machine, all of them, and members of their
-        gangs."""
+    def _reasons(self, plan: Plan) -> str | None:
+        """Each is a PendingReason, and none is TOO_LARGE: those tasks are not offered."""
         if not len(plan.pending):
             return None
         reason = plan.pending_reason
@@ -148,17 +153,13 @@ class PlanCheck:
                 f"plan.pending_reason: task {plan.pending[i]}: expected a PendingReason, "
                 f"0 to {len(PendingReason) - 1}, got {reason[i]}"
             )
-        fits = view.fits_when_empty(self._table.request[plan.pending])
-        too_large = reason == PendingReason.TOO_LARGE
-        for i in np.flatnonzero(fits == too_large).tolist():
-            place = f"plan.pending_reason: task {plan.pending[i]}"
-            if not fits[i]:
-                return f"{place} is larger than every machine: expected TOO_LARGE"
-            gang = self._table.gang[plan.pending[i]]
-            members = self._table.request[self._table.gang == gang]
-            if gang == NO_GANG or view.fits_when_empty(members).all():
-                return f"{place} fits a machine of the cell, but is said to be TOO_LARGE"
-        return None
+        too_large = plan.pending[reason == PendingReason.TOO_LARGE]
+        if not len(too_large):
+            return None
+        return (
+            f"plan.pending_reason: task {too_large[0]} fits a machine of the cell, but is said to "
+            "be TOO_LARGE (tasks that are too large are not offered)"
+        )
 
     def _gangs(self, plan: Plan) -> str | None:
         """Of a gang all tasks that wait are claimed, or none."""
@@ -170,8 +171,7 @@ class PlanCheck:
         if self._waiting is not None:
             torn = claimed[self._waiting.in_gang(claimed) > 0]
         else:
-            waits = plan.pending[plan.pending_reason != PendingReason.TOO_LARGE]
-            torn = claimed[np.isin(claimed, self._table.gang[waits])]
+            torn = claimed[np.isin(claimed, self._table.gang[plan.pending])]
         if not len(torn):
             return None
         count = int(np.count_nonzero(claimed == torn[0]))
@@ -232,9 +232,9 @@ def _places_all(plan: Plan, tasks: TaskBatch, view: ClusterView) -> bool:
         and plan.request is tasks.request
         and plan.gang is tasks.gang
         and not plan.stats
-        and operations.__class__ is scanned.__class__ is int
+        and operations.__class__ is int
         and 0 <= operations <= MOST
-        and 0 <= scanned <= MOST
+        and (scanned is None or (scanned.__class__ is int and 0 <= scanned <= MOST))
         and pending.__class__ is reason.__class__ is evict.__class__ is np.ndarray
         and pending.dtype is evict.dtype is _INT64
         and reason.dtype is _INT8
@@ -253,6 +253,8 @@ def _counts(plan: Plan) -> str | None:
         ("operations", plan.operations),
         ("partitions_scanned", plan.partitions_scanned),
     ):
+        if count is None and name == "partitions_scanned":
+            continue
         if not _is_count(count):
             return f"plan.{name}: expected an integer from 0 to 2^63 - 1, got {_told(count)}"
     if plan.stats.__class__ is dict and not plan.stats:

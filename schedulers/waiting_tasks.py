@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from schedulers.interface import PendingReason, Plan
+from schedulers.interface import Plan
 from shared_state.tasks import NO_GANG, Int64
 
 _NOWHERE, _WAITS, _OFFERED = 0, 1, 2
 
 
 class WaitingTasks:
-    """A task waits from its offer or the rejection of its claim until it is claimed, or said to be
-    too large for every machine. gang: int64[tasks], None if no task has one."""
+    """A task waits from its offer or the rejection of its claim until it is claimed. gang:
+    int64[tasks], None if no task has one."""
 
     def __init__(self, tasks: int, gang: Int64 | None) -> None:
         self._state = np.zeros(tasks, np.int8)
@@ -39,12 +39,10 @@ class WaitingTasks:
         return int(np.count_nonzero(self._state[named] == _OFFERED)) == len(offered)
 
     def planned(self, plan: Plan) -> None:
-        """The plan keeps the rules: what it claims waits no more, nor what can never be placed."""
-        too_large = plan.pending[plan.pending_reason == PendingReason.TOO_LARGE]
+        """The plan keeps the rules: what it claims waits no more."""
         self._state[plan.pending] = _WAITS
-        for task in (plan.task, too_large):
-            self._state[task] = _NOWHERE
-            self._count(task, -1)
+        self._state[plan.task] = _NOWHERE
+        self._count(plan.task, -1)
 
     def rejected(self, task: Int64) -> None:
         """Their claims were: they wait again."""
@@ -61,6 +59,10 @@ class WaitingTasks:
     def all(self) -> Int64:
         """int64[n], ascending."""
         return np.flatnonzero(self._state)
+
+    def count(self) -> int:
+        """How many tasks wait."""
+        return int(np.count_nonzero(self._state))
 
     def in_gang(self, gang: Int64) -> Int64:
         """How many tasks of each of these gangs wait."""

@@ -30,6 +30,12 @@ class Terrain(_native.Terrain):
             np.ascontiguousarray(partitioning.offsets, np.int64),
         )
 
+    def fits_when_empty(self, request: Int64) -> NDArray[np.bool_]:
+        """bool[n]: whether some machine would hold request int64[n, R] if it were empty."""
+        fits = np.empty(len(request), np.bool_)
+        super().fit_empty_machines(np.ascontiguousarray(request), fits)
+        return fits
+
 
 class ClusterView(_native.ClusterView):
     """One scheduler's view of M machines, R dimensions and P partitions.
@@ -104,13 +110,6 @@ class ClusterView(_native.ClusterView):
         claim was STALE somebody else has moved it, and it stays closed until synced.
         """
         super().settle(ticket, reason, version)
-
-    def fits_when_empty(self, request: Int64) -> NDArray[np.bool_]:
-        """bool[n]: whether some machine of the cell would hold request int64[n, R] if it were
-        empty."""
-        fits = np.empty(len(request), np.bool_)
-        super().fit_empty_machines(np.ascontiguousarray(request), fits)
-        return fits
 
     def withdraw(self, ticket: int) -> None:
         """The ticket's claims were never sent: they return to the view at once. ValueError for a

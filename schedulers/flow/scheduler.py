@@ -76,7 +76,6 @@ class FlowScheduler:
         self._typical = TypicalRequest(dimensions)
         self._total = np.zeros(environment.cell.machines, np.int64)  # units an empty machine holds
         self._limit = environment.cell.limit
-        self._partitions = len(environment.partition_offsets) - 1
         self._size = self.graph.size  # after the last round
         self._rounds = 0
 
@@ -106,8 +105,7 @@ class FlowScheduler:
 
     def plan(self, tasks: TaskBatch, view: ClusterView, context: PlanContext) -> Plan:
         begin_ns = perf_counter_ns()
-        too_large = ~fits_somewhere(tasks.request, self._limit)
-        self._admit(tasks.take(~too_large))
+        self._admit(tasks)
         self.graph.update(self.table, self._load(view), context.now_us, context.stream)
         graph_ns = perf_counter_ns()
         self.graph.solve(self.table)
@@ -115,7 +113,7 @@ class FlowScheduler:
         solve_ns = perf_counter_ns()
         row, machine, evict, figures = self._extract(view, context)
         claims = self.table.batch(row)
-        pending, reason = self._pending(tasks, too_large, view.free, claims.request, machine)
+        pending, reason = self._pending(tasks, view.free, claims.request, machine)
         extract_ns = perf_counter_ns()
         self.work = self._count(certificate, figures)
         figures |= {
@@ -136,7 +134,6 @@ class FlowScheduler:
             pending=pending,
             pending_reason=reason,
             operations=self.work.operations,
-            partitions_scanned=self._partitions,
             stats=figures,
         )
 
@@ -287,21 +284,17 @@ class FlowScheduler:
     def _pending(
         self,
         tasks: TaskBatch,
-        too_large: NDArray[np.bool_],
         free: Int64,
         request: Int64,
         machine: Int64,
     ) -> tuple[Int64, NDArray[np.int8]]:
         """Which tasks of this call wait, and why; request, machine: what was claimed."""
-        waits = too_large.copy()
-        waits[~too_large] = (
-            self.table.state[self.table.rows(tasks.task[~too_large])] == TaskState.WAITING
+        left_over = np.flatnonzero(
+            self.table.state[self.table.rows(tasks.task)] == TaskState.WAITING
         )
-        left_over = np.flatnonzero(waits)
         reason = np.full(len(left_over), PendingReason.NO_ROOM, np.int8)
         if len(left_over):
             left = free.copy()
             np.subtract.at(left, machine, request)
             reason[fits_somewhere(tasks.request[left_over], left)] = PendingReason.PRICED_OUT
-            reason[too_large[left_over]] = PendingReason.TOO_LARGE
         return tasks.task[left_over], reason

@@ -7,15 +7,13 @@ from collections.abc import Callable
 from enum import IntEnum
 from operator import mul
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from schedulers import _native
 from schedulers.decision_time import PS_PER_OPERATION, Modelled
 from schedulers.interface import Plan, PlanContext, SchedulerEnvironment, TaskChanges
 from schedulers.objective import native_catalog
-from shared_state.tasks import Int32, Int64, TaskBatch
+from shared_state.tasks import Int32, TaskBatch
 from shared_state.view import ClusterView
 
 # ParSync section 4.3: 0.25 ms per task.
@@ -25,10 +23,6 @@ DECISION = Modelled(job_us=0, task_ns=250_000, partition_ns=0)
 # 1.0, 10 % below 0.8, 10 % above 1.2. tests/benchmarks/calibrate_greedy_work.py makes the fit
 # again.
 WEIGHTS_PS = (9_700_000, 67_000, 970, 19_000)
-
-_NONE: Int64 = np.zeros(0, np.int64)
-_NO_REASON: NDArray[np.int8] = np.zeros(0, np.int8)
-_NONE.flags.writeable = _NO_REASON.flags.writeable = False
 
 
 class PlacementKind(IntEnum):
@@ -53,8 +47,7 @@ class GreedyScheduler:
     """Places each task of a batch, in order, on the machine that ranking and kind prefer in the
     view as the tasks before it left it.
 
-    Tasks of a gang are placed together or not at all; if one of them fits no machine of the cell,
-    all of them are TOO_LARGE. `work` counts what the last plan did: plans (1), tasks, rows looked
+    Tasks of a gang are placed together or not at all. `work` counts what the last plan did: plans (1), tasks, rows looked
     at, rows ranked.
     """
 
@@ -66,8 +59,7 @@ class GreedyScheduler:
 
     def plan(self, tasks: TaskBatch, view: ClusterView, context: PlanContext) -> Plan:
         machine: Int32
-        reason: NDArray[np.int8]
-        machine, reason, looked_at, ranked, partitions_scanned = _native.place(
+        machine, looked_at, ranked, partitions_scanned = _native.place(
             view,
             self._catalog,
             tasks.request,
@@ -80,30 +72,8 @@ class GreedyScheduler:
         )
         self.work = (1, len(tasks), looked_at, ranked)
         counted = sum(map(mul, WEIGHTS_PS, self.work)) // PS_PER_OPERATION
-        waiting = machine < 0
-        if not np.count_nonzero(waiting):
-            return Plan(
-                tasks.task,
-                machine,
-                tasks.request,
-                tasks.gang,
-                _NONE,
-                _NONE,
-                _NO_REASON,
-                counted,
-                partitions_scanned,
-            )
-        placed = ~waiting
-        return Plan(
-            task=tasks.task[placed],
-            machine=machine[placed],
-            request=tasks.request[placed],
-            gang=tasks.gang[placed],
-            evict=_NONE,
-            pending=tasks.task[waiting],
-            pending_reason=reason[waiting],
-            operations=counted,
-            partitions_scanned=partitions_scanned,
+        return Plan.from_machines(
+            tasks, machine, operations=counted, partitions_scanned=partitions_scanned
         )
 
     def observe(self, changes: TaskChanges) -> None:

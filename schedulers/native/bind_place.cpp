@@ -66,7 +66,6 @@ nb::tuple place(ClusterView& view, const BoundCatalog& catalog, InRows<int64_t> 
   if (kind < 0 || kind > static_cast<int>(agora::PlacementKind::WeightedSampling))
     throw std::invalid_argument("unknown placement kind");
   const Fresh<int32_t> machine(count);
-  const Fresh<int8_t> reason(count);
   const agora::PlaceRequest input{count,
                                   request.data(),
                                   span_of(preference),
@@ -78,10 +77,9 @@ nb::tuple place(ClusterView& view, const BoundCatalog& catalog, InRows<int64_t> 
   agora::PlaceWork work;
   {
     nb::gil_scoped_release release;
-    work = agora::place(view, catalog.catalog, input, machine.data, reason.data);
+    work = agora::place(view, catalog.catalog, input, machine.data);
   }
-  return nb::make_tuple(machine.array(), reason.array(), work.looked_at, work.ranked,
-                        work.partitions_scanned);
+  return nb::make_tuple(machine.array(), work.looked_at, work.ranked, work.partitions_scanned);
 }
 
 }  // namespace

@@ -40,8 +40,8 @@ void check(const ClusterView& view, const Catalog& catalog, const PlaceRequest& 
 
 }  // namespace
 
-PlaceWork place(ClusterView& view, const Catalog& catalog, const PlaceRequest& in, int32_t* machine,
-                int8_t* reason) {
+PlaceWork place(ClusterView& view, const Catalog& catalog, const PlaceRequest& in,
+                int32_t* machine) {
   check(view, catalog, in);
   // The members of each gang, gang by gang; a gang is placed at its first member's turn.
   std::vector<uint32_t> in_gangs;
@@ -50,15 +50,10 @@ PlaceWork place(ClusterView& view, const Catalog& catalog, const PlaceRequest& i
   std::stable_sort(in_gangs.begin(), in_gangs.end(),
                    [&](uint32_t a, uint32_t b) { return in.gang[a] < in.gang[b]; });
 
-  const auto too_large = [&](size_t task) {
-    return !view.terrain().fits_some_machine(in.request + task * view.terrain().dimensions());
-  };
-  std::fill_n(reason, in.count, static_cast<int8_t>(PendingReason::NoRoom));
   Placer placer(view, catalog, in);
   for (size_t i = 0; i < in.count; ++i) {
     if (in.gang[i] < 0) {
       machine[i] = placer.place_one(i);
-      if (machine[i] < 0 && too_large(i)) reason[i] = static_cast<int8_t>(PendingReason::TooLarge);
       continue;
     }
     const auto first =
@@ -68,11 +63,7 @@ PlaceWork place(ClusterView& view, const Catalog& catalog, const PlaceRequest& i
     auto last = first;
     while (last != in_gangs.end() && in.gang[*last] == in.gang[i]) ++last;
     if (placer.place_gang({first, last}, machine)) continue;
-    const bool never = std::any_of(first, last, too_large);
-    for (auto task = first; task != last; ++task) {
-      machine[*task] = -1;
-      reason[*task] = static_cast<int8_t>(never ? PendingReason::TooLarge : PendingReason::NoRoom);
-    }
+    for (auto task = first; task != last; ++task) machine[*task] = -1;
   }
   return placer.work();
 }

@@ -43,7 +43,6 @@ namespace agora {
 
 // Values as in schedulers.interface.
 enum class Ranking : int { Optimistic = 0, QualityFirst = 1, LatencyFirst = 2 };
-enum class PendingReason : int8_t { NoRoom = 0, TooLarge = 1 };
 // Values as in schedulers.greedy.base.
 enum class PlacementKind : int {
   Random = 0,
@@ -71,11 +70,10 @@ struct PlaceWork {
   int64_t partitions_scanned = 0;
 };
 
-// machine: [count], -1 where left waiting; reason: [count], why (meaningful there). A gang is
-// placed whole or not at all, and is too large if one of its tasks is. Throws std::invalid_argument
-// for input out of range.
+// machine: [count], -1 where left waiting. A gang is placed whole or not at all. Throws
+// std::invalid_argument for input out of range.
 PlaceWork place(ClusterView& view, const Catalog& catalog, const PlaceRequest& request,
-                int32_t* machine, int8_t* reason);
+                int32_t* machine);
 
 // One plan in the making.
 class Placer {

@@ -100,13 +100,13 @@ constexpr const char* first_misfit_doc =
     "is\n"
     "taken to be free, too (evictions). ValueError for arrays of other dtypes or shapes.";
 
-void fit_empty_machines(const ClusterView& view, nb::handle request, nb::handle fits) {
+void fit_empty_machines(const Terrain& terrain, nb::handle request, nb::handle fits) {
   using agora::Column;
   const Column<bool> out(fits, "fits", agora::length_of(fits, "fits"));
-  const size_t dimensions = view.terrain().dimensions();
+  const size_t dimensions = terrain.dimensions();
   const Column<const int64_t> asked(request, "request", out.size(), dimensions);
   for (size_t i = 0; i < out.size(); ++i)
-    out.data()[i] = view.terrain().fits_some_machine(asked.data() + i * dimensions);
+    out.data()[i] = terrain.fits_some_machine(asked.data() + i * dimensions);
 }
 
 template <typename T>
@@ -119,11 +119,7 @@ Out<T> window(nb::handle owner, std::span<const T> data) {
 void bind_view(nb::module_& module) {
   nb::class_<Terrain>(module, "Terrain")
       .def("__init__", &make_terrain)
-      .def("fits_some_machine", [](const Terrain& terrain, const In<int64_t>& request) {
-        if (request.size() != terrain.dimensions())
-          throw std::invalid_argument("request: expected one entry per dimension");
-        return terrain.fits_some_machine(request.data());
-      });
+      .def("fit_empty_machines", &fit_empty_machines);
   nb::class_<ClusterView>(module, "ClusterView")
       .def("__init__",
            [](ClusterView* self, std::shared_ptr<Terrain> terrain, bool with_seqnum) {
@@ -153,7 +149,6 @@ void bind_view(nb::module_& module) {
       .def("first_misfit", &first_misfit, nb::arg("machine"), nb::arg("request"),
            nb::arg("freed").none() = nb::none(), nb::arg("amount").none() = nb::none(),
            first_misfit_doc)
-      .def("fit_empty_machines", &fit_empty_machines)
       .def_prop_ro("claims_in_flight", &ClusterView::claims_in_flight)
       .def_prop_ro("free",
                    [](nb::handle_t<ClusterView> self) {

@@ -82,7 +82,6 @@ void plan_and_check(Stream& stream, size_t rows, size_t dimensions) {
       const size_t count = 1 + stream.below(3 * rows);
       std::vector<int64_t> request(count * dimensions), gang(count);
       std::vector<int32_t> preference(count), machine(count), again(count);
-      std::vector<int8_t> reason(count);
       const uint64_t largest = 1 + stream.below(7);
       for (int64_t& r : request) r = static_cast<int64_t>(stream.below(largest));
       for (int32_t& p : preference) p = static_cast<int32_t>(stream.below(4));
@@ -96,7 +95,7 @@ void plan_and_check(Stream& stream, size_t rows, size_t dimensions) {
                             static_cast<PlacementKind>(kind),
                             stream.next()};
       const std::vector<int64_t> before(view.all_free().begin(), view.all_free().end());
-      const PlaceWork work = place(view, catalog, in, machine.data(), reason.data());
+      const PlaceWork work = place(view, catalog, in, machine.data());
       require(std::equal(before.begin(), before.end(), view.all_free().begin()),
               "the view is left as it was");
       std::vector<int64_t> free = before;
@@ -112,7 +111,7 @@ void plan_and_check(Stream& stream, size_t rows, size_t dimensions) {
       }
       for (const auto& [id, members] : gangs)
         require(members.first == 0 || members.second == 0, "a gang is whole");
-      const PlaceWork repeated = place(view, catalog, in, again.data(), reason.data());
+      const PlaceWork repeated = place(view, catalog, in, again.data());
       require(again == machine && repeated.looked_at == work.looked_at &&
                   repeated.ranked == work.ranked &&
                   repeated.partitions_scanned == work.partitions_scanned,

@@ -167,25 +167,6 @@ def test_a_task_that_ends_while_waiting_is_forgotten() -> None:
     assert world.scheduler.graph.tasks == 0
 
 
-def test_too_large_tasks_are_reported_once_and_dropped() -> None:
-    spec = cell_of(np.array([[4, 100], [8, 10]], np.int64))
-    world = FlowWorld(spec, quincy(spec))
-    request = np.array([[4, 100], [8, 100], [9, 1]], np.int64)
-    world.offer(tasks_of(np.arange(3), request=request))
-    plan = world.plan()
-    assert placed(plan) == {0: 0}
-    assert plan.pending.tolist() == [1, 2]
-    assert plan.pending_reason.tolist() == [PendingReason.TOO_LARGE] * 2
-    assert world.scheduler.graph.tasks == 1
-
-
-def test_nothing_but_too_large_tasks_is_no_trouble() -> None:
-    spec = slot_cell(machines=2, slots=1, rack_size=1)
-    world = FlowWorld(spec, quincy(spec))
-    world.offer(tasks_of(np.arange(2), request=np.full((2, 1), 9, np.int64)))
-    assert world.plan().pending.tolist() == [0, 1]
-
-
 @pytest.mark.parametrize("preemption", [False, True])
 def test_a_waiting_task_that_turns_out_to_run_is_not_claimed_again(preemption: bool) -> None:
     spec = slot_cell(machines=1, slots=2, rack_size=1)

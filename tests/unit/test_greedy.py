@@ -185,27 +185,12 @@ def test_that_nothing_fits_is_found_once_per_plan(kind, ranking, preference):
     assert mixed.task.tolist() == list(range(1, 20, 2))
 
 
-def test_too_large_is_told_from_no_room_by_dimension():
-    capacity = [[8, 0], [4, 1]]
-    greedy = Greedy("random", cell_of(capacity), used=[[8, 0], [4, 0]])
-    plan = greedy.plan(tasks_of([[8, 0], [8, 1], [9, 0], [0, 1]]))
-    assert plan.task.tolist() == [3]
-    assert dict(zip(plan.pending.tolist(), plan.pending_reason.tolist(), strict=True)) == {
-        0: 0,
-        1: 1,
-        2: 1,
-    }
-
-
 def test_gangs_are_whole_and_leave_room_behind_when_they_fail():
     greedy = Greedy("first_fit", cell_of([2, 2, 2]))
     plan = greedy.plan(tasks_of([1, 2, 2, 1, 2, 2], gang=[-1, 7, 7, -1, 7, 9]))
     assert dict(zip(plan.task.tolist(), plan.machine.tolist(), strict=True)) == {0: 0, 3: 0, 5: 1}
     assert plan.pending.tolist() == [1, 2, 4] and plan.gang.tolist() == [-1, -1, 9]
-    hopeless = greedy.plan(tasks_of([1, 3, 1], gang=[4, 4, -1]))
-    assert hopeless.pending_reason.tolist() == [
-        PendingReason.TOO_LARGE
-    ] * 2 and hopeless.task.tolist() == [2]
+    assert (plan.pending_reason == PendingReason.NO_ROOM).all()
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from schedulers.decision_time import Counted
-from schedulers.interface import PendingReason, Plan
+from schedulers.interface import Plan
 from schedulers.registry import SchedulerSpec
 
 
@@ -28,22 +28,17 @@ class Options(BaseModel):
 
 class LastFit:
     def __init__(self, options, environment):
-        self.limit = environment.cell.limit
         self.last = environment.cell.machines - options.spare
 
     def plan(self, tasks, view, context):
-        free, gang_ok = view.free[: self.last].copy(), tasks.gang < 0
+        free = view.free[: self.last].copy()
         machine = np.full(len(tasks), -1, np.int32)
-        for i in np.flatnonzero(gang_ok):  # gangs wait: this scheduler does not know them
+        for i in np.flatnonzero(tasks.gang < 0):  # gangs wait: this scheduler does not know them
             fitting = np.flatnonzero((free >= tasks.request[i]).all(axis=1))
             if len(fitting):
                 machine[i] = fitting[-1]
                 free[fitting[-1]] -= tasks.request[i]
-        placed, hopeless = machine >= 0, ~(tasks.request[:, None] <= self.limit).all(axis=2).any(axis=1)
-        reason = np.where(hopeless, PendingReason.TOO_LARGE, PendingReason.NO_ROOM).astype(np.int8)
-        none = np.zeros(0, np.int64)
-        return Plan(tasks.task[placed], machine[placed], tasks.request[placed], tasks.gang[placed], none,
-                    tasks.task[~placed], reason[~placed], free.size, len(context.partition_order))
+        return Plan.from_machines(tasks, machine, operations=len(tasks) * len(free))
 
     def observe(self, changes):
         pass
@@ -143,7 +138,7 @@ def test_an_unknown_option_is_named_and_the_known_ones_listed():
             "broken_package:UNKNOWN",
             r"^scheduler kind 'broken': broken_package:UNKNOWN: unknown capability 'flies'; "
             "known: evicts, keeps_pending, measured_when_live, own_process, plans_whole_queue, "
-            "waits_for_outcome, wants_ends$",
+            "searches_once, waits_for_outcome, wants_ends$",
         ),
     ],
 )

@@ -61,10 +61,6 @@ def gives_up_too_early(self, plan, tasks, view):
     return replaced(plan, pending_reason=np.full_like(plan.pending_reason, PendingReason.TOO_LARGE))
 
 
-def never_gives_up(self, plan, tasks, view):
-    return replaced(plan, pending_reason=np.zeros_like(plan.pending_reason))
-
-
 def splits_gangs(self, plan, tasks, view):
     keep = np.ones(len(plan.task), bool)
     keep[np.flatnonzero(plan.gang >= 0)[:1]] = False
@@ -95,6 +91,34 @@ def uses_a_wide_dtype(self, plan, tasks, view):
 MOODS = itertools.count(1)
 
 
+def counts_no_work(self, plan, tasks, view):
+    return replaced(plan, operations=0)
+
+
+def counts_partitions_once_for_all_tasks(self, plan, tasks, view):
+    return replaced(plan, partitions_scanned=len(view.versions))
+
+
+def counts_one_partition_per_task(self, plan, tasks, view):
+    return replaced(plan, partitions_scanned=len(tasks))
+
+
+def counts_every_partition_for_every_task(self, plan, tasks, view):
+    return replaced(plan, partitions_scanned=len(tasks) * len(view.versions))
+
+
+def counts_one_too_few(self, plan, tasks, view):
+    return replaced(plan, partitions_scanned=max(plan.partitions_scanned - 1, 0))
+
+
+def places_backwards(self, plan, tasks, view):
+    """As LastFit of the guide, but stating a number as if it followed the ranking."""
+    fitting = np.flatnonzero((view.free >= tasks.request[:1]).all(axis=1))
+    if len(plan.machine) != 1 or not len(fitting):
+        return plan
+    return replaced(plan, machine=fitting[-1:].astype(np.int32))
+
+
 def is_moody(self, plan, tasks, view):
     return replaced(plan, operations=plan.operations + next(MOODS))
 
@@ -107,12 +131,21 @@ def is_moody(self, plan, tasks, view):
         (claims_twice, "appears twice"),
         (forgets_pending, "neither claimed nor pending"),
         (gives_up_too_early, "is said to be TOO_LARGE"),
-        (never_gives_up, "expected TOO_LARGE"),
         (splits_gangs, "others are left waiting"),
         (changes_requests, "its request is"),
         (evicts_strangers, "no Capability.EVICTS"),
         (uses_a_wide_dtype, "plan.machine: expected an array int32"),
         (is_moody, "counted work is a function"),
+        (counts_no_work, "plan.operations: expected more than 0"),
+        (counts_partitions_once_for_all_tasks, "plan.partitions_scanned: expected"),
+        (counts_one_partition_per_task, "plan.partitions_scanned: expected"),
+        (counts_every_partition_for_every_task, "plan.partitions_scanned: expected"),
+        (counts_one_too_few, "plan.partitions_scanned: expected"),
+        (
+            places_backwards,
+            "plan.partitions_scanned: expected None, as a fresher partition than the one chosen "
+            "had room for a task under LATENCY_FIRST",
+        ),
     ],
 )
 def test_broken_schedulers_are_found_out(spoil, promise):

@@ -282,7 +282,8 @@ def test_what_fits_no_machine_at_all():
     )
     terrain = Terrain(spec, Partitioning(np.array([0, 4])))
     requests = np.array([[8, 0], [4, 1], [5, 1], [9, 0], [0, 0]], np.int64)
-    assert [terrain.fits_some_machine(r) for r in requests] == [True, True, False, False, True]
+    assert terrain.fits_when_empty(requests).tolist() == [True, True, False, False, True]
+    assert terrain.fits_when_empty(requests[:0]).tolist() == []
 
 
 def test_the_first_claim_that_does_not_fit_is_found_and_nothing_changes():
@@ -324,10 +325,3 @@ def test_claims_in_flight_are_counted_until_settled_or_withdrawn(view):
     view.withdraw(first)
     view.settle(second, np.array([Reason.ACCEPTED], np.int8), np.array([5]))
     assert view.claims_in_flight == 0
-
-
-def test_what_would_fit_an_empty_cell():
-    view = ClusterView(cell(slots=3, dimensions=2), Partitioning(np.array([0, 4])))
-    asked = np.array([[3, 3], [4, 0], [0, 0], [0, 4]])
-    assert view.fits_when_empty(asked).tolist() == [True, False, True, False]
-    assert view.fits_when_empty(asked[:0]).tolist() == []

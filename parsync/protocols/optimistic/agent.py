@@ -200,6 +200,7 @@ class OptimisticAgent:
         round_ = self._round
         assert round_ is not None and round_.plan is not None, "decide() comes first"
         plan = round_.plan
+        assert plan.partitions_scanned is not None, "CheckedScheduler counts where a plan does not"
         considered = len(plan.task) + (1 if len(plan.pending) else 0)
         round_.decision_us = self._clock.duration_us(
             considered, int(plan.partitions_scanned), int(plan.operations), elapsed_ns

@@ -76,6 +76,7 @@ class PendingReason(IntEnum):
     PRICED_OUT = 2  # waiting is cheaper than any place (flow schedulers)
 
 
+_INT32 = np.dtype(np.int32)
 _NONE: Int64 = np.zeros(0, np.int64)
 _NO_REASON: NDArray[np.int8] = np.zeros(0, np.int8)
 _NONE.flags.writeable = _NO_REASON.flags.writeable = False
@@ -146,7 +147,7 @@ class Plan:
         Raises:
             ValueError: `machine` is not an int32 array with one entry per task.
         """
-        if machine.dtype != np.int32 or machine.shape != (len(tasks),):
+        if machine.dtype != _INT32 or machine.shape != (len(tasks),):
             raise ValueError(
                 f"machine: expected int32[{len(tasks)}], got {machine.dtype}{list(machine.shape)}"
             )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 from importlib import import_module
@@ -34,6 +34,7 @@ class EntryPointGroup(Generic[Spec]):
         built_in: kind -> "module:attribute" of this project's own kinds.
         spec: the class that every kind is an instance of; it has a field `kind`.
         wrong: what is wrong with the fields of a spec, "" if nothing (see wrong_field).
+        aliases: other name of a built-in kind -> the kind.
     """
 
     what: str
@@ -41,22 +42,29 @@ class EntryPointGroup(Generic[Spec]):
     built_in: Mapping[str, str]
     spec: type[Spec]
     wrong: Callable[[Spec], str] = lambda _: ""
+    aliases: Mapping[str, str] = field(default_factory=dict)
 
     def kinds(self) -> tuple[str, ...]:
-        """The names of all kinds, ascending. AgoraError if two packages register one name."""
+        """The names of all kinds, ascending, without aliases. AgoraError if two packages register
+        one name."""
         return tuple(sorted(self._locations()))
 
+    def listing(self) -> str:
+        """All kinds and aliases for a message: "first_fit, firmament (alias of quincy), ..."."""
+        aliases = [f"{alias} (alias of {kind})" for alias, kind in self.aliases.items()]
+        return ", ".join(sorted([*self._locations(), *aliases]))
+
     def get(self, kind: str) -> Spec:
-        """The spec of a kind.
+        """The spec of a kind, which may be given by an alias.
 
         Raises:
             AgoraError: there is no such kind, its module cannot be imported, what it leads to is
                 not a spec of that kind, or a field of the spec cannot be used.
         """
         locations = self._locations()
+        kind = self.aliases.get(kind, kind)
         if kind not in locations:
-            known = ", ".join(sorted(locations))
-            raise AgoraError(f"unknown {self.what} {kind!r}; known: {known}")
+            raise AgoraError(f"unknown {self.what} {kind!r}; known: {self.listing()}")
         location = locations[kind]
         module, _, attribute = location.partition(":")
         try:
@@ -78,6 +86,11 @@ class EntryPointGroup(Generic[Spec]):
         """Kind -> "module:attribute". AgoraError if two packages register one name."""
         locations = dict(self.built_in)
         for name, value in _installed(self.group, tuple(sys.path)):
+            if name in self.aliases:
+                raise AgoraError(
+                    f"{self.what} {name!r} is registered twice: "
+                    f"an alias of {self.aliases[name]} and {value}"
+                )
             if locations.setdefault(name, value) != value:
                 raise AgoraError(
                     f"{self.what} {name!r} is registered twice: {locations[name]} and {value}"
@@ -106,10 +119,10 @@ def parse_options(
 
 def wrong_field(spec: object, rules: Iterable[Rule]) -> str:
     """The first field of a spec that breaks its rule, "" if there is none."""
-    for field, fits, expected in rules:
+    for name, fits, expected in rules:
         if not fits:
-            got = type(getattr(spec, field)).__name__
-            return f"field {field}: expected {expected}, got a {got}"
+            got = type(getattr(spec, name)).__name__
+            return f"field {name}: expected {expected}, got a {got}"
     return ""
 
 

@@ -33,7 +33,6 @@ ENTRY_POINTS = "agora.schedulers"
 BUILT_IN: Mapping[str, str] = MappingProxyType(
     {
         "best_fit": "schedulers.greedy.best_fit:SPEC",
-        "firmament": "schedulers.flow.kinds:FIRMAMENT",
         "first_fit": "schedulers.greedy.first_fit:SPEC",
         "flow_load_spreading": "schedulers.flow.kinds:LOAD_SPREADING",
         "load_spreading": "schedulers.greedy.load_spreading:SPEC",
@@ -43,6 +42,9 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "weighted_sampling": "schedulers.greedy.weighted_sampling:SPEC",
     }
 )
+# Firmament's evaluation runs Quincy's policy (OSDI 2016, section 7), so the flow scheduler of that
+# policy is known by both names.
+ALIASES: Mapping[str, str] = MappingProxyType({"firmament": "quincy"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +69,17 @@ class SchedulerSpec:
 
 
 def kinds() -> tuple[str, ...]:
-    """The names of all kinds, ascending."""
+    """The names of all kinds, ascending, without aliases."""
     return _GROUP.kinds()
 
 
+def listing() -> str:
+    """All kinds and aliases, for a message or a help text."""
+    return _GROUP.listing()
+
+
 def get(kind: str) -> SchedulerSpec:
-    """The spec of a kind. AgoraError if there is none, or if its entry point does not lead to a
+    """The spec of a kind or alias. AgoraError if there is none, or if its entry point does not lead to a
     SchedulerSpec of that name."""
     return _GROUP.get(kind)
 
@@ -97,4 +104,4 @@ def _wrong(spec: SchedulerSpec) -> str:
     return wrong or unknown_member("capability", spec.capabilities, Capability)
 
 
-_GROUP = EntryPointGroup("scheduler kind", ENTRY_POINTS, BUILT_IN, SchedulerSpec, _wrong)
+_GROUP = EntryPointGroup("scheduler kind", ENTRY_POINTS, BUILT_IN, SchedulerSpec, _wrong, ALIASES)

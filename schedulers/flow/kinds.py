@@ -78,14 +78,6 @@ QUINCY = SchedulerSpec(
     default_decision=DECISION,
     capabilities=CAPABILITIES,
 )
-# The flow scheduler as its paper evaluates it: Quincy's policy.
-FIRMAMENT = SchedulerSpec(
-    "firmament",
-    QuincyOptions,
-    build_quincy,
-    default_decision=DECISION,
-    capabilities=CAPABILITIES,
-)
 LOAD_SPREADING = SchedulerSpec(
     "flow_load_spreading",
     LoadSpreadingOptions,

@@ -111,6 +111,22 @@ def test_an_unknown_kind_is_named_and_the_known_ones_listed():
         registry.get("frist_fit")
 
 
+def test_firmament_is_quincy_by_another_name():
+    assert registry.get("firmament") is registry.get("quincy")
+    assert "firmament" not in registry.kinds()
+    assert "best_fit, firmament (alias of quincy), first_fit" in registry.listing()
+    with pytest.raises(AgoraError, match=r"known: best_fit, firmament \(alias of quincy\), "):
+        registry.get("firmanent")
+
+
+def test_no_package_may_take_the_name_of_an_alias(tmp_path, monkeypatch):
+    install(tmp_path, monkeypatch, "usurper", "NUMBER = 3\n", "firmament", "usurper:SPEC")
+    with pytest.raises(
+        AgoraError, match="'firmament' is registered twice: an alias of quincy and usurper:SPEC"
+    ):
+        registry.kinds()
+
+
 def test_an_unknown_option_is_named_and_the_known_ones_listed():
     with pytest.raises(AgoraError, match="'random' has no option 'pickiness'; its options: none"):
         registry.get("random").parse_options({"pickiness": 0.5})

@@ -101,8 +101,8 @@ class Cell:
         """
         t = transaction
         k = len(t.task)
-        seqnum = t.seqnum if t.check == _SEQUENCE_NUMBER else None
-        if seqnum is None and t.check == _SEQUENCE_NUMBER:
+        seqnum = t.seqnum if t.conflict_check == _SEQUENCE_NUMBER else None
+        if seqnum is None and t.conflict_check == _SEQUENCE_NUMBER:
             raise ValueError("transaction.seqnum: expected under SEQUENCE_NUMBER")
         reason = np.empty(k, np.int8)
         allocation = np.empty(k, np.int64)
@@ -117,7 +117,7 @@ class Cell:
             t.machine,
             t.request,
             t.synced_us,
-            t.mode == _ALL_OR_NOTHING,
+            t.commit_mode == _ALL_OR_NOTHING,
             t.gang,
             seqnum,
             evict,

@@ -175,7 +175,7 @@ class CellAudit:
             "claim {} has a wrong version",
             np.arange(k),
         )
-        if t.mode == CommitMode.INCREMENTAL and (t.evict is None or len(t.evict) == 0):
+        if t.commit_mode == CommitMode.INCREMENTAL and (t.evict is None or len(t.evict) == 0):
             full = result.reason == Reason.FULL
             fits = (self._used[t.machine] + t.request <= self._limit[t.machine]).all(axis=1)
             self._must(~(full & fits), "claim {} fits and was rejected as full", np.arange(k))
@@ -330,7 +330,7 @@ class CellAudit:
     # --- checks ----------------------------------------------------------------------------------
 
     def _check_groups(self, t: Transaction, accepted: NDArray[np.bool_]) -> None:
-        if t.mode != CommitMode.ALL_OR_NOTHING or len(t.task) == 0:
+        if t.commit_mode != CommitMode.ALL_OR_NOTHING or len(t.task) == 0:
             return
         gangs, group = np.unique(
             np.zeros(len(t.task), np.int64) if t.gang is None else t.gang, return_inverse=True
@@ -356,13 +356,13 @@ class CellAudit:
         )
         placed = ~waiting_before | np.isin(t.task, t.task[reason == Reason.ACCEPTED])
         # In a gang that failed a task claimed twice is a duplicate of a claim that did not last.
-        if t.mode == CommitMode.INCREMENTAL:
+        if t.commit_mode == CommitMode.INCREMENTAL:
             self._must(
                 (reason != Reason.DUPLICATE) | placed,
                 "claim {} was rejected as duplicate, its task waits",
                 claim,
             )
-        if t.check == ConflictCheck.SEQUENCE_NUMBER and t.seqnum is not None:
+        if t.conflict_check == ConflictCheck.SEQUENCE_NUMBER and t.seqnum is not None:
             moved = t.seqnum != seen_before
             self._must(
                 (reason != Reason.STALE) | moved,
@@ -378,7 +378,7 @@ class CellAudit:
             self._must(
                 reason != Reason.STALE, "claim {} was rejected as stale without the check", claim
             )
-        if t.mode == CommitMode.INCREMENTAL:
+        if t.commit_mode == CommitMode.INCREMENTAL:
             self._must(
                 reason != Reason.GANG, "claim {} was rejected for its gang without gangs", claim
             )

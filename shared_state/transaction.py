@@ -71,8 +71,8 @@ class Transaction:
     machine: Int32
     request: Int64
     synced_us: Int64
-    mode: CommitMode = CommitMode.INCREMENTAL
-    check: ConflictCheck = ConflictCheck.RESOURCE_FIT
+    commit_mode: CommitMode = CommitMode.INCREMENTAL
+    conflict_check: ConflictCheck = ConflictCheck.RESOURCE_FIT
     gang: Int64 | None = None
     seqnum: NDArray[np.uint32] | None = None
     evict: Int64 | None = None
@@ -188,24 +188,24 @@ EncodedTransaction = tuple[int, int, int, int, int, bytes]
 
 
 def encode_transaction(transaction: Transaction) -> EncodedTransaction:
-    """A transaction as integers and bytes (msgpack can pack it): scheduler, sequence, mode, check,
-    what is there, packed columns."""
+    """A transaction as integers and bytes (msgpack can pack it): scheduler, sequence, commit mode,
+    conflict check, which optional columns there are, packed columns."""
     t = transaction
     if t.gang is None and t.seqnum is None and t.evict is None:
         columns = pack_columns(t.task, t.machine, t.request, t.synced_us)
-        return (t.scheduler, t.sequence, int(t.mode), int(t.check), 0, columns)
+        return (t.scheduler, t.sequence, int(t.commit_mode), int(t.conflict_check), 0, columns)
     optional = (t.gang, t.seqnum, t.evict)
     present = sum(1 << bit for bit, column in enumerate(optional) if column is not None)
     columns = pack_columns(
         t.task, t.machine, t.request, t.synced_us, *(c for c in optional if c is not None)
     )
-    return (t.scheduler, t.sequence, int(t.mode), int(t.check), present, columns)
+    return (t.scheduler, t.sequence, int(t.commit_mode), int(t.conflict_check), present, columns)
 
 
 def decode_transaction(encoded: Sequence[Any]) -> Transaction:
     """The inverse of encode_transaction. ValueError if the parts do not fit together."""
     try:
-        scheduler, sequence, mode, check, present, packed = encoded
+        scheduler, sequence, commit_mode, conflict_check, present, packed = encoded
         task, machine, request, synced_us, *rest = unpack_columns(packed)
         gang, seqnum, evict = (rest.pop(0) if present >> bit & 1 else None for bit in range(3))
         if rest:
@@ -217,8 +217,8 @@ def decode_transaction(encoded: Sequence[Any]) -> Transaction:
             machine,
             request,
             synced_us,
-            CommitMode(mode),
-            ConflictCheck(check),
+            CommitMode(commit_mode),
+            ConflictCheck(conflict_check),
             gang,
             seqnum,
             evict,

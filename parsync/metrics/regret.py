@@ -256,7 +256,7 @@ class RegretWatch:
             return []
         preference = self._workload.tasks.preference[task]
         optimum = self._best.cost(room, preference, request)
-        whole = claims.mode is CommitMode.ALL_OR_NOTHING
+        whole = claims.commit_mode is CommitMode.ALL_OR_NOTHING
         return [
             {
                 "at_us": sample.at_us,

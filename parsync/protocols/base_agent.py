@@ -156,7 +156,7 @@ class BaseAgent(ABC):
             machine=claims.machine,
             request=np.ascontiguousarray(self._table.request[task]),
             synced_us=claims.synced_us,
-            mode=CommitMode.INCREMENTAL,
+            commit_mode=CommitMode.INCREMENTAL,
             check=ConflictCheck.RESOURCE_FIT,
         )
         effects: list[Effect] = [Send(MASTER, CommitRequest(self.index, transaction))]

@@ -7,6 +7,7 @@
 
 #include "bound_catalog.hpp"
 #include "placer.hpp"
+#include "shared_state/native/bound_names.hpp"
 
 namespace nb = nanobind;
 
@@ -61,7 +62,7 @@ nb::tuple place(ClusterView& view, const BoundCatalog& catalog, InRows<int64_t> 
     throw std::invalid_argument(
         "expected one request, preference and gang per task, and a column of request per "
         "dimension");
-  if (ranking < 0 || ranking > static_cast<int>(agora::Ranking::LatencyFirst))
+  if (ranking < 0 || ranking > static_cast<int>(agora::PartitionRanking::LatencyFirst))
     throw std::invalid_argument("unknown ranking");
   if (kind < 0 || kind > static_cast<int>(agora::PlacementKind::WeightedSampling))
     throw std::invalid_argument("unknown placement kind");
@@ -71,7 +72,7 @@ nb::tuple place(ClusterView& view, const BoundCatalog& catalog, InRows<int64_t> 
                                   span_of(preference),
                                   span_of(gang),
                                   span_of(partition_order),
-                                  static_cast<agora::Ranking>(ranking),
+                                  static_cast<agora::PartitionRanking>(ranking),
                                   static_cast<agora::PlacementKind>(kind),
                                   stream};
   agora::PlaceWork work;
@@ -97,4 +98,6 @@ void bind_place(nb::module_& module) {
   nb::class_<BoundCatalog>(module, "Catalog").def(nb::init<CatalogColumns>(), nb::arg("columns"));
   module.def("placement_cost", &placement_cost);
   module.def("place", &place);
+  module.attr("RANKING_NAMES") = agora::bound_names(agora::kRankingNames);
+  module.attr("PLACEMENT_KIND_NAMES") = agora::bound_names(agora::kPlacementKindNames);
 }

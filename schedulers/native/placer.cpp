@@ -116,7 +116,7 @@ int32_t Placer::find_place(size_t task) {
   if (view_.index().count() == 0) return kNone;
   const int32_t set = input_.preference[task];
   switch (input_.ranking) {
-    case Ranking::LatencyFirst: {
+    case PartitionRanking::LatencyFirst: {
       for (size_t at = freshest_; at < input_.partition_order.size(); ++at) {
         const size_t p = static_cast<size_t>(input_.partition_order[at]);
         if (view_.index().count(p) == 0) {
@@ -131,13 +131,13 @@ int32_t Placer::find_place(size_t task) {
       }
       return kNone;
     }
-    case Ranking::QualityFirst: {
+    case PartitionRanking::QualityFirst: {
       work_.partitions_scanned += static_cast<int64_t>(view_.terrain().partitions());
       const int32_t row = prefer(set, everything_);
       if (row != kNone) return row;
       return view_.terrain().scored() ? choose_by_score() : choose(everything_);
     }
-    case Ranking::Optimistic: {
+    case PartitionRanking::Optimistic: {
       ++work_.partitions_scanned;
       const int32_t row = prefer(set, everything_);
       return row != kNone ? row : choose(everything_);

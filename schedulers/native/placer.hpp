@@ -27,6 +27,7 @@
 // tested or gathered) and, apart, rows ranked: a function of the input and the stream key.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -41,9 +42,10 @@
 
 namespace agora {
 
-// Values as in schedulers.interface.
-enum class Ranking : int { Optimistic = 0, QualityFirst = 1, LatencyFirst = 2 };
-// Values as in schedulers.greedy.base.
+enum class PartitionRanking : int { Optimistic = 0, QualityFirst = 1, LatencyFirst = 2 };
+// By value, as schedulers.interface.PartitionRanking names them.
+constexpr std::array kRankingNames{"OPTIMISTIC", "QUALITY_FIRST", "LATENCY_FIRST"};
+static_assert(kRankingNames.size() == static_cast<size_t>(PartitionRanking::LatencyFirst) + 1);
 enum class PlacementKind : int {
   Random = 0,
   RandomizedFirstFit = 1,
@@ -52,6 +54,11 @@ enum class PlacementKind : int {
   LoadSpreading = 4,
   WeightedSampling = 5
 };
+// By value, as schedulers.greedy.base.PlacementKind names them.
+constexpr std::array kPlacementKindNames{"RANDOM",   "RANDOMIZED_FIRST_FIT", "FIRST_FIT",
+                                         "BEST_FIT", "LOAD_SPREADING",       "WEIGHTED_SAMPLING"};
+static_assert(kPlacementKindNames.size() ==
+              static_cast<size_t>(PlacementKind::WeightedSampling) + 1);
 
 struct PlaceRequest {
   size_t count;
@@ -59,7 +66,7 @@ struct PlaceRequest {
   std::span<const int32_t> preference;       // [count]
   std::span<const int64_t> gang;             // [count]; negative: none
   std::span<const int32_t> partition_order;  // a permutation of the partitions, freshest first
-  Ranking ranking;
+  PartitionRanking ranking;
   PlacementKind kind;
   uint64_t stream;
 };

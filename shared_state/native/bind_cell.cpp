@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "cell.hpp"
+#include "bound_names.hpp"
 #include "column.hpp"
 
 namespace nb = nanobind;
@@ -235,4 +236,7 @@ void bind_cell(nb::module_& module) {
         const auto& cell = nb::cast<const Cell&>(self);
         return view_of(self, cell.versions().data(), cell.partitions(), 0, 1);
       });
+  module.attr("REASON_NAMES") = agora::bound_names(agora::kReasonNames);
+  module.attr("MAX_DIMENSIONS") = agora::kMaxDimensions;
+  module.attr("MAX_AMOUNT") = agora::kMaxAmount;
 }

@@ -17,6 +17,7 @@
 // not make one another stale.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -41,6 +42,10 @@ enum class Reason : int8_t {
   Gang = 5,
   Duplicate = 6
 };
+// By value, as shared_state.transaction.Reason names them.
+constexpr std::array kReasonNames{"ACCEPTED", "STALE", "FULL",     "MACHINE_DOWN",
+                                  "EVICTED",  "GANG",  "DUPLICATE"};
+static_assert(kReasonNames.size() == static_cast<size_t>(Reason::Duplicate) + 1);
 
 // What a claim looks at and moves together: 16 bytes of one cache line.
 struct RowState {

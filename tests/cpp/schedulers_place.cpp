@@ -91,7 +91,7 @@ void plan_and_check(Stream& stream, size_t rows, size_t dimensions) {
                             preference,
                             gang,
                             order,
-                            static_cast<Ranking>(ranking),
+                            static_cast<PartitionRanking>(ranking),
                             static_cast<PlacementKind>(kind),
                             stream.next()};
       const std::vector<int64_t> before(view.all_free().begin(), view.all_free().end());

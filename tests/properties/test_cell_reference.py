@@ -88,7 +88,7 @@ class Model:
             for v in victims
             if v not in mine and self.holder.get(v & 0xFFFFFFFF) == v
         }
-        if t.mode == CommitMode.INCREMENTAL:
+        if t.commit_mode == CommitMode.INCREMENTAL:
             groups = [[i] for i in range(k)]
         else:
             keys = t.gang.tolist() if t.gang is not None else [-1] * k
@@ -113,7 +113,7 @@ class Model:
                         )
                     )
                     stale = (
-                        t.check == ConflictCheck.SEQUENCE_NUMBER
+                        t.conflict_check == ConflictCheck.SEQUENCE_NUMBER
                         and int(t.seqnum[i]) != self.seqnum[machine]
                     )
                     if not trial.up[machine]:
@@ -336,8 +336,8 @@ def transactions(draw: st.DrawFn, pair: Pair, sequence: int) -> Transaction:
         machine=machine,
         request=np.array(request, np.int64).reshape(k, dimensions),
         synced_us=np.array(draw(ints(0, 50)), np.int64),
-        mode=draw(st.sampled_from(CommitMode)),
-        check=check,
+        commit_mode=draw(st.sampled_from(CommitMode)),
+        conflict_check=check,
         gang=np.array(draw(ints(-1, 2)), np.int64) if draw(st.booleans()) else None,
         seqnum=seqnum,
         evict=None if evict is None else np.array(evict, np.int64),

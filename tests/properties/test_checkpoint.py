@@ -63,7 +63,7 @@ def event_of(move: str, agent: int, number: int, stage: CellStage) -> tuple[int,
         machine = rng.integers(0, min(8, MACHINES), n).astype(np.int32)
         request = rng.integers(1, 4, (n, 1))
         claims = Transaction(
-            agent, number, task, machine, request, np.zeros(n, np.int64), mode=mode
+            agent, number, task, machine, request, np.zeros(n, np.int64), commit_mode=mode
         )
         return agent % 2, CommitRequest(agent, claims)
     if move == "sync":

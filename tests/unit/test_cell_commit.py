@@ -41,7 +41,7 @@ def claims(
     machines: list[int],
     requests: list[list[int]] | None = None,
     scheduler: int = 0,
-    mode: CommitMode = CommitMode.INCREMENTAL,
+    commit_mode: CommitMode = CommitMode.INCREMENTAL,
     gang: list[int] | None = None,
     seqnum: list[int] | None = None,
     evict: list[int] | None = None,
@@ -53,8 +53,10 @@ def claims(
         machine=np.array(machines, np.int32),
         request=np.array(requests or [[1]] * len(tasks), np.int64),
         synced_us=np.full(len(tasks), 400, np.int64),
-        mode=mode,
-        check=ConflictCheck.RESOURCE_FIT if seqnum is None else ConflictCheck.SEQUENCE_NUMBER,
+        commit_mode=commit_mode,
+        conflict_check=ConflictCheck.RESOURCE_FIT
+        if seqnum is None
+        else ConflictCheck.SEQUENCE_NUMBER,
         gang=None if gang is None else np.array(gang, np.int64),
         seqnum=None if seqnum is None else np.array(seqnum, np.uint32),
         evict=None if evict is None else np.array(evict, np.int64),
@@ -156,7 +158,7 @@ def test_seqnum_moves_on_claims_and_not_on_releases() -> None:
 def test_without_the_check_old_sequence_numbers_do_not_matter() -> None:
     cell = make_cell([[9]])
     commit(cell, claims([0], [0]))
-    unchecked = replace(claims([1], [0], seqnum=[0]), check=ConflictCheck.RESOURCE_FIT)
+    unchecked = replace(claims([1], [0], seqnum=[0]), conflict_check=ConflictCheck.RESOURCE_FIT)
     assert commit(cell, unchecked).reason.tolist() == [Reason.ACCEPTED]
 
 
@@ -215,7 +217,7 @@ def test_a_rejected_transaction_changes_nothing() -> None:
     commit(cell, claims([0], [0]))
     before, digest = state(cell), cell.state_digest()
     commit(cell, claims([1, 0], [0, 1], scheduler=8))
-    commit(cell, claims([1, 2], [0, 1], scheduler=8, mode=CommitMode.ALL_OR_NOTHING))
+    commit(cell, claims([1, 2], [0, 1], scheduler=8, commit_mode=CommitMode.ALL_OR_NOTHING))
     assert state(cell) == before and cell.state_digest() == digest
 
 
@@ -227,7 +229,7 @@ def test_versions_move_once_per_commit_and_only_where_something_changed() -> Non
 
 def test_all_or_nothing_without_gangs_is_one_group_and_judges_every_claim() -> None:
     cell = make_cell([[1], [1], [0], [0]])
-    result = commit(cell, claims([0, 1, 2, 3], [2, 0, 3, 1], mode=CommitMode.ALL_OR_NOTHING))
+    result = commit(cell, claims([0, 1, 2, 3], [2, 0, 3, 1], commit_mode=CommitMode.ALL_OR_NOTHING))
     assert result.reason.tolist() == [Reason.FULL, Reason.GANG, Reason.FULL, Reason.GANG]
     assert (
         cell.seqnum.tolist() == [0, 0, 0, 0]
@@ -241,7 +243,10 @@ def test_gangs_stand_and_fall_apart() -> None:
     cell = make_cell([[1], [1], [1]])
     # Gang 1 comes first, needs machine 0 twice and fails; gang 2 then gets machine 0.
     result = commit(
-        cell, claims([0, 1, 2, 3], [0, 0, 0, 1], gang=[1, 1, 2, 2], mode=CommitMode.ALL_OR_NOTHING)
+        cell,
+        claims(
+            [0, 1, 2, 3], [0, 0, 0, 1], gang=[1, 1, 2, 2], commit_mode=CommitMode.ALL_OR_NOTHING
+        ),
     )
     assert result.reason.tolist() == [Reason.GANG, Reason.FULL, Reason.ACCEPTED, Reason.ACCEPTED]
     assert cell.used.tolist() == [[1], [1], [0]]
@@ -315,7 +320,9 @@ def test_a_second_claim_is_no_duplicate_of_one_that_was_rejected() -> None:
 def test_a_gang_that_fails_keeps_its_victims() -> None:
     cell = make_cell([[1], [0]])
     victim = commit(cell, claims([0], [0])).allocation.tolist()
-    result = commit(cell, claims([1, 2], [0, 1], mode=CommitMode.ALL_OR_NOTHING, evict=victim))
+    result = commit(
+        cell, claims([1, 2], [0, 1], commit_mode=CommitMode.ALL_OR_NOTHING, evict=victim)
+    )
     assert result.reason.tolist() == [Reason.GANG, Reason.FULL] and len(result.evicted) == 0
 
 
@@ -386,7 +393,7 @@ def test_bad_input_is_named_and_changes_nothing(field: str, value: object, messa
     cell = make_cell([[5], [5]])
     before = cell.state_digest()
     good = claims(
-        [0, 1], [0, 1], gang=[1, 1], seqnum=[0, 0], evict=[0], mode=CommitMode.ALL_OR_NOTHING
+        [0, 1], [0, 1], gang=[1, 1], seqnum=[0, 0], evict=[0], commit_mode=CommitMode.ALL_OR_NOTHING
     )
     with pytest.raises(ValueError, match=message):
         commit(cell, replace(good, **{field: value}))

@@ -99,9 +99,9 @@ def test_silent_on_a_long_true_history() -> None:
                 t = replace(
                     t,
                     scheduler=int(rng.integers(0, 2)),
-                    mode=CommitMode(int(rng.integers(0, 2))),
+                    commit_mode=CommitMode(int(rng.integers(0, 2))),
                     gang=rng.integers(-1, 2, k),
-                    check=ConflictCheck(int(rng.integers(0, 2))),
+                    conflict_check=ConflictCheck(int(rng.integers(0, 2))),
                     seqnum=a.cell.seqnum[t.machine] - rng.integers(0, 2, k).astype(np.uint32),
                     evict=rng.permutation(live)[: int(rng.integers(0, 3))]
                     if rng.integers(0, 2)
@@ -233,7 +233,7 @@ COMMIT_LIES: dict[str, tuple[Lie, str]] = {
         "machine 11 is down",
     ),
     "a part of a gang": (
-        lambda t, r: (replace(t, mode=CommitMode.ALL_OR_NOTHING), r),
+        lambda t, r: (replace(t, commit_mode=CommitMode.ALL_OR_NOTHING), r),
         "accepted in part",
     ),
     "an unnamed victim": (lambda t, r: (t, replace(r, evicted=ids(0))), "evicted and not named"),
@@ -255,14 +255,20 @@ COMMIT_LIES: dict[str, tuple[Lie, str]] = {
     ),
     "a moved machine": (
         lambda t, r: (
-            replace(t, check=ConflictCheck.SEQUENCE_NUMBER, seqnum=np.full(3, 9, np.uint32)),
+            replace(
+                t, conflict_check=ConflictCheck.SEQUENCE_NUMBER, seqnum=np.full(3, 9, np.uint32)
+            ),
             r,
         ),
         "accepted on a machine that has changed",
     ),
     "an unmoved machine": (
         lambda t, r: (
-            replace(t, check=ConflictCheck.SEQUENCE_NUMBER, seqnum=np.array([0, 0, 2], np.uint32)),
+            replace(
+                t,
+                conflict_check=ConflictCheck.SEQUENCE_NUMBER,
+                seqnum=np.array([0, 0, 2], np.uint32),
+            ),
             replace(r, reason=edit(r.reason, 2, 1)),
         ),
         "its machine has not changed",

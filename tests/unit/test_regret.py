@@ -174,7 +174,7 @@ def test_a_move_that_is_refused_leaves_the_task_where_it_was() -> None:
 
 def test_a_torn_gang_makes_it_a_bound() -> None:
     world = World()
-    world.commit([1, 2, 3], [1, 1, 1], mode=CommitMode.ALL_OR_NOTHING)
+    world.commit([1, 2, 3], [1, 1, 1], commit_mode=CommitMode.ALL_OR_NOTHING)
     [row] = world.decisions
     assert row["regret"] == 3 * WAITING - ELSEWHERE and not row["exact"]
 

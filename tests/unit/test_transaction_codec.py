@@ -106,14 +106,14 @@ def test_transactions_come_back(present: int) -> None:
         machine=np.array([5, 4, 3, 2, 1], np.int32),
         request=np.arange(10).reshape(5, 2),
         synced_us=np.full(5, 123_456_789),
-        mode=CommitMode.ALL_OR_NOTHING if present & 1 else CommitMode.INCREMENTAL,
-        check=ConflictCheck.SEQUENCE_NUMBER if present & 2 else ConflictCheck.RESOURCE_FIT,
+        commit_mode=CommitMode.ALL_OR_NOTHING if present & 1 else CommitMode.INCREMENTAL,
+        conflict_check=ConflictCheck.SEQUENCE_NUMBER if present & 2 else ConflictCheck.RESOURCE_FIT,
         gang=np.array([-1, 1, 1, 2, 2]) if present & 1 else None,
         seqnum=np.array([9, 8, 7, 6, (1 << 32) - 1], np.uint32) if present & 2 else None,
         evict=np.array([1 << 40, 5]) if present & 4 else None,
     )
     back = decode_transaction(msgpack.unpackb(msgpack.packb(encode_transaction(original))))
-    assert type(back.mode) is CommitMode and type(back.check) is ConflictCheck
+    assert type(back.commit_mode) is CommitMode and type(back.conflict_check) is ConflictCheck
     for field in fields(Transaction):
         mine, other = getattr(back, field.name), getattr(original, field.name)
         if isinstance(other, np.ndarray):

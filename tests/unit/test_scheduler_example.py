@@ -1,0 +1,85 @@
+"""The example of a scheduler outside the repository: pip installs it elsewhere, and it runs."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from experiments.command_line import run_command
+from experiments.parsync_vs_flow import app
+from experiments.summary import read_summary
+from schedulers import registry
+from schedulers.conformance import check_conformance
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "schedulers"
+CONFIG = """
+drain_s = 5.0
+settle_s = 0.05
+runtime = "virtual"
+
+[synthetic]
+machines = 30
+slots_per_machine = 2
+mean_duration_s = 0.1
+batch_tasks = 10
+phase_s = 0.2
+load_percent = [90]
+
+[[arms]]
+name = "Two choices"
+sync = "diff_block"
+partitions = 6
+gap_s = 0.05
+groups = [
+    { name = "mine", kind = "two_choices", count = 2, options = { choices = 3 } },
+    { name = "random", kind = "random", count = 2 },
+]
+"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory into which pip has installed the example."""
+    folder = tmp_path_factory.mktemp("example")
+    source, target = folder / "source", folder / "site"
+    shutil.copytree(EXAMPLE, source)
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps"]
+    command += ["--no-build-isolation", "--target", str(target), str(source)]
+    subprocess.run(command, check=True, capture_output=True, text=True)
+    return target
+
+
+@pytest.fixture
+def installed(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(site)
+
+
+@pytest.mark.usefixtures("installed")
+def test_the_example_keeps_the_contract(site: Path) -> None:
+    spec = registry.get("two_choices")
+    module = sys.modules[spec.build.__module__]
+    assert Path(str(module.__file__)).is_relative_to(site)
+    check_conformance(spec)
+    check_conformance(spec, {"choices": 1})
+
+
+@pytest.mark.usefixtures("installed")
+def test_the_example_shares_a_cell_with_a_kind_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("experiments.finishing.write_report", lambda directory, check: directory)
+    (tmp_path / "run.toml").write_text(CONFIG)
+    with pytest.raises(SystemExit) as left:
+        run_command(app, ["--config", str(tmp_path / "run.toml"), "--out", str(tmp_path / "run")])
+    assert left.value.code == 0
+    [arm] = read_summary(tmp_path / "run")["arms"]
+    assert arm["totals"]["committed"] == arm["totals"]["submitted"] > 0
+
+
+def test_the_example_is_short() -> None:
+    lines = (EXAMPLE / "two_choices" / "__init__.py").read_text(encoding="utf-8").splitlines()
+    assert len(lines) < 60

@@ -10,12 +10,19 @@ what changed, rejections that are true, and groups that stand or fall together.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shared_state.cell import Cell, Released
+from shared_state.cell_replica import (
+    FINISHED,
+    RUNNING,
+    UNKNOWN,
+    WAITING,
+    CellReplica,
+    InvariantViolation,
+)
 from shared_state.partition import Partitioning
 from shared_state.tasks import CellSpec, Int32, Int64
 from shared_state.transaction import (
@@ -28,13 +35,7 @@ from shared_state.transaction import (
     Transaction,
 )
 
-UNKNOWN, WAITING, RUNNING, FINISHED = range(4)
-_NO_ID = -1
-
-
-class InvariantViolation(Exception):
-    """An event that cannot be: the message names it (its number in the audit, what it is, when) and
-    what is wrong."""
+__all__ = ["AuditCounts", "CellAudit", "InvariantViolation"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,58 +55,15 @@ class AuditCounts:
     rejected: int
 
 
-class _Growing:
-    """An array that grows to hold the largest index asked for."""
-
-    def __init__(self, fill: int, dtype: type, width: int = 0) -> None:
-        self._fill = fill
-        self.values: NDArray[Any] = np.full((64, width) if width else 64, fill, dtype)
-
-    def upto(self, index: Int64) -> NDArray[Any]:
-        size = int(index.max(initial=-1)) + 1
-        if size > len(self.values):
-            grown = np.full(
-                (max(size, 2 * len(self.values)), *self.values.shape[1:]),
-                self._fill,
-                self.values.dtype,
-            )
-            grown[: len(self.values)] = self.values
-            self.values = grown
-        return self.values
-
-
-class CellAudit:
+class CellAudit(CellReplica):
     """Call one method per event, in the order the cell handled them. Each raises
     InvariantViolation."""
 
     def __init__(self, spec: CellSpec, partitioning: Partitioning) -> None:
+        super().__init__(spec, partitioning)
         self._limit = spec.limit
         self._partitioning = partitioning
-        self._partition = partitioning.of(np.arange(spec.machines, dtype=np.int32))
-        self._used = np.zeros_like(spec.capacity)
-        self._up = np.ones(spec.machines, np.bool_)
-        self._seqnum = np.zeros(spec.machines, np.uint32)
-        self._claimant = np.full(spec.machines, NO_RIVAL, np.int32)  # who claimed a machine last
-        self._earlier = np.full(spec.machines, NO_RIVAL, np.int32)  # and who of all others
-        self._changed = np.zeros(spec.machines, np.int64)
-        self._versions = np.zeros(partitioning.count, np.int64)
         self._synced: dict[tuple[int, int], int] = {}  # (agent, partition) -> the version it holds
-        # By task: where it stands.
-        self._state = _Growing(UNKNOWN, np.int8)
-        self._allocation = _Growing(_NO_ID, np.int64)
-        self._machine = _Growing(-1, np.int32)
-        self._owner = _Growing(-1, np.int32)
-        self._request = _Growing(0, np.int64, len(spec.dimensions))
-        # By slot of an allocation id (its low 32 bits): the last id given and its task. Ids of a
-        # slot ascend.
-        self._last_id = _Growing(_NO_ID, np.int64)
-        self._slot_task = _Growing(-1, np.int64)
-        self._now_us = 0
-        self._events = 0
-        self._event = ""
-        self._counts = dict.fromkeys(
-            ("submitted", "loaded", "evicted", "lost", "finished", "claims", "accepted"), 0
-        )
 
     # --- events ----------------------------------------------------------------------------------
 
@@ -394,121 +352,3 @@ class CellAudit:
             "claim {} names a wrong rival",
             claim,
         )
-
-    def _end_victims(self, t: Transaction, evicted: Int64) -> None:
-        """Victims of a commit: named by it, running, its scheduler's own. Their versions move with
-        those of the claims."""
-        named = np.zeros(0, np.int64) if t.evict is None else t.evict
-        self._must(np.isin(evicted, named), "allocation {} was evicted and not named", evicted)
-        self._must_be_unique(evicted, "allocation {} was evicted twice")
-        slot = evicted & 0xFFFFFFFF
-        self._must(
-            self._last_id.upto(slot)[slot] == evicted,
-            "allocation {} was evicted and never existed",
-            evicted,
-        )
-        task = self._slot_task.upto(slot)[slot]
-        running = (self._state.values[task] == RUNNING) & (self._allocation.values[task] == evicted)
-        self._must(running, "allocation {} was evicted and had ended", evicted)
-        self._must(
-            self._owner.values[task] == t.scheduler,
-            "allocation {} was evicted by another scheduler",
-            evicted,
-        )
-        np.subtract.at(self._used, self._machine.values[task], self._request.values[task])
-        self._state.values[task] = WAITING
-        self._counts["evicted"] += len(evicted)
-
-    def _end(self, ended: Released) -> None:
-        task = ended.task
-        self._must_be_unique(task, "task {} ended twice")
-        self._must(self._state.upto(task)[task] == RUNNING, "task {} ended and did not run", task)
-        self._must(
-            self._allocation.values[task] == ended.allocation,
-            "task {} ended with an allocation not its own",
-            task,
-        )
-        same = (self._machine.values[task] == ended.machine) & (
-            self._owner.values[task] == ended.owner
-        )
-        self._must(same, "task {} ended on another machine or for another owner", task)
-        self._must(
-            (self._request.values[task] == ended.request).all(axis=1),
-            "task {} freed what it had not taken",
-            task,
-        )
-        np.subtract.at(self._used, ended.machine, ended.request)
-
-    def _place(
-        self, task: Int64, machine: Int32, request: Int64, owner: Int32, allocation: Int64
-    ) -> None:
-        self._must_be_unique(task, "task {} is placed twice")
-        self._must(
-            self._state.upto(task)[task] == WAITING,
-            "task {} is placed, and runs, has run or was never submitted",
-            task,
-        )
-        slot = allocation & 0xFFFFFFFF
-        self._must_be_unique(slot, "the slot {} is given twice")
-        self._must(
-            self._last_id.upto(slot)[slot] < allocation,
-            "allocation {} is given a second time",
-            allocation,
-        )
-        holder = self._slot_task.upto(slot)[slot]
-        busy = (
-            (holder >= 0)
-            & (self._state.values[holder] == RUNNING)
-            & (self._allocation.values[holder] == self._last_id.values[slot])
-        )
-        self._must(~busy, "allocation {} is given while its slot is in use", allocation)
-        self._last_id.values[slot] = allocation
-        self._slot_task.values[slot] = task
-        self._state.values[task] = RUNNING
-        for column, values in (
-            (self._allocation, allocation),
-            (self._machine, machine),
-            (self._owner, owner),
-            (self._request, request),
-        ):
-            column.upto(task)[task] = values
-        np.add.at(self._used, machine, request)
-        np.add.at(self._seqnum, machine, 1)
-        self._claimed(machine, owner)
-
-    def _claimed(self, machine: Int32, owner: Int32) -> None:
-        if (owner[1:] != owner[:-1]).any():
-            for row in range(len(machine)):
-                self._claimed(machine[row : row + 1], owner[row : row + 1])
-            return
-        before = self._claimant[machine]
-        other = before != owner
-        self._earlier[machine[other]] = before[other]
-        self._claimant[machine] = owner
-
-    def _move_versions(self, machine: Int32) -> None:
-        self._versions[np.unique(self._partition[machine])] += 1
-        self._changed[machine] = self._versions[self._partition[machine]]
-
-    def _must_have_versions(self, ended: Released) -> None:
-        version = self._versions[self._partition[ended.machine]]
-        self._must(ended.version == version, "task {} ended in a wrong version", ended.task)
-
-    def _begin(self, event: str, now_us: int) -> None:
-        self._events += 1
-        self._event = f"event {self._events}, {event} at {now_us} us"
-        if now_us < self._now_us:
-            self._fail(f"time goes back from {self._now_us} us")
-        self._now_us = now_us
-
-    def _must(self, holds: NDArray[np.bool_], message: str, named: NDArray[Any]) -> None:
-        if not holds.all():
-            self._fail(message.format(int(named[np.flatnonzero(~holds)[0]])))
-
-    def _must_be_unique(self, values: Int64, message: str) -> None:
-        ordered = np.sort(values)
-        twice = ordered[1:][ordered[1:] == ordered[:-1]]
-        self._must(np.zeros(len(twice), np.bool_), message, twice)
-
-    def _fail(self, message: str) -> NoReturn:
-        raise InvariantViolation(f"{self._event}: {message}")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from schedulers.interface import PendingReason, Plan
 from shared_state.partition import Partitioning
 from shared_state.tasks import NO_GANG, CellSpec, TaskBatch
-from shared_state.view import Terrain
+from shared_state.view import StaticCellState
 
 
 def tasks_too_large(tasks: TaskBatch, cell: CellSpec) -> NDArray[np.bool_] | None:
@@ -22,7 +22,7 @@ def tasks_too_large(tasks: TaskBatch, cell: CellSpec) -> NDArray[np.bool_] | Non
     """
     if not len(tasks) or (cell.limit >= tasks.request.max(axis=0)).all(axis=1).any():
         return None
-    static = Terrain(cell, Partitioning(np.array([0, cell.machines], np.int64)))
+    static = StaticCellState(cell, Partitioning(np.array([0, cell.machines], np.int64)))
     too_large = ~static.fits_when_empty(tasks.request)
     if not too_large.any():
         return None

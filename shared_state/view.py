@@ -14,7 +14,7 @@ from shared_state.tasks import CellSpec, Int32, Int64
 from shared_state.transaction import PartitionDelta
 
 
-class Terrain(_native.Terrain):
+class StaticCellState(_native.StaticCellState):
     """What never changes about a cell's machines: limits, weights, partitions. Views of one cell
     may share one.
 
@@ -66,11 +66,14 @@ class ClusterView(_native.ClusterView):
         spec: CellSpec,
         partitioning: Partitioning,
         with_seqnum: bool = False,
-        terrain: Terrain | None = None,
+        static_state: StaticCellState | None = None,
     ) -> None:
-        """`terrain`: of the same cell and partitioning, to share its memory (20 B per machine)
+        """`static_state`: of the same cell and partitioning, to share its memory (20 B per machine)
         between views."""
-        super().__init__(Terrain(spec, partitioning) if terrain is None else terrain, with_seqnum)
+        super().__init__(
+            StaticCellState(spec, partitioning) if static_state is None else static_state,
+            with_seqnum,
+        )
 
     def apply(self, delta: PartitionDelta) -> None:
         """Bring a partition up to date. Claims in flight, or settled at a version later than the

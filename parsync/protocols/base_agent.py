@@ -157,7 +157,7 @@ class BaseAgent(ABC):
             request=np.ascontiguousarray(self._table.request[task]),
             synced_us=claims.synced_us,
             commit_mode=CommitMode.INCREMENTAL,
-            check=ConflictCheck.RESOURCE_FIT,
+            conflict_check=ConflictCheck.RESOURCE_FIT,
         )
         effects: list[Effect] = [Send(MASTER, CommitRequest(self.index, transaction))]
         if self._undecided:

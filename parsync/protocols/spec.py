@@ -20,7 +20,7 @@ from schedulers.entry_points import parse_options
 from shared_state.cell import Cell
 from shared_state.partition import Partitioning
 from shared_state.tasks import CellSpec, PreferenceCatalog, TaskBatch
-from shared_state.view import Terrain
+from shared_state.view import StaticCellState
 
 
 class NoOptions(BaseModel):
@@ -82,7 +82,7 @@ class AgentEnvironment:
         member: Its group.
         scheduler: Its scheduler; None if the protocol runs no schedulers.
         clock: What its decisions cost.
-        terrain: The constant part of views, shared by the agents in one process; None: it makes one.
+        static_state: The constant part of views, shared by the agents in one process; None: it makes one.
     """
 
     shared: Environment
@@ -91,7 +91,7 @@ class AgentEnvironment:
     member: Member
     scheduler: CheckedScheduler | None
     clock: DecisionClock
-    terrain: Terrain | None
+    static_state: StaticCellState | None
 
 
 def any_groups(members: tuple[Member, ...], partitions: int) -> None:

@@ -31,7 +31,7 @@ from schedulers.interface import SchedulerEnvironment
 from shared_state.cell import Cell
 from shared_state.partition import Partitioning
 from shared_state.tasks import Int32, TaskClass
-from shared_state.view import Terrain
+from shared_state.view import StaticCellState
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +137,11 @@ class Assembly:
         """Encodes the events of the core and of the arm's protocols."""
         return Codec(event for kind in self.protocols for event in protocols.get(kind).events)
 
-    def terrain(self) -> Terrain:
+    def static_state(self) -> StaticCellState:
         """What the views of agents in one process share."""
-        return Terrain(self.workload.cell, self.partitioning)
+        return StaticCellState(self.workload.cell, self.partitioning)
 
-    def agent(self, index: int, terrain: Terrain | None = None) -> Agent:
+    def agent(self, index: int, static_state: StaticCellState | None = None) -> Agent:
         """The agent of an address, with its scheduler. Raises ContractBroken if that cannot be
         made."""
         group = self.arm.group_of(index)
@@ -159,7 +159,7 @@ class Assembly:
                 member,
                 None if group.kind is None else self.scheduler(index),
                 group.clock,
-                terrain,
+                static_state,
             )
         )
 

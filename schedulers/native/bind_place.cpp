@@ -57,7 +57,7 @@ nb::tuple place(ClusterView& view, const BoundCatalog& catalog, InRows<int64_t> 
                 In<int32_t> preference, In<int64_t> gang, In<int32_t> partition_order, int ranking,
                 int kind, uint64_t stream) {
   const size_t count = preference.size();
-  if (request.shape(0) != count || request.shape(1) != view.terrain().dimensions() ||
+  if (request.shape(0) != count || request.shape(1) != view.static_state().dimensions() ||
       gang.size() != count)
     throw std::invalid_argument(
         "expected one request, preference and gang per task, and a column of request per "

@@ -19,8 +19,8 @@ bool ranks(PlacementKind kind) {
 }
 
 void check(const ClusterView& view, const Catalog& catalog, const PlaceRequest& in) {
-  const size_t dimensions = view.terrain().dimensions();
-  if (catalog.machines() != view.terrain().machines())
+  const size_t dimensions = view.static_state().dimensions();
+  if (catalog.machines() != view.static_state().machines())
     throw std::invalid_argument("the catalog is of another cell than the view");
   for (size_t i = 0; i < in.count * dimensions; ++i)
     if (in.request[i] < 0 || in.request[i] > kMaxRequest)
@@ -30,7 +30,7 @@ void check(const ClusterView& view, const Catalog& catalog, const PlaceRequest& 
     if (in.preference[i] < 0 || static_cast<size_t>(in.preference[i]) >= catalog.sets())
       throw std::invalid_argument("preference[" + std::to_string(i) + "]: there is no set " +
                                   std::to_string(in.preference[i]));
-  std::vector<bool> seen(view.terrain().partitions());
+  std::vector<bool> seen(view.static_state().partitions());
   for (const int32_t p : in.partition_order)
     if (p >= 0 && static_cast<size_t>(p) < seen.size()) seen[static_cast<size_t>(p)] = true;
   if (in.partition_order.size() != seen.size() ||
@@ -72,12 +72,13 @@ Placer::Placer(ClusterView& view, const Catalog& catalog, const PlaceRequest& re
     : view_(view),
       catalog_(catalog),
       input_(request),
-      dimensions_(view.terrain().dimensions()),
-      everything_{view.terrain().partitions(), 0, static_cast<int64_t>(view.terrain().machines())},
+      dimensions_(view.static_state().dimensions()),
+      everything_{view.static_state().partitions(), 0,
+                  static_cast<int64_t>(view.static_state().machines())},
       stream_(request.stream),
       trial_(view),
-      excluded_sum_(view.terrain().partitions()),
-      ranked_(ranks(request.kind) ? view.terrain().partitions() + 1 : 0) {}
+      excluded_sum_(view.static_state().partitions()),
+      ranked_(ranks(request.kind) ? view.static_state().partitions() + 1 : 0) {}
 
 int32_t Placer::place_one(size_t task) {
   begin_request(input_.request + task * dimensions_);
@@ -103,7 +104,7 @@ bool Placer::place_gang(std::span<const uint32_t> tasks, int32_t* machine) {
 // --- where to look ---
 
 Placer::Pool Placer::pool(size_t partition) const {
-  const std::vector<int64_t>& offsets = view_.terrain().index.offsets;
+  const std::vector<int64_t>& offsets = view_.static_state().index.offsets;
   return {partition, offsets[partition], offsets[partition + 1]};
 }
 
@@ -132,10 +133,10 @@ int32_t Placer::find_place(size_t task) {
       return kNone;
     }
     case PartitionRanking::QualityFirst: {
-      work_.partitions_scanned += static_cast<int64_t>(view_.terrain().partitions());
+      work_.partitions_scanned += static_cast<int64_t>(view_.static_state().partitions());
       const int32_t row = prefer(set, everything_);
       if (row != kNone) return row;
-      return view_.terrain().scored() ? choose_by_score() : choose(everything_);
+      return view_.static_state().scored() ? choose_by_score() : choose(everything_);
     }
     case PartitionRanking::Optimistic: {
       ++work_.partitions_scanned;
@@ -297,7 +298,7 @@ int32_t Placer::choose(const Pool& pool) {
 }
 
 RankedRow Placer::ranked(int32_t row) const {
-  const int64_t room = view_.terrain().normalised(view_.free(row));
+  const int64_t room = view_.static_state().normalised(view_.free(row));
   if (input_.kind == PlacementKind::BestFit) return {room, 0, row};
   return {-room, hash64(row, input_.stream), row};
 }
@@ -328,7 +329,7 @@ int32_t Placer::choose_ranked(const Pool& pool) {
 void Placer::push_ranked(int32_t row) {
   if (ranked_.empty()) return;
   const size_t partition =
-      static_cast<size_t>(view_.terrain().index.partition[static_cast<size_t>(row)]);
+      static_cast<size_t>(view_.static_state().index.partition[static_cast<size_t>(row)]);
   for (const size_t pool : {partition, everything_.partition})
     if (ranked_[pool].built()) ranked_[pool].push(ranked(row));
 }
@@ -349,10 +350,10 @@ void Placer::begin_request(const int64_t* request) {
 void Placer::exclude(int32_t row) {
   trial_.exclude(row);
   excluded_.push_back(row);
-  OpenSum& sum =
-      excluded_sum_[static_cast<size_t>(view_.terrain().index.partition[static_cast<size_t>(row)])];
+  OpenSum& sum = excluded_sum_[static_cast<size_t>(
+      view_.static_state().index.partition[static_cast<size_t>(row)])];
   ++sum.count;
-  sum.weight += view_.terrain().index.weight[static_cast<size_t>(row)];
+  sum.weight += view_.static_state().index.weight[static_cast<size_t>(row)];
   refused_ = request_;
 }
 

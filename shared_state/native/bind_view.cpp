@@ -1,5 +1,5 @@
-// Python's access to Terrain and ClusterView. The arrays handed out are read-only windows on the
-// view's memory.
+// Python's access to StaticCellState and ClusterView. The arrays handed out are read-only windows
+// on the view's memory.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -18,7 +18,7 @@ namespace {
 
 using agora::ClusterView;
 using agora::Delta;
-using agora::Terrain;
+using agora::StaticCellState;
 
 template <typename T>
 using In = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
@@ -38,10 +38,11 @@ std::vector<T> copy_of(const T* data, size_t size) {
   return size > 0 ? std::vector<T>(data, data + size) : std::vector<T>{};
 }
 
-void make_terrain(Terrain* self, const InRows<int64_t>& limit, const In<int64_t>& score,
-                  const In<int64_t>& offsets) {
-  new (self) Terrain(limit.shape(1), copy_of(limit.data(), limit.size()),
-                     copy_of(score.data(), score.size()), copy_of(offsets.data(), offsets.size()));
+void make_static_state(StaticCellState* self, const InRows<int64_t>& limit,
+                       const In<int64_t>& score, const In<int64_t>& offsets) {
+  new (self)
+      StaticCellState(limit.shape(1), copy_of(limit.data(), limit.size()),
+                      copy_of(score.data(), score.size()), copy_of(offsets.data(), offsets.size()));
 }
 
 void apply(ClusterView& view, int32_t partition, int64_t from_version, int64_t to_version,
@@ -51,7 +52,8 @@ void apply(ClusterView& view, int32_t partition, int64_t from_version, int64_t t
   if (row.ndim() != 1 || row.shape(0) != count ||
       row.dtype().code != static_cast<uint8_t>(nb::dlpack::dtype_code::UInt))
     throw std::invalid_argument("delta: row must be unsigned integers, one per entry of up");
-  if (used.ndim() != 2 || used.shape(0) != count || used.shape(1) != view.terrain().dimensions() ||
+  if (used.ndim() != 2 || used.shape(0) != count ||
+      used.shape(1) != view.static_state().dimensions() ||
       used.dtype().code != static_cast<uint8_t>(nb::dlpack::dtype_code::Int))
     throw std::invalid_argument(
         "delta: used must be signed integers, a row per entry of up and a column per dimension");
@@ -74,21 +76,21 @@ void apply(ClusterView& view, int32_t partition, int64_t from_version, int64_t t
 
 void check_requests(const ClusterView& view, const In<int32_t>& machine,
                     const InRows<int64_t>& request) {
-  if (request.shape(0) != machine.size() || request.shape(1) != view.terrain().dimensions())
+  if (request.shape(0) != machine.size() || request.shape(1) != view.static_state().dimensions())
     throw std::invalid_argument("request: expected a row per machine and a column per dimension");
 }
 
 int64_t first_misfit(ClusterView& view, nb::handle machine, nb::handle request, nb::handle freed,
                      nb::handle amount) {
   using agora::Column;
-  const size_t dimensions = view.terrain().dimensions();
+  const size_t dimensions = view.static_state().dimensions();
   const Column<const int32_t> claimed(machine, "machine", agora::length_of(machine, "machine"));
   const Column<const int64_t> asked(request, "request", claimed.size(), dimensions);
   if (freed.is_none()) return view.first_misfit(claimed.span(), asked.data(), {}, nullptr);
   const Column<const int32_t> rows(freed, "freed", agora::length_of(freed, "freed"));
   const Column<const int64_t> given(amount, "amount", rows.size(), dimensions);
   for (const int32_t row : rows.span())
-    if (row < 0 || static_cast<size_t>(row) >= view.terrain().machines())
+    if (row < 0 || static_cast<size_t>(row) >= view.static_state().machines())
       throw std::invalid_argument("freed: there is no such machine");
   return view.first_misfit(claimed.span(), asked.data(), rows.span(), given.data());
 }
@@ -100,13 +102,13 @@ constexpr const char* first_misfit_doc =
     "is\n"
     "taken to be free, too (evictions). ValueError for arrays of other dtypes or shapes.";
 
-void fit_empty_machines(const Terrain& terrain, nb::handle request, nb::handle fits) {
+void fit_empty_machines(const StaticCellState& static_state, nb::handle request, nb::handle fits) {
   using agora::Column;
   const Column<bool> out(fits, "fits", agora::length_of(fits, "fits"));
-  const size_t dimensions = terrain.dimensions();
+  const size_t dimensions = static_state.dimensions();
   const Column<const int64_t> asked(request, "request", out.size(), dimensions);
   for (size_t i = 0; i < out.size(); ++i)
-    out.data()[i] = terrain.fits_some_machine(asked.data() + i * dimensions);
+    out.data()[i] = static_state.fits_some_machine(asked.data() + i * dimensions);
 }
 
 template <typename T>
@@ -117,13 +119,13 @@ Out<T> window(nb::handle owner, std::span<const T> data) {
 }  // namespace
 
 void bind_view(nb::module_& module) {
-  nb::class_<Terrain>(module, "Terrain")
-      .def("__init__", &make_terrain)
+  nb::class_<StaticCellState>(module, "StaticCellState")
+      .def("__init__", &make_static_state)
       .def("fit_empty_machines", &fit_empty_machines);
   nb::class_<ClusterView>(module, "ClusterView")
       .def("__init__",
-           [](ClusterView* self, std::shared_ptr<Terrain> terrain, bool with_seqnum) {
-             new (self) ClusterView(std::move(terrain), with_seqnum);
+           [](ClusterView* self, std::shared_ptr<StaticCellState> static_state, bool with_seqnum) {
+             new (self) ClusterView(std::move(static_state), with_seqnum);
            })
       .def("apply_columns", &apply, nb::arg("partition"), nb::arg("from_version"),
            nb::arg("to_version"), nb::arg("at_us"), nb::arg("row"), nb::arg("used"), nb::arg("up"),
@@ -153,9 +155,9 @@ void bind_view(nb::module_& module) {
       .def_prop_ro("free",
                    [](nb::handle_t<ClusterView> self) {
                      const ClusterView& view = nb::cast<const ClusterView&>(self);
-                     return Out<int64_t>(view.all_free().data(),
-                                         {view.terrain().machines(), view.terrain().dimensions()},
-                                         self);
+                     return Out<int64_t>(
+                         view.all_free().data(),
+                         {view.static_state().machines(), view.static_state().dimensions()}, self);
                    })
       .def_prop_ro("up",
                    [](nb::handle_t<ClusterView> self) {

@@ -16,87 +16,22 @@ constexpr int64_t kMaxUsed = int64_t{1} << 61;
 
 [[noreturn]] void refuse(const std::string& what) { throw std::invalid_argument(what); }
 
-std::vector<int64_t> weights_of(const std::vector<int64_t>& score) {
-  std::vector<int64_t> weight(score.size());
-  std::transform(score.begin(), score.end(), weight.begin(),
-                 [](int64_t s) { return std::max<int64_t>(s, 1); });
-  return weight;
-}
-
-bool covers(const int64_t* limit, const int64_t* request, size_t dimensions) {
-  for (size_t r = 0; r < dimensions; ++r)
-    if (limit[r] < request[r]) return false;
-  return true;
-}
-
-// The rows of limit [M, R] that no other row covers: sorted descending, a row can only be covered
-// by an earlier one.
-std::vector<int64_t> largest_machines(const std::vector<int64_t>& limit, size_t dimensions) {
-  const size_t machines = limit.size() / dimensions;
-  std::vector<const int64_t*> row(machines);
-  for (size_t m = 0; m < machines; ++m) row[m] = limit.data() + m * dimensions;
-  const auto before = [dimensions](const int64_t* a, const int64_t* b) {
-    return std::lexicographical_compare(b, b + dimensions, a, a + dimensions);
-  };
-  const auto same = [dimensions](const int64_t* a, const int64_t* b) {
-    return std::equal(a, a + dimensions, b);
-  };
-  if (std::all_of(row.begin(), row.end(), [&](const int64_t* m) { return same(m, row.front()); }))
-    row.resize(std::min<size_t>(machines, 1));
-  std::sort(row.begin(), row.end(), before);
-  std::vector<int64_t> largest;
-  for (const int64_t* candidate : row) {
-    bool covered = false;
-    for (size_t k = 0; k < largest.size() && !covered; k += dimensions)
-      covered = covers(largest.data() + k, candidate, dimensions);
-    if (!covered) largest.insert(largest.end(), candidate, candidate + dimensions);
-  }
-  return largest;
-}
-
 }  // namespace
 
-Terrain::Terrain(size_t dimensions, std::vector<int64_t> limits, const std::vector<int64_t>& score,
-                 std::vector<int64_t> offsets)
-    : index(weights_of(score), std::move(offsets)),
-      limit(std::move(limits)),
-      dimensions_(dimensions),
-      scale_(dimensions, 0) {
-  if (dimensions < 1 || dimensions > kMaxDimensions) refuse("dimensions: expected 1 to 8");
-  if (limit.size() != score.size() * dimensions)
-    refuse("limit: expected one row per score and a column per dimension");
-  for (size_t i = 0; i < limit.size(); ++i) {
-    if (limit[i] < 0 || limit[i] > kMaxAmount)
-      refuse("limit of machine " + std::to_string(i / dimensions) + ": expected 0 to 2^50");
-    int64_t& most = scale_[i % dimensions];
-    most = std::max(most, limit[i]);
-  }
-  for (int64_t& scale : scale_) scale = scale > 0 ? (int64_t{1} << 60) / scale : 0;
-  scored_ = std::adjacent_find(index.weight.begin(), index.weight.end(), std::not_equal_to<>()) !=
-            index.weight.end();
-  largest_ = largest_machines(limit, dimensions);
-}
-
-bool Terrain::fits_some_machine(const int64_t* request) const {
-  for (size_t k = 0; k < largest_.size(); k += dimensions_)
-    if (covers(largest_.data() + k, request, dimensions_)) return true;
-  return false;
-}
-
-ClusterView::ClusterView(std::shared_ptr<const Terrain> terrain, bool with_seqnum)
-    : terrain_(std::move(terrain)),
-      dimensions_(terrain_->dimensions()),
-      free_(terrain_->machines() * dimensions_, -1),
-      overlay_(terrain_->machines() * dimensions_),
-      up_(terrain_->machines()),
-      seqnum_(with_seqnum ? terrain_->machines() : 0),
+ClusterView::ClusterView(std::shared_ptr<const StaticCellState> static_state, bool with_seqnum)
+    : static_state_(std::move(static_state)),
+      dimensions_(static_state_->dimensions()),
+      free_(static_state_->machines() * dimensions_, -1),
+      overlay_(static_state_->machines() * dimensions_),
+      up_(static_state_->machines()),
+      seqnum_(with_seqnum ? static_state_->machines() : 0),
       closed_(seqnum_.size()),
       closing_(dimensions_, kClosed),
-      synced_us_(terrain_->partitions(), kNeverSynced),
-      versions_(terrain_->partitions()),
-      endings_(terrain_->partitions()),
-      overlaid_(terrain_->partitions()),
-      index_(terrain_->index) {}
+      synced_us_(static_state_->partitions(), kNeverSynced),
+      versions_(static_state_->partitions()),
+      endings_(static_state_->partitions()),
+      overlaid_(static_state_->partitions()),
+      index_(static_state_->index) {}
 
 void ClusterView::reindex(int32_t row) {
   const bool open = up_[static_cast<size_t>(row)] && has_room(row);
@@ -123,7 +58,7 @@ void ClusterView::overlay(int32_t row, const int64_t* amount, int64_t sign) {
   const size_t at = static_cast<size_t>(row) * dimensions_;
   const bool before = is_overlaid(at);
   for (size_t r = 0; r < dimensions_; ++r) overlay_[at + r] += sign * amount[r];
-  overlaid_[static_cast<size_t>(terrain_->index.partition[static_cast<size_t>(row)])] +=
+  overlaid_[static_cast<size_t>(static_state_->index.partition[static_cast<size_t>(row)])] +=
       static_cast<int64_t>(is_overlaid(at)) - static_cast<int64_t>(before);
   if (!up_[static_cast<size_t>(row)]) return;
   for (size_t r = 0; r < dimensions_; ++r) free_[at + r] -= sign * amount[r];
@@ -142,7 +77,7 @@ void ClusterView::reopen(int32_t row) {
 template <typename Row>
 void ClusterView::check_rows(const Delta& delta) const {
   const Row* row = static_cast<const Row*>(delta.row);
-  const std::vector<int64_t>& offsets = terrain_->index.offsets;
+  const std::vector<int64_t>& offsets = static_state_->index.offsets;
   const size_t p = static_cast<size_t>(delta.partition);
   for (size_t i = 1; i < delta.count; ++i)
     if (row[i - 1] >= row[i]) refuse("delta: rows must ascend");
@@ -171,9 +106,9 @@ void ClusterView::apply_rows_sized(const Delta& delta) {
   const size_t n = R ? R : dimensions_;
   const Row* row = static_cast<const Row*>(delta.row);
   const Used* used = static_cast<const Used*>(delta.used);
-  const int64_t* limit = terrain_->limit.data();
+  const int64_t* limit = static_state_->limit.data();
   const size_t first =
-      static_cast<size_t>(terrain_->index.offsets[static_cast<size_t>(delta.partition)]);
+      static_cast<size_t>(static_state_->index.offsets[static_cast<size_t>(delta.partition)]);
   turned_.resize(delta.count);
   size_t turned = 0;
   for (size_t i = 0; i < delta.count; ++i) {
@@ -212,7 +147,7 @@ void ClusterView::apply_rows(const Delta& delta) {
 }
 
 void ClusterView::apply(const Delta& delta) {
-  if (delta.partition < 0 || static_cast<size_t>(delta.partition) >= terrain_->partitions())
+  if (delta.partition < 0 || static_cast<size_t>(delta.partition) >= static_state_->partitions())
     refuse("delta: there is no partition " + std::to_string(delta.partition));
   const size_t p = static_cast<size_t>(delta.partition);
   const std::string name = "delta of partition " + std::to_string(delta.partition);
@@ -224,7 +159,7 @@ void ClusterView::apply(const Delta& delta) {
            std::to_string(versions_[p]));
   if (delta.at_us < 0 || delta.at_us < synced_us_[p])
     refuse(name + " is of an earlier time than the view");
-  const std::vector<int64_t>& offsets = terrain_->index.offsets;
+  const std::vector<int64_t>& offsets = static_state_->index.offsets;
   if ((delta.from_version == 0 || synced_us_[p] == kNeverSynced) &&
       static_cast<int64_t>(delta.count) != offsets[p + 1] - offsets[p])
     refuse(name + " must hold all rows: it is a snapshot");
@@ -301,7 +236,7 @@ void ClusterView::end_overlays(size_t partition, int64_t version) {
 void ClusterView::check(std::span<const int32_t> machine, const int64_t* request) const {
   int64_t sum = 0;
   for (size_t i = 0; i < machine.size(); ++i) {
-    if (machine[i] < 0 || static_cast<size_t>(machine[i]) >= terrain_->machines())
+    if (machine[i] < 0 || static_cast<size_t>(machine[i]) >= static_state_->machines())
       refuse("machine[" + std::to_string(i) + "]: there is no machine " +
              std::to_string(machine[i]));
     for (size_t r = 0; r < dimensions_; ++r) {
@@ -337,7 +272,7 @@ std::map<int64_t, ClusterView::Ticket>::iterator ClusterView::find(int64_t ticke
 void ClusterView::keep_until(int32_t row, const int64_t* amount, int64_t sign, int64_t version,
                              bool closed) {
   Ending& ending =
-      endings_[static_cast<size_t>(terrain_->index.partition[static_cast<size_t>(row)])];
+      endings_[static_cast<size_t>(static_state_->index.partition[static_cast<size_t>(row)])];
   ending.version.push_back(version);
   ending.row.push_back(row);
   ending.closed.push_back(closed);
@@ -359,7 +294,7 @@ void ClusterView::settle(int64_t ticket, std::span<const int8_t> reason,
     const int64_t* request = claims.request.data() + i * dimensions_;
     const bool lost_to_nobody = reason[i] == static_cast<int8_t>(Reason::Gang) ||
                                 reason[i] == static_cast<int8_t>(Reason::Duplicate);
-    const size_t p = static_cast<size_t>(terrain_->index.partition[static_cast<size_t>(row)]);
+    const size_t p = static_cast<size_t>(static_state_->index.partition[static_cast<size_t>(row)]);
     const bool shown = shows(p, version[i]);
     const bool unknown = !shown && reason[i] == static_cast<int8_t>(Reason::Stale);
     if (lost_to_nobody || shown) {
@@ -395,7 +330,7 @@ void ClusterView::released(std::span<const int32_t> machine, const int64_t* requ
   check(machine, request);
   for (size_t i = 0; i < machine.size(); ++i) {
     const size_t p =
-        static_cast<size_t>(terrain_->index.partition[static_cast<size_t>(machine[i])]);
+        static_cast<size_t>(static_state_->index.partition[static_cast<size_t>(machine[i])]);
     if (shows(p, version[i])) continue;
     overlay(machine[i], request + i * dimensions_, -1);
     keep_until(machine[i], request + i * dimensions_, -1, version[i], false);
@@ -414,7 +349,8 @@ int64_t ClusterView::first_misfit(std::span<const int32_t> machine, const int64_
   for (; fitting < machine.size(); ++fitting) {
     const int32_t row = machine[fitting];
     const int64_t* asked = request + fitting * dimensions_;
-    if (row < 0 || static_cast<size_t>(row) >= terrain_->machines() || !fits(row, asked)) break;
+    if (row < 0 || static_cast<size_t>(row) >= static_state_->machines() || !fits(row, asked))
+      break;
     add(row, asked, -1);
   }
   for (size_t i = 0; i < fitting; ++i) add(machine[i], request + i * dimensions_, +1);

@@ -29,44 +29,10 @@
 #include <span>
 #include <vector>
 
+#include "static_cell_state.hpp"
 #include "weighted_index.hpp"
 
 namespace agora {
-
-// What never changes about a cell's machines; shared by all views of the cell.
-class Terrain {
- public:
-  // limit: [M, R], what claims may fill; score: [M], the weight of a row (below 1 counts as 1);
-  // offsets: [P+1].
-  Terrain(size_t dimensions, std::vector<int64_t> limit, const std::vector<int64_t>& score,
-          std::vector<int64_t> offsets);
-
-  size_t machines() const { return index.rows(); }
-  size_t dimensions() const { return dimensions_; }
-  size_t partitions() const { return index.partitions(); }
-  // Do rows differ in score? If not, no partition is better than another.
-  bool scored() const { return scored_; }
-  // Would it fit some machine of the cell if that were empty?
-  bool fits_some_machine(const int64_t* request) const;
-  // The sum over dimensions of free as a share of the cell's largest machine, in units of 2^-56:
-  // room to compare rows by.
-  int64_t normalised(const int64_t* free) const {
-    int64_t sum = 0;
-    for (size_t r = 0; r < dimensions_; ++r)
-      sum += static_cast<int64_t>(static_cast<Int128>(free[r]) * scale_[r] >> 4);
-    return sum;
-  }
-
-  const IndexLayout index;
-  const std::vector<int64_t> limit;
-
- private:
-  size_t dimensions_;
-  bool scored_;
-  // [k, R]: the limits that no other machine's limits reach in every dimension
-  std::vector<int64_t> largest_;
-  std::vector<int64_t> scale_;  // [R]: 2^60 / the largest limit (0 where no machine has any)
-};
 
 // Rows of one partition that changed in (from_version, to_version]. `used` is [k, R] of signed
 // integers of used_bytes each.
@@ -90,7 +56,7 @@ class ClusterView {
   static constexpr int64_t kNeverSynced = -1;
   static constexpr int64_t kClosed = int64_t{1} << 55;
 
-  ClusterView(std::shared_ptr<const Terrain> terrain, bool with_seqnum);
+  ClusterView(std::shared_ptr<const StaticCellState> static_state, bool with_seqnum);
 
   void apply(const Delta& delta);
   // machine: k rows, request: [k, R]. Returns a ticket.
@@ -110,7 +76,7 @@ class ClusterView {
                        std::span<const int32_t> freed, const int64_t* amount);
   size_t claims_in_flight() const { return tickets_.size(); }
 
-  const Terrain& terrain() const { return *terrain_; }
+  const StaticCellState& static_state() const { return *static_state_; }
   const WeightedIndex& index() const { return index_; }
   const int64_t* free(int32_t row) const {
     return free_.data() + static_cast<size_t>(row) * dimensions_;
@@ -182,7 +148,7 @@ class ClusterView {
     return false;
   }
 
-  std::shared_ptr<const Terrain> terrain_;
+  std::shared_ptr<const StaticCellState> static_state_;
   size_t dimensions_;
   std::vector<int64_t> free_;           // [M, R]
   std::vector<int64_t> overlay_;        // [M, R]

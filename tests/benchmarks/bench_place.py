@@ -21,7 +21,7 @@ from shared_state.partition import Partitioning
 from shared_state.random import stream_key
 from shared_state.tasks import CellSpec, Int32, PreferenceCatalog, TaskBatch
 from shared_state.transaction import PartitionDelta
-from shared_state.view import ClusterView, Terrain
+from shared_state.view import ClusterView, StaticCellState
 
 MACHINES, PARTITIONS, SCHEDULERS = 200_000, 20, 20
 BATCH, SETS, LISTED = 100, 80, 2_500
@@ -70,9 +70,10 @@ class Native:
     """Agora's views and schedulers."""
 
     def __init__(self, cell: PaperCell, kind: str) -> None:
-        terrain = Terrain(cell.spec, cell.partitioning)
+        static_state = StaticCellState(cell.spec, cell.partitioning)
         self.views = [
-            ClusterView(cell.spec, cell.partitioning, terrain=terrain) for _ in range(SCHEDULERS)
+            ClusterView(cell.spec, cell.partitioning, static_state=static_state)
+            for _ in range(SCHEDULERS)
         ]
         for view, used in zip(self.views, cell.used, strict=True):
             for p in range(cell.partitioning.count):

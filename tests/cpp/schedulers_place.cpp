@@ -19,7 +19,7 @@ void require(bool condition, const char* what) {
 }
 
 struct World {
-  std::shared_ptr<const Terrain> terrain;
+  std::shared_ptr<const StaticCellState> static_state;
   std::vector<int64_t> machine_offsets, machine_cost, rack_offsets, rack_cost, elsewhere,
       unscheduled;
   std::vector<int32_t> machine, rack, rack_of;
@@ -32,7 +32,7 @@ World make_world(Stream& stream, size_t rows, size_t dimensions) {
   const bool scored = stream.below(2) == 0;
   for (int64_t& s : score) s = scored ? static_cast<int64_t>(stream.below(1000)) : 0;
   const int64_t size = static_cast<int64_t>(rows);
-  world.terrain = std::make_shared<const Terrain>(
+  world.static_state = std::make_shared<const StaticCellState>(
       dimensions, limit, score, std::vector<int64_t>{0, size / 5, size / 2, size});
   for (size_t row = 0; row < rows; ++row) world.rack_of.push_back(static_cast<int32_t>(row / 7));
   world.machine_offsets = world.rack_offsets = {0, 0};
@@ -54,12 +54,12 @@ World make_world(Stream& stream, size_t rows, size_t dimensions) {
   return world;
 }
 
-void sync_all(ClusterView& view, const Terrain& terrain, Stream& stream) {
-  for (size_t p = 0; p < terrain.partitions(); ++p) {
+void sync_all(ClusterView& view, const StaticCellState& static_state, Stream& stream) {
+  for (size_t p = 0; p < static_state.partitions(); ++p) {
     const size_t count =
-        static_cast<size_t>(terrain.index.offsets[p + 1] - terrain.index.offsets[p]);
+        static_cast<size_t>(static_state.index.offsets[p + 1] - static_state.index.offsets[p]);
     std::vector<uint16_t> row(count);
-    std::vector<int8_t> used(count * terrain.dimensions());
+    std::vector<int8_t> used(count * static_state.dimensions());
     const auto up = std::make_unique<bool[]>(count);
     for (size_t i = 0; i < count; ++i)
       row[i] = static_cast<uint16_t>(i), up[i] = stream.below(10) > 0;
@@ -74,8 +74,8 @@ void plan_and_check(Stream& stream, size_t rows, size_t dimensions) {
   const Catalog catalog(PreferenceColumns{world.machine_offsets, world.machine, world.machine_cost,
                                           world.rack_offsets, world.rack, world.rack_cost,
                                           world.elsewhere, world.unscheduled, world.rack_of});
-  ClusterView view(world.terrain, false);
-  sync_all(view, *world.terrain, stream);
+  ClusterView view(world.static_state, false);
+  sync_all(view, *world.static_state, stream);
   const std::vector<int32_t> order{2, 0, 1};
   for (int kind = 0; kind < 6; ++kind) {
     for (int ranking = 0; ranking < 3; ++ranking) {

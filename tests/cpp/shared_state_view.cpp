@@ -158,9 +158,9 @@ void trials_leave_no_trace() {
   constexpr size_t kRows = 120;
   std::vector<int64_t> limit(kRows * 2);
   for (int64_t& l : limit) l = static_cast<int64_t>(stream.below(4));
-  const auto terrain = std::make_shared<const Terrain>(2, limit, weights(kRows, stream),
-                                                       std::vector<int64_t>{0, 50, 120});
-  ClusterView view(terrain, false);
+  const auto static_state = std::make_shared<const StaticCellState>(
+      2, limit, weights(kRows, stream), std::vector<int64_t>{0, 50, 120});
+  ClusterView view(static_state, false);
   const std::vector<int8_t> used(140);
   std::vector<uint16_t> row(70);
   for (size_t i = 0; i < row.size(); ++i) row[i] = static_cast<uint16_t>(i);
@@ -171,7 +171,7 @@ void trials_leave_no_trace() {
         {p, 0, 1, 1, p == 0 ? 50UL : 70UL, row.data(), 2, used.data(), 1, up.get(), nullptr});
   const std::vector<int64_t> one{1, 1};
   for (int round = 0; round < 200; ++round) {
-    const auto before = fingerprint(view.index(), terrain->index);
+    const auto before = fingerprint(view.index(), static_state->index);
     const std::vector<int64_t> free(view.all_free().begin(), view.all_free().end());
     {
       Trial trial(view);
@@ -179,7 +179,8 @@ void trials_leave_no_trace() {
       size_t mark = 0;
       std::vector<int64_t> at_mark;
       for (int step = 0; step < 60 && view.index().count() > 0; ++step) {
-        if (step == 30) mark = trial.mark(), at_mark = fingerprint(view.index(), terrain->index);
+        if (step == 30)
+          mark = trial.mark(), at_mark = fingerprint(view.index(), static_state->index);
         const int32_t drawn = view.index().draw_uniform(stream);
         if (view.fits(drawn, one.data()) && stream.below(2) == 0) {
           trial.take(drawn, one.data());
@@ -193,10 +194,10 @@ void trials_leave_no_trace() {
       }
       if (!at_mark.empty()) {
         trial.rollback(mark);
-        require(fingerprint(view.index(), terrain->index) == at_mark, "rollback to a mark");
+        require(fingerprint(view.index(), static_state->index) == at_mark, "rollback to a mark");
       }
     }
-    require(fingerprint(view.index(), terrain->index) == before, "the index after a trial");
+    require(fingerprint(view.index(), static_state->index) == before, "the index after a trial");
     require(std::equal(free.begin(), free.end(), view.all_free().begin()), "free after a trial");
     const int32_t target = static_cast<int32_t>(stream.below(kRows));
     const int64_t ticket = view.claim(std::span(&target, 1), one.data());
@@ -212,7 +213,7 @@ void own_claims_are_never_stale() {
   constexpr size_t kRows = 20, kMost = 6;
   const std::vector<int64_t> limit(kRows, 9), offsets{0, 7, 20}, score(kRows, 1);
   Cell cell(kRows, 1, limit, offsets);
-  ClusterView view(std::make_shared<const Terrain>(1, limit, score, offsets), true);
+  ClusterView view(std::make_shared<const StaticCellState>(1, limit, score, offsets), true);
   struct UnderWay {
     int64_t ticket;
     std::vector<int8_t> reason;

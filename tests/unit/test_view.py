@@ -7,7 +7,7 @@ import pytest
 from shared_state.partition import Partitioning
 from shared_state.tasks import CellSpec
 from shared_state.transaction import PartitionDelta, Reason
-from shared_state.view import ClusterView, Terrain
+from shared_state.view import ClusterView, StaticCellState
 
 
 def cell(machines=4, slots=2, dimensions=1):
@@ -179,8 +179,8 @@ def test_reset_keeps_claims_in_flight_only(view):
 
 def test_views_share_a_terrain_and_nothing_else():
     spec, partitioning = cell(), Partitioning(np.array([0, 4]))
-    terrain = Terrain(spec, partitioning)
-    one, other = (ClusterView(spec, partitioning, terrain=terrain) for _ in range(2))
+    static_state = StaticCellState(spec, partitioning)
+    one, other = (ClusterView(spec, partitioning, static_state=static_state) for _ in range(2))
     one.apply(delta([0, 0, 0, 0]))
     assert one.open_rows == 4 and other.open_rows == 0
 
@@ -258,9 +258,9 @@ def test_bad_calls_are_refused(view, call, message):
 def test_bad_terrain_is_refused():
     partitioning = Partitioning(np.array([0, 5]))
     with pytest.raises(ValueError, match="0 to the number of machines"):
-        Terrain(cell(), partitioning)
+        StaticCellState(cell(), partitioning)
     with pytest.raises(ValueError, match="2\\^50"):
-        Terrain(cell(slots=1 << 51), Partitioning(np.array([0, 4])))
+        StaticCellState(cell(slots=1 << 51), Partitioning(np.array([0, 4])))
     heavy = CellSpec(
         ("a",),
         np.ones((2, 1), np.int64),
@@ -269,7 +269,7 @@ def test_bad_terrain_is_refused():
         np.array([1000]),
     )
     with pytest.raises(ValueError, match="sum of all weights"):
-        Terrain(heavy, Partitioning(np.array([0, 2])))
+        StaticCellState(heavy, Partitioning(np.array([0, 2])))
 
 
 def test_what_fits_no_machine_at_all():
@@ -280,10 +280,10 @@ def test_what_fits_no_machine_at_all():
         np.zeros(4, np.int64),
         np.array([1000, 1000]),
     )
-    terrain = Terrain(spec, Partitioning(np.array([0, 4])))
+    static_state = StaticCellState(spec, Partitioning(np.array([0, 4])))
     requests = np.array([[8, 0], [4, 1], [5, 1], [9, 0], [0, 0]], np.int64)
-    assert terrain.fits_when_empty(requests).tolist() == [True, True, False, False, True]
-    assert terrain.fits_when_empty(requests[:0]).tolist() == []
+    assert static_state.fits_when_empty(requests).tolist() == [True, True, False, False, True]
+    assert static_state.fits_when_empty(requests[:0]).tolist() == []
 
 
 def test_the_first_claim_that_does_not_fit_is_found_and_nothing_changes():

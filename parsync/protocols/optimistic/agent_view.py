@@ -32,7 +32,7 @@ class AgentView:
     ) -> None:
         shared = environment.shared
         self.cell = ClusterView(
-            shared.cell, shared.partitioning, checks_seqnum, environment.terrain
+            shared.cell, shared.partitioning, checks_seqnum, environment.static_state
         )
         self.order: Int32 = np.zeros(context.partitions, np.int32)
         self.changed = False

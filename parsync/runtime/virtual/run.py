@@ -51,8 +51,8 @@ def run_virtual(
     through: what was recorded so far has been handed out except for the last sample interval.
     """
     assembly = Assembly.of(arm, workload)
-    terrain = assembly.terrain()
-    agents = [assembly.agent(index, terrain) for index in range(arm.agents)]
+    static_state = assembly.static_state()
+    agents = [assembly.agent(index, static_state) for index in range(arm.agents)]
     master, workers, arrivals = assembly.master(), assembly.workers(), assembly.arrivals()
     participants: dict[int, Participant] = dict(enumerate(agents))
     participants |= assembly.cell_side(master.cell)

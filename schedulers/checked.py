@@ -126,7 +126,7 @@ class CheckedScheduler:
             raise self.broken(rule)
         if plan.partitions_scanned is None:
             plan = replace(plan, partitions_scanned=self._partitions_scanned(plan, context))
-        return _kept(plan, tasks)
+        return _read_only(plan, tasks)
 
     def _partitions_scanned(self, plan: Plan, context: PlanContext) -> int:
         """What the platform counts for a plan that states no number (see Plan)."""
@@ -178,7 +178,7 @@ def _freeze(columns: CellSpec | PreferenceCatalog) -> None:
             column.setflags(write=False)
 
 
-def _kept(plan: Plan, tasks: TaskBatch) -> Plan:
+def _read_only(plan: Plan, tasks: TaskBatch) -> Plan:
     """The plan as it was checked, whatever its scheduler does with its arrays afterwards. Arrays
     become read-only; what lies in a buffer, which the scheduler may use again, is copied."""
     copies: dict[str, Any] = {}
@@ -198,10 +198,10 @@ def _raised(call: str, error: BaseException) -> str:
         message = " ".join(str(error).split())
     except Exception:
         message = "(its message cannot be shown)"
-    said = f"{call} raised {type(error).__name__}" + (f": {message}" if message else "")
+    description = f"{call} raised {type(error).__name__}" + (f": {message}" if message else "")
     frames = traceback.extract_tb(error.__traceback__)[1:]  # the first is ours
     if not frames:
-        return shortened(said)
+        return shortened(description)
     home = str(Path(frames[0].filename).parent)
     place = [frame for frame in frames if frame.filename.startswith(home)][-1]
-    return f"{shortened(said)} ({Path(place.filename).name}, line {place.lineno})"
+    return f"{shortened(description)} ({Path(place.filename).name}, line {place.lineno})"

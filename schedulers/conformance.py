@@ -149,7 +149,7 @@ class _Trial:
     # offered before, nowhere yet
     waiting: Int64 = field(default_factory=lambda: np.zeros(0, np.int64))
     # of these, evicted or lost since the last plan
-    again: Int64 = field(default_factory=lambda: np.zeros(0, np.int64))
+    evicted_or_lost: Int64 = field(default_factory=lambda: np.zeros(0, np.int64))
     running: dict[int, tuple[int, int]] = field(default_factory=dict)  # allocation -> task, machine
     sequence: int = 0
     now_us: int = 0
@@ -161,7 +161,7 @@ class _Trial:
             try:
                 if number == 0:
                     unknown = np.array([10**6])
-                    self._tell(ChangeKind.FINISHED, unknown, np.array([0]), unknown)
+                    self._notify(ChangeKind.FINISHED, unknown, np.array([0]), unknown)
                 self._round(number)
             except ContractBroken as broken:
                 raise NonConformance(f"{broken.rule} ({where}, round {number})") from broken
@@ -174,8 +174,8 @@ class _Trial:
         self._rival_claims()
         fresh = np.zeros(0, np.int64) if number == 5 else np.arange(number * 30, number * 30 + 30)
         keeps = Capability.KEEPS_PENDING in self.capabilities
-        offered = np.concatenate([self.again if keeps else self.waiting, fresh])
-        self.again = self.again[:0]
+        offered = np.concatenate([self.evicted_or_lost if keeps else self.waiting, fresh])
+        self.evicted_or_lost = self.evicted_or_lost[:0]
         order = np.roll(np.arange(PARTITIONS, dtype=np.int32), number)
         context = PlanContext(self.now_us, stream_key(1, "decision", number), self.ranking, order)
         batch = world.tasks.take(offered)
@@ -233,7 +233,7 @@ class _Trial:
 
     # --- what happens to it ---
 
-    def _tell(
+    def _notify(
         self, kind: ChangeKind, task: Int64, machine: Int32 | Int64, allocation: Int64
     ) -> None:
         for scheduler in self.twins:
@@ -282,9 +282,11 @@ class _Trial:
             [self.running.pop(a) for a in result.evicted.tolist()], np.int64
         ).reshape(-1, 2)
         if len(evicted):
-            self._tell(ChangeKind.EVICTED, evicted[:, 0], evicted[:, 1], result.evicted)
-        self._tell(ChangeKind.COMMITTED, plan.task[won], plan.machine[won], result.allocation[won])
-        self._tell(
+            self._notify(ChangeKind.EVICTED, evicted[:, 0], evicted[:, 1], result.evicted)
+        self._notify(
+            ChangeKind.COMMITTED, plan.task[won], plan.machine[won], result.allocation[won]
+        )
+        self._notify(
             ChangeKind.REJECTED, plan.task[~won], plan.machine[~won], result.allocation[~won]
         )
         for allocation, task, machine in zip(
@@ -307,7 +309,7 @@ class _Trial:
             released.machine[own], released.request[own], released.version[own]
         )
         if Capability.WANTS_ENDS in self.capabilities:
-            self._tell(ChangeKind.FINISHED, released.task, released.machine, released.allocation)
+            self._notify(ChangeKind.FINISHED, released.task, released.machine, released.allocation)
         for allocation in released.allocation.tolist():
             del self.running[allocation]
 
@@ -315,11 +317,11 @@ class _Trial:
         machine = np.arange(0, MACHINES, 4, dtype=np.int32)
         lost = self.world.cell.set_machines(machine, np.full(len(machine), up), self.now_us)
         own = lost.owner == OURS
-        self._tell(ChangeKind.LOST, lost.task[own], lost.machine[own], lost.allocation[own])
+        self._notify(ChangeKind.LOST, lost.task[own], lost.machine[own], lost.allocation[own])
         for allocation in lost.allocation[own].tolist():
             del self.running[allocation]
         self._offer_again(lost.task[own])
 
     def _offer_again(self, task: Int64) -> None:
         self.waiting = np.union1d(self.waiting, task)
-        self.again = np.union1d(self.again, task)
+        self.evicted_or_lost = np.union1d(self.evicted_or_lost, task)

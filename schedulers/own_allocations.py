@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from shared_state.tasks import Int32, Int64
 
-SETTLE_AT = 4096  # changes kept apart, at least, before they are sorted in
+MERGE_AT = 4096  # changes kept apart, at least, before they are sorted in
 
 
 class OwnAllocations:
@@ -33,7 +33,7 @@ class OwnAllocations:
 
     def find(self, allocation: Int64) -> tuple[NDArray[np.bool_], Int64, Int32]:
         """(bool[n], whether it holds them; task int64[k], machine int32[k] of those it holds)."""
-        self._settle()
+        self._merge()
         if not len(self._id):
             return np.zeros(len(allocation), np.bool_), self._task, self._machine
         place = np.minimum(np.searchsorted(self._id, allocation), len(self._id) - 1)
@@ -42,10 +42,10 @@ class OwnAllocations:
 
     def _count(self, changes: int) -> None:
         self._changes += changes
-        if self._changes > SETTLE_AT + len(self._id):
-            self._settle()
+        if self._changes > MERGE_AT + len(self._id):
+            self._merge()
 
-    def _settle(self) -> None:
+    def _merge(self) -> None:
         """Sort the changes in."""
         if not self._changes:
             return

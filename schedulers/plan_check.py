@@ -78,7 +78,7 @@ class PlanCheck:
             or self._reasons(plan)
             or self._gangs(plan)
             or self._evictions(plan)
-            or self._misfit(plan, view)
+            or self._oversubscribed(plan, view)
         )
 
     # --- columns ---------------------------------------------------------------------------------
@@ -122,11 +122,11 @@ class PlanCheck:
             if waiting.are_named_once(plan, offered):
                 waiting.planned(plan)
                 return None
-            return _misnamed(plan, offered, waiting.all())
+            return _wrong_tasks(plan, offered, waiting.all())
         named = np.concatenate([plan.task, plan.pending])
         if np.array_equal(np.sort(named), np.sort(offered)):
             return None
-        return _misnamed(plan, offered, offered)
+        return _wrong_tasks(plan, offered, offered)
 
     def _claims(self, plan: Plan) -> str | None:
         """Claims carry their tasks' requests and gangs."""
@@ -195,14 +195,14 @@ class PlanCheck:
         twice = ascending[1:][ascending[1:] == ascending[:-1]]
         return f"plan.evict: allocation {twice[0]} appears twice" if len(twice) else None
 
-    def _misfit(self, plan: Plan, view: ClusterView) -> str | None:
+    def _oversubscribed(self, plan: Plan, view: ClusterView) -> str | None:
         """Claims fit what the view shows free, and what the evictions free."""
         freed = amount = None
         if len(plan.evict):
             assert self._own is not None, "evictions are checked before"
             _, victim, freed = self._own.find(plan.evict)
             amount = self._table.request[victim]
-        i = view.first_misfit(plan.machine, plan.request, freed, amount)
+        i = view.first_oversubscribed(plan.machine, plan.request, freed, amount)
         if i < 0:
             return None
         machine = int(plan.machine[i])
@@ -242,7 +242,7 @@ def _places_all(plan: Plan, tasks: TaskBatch, view: ClusterView) -> bool:
     ):
         return False
     try:
-        return view.first_misfit(plan.machine, plan.request) < 0
+        return view.first_oversubscribed(plan.machine, plan.request) < 0
     except ValueError:  # not a column of machines
         return False
 
@@ -256,7 +256,7 @@ def _counts(plan: Plan) -> str | None:
         if count is None and name == "partitions_scanned":
             continue
         if not _is_count(count):
-            return f"plan.{name}: expected an integer from 0 to 2^63 - 1, got {_told(count)}"
+            return f"plan.{name}: expected an integer from 0 to 2^63 - 1, got {_shown(count)}"
     if plan.stats.__class__ is dict and not plan.stats:
         return None
     if not isinstance(plan.stats, Mapping):
@@ -265,8 +265,8 @@ def _counts(plan: Plan) -> str | None:
         if not isinstance(name, str):
             return f"plan.stats: expected integers by name, got a {type(name).__name__} as a name"
         if not _is_count(count):
-            place = f"plan.stats[{_told(name)}]"
-            return f"{place}: expected an integer from 0 to 2^63 - 1, got {_told(count)}"
+            place = f"plan.stats[{_shown(name)}]"
+            return f"{place}: expected an integer from 0 to 2^63 - 1, got {_shown(count)}"
     return None
 
 
@@ -274,7 +274,7 @@ def _is_count(value: Any) -> bool:
     return (value.__class__ is int or isinstance(value, np.integer)) and 0 <= int(value) <= MOST
 
 
-def _told(value: Any) -> str:
+def _shown(value: Any) -> str:
     """A value that a scheduler gave, whatever it is, in a few characters."""
     plain = value.item() if isinstance(value, np.generic) else value
     if isinstance(plain, int) and plain.bit_length() > 128:
@@ -297,11 +297,11 @@ def _amounts(request: Int64) -> str:
     return f"({', '.join(map(str, request.tolist()))})"
 
 
-def _misnamed(plan: Plan, offered: Int64, waiting: Int64) -> str:
+def _wrong_tasks(plan: Plan, offered: Int64, waiting: Int64) -> str:
     """What is wrong with the tasks that a plan names. waiting: those that it may claim."""
-    stranger = plan.task[~np.isin(plan.task, waiting)]
-    if len(stranger):
-        return f"plan.task: task {stranger[0]} was not offered, or no longer waits"
+    not_offered = plan.task[~np.isin(plan.task, waiting)]
+    if len(not_offered):
+        return f"plan.task: task {not_offered[0]} was not offered, or no longer waits"
     other = plan.pending[~np.isin(plan.pending, offered)]
     if len(other):
         return f"plan.pending: task {other[0]} was not offered in this round"

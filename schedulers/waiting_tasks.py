@@ -7,7 +7,7 @@ import numpy as np
 from schedulers.interface import Plan
 from shared_state.tasks import NO_GANG, Int64
 
-_NOWHERE, _WAITS, _OFFERED = 0, 1, 2
+_ABSENT, _WAITING, _OFFERED = 0, 1, 2
 
 
 class WaitingTasks:
@@ -23,13 +23,13 @@ class WaitingTasks:
 
     def offer(self, task: Int64) -> None:
         """The tasks of a call of plan()."""
-        self._count(task[self._state[task] == _NOWHERE], +1)
+        self._count(task[self._state[task] == _ABSENT], +1)
         self._state[task] = _OFFERED
 
     def are_named_once(self, plan: Plan, offered: Int64) -> bool:
         """Whether the plan claims only tasks that wait, and names every task offered, no other as
         pending, and none twice."""
-        if (self._state[plan.task] == _NOWHERE).any():
+        if (self._state[plan.task] == _ABSENT).any():
             return False
         if (self._state[plan.pending] != _OFFERED).any():
             return False
@@ -40,20 +40,20 @@ class WaitingTasks:
 
     def planned(self, plan: Plan) -> None:
         """The plan keeps the rules: what it claims waits no more."""
-        self._state[plan.pending] = _WAITS
-        self._state[plan.task] = _NOWHERE
+        self._state[plan.pending] = _WAITING
+        self._state[plan.task] = _ABSENT
         self._count(plan.task, -1)
 
     def rejected(self, task: Int64) -> None:
         """Their claims were: they wait again."""
-        task = task[self._state[task] == _NOWHERE]
-        self._state[task] = _WAITS
+        task = task[self._state[task] == _ABSENT]
+        self._state[task] = _WAITING
         self._count(task, +1)
 
     def adopted(self, task: Int64) -> None:
         """They run, as their agent learnt after a restart."""
-        task = task[self._state[task] != _NOWHERE]
-        self._state[task] = _NOWHERE
+        task = task[self._state[task] != _ABSENT]
+        self._state[task] = _ABSENT
         self._count(task, -1)
 
     def all(self) -> Int64:

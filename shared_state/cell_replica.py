@@ -22,14 +22,14 @@ class InvariantViolation(Exception):
     what is wrong."""
 
 
-class _Growing:
+class _GrowingArray:
     """An array that grows to hold the largest index asked for."""
 
     def __init__(self, fill: int, dtype: type, width: int = 0) -> None:
         self._fill = fill
         self.values: NDArray[Any] = np.full((64, width) if width else 64, fill, dtype)
 
-    def upto(self, index: Int64) -> NDArray[Any]:
+    def covering(self, index: Int64) -> NDArray[Any]:
         size = int(index.max(initial=-1)) + 1
         if size > len(self.values):
             grown = np.full(
@@ -52,19 +52,21 @@ class CellReplica:
         self._up = np.ones(spec.machines, np.bool_)
         self._seqnum = np.zeros(spec.machines, np.uint32)
         self._claimant = np.full(spec.machines, NO_RIVAL, np.int32)  # who claimed a machine last
-        self._earlier = np.full(spec.machines, NO_RIVAL, np.int32)  # and who of all others
+        self._previous_claimant = np.full(
+            spec.machines, NO_RIVAL, np.int32
+        )  # and who of all others
         self._changed = np.zeros(spec.machines, np.int64)
         self._versions = np.zeros(partitioning.count, np.int64)
         # By task: where it stands.
-        self._state = _Growing(UNKNOWN, np.int8)
-        self._allocation = _Growing(_NO_ID, np.int64)
-        self._machine = _Growing(-1, np.int32)
-        self._owner = _Growing(-1, np.int32)
-        self._request = _Growing(0, np.int64, len(spec.dimensions))
+        self._state = _GrowingArray(UNKNOWN, np.int8)
+        self._allocation = _GrowingArray(_NO_ID, np.int64)
+        self._machine = _GrowingArray(-1, np.int32)
+        self._owner = _GrowingArray(-1, np.int32)
+        self._request = _GrowingArray(0, np.int64, len(spec.dimensions))
         # By slot of an allocation id (its low 32 bits): the last id given and its task. Ids of a
         # slot ascend.
-        self._last_id = _Growing(_NO_ID, np.int64)
-        self._slot_task = _Growing(-1, np.int64)
+        self._last_id = _GrowingArray(_NO_ID, np.int64)
+        self._slot_task = _GrowingArray(-1, np.int64)
         self._now_us = 0
         self._events = 0
         self._event = ""
@@ -76,18 +78,18 @@ class CellReplica:
         """Victims of a commit: named by it, running, its scheduler's own. Their versions move with
         those of the claims."""
         named = np.zeros(0, np.int64) if t.evict is None else t.evict
-        self._must(np.isin(evicted, named), "allocation {} was evicted and not named", evicted)
-        self._must_be_unique(evicted, "allocation {} was evicted twice")
+        self._require(np.isin(evicted, named), "allocation {} was evicted and not named", evicted)
+        self._require_unique(evicted, "allocation {} was evicted twice")
         slot = evicted & 0xFFFFFFFF
-        self._must(
-            self._last_id.upto(slot)[slot] == evicted,
+        self._require(
+            self._last_id.covering(slot)[slot] == evicted,
             "allocation {} was evicted and never existed",
             evicted,
         )
-        task = self._slot_task.upto(slot)[slot]
+        task = self._slot_task.covering(slot)[slot]
         running = (self._state.values[task] == RUNNING) & (self._allocation.values[task] == evicted)
-        self._must(running, "allocation {} was evicted and had ended", evicted)
-        self._must(
+        self._require(running, "allocation {} was evicted and had ended", evicted)
+        self._require(
             self._owner.values[task] == t.scheduler,
             "allocation {} was evicted by another scheduler",
             evicted,
@@ -98,9 +100,11 @@ class CellReplica:
 
     def _end(self, ended: Released) -> None:
         task = ended.task
-        self._must_be_unique(task, "task {} ended twice")
-        self._must(self._state.upto(task)[task] == RUNNING, "task {} ended and did not run", task)
-        self._must(
+        self._require_unique(task, "task {} ended twice")
+        self._require(
+            self._state.covering(task)[task] == RUNNING, "task {} ended and did not run", task
+        )
+        self._require(
             self._allocation.values[task] == ended.allocation,
             "task {} ended with an allocation not its own",
             task,
@@ -108,8 +112,8 @@ class CellReplica:
         same = (self._machine.values[task] == ended.machine) & (
             self._owner.values[task] == ended.owner
         )
-        self._must(same, "task {} ended on another machine or for another owner", task)
-        self._must(
+        self._require(same, "task {} ended on another machine or for another owner", task)
+        self._require(
             (self._request.values[task] == ended.request).all(axis=1),
             "task {} freed what it had not taken",
             task,
@@ -119,26 +123,26 @@ class CellReplica:
     def _place(
         self, task: Int64, machine: Int32, request: Int64, owner: Int32, allocation: Int64
     ) -> None:
-        self._must_be_unique(task, "task {} is placed twice")
-        self._must(
-            self._state.upto(task)[task] == WAITING,
+        self._require_unique(task, "task {} is placed twice")
+        self._require(
+            self._state.covering(task)[task] == WAITING,
             "task {} is placed, and runs, has run or was never submitted",
             task,
         )
         slot = allocation & 0xFFFFFFFF
-        self._must_be_unique(slot, "the slot {} is given twice")
-        self._must(
-            self._last_id.upto(slot)[slot] < allocation,
+        self._require_unique(slot, "the slot {} is given twice")
+        self._require(
+            self._last_id.covering(slot)[slot] < allocation,
             "allocation {} is given a second time",
             allocation,
         )
-        holder = self._slot_task.upto(slot)[slot]
+        holder = self._slot_task.covering(slot)[slot]
         busy = (
             (holder >= 0)
             & (self._state.values[holder] == RUNNING)
             & (self._allocation.values[holder] == self._last_id.values[slot])
         )
-        self._must(~busy, "allocation {} is given while its slot is in use", allocation)
+        self._require(~busy, "allocation {} is given while its slot is in use", allocation)
         self._last_id.values[slot] = allocation
         self._slot_task.values[slot] = task
         self._state.values[task] = RUNNING
@@ -148,7 +152,7 @@ class CellReplica:
             (self._owner, owner),
             (self._request, request),
         ):
-            column.upto(task)[task] = values
+            column.covering(task)[task] = values
         np.add.at(self._used, machine, request)
         np.add.at(self._seqnum, machine, 1)
         self._claimed(machine, owner)
@@ -160,16 +164,16 @@ class CellReplica:
             return
         before = self._claimant[machine]
         other = before != owner
-        self._earlier[machine[other]] = before[other]
+        self._previous_claimant[machine[other]] = before[other]
         self._claimant[machine] = owner
 
     def _move_versions(self, machine: Int32) -> None:
         self._versions[np.unique(self._partition[machine])] += 1
         self._changed[machine] = self._versions[self._partition[machine]]
 
-    def _must_have_versions(self, ended: Released) -> None:
+    def _require_versions(self, ended: Released) -> None:
         version = self._versions[self._partition[ended.machine]]
-        self._must(ended.version == version, "task {} ended in a wrong version", ended.task)
+        self._require(ended.version == version, "task {} ended in a wrong version", ended.task)
 
     def _begin(self, event: str, now_us: int) -> None:
         self._events += 1
@@ -178,14 +182,14 @@ class CellReplica:
             self._fail(f"time goes back from {self._now_us} us")
         self._now_us = now_us
 
-    def _must(self, holds: NDArray[np.bool_], message: str, named: NDArray[Any]) -> None:
+    def _require(self, holds: NDArray[np.bool_], message: str, named: NDArray[Any]) -> None:
         if not holds.all():
             self._fail(message.format(int(named[np.flatnonzero(~holds)[0]])))
 
-    def _must_be_unique(self, values: Int64, message: str) -> None:
+    def _require_unique(self, values: Int64, message: str) -> None:
         ordered = np.sort(values)
         twice = ordered[1:][ordered[1:] == ordered[:-1]]
-        self._must(np.zeros(len(twice), np.bool_), message, twice)
+        self._require(np.zeros(len(twice), np.bool_), message, twice)
 
     def _fail(self, message: str) -> NoReturn:
         raise InvariantViolation(f"{self._event}: {message}")

@@ -70,9 +70,9 @@ class CellAudit(CellReplica):
     def submitted(self, task: Int64) -> None:
         """Tasks arrived: int64[n], each for the first time."""
         self._begin(f"submission of {len(task)} tasks", self._now_us)
-        state = self._state.upto(task)
-        self._must(state[task] == UNKNOWN, "task {} was submitted before", task)
-        self._must_be_unique(task, "task {} is submitted twice")
+        state = self._state.covering(task)
+        self._require(state[task] == UNKNOWN, "task {} was submitted before", task)
+        self._require_unique(task, "task {} is submitted twice")
         state[task] = WAITING
         self._counts["submitted"] += len(task)
 
@@ -81,7 +81,9 @@ class CellAudit(CellReplica):
     ) -> None:
         """Cell.load of an initial state, which counts as submitted, and its answer."""
         self._begin(f"load of {len(task)} tasks", self._now_us)
-        self._must(self._state.upto(task)[task] == UNKNOWN, "task {} was submitted before", task)
+        self._require(
+            self._state.covering(task)[task] == UNKNOWN, "task {} was submitted before", task
+        )
         self._state.values[task] = WAITING
         self._place(task, machine, request, owner, allocation)
         self._move_versions(machine)
@@ -99,36 +101,38 @@ class CellAudit(CellReplica):
                 "the answer is not one to this transaction: accepted + rejected != submitted"
             )
         accepted = result.reason == Reason.ACCEPTED
-        self._must(
+        self._require(
             (result.reason >= 0) & (result.reason <= max(Reason)),
             "claim {} has no known reason",
             np.arange(k),
         )
-        self._must(
+        self._require(
             (result.allocation >= 0) == accepted,
             "claim {} is accepted without an allocation or the reverse",
             np.arange(k),
         )
-        self._must(result.age_us == now_us - t.synced_us, "claim {} has a wrong age", np.arange(k))
+        self._require(
+            result.age_us == now_us - t.synced_us, "claim {} has a wrong age", np.arange(k)
+        )
         self._check_groups(t, accepted)
         seen_before = self._seqnum[t.machine]
         claimant = self._claimant[t.machine]
-        rival = np.where(claimant != t.scheduler, claimant, self._earlier[t.machine])
-        waiting_before = self._state.upto(t.task)[t.task] == WAITING
+        rival = np.where(claimant != t.scheduler, claimant, self._previous_claimant[t.machine])
+        waiting_before = self._state.covering(t.task)[t.task] == WAITING
         self._end_victims(t, result.evicted)
         self._check_reasons(t, result, seen_before, rival, waiting_before)
 
         machine = t.machine[accepted]
-        self._must(self._up[machine], "machine {} is down and took a claim", machine)
+        self._require(self._up[machine], "machine {} is down and took a claim", machine)
         owner = np.full(len(machine), t.scheduler, np.int32)
         ended = self._machine.values[self._slot_task.values[result.evicted & 0xFFFFFFFF]]
         self._place(
             t.task[accepted], machine, t.request[accepted], owner, result.allocation[accepted]
         )
         over = (self._used[machine] > self._limit[machine]).any(axis=1)
-        self._must(~over, "machine {} is filled above its limit by a claim", machine)
+        self._require(~over, "machine {} is filled above its limit by a claim", machine)
         self._move_versions(np.concatenate([machine, ended]))
-        self._must(
+        self._require(
             result.version == self._versions[self._partition[t.machine]],
             "claim {} has a wrong version",
             np.arange(k),
@@ -136,7 +140,7 @@ class CellAudit(CellReplica):
         if t.commit_mode == CommitMode.INCREMENTAL and (t.evict is None or len(t.evict) == 0):
             full = result.reason == Reason.FULL
             fits = (self._used[t.machine] + t.request <= self._limit[t.machine]).all(axis=1)
-            self._must(~(full & fits), "claim {} fits and was rejected as full", np.arange(k))
+            self._require(~(full & fits), "claim {} fits and was rejected as full", np.arange(k))
         self._counts["claims"] += k
         self._counts["accepted"] += len(machine)
 
@@ -146,7 +150,7 @@ class CellAudit(CellReplica):
         self._end(released)
         self._state.values[released.task] = FINISHED
         self._move_versions(released.machine)
-        self._must_have_versions(released)
+        self._require_versions(released)
         self._counts["finished"] += len(released)
 
     def machines(self, machine: Int32, up: NDArray[np.bool_], lost: Released, now_us: int) -> None:
@@ -171,7 +175,7 @@ class CellAudit(CellReplica):
         self._end(lost)
         self._state.values[lost.task] = WAITING
         self._move_versions(np.array(sorted(touched), np.int32))
-        self._must_have_versions(lost)
+        self._require_versions(lost)
         self._counts["lost"] += len(lost)
 
     def delta(self, agent: int, delta: PartitionDelta) -> None:
@@ -190,16 +194,16 @@ class CellAudit(CellReplica):
         if not np.array_equal(delta.row, changed):
             self._fail("the delta's rows are not those that changed")
         at = changed + rows.start
-        self._must(
+        self._require(
             (delta.used == self._used[at]).all(axis=1),
             "the delta shows another use of machine {}",
             at,
         )
-        self._must(
+        self._require(
             delta.up == self._up[at], "the delta shows machine {} up or down, and it is not", at
         )
         if delta.seqnum is not None:
-            self._must(
+            self._require(
                 delta.seqnum == self._seqnum[at],
                 "the delta shows another sequence number of machine {}",
                 at,
@@ -226,20 +230,20 @@ class CellAudit(CellReplica):
         """The cell's own state is what its events make it (after a restart, at the end)."""
         self._begin("comparison with the cell", self._now_us)
         machines = np.arange(len(self._up))
-        self._must(
+        self._require(
             (cell.used == self._used).all(axis=1),
             "the cell has another use of machine {}",
             machines,
         )
-        self._must(
+        self._require(
             cell.up == self._up, "the cell has machine {} up or down, and it is not", machines
         )
-        self._must(
+        self._require(
             cell.seqnum == self._seqnum,
             "the cell has another sequence number of machine {}",
             machines,
         )
-        self._must(
+        self._require(
             cell.versions == self._versions,
             "the cell has another version of partition {}",
             np.arange(len(self._versions)),
@@ -255,16 +259,16 @@ class CellAudit(CellReplica):
         self._begin("end", self._now_us)
         state = self._state.values
         if waiting is not None:
-            self._must_be_unique(waiting, "task {} waits twice")
-            self._must(
-                self._state.upto(waiting)[waiting] == WAITING,
+            self._require_unique(waiting, "task {} waits twice")
+            self._require(
+                self._state.covering(waiting)[waiting] == WAITING,
                 "task {} waits, and runs, has run or was never submitted",
                 waiting,
             )
             held = np.zeros(len(self._state.values), np.bool_)
             held[waiting] = True
             missing = np.flatnonzero((self._state.values == WAITING) & ~held)
-            self._must(
+            self._require(
                 np.zeros(len(missing), np.bool_),
                 "task {} is lost: it neither runs nor waits nor has run",
                 missing,
@@ -295,7 +299,7 @@ class CellAudit(CellReplica):
         )
         members = np.bincount(group)
         inside = np.bincount(group, weights=accepted)
-        self._must((inside == 0) | (inside == members), "gang {} is accepted in part", gangs)
+        self._require((inside == 0) | (inside == members), "gang {} is accepted in part", gangs)
 
     def _check_reasons(
         self,
@@ -307,7 +311,7 @@ class CellAudit(CellReplica):
     ) -> None:
         claim = np.arange(len(t.task))
         reason = result.reason
-        self._must(
+        self._require(
             (reason != Reason.MACHINE_DOWN) | ~self._up[t.machine],
             "claim {} was rejected for a machine that is up",
             claim,
@@ -315,39 +319,39 @@ class CellAudit(CellReplica):
         placed = ~waiting_before | np.isin(t.task, t.task[reason == Reason.ACCEPTED])
         # In a gang that failed a task claimed twice is a duplicate of a claim that did not last.
         if t.commit_mode == CommitMode.INCREMENTAL:
-            self._must(
+            self._require(
                 (reason != Reason.DUPLICATE) | placed,
                 "claim {} was rejected as duplicate, its task waits",
                 claim,
             )
         if t.conflict_check == ConflictCheck.SEQUENCE_NUMBER and t.seqnum is not None:
             moved = t.seqnum != seen_before
-            self._must(
+            self._require(
                 (reason != Reason.STALE) | moved,
                 "claim {} was rejected as stale, its machine has not changed",
                 claim,
             )
-            self._must(
+            self._require(
                 (reason != Reason.ACCEPTED) | ~moved,
                 "claim {} was accepted on a machine that has changed",
                 claim,
             )
         else:
-            self._must(
+            self._require(
                 reason != Reason.STALE, "claim {} was rejected as stale without the check", claim
             )
         if t.commit_mode == CommitMode.INCREMENTAL:
-            self._must(
+            self._require(
                 reason != Reason.GANG, "claim {} was rejected for its gang without gangs", claim
             )
         if t.evict is None:
-            self._must(
+            self._require(
                 reason != Reason.EVICTED,
                 "claim {} was rejected for a victim, and there is none",
                 claim,
             )
         explained = (reason == Reason.STALE) | (reason == Reason.FULL)
-        self._must(
+        self._require(
             result.rival == np.where(explained, rival, NO_RIVAL),
             "claim {} names a wrong rival",
             claim,

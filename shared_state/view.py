@@ -59,7 +59,7 @@ class ClusterView(_native.ClusterView):
     versions: Int64
     open_rows: int
     claims_in_flight: int
-    first_misfit: Callable[..., int]  # documented there; called once per plan
+    first_oversubscribed: Callable[..., int]  # documented there; called once per plan
 
     def __init__(
         self,

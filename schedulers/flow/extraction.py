@@ -46,7 +46,7 @@ def trace(head: Int64, arc_tail: Int64, arc_head: Int64, flow: Int64, aggregator
         taken += np.bincount(aggregator, minlength=aggregators)
 
 
-def that_fit(tasks: TaskBatch, machine: Int64, free: Int64) -> NDArray[np.bool_]:
+def fit_together(tasks: TaskBatch, machine: Int64, free: Int64) -> NDArray[np.bool_]:
     """bool[n]: a set of placements that fit together, by all resources. On one machine the more
     important come first, then the lower id; who comes after one that does not fit is judged as if
     it did. machine: int64[n]; free: int64[M, R]."""

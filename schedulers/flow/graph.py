@@ -29,7 +29,7 @@ from schedulers.flow.policies.policy import (
     PolicyError,
     to_aggregator,
 )
-from schedulers.flow.task_table import NO_NODE, NO_ROW, Form, TaskTable
+from schedulers.flow.task_table import NO_NODE, NO_ROW, TaskNodeState, TaskTable
 from shared_state.random import Stream
 from shared_state.tasks import Int64, TaskBatch
 
@@ -45,7 +45,7 @@ class _Jobs:
         self.node = np.zeros(0, np.int64)
         self.arc = np.zeros(0, np.int64)
         # quantum from which the arc to the sink counts the waiting price
-        self.epoch = np.zeros(0, np.int64)
+        self.first_quantum = np.zeros(0, np.int64)
         self.tasks = np.zeros(0, np.int64)  # in the graph
         self.free: list[int] = []
 
@@ -55,7 +55,7 @@ class _Jobs:
         if short > 0:
             old = len(self.node)
             more = max(short, old, 64)
-            for name in ("node", "arc", "epoch", "tasks"):
+            for name in ("node", "arc", "first_quantum", "tasks"):
                 setattr(self, name, np.concatenate([getattr(self, name), np.zeros(more, np.int64)]))
             self.node[old:] = NO_NODE
             self.free = list(range(old + more - 1, old - 1, -1)) + self.free
@@ -104,7 +104,7 @@ class FlowGraph:
         self._inner_of_machine = (np.zeros(machines + 1, np.int64), none)
         self._jobs = _Jobs()
         self._quantum = 0
-        self._progress = -1  # quantum the continuation arcs are priced for
+        self._progress = -1  # quantum the running arcs are priced for
         self._tasks = 0
         self._abandoned: list[Int64] = []  # nodes of tasks that left the table
 
@@ -112,25 +112,29 @@ class FlowGraph:
 
     def abandon(self, table: TaskTable, row: Int64) -> None:
         """These tasks leave the table: their nodes leave the graph with the next update."""
-        present = row[table.form[row] != Form.NONE]
+        present = row[table.node_state[row] != TaskNodeState.NONE]
         if len(present):
             self._abandoned.append(table.node[present])
             self._leave_jobs(table.job[present])
-            table.form[present] = Form.NONE
+            table.node_state[present] = TaskNodeState.NONE
 
     def update(self, table: TaskTable, load: MachineLoad, now_us: int, stream: int) -> None:
-        """Make the graph say what table and load say. New aggregators deal their arcs in an order
+        """Make the graph say what table and load say. New aggregators order their arcs in an order
         drawn from `stream`: the solver breaks ties by it, and schedulers that break them alike
         would claim the same machines."""
         self.added = self.altered = 0
         self._quantum = now_us // self._policy.wait_price.quantum_us
-        wanted = table.wanted_form(self._preemption)
-        outdated = table.form != wanted
+        wanted = table.wanted_node_state(self._preemption)
+        outdated = table.node_state != wanted
         # A waiting task that now runs keeps its node and gets one more arc.
-        started = np.flatnonzero(outdated & (table.form == Form.WAITING) & (wanted == Form.RUNNING))
+        started = np.flatnonzero(
+            outdated
+            & (table.node_state == TaskNodeState.WAITING)
+            & (wanted == TaskNodeState.RUNNING)
+        )
         outdated[started] = False
-        leaving = np.flatnonzero(outdated & (table.form != Form.NONE))
-        joining = np.flatnonzero(outdated & (wanted != Form.NONE))
+        leaving = np.flatnonzero(outdated & (table.node_state != TaskNodeState.NONE))
+        joining = np.flatnonzero(outdated & (wanted != TaskNodeState.NONE))
         self.abandon(table, leaving)
         self._remove_abandoned()
         self._set_room(load, np.flatnonzero(load.room != self._room))
@@ -140,31 +144,35 @@ class FlowGraph:
         self._close_empty_jobs()
         self._price_waiting()
         if self._preemption:
-            self._price_continuation(table, now_us)
-            self._add_continuation(
-                table, np.concatenate([started, joining[wanted[joining] == Form.RUNNING]]), now_us
+            self._price_running_arcs(table, now_us)
+            self._add_running_arcs(
+                table,
+                np.concatenate([started, joining[wanted[joining] == TaskNodeState.RUNNING]]),
+                now_us,
             )
-        table.form[joining] = wanted[joining]
-        table.form[started] = Form.RUNNING
+        table.node_state[joining] = wanted[joining]
+        table.node_state[started] = TaskNodeState.RUNNING
         self.solver.set_supply([self._sink], [-self._tasks])
 
     def solve(self, table: TaskTable) -> None:
-        """Re-optimise, and bring each task's `hop` up to date from the arcs whose flow changed."""
+        """Re-optimise, and bring each task's `next_hop` up to date from the arcs whose flow changed."""
         status = self.solver.resolve()
         if status != Status.OPTIMAL:
             raise RuntimeError(
-                f"{self._name}: the flow problem was left {status.name}{self._gap(table)}"
+                f"{self._name}: the flow problem was left {status.name}{self._infeasibility(table)}"
             )
         arc, flow = self.solver.changed_flow()
         carries = (self._row_of_arc[arc] != NO_ROW) & (flow > 0)
-        table.hop[self._row_of_arc[arc[carries]]] = arc[carries]
+        table.next_hop[self._row_of_arc[arc[carries]]] = arc[carries]
 
-    def _gap(self, table: TaskTable) -> str:
+    def _infeasibility(self, table: TaskTable) -> str:
         """After INFEASIBLE, what the cut proves, and which tasks are on its side."""
         cut = self.solver.cut
         if cut.size == 0:
             return ""
-        tasks = np.sort(table.task[(table.form != Form.NONE) & np.isin(table.node, cut)])
+        tasks = np.sort(
+            table.task[(table.node_state != TaskNodeState.NONE) & np.isin(table.node, cut)]
+        )
         named = ", ".join(map(str, tasks[:5].tolist())) + (", ..." if tasks.size > 5 else "")
         return f": {describe_cut(self.solver.certify_cut())}; tasks there: {named or 'none'}"
 
@@ -175,7 +183,7 @@ class FlowGraph:
     def destination(self, table: TaskTable, row: Int64) -> Int64:
         """int64[n]: where the flow of these tasks of the graph goes first: a machine row,
         to_aggregator(a), or UNSCHEDULED."""
-        return self._head_of_arc[table.hop[row]]
+        return self._head_of_arc[table.next_hop[row]]
 
     def trace(self, head: Int64) -> Int64:
         """int64[n]: the machines to which the flow takes tasks that go to these machines and
@@ -221,7 +229,7 @@ class FlowGraph:
         node = self._add_nodes(len(row), supply=1)
         table.node[row] = node
         self._tasks += len(row)
-        late = self._jobs.epoch[place] - submitted
+        late = self._jobs.first_quantum[place] - submitted
         unscheduled = self._policy.unscheduled_cost(tasks) + self._policy.wait_price.cost * late
         head = np.concatenate([arcs.head, np.full(len(row), self.UNSCHEDULED)])
         head_node = np.concatenate([self._node_of(arcs.head), self._jobs.node[place]])
@@ -250,27 +258,27 @@ class FlowGraph:
         self._tasks -= len(node)
         self.solver.remove_nodes(node)
 
-    def _add_continuation(self, table: TaskTable, row: Int64, now_us: int) -> None:
+    def _add_running_arcs(self, table: TaskTable, row: Int64, now_us: int) -> None:
         machine = table.machine[row]
-        table.stay_cost[row] = self._policy.continuation_cost(table.batch(row), machine)
-        cost = self._stay_cost(table, row, now_us)
-        table.continuation[row] = self._add_task_arcs(
+        table.running_arc_cost[row] = self._policy.running_arc_cost(table.batch(row), machine)
+        cost = self._running_arc_cost(table, row, now_us)
+        table.running_arc[row] = self._add_task_arcs(
             row, table.node[row], machine, self._machine_node[machine], cost
         )
 
-    def _price_continuation(self, table: TaskTable, now_us: int) -> None:
+    def _price_running_arcs(self, table: TaskTable, now_us: int) -> None:
         quantum = now_us // self._policy.progress_price.quantum_us
         if quantum == self._progress:
             return
         self._progress = quantum
-        row = np.flatnonzero(table.form == Form.RUNNING)
-        self.solver.set_cost(table.continuation[row], self._stay_cost(table, row, now_us))
+        row = np.flatnonzero(table.node_state == TaskNodeState.RUNNING)
+        self.solver.set_cost(table.running_arc[row], self._running_arc_cost(table, row, now_us))
         self.altered += len(row)
 
-    def _stay_cost(self, table: TaskTable, row: Int64, now_us: int) -> Int64:
+    def _running_arc_cost(self, table: TaskTable, row: Int64, now_us: int) -> Int64:
         price = self._policy.progress_price
         progress: Int64 = now_us // price.quantum_us - table.since_us[row] // price.quantum_us
-        return table.stay_cost[row] - price.cost * progress
+        return table.running_arc_cost[row] - price.cost * progress
 
     # --- jobs ------------------------------------------------------------------------------------
 
@@ -285,7 +293,7 @@ class FlowGraph:
             jobs.index.update(zip(distinct[new].tolist(), place[new].tolist(), strict=True))
             first = np.full(len(distinct), np.iinfo(np.int64).max)
             np.minimum.at(first, which, submitted)
-            jobs.epoch[place[new]] = first[new]
+            jobs.first_quantum[place[new]] = first[new]
             jobs.tasks[place[new]] = 0
             jobs.node[place[new]] = self._add_nodes(len(new))
             cost = self._policy.wait_price.cost * (self._quantum - first[new])
@@ -317,7 +325,7 @@ class FlowGraph:
     def _price_waiting(self) -> None:
         jobs = self._jobs
         place = np.flatnonzero(jobs.node != NO_NODE)
-        cost = self._policy.wait_price.cost * (self._quantum - jobs.epoch[place])
+        cost = self._policy.wait_price.cost * (self._quantum - jobs.first_quantum[place])
         self.solver.set_cost(jobs.arc[place], cost)
         self.altered += len(place)
 
@@ -368,12 +376,12 @@ class FlowGraph:
         if not new:
             return
         arcs = AggregatorArcs.join(new)
-        deal = Stream(stream).permutation(len(arcs.tail))
+        order = Stream(stream).permutation(len(arcs.tail))
         tail, head, cost, level = (
-            arcs.tail[deal],
-            arcs.head[deal],
-            arcs.cost[deal],
-            arcs.level[deal],
+            arcs.tail[order],
+            arcs.head[order],
+            arcs.cost[order],
+            arcs.level[order],
         )
         old = self.inner
         self.inner = InnerArcs(

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from flowsolver import Certificate
-from schedulers.flow.extraction import in_whole_gangs, place_singly, that_fit
+from schedulers.flow.extraction import fit_together, in_whole_gangs, place_singly
 from schedulers.flow.graph import FlowGraph
 from schedulers.flow.policies.policy import MachineLoad, Policy
-from schedulers.flow.task_table import NO_ROW, Form, TaskState, TaskTable
+from schedulers.flow.task_table import NO_ROW, TaskNodeState, TaskState, TaskTable
 from schedulers.flow.units import TypicalRequest, fits_somewhere, units_in
 from schedulers.flow.work import RoundWork, orders_beyond_cache
 from schedulers.interface import (
@@ -199,14 +199,14 @@ class FlowScheduler:
         """The claims (row, machine: int64[k]), allocations to evict, and figures for the report.
         Moves the tasks' states on."""
         table, graph = self.table, self.graph
-        waiting = np.flatnonzero(table.form == Form.WAITING)
+        waiting = np.flatnonzero(table.node_state == TaskNodeState.WAITING)
         head = graph.destination(table, waiting)
         sent = head != FlowGraph.UNSCHEDULED
         row, machine = waiting[sent], head[sent]
         moved = moved_to = np.zeros(0, np.int64)
         if self._options.preemption:
-            running = np.flatnonzero(table.form == Form.RUNNING)
-            moved = running[table.hop[running] != table.continuation[running]]
+            running = np.flatnonzero(table.node_state == TaskNodeState.RUNNING)
+            moved = running[table.next_hop[running] != table.running_arc[running]]
             moved_to = graph.destination(table, moved)
         on = moved_to != FlowGraph.UNSCHEDULED
         found = graph.trace(np.concatenate([machine, moved_to[on]]))
@@ -222,8 +222,8 @@ class FlowScheduler:
         if len(moved):
             free = free.copy()
             np.add.at(free, table.machine[moved], table.request[moved])
-        fits = that_fit(table.batch(row), machine, free)
-        misfits = len(row) - int(np.count_nonzero(fits))
+        fits = fit_together(table.batch(row), machine, free)
+        oversubscribed = len(row) - int(np.count_nonzero(fits))
         row, machine = row[fits], machine[fits]
         tried = repaired = 0
         if not self._typical.exact:
@@ -241,7 +241,7 @@ class FlowScheduler:
             "placed": len(row),
             "migrated": len(migrated),
             "preempted": len(preempted),
-            "misfits": misfits,
+            "oversubscribed": oversubscribed,
             "tried": tried,
             "repaired": repaired,
             "held_back": held_back,

@@ -23,7 +23,7 @@ class TaskState(IntEnum):
     EVICTING = 4  # running; the plan asked for its eviction
 
 
-class Form(IntEnum):
+class TaskNodeState(IntEnum):
     """As what a task stands in the solver's graph."""
 
     NONE = 0
@@ -36,8 +36,8 @@ class TaskTable:
 
     What the agent said: task, job, submit_us, gang, machine, allocation, since_us: int64[C];
     request: int64[C, R]; priority, preference: int32[C]; task_class, state: int8[C]. What the graph
-    keeps: form: int8[C]; node, hop (arc that carries the task's unit), continuation (arc to the
-    machine it runs on): int64[C], NO_NODE or NO_ARC when there is none; stay_cost: int64[C], of the
+    keeps: node_state: int8[C]; node, next_hop (arc that carries the task's unit), running_arc (arc to the
+    machine it runs on): int64[C], NO_NODE or NO_ARC when there is none; running_arc_cost: int64[C], of the
     latter before any progress.
     """
 
@@ -54,11 +54,11 @@ class TaskTable:
         self.machine = np.zeros(0, np.int64)
         self.allocation = np.zeros(0, np.int64)
         self.since_us = np.zeros(0, np.int64)
-        self.form = np.zeros(0, np.int8)
+        self.node_state = np.zeros(0, np.int8)
         self.node = np.zeros(0, np.int64)
-        self.hop = np.zeros(0, np.int64)
-        self.continuation = np.zeros(0, np.int64)
-        self.stay_cost = np.zeros(0, np.int64)
+        self.next_hop = np.zeros(0, np.int64)
+        self.running_arc = np.zeros(0, np.int64)
+        self.running_arc_cost = np.zeros(0, np.int64)
         self._row_of: Int32 = np.zeros(0, np.int32)
         self._free: Int64 = np.zeros(0, np.int64)  # a stack of free rows
 
@@ -90,16 +90,16 @@ class TaskTable:
             getattr(self, name)[row] = getattr(tasks, name)
         self.state[row] = TaskState.WAITING
         self.machine[row] = self.allocation[row] = NO_ROW
-        self.form[row] = Form.NONE
+        self.node_state[row] = TaskNodeState.NONE
         self.node[row] = NO_NODE
-        self.hop[row] = self.continuation[row] = NO_ARC
+        self.next_hop[row] = self.running_arc[row] = NO_ARC
         self._row_of[tasks.task] = row
         return row
 
     def drop(self, row: Int64) -> None:
         """Forget these tasks (each row once)."""
         self.state[row] = TaskState.ABSENT
-        self.form[row] = Form.NONE
+        self.node_state[row] = TaskNodeState.NONE
         self._row_of[self.task[row]] = NO_ROW
         self._free = np.concatenate([self._free, row[::-1]])
 
@@ -115,12 +115,12 @@ class TaskTable:
             self.task_class[row],
         )
 
-    def wanted_form(self, preemption: bool) -> NDArray[np.int8]:
+    def wanted_node_state(self, preemption: bool) -> NDArray[np.int8]:
         """int8[C]: as what each task should stand in the graph."""
-        form = (self.state == TaskState.WAITING).astype(np.int8)
+        node_state = (self.state == TaskState.WAITING).astype(np.int8)
         if preemption:
-            form[self.state == TaskState.RUNNING] = Form.RUNNING
-        return form
+            node_state[self.state == TaskState.RUNNING] = TaskNodeState.RUNNING
+        return node_state
 
     def _reserve(self, rows: int, largest_task: int) -> None:
         if largest_task >= len(self._row_of):

@@ -229,7 +229,8 @@ void bind_cell(nb::module_& module) {
       .def_prop_ro("up",
                    [](nb::handle_t<Cell> self) {
                      const auto& cell = nb::cast<const Cell&>(self);
-                     return view_of(self, reinterpret_cast<const bool*>(&cell.rows()[0].home),
+                     return view_of(self,
+                                    reinterpret_cast<const bool*>(&cell.rows()[0].partition_and_up),
                                     cell.machines(), 0, sizeof(agora::RowState));
                    })
       .def_prop_ro("versions", [](nb::handle_t<Cell> self) {

@@ -80,22 +80,22 @@ void check_requests(const ClusterView& view, const In<int32_t>& machine,
     throw std::invalid_argument("request: expected a row per machine and a column per dimension");
 }
 
-int64_t first_misfit(ClusterView& view, nb::handle machine, nb::handle request, nb::handle freed,
-                     nb::handle amount) {
+int64_t first_oversubscribed(ClusterView& view, nb::handle machine, nb::handle request,
+                             nb::handle freed, nb::handle amount) {
   using agora::Column;
   const size_t dimensions = view.static_state().dimensions();
   const Column<const int32_t> claimed(machine, "machine", agora::length_of(machine, "machine"));
   const Column<const int64_t> asked(request, "request", claimed.size(), dimensions);
-  if (freed.is_none()) return view.first_misfit(claimed.span(), asked.data(), {}, nullptr);
+  if (freed.is_none()) return view.first_oversubscribed(claimed.span(), asked.data(), {}, nullptr);
   const Column<const int32_t> rows(freed, "freed", agora::length_of(freed, "freed"));
   const Column<const int64_t> given(amount, "amount", rows.size(), dimensions);
   for (const int32_t row : rows.span())
     if (row < 0 || static_cast<size_t>(row) >= view.static_state().machines())
       throw std::invalid_argument("freed: there is no such machine");
-  return view.first_misfit(claimed.span(), asked.data(), rows.span(), given.data());
+  return view.first_oversubscribed(claimed.span(), asked.data(), rows.span(), given.data());
 }
 
-constexpr const char* first_misfit_doc =
+constexpr const char* first_oversubscribed_doc =
     "Which of k claims is the first that does not fit `free` beside those before it, or names no\n"
     "machine of the cell; -1 if all fit. Changes nothing.\n\n"
     "machine: int32[k]; request: int64[k, R]. freed: int32[e], machines where amount int64[e, R] "
@@ -148,9 +148,9 @@ void bind_view(nb::module_& module) {
              view.released(span_of(machine), request.data(), span_of(version));
            })
       .def("reset", &ClusterView::reset)
-      .def("first_misfit", &first_misfit, nb::arg("machine"), nb::arg("request"),
+      .def("first_oversubscribed", &first_oversubscribed, nb::arg("machine"), nb::arg("request"),
            nb::arg("freed").none() = nb::none(), nb::arg("amount").none() = nb::none(),
-           first_misfit_doc)
+           first_oversubscribed_doc)
       .def_prop_ro("claims_in_flight", &ClusterView::claims_in_flight)
       .def_prop_ro("free",
                    [](nb::handle_t<ClusterView> self) {

@@ -65,7 +65,7 @@ Cell::Cell(size_t machines, size_t dimensions, std::span<const int64_t> limit,
   for (size_t p = 0; p + 1 < offsets.size(); ++p) {
     if (offsets[p] >= offsets[p + 1]) refuse("offsets", p + 1, "ascending bounds");
     for (int64_t row = offsets[p]; row < offsets[p + 1]; ++row)
-      rows_[static_cast<size_t>(row)].home = static_cast<uint32_t>(p) << 8 | 1;
+      rows_[static_cast<size_t>(row)].partition_and_up = static_cast<uint32_t>(p) << 8 | 1;
   }
   used_.assign(machines * dimensions, 0);
   changed_.assign(machines, 0);

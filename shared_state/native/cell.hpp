@@ -50,19 +50,23 @@ static_assert(kReasonNames.size() == static_cast<size_t>(Reason::Duplicate) + 1)
 // What a claim looks at and moves together: 16 bytes of one cache line.
 struct RowState {
   uint32_t seqnum = 0;
-  int32_t claimant = -1;  // the scheduler that last claimed the row
-  int32_t earlier = -1;   // the last one before that is another
-  uint32_t home = 1;      // partition << 8 | up, so that the first byte is a bool
+  int32_t claimant = -1;           // the scheduler that last claimed the row
+  int32_t previous_claimant = -1;  // the last one before that is another
+  uint32_t partition_and_up = 1;   // partition << 8 | up, so that the first byte is a bool
 
-  uint32_t partition() const { return home >> 8; }
-  bool up() const { return (home & 1) != 0; }
-  void set_up(bool up) { home = (home & ~uint32_t{1}) | static_cast<uint32_t>(up); }
+  uint32_t partition() const { return partition_and_up >> 8; }
+  bool up() const { return (partition_and_up & 1) != 0; }
+  void set_up(bool up) {
+    partition_and_up = (partition_and_up & ~uint32_t{1}) | static_cast<uint32_t>(up);
+  }
   void claimed_by(int32_t scheduler) {
-    earlier = claimant != scheduler ? claimant : earlier;
+    previous_claimant = claimant != scheduler ? claimant : previous_claimant;
     claimant = scheduler;
   }
   // Who else claimed the row last: -1 if nobody else did.
-  int32_t rival_of(int32_t scheduler) const { return claimant != scheduler ? claimant : earlier; }
+  int32_t rival_of(int32_t scheduler) const {
+    return claimant != scheduler ? claimant : previous_claimant;
+  }
 };
 static_assert(sizeof(RowState) == 16);
 
@@ -180,7 +184,7 @@ class Cell {
   };
   struct Taken {
     uint32_t claim;
-    int32_t claimant, earlier;  // of the row, before
+    int32_t claimant, previous_claimant;  // of the row, before
   };
 
   // R = 0 stands for any number of dimensions.
@@ -206,7 +210,7 @@ class Cell {
   Reason judge(size_t row, int64_t task, const int64_t* request, bool stale) const;
   void order_by_group(const Claims& claims);
   void find_victims(const Claims& claims);
-  bool drop_needless_victims(const Claims& claims, const Answer& answer);
+  bool drop_unneeded_victims(const Claims& claims, const Answer& answer);
   int64_t record(const Claims& claims, size_t i);
 
   void check_row(size_t i, int64_t task, int32_t machine, const int64_t* request) const;

@@ -87,7 +87,7 @@ void Cell::restore(std::span<const char> bytes) {
                      loaded_.size() == 1;
   // up or down
   const auto same_home = [](const RowState& a, const RowState& b) {
-    return (a.home | 1) == (b.home | 1);
+    return (a.partition_and_up | 1) == (b.partition_and_up | 1);
   };
   if (!sized || !std::equal(rows_.begin(), rows_.end(), fresh.begin(), same_home) ||
       !slab_.settle() || !reader.bytes.empty()) {

@@ -181,7 +181,7 @@ size_t Cell::commit_grouped(const Claims& claims, const Answer& answer) {
     for (size_t i = 0; i < first.size(); ++i) {
       if (first[i].reason == 0) first[i] = {answer.reason[i], answer.rival[i]};
     }
-    if (!drop_needless_victims(claims, answer)) break;
+    if (!drop_unneeded_victims(claims, answer)) break;
     undo<R>(claims, taken_, 0);
     for (Victim& victim : victims_) {
       if (victim.row < 0) continue;
@@ -232,7 +232,7 @@ void Cell::decide_groups(const Claims& claims, const Answer& answer, std::vector
       if (reason != Reason::Accepted) continue;
       take<R>(row, claims.request + i * n);
       set_placed(claims.task[i]);
-      taken.push_back({i, rows_[row].claimant, rows_[row].earlier});
+      taken.push_back({i, rows_[row].claimant, rows_[row].previous_claimant});
       rows_[row].claimed_by(claims.scheduler);
     }
     if (taken.size() - kept == members.size()) continue;
@@ -245,13 +245,13 @@ void Cell::decide_groups(const Claims& claims, const Answer& answer, std::vector
 template <size_t R>
 void Cell::undo(const Claims& claims, std::vector<Taken>& taken, size_t keep) {
   while (taken.size() > keep) {
-    const auto [i, claimant, earlier] = taken.back();
+    const auto [i, claimant, previous_claimant] = taken.back();
     taken.pop_back();
     const auto row = static_cast<size_t>(claims.machine[i]);
     give<R>(row, claims.request + i * (R ? R : dimensions_));
     clear_placed(claims.task[i]);
     rows_[row].claimant = claimant;
-    rows_[row].earlier = earlier;
+    rows_[row].previous_claimant = previous_claimant;
   }
 }
 
@@ -313,7 +313,7 @@ void Cell::find_victims(const Claims& claims) {
 
 // Unchooses the victims no accepted claim needs (see the head of this file); true if there were
 // any.
-bool Cell::drop_needless_victims(const Claims& claims, const Answer& answer) {
+bool Cell::drop_unneeded_victims(const Claims& claims, const Answer& answer) {
   struct Need {
     bool moves = false, moved = false, shared = false, used = false;
   };

@@ -1,9 +1,10 @@
 // Allocations: a slab of slots whose ids carry a generation, so that an id of an ended allocation
 // never names a later one.
 //
-// id = generation << 32 | slot, non-negative. Ending an allocation leaves its record readable until
-// the slot is used again. Requests are kept beside the records (R integers per slot). Freed slots
-// are reused last in, first out; a slot whose generations are used up is retired.
+// id = generation << 32 | slot, non-negative. ExpiringOverlay an allocation leaves its record
+// readable until the slot is used again. Requests are kept beside the records (R integers per
+// slot). Freed slots are reused last in, first out; a slot whose generations are used up is
+// retired.
 #pragma once
 
 #include <cstddef>

@@ -29,7 +29,7 @@ ClusterView::ClusterView(std::shared_ptr<const StaticCellState> static_state, bo
       closing_(dimensions_, kClosed),
       synced_us_(static_state_->partitions(), kNeverSynced),
       versions_(static_state_->partitions()),
-      endings_(static_state_->partitions()),
+      expiring_(static_state_->partitions()),
       overlaid_(static_state_->partitions()),
       index_(static_state_->index) {}
 
@@ -109,8 +109,8 @@ void ClusterView::apply_rows_sized(const Delta& delta) {
   const int64_t* limit = static_state_->limit.data();
   const size_t first =
       static_cast<size_t>(static_state_->index.offsets[static_cast<size_t>(delta.partition)]);
-  turned_.resize(delta.count);
-  size_t turned = 0;
+  toggled_.resize(delta.count);
+  size_t toggled = 0;
   for (size_t i = 0; i < delta.count; ++i) {
     const size_t m = first + row[i];
     const bool up = delta.up[i];
@@ -121,15 +121,15 @@ void ClusterView::apply_rows_sized(const Delta& delta) {
       if constexpr (kOverlaid) room -= overlay_[m * n + r];
       free_[m * n + r] = (room & kept) | ~kept;
     }
-    turned_[turned] = static_cast<int32_t>(m);
+    toggled_[toggled] = static_cast<int32_t>(m);
     // where down, nothing has room
-    turned += has_room(free_.data() + m * n, n) != index_.contains(static_cast<int32_t>(m));
+    toggled += has_room(free_.data() + m * n, n) != index_.contains(static_cast<int32_t>(m));
   }
-  for (size_t i = 0; i < turned; ++i) {
-    if (index_.contains(turned_[i])) {
-      index_.erase_unsummed(turned_[i]);
+  for (size_t i = 0; i < toggled; ++i) {
+    if (index_.contains(toggled_[i])) {
+      index_.erase_unsummed(toggled_[i]);
     } else {
-      index_.insert_unsummed(turned_[i]);
+      index_.insert_unsummed(toggled_[i]);
     }
   }
   if (!seqnum_.empty())
@@ -170,7 +170,7 @@ void ClusterView::apply(const Delta& delta) {
     using Used = decltype(used_type);
     check_rows<Row>(delta);
     check_used<Used>(delta);
-    end_overlays(p, delta.to_version);
+    expire_overlays(p, delta.to_version);
     apply_rows<Row, Used>(delta);
   };
   const auto with_used = [&](auto used_type) {
@@ -207,28 +207,28 @@ void ClusterView::apply(const Delta& delta) {
 
 // Leaves the rows to reindex in dirty_: most of them are in the delta, too, and would be indexed
 // twice.
-void ClusterView::end_overlays(size_t partition, int64_t version) {
-  Ending& ending = endings_[partition];
-  dirty_.reserve(ending.row.size());
+void ClusterView::expire_overlays(size_t partition, int64_t version) {
+  ExpiringOverlay& expiring = expiring_[partition];
+  dirty_.reserve(expiring.row.size());
   size_t kept = 0;
-  for (size_t i = 0; i < ending.row.size(); ++i) {
-    if (ending.version[i] <= version) {
-      overlay(ending.row[i], ending.amount.data() + i * dimensions_, -1);
-      if (ending.closed[i]) reopen(ending.row[i]);
-      dirty_.push_back(ending.row[i]);
+  for (size_t i = 0; i < expiring.row.size(); ++i) {
+    if (expiring.version[i] <= version) {
+      overlay(expiring.row[i], expiring.amount.data() + i * dimensions_, -1);
+      if (expiring.closed[i]) reopen(expiring.row[i]);
+      dirty_.push_back(expiring.row[i]);
       continue;
     }
-    ending.version[kept] = ending.version[i];
-    ending.row[kept] = ending.row[i];
-    ending.closed[kept] = ending.closed[i];
-    std::copy_n(ending.amount.data() + i * dimensions_, dimensions_,
-                ending.amount.data() + kept * dimensions_);
+    expiring.version[kept] = expiring.version[i];
+    expiring.row[kept] = expiring.row[i];
+    expiring.closed[kept] = expiring.closed[i];
+    std::copy_n(expiring.amount.data() + i * dimensions_, dimensions_,
+                expiring.amount.data() + kept * dimensions_);
     ++kept;
   }
-  ending.version.resize(kept);
-  ending.row.resize(kept);
-  ending.closed.resize(kept);
-  ending.amount.resize(kept * dimensions_);
+  expiring.version.resize(kept);
+  expiring.row.resize(kept);
+  expiring.closed.resize(kept);
+  expiring.amount.resize(kept * dimensions_);
 }
 
 // --- own claims and releases ---
@@ -271,12 +271,12 @@ std::map<int64_t, ClusterView::Ticket>::iterator ClusterView::find(int64_t ticke
 
 void ClusterView::keep_until(int32_t row, const int64_t* amount, int64_t sign, int64_t version,
                              bool closed) {
-  Ending& ending =
-      endings_[static_cast<size_t>(static_state_->index.partition[static_cast<size_t>(row)])];
-  ending.version.push_back(version);
-  ending.row.push_back(row);
-  ending.closed.push_back(closed);
-  for (size_t r = 0; r < dimensions_; ++r) ending.amount.push_back(sign * amount[r]);
+  ExpiringOverlay& expiring =
+      expiring_[static_cast<size_t>(static_state_->index.partition[static_cast<size_t>(row)])];
+  expiring.version.push_back(version);
+  expiring.row.push_back(row);
+  expiring.closed.push_back(closed);
+  for (size_t r = 0; r < dimensions_; ++r) expiring.amount.push_back(sign * amount[r]);
 }
 
 void ClusterView::settle(int64_t ticket, std::span<const int8_t> reason,
@@ -338,8 +338,8 @@ void ClusterView::released(std::span<const int32_t> machine, const int64_t* requ
   }
 }
 
-int64_t ClusterView::first_misfit(std::span<const int32_t> machine, const int64_t* request,
-                                  std::span<const int32_t> freed, const int64_t* amount) {
+int64_t ClusterView::first_oversubscribed(std::span<const int32_t> machine, const int64_t* request,
+                                          std::span<const int32_t> freed, const int64_t* amount) {
   const auto add = [this](int32_t row, const int64_t* of, int64_t sign) {
     int64_t* room = free_.data() + static_cast<size_t>(row) * dimensions_;
     for (size_t r = 0; r < dimensions_; ++r) room[r] += sign * of[r];
@@ -359,18 +359,18 @@ int64_t ClusterView::first_misfit(std::span<const int32_t> machine, const int64_
 }
 
 // Endings name versions that the next snapshot holds in any case.
-void ClusterView::forget_endings() {
-  for (Ending& ending : endings_) {
-    for (size_t i = 0; i < ending.row.size(); ++i) {
-      overlay(ending.row[i], ending.amount.data() + i * dimensions_, -1);
-      if (ending.closed[i]) reopen(ending.row[i]);
+void ClusterView::drop_expiring() {
+  for (ExpiringOverlay& expiring : expiring_) {
+    for (size_t i = 0; i < expiring.row.size(); ++i) {
+      overlay(expiring.row[i], expiring.amount.data() + i * dimensions_, -1);
+      if (expiring.closed[i]) reopen(expiring.row[i]);
     }
-    ending = Ending{};
+    expiring = ExpiringOverlay{};
   }
 }
 
 void ClusterView::reset() {
-  forget_endings();
+  drop_expiring();
   std::fill(free_.begin(), free_.end(), -1);
   std::fill(up_.begin(), up_.end(), uint8_t{0});
   std::fill(seqnum_.begin(), seqnum_.end(), 0U);

@@ -72,8 +72,8 @@ class ClusterView {
   // The first of k claims that does not fit what the view shows free beside those before it, or
   // that names no machine of the cell; -1 if all fit. Amounts [e, R] at the rows `freed` (which
   // exist) are taken to be free as well. The view is left as it was.
-  int64_t first_misfit(std::span<const int32_t> machine, const int64_t* request,
-                       std::span<const int32_t> freed, const int64_t* amount);
+  int64_t first_oversubscribed(std::span<const int32_t> machine, const int64_t* request,
+                               std::span<const int32_t> freed, const int64_t* amount);
   size_t claims_in_flight() const { return tickets_.size(); }
 
   const StaticCellState& static_state() const { return *static_state_; }
@@ -103,7 +103,7 @@ class ClusterView {
   };
   // Overlays that end when the partition reaches a version: amount [k, R] is what they take
   // (negative: give). closed: until then the row is.
-  struct Ending {
+  struct ExpiringOverlay {
     std::vector<int64_t> version;
     std::vector<int32_t> row;
     std::vector<int64_t> amount;
@@ -119,8 +119,8 @@ class ClusterView {
   template <size_t R, bool kOverlaid, typename Row, typename Used>
   void apply_rows_sized(const Delta& delta);
   void check(std::span<const int32_t> machine, const int64_t* request) const;
-  void end_overlays(size_t partition, int64_t version);
-  void forget_endings();
+  void expire_overlays(size_t partition, int64_t version);
+  void drop_expiring();
   void overlay(int32_t row, const int64_t* amount, int64_t sign);
   void keep_until(int32_t row, const int64_t* amount, int64_t sign, int64_t version, bool closed);
   // As often as it was closed. reindex(row) follows.
@@ -158,10 +158,10 @@ class ClusterView {
   const std::vector<int64_t> closing_;  // [R]: kClosed
   std::vector<int64_t> synced_us_;
   std::vector<int64_t> versions_;
-  std::vector<Ending> endings_;    // [P]
-  std::vector<int64_t> overlaid_;  // [P]: rows with something laid over them
-  std::vector<int32_t> dirty_;     // rows whose overlay ended in this apply
-  std::vector<int32_t> turned_;    // rows that this apply opens or closes
+  std::vector<ExpiringOverlay> expiring_;  // [P]
+  std::vector<int64_t> overlaid_;          // [P]: rows with something laid over them
+  std::vector<int32_t> dirty_;             // rows whose overlay ended in this apply
+  std::vector<int32_t> toggled_;           // rows that this apply opens or closes
   std::map<int64_t, Ticket> tickets_;
   int64_t next_ticket_ = 1;
   WeightedIndex index_;

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schedulers.flow.extraction import in_whole_gangs, place_singly, that_fit, trace
+from schedulers.flow.extraction import fit_together, in_whole_gangs, place_singly, trace
 from schedulers.flow.policies.policy import to_aggregator
 from shared_state.tasks import PreferenceCatalog
 from tests.flow_world import catalog_of, tasks_of
@@ -59,7 +59,7 @@ def test_what_fits_fits_together_and_nothing_single_is_refused(data: st.DataObje
     free = np.array(
         data.draw(st.lists(st.tuples(numbers, numbers), min_size=3, max_size=3)), np.int64
     )
-    fits = that_fit(tasks_of(np.arange(n), request=request), machine, free)
+    fits = fit_together(tasks_of(np.arange(n), request=request), machine, free)
     taken = np.zeros_like(free)
     np.add.at(taken, machine[fits], request[fits])
     assert np.all(taken <= free)

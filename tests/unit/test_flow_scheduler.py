@@ -182,7 +182,7 @@ def test_a_waiting_task_that_turns_out_to_run_is_not_claimed_again(preemption: b
     assert len(world.plan().task) == 0
 
 
-def test_requests_of_several_dimensions_fit_and_misfits_are_placed_singly() -> None:
+def test_requests_of_several_dimensions_fit_and_oversubscribed_ones_are_placed_singly() -> None:
     spec = cell_of(np.array([[10, 10], [10, 10], [100, 100]], np.int64))
     catalog = catalog_of([{"machine": {0: 0}, "elsewhere": 5, "unscheduled": 1000}])
     request = np.array([[2, 2]] * 4 + [[9, 9]], np.int64)
@@ -190,7 +190,7 @@ def test_requests_of_several_dimensions_fit_and_misfits_are_placed_singly() -> N
     world.offer(tasks_of(np.arange(5), request=request, preference=1))
     plan = world.plan()
     assert len(plan.task) == 5
-    assert plan.stats["misfits"] > 0
+    assert plan.stats["oversubscribed"] > 0
     assert plan.stats["repaired"] > 0
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from schedulers.capability import Capability
 from schedulers.interface import ChangeKind, PendingReason, Plan, TaskChanges
-from schedulers.own_allocations import SETTLE_AT, OwnAllocations
+from schedulers.own_allocations import MERGE_AT, OwnAllocations
 from schedulers.plan_check import PlanCheck
 from shared_state.partition import Partitioning
 from shared_state.tasks import NO_GANG, CellSpec, TaskBatch
@@ -233,7 +233,7 @@ def test_own_allocations_are_those_added_and_not_removed() -> None:
     random = np.random.default_rng(5)
     own, known, ids = OwnAllocations(), {}, 0
     for _ in range(60):
-        n = int(random.integers(0, SETTLE_AT // 8))
+        n = int(random.integers(0, MERGE_AT // 8))
         added = random.permutation(np.arange(ids, ids + n))
         ids += n
         own.add(added, added * 3, (added % 7).astype(np.int32))

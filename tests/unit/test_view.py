@@ -306,17 +306,17 @@ def test_the_first_claim_that_does_not_fit_is_found_and_nothing_changes():
                 expected = i
                 break
             left[row] -= asked
-        assert view.first_misfit(machine, request, freed, amount) == expected
+        assert view.first_oversubscribed(machine, request, freed, amount) == expected
         assert np.array_equal(view.free, before) and view.open_rows == opened
 
 
-def test_bad_arguments_of_first_misfit_are_refused(view):
+def test_bad_arguments_of_first_oversubscribed_are_refused(view):
     with pytest.raises(ValueError, match="freed"):
-        view.first_misfit(machines(0), slots(1), machines(7), slots(1))
+        view.first_oversubscribed(machines(0), slots(1), machines(7), slots(1))
     with pytest.raises(ValueError, match="request"):
-        view.first_misfit(machines(0, 1), slots(1))
+        view.first_oversubscribed(machines(0, 1), slots(1))
     with pytest.raises(ValueError, match="machine"):
-        view.first_misfit(np.zeros(1, np.int64), slots(1))
+        view.first_oversubscribed(np.zeros(1, np.int64), slots(1))
 
 
 def test_claims_in_flight_are_counted_until_settled_or_withdrawn(view):

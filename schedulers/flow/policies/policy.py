@@ -7,7 +7,7 @@ machines:
     task --cost 1 unit--> machine | aggregator        task_arcs
     task --cost 1 unit--> U_j --waiting price--> sink  unscheduled_cost, wait_price; one U_j per job
     aggregator --cost--> aggregator | machine          aggregator_arcs; capacity into machines:
-    machine_arc_capacity running task --cost--> its machine                 continuation_cost (only
+    machine_arc_capacity running task --cost--> its machine                 running_arc_cost (only
     under preemption) machine --0, as many tasks as fit--> sink
 
 The path from a task to the sink that the optimal flow takes is the task's fate; its cost is the sum
@@ -127,7 +127,7 @@ class Policy(ABC):
         Asked when a machine's load changes."""
         return load.room[machine]
 
-    def continuation_cost(self, tasks: TaskBatch, machine: Int64) -> Int64:
+    def running_arc_cost(self, tasks: TaskBatch, machine: Int64) -> Int64:
         """int64[n]: cost of letting tasks that just started on these machines go on there. Only
         asked under preemption. The default lets every task stay unless a place or waiting costs
         less than nothing."""

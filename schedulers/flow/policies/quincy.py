@@ -18,7 +18,7 @@ from schedulers.objective import placement_cost
 from shared_state.tasks import CellSpec, Int64, PreferenceCatalog, TaskBatch
 
 # A task that costs as much placed as waiting is placed.
-EAGERNESS = 1
+TIE_TOWARDS_PLACING = 1
 
 
 class Quincy(Policy):
@@ -85,9 +85,9 @@ class Quincy(Policy):
         return TaskArcs.join(parts)
 
     def unscheduled_cost(self, tasks: TaskBatch) -> Int64:
-        return self._catalog.unscheduled_cost[tasks.preference] + EAGERNESS
+        return self._catalog.unscheduled_cost[tasks.preference] + TIE_TOWARDS_PLACING
 
-    def continuation_cost(self, tasks: TaskBatch, machine: Int64) -> Int64:
+    def running_arc_cost(self, tasks: TaskBatch, machine: Int64) -> Int64:
         """One below the cost of placing it there anew, so that ties never move a task."""
         cost, _ = placement_cost(
             self._catalog, self._rack, tasks.preference, machine.astype(np.int32)

@@ -17,10 +17,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flowsolver import Certificate, FlowNetwork, IncrementalSolver, Stats, Status
+from flowsolver import Certificate, Stats, Status
 from flowsolver.solution import describe_cut
 from schedulers.flow.arrays import ranges
 from schedulers.flow.extraction import trace
+from schedulers.flow.job_aggregators import JobAggregators
 from schedulers.flow.policies.policy import (
     UNBOUNDED,
     AggregatorArcs,
@@ -29,37 +30,12 @@ from schedulers.flow.policies.policy import (
     PolicyError,
     to_aggregator,
 )
+from schedulers.flow.solver_graph import SolverGraph
 from schedulers.flow.task_table import NO_NODE, NO_ROW, TaskNodeState, TaskTable
 from shared_state.random import Stream
 from shared_state.tasks import Int64, TaskBatch
 
 MAX_COST = 1 << 40  # of one arc; keeps every path of a large graph within the solver's arithmetic
-
-
-class _Jobs:
-    """The unscheduled aggregators: one node and one arc to the sink per job with tasks in the
-    graph."""
-
-    def __init__(self) -> None:
-        self.index: dict[int, int] = {}
-        self.node = np.zeros(0, np.int64)
-        self.arc = np.zeros(0, np.int64)
-        # quantum from which the arc to the sink counts the waiting price
-        self.first_quantum = np.zeros(0, np.int64)
-        self.tasks = np.zeros(0, np.int64)  # in the graph
-        self.free: list[int] = []
-
-    def reserve(self, n: int) -> Int64:
-        """n free places."""
-        short = n - len(self.free)
-        if short > 0:
-            old = len(self.node)
-            more = max(short, old, 64)
-            for name in ("node", "arc", "first_quantum", "tasks"):
-                setattr(self, name, np.concatenate([getattr(self, name), np.zeros(more, np.int64)]))
-            self.node[old:] = NO_NODE
-            self.free = list(range(old + more - 1, old - 1, -1)) + self.free
-        return np.array([self.free.pop() for _ in range(n)], np.int64)
 
 
 class InnerArcs(NamedTuple):
@@ -79,22 +55,17 @@ class FlowGraph:
     UNSCHEDULED = np.iinfo(np.int64).min  # a task's destination when its flow goes to U_j
 
     def __init__(self, policy: Policy, machines: int, preemption: bool) -> None:
-        self.solver = IncrementalSolver(FlowNetwork())
+        self._arcs = SolverGraph()
+        self.solver = self._arcs.solver
         self._policy = policy
         self._name = type(policy).__name__
         self._preemption = preemption
         self._machines = machines
-        self.added = 0  # nodes and arcs in the current round
-        self.altered = 0  # capacities and costs of arcs set in the current round
         self.joined = 0  # tasks that joined in the current round
-        # per solver arc: the table row whose arc it is, else NO_ROW
-        self._row_of_arc = np.zeros(0, np.int64)
-        # per task arc: machine row, to_aggregator(a), or UNSCHEDULED
-        self._head_of_arc = np.zeros(0, np.int64)
-        self._sink = int(self._add_nodes(1)[0])
-        self._machine_node = self._add_nodes(machines)
+        self._sink = int(self._arcs.add_nodes(1)[0])
+        self._machine_node = self._arcs.add_nodes(machines)
         zero = np.zeros(machines, np.int64)
-        self._machine_arc = self._add_arcs(
+        self._machine_arc = self._arcs.add_arcs(
             self._machine_node, np.full(machines, self._sink), zero, zero
         )
         self._room = zero
@@ -102,7 +73,7 @@ class FlowGraph:
         none = np.zeros(0, np.int64)
         self.inner = InnerArcs(none, none, none, none, none)
         self._inner_of_machine = (np.zeros(machines + 1, np.int64), none)
-        self._jobs = _Jobs()
+        self._jobs = JobAggregators(self._arcs, self._sink, policy.wait_price)
         self._quantum = 0
         self._progress = -1  # quantum the running arcs are priced for
         self._tasks = 0
@@ -115,14 +86,14 @@ class FlowGraph:
         present = row[table.node_state[row] != TaskNodeState.NONE]
         if len(present):
             self._abandoned.append(table.node[present])
-            self._leave_jobs(table.job[present])
+            self._jobs.leave(table.job[present])
             table.node_state[present] = TaskNodeState.NONE
 
     def update(self, table: TaskTable, load: MachineLoad, now_us: int, stream: int) -> None:
         """Make the graph say what table and load say. New aggregators order their arcs in an order
         drawn from `stream`: the solver breaks ties by it, and schedulers that break them alike
         would claim the same machines."""
-        self.added = self.altered = 0
+        self._arcs.added = self._arcs.altered = 0
         self._quantum = now_us // self._policy.wait_price.quantum_us
         wanted = table.wanted_node_state(self._preemption)
         outdated = table.node_state != wanted
@@ -141,8 +112,8 @@ class FlowGraph:
         self.joined = len(joining)
         if len(joining):
             self._join(table, joining, load, stream)
-        self._close_empty_jobs()
-        self._price_waiting()
+        self._jobs.close_empty()
+        self._jobs.price_waiting(self._quantum)
         if self._preemption:
             self._price_running_arcs(table, now_us)
             self._add_running_arcs(
@@ -162,8 +133,8 @@ class FlowGraph:
                 f"{self._name}: the flow problem was left {status.name}{self._infeasibility(table)}"
             )
         arc, flow = self.solver.changed_flow()
-        carries = (self._row_of_arc[arc] != NO_ROW) & (flow > 0)
-        table.next_hop[self._row_of_arc[arc[carries]]] = arc[carries]
+        carries = (self._arcs.row_of_arc[arc] != NO_ROW) & (flow > 0)
+        table.next_hop[self._arcs.row_of_arc[arc[carries]]] = arc[carries]
 
     def _infeasibility(self, table: TaskTable) -> str:
         """After INFEASIBLE, what the cut proves, and which tasks are on its side."""
@@ -183,7 +154,7 @@ class FlowGraph:
     def destination(self, table: TaskTable, row: Int64) -> Int64:
         """int64[n]: where the flow of these tasks of the graph goes first: a machine row,
         to_aggregator(a), or UNSCHEDULED."""
-        return self._head_of_arc[table.next_hop[row]]
+        return self._arcs.head_of_arc[table.next_hop[row]]
 
     def trace(self, head: Int64) -> Int64:
         """int64[n]: the machines to which the flow takes tasks that go to these machines and
@@ -195,6 +166,16 @@ class FlowGraph:
             self.solver.flow(self.inner.arc),
             len(self._aggregator_node),
         )
+
+    @property
+    def added(self) -> int:
+        """Nodes and arcs added in the current round."""
+        return self._arcs.added
+
+    @property
+    def altered(self) -> int:
+        """Capacities and costs of arcs set in the current round."""
+        return self._arcs.altered
 
     @property
     def work(self) -> Stats:
@@ -225,30 +206,23 @@ class FlowGraph:
         self._check_heads(arcs.head, "a task")
         self._open_aggregators(arcs.head, load, stream)
         submitted = tasks.submit_us // self._policy.wait_price.quantum_us
-        place = self._join_jobs(tasks.job, submitted)
-        node = self._add_nodes(len(row), supply=1)
+        place = self._jobs.enter(tasks.job, submitted, self._quantum)
+        node = self._arcs.add_nodes(len(row), supply=1)
         table.node[row] = node
         self._tasks += len(row)
         late = self._jobs.first_quantum[place] - submitted
         unscheduled = self._policy.unscheduled_cost(tasks) + self._policy.wait_price.cost * late
         head = np.concatenate([arcs.head, np.full(len(row), self.UNSCHEDULED)])
         head_node = np.concatenate([self._node_of(arcs.head), self._jobs.node[place]])
-        self._add_task_arcs(
+        cost = np.concatenate([arcs.cost, unscheduled])
+        self._check_costs(cost, "out of a task")
+        self._arcs.add_task_arcs(
             np.concatenate([row[arcs.row], row]),
             np.concatenate([node[arcs.row], node]),
             head,
             head_node,
-            np.concatenate([arcs.cost, unscheduled]),
+            cost,
         )
-
-    def _add_task_arcs(
-        self, row: Int64, node: Int64, head: Int64, head_node: Int64, cost: Int64
-    ) -> Int64:
-        self._check_costs(cost, "out of a task")
-        arc = self._add_arcs(node, head_node, np.ones(len(node), np.int64), cost)
-        self._row_of_arc[arc] = row
-        self._head_of_arc[arc] = head
-        return arc
 
     def _remove_abandoned(self) -> None:
         if not self._abandoned:
@@ -262,7 +236,8 @@ class FlowGraph:
         machine = table.machine[row]
         table.running_arc_cost[row] = self._policy.running_arc_cost(table.batch(row), machine)
         cost = self._running_arc_cost(table, row, now_us)
-        table.running_arc[row] = self._add_task_arcs(
+        self._check_costs(cost, "out of a task")
+        table.running_arc[row] = self._arcs.add_task_arcs(
             row, table.node[row], machine, self._machine_node[machine], cost
         )
 
@@ -273,61 +248,12 @@ class FlowGraph:
         self._progress = quantum
         row = np.flatnonzero(table.node_state == TaskNodeState.RUNNING)
         self.solver.set_cost(table.running_arc[row], self._running_arc_cost(table, row, now_us))
-        self.altered += len(row)
+        self._arcs.altered += len(row)
 
     def _running_arc_cost(self, table: TaskTable, row: Int64, now_us: int) -> Int64:
         price = self._policy.progress_price
         progress: Int64 = now_us // price.quantum_us - table.since_us[row] // price.quantum_us
         return table.running_arc_cost[row] - price.cost * progress
-
-    # --- jobs ------------------------------------------------------------------------------------
-
-    def _join_jobs(self, job: Int64, submitted: Int64) -> Int64:
-        """int64[n]: the place of each task's job, opened where needed."""
-        jobs = self._jobs
-        distinct, which = np.unique(job, return_inverse=True)
-        place = np.array([jobs.index.get(j, NO_ROW) for j in distinct.tolist()], np.int64)
-        new = np.flatnonzero(place == NO_ROW)
-        if len(new):
-            place[new] = jobs.reserve(len(new))
-            jobs.index.update(zip(distinct[new].tolist(), place[new].tolist(), strict=True))
-            first = np.full(len(distinct), np.iinfo(np.int64).max)
-            np.minimum.at(first, which, submitted)
-            jobs.first_quantum[place[new]] = first[new]
-            jobs.tasks[place[new]] = 0
-            jobs.node[place[new]] = self._add_nodes(len(new))
-            cost = self._policy.wait_price.cost * (self._quantum - first[new])
-            jobs.arc[place[new]] = self._add_arcs(
-                jobs.node[place[new]],
-                np.full(len(new), self._sink),
-                np.full(len(new), UNBOUNDED),
-                cost,
-            )
-        jobs.tasks[place] += np.bincount(which, minlength=len(distinct))
-        return place[which]
-
-    def _leave_jobs(self, job: Int64) -> None:
-        distinct, count = np.unique(job, return_counts=True)
-        place = np.array([self._jobs.index[j] for j in distinct.tolist()], np.int64)
-        self._jobs.tasks[place] -= count
-
-    def _close_empty_jobs(self) -> None:
-        jobs = self._jobs
-        empty = np.flatnonzero((jobs.node != NO_NODE) & (jobs.tasks == 0))
-        if len(empty) == 0:
-            return
-        self.solver.remove_nodes(jobs.node[empty])
-        jobs.node[empty] = NO_NODE
-        gone = set(empty.tolist())
-        jobs.index = {job: place for job, place in jobs.index.items() if place not in gone}
-        jobs.free += empty[::-1].tolist()
-
-    def _price_waiting(self) -> None:
-        jobs = self._jobs
-        place = np.flatnonzero(jobs.node != NO_NODE)
-        cost = self._policy.wait_price.cost * (self._quantum - jobs.first_quantum[place])
-        self.solver.set_cost(jobs.arc[place], cost)
-        self.altered += len(place)
 
     # --- machines and aggregators ----------------------------------------------------------------
 
@@ -346,7 +272,7 @@ class FlowGraph:
         differs = capacity != self.inner.capacity[entry]
         self.inner.capacity[entry] = capacity
         self.solver.set_capacity(self.inner.arc[entry[differs]], capacity[differs])
-        self.altered += len(machine) + len(entry)
+        self._arcs.altered += len(machine) + len(entry)
 
     def _capacity_into_machines(self, entry: Int64, load: MachineLoad) -> Int64:
         capacity = self._policy.machine_arc_capacity(
@@ -367,7 +293,7 @@ class FlowGraph:
             named = named[self._aggregator_node[named] == NO_NODE]
             if len(named) == 0:
                 break
-            self._aggregator_node[named] = self._add_nodes(len(named))
+            self._aggregator_node[named] = self._arcs.add_nodes(len(named))
             arcs = self._policy.aggregator_arcs(named, load)
             self._check_heads(arcs.head, "an aggregator")
             self._check_costs(arcs.cost, "out of an aggregator")
@@ -393,7 +319,7 @@ class FlowGraph:
         )
         into = len(old.tail) + np.flatnonzero(head >= 0)
         self.inner.capacity[into] = self._capacity_into_machines(into, load)
-        arc = self._add_arcs(
+        arc = self._arcs.add_arcs(
             self._node_of(to_aggregator(tail)),
             self._node_of(head),
             self.inner.capacity[len(old.tail) :],
@@ -419,22 +345,7 @@ class FlowGraph:
             self._aggregator_node[np.maximum(-1 - head, 0)],
         )
 
-    # --- the solver's ids, and what a policy may not ask -----------------------------------------
-
-    def _add_nodes(self, n: int, supply: int = 0) -> Int64:
-        self.added += n
-        return self.solver.add_nodes(np.full(n, supply, np.int64))
-
-    def _add_arcs(self, tail: Int64, head: Int64, capacity: Int64, cost: Int64) -> Int64:
-        arc = self.solver.add_arcs(tail, head, capacity, cost)
-        self.added += len(arc)
-        short = (int(arc.max()) + 1 if len(arc) else 0) - len(self._row_of_arc)
-        if short > 0:
-            more = max(short, len(self._row_of_arc))
-            self._row_of_arc = np.concatenate([self._row_of_arc, np.full(more, NO_ROW, np.int64)])
-            self._head_of_arc = np.concatenate([self._head_of_arc, np.zeros(more, np.int64)])
-        self._row_of_arc[arc] = NO_ROW  # ids are used again
-        return arc
+    # --- what a policy may not ask ---------------------------------------------------------------
 
     def _check_heads(self, head: Int64, tail: str) -> None:
         wrong = (head >= self._machines) | (head < -len(self._aggregator_node))

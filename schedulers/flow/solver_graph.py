@@ -1,0 +1,52 @@
+"""The solver's graph, with what its arcs stand for and how much a round changed it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from flowsolver import FlowNetwork, IncrementalSolver
+from schedulers.flow.task_table import NO_ROW
+from shared_state.tasks import Int64
+
+
+class SolverGraph:
+    """Adds nodes and arcs to an incremental solver, and keeps whose arcs they are.
+
+    row_of_arc: int64[arcs], the row of the task table whose arc it is, else NO_ROW. head_of_arc:
+    int64[arcs], where a task's arc leads to: a machine row, to_aggregator(a), or
+    FlowGraph.UNSCHEDULED. added: nodes and arcs added in the current round. altered: capacities and
+    costs of arcs set in it.
+    """
+
+    def __init__(self) -> None:
+        self.solver = IncrementalSolver(FlowNetwork())
+        self.row_of_arc: Int64 = np.zeros(0, np.int64)
+        self.head_of_arc: Int64 = np.zeros(0, np.int64)
+        self.added = 0
+        self.altered = 0
+
+    def add_nodes(self, n: int, supply: int = 0) -> Int64:
+        """int64[n]: the ids of n new nodes."""
+        self.added += n
+        return self.solver.add_nodes(np.full(n, supply, np.int64))
+
+    def add_arcs(self, tail: Int64, head: Int64, capacity: Int64, cost: Int64) -> Int64:
+        """int64[k]: the ids of k new arcs between nodes."""
+        arc = self.solver.add_arcs(tail, head, capacity, cost)
+        self.added += len(arc)
+        short = (int(arc.max()) + 1 if len(arc) else 0) - len(self.row_of_arc)
+        if short > 0:
+            more = max(short, len(self.row_of_arc))
+            self.row_of_arc = np.concatenate([self.row_of_arc, np.full(more, NO_ROW, np.int64)])
+            self.head_of_arc = np.concatenate([self.head_of_arc, np.zeros(more, np.int64)])
+        self.row_of_arc[arc] = NO_ROW  # ids are used again
+        return arc
+
+    def add_task_arcs(
+        self, row: Int64, node: Int64, head: Int64, head_node: Int64, cost: Int64
+    ) -> Int64:
+        """int64[k]: the ids of k new arcs of one unit out of the nodes of tasks in these rows."""
+        arc = self.add_arcs(node, head_node, np.ones(len(node), np.int64), cost)
+        self.row_of_arc[arc] = row
+        self.head_of_arc[arc] = head
+        return arc

@@ -1,8 +1,8 @@
 """The contract between a scheduler and the agent that drives it.
 
-A scheduler holds placement logic only: no clock, no I/O, no messages. The agent
-(parsync.protocols.optimistic.agent) owns the view, the queue, commits and retries. Expected outcomes are values;
-exceptions are for bugs and bad input.
+A scheduler holds placement logic only: no clock, no I/O, no messages. Its agent
+(parsync.protocols.optimistic.agent) owns the view, the queue, commits and retries. Expected
+outcomes are values; exceptions are for bugs and bad input.
 """
 
 from __future__ import annotations

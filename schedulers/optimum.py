@@ -1,5 +1,4 @@
-"""The least cost at which a set of tasks could be placed: what decisions are measured against
-(regret), never a scheduler.
+"""The least cost at which a set of tasks could be placed: decisions are measured against it.
 
 A min-cost flow on the workload's own costs (objective.py). Tasks that prefer and ask alike are one
 node, machines that no task of the set lists are one arc (one per rack where racks are listed), so
@@ -7,7 +6,8 @@ the network is small however large the cell is:
 
     class --machine_cost--> machine --> sink          machines the class lists, as many tasks as fit
     class --rack_cost--> rack --> machine, sink       racks the class lists; to the sink: the room
-    of the rack's unlisted machines class --elsewhere_cost--> X --> rack, machine, sink
+                                                      of the rack's unlisted machines
+    class --elsewhere_cost--> X --> rack, machine, sink
     class --unscheduled_cost--> sink
 
 The flow is the optimum when all tasks ask for the same amount, none belongs to a gang, and no

@@ -79,8 +79,11 @@ def listing() -> str:
 
 
 def get(kind: str) -> SchedulerSpec:
-    """The spec of a kind or alias. AgoraError if there is none, or if its entry point does not lead to a
-    SchedulerSpec of that name."""
+    """The spec of a kind or alias.
+
+    Raises:
+        AgoraError: There is none, or its entry point does not lead to a SchedulerSpec of that name.
+    """
     return _GROUP.get(kind)
 
 

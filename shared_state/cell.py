@@ -273,7 +273,8 @@ def _check_spec(spec: CellSpec, partitioning: Partitioning) -> None:
         or (permille > MAX_OVERCOMMIT_PERMILLE).any()
     ):
         raise AgoraError(
-            f"cell overcommit_permille: expected {dimensions} factors in 0..{MAX_OVERCOMMIT_PERMILLE}"
+            f"cell overcommit_permille: expected {dimensions} factors in "
+            f"0..{MAX_OVERCOMMIT_PERMILLE}"
         )
     if partitioning.machines != spec.machines:
         raise AgoraError(

@@ -185,7 +185,8 @@ class CellAudit(CellReplica):
         self._now_us = max(self._now_us, delta.at_us)
         if delta.to_version != self._versions[delta.partition]:
             self._fail(
-                f"the delta ends at version {delta.to_version}, the cell is at {self._versions[delta.partition]}"
+                f"the delta ends at version {delta.to_version}, "
+                f"the cell is at {self._versions[delta.partition]}"
             )
         rows = self._partitioning.rows(delta.partition)
         changed = np.arange(rows.stop - rows.start)
@@ -220,7 +221,8 @@ class CellAudit(CellReplica):
             )
         if to_version > self._versions[partition]:
             self._fail(
-                f"the view is at version {to_version}, newer than the cell at {self._versions[partition]}"
+                f"the view is at version {to_version}, "
+                f"newer than the cell at {self._versions[partition]}"
             )
         if to_version < from_version:
             self._fail(f"the view goes back from version {from_version} to {to_version}")

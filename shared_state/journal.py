@@ -162,7 +162,8 @@ def _frames(path: Path, offset: int) -> Iterator[tuple[int, bytes]]:
                     if _rest_is_zero(header, file):
                         return
                     raise JournalError(
-                        f"{path}: corrupt at byte {offset}: the checksum of the frame's header is wrong"
+                        f"{path}: corrupt at byte {offset}: "
+                        "the checksum of the frame's header is wrong"
                     )
                 end = offset + _HEADER.size + length
                 if end > size:

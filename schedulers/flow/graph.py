@@ -49,8 +49,7 @@ class InnerArcs(NamedTuple):
 
 
 class FlowGraph:
-    """Owns the solver and the ids of what is in it. `update` brings it up to date, `solve`
-    re-optimises."""
+    """The flow graph of one scheduler: `update` brings it up to date, `solve` re-optimises it."""
 
     UNSCHEDULED = np.iinfo(np.int64).min  # a task's destination when its flow goes to U_j
 
@@ -90,9 +89,11 @@ class FlowGraph:
             table.node_state[present] = TaskNodeState.NONE
 
     def update(self, table: TaskTable, load: MachineLoad, now_us: int, stream: int) -> None:
-        """Make the graph say what table and load say. New aggregators order their arcs in an order
-        drawn from `stream`: the solver breaks ties by it, and schedulers that break them alike
-        would claim the same machines."""
+        """Bring the graph up to date with the table and the load.
+
+        The arcs of new aggregators come in an order drawn from `stream`: the solver breaks ties by
+        it, and schedulers that break ties alike would claim the same machines.
+        """
         self._arcs.added = self._arcs.altered = 0
         self._quantum = now_us // self._policy.wait_price.quantum_us
         wanted = table.wanted_node_state(self._preemption)
@@ -126,7 +127,7 @@ class FlowGraph:
         self.solver.set_supply([self._sink], [-self._tasks])
 
     def solve(self, table: TaskTable) -> None:
-        """Re-optimise, and bring each task's `next_hop` up to date from the arcs whose flow changed."""
+        """Re-optimise, and update the `next_hop` of tasks from the arcs whose flow changed."""
         status = self.solver.resolve()
         if status != Status.OPTIMAL:
             raise RuntimeError(
@@ -281,7 +282,8 @@ class FlowGraph:
         if len(capacity) and capacity.min() < 0:
             worst = entry[capacity.argmin()]
             raise PolicyError(
-                f"{self._name}: the arc from aggregator {self.inner.tail[worst]} to machine {self.inner.head[worst]} has capacity {capacity.min()}"
+                f"{self._name}: the arc from aggregator {self.inner.tail[worst]} to machine "
+                f"{self.inner.head[worst]} has capacity {capacity.min()}"
             )
         return capacity
 
@@ -360,5 +362,6 @@ class FlowGraph:
         wrong = np.abs(cost) > MAX_COST
         if np.any(wrong):
             raise PolicyError(
-                f"{self._name}: an arc {which} costs {int(cost[wrong][0])}; at most {MAX_COST} either way"
+                f"{self._name}: an arc {which} costs {int(cost[wrong][0])}; "
+                f"at most {MAX_COST} either way"
             )

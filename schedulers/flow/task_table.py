@@ -36,9 +36,9 @@ class TaskTable:
 
     What the agent said: task, job, submit_us, gang, machine, allocation, since_us: int64[C];
     request: int64[C, R]; priority, preference: int32[C]; task_class, state: int8[C]. What the graph
-    keeps: node_state: int8[C]; node, next_hop (arc that carries the task's unit), running_arc (arc to the
-    machine it runs on): int64[C], NO_NODE or NO_ARC when there is none; running_arc_cost: int64[C], of the
-    latter before any progress.
+    keeps: node_state: int8[C]; node, next_hop (arc that carries the task's unit), running_arc (arc
+    to the machine it runs on): int64[C], NO_NODE or NO_ARC when there is none; running_arc_cost:
+    int64[C], of the latter before any progress.
     """
 
     def __init__(self, dimensions: int) -> None:

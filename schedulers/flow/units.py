@@ -4,8 +4,8 @@ A flow network has one commodity, so a machine's capacity must be a number of ta
 tasks of a typical request (the median, dimension by dimension, of what waits) fit what is free.
 That is exact when requests are alike (slots). When they are not, the flow may send a machine tasks
 that do not fit together, and leave small tasks waiting where a typical one would not fit. So every
-placement is checked against the resources, oversubscribed ones are counted apart, and some of the tasks left
-over are placed one at a time (extraction.place_singly).
+placement is checked against the resources, oversubscribed ones are counted apart, and some of the
+tasks left over are placed one at a time (extraction.place_singly).
 """
 
 from __future__ import annotations

@@ -47,8 +47,8 @@ class GreedyScheduler:
     """Places each task of a batch, in order, on the machine that ranking and kind prefer in the
     view as the tasks before it left it.
 
-    Tasks of a gang are placed together or not at all. `work` counts what the last plan did: plans (1), tasks, rows looked
-    at, rows ranked.
+    Tasks of a gang are placed together or not at all. `work` counts what the last plan did: plans
+    (1), tasks, rows looked at, rows ranked.
     """
 
     work: tuple[int, int, int, int]

@@ -1,25 +1,26 @@
 // The greedy placement kernel: one plan for a batch of tasks on one view, which is left as it was.
 //
 // Each task, in the order given, goes to a machine that fits it in the view as the tasks before it
-// left it. Where to look is the ranking's (ParSync, sections 5.2 and 6), per pick:
+// left it. The ranking says where to look (ParSync, sections 5.2 and 6), for each task:
 //   OPTIMISTIC     preferred machines anywhere, then the whole view as one pool;
 //   QUALITY_FIRST  preferred machines anywhere, then the partition whose open rows have the highest
-//   mean score, then the next; where no row
-//                  differs in score, the whole view as one pool. Every partition is looked at;
+//                  mean score, then the next; where no row differs in score, the whole view as one
+//                  pool. Every partition is looked at;
 //   LATENCY_FIRST  the freshest partition with room: preferred machines in it, then any in it; then
-//   the next freshest.
+//                  the next freshest.
 // "Preferred" are the levels of the task's set in ascending cost: listed machines, then listed
 // racks; within a level uniformly among the rows that fit, so that schedulers with the same state
 // spread. Which row of a pool is the kind's:
-//   RANDOM                 uniform among the rows that fit;
-//   RANDOMIZED_FIRST_FIT   Omega's: draw among the remaining candidates; one that fits is taken and
-//   stays a candidate, another is set aside
-//                          until a task of another request comes;
-//   FIRST_FIT              the lowest row that fits;
-//   BEST_FIT               the row that fits with the least room (sum over dimensions, as shares of
-//   the largest machine), ties to the lowest; LOAD_SPREADING         the row that fits with the
-//   most room, ties in an order drawn anew for each plan; WEIGHTED_SAMPLING      with probability
-//   proportional to the slot score among the rows that fit: weighted sampling without replacement.
+//   RANDOM                uniform among the rows that fit;
+//   RANDOMIZED_FIRST_FIT  Omega's: draw among the remaining candidates; one that fits is taken and
+//                         stays a candidate, another is set aside until a task of another request;
+//   FIRST_FIT             the lowest row that fits;
+//   BEST_FIT              the row that fits with the least room (sum over dimensions, as shares of
+//                         the largest machine), ties to the lowest;
+//   LOAD_SPREADING        the row that fits with the most room, ties in an order drawn anew for
+//                         each plan;
+//   WEIGHTED_SAMPLING     with probability proportional to the slot score among the rows that fit:
+//                         weighted sampling without replacement.
 //
 // That nothing fits is certain, and cheap to repeat: a row found open but too small is excluded
 // from the index until a task asks for less than it was refused for (in some dimension), so it is

@@ -1,5 +1,7 @@
-"""Load spreading: a machine's next task costs in proportion to the tasks it runs (Firmament section
-3.3, Fig. 6a; as Docker SwarmKit)."""
+"""Load spreading: a machine's next task costs in proportion to the tasks that it runs.
+
+Firmament section 3.3, Fig. 6a; as Docker SwarmKit.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,11 @@ from shared_state.tasks import Int64, TaskBatch
 
 
 class LoadSpreading(Policy):
-    """
-        T --0--> X ==step * k==> M --0--> S      one arc per task k a machine can hold; open where
-        used <= k < total T --unscheduled--> U_j --waiting--> S
+    """Machines with fewer tasks cost less.
+
+        T --0--> X ==step * k==> M --0--> S      an arc for each task k that a machine can hold,
+                                                 open where used <= k < total
+        T --unscheduled--> U_j --waiting--> S
 
     The arcs of a machine never change their cost: when its load moves, another one opens. A machine
     of more than `levels` tasks gets `levels` arcs of several units each, cost at the first: the

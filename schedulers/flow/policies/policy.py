@@ -1,17 +1,16 @@
-"""What a policy decides: the arcs of the flow graph and their integer costs (Firmament section
-3.3).
+"""What a policy decides: the arcs of the flow graph and their integer costs (Firmament, 3.3).
 
 Every graph has the same frame, kept by graph.FlowGraph; a policy fills in what is between tasks and
 machines:
 
-    task --cost 1 unit--> machine | aggregator        task_arcs
-    task --cost 1 unit--> U_j --waiting price--> sink  unscheduled_cost, wait_price; one U_j per job
-    aggregator --cost--> aggregator | machine          aggregator_arcs; capacity into machines:
-    machine_arc_capacity running task --cost--> its machine                 running_arc_cost (only
-    under preemption) machine --0, as many tasks as fit--> sink
+    task --cost, 1 unit--> machine | aggregator          task_arcs
+    task --cost, 1 unit--> U_j --waiting price--> sink   unscheduled_cost, wait_price; a U_j per job
+    aggregator --cost--> aggregator | machine            aggregator_arcs, machine_arc_capacity
+    running task --cost--> its machine                   running_arc_cost, only under preemption
+    machine --0, as many tasks as fit--> sink
 
-The path from a task to the sink that the optimal flow takes is the task's fate; its cost is the sum
-along it.
+The optimal flow takes each task along a path to the sink. The path says where the task is placed,
+or that it waits; the sum of its costs is what that costs.
 """
 
 from __future__ import annotations

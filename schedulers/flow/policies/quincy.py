@@ -1,5 +1,7 @@
-"""Quincy's locality-oriented policy (Quincy section 4.2; Firmament section 3.3, Fig. 6b), on the
-costs every scheduler sees."""
+"""Quincy's locality-oriented policy, on the placement costs that every scheduler sees.
+
+Quincy section 4.2; Firmament section 3.3, Fig. 6b.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +24,14 @@ TIE_TOWARDS_PLACING = 1
 
 
 class Quincy(Policy):
-    """
-        T --machine_cost--> M --0--> S            preferred machines
-        T --rack_cost--> R --0--> M               preferred racks
-        T --elsewhere_cost--> X --0--> R          anywhere
-        T --0--> K --machine_cost, rack_cost--> M, R   instead of the first two, when the set is
-        large T --unscheduled + 1--> U_j --waiting--> S
-        running T --(cost here - 1 - progress)--> M      under preemption
+    """The workload's placement costs as arcs.
+
+        T --machine_cost--> M --0--> S                  preferred machines
+        T --rack_cost--> R --0--> M                     preferred racks
+        T --elsewhere_cost--> X --0--> R                anywhere
+        T --0--> K --machine_cost, rack_cost--> M, R    large sets, instead of the first two
+        T --unscheduled + 1--> U_j --waiting--> S
+        running T --(cost here - 1 - progress)--> M     under preemption
 
     A set K of more than `max_task_arcs` machines and racks is an equivalence class: its tasks share
     one aggregator with the set's arcs, and the cost of every path is the same as with arcs of their

@@ -1,5 +1,7 @@
-"""How long a decision takes: a value, so that a fast placer still saturates as the scheduler it
-stands for would."""
+"""How long a decision takes.
+
+It is a value, so that a fast implementation saturates as the scheduler it stands for would.
+"""
 
 from __future__ import annotations
 
@@ -12,30 +14,45 @@ PS_PER_OPERATION = 100_000
 
 
 class DecisionClock(Protocol):
-    """Turns one round of deciding into a duration. Everything in integers; durations round up to
-    whole microseconds."""
+    """Turns one decision round into a duration, in integers.
+
+    Durations round up to whole microseconds.
+    """
 
     def duration_us(
         self, tasks: int, partitions_scanned: int, operations: int, elapsed_ns: int
     ) -> int:
-        """The duration of a round over `tasks` tasks, whose plan looked at partitions_scanned
-        partitions (summed over tasks), counted `operations` elementary steps and was computed in
-        elapsed_ns of wall time."""
+        """The duration of a round.
+
+        Args:
+            tasks: How many tasks it decided on.
+            partitions_scanned: As in Plan, summed over tasks.
+            operations: As in Plan.
+            elapsed_ns: The wall time in which the plan was computed.
+        """
         ...
 
     def tasks_within(self, window_us: int, partitions_per_task: int) -> int | None:
-        """How many tasks' decisions begin within window_us when each looks at partitions_per_task
-        partitions, at least one; None if that cannot be told before deciding."""
+        """How many tasks' decisions begin within window_us if each scans partitions_per_task.
+
+        Returns: At least 1; None if it is not known before deciding.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Modelled:
-    """t_job + t_task * tasks + t_partition * partitions scanned (Omega section 4; ParSync section
-    6.2: quality-first checks every partition).
+    """A time per round, per task and per partition looked at.
 
-    job_us: per round; task_ns: per task; partition_ns: per partition looked at. ValueError for a
-    negative time.
+    Omega section 4; ParSync section 6.2: quality-first checks every partition.
+
+    Attributes:
+        job_us: Per round.
+        task_ns: Per task.
+        partition_ns: Per partition looked at.
+
+    Raises:
+        ValueError: A time is negative.
     """
 
     job_us: int
@@ -61,13 +78,15 @@ class Modelled:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Operations at a calibrated cost each: deterministic, yet it grows with the work. ValueError
-    unless ns_per_operation > 0.
+    """Counted operations at a calibrated time each: deterministic, and it grows with the work.
 
     The kinds of this repository weight what they count, so that an operation takes about 100 ns
     whatever it consists of: 100 stands for the machine of the calibration, 200 for one half as
     fast. (flow/work.py and greedy/base.py have the weights, tests/benchmarks/calibrate_*_work.py
     the calibration.)
+
+    Raises:
+        ValueError: ns_per_operation is not above 0.
     """
 
     ns_per_operation: int

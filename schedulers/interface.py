@@ -23,8 +23,11 @@ from shared_state.view import ClusterView
 class ContractBroken(AgoraError):
     """A scheduler broke its contract. Its arm ends; the measurements up to then are kept.
 
-    scheduler: its name, e.g. last_fit-3. kind: its kind. round: the number of calls of plan() so
-    far. rule: what it did, as `field: what is wrong`.
+    Args:
+        scheduler: Its name, e.g. last_fit-3.
+        kind: Its kind.
+        round: The number of calls of plan() so far; 0 while it is being created.
+        rule: What it did, as `field: what is wrong`.
     """
 
     def __init__(self, scheduler: str, kind: str, round: int, rule: str) -> None:
@@ -40,8 +43,10 @@ class ContractBroken(AgoraError):
 
 
 class PartitionRanking(IntEnum):
-    """In which order a placer turns to partitions (ParSync section 5.2). Adaptive is decided by the
-    agent and arrives as one of these."""
+    """The order in which a scheduler searches partitions (ParSync section 5.2).
+
+    The agent decides what `adaptive` is at the moment: it arrives as one of these.
+    """
 
     OPTIMISTIC = 0  # the whole view is one pool
     # preferred machines wherever they are, then the partition of the best remaining
@@ -52,12 +57,15 @@ class PartitionRanking(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class PlanContext:
-    """What a plan may rest on besides tasks and view.
+    """What a plan may depend on besides tasks and view.
 
-    now_us: the agent's time. stream: uint64 key of this decision's random stream (seed, scheduler
-    name, decision number).
-    ranking: how to rank partitions. partition_order: int32[P], freshest first (ties: highest index
-    of the last sync round first).
+    Attributes:
+        now_us: The agent's time.
+        stream: uint64, the key of this decision's random stream (shared_state.random.Stream), made
+            of the root seed, the scheduler's name and the decision's number.
+        ranking: How to rank partitions.
+        partition_order: int32[P], the freshest first; of equally fresh ones the highest index of
+            the last sync round first.
     """
 
     now_us: int
@@ -86,29 +94,35 @@ _NONE.flags.writeable = _NO_REASON.flags.writeable = False
 class Plan:
     """What a scheduler decided. Most schedulers make it with Plan.from_machines.
 
-    task: int64[k], machine: int32[k], request: int64[k, R], gang: int64[k]: the claims. A task
-    appears at most once.
-    evict: int64[e], ids of the scheduler's own allocations to end first; empty unless the kind has
-    Capability.EVICTS.
-    pending: int64[p] tasks of this call that stay waiting, pending_reason: int8[p] (PendingReason).
-    operations: counted work, in units of the scheduler's choice (this repository's:
-    decision_time.PS_PER_OPERATION); more than 0 for a round that decided on tasks.
-    partitions_scanned: partitions looked at, summed over tasks (ParSync section 6.2). None, which
-    is right for any scheduler that searches its whole view for each task: the platform counts every
-    partition for every task, or one per task under PartitionRanking.OPTIMISTIC; for a kind of
-    Capability.SEARCHES_ONCE it counts every partition once. A scheduler that searches in the order
-    of context.ranking states the number. For each task that is
-        0               if no machine in the view is open: up, overdrawn nowhere, with some room;
-        1               under OPTIMISTIC;
-        P               under QUALITY_FIRST;
-        under LATENCY_FIRST, of the partitions with an open machine, freshest first, those up to the
-        one that takes the task, or all if none does. One that had no room for a task of the plan is
-        not counted again for another that asks for as much.
-    check_conformance holds stated numbers against this rule.
-    All arrays are contiguous, counts are integers of at least 0.
-    stats: figures of the round for the report, e.g. the columns of the "rounds" table of a flow
-    scheduler (graph_us, solve_us, extract_us, arcs_scanned, nodes, arcs). No decision depends on
-    them.
+    All arrays are contiguous, and counts are integers of at least 0.
+
+    **Partitions scanned** are the partitions looked at, summed over the tasks of the call (ParSync
+    section 6.2). A scheduler that searches its whole view for each task leaves the number to the
+    platform, which counts every partition for every task (one per task under OPTIMISTIC, where the
+    view is one pool), or every partition once for a kind of Capability.SEARCHES_ONCE.
+
+    A scheduler that searches in the order of context.ranking states the number itself:
+    check_conformance holds it against this rule. For each task it is 0 if no machine of the view is
+    open (up, overdrawn in no dimension, with some room). Otherwise it is 1 under OPTIMISTIC, and P
+    under QUALITY_FIRST. Under LATENCY_FIRST it is the number of partitions with an open machine up
+    to the one that takes the task, or of all of them if none does; a partition that had no room for
+    one task of the plan does not count again for another that asks for as much.
+
+    Attributes:
+        task: int64[k], the claims: each task at most once.
+        machine: int32[k], where each claim is placed.
+        request: int64[k, R], what each claim asks for.
+        gang: int64[k], the gang of each claim.
+        evict: int64[e], ids of the scheduler's own allocations to end first; empty unless the kind
+            has Capability.EVICTS.
+        pending: int64[p], tasks of this call that stay waiting.
+        pending_reason: int8[p], a PendingReason for each.
+        operations: Counted work, in units of the scheduler's choice (this repository's:
+            decision_time.PS_PER_OPERATION). More than 0 for a round that placed tasks.
+        partitions_scanned: As above; None leaves it to the platform.
+        stats: Figures of the round for the report, e.g. the columns of the "rounds" table of a flow
+            scheduler (graph_us, solve_us, extract_us, arcs_scanned, nodes, arcs). No decision
+            depends on them.
     """
 
     task: Int64
@@ -198,8 +212,15 @@ class ChangeKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class TaskChanges:
-    """n changes of one kind: task int64[n], machine int32[n], allocation int64[n] (-1 where there
-    is none)."""
+    """What became of n tasks, which is the same for all.
+
+    Attributes:
+        kind: What became of them.
+        at_us: When.
+        task: int64[n].
+        machine: int32[n].
+        allocation: int64[n], -1 where there is none.
+    """
 
     kind: ChangeKind
     at_us: int
@@ -210,18 +231,28 @@ class TaskChanges:
 
 @dataclass(frozen=True, slots=True)
 class SchedulerEnvironment:
-    """What a scheduler is given when it is created. It never sees true run times. Arrays are
-    read-only, because all schedulers share them."""
+    """What a scheduler is given when it is created. It never sees true run times.
+
+    Arrays are read-only, because all schedulers share them.
+
+    Attributes:
+        name: Of the scheduler, e.g. last_fit-3.
+        cell: The machines.
+        partition_offsets: int64[P+1]; partition p is machine rows [offsets[p], offsets[p+1]).
+        catalog: What placements cost.
+    """
 
     name: str
     cell: CellSpec
-    partition_offsets: Int64  # int64[P+1]: partition p is machine rows [offsets[p], offsets[p+1])
+    partition_offsets: Int64
     catalog: PreferenceCatalog
 
 
 class Scheduler(Protocol):
-    """Decides which task is placed on which machine. schedulers.conformance.check_conformance tests
-    that a kind keeps this contract."""
+    """Decides which task is placed on which machine.
+
+    schedulers.conformance.check_conformance tests that a kind keeps this contract.
+    """
 
     def plan(self, tasks: TaskBatch, view: ClusterView, context: PlanContext) -> Plan:
         """Decide on `tasks` (not yet offered, or rejected) given what the view shows.

@@ -51,10 +51,13 @@ ALIASES: Mapping[str, str] = MappingProxyType({"firmament": "quincy"})
 class SchedulerSpec:
     """A kind of scheduler.
 
-    options: a pydantic model that forbids unknown fields. build: creates a scheduler from validated
-    options. default_decision: the deterministic clock that gives its decision time unless the
-    configuration sets another. capabilities: all that it can do and needs; none follows from
-    another.
+    Attributes:
+        kind: Its name, as runs and entry points give it.
+        options: A pydantic model that forbids unknown fields.
+        build: Creates a scheduler from validated options.
+        default_decision: The deterministic clock that gives its decision time unless the
+            configuration sets another.
+        capabilities: All that it can do and needs; none follows from another.
     """
 
     kind: str

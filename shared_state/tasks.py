@@ -24,14 +24,17 @@ class TaskClass(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class CellSpec:
-    """A cell's machines, as rows in topology order (rack by rack). Immutable; shared by every
-    participant.
+    """A cell's machines, as rows in topology order (rack by rack).
 
-    dimensions: names of the R resource dimensions, e.g. ("slots",) or ("cpu_milli", "mem_mib").
-    capacity: int64[M, R]. rack: int32[M], non-decreasing. slot_score: int64[M], static quality
-    (higher is better; 0 = none).
-    overcommit_permille: int64[R]; claims are accepted while used <= capacity * permille / 1000
-    (integer floor).
+    Immutable, and shared by every participant.
+
+    Attributes:
+        dimensions: Names of the R resources, e.g. ("slots",) or ("cpu_milli", "mem_mib").
+        capacity: int64[M, R].
+        rack: int32[M], non-decreasing.
+        slot_score: int64[M], static quality; higher is better, 0 is none.
+        overcommit_permille: int64[R]; claims are accepted while
+            used <= capacity * permille / 1000 (integer floor).
     """
 
     dimensions: tuple[str, ...]
@@ -55,15 +58,21 @@ class CellSpec:
 class PreferenceCatalog:
     """Integer placement costs by preference set: the one model of what a placement is worth.
 
-    K sets; set 0 is "no preference": empty, all costs 0. A task of set k placed on machine m costs
-    the machine's cost if m is listed for k, else its rack's cost if the rack is listed, else
-    elsewhere_cost[k]; left waiting it costs unscheduled_cost[k] plus wait_cost for each
-    wait_quantum_us of run time that it has waited. Machines and racks are ascending within a set.
-    The machines listed are the
-    *preferred* machines.
+    There are K sets. Set 0 is "no preference": empty, with all costs 0. A task of set k placed on
+    machine m costs the machine's cost if m is listed for k, else its rack's cost if the rack is
+    listed, else elsewhere_cost[k]. Left waiting it costs unscheduled_cost[k] plus wait_cost for
+    each wait_quantum_us of run time that it has waited. The machines listed are the *preferred*
+    machines.
 
-    machine_offsets: int64[K+1]; machine: int32[...]; machine_cost: int64[...]; rack_offsets, rack,
-    rack_cost: alike; elsewhere_cost, unscheduled_cost: int64[K].
+    Attributes:
+        machine_offsets: int64[K+1]; set k lists entries [offsets[k], offsets[k+1]) of the next two.
+        machine: int32[entries], ascending within a set.
+        machine_cost: int64[entries].
+        rack_offsets, rack, rack_cost: The same for racks.
+        elsewhere_cost: int64[K].
+        unscheduled_cost: int64[K].
+        wait_cost: Of one quantum of waiting.
+        wait_quantum_us: The length of a quantum.
     """
 
     machine_offsets: Int64
@@ -94,10 +103,15 @@ class PreferenceCatalog:
 class TaskBatch:
     """n tasks, columnar. A task's id is its row in the workload; ids are dense from 0.
 
-    task, job: int64[n]. request: int64[n, R]. priority: int32[n] (higher is more important).
-    submit_us: int64[n].
-    preference: int32[n], a set of the PreferenceCatalog (0 = none). gang: int64[n], NO_GANG or an
-    id shared by tasks that are placed together or not at all. task_class: int8[n], a TaskClass.
+    Attributes:
+        task: int64[n], ids.
+        job: int64[n].
+        request: int64[n, R].
+        priority: int32[n]; higher is more important.
+        submit_us: int64[n].
+        preference: int32[n], a set of the PreferenceCatalog; 0 is none.
+        gang: int64[n], NO_GANG or an id shared by tasks that are placed together or not at all.
+        task_class: int8[n], a TaskClass.
     """
 
     task: Int64

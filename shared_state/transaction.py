@@ -18,18 +18,21 @@ NO_ALLOCATION = -1
 
 
 class ConflictCheck(IntEnum):
-    """Omega section 5.2: fine-grained (does it still fit?) or coarse-grained (has the machine
-    changed?) conflict detection."""
+    """How the cell detects conflicts (Omega section 5.2).
+
+    RESOURCE_FIT is fine-grained: does the claim still fit? SEQUENCE_NUMBER is coarse-grained: has
+    the machine taken another claim?
+    """
 
     RESOURCE_FIT = 0
     SEQUENCE_NUMBER = 1
 
 
 class CommitMode(IntEnum):
-    """Omega section 3.4: accept all but the conflicting claims, or all claims of a gang group or
-    none of them.
+    """Whether claims stand alone or together (Omega section 3.4).
 
-    Under ALL_OR_NOTHING claims with gang NO_GANG form one group: the transaction.
+    INCREMENTAL accepts all but the conflicting claims. ALL_OR_NOTHING accepts all claims of a gang
+    or none of them; claims with gang NO_GANG form one group: the transaction.
     """
 
     INCREMENTAL = 0
@@ -37,8 +40,10 @@ class CommitMode(IntEnum):
 
 
 class Reason(IntEnum):
-    """Why a claim was rejected. Conflicts are STALE, FULL and EVICTED; the others are counted
-    apart."""
+    """Why a claim was rejected.
+
+    Conflicts are STALE, FULL and EVICTED; the others are counted apart.
+    """
 
     ACCEPTED = 0
     STALE = 1  # the machine's sequence number moved since the view was synced
@@ -56,13 +61,21 @@ CONFLICTS = (int(Reason.STALE), int(Reason.FULL), int(Reason.EVICTED))
 class Transaction:
     """k claims of one scheduler.
 
-    sequence: 1, 2, ... per scheduler. task: int64[k]; machine: int32[k]; request: int64[k, R];
-    synced_us: int64[k], the cell time of the state the claim was planned on (its partition's last
-    sync): ages are differences of the cell's time. gang: int64[k], or None (all NO_GANG). seqnum:
-    uint32[k], the machine's sequence number as seen; None under RESOURCE_FIT. evict: int64[e],
-    allocation ids of this scheduler that end first so that the claims fit, but only if claims that
-    rely on them are accepted: the claim that places the victim's own task anew, else any claim on
-    its machine (none made: it ends). None for no eviction.
+    Attributes:
+        scheduler: Its number.
+        sequence: 1, 2, ... per scheduler.
+        task: int64[k].
+        machine: int32[k].
+        request: int64[k, R].
+        synced_us: int64[k], the cell's time of the state that the claim was planned on (its
+            partition's last sync): ages are differences of the cell's time.
+        commit_mode: Whether claims are accepted one by one or in groups.
+        conflict_check: How conflicts are detected.
+        gang: int64[k], or None if all are NO_GANG.
+        seqnum: uint32[k], the machine's sequence number as seen; None under RESOURCE_FIT.
+        evict: int64[e], allocations of this scheduler that end first so that the claims fit; None
+            for no eviction. One ends only if a claim that relies on it is accepted: the claim that
+            places its task anew, or else any claim on its machine. If there is none, it ends.
     """
 
     scheduler: int
@@ -83,15 +96,20 @@ class Transaction:
 
 @dataclass(frozen=True, slots=True)
 class CommitResult:
-    """The answer to a Transaction of k claims; accepted + rejected == k, and a rejected transaction
-    changed nothing.
+    """The answer to a Transaction of k claims.
 
-    reason: int8[k] (Reason; 0 = accepted). allocation: int64[k], NO_ALLOCATION where rejected.
-    rival: int32[k], the other scheduler that last claimed the machine where rejected as stale or
-    full; NO_RIVAL where nobody else did, and for other outcomes. age_us: int64[k], cell time minus
-    the time of the state the claim was planned on. version: int64[k], the claim's partition version
-    after this commit: a view synced to at least it has seen the outcome. evicted: int64[j],
-    allocation ids ended by this commit.
+    accepted + rejected == k, and a rejected transaction changed nothing.
+
+    Attributes:
+        sequence: Of the transaction.
+        reason: int8[k], a Reason; 0 is accepted.
+        allocation: int64[k], NO_ALLOCATION where rejected.
+        rival: int32[k], the other scheduler that last claimed the machine, where rejected as stale
+            or full; NO_RIVAL where nobody else did, and for other outcomes.
+        age_us: int64[k], the cell's time minus that of the state the claim was planned on.
+        version: int64[k], of the claim's partition after this commit: a view synced to it, or
+            later, has seen the outcome.
+        evicted: int64[j], the allocations ended by this commit.
     """
 
     sequence: int
@@ -110,13 +128,17 @@ class CommitResult:
 
 @dataclass(frozen=True, slots=True)
 class PartitionDelta:
-    """Rows of one partition that changed in versions (from_version, to_version]; from_version 0 is
-    a snapshot of all rows.
+    """The rows of a partition that changed in versions (from_version, to_version].
 
-    row: uint16 or uint32[k], offset within the partition, ascending. used: [k, R], narrowest signed
-    dtype that holds it.
-    up: bool[k]. seqnum: uint32[k], or None for schedulers that do not check it. at_us: the cell's
-    time when taken.
+    Attributes:
+        partition: Its number.
+        from_version: 0 for a snapshot of all rows.
+        to_version: The partition's version.
+        at_us: The cell's time when it was taken.
+        row: uint16[k] or uint32[k], offsets within the partition, ascending.
+        used: [k, R], of the narrowest signed dtype that holds it.
+        up: bool[k].
+        seqnum: uint32[k], or None for schedulers that do not check it.
     """
 
     partition: int

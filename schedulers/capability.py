@@ -1,5 +1,7 @@
-"""What a kind of scheduler can do and what it needs: each capability is declared by the kind, means
-one thing, and follows from no other."""
+"""What a kind of scheduler can do and what it needs.
+
+Each capability is declared by the kind, means one thing, and follows from no other.
+"""
 
 from __future__ import annotations
 

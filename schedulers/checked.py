@@ -1,5 +1,8 @@
-"""A scheduler as its agent calls it: whatever it does against its contract is a ContractBroken that
-says which scheduler did it, in which round, and which rule it broke."""
+"""A scheduler as its agent calls it: with every plan checked.
+
+Whatever a scheduler does against its contract is a ContractBroken. It says which scheduler did it,
+in which round, and which rule it broke.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +32,10 @@ from shared_state.view import ClusterView
 
 
 class Overdue(BaseException):
-    """Raised by a runtime inside a call of a scheduler that takes too long. (Not an Exception: a
-    scheduler that swallows its own must not swallow it.)"""
+    """Raised by a runtime inside a call of a scheduler that takes too long.
+
+    It is not an Exception, so that a scheduler that swallows its own does not swallow it.
+    """
 
     def __init__(self, limit_s: float) -> None:
         super().__init__(f"has not returned after {limit_s:g} s")
@@ -55,8 +60,14 @@ class CheckedScheduler:
         environment: SchedulerEnvironment,
         table: TaskBatch,
     ) -> None:
-        """environment: what the scheduler was created with. table: every task of the run (row =
-        id)."""
+        """A scheduler with its checks.
+
+        Args:
+            scheduler: The scheduler.
+            spec: Its kind.
+            environment: What it was created with.
+            table: Every task of the run (row = id).
+        """
         self._scheduler = scheduler
         self._kind = spec.kind
         self._name = environment.name
@@ -91,8 +102,14 @@ class CheckedScheduler:
         return cls(scheduler, spec, environment, table)
 
     def plan(self, tasks: TaskBatch, view: ClusterView, context: PlanContext) -> Plan:
-        """As Scheduler.plan, for any tasks: those that no machine can hold are not offered to the
-        scheduler, and are pending in the plan as TOO_LARGE. Raises ContractBroken."""
+        """As Scheduler.plan, for tasks of any size.
+
+        Tasks that no machine can hold are not offered to the scheduler, and are pending in the plan
+        as TOO_LARGE.
+
+        Raises:
+            ContractBroken: The scheduler broke a rule, or raised.
+        """
         self._round += 1
         if self._too_large is None:
             return self._plan(tasks, view, context)

@@ -51,8 +51,16 @@ class NonConformance(AssertionError):
 def check_conformance(
     spec: SchedulerSpec, options: Mapping[str, Any] | None = None, seed: int = 1
 ) -> None:
-    """Raises NonConformance if a scheduler of this kind breaks the contract. Takes about a
-    second."""
+    """Check that schedulers of a kind keep the contract; takes about a second.
+
+    Args:
+        spec: The kind.
+        options: Its options, as a run would give them.
+        seed: Of the worlds that are made.
+
+    Raises:
+        NonConformance: The contract is broken. The message says how.
+    """
     parsed = spec.parse_options(options or {})
     for dimensions in (1, 2):
         for ranking in PartitionRanking:

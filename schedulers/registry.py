@@ -1,5 +1,4 @@
-"""Every kind of scheduler by name: ours, and those of packages with an entry point in the group
-`agora.schedulers`.
+"""Every kind of scheduler by name: the project's, and those of installed packages.
 
 A new kind is one file with a SPEC and one line: in BUILT_IN below, or in another package's
 metadata,

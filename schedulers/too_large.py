@@ -15,8 +15,7 @@ from shared_state.view import StaticCellState
 
 
 def tasks_too_large(tasks: TaskBatch, cell: CellSpec) -> NDArray[np.bool_] | None:
-    """The tasks that are larger than every machine of the cell if it were empty, and all members of
-    their gangs.
+    """Find the tasks that no machine of the cell holds when empty, and all members of their gangs.
 
     Returns: bool[n], or None if there are none.
     """

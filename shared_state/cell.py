@@ -42,9 +42,14 @@ _UNSIGNED = {2: np.uint16, 4: np.uint32}
 class Released:
     """n allocations, columnar: ended ones, or as they stand.
 
-    task, allocation: int64[n]. machine, owner: int32[n]. request: int64[n, R]. version: int64[n],
-    the version of the machine's partition after the call: a view synced to at least it has seen
-    them end.
+    Attributes:
+        task: int64[n].
+        machine: int32[n].
+        allocation: int64[n], ids.
+        owner: int32[n], the scheduler.
+        request: int64[n, R].
+        version: int64[n], of the machine's partition after the call: a view synced to it, or
+            later, has seen them end.
     """
 
     task: Int64
@@ -67,8 +72,11 @@ class Cell:
     """
 
     def __init__(self, spec: CellSpec, partitioning: Partitioning) -> None:
-        """An empty cell with every machine up. AgoraError if the spec is malformed or the
-        partitioning is of another cell."""
+        """An empty cell with every machine up.
+
+        Raises:
+            AgoraError: The spec is malformed, or the partitioning is of another cell.
+        """
         _check_spec(spec, partitioning)
         self.spec = spec
         self.partitioning = partitioning
@@ -90,14 +98,13 @@ class Cell:
         return count
 
     def commit(self, transaction: Transaction, now_us: int) -> CommitResult:
-        """Decide a transaction (native/commit.cpp states the order and what becomes of groups and
-        victims).
+        """Decide a transaction: accept the claims that fit, first come first served.
 
-        A claim is judged, in this order, MACHINE_DOWN, DUPLICATE (its task is placed, or was
-        released: it has run), STALE (under SEQUENCE_NUMBER: the machine's number differs from what
-        it was before this transaction), FULL or EVICTED (it does not fit, and a victim named on its
-        machine is gone or not this scheduler's). In a gang group that fails the claims that fitted
-        are GANG.
+        native/commit.cpp states the order, and what becomes of groups and victims. A claim is
+        judged, in this order, MACHINE_DOWN, DUPLICATE (its task is placed, or was released: it has
+        run), STALE (under SEQUENCE_NUMBER: the machine's number differs from what it was before
+        this transaction), FULL or EVICTED (it does not fit, and a victim named on its machine is
+        gone or not this scheduler's). In a gang group that fails, the claims that fitted are GANG.
         """
         t = transaction
         k = len(t.task)
@@ -133,35 +140,49 @@ class Cell:
 
     def release(self, allocation: Int64, owner: Int32 | None, now_us: int) -> Released:
         """End allocations whose tasks have run; the cell never places these tasks again.
-        Idempotent.
 
-        allocation: int64[n]; owner: int32[n], or None to ask no owner. Ids that are not live or
-        owned otherwise are skipped; the answer holds those really released, in order.
+        Idempotent: ids that are not live, or are owned by another, are skipped.
+
+        Args:
+            allocation: int64[n].
+            owner: int32[n], or None not to check owners.
+            now_us: The cell's time.
+
+        Returns: The allocations that were released, in order.
         """
         out = self._columns(len(allocation))
         return _head(out, self._native.release(allocation, owner, out))
 
     def load(self, task: Int64, machine: Int32, request: Int64, owner: Int32) -> Int64:
-        """Place an initial state; int64[n] allocation ids. Machines may exceed their limit
-        (grandfathered: they take no claim)."""
+        """Place an initial state.
+
+        Machines may exceed their limit: such machines are grandfathered, and take no claim.
+
+        Returns: int64[n], the allocation ids.
+        """
         allocation = np.empty(len(task), np.int64)
         self._native.load(task, machine, request, owner, allocation)
         return allocation
 
     def set_machines(self, machine: Int32, up: NDArray[np.bool_], now_us: int) -> Released:
-        """Take machines down or up (int32[n], bool[n], in order; no-ops allowed). Answers what ran
-        on those that went down."""
+        """Take machines (int32[n]) down or up (bool[n]), in order; no-ops are allowed.
+
+        Returns: What ran on those that went down.
+        """
         out = self._columns(self._native.live)
         return _head(out, self._native.set_machines(machine, up, out))
 
     def allocations(self, owner: int | None = None) -> Released:
-        """Live allocations of one owner, or of all, in the order of their slots."""
+        """The live allocations of one owner, or of all, in the order of their slots."""
         out = self._columns(self._native.live)
         return _head(out, self._native.allocations(-1 if owner is None else owner, out))
 
     def describe(self, allocation: Int64) -> Released:
-        """Records of allocations that are live or were ended by the last call (as
-        CommitResult.evicted). ValueError for others."""
+        """The records of allocations that are live, or were ended by the last call.
+
+        Raises:
+            ValueError: An allocation is neither.
+        """
         out = self._columns(len(allocation))
         self._native.describe(allocation, out)
         return Released(*out)
@@ -169,8 +190,11 @@ class Cell:
     def delta_since(
         self, partition: int, version: int, now_us: int, with_seqnum: bool
     ) -> PartitionDelta:
-        """Rows of a partition changed after `version`; all of them for 0. ValueError if the
-        partition is not at `version` yet."""
+        """The rows of a partition that changed after `version`; all of them for 0.
+
+        Raises:
+            ValueError: The partition is not at `version` yet.
+        """
         native = self._native
         scan = native.scan(partition, version)
         count = scan.count
@@ -186,14 +210,14 @@ class Cell:
         )
 
     def snapshot(self, partition: int, now_us: int, with_seqnum: bool) -> PartitionDelta:
-        """All rows of a partition."""
+        """The delta that holds all rows of a partition."""
         return self.delta_since(partition, 0, now_us, with_seqnum)
 
     def checkpoint(self) -> bytes:
-        """The whole state. The spec and the partitioning are not part of it, but restore() refuses
-        others.
+        """The whole state as bytes.
 
-        With 200,000 machines and as many allocations: 12 MB, about 10 ms.
+        The spec and the partitioning are not part of it, but restore() refuses others. With 200,000
+        machines and as many allocations: 12 MB, about 10 ms.
         """
         state: bytes = self._native.checkpoint()
         shape = self._shape_digest
@@ -201,8 +225,11 @@ class Cell:
 
     @classmethod
     def restore(cls, spec: CellSpec, partitioning: Partitioning, checkpoint: bytes) -> Cell:
-        """The cell a checkpoint was taken of; it continues exactly as that one would. AgoraError if
-        it is damaged or of another cell."""
+        """The cell that a checkpoint was taken of; it continues exactly as that one would.
+
+        Raises:
+            AgoraError: The checkpoint is damaged, or of another cell.
+        """
         begin = len(_CHECKPOINT_MAGIC)
         checksum = checkpoint[begin : begin + _CHECKSUM_BYTES]
         begin += _CHECKSUM_BYTES
@@ -223,7 +250,7 @@ class Cell:
         return cell
 
     def state_digest(self) -> bytes:
-        """blake2b-128 of the state: equal for cells that will answer everything alike."""
+        """The blake2b-128 of the state, equal for cells that will answer everything alike."""
         return hashlib.blake2b(self._native.checkpoint(), digest_size=_DIGEST_BYTES).digest()
 
     @cached_property

@@ -1,5 +1,7 @@
-"""What one scheduler believes about the cell (native/view.hpp): synced state, with its own claims
-and releases laid over it."""
+"""What one scheduler believes about the cell (native/view.hpp).
+
+It is the synced state, with the scheduler's own claims and releases overlaid.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,13 @@ from shared_state.transaction import PartitionDelta
 
 
 class StaticCellState(_native.StaticCellState):
-    """What never changes about a cell's machines: limits, weights, partitions. Views of one cell
-    may share one.
+    """What never changes about a cell's machines: limits, weights, partitions.
 
-    A row's weight is its slot score, at least 1. ValueError for limits outside 0..2^50, scores
-    whose sum exceeds 63 bits, more than eight dimensions, or offsets that do not run from 0 to the
-    number of machines.
+    Views of one cell may share it. A row's weight is its slot score, at least 1.
+
+    Raises:
+        ValueError: Limits are outside 0..2^50, the sum of the scores exceeds 63 bits, there are
+            more than eight dimensions, or the offsets do not run from 0 to the number of machines.
     """
 
     def __init__(self, spec: CellSpec, partitioning: Partitioning) -> None:
@@ -31,7 +34,7 @@ class StaticCellState(_native.StaticCellState):
         )
 
     def fits_when_empty(self, request: Int64) -> NDArray[np.bool_]:
-        """bool[n]: whether some machine would hold request int64[n, R] if it were empty."""
+        """Whether some machine would hold each request (int64[n, R]) if it were empty: bool[n]."""
         fits = np.empty(len(request), np.bool_)
         super().fit_empty_machines(np.ascontiguousarray(request), fits)
         return fits
@@ -68,20 +71,29 @@ class ClusterView(_native.ClusterView):
         with_seqnum: bool = False,
         static_state: StaticCellState | None = None,
     ) -> None:
-        """`static_state`: of the same cell and partitioning, to share its memory (20 B per machine)
-        between views."""
+        """A view that knows nothing yet.
+
+        Args:
+            spec: The cell.
+            partitioning: Of the same cell.
+            with_seqnum: Whether to keep sequence numbers.
+            static_state: Of the same cell and partitioning, to share its memory (20 B per machine)
+                between views.
+        """
         super().__init__(
             StaticCellState(spec, partitioning) if static_state is None else static_state,
             with_seqnum,
         )
 
     def apply(self, delta: PartitionDelta) -> None:
-        """Bring a partition up to date. Claims in flight, or settled at a version later than the
-        delta's, stay overlaid.
+        """Bring a partition up to date.
 
-        ValueError unless the delta starts at or before the version held, does not go back, holds
-        all rows if it is a snapshot (or the first of its partition), and carries sequence numbers
-        if the view keeps them.
+        Claims in flight, or settled at a version later than the delta's, stay overlaid.
+
+        Raises:
+            ValueError: The delta starts after the version held or goes back, is a snapshot (or the
+                first of its partition) and does not hold all rows, or carries no sequence numbers
+                although the view keeps them.
         """
         self.apply_columns(
             delta.partition,
@@ -95,36 +107,57 @@ class ClusterView(_native.ClusterView):
         )
 
     def claim(self, machine: Int32, request: Int64) -> int:
-        """Take request int64[k, R] off machine int32[k] at once, and until settled. Returns the
-        ticket. May overdraw (evictions)."""
+        """Take request int64[k, R] off machine int32[k] at once, and until settled.
+
+        Claims may overdraw a machine, as those that rely on evictions do.
+
+        Returns: The ticket, for settle() or withdraw().
+        """
         ticket: int = super().claim(machine, request)
         return ticket
 
     def settle(self, ticket: int, reason: NDArray[np.int8], version: Int64) -> None:
-        """The cell answered the ticket's claims: reason int8[k], version int64[k] as in
-        CommitResult.
+        """Take in the cell's answer to a ticket's claims.
 
         A claim stays overlaid until its partition is synced to `version`: the synced state then
         shows its allocation or whoever won. Claims rejected as GANG or DUPLICATE lost to nobody and
-        return to the view at once. ValueError for a ticket not in flight.
+        return to the view at once.
 
         With sequence numbers, a machine takes no other claim from claim() on until this call, which
         moves its number by the accepted claims (they were accepted, so it was the one seen). If the
         claim was STALE somebody else has moved it, and it stays closed until synced.
+
+        Args:
+            ticket: Of claim().
+            reason: int8[k], as in CommitResult.
+            version: int64[k], as in CommitResult.
+
+        Raises:
+            ValueError: The ticket is not in flight.
         """
         super().settle(ticket, reason, version)
 
     def withdraw(self, ticket: int) -> None:
-        """The ticket's claims were never sent: they return to the view at once. ValueError for a
-        ticket not in flight."""
+        """Return the claims of a ticket, which were never sent, to the view at once.
+
+        Raises:
+            ValueError: The ticket is not in flight.
+        """
         super().withdraw(ticket)
 
     def released(self, machine: Int32, request: Int64, version: Int64) -> None:
-        """Own slots were freed: machine int32[k], request int64[k, R], in partition version
-        int64[k]. The view shows them at once."""
+        """Show the scheduler's own slots that were freed, at once.
+
+        Args:
+            machine: int32[k], where.
+            request: int64[k, R], what was freed.
+            version: int64[k], the version of the machine's partition that shows it.
+        """
         super().released(machine, request, version)
 
     def reset(self) -> None:
-        """Believe nothing: all partitions unsynced at version 0. Claims in flight stay in flight
-        (settle or withdraw them)."""
+        """Forget the synced state: all partitions are unsynced, at version 0.
+
+        Claims in flight stay in flight: settle or withdraw them.
+        """
         super().reset()

@@ -33,15 +33,24 @@ CAPABILITIES = frozenset(
 
 
 class QuincyOptions(FlowOptions):
-    """max_task_arcs: a preference set of more machines and racks than this gets an aggregator that
-    its tasks share."""
+    """Options of Quincy's policy.
+
+    Attributes:
+        max_task_arcs: A preference set of more machines and racks than this gets an aggregator that
+            its tasks share.
+    """
 
     max_task_arcs: int = Field(16, ge=0)
 
 
 class LoadSpreadingOptions(FlowOptions):
-    """step_cost: what each task already on a machine adds to the cost of the next.
-    unscheduled_cost: of a task left waiting. levels: arcs to a machine at most."""
+    """Options of load spreading.
+
+    Attributes:
+        step_cost: What each task already on a machine adds to the cost of the next.
+        unscheduled_cost: Of a task left waiting.
+        levels: Arcs to a machine, at most.
+    """
 
     step_cost: int = Field(100, ge=0, le=1_000_000)
     unscheduled_cost: int = Field(1_000_000, ge=0, le=1_000_000_000)

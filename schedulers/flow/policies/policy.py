@@ -30,16 +30,22 @@ class PolicyError(ValueError):
 
 
 def to_aggregator(aggregator: Int64 | int) -> Int64:
-    """The head of an arc that leads to these aggregators. (Heads >= 0 are machine rows.) Its own
-    inverse."""
+    """The head of an arc that leads to these aggregators; heads >= 0 are machine rows.
+
+    It is its own inverse.
+    """
     return -1 - np.asarray(aggregator, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class TaskArcs:
-    """k unit arcs out of tasks. row: int64[k], which task of the batch asked about; head: int64[k],
-    a machine row or to_aggregator(a);
-    cost: int64[k]."""
+    """k arcs of one unit out of tasks.
+
+    Attributes:
+        row: int64[k], which task of the batch asked about.
+        head: int64[k], a machine row or to_aggregator(a).
+        cost: int64[k].
+    """
 
     row: Int64
     head: Int64
@@ -54,9 +60,14 @@ class TaskArcs:
 
 @dataclass(frozen=True, slots=True)
 class AggregatorArcs:
-    """k arcs out of aggregators. tail: int64[k], aggregators; head: int64[k] as in TaskArcs; cost:
-    int64[k]; level: int64[k], whatever tells parallel arcs to one machine apart (see
-    machine_arc_capacity). The costs are the arcs' own for good."""
+    """k arcs out of aggregators. Their costs never change.
+
+    Attributes:
+        tail: int64[k], aggregators.
+        head: int64[k], as in TaskArcs.
+        cost: int64[k].
+        level: int64[k], tells parallel arcs to one machine apart (see machine_arc_capacity).
+    """
 
     tail: Int64
     head: Int64
@@ -72,12 +83,13 @@ class AggregatorArcs:
 
 @dataclass(frozen=True, slots=True)
 class MachineLoad:
-    """What the round's statistics pass found, int64[M] each, counted in tasks of typical size
-    (units.py).
+    """What the round's statistics pass found, counted in tasks of typical size (units.py).
 
-    total: what an empty machine holds. used: what everybody's tasks take. room: what may flow
-    through the machine: what is free, and under preemption also what this scheduler's own running
-    tasks take.
+    Attributes:
+        total: int64[M], what an empty machine holds.
+        used: int64[M], what the tasks of all schedulers take.
+        room: int64[M], what may flow through the machine: what is free, and under preemption also
+            what this scheduler's own running tasks take.
     """
 
     total: Int64
@@ -87,47 +99,64 @@ class MachineLoad:
 
 @dataclass(frozen=True, slots=True)
 class TimePrice:
-    """`cost` per `quantum_us` begun, the same for all tasks (Quincy's 0.5 per second of waiting is
-    1 per 2 s)."""
+    """A price of time, the same for all tasks: `cost` for each `quantum_us` begun.
+
+    Quincy's 0.5 per second of waiting is 1 per 2 s.
+    """
 
     cost: int
     quantum_us: int
 
 
 class Policy(ABC):
-    """Deterministic, and without state that placements change: equal tasks and loads give equal
-    arcs."""
+    """The arcs between tasks and machines, and their costs.
 
-    wait_price = TimePrice(1, 1_000_000)  # how a task left waiting grows dearer
-    # how letting a running task go on grows cheaper, which protects work done
+    A policy is deterministic, and has no state that placements change: equal tasks and loads give
+    equal arcs.
+
+    Attributes:
+        wait_price: What each quantum of waiting adds to the cost of leaving a task waiting.
+        progress_price: What each quantum of running takes off the cost of letting a task run on,
+            which protects the work that it has done.
+    """
+
+    wait_price = TimePrice(1, 1_000_000)
     progress_price = TimePrice(1, 1_000_000)
 
     @property
     @abstractmethod
     def aggregators(self) -> int:
-        """A: aggregators are numbered 0..A-1. One comes into being with its first task, and
-        stays."""
+        """The number of aggregators A; they are numbered 0..A-1.
+
+        An aggregator joins the graph with its first task, and stays.
+        """
 
     @abstractmethod
     def aggregator_arcs(self, aggregator: Int64, load: MachineLoad) -> AggregatorArcs:
-        """All arcs out of these aggregators (int64[k], each asked for once). They may lead on to
-        other aggregators, without cycles."""
+        """All arcs out of these aggregators (int64[k]), each of which is asked for once.
+
+        They may lead to other aggregators, without cycles.
+        """
 
     @abstractmethod
     def task_arcs(self, tasks: TaskBatch) -> TaskArcs:
-        """Where tasks may go, except to stay waiting."""
+        """The arcs out of tasks, except those to their U_j."""
 
     @abstractmethod
     def unscheduled_cost(self, tasks: TaskBatch) -> Int64:
-        """int64[n]: what leaving each task waiting costs, without the waiting price."""
+        """What leaving each task waiting costs, without the waiting price: int64[n]."""
 
     def machine_arc_capacity(self, level: Int64, machine: Int64, load: MachineLoad) -> Int64:
-        """int64[k]: tasks that may take the aggregator arcs of these levels into these machines.
-        Asked when a machine's load changes."""
+        """How many tasks may take aggregator arcs of these levels into these machines: int64[k].
+
+        Called when a machine's load changes.
+        """
         return load.room[machine]
 
     def running_arc_cost(self, tasks: TaskBatch, machine: Int64) -> Int64:
-        """int64[n]: cost of letting tasks that just started on these machines go on there. Only
-        asked under preemption. The default lets every task stay unless a place or waiting costs
-        less than nothing."""
+        """The cost of the running arcs of tasks that just started on these machines: int64[n].
+
+        Called only under preemption. The default lets every task stay unless a place or waiting
+        costs less than nothing.
+        """
         return np.zeros(len(tasks), np.int64)

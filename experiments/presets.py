@@ -158,7 +158,7 @@ def _mix_group(part: str, scale: Scale) -> GroupConfig:
     if count < 1:
         raise AgoraError(f"--mix: {name}={number}: a group holds at least one scheduler")
     protocol, colon, kind = name.rpartition(":")
-    if not colon and kind not in (*GREEDY, *registry.kinds()) and kind in protocols.kinds():
+    if not colon and kind not in (*GREEDY, *registry.names()) and kind in protocols.kinds():
         protocol, kind = kind, ""
     if protocol not in ("", "optimistic", *protocols.kinds()):
         raise AgoraError(
@@ -169,8 +169,8 @@ def _mix_group(part: str, scale: Scale) -> GroupConfig:
         return _mix_group_of(protocol, kind, count, scale)
     if kind in GREEDY:
         return greedy_group(scale, kind, count, sync_set=TOGETHER)
-    if kind not in registry.kinds():
-        known = ", ".join(dict.fromkeys((*GREEDY, *registry.kinds())))
+    if kind not in registry.names():
+        known = f"{', '.join(GREEDY)}, {registry.listing()}"
         raise AgoraError(f"--mix: unknown '{_shortened(kind)}', expected one of {known}")
     if Capability.MEASURED_WHEN_LIVE in registry.get(kind).capabilities:
         return flow_group(scale, kind, count, "diff_block", sync_set=TOGETHER)

@@ -49,6 +49,10 @@ class EntryPointGroup(Generic[Spec]):
         one name."""
         return tuple(sorted(self._locations()))
 
+    def names(self) -> tuple[str, ...]:
+        """Every name that a kind may be given by, aliases included, ascending."""
+        return tuple(sorted([*self._locations(), *self.aliases]))
+
     def listing(self) -> str:
         """All kinds and aliases for a message: "first_fit, firmament (alias of quincy), ..."."""
         aliases = [f"{alias} (alias of {kind})" for alias, kind in self.aliases.items()]

@@ -75,6 +75,11 @@ def kinds() -> tuple[str, ...]:
     return _GROUP.kinds()
 
 
+def names() -> tuple[str, ...]:
+    """Every name that a kind may be given by, aliases included, ascending."""
+    return _GROUP.names()
+
+
 def listing() -> str:
     """All kinds and aliases, for a message or a help text."""
     return _GROUP.listing()

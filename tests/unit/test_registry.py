@@ -114,6 +114,7 @@ def test_an_unknown_kind_is_named_and_the_known_ones_listed():
 def test_firmament_is_quincy_by_another_name():
     assert registry.get("firmament") is registry.get("quincy")
     assert "firmament" not in registry.kinds()
+    assert set(registry.names()) == {*registry.kinds(), "firmament"}
     assert "best_fit, firmament (alias of quincy), first_fit" in registry.listing()
     with pytest.raises(AgoraError, match=r"known: best_fit, firmament \(alias of quincy\), "):
         registry.get("firmanent")

@@ -31,13 +31,20 @@ load_percent = [90]
 
 [[arms]]
 name = "Two choices"
-sync = "diff_block"
 partitions = 6
-gap_s = 0.05
-groups = [
-    { name = "mine", kind = "two_choices", count = 2, options = { choices = 3 } },
-    { name = "random", kind = "random", count = 2 },
-]
+
+[[arms.groups]]
+name = "mine"
+kind = "two_choices"
+count = 2
+options = { choices = 3 }
+protocol = { kind = "optimistic", sync = "diff_block", gap_s = 0.05, sync_set = "all" }
+
+[[arms.groups]]
+name = "random"
+kind = "random"
+count = 2
+protocol = { kind = "optimistic", sync = "diff_block", gap_s = 0.05, sync_set = "all" }
 """
 
 

@@ -1,4 +1,4 @@
-"""How the commands end (parsync/runtime/command_line.py)."""
+"""How the commands of this package end (parsync/runtime/command_line.py)."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ __all__ = ["BAD_INPUT", "run_command"]
 
 
 def run_command(app: typer.Typer, arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run a command on these arguments (unset: the process's) and leave."""
+    """Run a command on these arguments (default: the process's) and exit with its status."""
     sys.exit(command_line.run(app, arguments, "choose a smaller scale or a shorter duration"))

@@ -1,10 +1,10 @@
-"""python -m experiments.compare RUN...: the arms of several runs in one table, paired by seed.
+"""The comparison of several runs: their arms in one table, paired by seed (`agora compare`).
 
 Runs can be compared if they gave their arms the same work and counted it alike: equal workload
 options, equal workloads under equal seeds (by their digests), equal settling and draining times.
-What else differs between them, such as the time messages take, is said below the table. Arms are
-compared seed by seed over the seeds all of them ran; without common seeds the runs' own figures are
-shown and nothing is said about certainty.
+Other differences, such as the time messages take, are named below the table. Arms are compared seed
+by seed over the seeds that all of them ran. Without common seeds the table shows each run's own
+figures, and nothing about their certainty.
 """
 
 from __future__ import annotations
@@ -19,14 +19,12 @@ import io
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from rich.console import Console
 from rich.text import Text
 
 from experiments.bounds import is_bound, value_of
-from experiments.command_line import run_command
 from experiments.quantities import HEADLINE, QUANTITIES, Quantity, counted
 from experiments.report.page import verdict_page
 from experiments.report.terminal import arms_table
@@ -43,18 +41,17 @@ _NOTED = ("runtime", "virtual", "live", "heartbeat_us", "sample_s")
 Figures = dict[str, Any]
 
 
-def main(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run directories.")],
-    metric: Annotated[
-        list[str] | None,
-        typer.Option(help="A figure to compare, by its name in summary.json; may be repeated."),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Also write the table: .html, .csv or .md.")
-    ] = None,
-) -> None:
-    """Put the arms of several runs in one table, paired by seed."""
-    quantities = _quantities(metric or [])
+def compare(runs: Sequence[Path], metrics: Sequence[str], out: Path | None) -> None:
+    """Print the table of these runs, and write it to `out` if given.
+
+    Args:
+        metrics: Names of figures in summary.json; empty for the main ones.
+        out: File to create; its suffix chooses the format.
+
+    Raises:
+        AgoraError: A metric is unknown, the runs cannot be compared, or `out` cannot be written.
+    """
+    quantities = _quantities(metrics)
     write = _writer(out)
     combined = combine(runs)
     rows = verdict(combined, quantities)
@@ -62,7 +59,7 @@ def main(
         raise AgoraError(
             f"--metric: no run has {', '.join(quantity.key for quantity in quantities)}"
         )
-    _show(combined, rows if metric else [row for row in rows if row.quantity.short])
+    _show(combined, rows if metrics else [row for row in rows if row.quantity.short])
     if out is not None:
         _create(out, write(combined, rows))
 
@@ -313,8 +310,8 @@ def _show(summary: Figures, rows: Sequence[Row]) -> None:
     console.print(Text(_basis(summary)))
 
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-app.command()(main)
-
 if __name__ == "__main__":
+    from experiments.command_line import run_command
+    from experiments.commands.compare import app
+
     run_command(app)

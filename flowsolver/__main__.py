@@ -1,5 +1,5 @@
-"""`python -m flowsolver`: the solver, its generators, file formats and benchmark on the command
-line (commands/)."""
+"""`python -m flowsolver` and `agora solve`: solver, generators, file formats and benchmark
+(commands/)."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from flowsolver.commands.bench import bench_command
 from flowsolver.commands.common import BAD_INPUT, INTERRUPTED, UNREAD
@@ -22,7 +23,23 @@ from flowsolver.commands.generate import generate
 from flowsolver.commands.solve import ALGORITHMS_TEXT, solve_command
 from flowsolver.commands.stop_signals import STOPPED
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+class SolveByDefault(TyperGroup):
+    """A group that takes a first word which is no command as the arguments of `solve`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0] not in (*self.commands, "--help"):
+            args = ["solve", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    cls=SolveByDefault,
+    subcommand_metavar="FILE | COMMAND [ARGS]...",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
 
 # typer brings UsageError along, but under no public name
 _USAGE_ERRORS: tuple[Any, ...] = typer.BadParameter.__bases__
@@ -30,8 +47,11 @@ _USAGE_ERRORS: tuple[Any, ...] = typer.BadParameter.__bases__
 
 @app.callback()
 def main() -> None:
-    """Min-cost max-flow on integer networks: a solver, graphs to try it on, and a benchmark against
-    other solvers."""
+    """Solve min-cost max-flow problems on integer networks.
+
+    With a FILE, print its optimal flow; `solve --help` lists the options. The other commands
+    generate graphs to try the solver on, convert files, and time it against other solvers.
+    """
 
 
 app.command("solve", epilog=ALGORITHMS_TEXT)(solve_command)
@@ -41,8 +61,10 @@ app.command("bench")(bench_command)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """The command on these arguments (unset: the process's). One line on standard error tells what
-    is wrong. Returns its exit status."""
+    """Run the command on these arguments (default: the process's). Return its exit status.
+
+    Bad input is reported in one line on standard error.
+    """
     if sys.stdout is None:
         print("standard output is closed", file=sys.stderr)
         return BAD_INPUT
@@ -50,7 +72,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         status: int = app(args=arguments, standalone_mode=False) or 0
         sys.stdout.flush()
     except _USAGE_ERRORS as error:
-        print(f"{error.format_message().rstrip('.')} (--help tells the options)", file=sys.stderr)
+        print(f"{error.format_message().rstrip('.')} (--help lists the options)", file=sys.stderr)
         return BAD_INPUT
     except MemoryError as error:
         print(str(error) or "not enough memory for a network of this size", file=sys.stderr)

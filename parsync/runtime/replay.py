@@ -1,4 +1,4 @@
-"""python -m parsync.runtime.replay RUN...: repeat what runs logged, and compare.
+"""The command `agora replay RUN...`: repeat what runs logged, and compare.
 
 replay() repeats the logs of a live arm (live/log_replay.py), repeat() an arm in virtual time
 (virtual/repeat.py).
@@ -45,31 +45,31 @@ class Status(IntEnum):
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
-@app.command(
-    help="Repeat what runs logged, and compare.\n\n"
-    "A live arm: replay compares each log with ended.json and summary.json, which record its number"
-    " of events and its digest at the end of the arm. Then it feeds the logs to the same"
-    " participants, created from arm.json and the run's workload tables. Every effect must equal"
-    " the logged one, and no invariant of the cell may break. An arm in virtual time keeps no log:"
-    " it is run again, which takes as long as the first time, and the digest of its events is"
-    " compared. Paired seeds are not run again.\n\n"
-    "Exit status: 0 if everything is there and was repeated; 1 if the logs are complete, but the"
-    " effects differ or an invariant breaks; 2 if anything is missing, has changed since the arm"
-    " ended or cannot be read, and for runs that were interrupted or killed, whose files are"
-    " checked as far as they go; 130 for Ctrl-C.\n\n"
-    "Nothing in a run directory is executed. Schedulers of other packages are found by their"
-    " registered kind."
-)
+@app.command()
 def command(
-    directories: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="RUN...",
-            help="Run directories, arm directories (RUN/arms/ARM), or an arm's logs.",
-        ),
-    ],
+    directories: Annotated[list[Path], typer.Argument(metavar="RUN", hidden=True)],
 ) -> None:
-    """The command."""
+    """Check that runs are complete and can be repeated.
+
+    Each RUN is a run directory, one arm of it (RUN/arms/ARM) or the logs of an arm. Prints one line
+    per arm, and one for each thing that is missing or differs.
+
+    Live arms: each log is compared with ended.json and summary.json, which record its number of
+    events and its digest. Then the logged events are fed to the same participants, created from
+    arm.json and the run's workload tables. Every effect must equal the logged one, and no invariant
+    of the cell may break.
+
+    Arms in virtual time keep no log. They are run again, which takes as long as the first time, and
+    the digest of their events is compared. Paired seeds are not run again.
+
+    Exit status 0 if everything is there and was repeated; 1 if the logs are complete, but effects
+    differ or an invariant breaks; 2 if something is missing, has changed since the arm ended or
+    cannot be read, and for runs that were interrupted or killed, whose files are checked as far as
+    they go; 130 for Ctrl-C.
+
+    Nothing in a run directory is executed. Schedulers of other packages are found by their
+    registered kind.
+    """
     _forget_code_in(directories)
     raise typer.Exit(max(_check_all(directories)))
 

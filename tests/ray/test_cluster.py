@@ -154,7 +154,7 @@ def refusal(nodes: RayNodes, tmp_path: Path, changes: dict[str, str], before: st
     """The line with which a run on the nodes is refused; nothing is left of the run."""
     out = nodes.shared / "refused"
     script = f"""
-from experiments.parsync_vs_flow import app
+from experiments.commands.run import app
 from experiments.command_line import run_command
 {before}
 run_command(app)

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from experiments.command_line import run_command
-from experiments.parsync_vs_flow import app
+from experiments.commands.run import app
 from parsync.runtime import replay
 from parsync.runtime.arm_file import ARM_FILE, OLD_FILE, ArmFile, write_arm
 from parsync.runtime.event_logs import ENDED_FILE, VIRTUAL_LOG, LogEnd, read_end, write_end

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from experiments.command_line import run_command
+from experiments.commands.run import app
 from experiments.config import load_config
-from experiments.parsync_vs_flow import app
 from parsync.runtime import replay
 from parsync.runtime.arm_file import read_arm
 from tests.fixtures.google2011_files import (

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from experiments.command_line import run_command
-from experiments.parsync_vs_flow import app
+from experiments.commands.run import app
 from tests.fixtures.google2011_files import (
     ADD,
     FINISH,

@@ -10,8 +10,8 @@ import pytest
 
 from experiments import preconditions
 from experiments.command_line import run_command
+from experiments.commands.run import app
 from experiments.config import load_config
-from experiments.parsync_vs_flow import app
 from experiments.running import make_workload
 from flowsolver import memory
 from tests.fixtures.google2011_files import (
@@ -169,11 +169,11 @@ def test_a_file_that_makes_no_sense(
             ["--trace", "google2011:x", "--overcommit", "2"],
             "overcommit: only with resources 'requests'",
         ),
-        (["--speedup", "5"], "--speedup: is for traces"),
-        (["--runtime", "virtual", "--hold"], "--hold: has no use in virtual time"),
+        (["--speedup", "5"], "--speedup: has an effect only on traces"),
+        (["--runtime", "virtual", "--hold"], "--hold: has no effect in virtual time"),
         (
             ["--runtime", "virtual", "--address", "10.0.0.1:6379"],
-            "--address: has no use in virtual time",
+            "--address: has no effect in virtual time",
         ),
         (["--frobnicate"], "--frobnicate"),
         (["stray"], "stray"),
@@ -218,10 +218,10 @@ def test_a_file_that_never_ends(refused: Refusal) -> None:
 
 def test_flags_that_a_file_would_silently_override(tmp_path: Path, refused: Refusal) -> None:
     (tmp_path / "good.toml").write_text(CONFIG)
-    assert "--scale: has no use with --config" in refused(
+    assert "--scale: has no effect with --config" in refused(
         "--config", tmp_path / "good.toml", "--scale", "paper"
     )
-    assert "--quick: has no use with --config" in refused(
+    assert "--quick: has no effect with --config" in refused(
         "--config", tmp_path / "good.toml", "--quick"
     )
 

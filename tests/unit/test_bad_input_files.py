@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 
 from experiments.command_line import run_command
-from experiments.compare import app as compare
-from experiments.report.__main__ import app as report
+from experiments.commands.compare import app as compare
+from experiments.commands.report import app as report
 from flowsolver.__main__ import run as flowsolver
 from tests.fixtures.pickles import MakesAFile
 from tests.unit.run_factory import write_synthetic_run

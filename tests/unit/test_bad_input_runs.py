@@ -15,12 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
-from experiments import parsync_vs_flow, running
+from experiments import execution, running
 from experiments.command_line import run_command
-from experiments.compare import app as compare
+from experiments.commands.compare import app as compare
+from experiments.commands.run import app
 from experiments.config import RunConfig
 from experiments.interruption import Interruption
-from experiments.parsync_vs_flow import app
 from experiments.quantities import HEADLINE
 from experiments.report.page import write_report
 from experiments.report.terminal import comparison_table
@@ -214,7 +214,7 @@ def test_ctrl_c_before_there_is_anything(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(parsync_vs_flow, where, interrupt)
+    monkeypatch.setattr(execution, where, interrupt)
     assert command() == (130, "", "interrupted\n")
     assert not (tmp_path / "run").exists()
 
@@ -284,7 +284,7 @@ def test_a_lost_process_of_the_paired_seeds_costs_no_results(
         raise AgoraError("paired seeds: one of their processes was killed")
         yield
 
-    monkeypatch.setattr(parsync_vs_flow, "run_seeds", killed)
+    monkeypatch.setattr(execution, "run_seeds", killed)
     status, out, said = command("--seeds", "3")
     assert status == 2 and "PARTIAL: paired seeds: one of their processes was killed" in out
     assert said.splitlines()[-1] == "error: paired seeds: one of their processes was killed"

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from experiments.command_line import run_command
-from experiments.parsync_vs_flow import app
+from experiments.commands.run import app
 from experiments.summary import read_summary
 from schedulers import registry
 from schedulers.conformance import NonConformance, check_conformance

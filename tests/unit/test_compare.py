@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from experiments.command_line import run_command
-from experiments.compare import app, combine
+from experiments.commands.compare import app
+from experiments.compare import combine
 from experiments.summary import build_summary, write_run
 from shared_state.errors import AgoraError
 from tests.unit.run_factory import workload

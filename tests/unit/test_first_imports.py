@@ -17,7 +17,12 @@ HEAVY = ("numpy", "pyarrow", "pydantic", "typer", "matplotlib", "ray", "multipro
 
 @pytest.mark.parametrize(
     "imported",
-    ["experiments.report", "flowsolver.commands.stop_signals", "parsync.runtime.stop_signals"],
+    [
+        "experiments.__main__",
+        "experiments.report",
+        "flowsolver.commands.stop_signals",
+        "parsync.runtime.stop_signals",
+    ],
 )
 def test_what_comes_before_the_first_line_is_light(imported: str) -> None:
     code = f"import sys, {imported}; print([n for n in {HEAVY} if n in sys.modules])"
@@ -30,8 +35,10 @@ def test_what_comes_before_the_first_line_is_light(imported: str) -> None:
 @pytest.mark.parametrize(
     "file",
     [
-        "experiments/parsync_vs_flow.py",
+        "experiments/__main__.py",
+        "experiments/actors.py",
         "experiments/compare.py",
+        "experiments/parsync_vs_flow.py",
         "experiments/report/__main__.py",
         "parsync/runtime/replay.py",
         "flowsolver/__main__.py",
@@ -42,6 +49,17 @@ def test_every_command_sees_to_stop_signals_first(file: str) -> None:
     imports = [line.strip() for line in lines if line.strip().startswith(("import ", "from "))]
     assert imports[0] == "from __future__ import annotations"
     assert imports[1].endswith("stop_signals import exit_on_stop_signals")
+
+
+@pytest.mark.parametrize("command", ["run", "compare", "report", "actors"])
+def test_the_options_of_a_command_need_no_library(command: str) -> None:
+    """So that --help and completion answer at once."""
+    code = f"import sys, experiments.commands.{command}; "
+    code += f"print([n for n in {HEAVY} if n in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "['typer']\n"
 
 
 def test_every_name_of_the_solver_is_there() -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from experiments.command_line import run_command
+from experiments.commands.report import app as report_app
+from experiments.commands.run import app
 from experiments.killed_runs import run_in_progress
-from experiments.parsync_vs_flow import app
-from experiments.report.__main__ import app as report_app
 from experiments.summary import Figures, read_summary
 from tests.unit.test_bad_input_configuration import CONFIG
 

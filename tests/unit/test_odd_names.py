@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from experiments.command_line import run_command
-from experiments.compare import app as compare
+from experiments.commands.compare import app as compare
+from experiments.commands.run import app
 from experiments.figures.labels import LONGEST_LABEL, is_drawable, label
-from experiments.parsync_vs_flow import app
 from experiments.summary import LONGEST_SLUG, read_summary, slugs
 
 NAMES = (

@@ -11,8 +11,8 @@ from rich.console import Console
 
 from experiments.arm_config import ArmConfig
 from experiments.config import RunConfig
+from experiments.execution import _run_arm
 from experiments.interruption import Interruption
-from experiments.parsync_vs_flow import _run_arm
 from experiments.restarts import count, sentence
 from experiments.running import ArmRun
 from parsync.metrics.run_metrics import RunMetrics

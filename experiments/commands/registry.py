@@ -1,0 +1,78 @@
+"""The list of commands: a new command is a module with an `app`, and one line of COMMANDS.
+
+A module is imported when its command is called, so `agora --help` and completion stay fast.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+
+# name: (module, what it does)
+COMMANDS = {
+    "run": ("experiments.commands.run", "Run schedulers on one shared cell and write a report."),
+    "compare": ("experiments.commands.compare", "Put the arms of several runs in one table."),
+    "report": ("experiments.commands.report", "Write the reports of runs again."),
+    "replay": ("experiments.commands.replay", "Check that runs are complete and can be repeated."),
+    "actors": ("experiments.commands.actors", "Show what the actors of live runs are doing."),
+    "solve": ("experiments.commands.solve", "Solve min-cost-flow problems."),
+}
+
+
+class LazyGroup(TyperGroup):
+    """A group that shows its commands from COMMANDS and imports only the one that is called."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command's name and description, for help and completion; None if unknown."""
+        if cmd_name not in COMMANDS:
+            return None
+        return TyperCommand(cmd_name, help=COMMANDS[cmd_name][1], rich_markup_mode=None)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that is called, with its options. Typer prints errors for others."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if name in COMMANDS:
+            command = get_command(import_module(COMMANDS[name][0]).app)
+            command.name = name
+        return name, command, rest
+
+
+app = typer.Typer(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from experiments.version import version_text
+
+        print(f"agora {version_text()}")
+        raise typer.Exit
+
+
+@app.callback()
+def agora(
+    context: typer.Context,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", is_eager=True, callback=_print_version, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Compare cluster schedulers on one shared cell.
+
+    `agora COMMAND --help` explains a command.
+    """
+    if context.invoked_subcommand is None:
+        print(context.get_help())

@@ -1,0 +1,145 @@
+"""`agora run`: run schedulers on one shared cell and write a report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from experiments.run_options import RunOptions, RuntimeName, ScaleName
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+
+@app.command()
+def run_command(
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="TOML file with the whole configuration. Every run writes its own as config.toml.",
+        ),
+    ] = None,
+    mix: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND=COUNT,...",
+            help="Run one arm with these schedulers, for example "
+            '"latency_first=8,quality_first=4,firmament=1". Default: six arms to compare.',
+        ),
+    ] = None,
+    scale: Annotated[
+        ScaleName | None,
+        typer.Option(help="Size of the cell: 20,000 (demo) or 200,000 slots. Default: demo."),
+    ] = None,
+    trace: Annotated[
+        str | None,
+        typer.Option(
+            metavar="READER:DIR",
+            help="Trace to run, for example google2011:DIR. Default: a synthetic workload.",
+        ),
+    ] = None,
+    speedup: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="Divide all times of the trace by this number. Default: 50."
+        ),
+    ] = None,
+    resources: Annotated[
+        str | None,
+        typer.Option(
+            metavar="slots=N|requests",
+            help="Resources of a trace's machines: N equal slots, or CPU and memory as requested. "
+            "Default: slots=13.",
+        ),
+    ] = None,
+    overcommit: Annotated[
+        float | None,
+        typer.Option(
+            metavar="FACTOR",
+            help="Multiply the capacity of machines, with --resources requests. Default: 2.0.",
+        ),
+    ] = None,
+    duration: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001,
+            metavar="SECONDS",
+            help="Total length of all phases, or of the part of a trace to run. "
+            "Default: 30 (6 with --quick, 300 with --scale paper), or the whole trace.",
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(min=0, metavar="N", help="Root seed of all random streams. Default: 1."),
+    ] = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Number of paired seeds, which give the confidence intervals. "
+            "Default: 10 (2 with --quick, 1 with --scale paper).",
+        ),
+    ] = None,
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick", help="Half the cell, short tasks and phases, two seeds: about a minute."
+        ),
+    ] = False,
+    runtime: Annotated[
+        RuntimeName | None,
+        typer.Option(
+            help="Ray actors in real time, or simulated time. Default: ray. "
+            "Paired seeds always run in virtual time.",
+        ),
+    ] = None,
+    address: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT", help="Ray cluster to attach to. Default: start Ray for this run."
+        ),
+    ] = None,
+    hold: Annotated[
+        bool,
+        typer.Option(
+            "--hold",
+            help="Keep Ray and the last arm's actors after the run, until you press Enter.",
+        ),
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Run directory to create; it must not exist. Default: runs/TIME."
+        ),
+    ] = None,
+) -> None:
+    """Run schedulers on one shared cell and write a report.
+
+    Without options, six arms place the same tasks: they compare ParSync's synchronisation with flow
+    scheduling. Results go to a new run directory; open its report.html.
+
+    Exit status 0 if everything ran; 2 for bad input, or if an arm failed; 130 for Ctrl-C.
+    """
+    from experiments.execution import start
+
+    options = RunOptions(
+        config=config,
+        mix=mix,
+        scale=scale,
+        trace=trace,
+        speedup=speedup,
+        resources=resources,
+        overcommit=overcommit,
+        duration_s=duration,
+        seed=seed,
+        seeds=seeds,
+        quick=quick,
+        runtime=runtime,
+        address=address,
+        hold=hold,
+        out=out,
+    )
+    raise typer.Exit(start(options))

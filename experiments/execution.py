@@ -1,0 +1,275 @@
+"""The execution of `agora run`: checks, then every arm, then the paired seeds, then the report."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from experiments import restarts
+from experiments.arm_config import ArmConfig
+from experiments.command_line import BAD_INPUT
+from experiments.config import RunConfig
+from experiments.finishing import arm_result, finish_run, seed_result
+from experiments.interruption import Interruption, stop_signals_noted
+from experiments.kept_arms import keep_arm
+from experiments.killed_runs import run_in_progress
+from experiments.live_table import live_table
+from experiments.preconditions import check_arms, check_memory, check_new, make_run_directory
+from experiments.quantities import counted
+from experiments.resolve import resolve
+from experiments.run_options import RunOptions
+from experiments.running import ArmRun, ArmRunner, make_workload, run_arm_virtual, run_seeds
+from experiments.summary import SUMMARY, slugs, workload_facts, write_seed
+from experiments.version import version_text
+from parsync.metrics.live import Snapshot
+from parsync.metrics.summary import Figures
+from parsync.workload.workload import Workload
+from shared_state.errors import AgoraError
+
+
+def start(options: RunOptions) -> int:
+    """Run what the options of `agora run` describe. Return the exit status.
+
+    Everything that can be refused is tried before the run directory is made.
+
+    Raises:
+        AgoraError: An option, the configuration or the workload is wrong, or the run failed.
+    """
+    console = Console(stderr=True)
+    config = resolve(options)
+    if options.out is not None:
+        check_new(options.out)
+    with _named(options.config):
+        check_memory(config, None)
+        workload = make_workload(config, config.seed)
+        check_memory(config, workload)
+        check_arms(config, workload)
+    too_large = int(workload.facts["tasks_larger_than_every_machine"])
+    if too_large:
+        is_larger = f"{counted(too_large, 'task')} {'is' if too_large == 1 else 'are'} larger"
+        console.print(f"{is_larger} than every machine and will not be placed.")
+    # Nothing is lost up to here: a stop signal ends the command at once.
+    with stop_signals_noted() as interruption:
+        try:
+            with _runner(config, options.hold) as runner:
+                interruption.check()
+                directory = make_run_directory(options.out, config, workload)
+                with run_in_progress(directory):
+                    status = run(config, workload, directory, console, runner, interruption)
+                if options.hold and not interruption.asked:
+                    _hold(console, interruption)
+        except KeyboardInterrupt:
+            status = interruption.exit_status
+        return interruption.exit_status if interruption.asked else status
+
+
+@contextlib.contextmanager
+def _named(config: Path | None) -> Iterator[None]:
+    """What is wrong with a run that a file describes names the file."""
+    try:
+        yield
+    except AgoraError as error:
+        raise error if config is None else AgoraError(f"{config}: {error}") from error
+
+
+@contextlib.contextmanager
+def _runner(config: RunConfig, hold: bool) -> Iterator[ArmRunner]:
+    """Ray is imported only where it is used: virtual time starts in a second."""
+    if config.runtime == "virtual":
+        yield run_arm_virtual
+        return
+    from experiments.running_live import leave, prepare, run_arm_live
+
+    prepare(config, hold)
+    try:
+        yield partial(run_arm_live, held=[] if hold else None)
+    finally:
+        leave()
+
+
+def _hold(console: Console, interruption: Interruption) -> None:
+    from parsync.runtime.live.dashboard import dashboard_note
+
+    console.print(dashboard_note(), highlight=False, markup=False, soft_wrap=True)
+    try:
+        with interruption.raised_at_once():
+            try:
+                console.input(
+                    "Ray and the actors of the last arm stay up; press Enter to end them "
+                )
+            except EOFError:  # nobody can press Enter
+                console.print("Press Ctrl-C to end them.")
+                while True:
+                    time.sleep(3600)
+    except KeyboardInterrupt:
+        interruption.forget_ctrl_c()  # as it was told
+
+
+def run(
+    config: RunConfig,
+    workload: Workload,
+    directory: Path,
+    console: Console,
+    run_arm: ArmRunner,
+    interruption: Interruption,
+) -> int:
+    """Every arm in full, then all of them over the paired seeds, then the report. Returns the exit
+    status: 0, or that of the stop signal.
+
+    A run that ends early writes what it has, marked partial; if it has nothing, its directory goes.
+    An arm that one of its schedulers ends does not end the others, but leaves nothing to pair.
+    Raises AgoraError if anything but a signal ended it, and if the results cannot be written.
+    """
+    interruption.note = _what_is_left(directory)
+    facts, version = workload_facts(workload), version_text()
+    results: list[ArmRun] = []
+    seeds: dict[int, dict[str, Figures]] = {}
+    broken: list[str] = []  # by their schedulers: the other arms run all the same
+    reason, status = "", 0
+    try:
+        for arm, slug in zip(config.arms, slugs([arm.name for arm in config.arms]), strict=True):
+            folder = directory / "arms" / slug
+            reason = f"'{arm.name}': interrupted"
+            result = _run_arm(
+                config, arm, workload, folder, len(results) + 1, console, run_arm, interruption
+            )
+            results.append(result)
+            if result.broken:
+                broken.append(f"'{arm.name}': {result.stopped}")
+            elif result.stopped:
+                reason = f"'{arm.name}': {result.stopped}"
+                status = interruption.exit_status if result.interrupted else BAD_INPUT
+                break
+            so_far = arm_result(config, result, {})
+            keep_arm(directory, so_far, slug, facts, version, result.stopped)
+            reason = "interrupted"
+            if len(results) < len(config.arms) or config.seeds > 1:
+                interruption.check()
+            reason = ""
+        if broken and not reason:
+            reason, status = "the paired seeds did not run" if config.seeds > 1 else "", BAD_INPUT
+        elif not reason and config.seeds > 1:
+            reason = "interrupted during the paired seeds"
+            _paired_seeds(config, directory, console, seeds, interruption)
+            reason = ""
+    except KeyboardInterrupt:
+        status = interruption.exit_status
+    except (AgoraError, MemoryError) as error:
+        reason, status = str(error) or "not enough memory", BAD_INPUT
+    if not results:
+        shutil.rmtree(directory, ignore_errors=True)
+        if status == BAD_INPUT:
+            raise AgoraError(reason)
+        return status
+    reason = "; ".join([*broken, *([reason] if reason else [])])
+    missing = len(config.arms) - len(results)
+    if reason and missing:
+        reason += f"; {missing} of {len(config.arms)} arms did not run"
+    try:
+        _finish(config, workload, results, seeds, directory, reason, console, interruption)
+    except AgoraError as error:
+        if not (directory / SUMMARY).exists() and all(result.stopped for result in results):
+            shutil.rmtree(directory, ignore_errors=True)  # nothing in it can be used
+        raise AgoraError(reason or str(error)) from error
+    if status == BAD_INPUT:
+        raise AgoraError(reason)
+    return status
+
+
+def _run_arm(
+    config: RunConfig,
+    arm: ArmConfig,
+    workload: Workload,
+    folder: Path,
+    number: int,
+    console: Console,
+    run_arm: ArmRunner,
+    interruption: Interruption,
+) -> ArmRun:
+    """One arm with its live table."""
+    try:
+        folder.mkdir()
+    except OSError as error:
+        raise AgoraError(f"{folder}: {error.strerror}") from error
+    title = f"{number}/{len(config.arms)} {arm.name}"
+    names = [f"{group.name}-{place}" for group in arm.groups for place in range(group.count)]
+    with Live(console=console, refresh_per_second=4, transient=True) as live:
+        begun_s = time.monotonic()
+
+        def show(snapshot: Snapshot) -> None:
+            elapsed_s = time.monotonic() - begun_s
+            left_s = elapsed_s * (workload.end_us - snapshot.at_us) / max(1, snapshot.at_us)
+            live.update(live_table(title, names, snapshot, workload.end_us, left_s))
+
+        result = run_arm(config, arm, workload, config.seed, folder, show, interruption)
+    end = (
+        "interrupted after"
+        if result.interrupted
+        else "stopped after"
+        if result.stopped
+        else "done in"
+    )
+    why = f": {result.stopped}" if result.broken else ""
+    console.print(Text(f"{title}: {end} {result.wall_s:.1f} s{why}"), soft_wrap=True)
+    for restart in result.restarts:
+        console.print(Text(f"  {restarts.sentence(restart)}"), soft_wrap=True)
+    return result
+
+
+def _finish(
+    config: RunConfig,
+    workload: Workload,
+    results: list[ArmRun],
+    seeds: dict[int, dict[str, Figures]],
+    directory: Path,
+    reason: str,
+    console: Console,
+    interruption: Interruption,
+) -> None:
+    if reason:
+        console.print("Writing partial results; press Ctrl-C again to stop at once.")
+    try:
+        finish_run(config, workload, results, seeds, directory, reason, console, interruption)
+    except KeyboardInterrupt:
+        if (directory / SUMMARY).exists():
+            said = f"The results are in {_what_is_left(directory)}."
+            console.print(Text(said), soft_wrap=True)
+        raise
+
+
+def _what_is_left(directory: Path) -> str:
+    return f"{directory}; `python -m experiments.report {directory}` makes the report"
+
+
+def _paired_seeds(
+    config: RunConfig,
+    directory: Path,
+    console: Console,
+    figures: dict[int, dict[str, Figures]],
+    interruption: Interruption,
+) -> None:
+    """Adds figures by seed and arm as they come, and writes them."""
+    slug_of = dict(zip((names := [arm.name for arm in config.arms]), slugs(names), strict=True))
+    total = config.seeds * len(config.arms)
+    begun_s = time.monotonic()
+    with (
+        console.status("paired seeds") as status,
+        contextlib.closing(run_seeds(config, interruption)) as runs,
+    ):
+        for done, (seed, name, result) in enumerate(runs, start=1):
+            of_seed = figures.setdefault(seed, {})
+            of_seed[name] = result
+            kept = {slug_of[arm]: seed_result(seed, its) for arm, its in of_seed.items()}
+            write_seed(directory, seed, kept)
+            left_s = (time.monotonic() - begun_s) * (total - done) / done
+            status.update(
+                f"paired seeds in virtual time: {done} of {total} runs, about {left_s:.0f} s left"
+            )

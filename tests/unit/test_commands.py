@@ -1,0 +1,127 @@
+"""`agora`: its commands as a shell calls them, their help, and completion."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from importlib.metadata import entry_points, version
+from pathlib import Path
+
+import pytest
+
+from experiments.commands.registry import COMMANDS
+
+ROOT = Path(__file__).parents[2]
+AGORA = Path(sys.executable).parent / "agora"
+
+
+def agora(
+    *arguments: str, environment: dict[str, str] | None = None, command: Sequence[str | Path] = ()
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*(command or [AGORA]), *arguments],
+        env={**os.environ, "COLUMNS": "80", **(environment or {})},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_script_is_installed() -> None:
+    (script,) = entry_points(group="console_scripts", name="agora")
+    assert script.value == "experiments.__main__:main" and AGORA.exists()
+
+
+def test_alone_it_prints_the_help_and_every_command() -> None:
+    alone, asked = agora(), agora("--help")
+    assert alone.returncode == asked.returncode == 0 and alone.stdout == asked.stdout
+    for name, (_, what) in COMMANDS.items():
+        assert f"  {name}" in alone.stdout and what in alone.stdout
+
+
+def test_the_version_is_the_package_s() -> None:
+    done = agora("--version")
+    assert done.returncode == 0 and done.stdout.startswith(f"agora {version('agora')}")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself_within_80_columns(command: str) -> None:
+    done = agora(command, "--help")
+    assert done.returncode == 0 and done.stderr == ""
+    assert done.stdout.startswith(f"Usage: agora {command} ")
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("command", "module"),
+    [
+        ("run", "experiments.parsync_vs_flow"),
+        ("compare", "experiments.compare"),
+        ("report", "experiments.report"),
+        ("replay", "parsync.runtime.replay"),
+        ("actors", "experiments.actors"),
+        ("solve", "flowsolver"),
+    ],
+)
+def test_a_module_is_the_same_command(command: str, module: str) -> None:
+    here = agora(command, "--help").stdout.partition("\n")
+    there = agora("--help", command=[sys.executable, "-m", module]).stdout.partition("\n")
+    assert here[2] == there[2] != ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["bogus"], "error: No such command 'bogus' (--help lists the options)"),
+        (["run", "stray"], "error: Got unexpected extra argument"),
+        (["compare"], "error: Missing argument 'RUN'"),
+        (["report", "gone"], "error: gone: no such directory"),
+        (["replay", "gone"], "error: gone: no such directory"),
+        (["actors", "--address", "nowhere"], "error: --address nowhere: "),
+        (["solve", "gone.min"], "gone.min: No such file or directory"),
+        (["solve", "convert"], "error: Missing argument 'IN'"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_status_2(arguments: list[str], says: str) -> None:
+    done = agora(*arguments)
+    assert done.returncode == 2 and done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(says)
+
+
+def test_solve_takes_a_file_or_a_command_of_the_solver(tmp_path: Path) -> None:
+    file = tmp_path / "graph.min"
+    assert agora("solve", "generate", "quincy", "--machines", "5", "--out", str(file)).stdout == ""
+    short, long = agora("solve", str(file), "--certify"), agora("solve", "solve", str(file))
+    assert short.returncode == 0 and short.stdout.startswith("s ") and short.stdout == long.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "offers"),
+    [
+        (["agora", ""], [*COMMANDS]),
+        (["agora", "re"], ["report", "replay"]),
+        (["agora", "run", "--see"], ["--seed", "--seeds"]),
+        (["agora", "run", "--runtime", ""], ["ray", "virtual"]),
+        (["agora", "compare", "--metric", "delay_m"], ["delay_mean_us"]),
+        (["agora", "solve", "generate", "co"], ["contended", "cold"]),
+    ],
+)
+def test_a_shell_completes(words: list[str], offers: list[str]) -> None:
+    """The script that --show-completion prints, in a real bash."""
+    ask = 'eval "$("$0" --show-completion)"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); '
+    ask += '_agora_completion agora; printf "%s\\n" "${COMPREPLY[@]}"'
+    environment = {"PATH": f"{AGORA.parent}:{os.environ['PATH']}"}
+    done = agora(*words, environment=environment, command=["bash", "-c", ask, AGORA])
+    assert done.stderr == "" and done.stdout.split() == offers
+
+
+def test_completion_installs_itself(tmp_path: Path) -> None:
+    """`true` keeps bash from becoming the command: its parent tells the shell."""
+    ask = ["bash", "-c", '"$0" --install-completion; true', AGORA]
+    done = agora(environment={"HOME": str(tmp_path)}, command=ask)
+    assert "bash completion installed" in done.stdout and done.stderr == ""
+    assert "agora" in (tmp_path / ".bashrc").read_text()

@@ -48,4 +48,5 @@ def _sums(values: Int64Array, begin: Int64Array) -> Int64Array:
     high = np.add.reduceat(values >> 32, begin) + (low >> 32)
     if (high >= 2**31).any():
         raise ValueError("the capacity of parallel arcs does not fit 64 bits")
-    return (high << 32) + (low & (2**32 - 1))
+    sums: Int64Array = (high << 32) + (low & (2**32 - 1))
+    return sums

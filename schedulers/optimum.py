@@ -144,7 +144,8 @@ def _slots_of_one(room: Int64, request: Int64) -> Int64:
         np.where(room[:, r] < 0, 0, room[:, r] // max(int(q), 1) if q else most)
         for r, q in enumerate(request)
     ]
-    return np.maximum(np.minimum.reduce(fit), 0)
+    slots: Int64 = np.maximum(np.minimum.reduce(fit), 0)
+    return slots
 
 
 def _slots_of_smallest(room: Int64, request: Int64) -> Int64:
@@ -154,7 +155,8 @@ def _slots_of_smallest(room: Int64, request: Int64) -> Int64:
     fit = [
         np.searchsorted(smallest[:, r], room[:, r], side="right") for r in range(request.shape[1])
     ]
-    return np.minimum.reduce(fit).astype(np.int64)
+    slots: Int64 = np.minimum.reduce(fit).astype(np.int64)
+    return slots
 
 
 def _classes(preference: Int32, request: Int64) -> tuple[NDArray[np.intp], Int64]:

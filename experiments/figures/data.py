@@ -63,7 +63,8 @@ def rate(arm: Arm, name: str, until_us: int) -> tuple[Floats, Floats]:
 
 def ratio(part: Floats, whole: Floats) -> Floats:
     """part / whole, NaN (not drawn) where there is no whole."""
-    return np.divide(part, whole, out=np.full(part.shape, np.nan), where=whole > 0)
+    quotient: Floats = np.divide(part, whole, out=np.full(part.shape, np.nan), where=whole > 0)
+    return quotient
 
 
 def band(values: Floats) -> tuple[Floats, Floats, Floats]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from flowsolver.arguments import Int64Array
 
@@ -22,7 +23,7 @@ class Draws:
         )[0]
         self._count = 0
 
-    def bits(self, size: int) -> np.ndarray:
+    def bits(self, size: int) -> NDArray[np.uint64]:
         """uint64[size]."""
         with np.errstate(over="ignore"):
             z = (
@@ -40,7 +41,7 @@ class Draws:
         ).astype(np.int64)
 
 
-def _mixed(z: np.ndarray) -> np.ndarray:
+def _mixed(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
     with np.errstate(over="ignore"):
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

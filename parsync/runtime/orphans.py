@@ -30,7 +30,7 @@ def end_with_parent(parent: int) -> None:
 
 def _signal_at_death_of_parent() -> bool:
     """False where the kernel does not offer it."""
-    return ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) == 0
+    return bool(ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) == 0)
 
 
 def _watch(parent: int) -> None:

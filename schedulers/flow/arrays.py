@@ -14,7 +14,8 @@ def ranges(begin: Int64, size: Int64) -> Int64:
     if total == 0:
         return np.zeros(0, np.int64)
     shift = begin - (np.cumsum(size) - size)
-    return np.arange(total) + np.repeat(shift, size)
+    rows: Int64 = np.arange(total) + np.repeat(shift, size)
+    return rows
 
 
 def rank_within(group: Int64) -> Int64:

@@ -51,7 +51,9 @@ class RoundWork:
     @property
     def operations(self) -> int:
         """The weighted sum: an operation is what takes 100 ns on the machine of the calibration."""
-        return sum(a * b for a, b in zip(astuple(self), _WEIGHTS, strict=True)) // PS_PER_OPERATION
+        counts: tuple[int, ...] = astuple(self)
+        weighted: int = sum(a * b for a, b in zip(counts, _WEIGHTS, strict=True))
+        return weighted // PS_PER_OPERATION
 
 
 # Fitted on an x86-64 server core. Predicted over true time of the rounds: median 1.00, 10 % below

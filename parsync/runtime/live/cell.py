@@ -155,7 +155,8 @@ class CellStage:
 
     def never_placed(self) -> np.ndarray:
         """bool[tasks]: tasks that hold no place and never held one."""
-        return self._whereabouts == Whereabouts.NEVER_PLACED
+        never: np.ndarray = self._whereabouts == Whereabouts.NEVER_PLACED
+        return never
 
     def _handle(self, event: Event) -> None:
         for effect in self.master.handle(self.now_us, event):
@@ -352,12 +353,12 @@ def replay_frame(stage: CellStage, frame: tuple[Any, ...]) -> bool:
     """Feed one LIFE or STEP frame to a stage; False if the effects differ from the logged ones."""
     if frame[0] == Frame.LIFE:
         _, epoch, at_us, logged = frame
-        return stage.begin_life(epoch, at_us) == logged
+        return bool(stage.begin_life(epoch, at_us) == logged)
     _, at_us, request, logged = frame
     step = Step.of(stage.codec, request)
     reply, digest = stage.handle(step, at_us)
     stage.answered(step, reply)
-    return digest == logged
+    return bool(digest == logged)
 
 
 def hosts_of(hosts: Mapping[int, tuple[int, ...]]) -> dict[int, int]:

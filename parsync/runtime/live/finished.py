@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import numpy as np
 
@@ -58,4 +58,4 @@ def once(
         handed_over: Finished = actor._handed_over
         return handed_over
 
-    return finish_once
+    return cast("Callable[Concatenate[AnActor, Asked], Finished]", finish_once)

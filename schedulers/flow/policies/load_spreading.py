@@ -65,7 +65,9 @@ class LoadSpreading(Policy):
         width = self._width(machine, load)
         begin = np.maximum(level * width, load.used[machine])
         end = np.minimum((level + 1) * width, load.total[machine])
-        return np.maximum(end - begin, 0)
+        capacity: Int64 = np.maximum(end - begin, 0)
+        return capacity
 
     def _width(self, machine: Int64, load: MachineLoad) -> Int64:
-        return np.maximum(-(-load.total[machine] // self._arcs_of[machine]), 1)
+        width: Int64 = np.maximum(-(-load.total[machine] // self._arcs_of[machine]), 1)
+        return width

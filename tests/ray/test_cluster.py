@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import sys
 import sysconfig
 import time
@@ -94,12 +95,15 @@ def test_the_page_s_commands_run_an_arm_on_both_nodes(nodes: RayNodes, tmp_path:
 @pytest.fixture(scope="module")
 def wheel(nodes: RayNodes) -> Path:
     """The Python of an environment into which Agora was installed from a wheel. What it depends on
-    is found in the environment of the tests."""
+    is found in the environment of the tests; .pth files there, as of the editable installation of
+    Agora, have no effect."""
     built, environment = nodes.shared / "wheel", nodes.shared / "environment"
     development = ROOT / "build" / "release" / "CMakeCache.txt"
     before = development.read_bytes() if development.exists() else b""
     pip = f"{sys.executable} -m pip --disable-pip-version-check"
-    nodes.shell(f"{pip} wheel -q --no-build-isolation --no-deps -w {built} {ROOT}")
+    # Compiles everything the first time: one to two minutes on two cores.
+    build = f"{pip} wheel -q --no-build-isolation --no-deps -w {built} {ROOT}"
+    nodes.shell(build, limit_s=900.0)
     assert not before or development.read_bytes() == before
     nodes.shell(f"{sys.executable} -m venv --without-pip {environment}")
     python = environment / "bin" / "python"
@@ -110,18 +114,33 @@ def wheel(nodes: RayNodes) -> Path:
     return python
 
 
-def test_a_wheel_runs_from_an_empty_folder(nodes: RayNodes, wheel: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("runtime", ["virtual", "ray"])
+def test_a_wheel_runs_from_an_empty_folder(
+    nodes: RayNodes, wheel: Path, tmp_path: Path, runtime: str
+) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
-    module = "experiments.parsync_vs_flow"
-    run = nodes.shared / "wheel-embedded"
-    done = nodes.try_command(
-        [wheel, "-m", module, "--config", config(tmp_path), "--out", run], empty
-    )
+    agora, run = wheel.parent / "agora", nodes.shared / f"wheel-{runtime}"
+    options = ["--config", config(tmp_path), "--runtime", runtime, "--out", run]
+    done = nodes.try_command([agora, "run", *options], empty)
     assert done.returncode == 0, done.stderr
     summary = json.loads((run / "summary.json").read_text("utf-8"))
+    assert summary["runtime"] == runtime
     assert summary["arms"][0]["totals"]["committed"] == summary["workload"]["arrivals"] > 0
+    for command in ("replay", "report", "compare"):
+        done = nodes.try_command([agora, command, run], empty)
+        assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
     assert not list(empty.iterdir())
+
+
+def test_a_wheel_has_every_package_with_its_types(wheel: Path, tmp_path: Path) -> None:
+    names = ["flowsolver", "shared_state", "schedulers", "parsync", "experiments"]
+    ask = f"import importlib; print(*(importlib.import_module(n).__file__ for n in {names}))"
+    found = subprocess.run(
+        [wheel, "-c", ask], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    for file in map(Path, found.stdout.split()):
+        assert file.is_relative_to(wheel.parents[1]) and (file.parent / "py.typed").is_file()
 
 
 def test_a_wheel_attaches_and_ships_itself_and_a_registered_scheduler(

@@ -57,7 +57,7 @@ def compare(runs: Sequence[Path], metrics: Sequence[str], out: Path | None) -> N
     rows = verdict(combined, quantities)
     if not rows:
         raise AgoraError(
-            f"--metric: no run has {', '.join(quantity.key for quantity in quantities)}"
+            f"--metric {', '.join(quantity.key for quantity in quantities)}: no run measured it"
         )
     _show(combined, rows if metrics else [row for row in rows if row.quantity.short])
     if out is not None:
@@ -65,11 +65,13 @@ def compare(runs: Sequence[Path], metrics: Sequence[str], out: Path | None) -> N
 
 
 def combine(directories: Sequence[Path]) -> Figures:
-    """One summary holding the arms of all runs, named after their run where there are several, with
-    `paired` made anew.
+    """Return one summary with the arms of all runs, paired over their common seeds.
 
-    Raises AgoraError if a directory is not a run, is named twice, or had another workload than the
-    first.
+    Arms are named after their run where there are several runs.
+
+    Raises:
+        AgoraError: A directory is not a run, is given twice, or had another workload than the
+            first.
     """
     summaries = [read_summary(directory) for directory in directories]
     first = summaries[0]
@@ -79,7 +81,8 @@ def combine(directories: Sequence[Path]) -> Figures:
         different = _difference(first, summary)
         if different:
             raise AgoraError(
-                f"{directory}: another workload than {directories[0]}: {different}; only runs of one workload, settled and drained alike, can be compared"
+                f"{directory}: cannot be compared with {directories[0]}: {different}; "
+                "runs must have the same workload, settling time and draining time"
             )
         for arm in summary["arms"]:
             label = f"{name}: {arm['name']}" if len(names) > 1 else arm["name"]
@@ -102,24 +105,24 @@ def combine(directories: Sequence[Path]) -> Figures:
 
 
 def _difference(one: Figures, other: Figures) -> str:
-    """The first thing that keeps two runs from being compared, "" if there is none."""
+    """Return the first difference that keeps two runs from being compared, "" if there is none."""
     for field in _SAME:
         mine, theirs = one["workload"].get(field), other["workload"].get(field)
         if mine != theirs:
-            return f"{field} is {_brief(theirs)}, not {_brief(mine)}"
+            return f"{field}: expected {_brief(mine)}, got {_brief(theirs)}"
     ours, others = _settings(one, _SAME_SETTINGS), _settings(other, _SAME_SETTINGS)
     for field in sorted(ours | others):
         if ours.get(field) != others.get(field) and field not in _ELSEWHERE:
-            return f"{field} is {others.get(field)}, not {ours.get(field)}"
+            return f"{field}: expected {_brief(ours.get(field))}, got {_brief(others.get(field))}"
     known, these = _workload_digests(one), _workload_digests(other)
     for seed in sorted(known.keys() & these.keys()):
         if known[seed] != these[seed]:
-            return f"with seed {seed} its tasks, machines or arrivals are others"
+            return f"seed {seed}: its tasks, machines or arrivals differ"
     return ""
 
 
 def _settings(summary: Figures, names: Sequence[str]) -> Figures:
-    """Some of a run's configuration, as {path: value}."""
+    """Return parts of a run's configuration as {path: value}."""
 
     def flat(path: str, value: Any) -> Figures:
         if isinstance(value, Mapping):
@@ -136,7 +139,7 @@ def _settings(summary: Figures, names: Sequence[str]) -> Figures:
 
 
 def _workload_digests(summary: Figures) -> dict[int, str]:
-    """Of the workload of each seed that the run used."""
+    """Return the digest of the workload of each seed that the run used."""
     digests = {
         row["seed"]: row.get("workload", "") for arm in summary["arms"] for row in arm["seeds"]
     }
@@ -144,7 +147,7 @@ def _workload_digests(summary: Figures) -> dict[int, str]:
 
 
 def _notes(summaries: Mapping[str, Figures]) -> list[str]:
-    """What else differs between the runs, a note for each setting."""
+    """Return a note for each setting that differs but does not prevent a comparison."""
     settings = {name: _settings(summary, _NOTED) for name, summary in summaries.items()}
     notes = []
     for path in sorted(set().union(*settings.values())):
@@ -157,11 +160,11 @@ def _notes(summaries: Mapping[str, Figures]) -> list[str]:
 
 
 def csv_text(summary: Figures, rows: Sequence[Row]) -> str:
-    """One line per arm and figure, in the units of summary.json: the run's own value, the mean over
-    seeds, the difference to the baseline.
+    """Return one line per arm and figure, in the units of summary.json.
 
-    at_least: value and mean may be lower bounds (bounds.py); difference_at_least,
-    difference_at_most: the difference rests on one.
+    Columns: the run's own value, the mean over seeds and the difference to the baseline. `at_least`
+    is 1 where value or mean is a lower bound (bounds.py); `difference_at_least` and
+    `difference_at_most` are 1 where the difference uses one.
     """
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
@@ -194,8 +197,10 @@ def _csv_value(value: float | bool | None) -> str:
 
 
 def markdown_text(summary: Figures, rows: Sequence[Row]) -> str:
-    """A table of arms and figures; the best of a column in bold, with the difference to the
-    baseline below its value."""
+    """Return a table of arms and figures.
+
+    The best value of a column is bold; the difference to the baseline is below each value.
+    """
     lines = [
         "| Arm | " + " | ".join(row.quantity.label for row in rows) + " |",
         "|---|" + "---:|" * len(rows),
@@ -216,7 +221,7 @@ def markdown_text(summary: Figures, rows: Sequence[Row]) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Text that Markdown shows as it is."""
+    """Escape what Markdown would interpret."""
     return re.sub(r"([\\`*_\[\]<>|~$&])", r"\\\1", text)
 
 
@@ -228,11 +233,12 @@ _FORMATS = {".html": _html_text, ".csv": csv_text, ".md": markdown_text}
 
 
 def _basis(summary: Mapping[str, Any]) -> str:
-    """What the figures rest on, in a sentence."""
+    """Say in a sentence or two how the figures were obtained."""
     seeds = summary["paired"]["seeds"]
     waiting = [arm["name"] for arm in summary["arms"] if left_waiting(summary, arm)]
     unplaced = (
-        f" Left tasks unplaced: {', '.join(waiting)}; ≥: those tasks are charged up to the end, and who left many wins nothing."
+        f" Arms that left tasks unplaced: {', '.join(waiting)}. Their delays are lower bounds, "
+        "marked ≥; arms that left many are not ranked."
         if waiting
         else ""
     )
@@ -241,17 +247,21 @@ def _basis(summary: Mapping[str, Any]) -> str:
     )
     if not seeds:
         cut = (
-            " Arms that were cut short win nothing."
+            " Arms that were cut short are not ranked."
             if any(arm["partial"] for arm in summary["arms"])
             else ""
         )
-        return f"The runs share no seeds: each figure is its run's own, and differences may be chance.{cut}{unplaced}{differing}"
+        return (
+            "The runs share no seeds: each figure is from one run, and differences may be due to "
+            f"chance.{cut}{unplaced}{differing}"
+        )
     baseline = next(
         arm["name"] for arm in summary["arms"] if arm["slug"] == summary["paired"]["baseline"]
     )
     return (
-        f"Means over the {counted(len(seeds), 'seed')} that all arms ran, ± half the 95 % interval; differences to {baseline}, taken seed by "
-        f"seed, with their 95 % interval.{unplaced}{differing}"
+        f"Means over the {counted(len(seeds), 'seed')} that all arms ran, ± half their 95 % "
+        f"interval. Differences to {baseline} are taken seed by seed, with their 95 % interval."
+        f"{unplaced}{differing}"
     )
 
 
@@ -259,17 +269,17 @@ def _quantities(names: Sequence[str]) -> tuple[Quantity, ...]:
     unknown = [name for name in names if name not in QUANTITIES]
     if unknown:
         raise AgoraError(
-            f"--metric {unknown[0]}: unknown; known are {', '.join(sorted(QUANTITIES))}"
+            f"--metric {unknown[0]}: unknown; expected one of {', '.join(sorted(QUANTITIES))}"
         )
     return tuple(QUANTITIES[name] for name in names) or HEADLINE
 
 
 def _run_names(directories: Sequence[Path]) -> list[str]:
-    """The shortest ends of the paths that tell them apart."""
+    """Return the shortest ends of the paths that are all different."""
     resolved = [directory.resolve() for directory in directories]
     for directory, path in zip(directories, resolved, strict=True):
         if resolved.count(path) > 1:
-            raise AgoraError(f"{directory}: named twice")
+            raise AgoraError(f"{directory}: given twice")
     depth = 1
     while len({path.parts[-depth:] for path in resolved}) < len(resolved):
         depth += 1
@@ -277,6 +287,8 @@ def _run_names(directories: Sequence[Path]) -> list[str]:
 
 
 def _brief(value: Any) -> str:
+    if value is None:
+        return "none"
     if isinstance(value, list) and value and isinstance(value[0], Mapping):
         loads = "/".join(str(phase["load_percent"]) for phase in value)
         return f"{loads} % until {value[-1]['end_us'] / 1e6:g} s"
@@ -289,7 +301,7 @@ def _writer(out: Path | None) -> Any:
     if out.suffix not in _FORMATS:
         raise AgoraError(f"--out {out}: expected a name ending in {', '.join(_FORMATS)}")
     if out.exists():
-        raise AgoraError(f"--out {out}: exists already")
+        raise AgoraError(f"--out {out}: already exists; choose another name")
     return _FORMATS[out.suffix]
 
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from shlex import quote
 
 from rich.console import Console
 from rich.live import Live
@@ -73,7 +74,7 @@ def start(options: RunOptions) -> int:
 
 @contextlib.contextmanager
 def _named(config: Path | None) -> Iterator[None]:
-    """What is wrong with a run that a file describes names the file."""
+    """Prefix errors with the configuration's file, if there is one."""
     try:
         yield
     except AgoraError as error:
@@ -82,7 +83,7 @@ def _named(config: Path | None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _runner(config: RunConfig, hold: bool) -> Iterator[ArmRunner]:
-    """Ray is imported only where it is used: virtual time starts in a second."""
+    """Return the runner of the configured runtime. Ray is imported only if it is used."""
     if config.runtime == "virtual":
         yield run_arm_virtual
         return
@@ -103,14 +104,14 @@ def _hold(console: Console, interruption: Interruption) -> None:
         with interruption.raised_at_once():
             try:
                 console.input(
-                    "Ray and the actors of the last arm stay up; press Enter to end them "
+                    "Ray and the actors of the last arm are still running. Press Enter to end them. "
                 )
-            except EOFError:  # nobody can press Enter
+            except EOFError:  # there is no standard input
                 console.print("Press Ctrl-C to end them.")
                 while True:
                     time.sleep(3600)
     except KeyboardInterrupt:
-        interruption.forget_ctrl_c()  # as it was told
+        interruption.forget_ctrl_c()  # the user was asked for it
 
 
 def run(
@@ -121,18 +122,23 @@ def run(
     run_arm: ArmRunner,
     interruption: Interruption,
 ) -> int:
-    """Every arm in full, then all of them over the paired seeds, then the report. Returns the exit
-    status: 0, or that of the stop signal.
+    """Run every arm, then all of them over the paired seeds, then write the report.
 
-    A run that ends early writes what it has, marked partial; if it has nothing, its directory goes.
-    An arm that one of its schedulers ends does not end the others, but leaves nothing to pair.
-    Raises AgoraError if anything but a signal ended it, and if the results cannot be written.
+    A run that ends early writes what it has, marked partial. If it has nothing, its directory is
+    removed. If a scheduler breaks its contract, its arm ends; the other arms still run, the paired
+    seeds do not.
+
+    Returns:
+        The exit status: 0, or that of the stop signal.
+
+    Raises:
+        AgoraError: Anything but a signal ended the run, or the results cannot be written.
     """
-    interruption.note = _what_is_left(directory)
+    interruption.note = _report_later(directory)
     facts, version = workload_facts(workload), version_text()
     results: list[ArmRun] = []
     seeds: dict[int, dict[str, Figures]] = {}
-    broken: list[str] = []  # by their schedulers: the other arms run all the same
+    broken: list[str] = []  # arms that one of their schedulers ended
     reason, status = "", 0
     try:
         for arm, slug in zip(config.arms, slugs([arm.name for arm in config.arms]), strict=True):
@@ -168,6 +174,7 @@ def run(
         shutil.rmtree(directory, ignore_errors=True)
         if status == BAD_INPUT:
             raise AgoraError(reason)
+        console.print("Stopped before the first arm ended; nothing was written.")
         return status
     reason = "; ".join([*broken, *([reason] if reason else [])])
     missing = len(config.arms) - len(results)
@@ -194,7 +201,7 @@ def _run_arm(
     run_arm: ArmRunner,
     interruption: Interruption,
 ) -> ArmRun:
-    """One arm with its live table."""
+    """Run one arm and show its live table."""
     try:
         folder.mkdir()
     except OSError as error:
@@ -235,18 +242,17 @@ def _finish(
     interruption: Interruption,
 ) -> None:
     if reason:
-        console.print("Writing partial results; press Ctrl-C again to stop at once.")
+        console.print("Writing partial results (press Ctrl-C again to quit without the report).")
     try:
         finish_run(config, workload, results, seeds, directory, reason, console, interruption)
     except KeyboardInterrupt:
         if (directory / SUMMARY).exists():
-            said = f"The results are in {_what_is_left(directory)}."
-            console.print(Text(said), soft_wrap=True)
+            console.print(Text(f"The results are written; {interruption.note}."), soft_wrap=True)
         raise
 
 
-def _what_is_left(directory: Path) -> str:
-    return f"{directory}; `python -m experiments.report {directory}` makes the report"
+def _report_later(directory: Path) -> str:
+    return f"`agora report {quote(str(directory))}` makes the report"
 
 
 def _paired_seeds(
@@ -256,7 +262,7 @@ def _paired_seeds(
     figures: dict[int, dict[str, Figures]],
     interruption: Interruption,
 ) -> None:
-    """Adds figures by seed and arm as they come, and writes them."""
+    """Run the paired seeds: add figures by seed and arm as they arrive, and write them."""
     slug_of = dict(zip((names := [arm.name for arm in config.arms]), slugs(names), strict=True))
     total = config.seeds * len(config.arms)
     begun_s = time.monotonic()

@@ -1,4 +1,4 @@
-"""Stop signals (parsync.runtime.stop_signals) that wait until work can stop without being torn."""
+"""Stop signals (parsync.runtime.stop_signals) that wait until work can stop cleanly."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _STDOUT, _STDERR = 1, 2
 
 
 class Interruption:
-    """The stop signal that was received, if one was.
+    """The stop signal that was received, if any.
 
-    note: what a command says that a second signal ends at once.
+    note is printed when a second signal ends the command immediately.
     """
 
     def __init__(self) -> None:
@@ -34,23 +34,22 @@ class Interruption:
 
     @property
     def exit_status(self) -> int:
-        """Of a command that stopped because of it."""
+        """The exit status of a command that this signal stopped."""
         return exit_status(self.number or signal.SIGINT)
 
     def check(self) -> None:
-        """Raises KeyboardInterrupt if a signal was received."""
+        """Raise KeyboardInterrupt if a signal was received."""
         if self.asked:
             raise KeyboardInterrupt
 
     def forget_ctrl_c(self) -> None:
-        """Where Ctrl-C was the way to go on. Any other signal stays."""
+        """Forget a Ctrl-C, where the user was asked for it. Any other signal stays."""
         if self.number == signal.SIGINT:
             self.number = 0
 
     @contextlib.contextmanager
     def raised_at_once(self) -> Iterator[None]:
-        """Inside, a signal raises KeyboardInterrupt where the program is: for waits that nothing
-        else ends, such as that for the user's input."""
+        """Let a signal raise KeyboardInterrupt immediately, as while waiting for the user's input."""
         self._raises = True
         try:
             self.check()
@@ -59,7 +58,7 @@ class Interruption:
             self._raises = False
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        """The handler: the first signal is noted, the next one does what it did before."""
+        """Handle a signal: note the first one; the next one does what it did before."""
         if self.asked:
             before = self._before[number]
             if is_exiting(before):
@@ -88,8 +87,10 @@ class Interruption:
             signal.signal(number, before)
 
     def _leave_terminal(self) -> None:
-        """What is printed goes nowhere from now on: writing to a closed terminal fails, and the
-        results would not be written for that."""
+        """Discard all further output.
+
+        Writing to a closed terminal fails, and would keep the results from being written.
+        """
         nowhere = os.open(os.devnull, os.O_RDWR)
         for descriptor in self._terminals:
             os.dup2(nowhere, descriptor)
@@ -98,11 +99,10 @@ class Interruption:
 
 @contextlib.contextmanager
 def stop_signals_noted() -> Iterator[Interruption]:
-    """Inside, a stop signal is noted and waits for check(), so that it tears no event and no file
-    in two; a second one stops at once.
+    """Note stop signals instead of stopping: work calls check() where it can stop cleanly.
 
-    Inside another of these it is the outer one's. Only a process's main thread gets signals, and a
-    process may ignore them: there nothing changes.
+    A second signal ends the process immediately. A nested use shares the outer one's signal. In
+    other threads than the main one, and for signals that the process ignores, nothing changes.
     """
     outer = _noting()
     if outer is not None or threading.current_thread() is not threading.main_thread():
@@ -118,7 +118,7 @@ def stop_signals_noted() -> Iterator[Interruption]:
 
 @contextlib.contextmanager
 def stop_signals_held() -> Iterator[None]:
-    """Inside, a stop signal waits for the end: for what must not be left half done."""
+    """Delay stop signals to the end of the block, which must not be left half done."""
     within = _noting() is not None
     interruption = Interruption()
     try:
@@ -131,8 +131,10 @@ def stop_signals_held() -> Iterator[None]:
 
 @contextlib.contextmanager
 def stop_signals_kept_from_children() -> Iterator[None]:
-    """Stop signals wait for the end, and never reach processes started meanwhile: who started them
-    ends them."""
+    """Delay stop signals to the end of the block, and block them in processes started inside.
+
+    Whoever starts such a process also ends it.
+    """
     with stop_signals_held():
         before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)  # children inherit it
         try:
@@ -145,7 +147,7 @@ def stop_signals_kept_from_children() -> Iterator[None]:
 
 
 def _noting() -> Interruption | None:
-    """What notes stop signals now, if anything does."""
+    """Return the object that notes stop signals now, if any."""
     for number in STOP_SIGNALS:
         handler = signal.getsignal(number)
         if isinstance(handler, Interruption):

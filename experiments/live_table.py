@@ -1,4 +1,4 @@
-"""The live line: what every scheduler is doing, drawn while an arm runs."""
+"""The live table: what every scheduler is doing, shown while an arm runs."""
 
 from __future__ import annotations
 
@@ -24,8 +24,13 @@ def _milliseconds(us: float | None) -> str:
 def live_table(
     title: str, names: list[str], snapshot: Snapshot, end_us: int, seconds_left: float | None
 ) -> RenderableType:
-    """One row per scheduler, cell utilisation and time left above. names: by agent index. end_us:
-    the workload's end."""
+    """Return a table with a row per scheduler below the progress and utilisation of the cell.
+
+    Args:
+        names: Of the schedulers, by agent index.
+        end_us: The end of the workload.
+        seconds_left: Estimated real time until then; None if unknown.
+    """
     table = Table(title=None, expand=False, pad_edge=False)
     table.add_column("scheduler", no_wrap=True)
     for column in ("queue", "commits/s", "conflicts", "delay p50", "delay p99", "preferred"):

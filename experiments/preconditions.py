@@ -1,4 +1,4 @@
-"""What is checked before a run begins, so that whatever can be refused leaves nothing behind."""
+"""The checks before a run starts: whatever can be refused is refused with nothing written."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ RUNS = Path("runs")
 CONFIG_FILE = "config.toml"
 LEAST_FREE_BYTES = 64 << 20  # on disk: what a demo run writes
 BYTES_PER_TASK = 220  # of workload and metrics, measured at paper scale
-BYTES_PER_VIEW_ROW = 90  # of one agent's view of one machine with one dimension
+BYTES_PER_VIEW_ROW = 90  # of one agent's view of a machine with one dimension
 BASE_BYTES = 200 << 20  # Python and its libraries
 LIVE_BYTES = 800 << 20  # Ray and the processes of the actors
-LIVE_BYTES_PER_TASK = 100  # of the workload as the actors share it
+LIVE_BYTES_PER_TASK = 100  # of the workload, which the actors share
 
 
 def check_new(out: Path) -> None:
-    """Raises AgoraError if `out` exists: results are never overwritten."""
+    """Raise AgoraError if `out` exists: results are never overwritten."""
     try:
         exists = out.exists() or out.is_symlink()
     except OSError as error:  # no name of a file
         raise AgoraError(f"--out {out}: {error.strerror}") from error
     if exists:
-        raise AgoraError(f"--out {out}: exists already; results are never overwritten")
+        raise AgoraError(f"--out {out}: already exists; choose a new directory")
 
 
 def check_memory(config: RunConfig, workload: Workload | None) -> None:
-    """Raises AgoraError if this machine has clearly too little memory for the run.
+    """Raise AgoraError if this machine has clearly too little memory for the run.
 
-    Without a workload the configuration is taken to tell its size; a trace's is known only once it
-    is read.
+    Without a workload, its size is estimated from the configuration. The size of a trace is known
+    only after it has been read.
     """
     if workload is not None:
         machines, tasks = workload.cell.machines, len(workload.tasks)
@@ -59,15 +59,14 @@ def check_memory(config: RunConfig, workload: Workload | None) -> None:
 
 
 def needed_bytes(config: RunConfig, machines: int, tasks: int) -> int:
-    """About what one arm needs at once, whichever needs most."""
+    """Estimate the memory, in bytes, of the arm that needs most."""
     agents = max(sum(group.count for group in arm.groups) for arm in config.arms)
     needed = BASE_BYTES + tasks * BYTES_PER_TASK + machines * agents * BYTES_PER_VIEW_ROW
     return needed + LIVE_BYTES + tasks * LIVE_BYTES_PER_TASK if config.runtime == "ray" else needed
 
 
 def check_arms(config: RunConfig, workload: Workload) -> None:
-    """Raises AgoraError naming the arm that this workload's cell and jobs do not suit, or one of
-    whose schedulers cannot be made."""
+    """Raise AgoraError for an arm that does not fit the workload, or has an unusable scheduler."""
     for arm in config.arms:
         spec = arm.spec(config.seed, config.heartbeat_us, 1, live=False)
         try:
@@ -81,8 +80,14 @@ def check_arms(config: RunConfig, workload: Workload) -> None:
 
 
 def make_run_directory(out: Path | None, config: RunConfig, workload: Workload) -> Path:
-    """Creates `out` with its folders, its configuration and its workload's tables; for None a new
-    directory runs/TIME. Raises AgoraError if it exists or cannot be made; nothing is left then."""
+    """Create a run directory with its folders, its configuration and its workload's tables.
+
+    Args:
+        out: The directory to create; None for a new one, runs/TIME.
+
+    Raises:
+        AgoraError: It exists or cannot be made. Nothing is left of it then.
+    """
     made = _new_directory(out)
     try:
         (made / "arms").mkdir()
@@ -106,9 +111,11 @@ def _new_directory(out: Path | None) -> Path:
         whole = made.absolute()
         above = next(folder for folder in (whole, *whole.parents) if folder.exists())
         try:
-            if shutil.disk_usage(above).free < LEAST_FREE_BYTES:
+            free = shutil.disk_usage(above).free
+            if free < LEAST_FREE_BYTES:
                 raise AgoraError(
-                    f"--out {made}: less than {LEAST_FREE_BYTES >> 20} MiB free on this disk"
+                    f"--out {made}: expected at least {LEAST_FREE_BYTES >> 20} MiB free on its "
+                    f"disk, got {free >> 20} MiB"
                 )
             made.mkdir(parents=True)
             return made

@@ -1,5 +1,4 @@
-"""Runs the arms of a configuration: each once in full with its measurements on disk, then all again
-over paired seeds for the confidence intervals."""
+"""One arm in virtual time, with its measurements on disk, and all arms over the paired seeds."""
 
 from __future__ import annotations
 
@@ -44,11 +43,17 @@ POLL_S = 0.1  # for a stop signal
 
 @dataclass(frozen=True, slots=True)
 class ArmRun:
-    """An arm after its run. digest: of its event log. notes: what its times include. stopped: why
-    it did not get to its end, "" if it did.
+    """The outcome of one arm.
 
-    interrupted: it was stopped by Ctrl-C. broken: it was ended by one of its schedulers, which
-    broke its contract; other arms still run. regret: parsync.metrics.regret. restarts: of live actors.
+    Attributes:
+        digest: Of its event log; "" if it ended early.
+        notes: Facts about its clock and its end, for the summary.
+        stopped: Why it ended early, "" if it did not.
+        wall_s: How long it took, in seconds of real time.
+        regret: See parsync.metrics.regret.
+        interrupted: A stop signal ended it.
+        broken: One of its schedulers broke its contract and ended it; other arms still run.
+        restarts: Restarts of live actors.
     """
 
     arm: ArmConfig
@@ -64,13 +69,18 @@ class ArmRun:
 
 
 def make_workload(config: RunConfig, seed: int) -> Workload:
-    """The workload of this configuration and seed. Raises AgoraError for a trace that cannot be
-    read, or is not longer than settle_s."""
+    """Return the workload of this configuration and seed.
+
+    Raises:
+        AgoraError: The trace cannot be read or is not longer than settle_s, or the options of the
+            synthetic workload yield no tasks.
+    """
     if config.google2011 is not None:
         workload = google2011.load(config.google2011, seed)
         if settle_us(config) >= workload.end_us:
             raise AgoraError(
-                f"settle_s: {config.settle_s:g} s leaves nothing of a trace of {workload.end_us / 1e6:g} s"
+                f"settle_s: expected less than the trace's {workload.end_us / 1e6:g} s, "
+                f"got {config.settle_s:g} s"
             )
     else:
         assert config.synthetic is not None, "RunConfig holds one of the two"
@@ -83,7 +93,7 @@ def make_workload(config: RunConfig, seed: int) -> Workload:
 
 
 def make_metrics(config: RunConfig, arm: ArmConfig, workload: Workload) -> RunMetrics:
-    """Accumulators for one run of an arm."""
+    """Return empty accumulators for one run of an arm."""
     groups: list[Group] = []
     first = 0
     for group in arm.groups:
@@ -105,15 +115,19 @@ def make_metrics(config: RunConfig, arm: ArmConfig, workload: Workload) -> RunMe
 
 
 def workload_folder(directory: Path) -> Path | None:
-    """The folder of the workload's tables in the run that an arm's directory belongs to; None for
-    an arm that is not part of a run."""
+    """Return the folder with the workload's tables of the run that an arm belongs to.
+
+    None if the arm's directory is not part of a run.
+    """
     folder = directory.resolve().parents[1] / WORKLOAD_DIR
     return folder if (folder / WORKLOAD_FILE).is_file() else None
 
 
 class ArmRunner(Protocol):
-    """Runs one arm under one of the runtimes. directory: where its Parquet files and logs go.
-    interruption: looked at between events."""
+    """A function that runs one arm under one of the runtimes.
+
+    directory receives its Parquet files and logs; interruption is checked between events.
+    """
 
     def __call__(
         self,
@@ -136,8 +150,12 @@ def run_arm_virtual(
     on_snapshot: Callable[[Snapshot], None],
     interruption: Interruption,
 ) -> ArmRun:
-    """One arm in virtual time; directory None keeps the figures only. Ctrl-C and a full disk yield
-    a partial result."""
+    """Run one arm in virtual time. Ctrl-C and a full disk yield a partial result.
+
+    Args:
+        directory: Where to write its measurements; None to keep the figures only.
+        on_snapshot: Called about twice a second with the state of the run.
+    """
     metrics = make_metrics(config, arm, workload)
     watch = regret_watch(config, workload, seed)
     sink = None if directory is None else RecordSink(directory)
@@ -207,8 +225,11 @@ def run_arm_virtual(
 
 
 def seed_figures(config: RunConfig, arm: ArmConfig, seed: int) -> Figures:
-    """The figures of one arm on one seed's workload; runs in a process of its own. Raises
-    AgoraError if it does not get to its end."""
+    """Run one arm with one seed, in a process of its own, and return its figures.
+
+    Raises:
+        AgoraError: The arm ended early.
+    """
     workload = make_workload(config, seed)
     result = run_arm_virtual(config, arm, workload, seed, None, lambda _: None, Interruption())
     if result.stopped:
@@ -221,18 +242,26 @@ def seed_figures(config: RunConfig, arm: ArmConfig, seed: int) -> Figures:
 def run_seeds(
     config: RunConfig, interruption: Interruption, processes: int | None = None
 ) -> Generator[tuple[int, str, Figures], None, None]:
-    """(seed, arm name, figures) of every arm on seeds seed, seed + 1, ..., as they are done.
+    """Run every arm with seeds seed, seed + 1, ... in parallel processes.
 
-    The processes do not hear stop signals; they end when the iteration or this process does.
-    Raises KeyboardInterrupt if one was received, AgoraError if one of the processes is lost, or an
-    arm does not get to its end.
+    The processes ignore stop signals; they end when the iteration or this process does.
+
+    Args:
+        processes: How many at a time; by default one per processor.
+
+    Yields:
+        (seed, arm name, figures) as each run ends.
+
+    Raises:
+        KeyboardInterrupt: A stop signal was received.
+        AgoraError: A process was lost, or an arm ended early.
     """
     tasks = [(config.seed + k, arm) for k in range(config.seeds) for arm in config.arms]
     workers = min(processes or os.cpu_count() or 1, len(tasks))
     others = set(multiprocessing.active_children())
     context = multiprocessing.get_context("spawn")
     with contextlib.ExitStack() as at_the_end:
-        with stop_signals_kept_from_children():  # what the pool starts by itself hears none either
+        with stop_signals_kept_from_children():  # also from processes that the pool starts
             pool = ProcessPoolExecutor(workers, context, end_with_parent, (os.getpid(),))
             at_the_end.callback(_end, pool, others)
             running = {
@@ -248,13 +277,13 @@ def run_seeds(
                     yield seed, name, future.result()
                 except BrokenProcessPool as error:
                     raise AgoraError(
-                        "paired seeds: one of their processes was killed (out of memory?)"
+                        "paired seeds: a process was killed, perhaps for lack of memory"
                     ) from error
             interruption.check()
 
 
 def _end(pool: ProcessPoolExecutor, others: Set[BaseProcess]) -> None:
-    """Kill the pool's processes: all but the others."""
+    """Kill the pool's processes, which are all children but the others."""
     pool.shutdown(wait=False, cancel_futures=True)
     for process in set(multiprocessing.active_children()) - others:
-        process.kill()  # the one signal they hear
+        process.kill()  # the one signal that they do not block

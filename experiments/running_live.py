@@ -1,4 +1,4 @@
-"""Runs one arm on Ray."""
+"""One arm on Ray."""
 
 from __future__ import annotations
 
@@ -31,13 +31,16 @@ OBJECT_STORE_MB = 150
 
 
 def prepare(config: RunConfig, hold: bool) -> None:
-    """Start or find Ray. Raises AgoraError if the address does not answer or runs another
-    version."""
+    """Start Ray, or connect to it.
+
+    Raises:
+        AgoraError: The address does not answer, or its Ray has another version.
+    """
     connect(config.live.address, OBJECT_STORE_MB, hold)
 
 
 def leave() -> None:
-    """End what prepare() started, or leave the cluster it found."""
+    """Stop the Ray that prepare() started, or disconnect from the cluster."""
     disconnect()
 
 
@@ -51,9 +54,12 @@ def run_arm_live(
     interruption: Interruption,
     held: list[Troupe] | None,
 ) -> ArmRun:
-    """One arm in real time. held: takes the actors of the last arm, which live as long as it keeps
-    them; None to let them go. The cell's log goes to directory/log, from which `python -m
-    parsync.runtime.replay` repeats it."""
+    """Run one arm in real time.
+
+    Args:
+        directory: Receives its measurements, and its logs in directory/log for `agora replay`.
+        held: Receives the actors of the last arm, which live as long as the list; None to end them.
+    """
     options = LiveOptions(
         journal_dir=directory / "log",
         records_dir=directory,
@@ -121,9 +127,12 @@ def run_arm_live(
 
 
 def _step_waits(outcome: LiveOutcome) -> dict[str, float | None]:
-    """What the runtime adds to the delay: per task, the time its submission and its claims waited
-    for a tick or step; and its part of the mean delay of all tasks, those never committed charged
-    until the run was last seen."""
+    """Return what the runtime adds to the delay.
+
+    step_wait_mean_us is the mean time per task that its submission and its claims waited for a tick
+    or a step. step_wait_share is that time divided by the mean delay of all tasks; tasks that were
+    never committed count until the end of the measurements.
+    """
     metrics, mean_us = outcome.metrics, outcome.waited.mean_us
     censored, waiting_us = metrics.waiting(range(metrics.agents), range(metrics.slots))
     delay_us = int(metrics.count["delay_us"].sum()) + int(censored @ waiting_us)
@@ -137,6 +146,6 @@ def _step_waits(outcome: LiveOutcome) -> dict[str, float | None]:
 
 
 def _brief(notes: Sequence[str]) -> str:
-    """The first is the cause, mostly; all are in the arm's notes."""
+    """Return the first note, which is mostly the cause; all are in the arm's notes."""
     more = f" (and {len(notes) - 1} more)" if len(notes) > 1 else ""
     return notes[0] + more if notes else "stopped early"

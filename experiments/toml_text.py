@@ -1,4 +1,4 @@
-"""Plain values as TOML text (the standard library only reads it)."""
+"""TOML text of plain values, which the standard library can only read."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import Any
 
 
 def toml_text(tree: Mapping[str, Any]) -> str:
-    """TOML of nested mappings, lists of mappings, and scalars. Keys with value None are left out.
-    tomllib reads it back equal."""
+    """Return the TOML text of nested mappings, lists of mappings, and scalars.
+
+    Keys with value None are left out. tomllib reads the rest back unchanged.
+    """
     lines: list[str] = []
     _table(tree, (), lines)
     return "\n".join(lines).lstrip("\n") + "\n"
@@ -47,7 +49,7 @@ def _key(key: str) -> str:
 
 
 def _string(text: str) -> str:
-    """JSON's escapes are TOML's, but TOML wants DEL escaped too and knows no surrogates."""
+    """Quote as JSON does. TOML has the same escapes, requires one for DEL and has no surrogates."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

@@ -1,4 +1,4 @@
-"""Which Agora made a result: with the seed and the configuration, this reproduces a run."""
+"""The version of Agora, which with the seed and the configuration reproduces a run."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ _GIT_S = 5.0
 
 
 def version_text(source: Path = Path(__file__).parents[1]) -> str:
-    """The package's version and, in a git checkout of it, the commit, with "-dirty" if files differ
-    from it. E.g. "0.1.0, commit 1a2b3c4d5e6f"."""
+    """Return the package's version and, in a git checkout, the commit.
+
+    For example "0.1.0, commit 1a2b3c4d5e6f", with "-dirty" if files differ from the commit.
+    """
     try:
         package = version("agora")
     except PackageNotFoundError:

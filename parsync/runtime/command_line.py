@@ -1,5 +1,4 @@
-"""How the commands end: their exit statuses, and one line on standard error for whatever is
-wrong.
+"""How the commands end: exit statuses, and one line on standard error for an error.
 
 A command calls parsync.runtime.stop_signals.exit_on_stop_signals before its imports.
 """
@@ -18,7 +17,7 @@ from parsync.runtime.stop_signals import STOP_SIGNALS, STOP_TEXT, exit_status
 from shared_state.errors import AgoraError
 
 BAD_INPUT = 2
-UNREAD = 1  # as typer has it
+BROKEN_PIPE = 1  # as typer has it
 INTERRUPTED = exit_status(signal.SIGINT)
 STOPPED = {exit_status(number): STOP_TEXT[number] for number in STOP_SIGNALS}
 
@@ -27,38 +26,44 @@ _USAGE_ERRORS: tuple[Any, ...] = typer.BadParameter.__bases__
 
 
 def run(app: typer.Typer, arguments: Sequence[str] | None = None, with_less: str = "") -> int:
-    """Run a command on these arguments (unset: the process's); its exit status.
+    """Run a command. Return its exit status.
 
-    Bad options and AgoraError are reported in one line, with status 2; a stop signal is, too, with
-    status 128 + its number. with_less: what to do where memory is short.
+    Bad options and AgoraError are reported in one line, with status 2; a stop signal too, with
+    status 128 + its number.
+
+    Args:
+        arguments: By default those of the process.
+        with_less: What to do if there is not enough memory.
     """
+    if sys.stdout is None:  # its descriptor was closed before Python started
+        return print_error("standard output is closed")
     try:
         status: int = app(args=arguments, standalone_mode=False) or 0
         sys.stdout.flush()
     except _USAGE_ERRORS as error:
-        status = refused(
+        status = print_error(
             f"{error.format_message().replace('Value error, ', '').rstrip('.')} (--help lists the options)"
         )
     except AgoraError as error:
-        status = refused(str(error))
+        status = print_error(str(error))
     except MemoryError:
         advice = f"; {with_less}" if with_less else ""
-        status = refused(f"not enough memory on this machine{advice}")
+        status = print_error(f"not enough memory on this machine{advice}")
     except (typer.Abort, KeyboardInterrupt):
         status = INTERRUPTED
     except OSError as error:
-        # what is still held goes nowhere
+        # discard what is still buffered
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if isinstance(error, BrokenPipeError):  # whoever read the output has seen enough
-            status = UNREAD
+        if isinstance(error, BrokenPipeError):  # the reader has closed the pipe
+            status = BROKEN_PIPE
         else:
-            status = refused(f"{error.filename or 'standard output'}: {error.strerror}")
+            status = print_error(f"{error.filename or 'standard output'}: {error.strerror}")
     if status in STOPPED:
         print(STOPPED[status], file=sys.stderr)
     return status
 
 
-def refused(message: str) -> int:
-    """Say what is wrong in one line; the exit status for that."""
+def print_error(message: str) -> int:
+    """Print an error in one line. Return the exit status for bad input."""
     print("error: " + " ".join(message.split()), file=sys.stderr)
     return BAD_INPUT

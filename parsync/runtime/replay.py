@@ -175,7 +175,7 @@ def _end_gaps(arm: Arm, end: ArmEnd | None, name: str, found: LogEnd | None) -> 
 
 
 def _refused(error: AgoraError) -> Status:
-    return Status(command_line.refused(str(error)))
+    return Status(command_line.print_error(str(error)))
 
 
 @contextmanager

@@ -132,7 +132,7 @@ def test_bad_input_is_one_line_and_status_2(
 def test_results_are_never_overwritten(finished: Path) -> None:
     before = sorted(path.name for path in finished.rglob("*"))
     done = command("--config", finished / "config.toml", "--out", finished)
-    assert done.returncode == 2 and "exists already" in done.stderr
+    assert done.returncode == 2 and "already exists" in done.stderr
     assert sorted(path.name for path in finished.rglob("*")) == before
 
 

@@ -108,7 +108,7 @@ def test_a_second_signal_stops_at_once(tmp_path: Path) -> None:
     )
     assert stopped.status == 143 and stopped.left == [] and "Traceback" not in stopped.err
     assert stopped.err.splitlines()[-1] == (
-        f"terminated (SIGTERM); {run}; `python -m experiments.report {run}` makes the report"
+        f"terminated (SIGTERM); `agora report {run}` makes the report"
     )
     assert not (run / "report.html").exists()
 

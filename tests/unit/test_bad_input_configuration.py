@@ -259,8 +259,8 @@ def test_an_out_that_is_taken_or_impossible(
     (tmp_path / "file").write_text("mine")
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
     for out, says in (
-        ("file", "exists already"),
-        ("dangling", "exists already"),
+        ("file", "already exists; choose a new directory"),
+        ("dangling", "already exists; choose a new directory"),
         ("file/run", "Not a directory"),
     ):
         before = sorted(tmp_path.rglob("*"))
@@ -301,7 +301,7 @@ def test_a_trace_that_leaves_nothing_names_the_file_that_asks_for_it(
         )
     )
     line = refused("--config", tmp_path / "long.toml")
-    assert f"error: {tmp_path / 'long.toml'}: settle_s: 900000 s leaves nothing of a trace" in line
+    assert f"error: {tmp_path / 'long.toml'}: settle_s: expected less than the trace" in line
 
 
 def test_runs_that_begin_in_one_second_have_directories_of_their_own(

@@ -170,7 +170,7 @@ def test_ctrl_c_while_the_tables_are_written_leaves_nothing(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("experiments.preconditions.write_workload", interrupt)
-    assert command() == (130, "", "interrupted\n")
+    assert command() == (130, "", f"{says}interrupted\n")
     assert not (tmp_path / "run").exists()
 
 
@@ -207,15 +207,21 @@ def test_ctrl_c_in_the_second_arm(
     assert "cut short: Flow" in (tmp_path / "run" / "report.html").read_text()
 
 
-@pytest.mark.parametrize("where", ["_run_arm", "make_run_directory"])
+@pytest.mark.parametrize(
+    ("where", "says"),
+    [
+        ("_run_arm", "Stopped before the first arm ended; nothing was written.\n"),
+        ("make_run_directory", ""),
+    ],
+)
 def test_ctrl_c_before_there_is_anything(
-    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, says: str
 ) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(execution, where, interrupt)
-    assert command() == (130, "", "interrupted\n")
+    assert command() == (130, "", f"{says}interrupted\n")
     assert not (tmp_path / "run").exists()
 
 
@@ -228,7 +234,7 @@ def test_ctrl_c_during_the_report_leaves_the_results(
     monkeypatch.setattr("experiments.finishing.write_report", interrupt)
     status, out, said = command()
     assert status == 130 and "ParSync" in out
-    assert f"`python -m experiments.report {tmp_path / 'run'}` makes the report" in said
+    assert f"`agora report {tmp_path / 'run'}` makes the report" in said
     monkeypatch.undo()
     assert not read_summary(tmp_path / "run")["partial"]
     assert write_report(tmp_path / "run").exists()
@@ -271,7 +277,7 @@ def test_a_partial_run_beside_a_whole_one(
         run_command(compare, [str(partial), str(whole), "--out", str(out)])
     assert left.value.code == 0
     said = capsys.readouterr().out
-    assert "PARTIAL: partial" in said and "Arms that were cut short win nothing." in said
+    assert "PARTIAL: partial" in said and "Arms that were cut short are not ranked." in said
     (row,) = (line for line in out.read_text().splitlines() if line.startswith("| partial: Flow"))
     assert "**" not in row
     assert "**" in out.read_text()

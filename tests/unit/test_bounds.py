@@ -156,5 +156,5 @@ def test_page_terminal_and_tables_tell_of_it(tmp_path: Path) -> None:
     assert "24 % of tasks never placed: wins nothing" in page and "≥ 9.00 ms" in page
     rows = verdict(summary, [QUANTITIES["delay_mean_us"]])
     assert "≥ 9.00 ms" in markdown_text(summary, rows)
-    assert "Left tasks unplaced: lazy" in markdown_text(summary, rows)
+    assert "Arms that left tasks unplaced: lazy." in markdown_text(summary, rows)
     assert csv_text(summary, rows).splitlines()[1].startswith("lazy,delay_mean_us,9000.0,1,9001.0,")

@@ -119,12 +119,12 @@ def test_tables_are_written_as_html_csv_and_markdown(
     [
         (["gone"], "no such directory"),
         (["."], "not a run directory"),
-        (["one", "other"], "machines is 100, not 2000"),
-        (["one", "one/../one"], "named twice"),
+        (["one", "other"], "machines: expected 2000, got 100"),
+        (["one", "one/../one"], "given twice"),
         (["one", "--metric", "delya"], "delya: unknown"),
-        (["one", "--metric", "solve_p50_us"], "no run has solve_p50_us"),
+        (["one", "--metric", "solve_p50_us"], "solve_p50_us: no run measured it"),
         (["one", "--out", "table.pdf"], "expected a name ending in"),
-        (["one", "--out", "exists.md"], "exists already"),
+        (["one", "--out", "exists.md"], "already exists"),
         (["one", "--metric", "delay_mean_us", "--out", "gone/table.md"], "cannot write it"),
         ([], "Missing argument"),
     ],
@@ -169,17 +169,17 @@ def test_combining_tells_which_run_is_partial(runs: list[str], tmp_path: Path) -
 @pytest.mark.parametrize(
     ("one", "two", "says"),
     [
-        ({"settle_s": 1.0}, {"settle_s": 2.0}, "settle_s is 2.0, not 1.0"),
-        ({"drain_s": 1.0}, {"drain_s": 2.0}, "drain_s is 2.0, not 1.0"),
+        ({"settle_s": 1.0}, {"settle_s": 2.0}, "settle_s: expected 1.0, got 2.0"),
+        ({"drain_s": 1.0}, {"drain_s": 2.0}, "drain_s: expected 1.0, got 2.0"),
         (
             {"synthetic": {"duration_sigma": 1.18}},
             {"synthetic": {"duration_sigma": 0}},
-            "synthetic.duration_sigma is 0, not",
+            "synthetic.duration_sigma: expected 1.18, got 0",
         ),
         (
             {"synthetic": {"preference_groups": 4}},
             {"google2011": {"speedup": 4}},
-            "google2011.speedup is 4, not None",
+            "google2011.speedup: expected none, got 4",
         ),
     ],
 )
@@ -202,7 +202,7 @@ def test_equal_settings_with_other_tasks_under_one_seed_are_refused(runs: list[s
     combine([Path(run) for run in runs])  # the first run has no seed 4
     summary["arms"][0]["seeds"][0]["workload"] = "another"
     path.write_text(json.dumps(summary))
-    with pytest.raises(AgoraError, match="with seed 2 its tasks, machines or arrivals are others"):
+    with pytest.raises(AgoraError, match="seed 2: its tasks, machines or arrivals differ"):
         combine([Path(run) for run in runs])
 
 

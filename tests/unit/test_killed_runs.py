@@ -180,9 +180,9 @@ def test_an_arm_that_did_not_begin(killed: Path, report: Report) -> None:
 
 def test_a_run_without_anything(killed: Path, report: Report) -> None:
     shutil.rmtree(killed / "seeds")
-    repeats = f"`python -m experiments.parsync_vs_flow --config {killed}/config.toml` runs it again"
+    repeats = f"`agora run --config {killed}/config.toml` runs it again"
     for why, gone in (
-        ("'ParSync' is missing: killed before it had written any measurements", "parsync"),
+        ("'ParSync' is missing: killed before it wrote any measurements", "parsync"),
         ("killed before its first arm began", ""),
     ):
         shutil.rmtree(killed / "arms")
@@ -205,11 +205,14 @@ def test_the_workload_is_the_run_s_own(killed: Path, report: Report) -> None:
 
 def test_a_run_that_is_still_going_on(killed: Path, report: Report) -> None:
     with run_in_progress(killed):
-        assert report(killed) == (2, f"error: {killed}: its run is still in progress\n")
+        assert report(killed) == (
+            2,
+            f"error: {killed}: its run is still in progress; wait for its end\n",
+        )
     assert report(killed) == (0, "")
 
 
 def test_what_is_no_run_directory(tmp_path: Path, report: Report) -> None:
-    said = f"error: {tmp_path}: not a run directory (it has no summary.json)\n"
+    said = f"error: {tmp_path}: not a run directory: it has no config.toml\n"
     assert report(tmp_path) == (2, said)
     assert report(tmp_path / "none") == (2, f"error: {tmp_path / 'none'}: no such directory\n")

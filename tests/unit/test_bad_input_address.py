@@ -154,7 +154,7 @@ def test_no_cluster_on_this_machine_for_auto(monkeypatch: pytest.MonkeyPatch) ->
         raise ConnectionError("Could not find any running Ray instance.\nSpecify one.")
 
     monkeypatch.setattr(address.ray_services, "canonicalize_bootstrap_address_or_die", none_found)
-    assert refusal("auto") == "Could not find any running Ray instance. Specify one."
+    assert refusal("auto") == "no Ray is running on this machine; give the HOST:PORT of one"
 
 
 def test_auto_is_checked_like_any_address(

@@ -33,7 +33,11 @@ def checked_address(address: str) -> str:
     if address == "auto":
         try:
             address = ray_services.canonicalize_bootstrap_address_or_die("auto")
-        except (ConnectionError, ValueError) as error:
+        except ConnectionError as error:
+            raise AgoraError(
+                f"{wanted}: no Ray is running on this machine; give the HOST:PORT of one"
+            ) from error
+        except ValueError as error:
             raise AgoraError(f"{wanted}: {' '.join(str(error).split())}") from error
     host, separator, port = address.rpartition(":")
     if not separator or not host or not port.isdecimal() or "/" in host:

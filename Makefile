@@ -1,9 +1,17 @@
-# make run       set everything up and run the main job
-# make check     lint, types, unit tests (under 3 minutes)
-# make test      check, the C++ tests under sanitizers, every other test
-# make bench     the benchmarks and their report in bench/ (AGORA_LIVE_BENCH_S=60: the live ones at full length)
-# make setup     .venv and the native build; every target begins with it
-# make clean     remove what was built
+# make setup     create .venv and build the extensions; the targets below begin with it
+# make run       run the main comparison; about 7 minutes on 2 cores
+#
+# make check     run the linters, the type checker and the unit tests; about 3 minutes
+# make test      run check, the C++ tests under sanitizers and all other tests; about 20 minutes
+# make bench     run the benchmarks; AGORA_LIVE_BENCH_S=60 runs the live ones at full length
+#
+# make native    rebuild the extensions after a change of C++ code
+# make lint      run ruff, import-linter and clang-format
+# make format    format the Python and C++ code
+# make types     run mypy
+# make unit      run the unit tests
+# make cpp-test  run the C++ tests under sanitizers
+# make clean     remove .venv and everything that was built
 PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -13,27 +21,30 @@ export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export RAY_USAGE_STATS_ENABLED := 0
 export RAY_worker_niceness := 0
 
-.PHONY: setup help native run test check lint types unit cpp-test bench clean
+.PHONY: setup help native run test check lint format types unit cpp-test bench clean
 
 setup: $(VENV)/.ready native
 
 help:
-	@sed -n 's/^# \(make .*\)/\1/p' Makefile
+	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(PY) -m pip install --quiet --upgrade pip
-	$(PY) -m pip install --quiet "scikit-build-core>=0.11,<2" "nanobind>=2.4,<4" "cmake>=3.25,<5" "ninja>=1.11"
+	$(PY) -m pip install --quiet \
+	  "scikit-build-core>=0.11,<2" "nanobind>=2.4,<4" "cmake>=3.25,<5" "ninja>=1.11"
 	$(PY) -m pip install --quiet --no-build-isolation --editable ".[dev]"
 	touch $@
 
 # Rebuilds only what changed; the extension modules land beside their packages.
 native: $(VENV)/.ready
-	@$(CMAKE) -S . -B build/release -G Ninja -DPython_EXECUTABLE=$(CURDIR)/$(PY) -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(VENV)/bin/ninja > build/configure.log 2>&1 || (cat build/configure.log; exit 1)
+	@$(CMAKE) -S . -B build/release -G Ninja -DPython_EXECUTABLE=$(CURDIR)/$(PY) \
+	  -DCMAKE_MAKE_PROGRAM=$(CURDIR)/$(VENV)/bin/ninja > build/configure.log 2>&1 \
+	  || (cat build/configure.log; exit 1)
 	@$(CMAKE) --build build/release
 
 run: setup
-	$(PY) -m experiments.parsync_vs_flow
+	$(VENV)/bin/agora run
 
 check: setup lint types unit
 
@@ -43,13 +54,18 @@ lint:
 	$(VENV)/bin/lint-imports
 	git ls-files '*.cpp' '*.hpp' | xargs $(VENV)/bin/clang-format --dry-run --Werror
 
+format:
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+	git ls-files '*.cpp' '*.hpp' | xargs $(VENV)/bin/clang-format -i
+
 types:
 	$(VENV)/bin/mypy
 
 unit:
 	$(PY) -m pytest -q tests/unit
 
-# ASan and UBSan for all of it, TSan for what other threads take part in: the solver's races, and cancelling.
+# ASan and UBSan run all tests; TSan runs those with threads: the solver's races, and cancelling.
 cpp-test: setup
 	$(CMAKE) -S . -B build/asan -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DAGORA_SANITIZE=address
 	$(CMAKE) --build build/asan

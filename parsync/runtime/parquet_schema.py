@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from parsync.metrics.tables import Column, TableSchema
+from parsync.schema import Column, TableSchema
 
 
 def arrow_schema(table: TableSchema, nullable: bool = True) -> Any:

@@ -286,7 +286,8 @@ def _split(
 
 
 def _too_large(plan: Plan) -> Int64:
-    return plan.pending[plan.pending_reason == PendingReason.TOO_LARGE]
+    too_large: Int64 = plan.pending[plan.pending_reason == PendingReason.TOO_LARGE]
+    return too_large
 
 
 def _by_task(work: QueuedTasks) -> dict[int, tuple[int, int]]:

@@ -81,4 +81,5 @@ bench: setup
 	$(PY) -m tests.benchmarks.report
 
 clean:
-	rm -rf build $(VENV) flowsolver/*.so shared_state/*.so schedulers/*.so parsync/core/*.so parsync/metrics/*.so
+	rm -rf build $(VENV)
+	rm -f flowsolver/*.so shared_state/*.so schedulers/*.so parsync/*/*.so

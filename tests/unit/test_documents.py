@@ -7,13 +7,18 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
 from experiments.arm_config import ArmConfig
 from schedulers.conformance import check_conformance
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CHANGELOG.md"]
-PAGES += sorted((ROOT / "docs").glob("*.md"))
+FIRST = ("README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md")
+PAGES = [ROOT / name for name in FIRST] + sorted((ROOT / "docs").glob("*.md"))
+
+BUILD_FILES = [ROOT / name for name in ("Makefile", "CMakeLists.txt", ".pre-commit-config.yaml")]
+for folder in ("shared_state", "schedulers", "parsync"):
+    BUILD_FILES += sorted((ROOT / folder).glob("**/CMakeLists.txt"))
 
 
 def block(page: str, language: str) -> str:
@@ -50,6 +55,38 @@ def test_links_lead_to_files_and_lines_are_short(page: Path) -> None:
     prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL).splitlines()
     prose = [line for line in prose if not line.startswith("|")]
     assert [line for line in prose if len(line) > 100] == []
+
+
+@pytest.mark.parametrize("file", BUILD_FILES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_lines_of_build_files_are_short(file: Path) -> None:
+    lines = file.read_text(encoding="utf-8").splitlines()
+    assert [line for line in lines if len(line) > 100] == []
+
+
+def test_the_citation_has_the_package_s_version_and_licence() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert citation["version"] == project["version"]
+    assert citation["license"] == project["license"]["text"]
+    assert [paper["year"] for paper in citation["references"]] == [2013, 2021, 2016]
+
+
+def test_the_folders_that_contributors_are_sent_to_are_there() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    table = text.partition("\n## Checks")[0]
+    paths = re.findall(r"`([a-z_]+/[\w/.]*)`", table)
+    assert len(paths) > 10
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+def test_hooks_before_a_commit_run_what_make_lint_and_make_types_run() -> None:
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
+    entries = [hook["entry"] for hook in hooks["repos"][0]["hooks"]]
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    lint = makefile.partition("\nlint:\n")[2].partition("\n\n")[0]
+    types = makefile.partition("\ntypes:\n")[2].partition("\n\n")[0]
+    tools = set(re.findall(r"\$\(VENV\)/bin/([\w-]+)", lint + types))
+    assert {entry.split()[0].removeprefix(".venv/bin/") for entry in entries} == tools
 
 
 def test_first_pages_are_short() -> None:

@@ -1,10 +1,10 @@
-"""The comparison of several runs: their arms in one table, paired by seed (`agora compare`).
+"""python -m experiments.compare RUN...: the arms of several runs in one table, paired by seed.
 
 Runs can be compared if they gave their arms the same work and counted it alike: equal workload
 options, equal workloads under equal seeds (by their digests), equal settling and draining times.
-Other differences, such as the time messages take, are named below the table. Arms are compared seed
-by seed over the seeds that all of them ran. Without common seeds the table shows each run's own
-figures, and nothing about their certainty.
+What else differs between them, such as the time messages take, is said below the table. Arms are
+compared seed by seed over the seeds all of them ran; without common seeds the runs' own figures are
+shown and nothing is said about certainty.
 """
 
 from __future__ import annotations
@@ -65,13 +65,11 @@ def compare(runs: Sequence[Path], metrics: Sequence[str], out: Path | None) -> N
 
 
 def combine(directories: Sequence[Path]) -> Figures:
-    """Return one summary with the arms of all runs, paired over their common seeds.
+    """One summary holding the arms of all runs, named after their run where there are several, with
+    `paired` made anew.
 
-    Arms are named after their run where there are several runs.
-
-    Raises:
-        AgoraError: A directory is not a run, is given twice, or had another workload than the
-            first.
+    Raises AgoraError if a directory is not a run, is named twice, or had another workload than the
+    first.
     """
     summaries = [read_summary(directory) for directory in directories]
     first = summaries[0]
@@ -105,7 +103,7 @@ def combine(directories: Sequence[Path]) -> Figures:
 
 
 def _difference(one: Figures, other: Figures) -> str:
-    """Return the first difference that keeps two runs from being compared, "" if there is none."""
+    """The first thing that keeps two runs from being compared, "" if there is none."""
     for field in _SAME:
         mine, theirs = one["workload"].get(field), other["workload"].get(field)
         if mine != theirs:
@@ -122,7 +120,7 @@ def _difference(one: Figures, other: Figures) -> str:
 
 
 def _settings(summary: Figures, names: Sequence[str]) -> Figures:
-    """Return parts of a run's configuration as {path: value}."""
+    """Some of a run's configuration, as {path: value}."""
 
     def flat(path: str, value: Any) -> Figures:
         if isinstance(value, Mapping):
@@ -139,7 +137,7 @@ def _settings(summary: Figures, names: Sequence[str]) -> Figures:
 
 
 def _workload_digests(summary: Figures) -> dict[int, str]:
-    """Return the digest of the workload of each seed that the run used."""
+    """Of the workload of each seed that the run used."""
     digests = {
         row["seed"]: row.get("workload", "") for arm in summary["arms"] for row in arm["seeds"]
     }
@@ -147,7 +145,7 @@ def _workload_digests(summary: Figures) -> dict[int, str]:
 
 
 def _notes(summaries: Mapping[str, Figures]) -> list[str]:
-    """Return a note for each setting that differs but does not prevent a comparison."""
+    """What else differs between the runs, a note for each setting."""
     settings = {name: _settings(summary, _NOTED) for name, summary in summaries.items()}
     notes = []
     for path in sorted(set().union(*settings.values())):
@@ -160,11 +158,11 @@ def _notes(summaries: Mapping[str, Figures]) -> list[str]:
 
 
 def csv_text(summary: Figures, rows: Sequence[Row]) -> str:
-    """Return one line per arm and figure, in the units of summary.json.
+    """One line per arm and figure, in the units of summary.json: the run's own value, the mean over
+    seeds, the difference to the baseline.
 
-    Columns: the run's own value, the mean over seeds and the difference to the baseline. `at_least`
-    is 1 where value or mean is a lower bound (bounds.py); `difference_at_least` and
-    `difference_at_most` are 1 where the difference uses one.
+    at_least: value and mean may be lower bounds (bounds.py); difference_at_least,
+    difference_at_most: the difference rests on one.
     """
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
@@ -197,10 +195,8 @@ def _csv_value(value: float | bool | None) -> str:
 
 
 def markdown_text(summary: Figures, rows: Sequence[Row]) -> str:
-    """Return a table of arms and figures.
-
-    The best value of a column is bold; the difference to the baseline is below each value.
-    """
+    """A table of arms and figures; the best of a column in bold, with the difference to the
+    baseline below its value."""
     lines = [
         "| Arm | " + " | ".join(row.quantity.label for row in rows) + " |",
         "|---|" + "---:|" * len(rows),
@@ -221,7 +217,7 @@ def markdown_text(summary: Figures, rows: Sequence[Row]) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Escape what Markdown would interpret."""
+    """Text that Markdown shows as it is."""
     return re.sub(r"([\\`*_\[\]<>|~$&])", r"\\\1", text)
 
 
@@ -233,7 +229,7 @@ _FORMATS = {".html": _html_text, ".csv": csv_text, ".md": markdown_text}
 
 
 def _basis(summary: Mapping[str, Any]) -> str:
-    """Say in a sentence or two how the figures were obtained."""
+    """What the figures rest on, in a sentence."""
     seeds = summary["paired"]["seeds"]
     waiting = [arm["name"] for arm in summary["arms"] if left_waiting(summary, arm)]
     unplaced = (
@@ -275,7 +271,7 @@ def _quantities(names: Sequence[str]) -> tuple[Quantity, ...]:
 
 
 def _run_names(directories: Sequence[Path]) -> list[str]:
-    """Return the shortest ends of the paths that are all different."""
+    """The shortest ends of the paths that tell them apart."""
     resolved = [directory.resolve() for directory in directories]
     for directory, path in zip(directories, resolved, strict=True):
         if resolved.count(path) > 1:

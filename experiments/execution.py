@@ -65,11 +65,11 @@ def start(options: RunOptions) -> int:
                 directory = make_run_directory(options.out, config, workload)
                 with run_in_progress(directory):
                     status = run(config, workload, directory, console, runner, interruption)
-                if options.hold and not interruption.asked:
+                if options.hold and not interruption.received:
                     _hold(console, interruption)
         except KeyboardInterrupt:
             status = interruption.exit_status
-        return interruption.exit_status if interruption.asked else status
+        return interruption.exit_status if interruption.received else status
 
 
 @contextlib.contextmanager
@@ -104,7 +104,8 @@ def _hold(console: Console, interruption: Interruption) -> None:
         with interruption.raised_at_once():
             try:
                 console.input(
-                    "Ray and the actors of the last arm are still running. Press Enter to end them. "
+                    "Ray and the actors of the last arm are still running. Press Enter to end "
+                    "them. "
                 )
             except EOFError:  # there is no standard input
                 console.print("Press Ctrl-C to end them.")

@@ -33,18 +33,13 @@ def finish_run(
     console: Console,
     interruption: Interruption,
 ) -> None:
-    """Write the results into the run directory and print the comparison.
+    """Write everything into the run directory and show the comparison. partial: why the run did not
+    get to its end, "" if it did.
 
-    Args:
-        partial: Why the run ended early, "" if it did not.
-        interruption: A stop signal that arrives meanwhile raises KeyboardInterrupt once the results
-            are written. One that arrived before is why the run is partial.
-
-    Raises:
-        AgoraError: The results cannot be written.
-        KeyboardInterrupt: See `interruption`.
+    interruption: KeyboardInterrupt once the results are written, if a stop signal comes meanwhile;
+    one that had come before is why the run is partial.
     """
-    known = interruption.asked
+    known = interruption.received
 
     def check() -> None:
         if not known:
@@ -68,7 +63,7 @@ def finish_run(
 def arm_result(
     config: RunConfig, run: ArmRun, seeds: Mapping[int, Mapping[str, Figures]]
 ) -> ArmResult:
-    """Return an arm's figures. `seeds` holds those of all arms, by seed and arm name."""
+    """An arm's run in figures. seeds: those of all arms, by seed and arm name."""
     arm, live = run.arm, config.runtime == "ray"
     capacity = [] if config.synthetic is None else decision_capacity(arm, config.synthetic)
     results = [
@@ -97,7 +92,7 @@ def arm_result(
 
 
 def seed_result(seed: int, figures: Figures) -> SeedResult:
-    """Return one arm's result with one seed, from running.seed_figures."""
+    """One arm under one seed, from running.seed_figures."""
     named = ("digest", "workload")
     return SeedResult(
         seed,

@@ -29,7 +29,7 @@ class Interruption:
         self._terminals = [number for number in (_STDOUT, _STDERR) if os.isatty(number)]
 
     @property
-    def asked(self) -> bool:
+    def received(self) -> bool:
         return self.number != 0
 
     @property
@@ -39,7 +39,7 @@ class Interruption:
 
     def check(self) -> None:
         """Raise KeyboardInterrupt if a signal was received."""
-        if self.asked:
+        if self.received:
             raise KeyboardInterrupt
 
     def forget_ctrl_c(self) -> None:
@@ -49,7 +49,7 @@ class Interruption:
 
     @contextlib.contextmanager
     def raised_at_once(self) -> Iterator[None]:
-        """Let a signal raise KeyboardInterrupt immediately, as while waiting for the user's input."""
+        """Let a signal raise KeyboardInterrupt immediately, for example in a wait for input."""
         self._raises = True
         try:
             self.check()
@@ -59,7 +59,7 @@ class Interruption:
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         """Handle a signal: note the first one; the next one does what it did before."""
-        if self.asked:
+        if self.received:
             before = self._before[number]
             if is_exiting(before):
                 exit_at_once(self.number, self.note)
@@ -125,7 +125,7 @@ def stop_signals_held() -> Iterator[None]:
         with stop_signals_noted() as interruption:
             yield
     finally:
-        if interruption.asked and not within:
+        if interruption.received and not within:
             signal.raise_signal(interruption.number)
 
 

@@ -1,8 +1,8 @@
-"""The figures of an arm, written as soon as it ends, so that a killed run keeps them.
+"""What an arm came to, on disk as soon as it has ended, so that a run that is killed keeps it:
+figures.json and series.npz in the arm's folder, each whole or absent.
 
-They are figures.json and series.npz in the arm's folder; each is complete or absent. figures.json
-holds `format`, `version` (of Agora), `workload` (as in the summary), `stopped` (why the arm ended
-early, "" if it did not) and `arm` (as in the summary, without paired seeds).
+figures.json: format; version, which made it; workload: as in the summary; stopped: why the arm did
+not get to its end, "" if it did; arm: as in the summary, its paired seeds left out.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FIGURES_FILE = "figures.json"
 
 @dataclass(frozen=True, slots=True)
 class KeptArm:
-    """The content of figures.json."""
+    """What figures.json holds."""
 
     arm: Figures
     workload: Figures
@@ -31,11 +31,8 @@ class KeptArm:
 def keep_arm(
     directory: Path, arm: ArmResult, slug: str, workload: Figures, version: str, stopped: str
 ) -> None:
-    """Write an arm's figures and series into a run directory.
-
-    Raises:
-        AgoraError: They cannot be written.
-    """
+    """Write an arm's figures and series into a run directory. Raises AgoraError if they cannot be
+    written."""
     folder = directory / "arms" / slug
     write_series(folder, arm.series)
     content = {
@@ -49,11 +46,8 @@ def keep_arm(
 
 
 def kept_arm(folder: Path) -> KeptArm | None:
-    """Return the figures of an arm that had ended when its run was killed, None if it had not.
-
-    Raises:
-        AgoraError: The file or one of its fields is damaged.
-    """
+    """An arm that had ended when its run was killed; None if it had not. Raises AgoraError naming
+    the file, and the field at fault, if it cannot be used."""
     path = folder / FIGURES_FILE
     if not path.exists():
         return None

@@ -1,11 +1,11 @@
-"""The summary of a run that was killed before it wrote one, from the files that it left.
+"""The summary of a run that was killed before it could write one, made of what it left behind.
 
-Finished arms and paired seeds have their figures on disk (kept_arms.py). The figures of the arm
-that was running come from its measurements: from its Parquet files if they were closed, else from
-the logs of a live arm. An arm in virtual time keeps no log, and a Parquet file that was not closed
-cannot be read. Such an arm is named in the summary; running config.toml again repeats it.
+Arms that had ended have their figures on disk (kept_arms.py), and so has every paired seed. The arm
+that was running is made of its measurements where they are sound: its Parquet files if it closed
+them, the logs of a live arm otherwise. In virtual time it keeps no log, and a Parquet file that was
+not closed cannot be read: such an arm is told of, and repeated by running config.toml again.
 
-No existing file is changed. Only summary.json is written, and series.npz of that arm.
+Nothing that was there is changed: what is written is summary.json, and series.npz of that arm.
 """
 
 from __future__ import annotations
@@ -63,10 +63,8 @@ _SEED_FIELDS = ("digest", "workload", "overall")
 
 @contextmanager
 def run_in_progress(directory: Path) -> Iterator[None]:
-    """Lock a run directory: finish_killed refuses it inside.
-
-    The lock ends with the process, however that ends. File systems without locks are tolerated.
-    """
+    """Inside, finish_killed refuses this run directory. The lock goes with the process, however
+    that ends; a file system that knows no locks is taken as it is."""
     with (directory / CONFIG_FILE).open("r+b") as file:
         with suppress(OSError):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -74,11 +72,8 @@ def run_in_progress(directory: Path) -> Iterator[None]:
 
 
 def finish_killed(directory: Path) -> None:
-    """Write the summary of a run directory that has none.
-
-    Raises:
-        AgoraError: It is no run directory, its run is still in progress, or it holds no figures.
-    """
+    """Write the summary of a run directory without one. Raises AgoraError if it is none, if its run
+    is still going on, and if nothing can be made of it."""
     path = directory / CONFIG_FILE
     if not directory.is_dir():
         raise AgoraError(f"{directory}: no such directory")
@@ -89,9 +84,9 @@ def finish_killed(directory: Path) -> None:
     config = load_config(path)
     found = _Found(directory, config)
     for arm, slug in zip(config.arms, slugs([arm.name for arm in config.arms]), strict=True):
-        found.add(arm, slug)
+        found.take(arm, slug)
     if not found.arms:
-        why = "; ".join(found.missing) or "killed before its first arm began"
+        why = "; ".join(found.lacks) or "killed before its first arm began"
         raise AgoraError(
             f"{directory}: nothing to report: {why}; "
             f"`agora run --config {quote(str(path))}` runs it again"
@@ -119,10 +114,8 @@ def _in_progress(path: Path) -> bool:
 
 
 class _Found:
-    """What a killed run left.
-
-    arms and workload are as in the summary; missing has a phrase for each thing that is missing.
-    """
+    """What there is of a run. arms, workload: as in the summary. lacks: what is missing, a phrase
+    each."""
 
     def __init__(self, directory: Path, config: RunConfig) -> None:
         self._directory = directory
@@ -131,19 +124,19 @@ class _Found:
         self._read: Workload | None = None
         self._not_run = 0
         self.arms: list[Figures] = []
-        self.missing: list[str] = []
+        self.lacks: list[str] = []
         self.workload: Figures = {}
         self.version = version_text()
         for path in sorted((directory / "seeds").glob("*.json")):
             try:
                 seed, arms = _read_seed(path)
             except AgoraError as error:
-                self.missing.append(str(error))
+                self.lacks.append(str(error))
             else:
                 self._seeds[seed] = arms
 
-    def add(self, arm: ArmConfig, slug: str) -> None:
-        """Add the next arm of the configuration."""
+    def take(self, arm: ArmConfig, slug: str) -> None:
+        """The next arm of the configuration."""
         folder = self._directory / "arms" / slug
         if not folder.is_dir():
             self._not_run += 1
@@ -151,10 +144,10 @@ class _Found:
         try:
             kept = kept_arm(folder) or self._unfinished(arm, slug, folder)
         except AgoraError as error:
-            self.missing.append(f"'{arm.name}' is missing: {error}")
+            self.lacks.append(f"'{arm.name}' is missing: {error}")
             return
         if kept.stopped:
-            self.missing.append(f"'{arm.name}': {kept.stopped}")
+            self.lacks.append(f"'{arm.name}': {kept.stopped}")
         seeds = [
             {"seed": seed, **{name: its[slug][name] for name in _SEED_FIELDS}}
             for seed, its in sorted(self._seeds.items())
@@ -164,18 +157,18 @@ class _Found:
         self.arms.append({**kept.arm, "seeds": seeds})
 
     def partial(self) -> str:
-        """Return why the run is incomplete, "" if only its report is missing."""
-        missing = list(self.missing)
+        """Why the run did not get to its end, "" if it had: only its report is missing then."""
+        lacks = list(self.lacks)
         if self._not_run:
-            missing.append(f"{self._not_run} of {len(self._config.arms)} arms did not run")
+            lacks.append(f"{self._not_run} of {len(self._config.arms)} arms did not run")
         expected = self._config.seeds * len(self._config.arms) if self._config.seeds > 1 else 0
         done = sum(len(arms) for arms in self._seeds.values())
         if done < expected:
-            missing.append(f"{done} of {expected} runs of the paired seeds are complete")
-        return "; ".join(missing)
+            lacks.append(f"{done} of {expected} runs of the paired seeds are complete")
+        return "; ".join(lacks)
 
     def _unfinished(self, arm: ArmConfig, slug: str, folder: Path) -> KeptArm:
-        """Compute the figures of an arm that has none. AgoraError if its files cannot be read."""
+        """An arm without figures. Raises AgoraError if its measurements cannot be read."""
         workload = self._workload_of_run()
         measure = _from_logs if has_records(folder / _LOG) else _from_parquet
         measured = measure(self._config, arm, workload, folder)
@@ -192,12 +185,12 @@ class _Found:
         result = arm_result(self._config, run, {})
         write_series(folder, result.series)
         if not measured.stopped:
-            self.missing.append(f"'{arm.name}': its regret was not computed")
+            self.lacks.append(f"'{arm.name}': its regret was not computed")
         facts = workload_facts(workload)
         return KeptArm(describe(result, slug), facts, self.version, measured.stopped)
 
     def _workload_of_run(self) -> Workload:
-        """Read the workload from the run's tables. AgoraError if they cannot be read."""
+        """From the run's tables. Raises AgoraError if they cannot be read."""
         if self._read is None:
             self._read = read_workload(self._directory / WORKLOAD_DIR)
         return self._read
@@ -205,7 +198,7 @@ class _Found:
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """Fields of ArmRun. digest is "" if it is not known."""
+    """As in ArmRun. digest: "" if that is not known."""
 
     metrics: RunMetrics
     notes: Mapping[str, Any]
@@ -215,11 +208,8 @@ class _Measured:
 
 
 def _from_logs(config: RunConfig, arm: ArmConfig, workload: Workload, folder: Path) -> _Measured:
-    """Measure a live arm from its logs, which its actors wrote before they were killed.
-
-    Raises:
-        AgoraError: A log cannot be read.
-    """
+    """Of a live arm whose actors had not handed their measurements over. Raises AgoraError naming a
+    log that cannot be read."""
     spec = arm.spec(config.seed, config.heartbeat_us, round(config.sample_s * 1e6), live=True)
     options = LiveOptions(
         journal_dir=folder / _LOG, hosts=config.live.hosts, tick_us=config.live.tick_ms * 1000
@@ -242,7 +232,7 @@ def _from_logs(config: RunConfig, arm: ArmConfig, workload: Workload, folder: Pa
 
 
 def _from_parquet(config: RunConfig, arm: ArmConfig, workload: Workload, folder: Path) -> _Measured:
-    """Measure an arm from its Parquet files. AgoraError if they were not closed."""
+    """Of an arm that had closed its files. Raises AgoraError if it had not."""
     files = record_files(folder)
     if not files:
         raise AgoraError("killed before it wrote any measurements")
@@ -262,11 +252,8 @@ def _stopped(ended_us: int) -> str:
 
 
 def _read_seed(path: Path) -> tuple[int, Figures]:
-    """Read the file of a paired seed: (seed, {slug: figures}).
-
-    Raises:
-        AgoraError: The file or one of its fields is damaged.
-    """
+    """A paired seed, and what there is of each arm by its slug. Raises AgoraError naming the file,
+    and the field at fault, if it cannot be used."""
     try:
         content = json.loads(read_bytes(path))
     except (ValueError, RecursionError) as error:

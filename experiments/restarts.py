@@ -11,14 +11,14 @@ Restarts = Sequence[Mapping[str, Any]]  # actor, at_us, away_us (None: not back 
 
 
 def sentence(restart: Mapping[str, Any]) -> str:
-    """Describe one restart: its time in the run and how long the actor was away."""
+    """One restart, with its time in the run and how long the actor was away."""
     away_us = restart["away_us"]
     end = "did not come back" if away_us is None else f"was back {duration(away_us)} later"
     return f"{restart['actor']} was lost {duration(restart['at_us'])} into the run and {end}"
 
 
 def count(restarts: Restarts) -> str:
-    """Return the number of restarts, in a few words; "" if there are none."""
+    """How many, for a narrow place; "" if there are none."""
     if not restarts:
         return ""
     lost = any(restart["away_us"] is None for restart in restarts)

@@ -1,4 +1,5 @@
-"""One arm in virtual time, with its measurements on disk, and all arms over the paired seeds."""
+"""Runs the arms of a configuration: each once in full with its measurements on disk, then all again
+over paired seeds for the confidence intervals."""
 
 from __future__ import annotations
 
@@ -43,17 +44,11 @@ POLL_S = 0.1  # for a stop signal
 
 @dataclass(frozen=True, slots=True)
 class ArmRun:
-    """The outcome of one arm.
+    """An arm after its run. digest: of its event log. notes: what its times include. stopped: why
+    it did not get to its end, "" if it did.
 
-    Attributes:
-        digest: Of its event log; "" if it ended early.
-        notes: Facts about its clock and its end, for the summary.
-        stopped: Why it ended early, "" if it did not.
-        wall_s: How long it took, in seconds of real time.
-        regret: See parsync.metrics.regret.
-        interrupted: A stop signal ended it.
-        broken: One of its schedulers broke its contract and ended it; other arms still run.
-        restarts: Restarts of live actors.
+    interrupted: it was stopped by Ctrl-C. broken: it was ended by one of its schedulers, which
+    broke its contract; other arms still run. regret: parsync.metrics.regret. restarts: of live actors.
     """
 
     arm: ArmConfig
@@ -69,12 +64,8 @@ class ArmRun:
 
 
 def make_workload(config: RunConfig, seed: int) -> Workload:
-    """Return the workload of this configuration and seed.
-
-    Raises:
-        AgoraError: The trace cannot be read or is not longer than settle_s, or the options of the
-            synthetic workload yield no tasks.
-    """
+    """The workload of this configuration and seed. Raises AgoraError for a trace that cannot be
+    read, or is not longer than settle_s."""
     if config.google2011 is not None:
         workload = google2011.load(config.google2011, seed)
         if settle_us(config) >= workload.end_us:
@@ -93,7 +84,7 @@ def make_workload(config: RunConfig, seed: int) -> Workload:
 
 
 def make_metrics(config: RunConfig, arm: ArmConfig, workload: Workload) -> RunMetrics:
-    """Return empty accumulators for one run of an arm."""
+    """Accumulators for one run of an arm."""
     groups: list[Group] = []
     first = 0
     for group in arm.groups:
@@ -115,19 +106,15 @@ def make_metrics(config: RunConfig, arm: ArmConfig, workload: Workload) -> RunMe
 
 
 def workload_folder(directory: Path) -> Path | None:
-    """Return the folder with the workload's tables of the run that an arm belongs to.
-
-    None if the arm's directory is not part of a run.
-    """
+    """The folder of the workload's tables in the run that an arm's directory belongs to; None for
+    an arm that is not part of a run."""
     folder = directory.resolve().parents[1] / WORKLOAD_DIR
     return folder if (folder / WORKLOAD_FILE).is_file() else None
 
 
 class ArmRunner(Protocol):
-    """A function that runs one arm under one of the runtimes.
-
-    directory receives its Parquet files and logs; interruption is checked between events.
-    """
+    """Runs one arm under one of the runtimes. directory: where its Parquet files and logs go.
+    interruption: looked at between events."""
 
     def __call__(
         self,
@@ -150,12 +137,8 @@ def run_arm_virtual(
     on_snapshot: Callable[[Snapshot], None],
     interruption: Interruption,
 ) -> ArmRun:
-    """Run one arm in virtual time. Ctrl-C and a full disk yield a partial result.
-
-    Args:
-        directory: Where to write its measurements; None to keep the figures only.
-        on_snapshot: Called about twice a second with the state of the run.
-    """
+    """One arm in virtual time; directory None keeps the figures only. Ctrl-C and a full disk yield
+    a partial result."""
     metrics = make_metrics(config, arm, workload)
     watch = regret_watch(config, workload, seed)
     sink = None if directory is None else RecordSink(directory)
@@ -225,11 +208,8 @@ def run_arm_virtual(
 
 
 def seed_figures(config: RunConfig, arm: ArmConfig, seed: int) -> Figures:
-    """Run one arm with one seed, in a process of its own, and return its figures.
-
-    Raises:
-        AgoraError: The arm ended early.
-    """
+    """The figures of one arm on one seed's workload; runs in a process of its own. Raises
+    AgoraError if it does not get to its end."""
     workload = make_workload(config, seed)
     result = run_arm_virtual(config, arm, workload, seed, None, lambda _: None, Interruption())
     if result.stopped:
@@ -242,26 +222,18 @@ def seed_figures(config: RunConfig, arm: ArmConfig, seed: int) -> Figures:
 def run_seeds(
     config: RunConfig, interruption: Interruption, processes: int | None = None
 ) -> Generator[tuple[int, str, Figures], None, None]:
-    """Run every arm with seeds seed, seed + 1, ... in parallel processes.
+    """(seed, arm name, figures) of every arm on seeds seed, seed + 1, ..., as they are done.
 
-    The processes ignore stop signals; they end when the iteration or this process does.
-
-    Args:
-        processes: How many at a time; by default one per processor.
-
-    Yields:
-        (seed, arm name, figures) as each run ends.
-
-    Raises:
-        KeyboardInterrupt: A stop signal was received.
-        AgoraError: A process was lost, or an arm ended early.
+    The processes do not hear stop signals; they end when the iteration or this process does.
+    Raises KeyboardInterrupt if one was received, AgoraError if one of the processes is lost, or an
+    arm does not get to its end.
     """
     tasks = [(config.seed + k, arm) for k in range(config.seeds) for arm in config.arms]
     workers = min(processes or os.cpu_count() or 1, len(tasks))
     others = set(multiprocessing.active_children())
     context = multiprocessing.get_context("spawn")
     with contextlib.ExitStack() as at_the_end:
-        with stop_signals_kept_from_children():  # also from processes that the pool starts
+        with stop_signals_kept_from_children():  # what the pool starts by itself hears none either
             pool = ProcessPoolExecutor(workers, context, end_with_parent, (os.getpid(),))
             at_the_end.callback(_end, pool, others)
             running = {
@@ -283,7 +255,7 @@ def run_seeds(
 
 
 def _end(pool: ProcessPoolExecutor, others: Set[BaseProcess]) -> None:
-    """Kill the pool's processes, which are all children but the others."""
+    """Kill the pool's processes: all but the others."""
     pool.shutdown(wait=False, cancel_futures=True)
     for process in set(multiprocessing.active_children()) - others:
-        process.kill()  # the one signal that they do not block
+        process.kill()  # the one signal they hear

@@ -1,4 +1,4 @@
-"""Files that are whole or absent."""
+"""Files that are written atomically: complete or absent."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from experiments.interruption import stop_signals_held
 
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """Where to write it: it gets its name when it is finished, and goes if it cannot be. Stop
-    signals wait meanwhile."""
+    """Yield a temporary path, renamed to `path` at the end of the block, or removed if that fails.
+
+    Stop signals are delayed until then.
+    """
     unfinished = path.with_name(path.name + ".partial")
     with stop_signals_held():
         try:

@@ -42,7 +42,8 @@ def run(app: typer.Typer, arguments: Sequence[str] | None = None, with_less: str
         sys.stdout.flush()
     except _USAGE_ERRORS as error:
         status = print_error(
-            f"{error.format_message().replace('Value error, ', '').rstrip('.')} (--help lists the options)"
+            f"{error.format_message().replace('Value error, ', '').rstrip('.')} (--help lists "
+            "the options)"
         )
     except AgoraError as error:
         status = print_error(str(error))

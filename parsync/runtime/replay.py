@@ -35,7 +35,7 @@ from shared_state.invariants import InvariantViolation
 
 
 class Status(IntEnum):
-    """What the command exits with: the greatest of all arms'."""
+    """The exit status of the command: the greatest of those of all arms."""
 
     OK = 0
     DIVERGED = 1
@@ -75,8 +75,11 @@ def command(
 
 
 def _forget_code_in(directories: Sequence[Path]) -> None:
-    """Python looks for modules, and for the kinds of schedulers that packages register, in the
-    working directory, which may be the run of a stranger."""
+    """Remove run directories from sys.path.
+
+    Python imports modules and finds entry points in the working directory, which may be the run of
+    a stranger.
+    """
     runs = [run_of(directory) for directory in directories if directory.is_dir()]
     sys.path[:] = [
         entry
@@ -90,7 +93,7 @@ def _check_all(directories: Sequence[Path]) -> Iterator[Status]:
         try:
             found = find_arms(directory)
         except AgoraError as error:
-            yield _refused(error)
+            yield _print_error(error)
             continue
         for gap in found.gaps:
             print(f"{directory}: {gap}")
@@ -102,22 +105,22 @@ def _check_all(directories: Sequence[Path]) -> Iterator[Status]:
             try:
                 yield _check(arm)
             except AgoraError as error:
-                yield _refused(error)
+                yield _print_error(error)
             except InvariantViolation as error:
                 print(f"{arm.label}: invariant broken: {error}")
                 yield Status.DIVERGED
 
 
 def _check(arm: Arm) -> Status:
-    """Replay one arm and tell what was found."""
+    """Replay one arm and print what was found."""
     virtual = read_arm(arm.directory).virtual is not None
     with _progress(arm.label) as on_progress:
         if virtual:
-            return _told_virtual(arm, repeat(arm.directory, on_progress, arm.digest))
-        return _told_live(arm, replay(arm.directory, on_progress))
+            return _print_virtual(arm, repeat(arm.directory, on_progress, arm.digest))
+        return _print_live(arm, replay(arm.directory, on_progress))
 
 
-def _told_live(arm: Arm, found: Replayed) -> Status:
+def _print_live(arm: Arm, found: Replayed) -> Status:
     gaps = [*found.gaps, *_end_gaps(arm, found.end, CELL_LOG, found.cell_log)]
     for gap in gaps:
         print(f"{arm.label}: {gap}")
@@ -131,10 +134,10 @@ def _told_live(arm: Arm, found: Replayed) -> Status:
     lives = f"{found.lives} {'life' if found.lives == 1 else 'lives'} of the cell"
     what = f"{found.steps:,} steps, {lives}, {events}"
     claims = f"{found.counts.accepted:,} of {found.counts.claims:,} claims accepted"
-    return _told(arm, not gaps, f"{what}, {claims}")
+    return _print_outcome(arm, not gaps, f"{what}, {claims}")
 
 
-def _told_virtual(arm: Arm, found: Repeated) -> Status:
+def _print_virtual(arm: Arm, found: Repeated) -> Status:
     gaps = [*found.gaps, *_end_gaps(arm, found.end, VIRTUAL_LOG, None)]
     for gap in gaps:
         print(f"{arm.label}: {gap}")
@@ -144,43 +147,48 @@ def _told_virtual(arm: Arm, found: Repeated) -> Status:
     if found.log is None:
         print(f"{arm.label}: not run again: there is no digest to compare with")
         return Status.INCOMPLETE
-    return _told(arm, not gaps, f"run again in virtual time: {found.log.events:,} events")
+    return _print_outcome(arm, not gaps, f"run again in virtual time: {found.log.events:,} events")
 
 
-def _told(arm: Arm, whole: bool, what: str) -> Status:
+def _print_outcome(arm: Arm, whole: bool, what: str) -> Status:
     if whole:
         print(f"{arm.label}: ok: {what}")
         return Status.OK
-    print(f"{arm.label}: incomplete; what could be checked repeats: {what}")
+    print(f"{arm.label}: incomplete; the part that could be checked was repeated: {what}")
     return Status.INCOMPLETE
 
 
 def _end_gaps(arm: Arm, end: ArmEnd | None, name: str, found: LogEnd | None) -> list[str]:
-    """What keeps an arm from being known to be whole, beside its logs. name: of the log whose
-    digest the summary has, too; found: as it is."""
-    said = arm.digest
+    """Return what is missing or differs at the end of an arm, besides its logs.
+
+    Args:
+        end: The arm's ended.json, if it has one.
+        name: The log whose digest is also in the summary.
+        found: The state of that log.
+    """
+    recorded = arm.digest
     if end is not None:
-        gaps = [f"the arm did not get to its end: {end.stopped}"] if end.stopped else []
-        found = end.logs.get(name)  # what differs from that has been told
-    elif said:
+        gaps = [f"the arm ended early: {end.stopped}"] if end.stopped else []
+        found = end.logs.get(name)  # differences from that are among the gaps already
+    elif recorded:
         gaps = [f"{ENDED_FILE} is missing"]
     else:
         gaps = [
-            f"no {ENDED_FILE}: the arm was stopped or killed before its end, or still runs; whether"
-            " its last events are missing cannot be told"
+            f"{ENDED_FILE} is missing: the arm was stopped or killed, or is still running; its "
+            "last events may be missing"
         ]
-    if found is not None and said not in (None, found.digest):
-        gaps.append(f"{SUMMARY} has another digest: {said or 'none'}, not {found.digest}")
+    if found is not None and recorded not in (None, found.digest):
+        gaps.append(f"{SUMMARY}: expected digest {found.digest}, got {recorded or 'none'}")
     return gaps
 
 
-def _refused(error: AgoraError) -> Status:
+def _print_error(error: AgoraError) -> Status:
     return Status(command_line.print_error(str(error)))
 
 
 @contextmanager
 def _progress(label: str) -> Iterator[Callable[[int, int], None]]:
-    """Shown on a terminal."""
+    """Show a progress bar, if standard error is a terminal."""
     console = Console(stderr=True)
     columns = TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()
     with Progress(
@@ -195,7 +203,7 @@ def _progress(label: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command on these arguments (unset: the process's). Returns its exit status."""
+    """Run the command on these arguments (default: the process's). Return its exit status."""
     return command_line.run(app, arguments)
 
 

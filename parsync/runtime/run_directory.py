@@ -68,7 +68,7 @@ def find_arms(directory: Path) -> Found:
         gaps += [f"{ARMS}/{name} is missing" for name in summary.digests if name not in names]
         gaps += [f"{SUMMARY} does not name {ARMS}/{n}" for n in names if n not in summary.digests]
         if summary.partial:
-            gaps.append(f"the run did not get to its end: {summary.partial}")
+            gaps.append(f"the run ended early: {summary.partial}")
     whole = [name for name in names if _is_arm(folder / name)]
     gaps += [f"{ARMS}/{name} has no {ARM_FILE}" for name in names if name not in whole]
     return Found(tuple(_arm(folder / name) for name in whole), tuple(gaps))

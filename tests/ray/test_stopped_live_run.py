@@ -102,9 +102,9 @@ def test_a_signal_during_a_live_arm(
     capsys.readouterr()
     assert replay.main([str(run)]) == 2
     told = capsys.readouterr().out.splitlines()
-    assert told[0] == f"{run}: the run did not get to its end: {summary['partial_reason']}"
-    assert told[1].endswith("parsync: the arm did not get to its end: interrupted")
-    assert "what could be checked repeats: " in told[2] and len(told) == 3
+    assert told[0] == f"{run}: the run ended early: {summary['partial_reason']}"
+    assert told[1].endswith("parsync: the arm ended early: interrupted")
+    assert "the part that could be checked was repeated: " in told[2] and len(told) == 3
     assert not list(run.rglob("*pickle*"))
 
 

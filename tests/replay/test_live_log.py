@@ -198,7 +198,7 @@ def test_a_log_without_its_last_events_is_not_ok(
     cut_us = log_ends(directory)[path.name].last_us
     missing = f"{len(frames) - left:,} of its {len(frames):,} events are missing"
     assert f"{path.name}: {missing}, from {cut_us / 1e6:.6f} s of run time on" in first
-    assert "incomplete; what could be checked repeats: " in last
+    assert "incomplete; the part that could be checked was repeated: " in last
 
 
 @pytest.mark.parametrize("name", sorted({*NAMES.values(), "cell"}))
@@ -251,8 +251,8 @@ def test_a_killed_arm_says_what_could_be_checked(
     (directory / ENDED_FILE).unlink()
     assert replay.main([str(directory)]) == 2
     first, last = said(capsys).splitlines()
-    assert "no ended.json: the arm was stopped or killed before its end" in first
-    assert "what could be checked repeats: " in last and "of 5 other actors" in last
+    assert "ended.json is missing: the arm was stopped or killed" in first
+    assert "the part that could be checked was repeated: " in last and "of 5 other actors" in last
     handled_log(directory, "flow", LIFE).unlink()
     assert replay.main([str(directory)]) == 2
     assert "flow has no log" in said(capsys)
@@ -265,8 +265,8 @@ def test_an_interrupted_arm_says_so(directory: Path, capsys: pytest.CaptureFixtu
     write_end(directory, log_ends(directory), "interrupted")
     assert replay.main([str(directory)]) == 2
     first, last = said(capsys).splitlines()
-    assert first.endswith("the arm did not get to its end: interrupted")
-    assert "what could be checked repeats: " in last
+    assert first.endswith("the arm ended early: interrupted")
+    assert "the part that could be checked was repeated: " in last
 
 
 def test_an_arm_file_that_was_changed_is_not_ok(
@@ -296,13 +296,15 @@ def many_of_one() -> bytes:
 FOREIGN = {
     "an unknown extension": msgpack.packb(msgpack.ExtType(77, b"")),
     "a timestamp": msgpack.packb(msgpack.Timestamp(1)),
-    "an array of objects": msgpack.packb(msgpack.ExtType(0, msgpack.packb(("O", (1,))) + b"12345678")),
+    "an array of objects": msgpack.packb(
+        msgpack.ExtType(0, msgpack.packb(("O", (1,))) + b"12345678")
+    ),
     "a column too few": msgpack.packb(msgpack.ExtType(6, msgpack.packb((3, (), b"")))),
     "a transaction that is none": msgpack.packb(msgpack.ExtType(16, msgpack.packb(7))),
     "events within events": nested(2000),
     "a column without end": many_of_one(),
     "a number": encode(7),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("kind", FOREIGN)

@@ -114,9 +114,7 @@ def test_unfinished_jobs_lose_only_the_figures_of_jobs() -> None:
     assert best(row_of("delay_mean_us", lazy, whole)) == "lazy"
 
 
-def test_a_difference_that_rests_on_a_bound_says_on_which_side_and_is_certain_only_away_from_it() -> (
-    None
-):
+def test_a_difference_with_a_bound_says_on_which_side_and_is_certain_only_away_from_it() -> None:
     lazy, whole = arm("lazy", 100.0, 240), arm("whole", 500.0, 0)
     against_whole = row_of("delay_mean_us", whole, lazy).cells[1]
     assert (

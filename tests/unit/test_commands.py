@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from functools import cache
 from importlib.metadata import entry_points, version
 from pathlib import Path
 
@@ -30,6 +31,11 @@ def agora(
     )
 
 
+@cache
+def help_of(command: str) -> subprocess.CompletedProcess[str]:
+    return agora(command, "--help")
+
+
 def test_the_script_is_installed() -> None:
     (script,) = entry_points(group="console_scripts", name="agora")
     assert script.value == "experiments.__main__:main" and AGORA.exists()
@@ -49,7 +55,7 @@ def test_the_version_is_the_package_s() -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_explains_itself_within_80_columns(command: str) -> None:
-    done = agora(command, "--help")
+    done = help_of(command)
     assert done.returncode == 0 and done.stderr == ""
     assert done.stdout.startswith(f"Usage: agora {command} ")
     assert max(map(len, done.stdout.splitlines())) <= 80
@@ -67,7 +73,7 @@ def test_every_command_explains_itself_within_80_columns(command: str) -> None:
     ],
 )
 def test_a_module_is_the_same_command(command: str, module: str) -> None:
-    here = agora(command, "--help").stdout.partition("\n")
+    here = help_of(command).stdout.partition("\n")
     there = agora("--help", command=[sys.executable, "-m", module]).stdout.partition("\n")
     assert here[2] == there[2] != ""
 
@@ -99,6 +105,12 @@ def test_solve_takes_a_file_or_a_command_of_the_solver(tmp_path: Path) -> None:
     assert short.returncode == 0 and short.stdout.startswith("s ") and short.stdout == long.stdout
 
 
+@pytest.fixture(scope="module")
+def completion() -> str:
+    """The script that --show-completion prints in bash."""
+    return agora(command=["bash", "-c", '"$0" --show-completion; true', AGORA]).stdout
+
+
 @pytest.mark.parametrize(
     ("words", "offers"),
     [
@@ -110,12 +122,11 @@ def test_solve_takes_a_file_or_a_command_of_the_solver(tmp_path: Path) -> None:
         (["agora", "solve", "generate", "co"], ["contended", "cold"]),
     ],
 )
-def test_a_shell_completes(words: list[str], offers: list[str]) -> None:
-    """The script that --show-completion prints, in a real bash."""
-    ask = 'eval "$("$0" --show-completion)"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); '
+def test_a_shell_completes(completion: str, words: list[str], offers: list[str]) -> None:
+    ask = completion + '\nCOMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); '
     ask += '_agora_completion agora; printf "%s\\n" "${COMPREPLY[@]}"'
     environment = {"PATH": f"{AGORA.parent}:{os.environ['PATH']}"}
-    done = agora(*words, environment=environment, command=["bash", "-c", ask, AGORA])
+    done = agora(*words, environment=environment, command=["bash", "-c", ask, "bash"])
     assert done.stderr == "" and done.stdout.split() == offers
 
 
@@ -125,3 +136,8 @@ def test_completion_installs_itself(tmp_path: Path) -> None:
     done = agora(environment={"HOME": str(tmp_path)}, command=ask)
     assert "bash completion installed" in done.stdout and done.stderr == ""
     assert "agora" in (tmp_path / ".bashrc").read_text()
+
+
+def test_a_closed_standard_output_is_one_line() -> None:
+    done = agora("report", "run", command=["bash", "-c", 'exec "$@" >&-', "bash", AGORA])
+    assert (done.returncode, done.stderr) == (2, "error: standard output is closed\n")

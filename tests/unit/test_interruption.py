@@ -29,7 +29,7 @@ def test_a_signal_waits_for_the_check_and_a_second_one_does_what_it_did_before()
     with stop_signals_noted() as interruption:
         interruption.check()
         signal.raise_signal(signal.SIGTERM)
-        assert interruption.asked and interruption.exit_status == 143
+        assert interruption.received and interruption.exit_status == 143
         with pytest.raises(KeyboardInterrupt):
             interruption.check()
         with pytest.raises(KeyboardInterrupt):
@@ -52,7 +52,7 @@ def test_what_is_held_within_noted_work_is_noted() -> None:
     with stop_signals_noted() as interruption:
         with stop_signals_held():
             signal.raise_signal(signal.SIGINT)
-        assert interruption.asked
+        assert interruption.received
 
 
 def test_a_wait_for_input_ends_at_once() -> None:
@@ -60,10 +60,10 @@ def test_a_wait_for_input_ends_at_once() -> None:
         with pytest.raises(KeyboardInterrupt), interruption.raised_at_once():
             signal.raise_signal(signal.SIGINT)
         interruption.forget_ctrl_c()
-        assert not interruption.asked
+        assert not interruption.received
         signal.raise_signal(signal.SIGTERM)
         interruption.forget_ctrl_c()
-        assert interruption.asked
+        assert interruption.received
         with pytest.raises(KeyboardInterrupt), interruption.raised_at_once():
             raise AssertionError("it had come before")
 
@@ -73,7 +73,7 @@ def test_ignored_signals_stay_ignored() -> None:
     try:
         with stop_signals_noted() as interruption:
             signal.raise_signal(signal.SIGHUP)
-            assert not interruption.asked
+            assert not interruption.received
     finally:
         signal.signal(signal.SIGHUP, before)
 
@@ -84,7 +84,7 @@ def test_other_threads_change_nothing() -> None:
 
     def work() -> None:
         with stop_signals_noted() as interruption:
-            seen.append((interruption.asked, signal.getsignal(signal.SIGINT) is before))
+            seen.append((interruption.received, signal.getsignal(signal.SIGINT) is before))
 
     thread = threading.Thread(target=work)
     thread.start()

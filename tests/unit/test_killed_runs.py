@@ -174,7 +174,8 @@ def test_an_arm_that_did_not_begin(killed: Path, report: Report) -> None:
     shutil.rmtree(killed / "arms" / "flow")
     assert report(killed) == (
         0,
-        f"{killed}: partial: 1 of 2 arms did not run; 0 of 4 runs of the paired seeds are complete\n",
+        f"{killed}: partial: 1 of 2 arms did not run; 0 of 4 runs of the paired seeds are "
+        "complete\n",
     )
 
 

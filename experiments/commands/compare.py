@@ -38,7 +38,8 @@ def compare_command(
 ) -> None:
     """Put the arms of several runs in one table, paired by seed.
 
-    Each RUN is a run directory. The runs must have had the same workload, settling time and draining time.
+    Each RUN is a run directory. The runs must have had the same workload, settling time and
+    draining time.
     """
     from experiments.compare import compare
 

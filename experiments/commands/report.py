@@ -17,9 +17,9 @@ def report_command(
 ) -> None:
     """Draw the figures of runs again and write their reports.
 
-    Each RUN is a run directory. Prints the path of each report. If a run was killed, its summary is made from the files that it
-    left, and one line on standard error says what is missing. Exit status 2 if there is nothing to
-    report.
+    Each RUN is a run directory. Prints the path of each report. If a run was killed, its summary is
+    made from the files that it left, and one line on standard error says what is missing. Exit
+    status 2 if there is nothing to report.
     """
     from experiments.killed_runs import finish_killed
     from experiments.report.page import write_report

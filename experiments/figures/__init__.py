@@ -35,101 +35,116 @@ class Drawn:
 
 _BAND = "Line: median among the schedulers of an arm; band: 10th to 90th percentile."
 
-_BOUND = "Where requests differ, or gangs are placed, the optimum is a lower bound: the axis says so, and regret is at most what is shown."
+_BOUND = (
+    "Where requests differ, or gangs are placed, the optimum is a lower bound: the axis says so, "
+    "and regret is at most what is shown."
+)
 
 FIGURES: tuple[FigureSpec, ...] = (
     FigureSpec(
         "trade_off",
         "What quality costs in delay",
         quality.trade_off,
-        "Up is better placed, left is sooner: an arm that another one beats on both counts lies to the lower right of it. Marks: mean over the "
-        "paired seeds with its 95 % interval, small dots single seeds; without seeds, this run.",
+        "Up is better placed, left is sooner: an arm that another one beats on both counts lies "
+        "to the lower right of it. Marks: mean over the paired seeds with its 95 % interval, "
+        "small dots single seeds; without seeds, this run.",
     ),
     FigureSpec(
         "delay_over_time",
         "Scheduling delay over time",
         delay.over_time,
-        f"Mean delay of the tasks submitted at each moment, first commits only. {_BAND} A line that climbs while the load is constant is a queue "
-        "without end; look where it comes back down after the peak. Where it breaks off, no task of that time was committed.",
+        f"Mean delay of the tasks submitted at each moment, first commits only. {_BAND} A line "
+        "that climbs while the load is constant is a queue without end; look where it comes back "
+        "down after the peak. Where it breaks off, no task of that time was committed.",
     ),
     FigureSpec(
         "delay_distribution",
         "Distribution of the delay",
         delay.distribution,
-        "Share of all submitted tasks committed within a delay, counted time only. A curve that ends below 100 % left the rest uncommitted.",
+        "Share of all submitted tasks committed within a delay, counted time only. A curve that "
+        "ends below 100 % left the rest uncommitted.",
     ),
     FigureSpec(
         "conflicts_over_time",
         "Conflict rate over time",
         conflicts.over_time,
-        f"Claims rejected as stale, full or evicted, of all claims answered at each moment. {_BAND} Compare the same load before and after the "
-        "peak.",
+        "Claims rejected as stale, full or evicted, of all claims answered at each moment. "
+        f"{_BAND} Compare the same load before and after the peak.",
     ),
     FigureSpec(
         "conflicts_by_age",
         "Conflict rate against age of state",
         conflicts.by_age,
-        "The older the state a claim was planned on, the likelier somebody else was first: a line that rises is staleness at work, a flat one is "
-        "plain crowding. Ages with fewer than 50 claims are left out.",
+        "The older the state a claim was planned on, the likelier somebody else was first: a line "
+        "that rises is staleness at work, a flat one is plain crowding. Ages with fewer than 50 "
+        "claims are left out.",
     ),
     FigureSpec(
         "preferred_over_time",
         "Placement quality over time",
         quality.over_time,
-        f"Tasks submitted at each moment whose first commit was on a preferred machine, of those that prefer any. {_BAND}",
+        "Tasks submitted at each moment whose first commit was on a preferred machine, of those "
+        f"that prefer any. {_BAND}",
     ),
     FigureSpec(
         "backlog_over_time",
         "Tasks waiting over time",
         load.backlog,
-        f"Submitted and not yet committed, per scheduler. {_BAND} What is built up at the peak has to be worked off after it.",
+        f"Submitted and not yet committed, per scheduler. {_BAND} What is built up at the peak "
+        "has to be worked off after it.",
     ),
     FigureSpec(
         "throughput",
         "Throughput",
         load.throughput,
-        "First commits per second, all schedulers of an arm; grey: tasks submitted. Below grey a queue builds up, above it drains.",
+        "First commits per second, all schedulers of an arm; grey: tasks submitted. Below grey a "
+        "queue builds up, above it drains.",
     ),
     FigureSpec(
         "utilisation",
         "Utilisation of the cell",
         load.utilisation,
-        "Share of the first resource in use. Better placed tasks end sooner, so at equal load less use can mean better work.",
+        "Share of the first resource in use. Better placed tasks end sooner, so at equal load "
+        "less use can mean better work.",
     ),
     FigureSpec(
         "staleness_by_partition",
         "Staleness by partition",
         staleness.by_partition,
-        "Age of each partition in the schedulers' views, averaged over time and schedulers. Policies that renew every partition once per gap are alike "
-        "here, whatever their order; they differ in how many partitions are fresh at one moment.",
+        "Age of each partition in the schedulers' views, averaged over time and schedulers. "
+        "Policies that renew every partition once per gap are alike here, whatever their order; "
+        "they differ in how many partitions are fresh at one moment.",
     ),
     FigureSpec(
         "rivals",
         "Who loses to whom",
         conflicts.rivals,
-        "Conflicts of the row's scheduler with the column's, of all claims of the arm, on one scale. A dark column is a scheduler "
-        "that keeps being first.",
+        "Conflicts of the row's scheduler with the column's, of all claims of the arm, on one "
+        "scale. A dark column is a scheduler that keeps being first.",
     ),
     FigureSpec(
         "solver_time",
         "Solver time per flow round",
         solver.per_round,
-        "One dot per round of a flow scheduler, line: median. The solver alone, without graph update and extraction.",
+        "One dot per round of a flow scheduler, line: median. The solver alone, without graph "
+        "update and extraction.",
     ),
     FigureSpec(
         "decision_regret",
         "Decision regret",
         quality.decision_regret,
-        "Cost of what a transaction got, waiting for the claims it lost, minus the least cost its tasks could have had on the true state just "
-        f"before. Small dots: random transactions, {BATCHES_PER_RUN} or more of a run; large marks: those of a phase together. At 0 nothing better "
-        f"was to be had. {_BOUND}",
+        "Cost of what a transaction got, waiting for the claims it lost, minus the least cost its "
+        "tasks could have had on the true state just before. Small dots: random transactions, "
+        f"{BATCHES_PER_RUN} or more of a run; large marks: those of a phase together. At 0 "
+        f"nothing better was to be had. {_BOUND}",
     ),
     FigureSpec(
         "system_regret",
         "System regret",
         quality.system_regret,
-        "Cost of all running and waiting tasks minus the least possible, at the same random instants for every arm. Above, running tasks stay and "
-        f"waiting ones are placed; below, all may move, at no price. {_BOUND}",
+        "Cost of all running and waiting tasks minus the least possible, at the same random "
+        "instants for every arm. Above, running tasks stay and waiting ones are placed; below, "
+        f"all may move, at no price. {_BOUND}",
     ),
 )
 

@@ -1,9 +1,9 @@
-"""Events as bytes: msgpack with one extension type for events, whose arrays are packed together, and
-one for other arrays (native/encoder.hpp).
+"""Events as bytes: msgpack with one extension type for events, whose arrays are packed together,
+and one for other arrays (native/encoder.hpp).
 
-An event is known by (kind, number): its protocol and its number there. There are two forms. The wire
-form carries everything. The log form of a sync reply carries (partition, from, to) only, because a
-replayed master makes the payload anew.
+An event is known by (kind, number): its protocol and its number there. There are two forms. The
+wire form carries everything. The log form of a sync reply carries (partition, from, to) only,
+because a replayed master makes the payload anew.
 """
 
 from __future__ import annotations

@@ -82,7 +82,10 @@ class Handover(Cell):
 
 @pytest.mark.parametrize("case", CELLS)
 def test_price_refine(benchmark: Any, case: str) -> None:
-    benchmark.group = f"cost scaling from relaxation's answer: {MACHINES:,} machines, {case}, {BATCH} gone and {BATCH} come"
+    benchmark.group = (
+        f"cost scaling from relaxation's answer: {MACHINES:,} machines, {case}, "
+        f"{BATCH} gone and {BATCH} come"
+    )
     cell = Handover(CELLS[case]())
     benchmark.pedantic(cell.round, rounds=ROUNDS)
     ms = {name: 1e3 * statistics.median(seconds) for name, seconds in cell.seconds.items()}

@@ -34,7 +34,10 @@ def elapsed(call: Callable[[], Any]) -> tuple[float, Any]:
 
 def report(benchmark: Any, stopped: list[float], raced: list[float], alone: list[float]) -> None:
     longer_ms = 1e3 * (statistics.median(raced) - statistics.median(alone))
-    note = f"at most {1e3 * max(stopped):.2f}; race {longer_ms:+.2f} ms to {1e3 * statistics.median(alone):.2f} alone"
+    note = (
+        f"at most {1e3 * max(stopped):.2f}; race {longer_ms:+.2f} ms to "
+        f"{1e3 * statistics.median(alone):.2f} alone"
+    )
     benchmark.extra_info.update(
         unit="ms", figure=1e3 * statistics.median(stopped), target=TARGET_MS, note=note
     )
@@ -64,7 +67,10 @@ def test_from_scratch(benchmark: Any, percent_used: int, other: str) -> None:
 
 @pytest.mark.parametrize("other", OTHERS)
 def test_rounds(benchmark: Any, other: str) -> None:
-    benchmark.group = f"losers stop: {MACHINES:,} machines, 90 % used, 100 tasks gone and 100 come, against {other}"
+    benchmark.group = (
+        f"losers stop: {MACHINES:,} machines, 90 % used, 100 tasks gone and 100 come, against "
+        f"{other}"
+    )
     cells = [Cell(graph_of(MACHINES, 90)) for _ in range(2)]  # the same changes in both
     cells[1].solver = IncrementalSolver(cells[1].graph.network, [DEFAULT, other])
     cells[1].resolve()

@@ -56,7 +56,8 @@ def test_rounds(benchmark: Any, algorithm: str, case: str) -> None:
     assert fresh.cost == cell.solver.cost
     round_ms = float(np.median(took_ms))
     note = (
-        f"mean {np.mean(took_ms):.1f}, most {max(took_ms):.1f} ms; from scratch {scratch_ms:.0f} ms:"
+        f"mean {np.mean(took_ms):.1f}, most {max(took_ms):.1f} ms; from scratch {scratch_ms:.0f} "
+        "ms:"
         f" {scratch_ms / round_ms:.1f} times"
     )
     benchmark.extra_info.update(unit="ms", figure=round_ms, note=note)

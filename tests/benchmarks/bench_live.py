@@ -118,9 +118,12 @@ def beside(run: ArmRun) -> str:
     last = backlog(run, SECONDS - quarter_s, SECONDS)
     figures = overall(run)
     return (
-        f"{SECONDS:g} s of load; p99 {figures['delay_p99_us'] / 1000:.0f} ms; waiting for ticks and steps {run.notes['step_wait_mean_us'] / 1000:.1f} ms, "
-        f"{run.notes['step_wait_share'] * 100:.0f} % of the mean delay; backlog of the first and last quarter {first:,.0f} and {last:,.0f} tasks; "
-        f"drained {run.notes['ended_us'] / 1e6 - SECONDS:.1f} s after the load; steps p50 {run.notes['step_round_trip_p50_us'] / 1000:.1f} ms"
+        f"{SECONDS:g} s of load; p99 {figures['delay_p99_us'] / 1000:.0f} ms; waiting for ticks "
+        f"and steps {run.notes['step_wait_mean_us'] / 1000:.1f} ms, "
+        f"{run.notes['step_wait_share'] * 100:.0f} % of the mean delay; backlog of the first and "
+        f"last quarter {first:,.0f} and {last:,.0f} tasks; drained "
+        f"{run.notes['ended_us'] / 1e6 - SECONDS:.1f} s after the load; steps p50 "
+        f"{run.notes['step_round_trip_p50_us'] / 1000:.1f} ms"
     )
 
 

@@ -43,7 +43,8 @@ class Samples:
         """Print predicted / true by kind, by situation and over all."""
         ratio = self.counts @ weights / self.true_ps
         print(
-            f"\n{title}: predicted / true\n{'':28}{'n':>7}{'true us':>9}{'p10':>7}{'median':>8}{'p90':>7}"
+            f"\n{title}: predicted / "
+            f"true\n{'':28}{'n':>7}{'true us':>9}{'p10':>7}{'median':>8}{'p90':>7}"
         )
 
         def line(name: str, chosen: np.ndarray) -> None:

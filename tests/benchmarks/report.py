@@ -122,8 +122,9 @@ def machine_line(report: dict[str, Any]) -> str:
     info = report["machine_info"]
     cpu = info.get("cpu", {})
     return (
-        f"{cpu.get('brand_raw', 'unknown processor')}, {cpu.get('count', '?')} processors, {info.get('system', '')} {info.get('release', '')}, "
-        f"Python {info.get('python_version', '')}, {report.get('datetime', '')[:19]}"
+        f"{cpu.get('brand_raw', 'unknown processor')}, {cpu.get('count', '?')} processors, "
+        f"{info.get('system', '')} {info.get('release', '')}, Python "
+        f"{info.get('python_version', '')}, {report.get('datetime', '')[:19]}"
     )
 
 
@@ -146,12 +147,16 @@ def page(title: str, note: str, header: list[str], rows: list[list[str]]) -> str
 
     body = "\n".join(line(row, "td") for row in rows)
     return (
-        '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+        '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" '
+        'content="width=device-width">'
         f"<title>{html.escape(title)}</title>"
-        "<style>body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem}"
-        "div{overflow-x:auto}table{border-collapse:collapse}td,th{padding:.3rem .7rem;border-bottom:1px solid #ccc;text-align:left}"
+        "<style>body{font:15px/1.5 system-ui,sans-serif;margin:2rem "
+        "auto;max-width:70rem;padding:0 1rem}"
+        "div{overflow-x:auto}table{border-collapse:collapse}td,th{padding:.3rem "
+        ".7rem;border-bottom:1px solid #ccc;text-align:left}"
         "td:nth-child(n+2){white-space:nowrap}</style>"
-        f"<h1>{html.escape(title)}</h1><p>{html.escape(note)}</p><div><table>{line(header, 'th')}\n{body}</table></div></html>\n"
+        f"<h1>{html.escape(title)}</h1><p>{html.escape(note)}</p>"
+        f"<div><table>{line(header, 'th')}\n{body}</table></div></html>\n"
     )
 
 

@@ -50,7 +50,9 @@ WHERE = """
 import json, sys, ray
 from ray._private.state import actors
 ray.init(address=sys.argv[1], logging_level="ERROR")
-found = [(a["StartTime"], a["Name"], a["Address"]["NodeID"], a["NumRestarts"]) for a in actors().values()]
+found = []
+for a in actors().values():
+    found.append((a["StartTime"], a["Name"], a["Address"]["NodeID"], a["NumRestarts"]))
 print(json.dumps([entry[1:] for entry in sorted(found)]))
 """
 

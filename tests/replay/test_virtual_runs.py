@@ -86,7 +86,7 @@ def test_the_same_seed_gives_the_same_event_log(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["every attempt, losers at once", "every attempt, flow"])
-def test_schedulers_that_sync_at_every_attempt_find_the_room_that_comes_free_when_nothing_else_happens(
+def test_schedulers_that_sync_at_every_attempt_find_room_that_comes_free_while_nothing_happens(
     name: str,
 ) -> None:
     """More work than the cell holds when the last task arrives: no submission, no sync and no end

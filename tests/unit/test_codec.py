@@ -26,9 +26,18 @@ from shared_state.transaction import (
 I64 = np.array([3, -1, 2**62], np.int64)
 I32 = np.array([0, 5, 7], np.int32)
 TRANSACTION = Transaction(
-    4, 9, I64, I32, np.arange(6, dtype=np.int64).reshape(3, 2), I64, CommitMode.ALL_OR_NOTHING, ConflictCheck.SEQUENCE_NUMBER, I64,
-    np.array([1, 2, 2**32 - 1], np.uint32), None,
-)  # fmt: skip
+    4,
+    9,
+    I64,
+    I32,
+    np.arange(6, dtype=np.int64).reshape(3, 2),
+    I64,
+    CommitMode.ALL_OR_NOTHING,
+    ConflictCheck.SEQUENCE_NUMBER,
+    I64,
+    np.array([1, 2, 2**32 - 1], np.uint32),
+    None,
+)
 DELTA = PartitionDelta(
     2,
     0,

@@ -87,8 +87,8 @@ def test_a_malformed_field(
     rows[300] = ",".join(fields)
     message = with_tasks(tmp_path, rows)
     assert (
-        f"{TASK_EVENTS}, line 301, {field}: {repr(text) if text else 'nothing'}, expected {expected}"
-        in message
+        f"{TASK_EVENTS}, line 301, {field}: {repr(text) if text else 'nothing'}, expected "
+        f"{expected}" in message
     )
 
 

@@ -141,9 +141,22 @@ def test_a_commit_is_logged_claim_by_claim(claims: list[tuple[int, int, Reason]]
     cost, preferred = placement_cost(CATALOG, CELL.rack, PREFERENCE[task], machine)
     constant = np.full(n, 7), np.full(n, NOW_US)
     expected = {
-        "tasks": (task, JOB[task], constant[0], machine, SUBMIT_US[task], constant[1], attempts, first, PREFERENCE[task] > 0, preferred, cost, age_us),
+        "tasks": (
+            task,
+            JOB[task],
+            constant[0],
+            machine,
+            SUBMIT_US[task],
+            constant[1],
+            attempts,
+            first,
+            PREFERENCE[task] > 0,
+            preferred,
+            cost,
+            age_us,
+        ),
         "rejections": (task, constant[0], machine, reason, rival, age_us, constant[1]),
-    }  # fmt: skip
+    }
     rows = flushed(records)
     for table, mask in (("tasks", won), ("rejections", lost)):
         assert (table in rows) == bool(mask.any())

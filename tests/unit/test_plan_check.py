@@ -1,5 +1,5 @@
-"""The rules about tasks that stay with their scheduler, gangs and evictions, one plan at a time; and
-what is no breach of them."""
+"""The rules about tasks that stay with their scheduler, gangs and evictions, one plan at a time;
+and what is no breach of them."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def table() -> TaskBatch:
 
 
 class Trial:
-    """One scheduler's plans on a cell of MACHINES times ROOM in two dimensions; the second of its two
-    partitions was never synced."""
+    """One scheduler's plans on a cell of MACHINES times ROOM in two dimensions; the second of its
+    two partitions was never synced."""
 
     def __init__(self, *capabilities: Capability) -> None:
         self.spec = CellSpec(

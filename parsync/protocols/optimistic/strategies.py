@@ -55,7 +55,8 @@ def make_strategy(name: str, tau_us: int) -> Strategy:
     if name == "adaptive":
         if tau_us <= 0:
             raise AgoraError(
-                f"tau_us: {tau_us} is not positive; adaptive switches when the average delay reaches it"
+                f"tau_us: {tau_us} is not positive; adaptive switches when the average delay "
+                "reaches it"
             )
         return AdaptiveStrategy(tau_us)
     raise AgoraError(f"strategy: unknown '{name}', expected one of {', '.join(STRATEGIES)}")

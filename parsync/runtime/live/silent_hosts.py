@@ -84,7 +84,8 @@ class SilentHosts:
             if silent_s < self._limit_s + GRACE_S:
                 return None
             return (
-                f"{name}: a call of one of its schedulers ({', '.join(self._schedulers[name])}) has "
+                f"{name}: a call of one of its schedulers ({', '.join(self._schedulers[name])}) "
+                "has "
                 f"not returned after {silent_s:.0f} s, and lets no other code of its process run"
             )
         return call

@@ -36,7 +36,7 @@ def run_command(
     trace: Annotated[
         str | None,
         typer.Option(
-            metavar="READER:DIR",
+            metavar="KIND:PATH",
             help="Trace to run, for example google2011:DIR. Default: a synthetic workload.",
         ),
     ] = None,

@@ -192,12 +192,13 @@ class ArmConfig(Strict):
     @property
     def gap_s(self) -> float:
         """The longest synchronisation gap of its groups in seconds; 0 if none has one."""
-        return max(group.protocol.get("gap_s", 0.0) for group in self.groups)
+        gaps: list[float] = [group.protocol.get("gap_s", 0.0) for group in self.groups]
+        return max(gaps)
 
     @property
     def sync(self) -> str:
         """How its groups synchronise: a sync policy, or a protocol that has none."""
-        texts = {
+        texts: dict[str, str] = {
             group.name: group.protocol.get("sync", group.protocol["kind"]) for group in self.groups
         }
         if len(set(texts.values())) == 1:
@@ -229,7 +230,8 @@ class ArmConfig(Strict):
                 )
             if left == 0 and open_ended:
                 raise ValueError(
-                    f"groups: the shares leave nothing for group '{self.groups[open_ended[0]].name}'"
+                    "groups: the shares leave nothing for group "
+                    f"'{self.groups[open_ended[0]].name}'"
                 )
             counts = [self.groups[i].count for i in open_ended]
             for position, i in enumerate(open_ended):

@@ -4,7 +4,6 @@ them. Then what a user may get wrong, a wheel, and nodes that are lost."""
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 import sysconfig
@@ -42,7 +41,12 @@ load_percent = [40, 80]
 [[arms]]
 name = "small"
 partitions = 6
-groups = [{ name = "greedy", kind = "random", count = 4, protocol = { kind = "optimistic", sync = "diff_block", gap_s = 0.2 } }]
+
+[[arms.groups]]
+name = "greedy"
+kind = "random"
+count = 4
+protocol = { kind = "optimistic", sync = "diff_block", gap_s = 0.2 }
 """
 
 # Each actor's name and node, in the order in which they were created.
@@ -161,7 +165,7 @@ def test_a_wheel_attaches_and_ships_itself_and_a_registered_scheduler(
     source = OWN_SCHEDULER.replace(begin, begin + shipped)
     install(site, "last_fit", "third_party_last_fit:SPEC", {"third_party_last_fit.py": source})
     groups = 'groups = [{ name = "theirs", kind = "last_fit", count = 2 }]'
-    text = re.sub("groups = .*", groups, CONFIG)
+    text = CONFIG.partition("\n[[arms.groups]]")[0] + f"\n{groups}\n"
     run = nodes.shared / "wheel-attached"
     command = [wheel, "-m", "experiments.parsync_vs_flow", "--config", config(tmp_path, text)]
     command += ["--address", nodes.address, "--out", run]

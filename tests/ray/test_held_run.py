@@ -41,7 +41,12 @@ load_percent = [50]
 [[arms]]
 name = "{ARM}"
 partitions = 6
-groups = [{{ name = "greedy", kind = "random", count = 2, protocol = {{ kind = "optimistic", sync = "diff_block", gap_s = 0.2 }} }}]
+
+[[arms.groups]]
+name = "greedy"
+kind = "random"
+count = 2
+protocol = {{ kind = "optimistic", sync = "diff_block", gap_s = 0.2 }}
 """
 ACTORS = ("cell", "coordinator", "schedulers-0", "schedulers-1", "source", "workers")
 

@@ -34,12 +34,22 @@ phase_s = 30.0
 [[arms]]
 name = "ParSync"
 partitions = 6
-groups = [{ name = "greedy", kind = "random", count = 4, protocol = { kind = "optimistic", sync = "diff_block", gap_s = 0.2 } }]
+
+[[arms.groups]]
+name = "greedy"
+kind = "random"
+count = 4
+protocol = { kind = "optimistic", sync = "diff_block", gap_s = 0.2 }
 
 [[arms]]
 name = "Flow"
 partitions = 6
-groups = [{ name = "flow", kind = "quincy", count = 1, protocol = { kind = "optimistic", sync = "state_aligned", gap_s = 0.2 } }]
+
+[[arms.groups]]
+name = "flow"
+kind = "quincy"
+count = 1
+protocol = { kind = "optimistic", sync = "state_aligned", gap_s = 0.2 }
 """
 
 

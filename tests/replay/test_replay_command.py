@@ -41,12 +41,22 @@ phase_s = 0.3
 [[arms]]
 name = "One"
 partitions = 4
-groups = [{ name = "greedy", kind = "random", count = 4, protocol = { kind = "optimistic", sync = "diff_block", gap_s = 0.05 } }]
+
+[[arms.groups]]
+name = "greedy"
+kind = "random"
+count = 4
+protocol = { kind = "optimistic", sync = "diff_block", gap_s = 0.05 }
 
 [[arms]]
 name = "Two"
 partitions = 4
-groups = [{ name = "greedy", kind = "best_fit", count = 2, protocol = { kind = "optimistic", sync = "state_aligned", gap_s = 0.05 } }]
+
+[[arms.groups]]
+name = "greedy"
+kind = "best_fit"
+count = 2
+protocol = { kind = "optimistic", sync = "state_aligned", gap_s = 0.05 }
 """
 
 

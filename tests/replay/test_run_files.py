@@ -77,7 +77,12 @@ decision = { clock = "counted" }
 name = "omega"
 kind = "randomized_first_fit"
 count = 2
-protocol = { kind = "optimistic", sync = "state_aligned", gap_s = 0.05, losers = "requeue", conflict_check = "sequence_number", sync_set = "all" }
+protocol.kind = "optimistic"
+protocol.sync = "state_aligned"
+protocol.gap_s = 0.05
+protocol.losers = "requeue"
+protocol.conflict_check = "sequence_number"
+protocol.sync_set = "all"
 share = 0.5
 """
 
@@ -284,7 +289,8 @@ def test_the_summary_comes_out_of_the_parquet_files(run: Path) -> None:
             assert said[name] == pytest.approx(value, rel=within), (arm["name"], name)
         by_reason = reader.conflicts_by_reason()
         assert by_reason and sum(by_reason.values()) == sum(
-            arm["totals"][name] for name in ("stale", "full", "evicted", "gang", "machine_down", "duplicate")
+            arm["totals"][name]
+            for name in ("stale", "full", "evicted", "gang", "machine_down", "duplicate")
         )  # fmt: skip
     assert arms[1]["overall"]["stale"] > 0, "Omega's sequence numbers"
 

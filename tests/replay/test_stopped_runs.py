@@ -32,12 +32,22 @@ phase_s = {phase_s}
 [[arms]]
 name = "ParSync"
 partitions = 6
-groups = [{{ name = "greedy", kind = "random", count = 4, protocol = {{ kind = "optimistic", sync = "diff_block", gap_s = 0.2 }} }}]
+
+[[arms.groups]]
+name = "greedy"
+kind = "random"
+count = 4
+protocol = {{ kind = "optimistic", sync = "diff_block", gap_s = 0.2 }}
 
 [[arms]]
 name = "StateSync"
 partitions = 6
-groups = [{{ name = "greedy", kind = "random", count = 4, protocol = {{ kind = "optimistic", sync = "state_aligned", gap_s = 0.2 }} }}]
+
+[[arms.groups]]
+name = "greedy"
+kind = "random"
+count = 4
+protocol = {{ kind = "optimistic", sync = "state_aligned", gap_s = 0.2 }}
 """
 MAIN = "experiments.parsync_vs_flow"
 # (signal, exit status, last line, to the whole process group): a terminal's Ctrl-C, a cluster

@@ -200,7 +200,8 @@ def test_a_scheduler_that_cannot_be_made_is_refused_before_the_run(
     status, out, said = run(fault, limit_s=0.2)
     assert status == 2 and out == "" and not (tmp_path / "run").exists()
     assert re.fullmatch(
-        rf"error: \S+bad\.toml: arm 'Bad': scheduler 'mine-0' of kind 'bad', before its first round: "
+        r"error: \S+bad\.toml: arm 'Bad': scheduler 'mine-0' of kind 'bad', "
+        "before its first round: "
         rf"{says}.*\n",
         said,
     )

@@ -39,7 +39,12 @@ def configuration() -> str:
 [[arms]]
 name = {toml(name)}
 partitions = 4
-groups = [{{ name = {toml(name)}, kind = "random", count = 2, protocol = {{ kind = "optimistic", sync = "diff_block", gap_s = 0.05 }} }}]
+
+[[arms.groups]]
+name = {toml(name)}
+kind = "random"
+count = 2
+protocol = {{ kind = "optimistic", sync = "diff_block", gap_s = 0.05 }}
 """
         for name in NAMES
     )

@@ -24,7 +24,7 @@ def run_command(
     mix: Annotated[
         str | None,
         typer.Option(
-            metavar="KIND=COUNT,...",
+            metavar="[PROTOCOL:]KIND=COUNT,...",
             help="Run one arm with these schedulers, for example "
             '"latency_first=8,quality_first=4,firmament=1". Default: six arms to compare.',
         ),

@@ -125,7 +125,7 @@ def test_a_run_with_odd_names_from_its_file_to_its_report(
 def test_names_that_would_break_a_line_or_a_table(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, says: str, where: str
 ) -> None:
-    old = "[[arms]]\nname = " if where == "arm" else "groups = [{ name = "
+    old = f"[[{'arms' if where == 'arm' else 'arms.groups'}]]\nname = "
     text = configuration().replace(old + toml(NAMES[1]), f'{old}"{name}"')
     assert text != configuration()
     (tmp_path / "odd.toml").write_text(text, "utf-8")

@@ -24,9 +24,9 @@ def run_command(
     mix: Annotated[
         str | None,
         typer.Option(
-            metavar="[PROTOCOL:]KIND=COUNT,...",
-            help="Run one arm with these schedulers, for example "
-            '"latency_first=8,quality_first=4,firmament=1". Default: six arms to compare.',
+            metavar="MIX",
+            help="Run one arm with these schedulers: [PROTOCOL:]KIND=COUNT,... "
+            'For example "latency_first=8,firmament=1". Default: six arms to compare.',
         ),
     ] = None,
     scale: Annotated[

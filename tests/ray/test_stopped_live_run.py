@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.report.__main__ import main as report
+from experiments.commands.report import report_command as report
 from experiments.summary import read_summary
 from parsync.runtime import replay
 from tests.fixtures.stopping import ROOT, alive, stop_when

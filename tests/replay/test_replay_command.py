@@ -209,7 +209,7 @@ def test_a_scheduler_takes_as_long_as_it_may_have_taken_at_first(
 
 
 def test_measured_decisions_do_not_repeat(tmp_path: Path, replayed: Replay) -> None:
-    config = CONFIG.replace("count = 4,", 'count = 4, decision = { clock = "measured" },')
+    config = CONFIG.replace("count = 4", 'count = 4\ndecision = { clock = "measured" }')
     run = make_run(tmp_path, config)
     status, out, err = replayed(run)
     assert status == 2 and len(out) == 1 and "arms/two: ok: " in out[0]

@@ -16,7 +16,7 @@ from shared_state.tasks import CellSpec, Int32, Int64
 from shared_state.transaction import PartitionDelta
 
 
-class StaticCellState(_native.StaticCellState):
+class StaticCellState(_native.StaticCellState):  # type: ignore[misc] # compiled
     """What never changes about a cell's machines: limits, weights, partitions.
 
     Views of one cell may share it. A row's weight is its slot score, at least 1.
@@ -40,7 +40,7 @@ class StaticCellState(_native.StaticCellState):
         return fits
 
 
-class ClusterView(_native.ClusterView):
+class ClusterView(_native.ClusterView):  # type: ignore[misc] # compiled
     """One scheduler's view of M machines, R dimensions and P partitions.
 
     The arrays are read-only windows on the view's own memory, not copies: they change with it.

@@ -117,7 +117,7 @@ class TaskTable:
 
     def wanted_node_state(self, preemption: bool) -> NDArray[np.int8]:
         """int8[C]: as what each task should stand in the graph."""
-        node_state = (self.state == TaskState.WAITING).astype(np.int8)
+        node_state: NDArray[np.int8] = (self.state == TaskState.WAITING).astype(np.int8)
         if preemption:
             node_state[self.state == TaskState.RUNNING] = TaskNodeState.RUNNING
         return node_state

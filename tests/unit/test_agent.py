@@ -537,7 +537,7 @@ def test_omegas_agents_wait_for_the_outcome_before_they_sync_again() -> None:
     assert bench.sent(SyncRequest)
 
 
-def test_without_periodic_syncs_an_agent_that_found_no_room_looks_again_after_a_gap_or_when_there_is_more_to_do() -> (
+def test_without_periodic_syncs_an_agent_looks_again_after_a_gap_or_when_there_is_more_to_do() -> (
     None
 ):
     bench = Bench(machines=2, sync="every_attempt")

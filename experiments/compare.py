@@ -31,11 +31,11 @@ from experiments.report.terminal import arms_table
 from experiments.report.verdict import Row, left_waiting, verdict
 from experiments.summary import BASELINE, FORMAT, paired, read_summary
 from experiments.whole_files import whole_file
+from experiments.workloads import registry
 from shared_state.errors import AgoraError
 
 _SAME = ("name", "machines", "dimensions", "capacity", "preferred_permille", "end_us", "phases")
-_SAME_SETTINGS = ("settle_s", "drain_s", "synthetic", "google2011")
-_ELSEWHERE = ("google2011.directory",)  # the trace may lie anywhere: its digest counts
+_SAME_SETTINGS = ("settle_s", "drain_s", "workload")
 _NOTED = ("runtime", "virtual", "live", "heartbeat_us", "sample_s")
 
 Figures = dict[str, Any]
@@ -109,14 +109,24 @@ def _difference(one: Figures, other: Figures) -> str:
         if mine != theirs:
             return f"{field}: expected {_brief(mine)}, got {_brief(theirs)}"
     ours, others = _settings(one, _SAME_SETTINGS), _settings(other, _SAME_SETTINGS)
+    elsewhere = _paths(one)
     for field in sorted(ours | others):
-        if ours.get(field) != others.get(field) and field not in _ELSEWHERE:
+        if ours.get(field) != others.get(field) and field not in elsewhere:
             return f"{field}: expected {_brief(ours.get(field))}, got {_brief(others.get(field))}"
     known, these = _workload_digests(one), _workload_digests(other)
     for seed in sorted(known.keys() & these.keys()):
         if known[seed] != these[seed]:
             return f"seed {seed}: its tasks, machines or arrivals differ"
     return ""
+
+
+def _paths(summary: Figures) -> list[str]:
+    """The settings that say where a trace lies. It may lie anywhere: its digest counts."""
+    kind = summary["config"].get("workload", {}).get("kind", "")
+    try:
+        return [f"workload.{name}" for name in registry.get(kind).path_options()]
+    except AgoraError:  # not installed here
+        return []
 
 
 def _settings(summary: Figures, names: Sequence[str]) -> Figures:

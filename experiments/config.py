@@ -11,8 +11,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from experiments.arm_config import ArmConfig
 from experiments.strict_model import LONGEST_S, Name, Strict
-from experiments.workloads.google2011 import Google2011Options
-from experiments.workloads.synthetic import SyntheticOptions
+from experiments.workload_config import WorkloadConfig, refuse_former_sections
 from parsync.runtime.json_files import unreadable
 from parsync.runtime.plan_limit import PLAN_LIMIT_S
 from shared_state.errors import AgoraError
@@ -66,27 +65,21 @@ class RunConfig(Strict):
         le=LONGEST_S,
         description="wall time in seconds after which a scheduler's call counts as never returning",
     )
-    synthetic: SyntheticOptions | None = None
-    google2011: Google2011Options | None = None
+    workload: WorkloadConfig
     arms: tuple[ArmConfig, ...] = Field(min_length=1, strict=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _current(cls, tree: Any) -> Any:
+        refuse_former_sections(tree)
+        return tree
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if (self.synthetic is None) == (self.google2011 is None):
-            raise ValueError("exactly one of [synthetic] and [google2011] describes the workload")
         names = [arm.name for arm in self.arms]
         if len(set(names)) < len(names):
             raise ValueError("two arms have the same name")
-        if self.synthetic is not None:
-            for arm in self.arms:
-                if self.synthetic.phase_s < arm.gap_s:
-                    raise ValueError(
-                        f"phase_s: phases of {self.synthetic.phase_s:g} s are shorter than the gap G of {arm.gap_s:g} s of arm '{arm.name}'"
-                    )
-            if self.settle_s >= self.synthetic.phase_s:
-                raise ValueError(
-                    f"settle_s: {self.settle_s:g} s leaves nothing of phases of {self.synthetic.phase_s:g} s"
-                )
+        self.workload.check_phases(self.settle_s, {arm.name: arm.gap_s for arm in self.arms})
         return self
 
 

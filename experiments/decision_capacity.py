@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from experiments.arm_config import ArmConfig, GroupConfig, ModelledTime
-from experiments.workloads.synthetic import SyntheticOptions
+from experiments.workloads.registry import Outline
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,19 +23,18 @@ class Capacity:
     high: float
 
 
-def decision_capacity(arm: ArmConfig, synthetic: SyntheticOptions) -> list[Capacity]:
+def decision_capacity(arm: ArmConfig, outline: Outline) -> list[Capacity]:
     """Of the groups whose decision times are modelled; the others' depend on the cell."""
-    per_s = synthetic.machines * synthetic.slots_per_machine / synthetic.mean_duration_s
-    partitions = min(arm.partitions, synthetic.machines)
+    partitions = min(arm.partitions, outline.machines)
     capacities = []
     for group, permille in zip(arm.groups, arm.shares_permille(), strict=True):
-        needed_per_s = per_s * _part_of_jobs(group, synthetic) * permille / 1000
+        needed_per_s = outline.tasks_per_s * _part_of_jobs(group, outline) * permille / 1000
         if not isinstance(group.decision, ModelledTime) or not needed_per_s:
             continue
         fewest, most = _partitions_scanned(group.protocol.get("strategy", ""), partitions)
         low, high = (
             group.count
-            / (_task_us(group.decision, scanned, synthetic.batch_tasks) / 1e6 * needed_per_s)
+            / (_task_us(group.decision, scanned, outline.batch_tasks) / 1e6 * needed_per_s)
             for scanned in (most, fewest)
         )
         capacities.append(Capacity(group.name, low, high))
@@ -53,10 +52,10 @@ def _partitions_scanned(strategy: str, partitions: int) -> tuple[int, int]:
     return every.get(strategy, (1, 1))
 
 
-def _task_us(decision: ModelledTime, scanned: int, batch_tasks: int) -> float:
+def _task_us(decision: ModelledTime, scanned: int, batch_tasks: float) -> float:
     return decision.job_us / batch_tasks + decision.task_us + decision.partition_us * scanned
 
 
-def _part_of_jobs(group: GroupConfig, synthetic: SyntheticOptions) -> float:
-    services = synthetic.service_permille / 1000
+def _part_of_jobs(group: GroupConfig, outline: Outline) -> float:
+    services = outline.service_share
     return {None: 1.0, "service": services, "batch": 1 - services}[group.task_class]

@@ -65,7 +65,8 @@ def arm_result(
 ) -> ArmResult:
     """An arm's run in figures. seeds: those of all arms, by seed and arm name."""
     arm, live = run.arm, config.runtime == "ray"
-    capacity = [] if config.synthetic is None else decision_capacity(arm, config.synthetic)
+    outline = config.workload.outline()
+    capacity = [] if outline is None else decision_capacity(arm, outline)
     results = [
         seed_result(seed, figures[arm.name])
         for seed, figures in sorted(seeds.items())

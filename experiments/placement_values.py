@@ -1,5 +1,5 @@
-"""What placements are worth beyond the workload's cost: the scores of their machines, and how much
-of their input is near."""
+"""What placements are worth beyond the workload's cost: the scores of their machines, and whatever
+the kind of workload adds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from experiments.config import RunConfig
-from experiments.workloads.input_data import InputPlaces
 from parsync.metrics.run_metrics import PlacementValue
 from parsync.workload.workload import Workload
 from shared_state.tasks import CellSpec, Int32, Int64
@@ -35,31 +34,9 @@ class SlotScore:
         return self.score[machine], np.full(len(task), self.mean, np.int64)
 
 
-@dataclass(frozen=True, slots=True)
-class InputNear:
-    """Input on the machine itself, or in its rack (the machine included), over all input; in GB."""
-
-    places: InputPlaces
-    preference: Int32
-    in_rack: bool
-
-    @property
-    def name(self) -> str:
-        return "input_rack_share" if self.in_rack else "input_local_share"
-
-    def of(self, task: Int64, machine: Int32) -> tuple[Int64, Int64]:
-        on_machine, in_rack, all_gb = self.places.near(self.preference[task], machine)
-        return (in_rack if self.in_rack else on_machine), all_gb
-
-
 def placement_values(config: RunConfig, workload: Workload) -> list[PlacementValue]:
     """The figures that this workload has something to rest on for."""
     values: list[PlacementValue] = []
     if workload.cell.slot_score.any():
         values.append(SlotScore.of_cell(workload.cell))
-    if config.google2011 is not None:
-        places = InputPlaces(workload.catalog, workload.cell.rack)
-        values += [
-            InputNear(places, workload.tasks.preference, in_rack) for in_rack in (False, True)
-        ]
-    return values
+    return [*values, *config.workload.values(workload)]

@@ -40,15 +40,15 @@ def check_new(out: Path) -> None:
 def check_memory(config: RunConfig, workload: Workload | None) -> None:
     """Raise AgoraError if this machine has clearly too little memory for the run.
 
-    Without a workload, its size is estimated from the configuration. The size of a trace is known
-    only after it has been read.
+    Without a workload, its outline tells its size; a trace's is known only once it is read.
     """
     if workload is not None:
         machines, tasks = workload.cell.machines, len(workload.tasks)
-    elif config.synthetic is not None:
-        machines, tasks = config.synthetic.machines, config.synthetic.expected_tasks
     else:
-        return
+        outline = config.workload.outline()
+        if outline is None:
+            return
+        machines, tasks = outline.machines, outline.tasks
     needed, available = needed_bytes(config, machines, tasks), available_bytes()
     if available is not None and needed > available:
         raise AgoraError(

@@ -43,9 +43,7 @@ class Scale:
 
     @property
     def task_us(self) -> float:
-        slots = self.synthetic.machines * self.synthetic.slots_per_machine
-        tasks_per_s = slots / self.synthetic.mean_duration_s
-        return self.schedulers / (2 * tasks_per_s) * 1e6
+        return self.schedulers / (2 * self.synthetic.tasks_per_s) * 1e6
 
 
 def demo_scale(quick: bool) -> Scale:

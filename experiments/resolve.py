@@ -9,12 +9,11 @@ from pydantic import ValidationError
 from experiments.config import RunConfig, first_error, load_config, validated
 from experiments.presets import Scale, default_arms, demo_scale, mix_arm, paper_scale
 from experiments.run_options import RunOptions, RuntimeName, ScaleName
-from experiments.workloads.google2011 import trace_directory
+from experiments.workload_flags import changed_workload, settled, trace_workload
 from shared_state.errors import AgoraError
 
 # Most tasks that wait when a trace begins are placed by then. They are reported apart.
 TRACE_SETTLE_S = 2.0
-SETTLE_PART = 3  # --duration lowers the settling time to this part of a phase
 
 
 def resolve(options: RunOptions) -> RunConfig:
@@ -37,14 +36,12 @@ def resolve(options: RunOptions) -> RunConfig:
     if options.mix is not None:
         tree["arms"] = [_mix(options.mix, preset)]
     if options.trace is not None:
-        tree["google2011"] = {"directory": str(trace_directory(options.trace))}
-        tree["synthetic"] = None
-    if tree.get("google2011") is not None:
-        _adjust_trace(tree, options)
-    else:
-        refuse_given("has an effect only on traces; add --trace", **options.of_trace)
-        if options.duration_s is not None:
-            _scale_phases(tree, options.duration_s)
+        tree["workload"] = trace_workload(options.trace)
+        if options.config is None:
+            tree["settle_s"] = TRACE_SETTLE_S
+    tree["workload"] = changed_workload(tree["workload"], options.of_trace, options.duration_s)
+    if options.duration_s is not None:
+        tree["settle_s"] = settled(tree["settle_s"], tree["workload"], options.duration_s)
     if options.runtime is not None:
         tree["runtime"] = options.runtime.value
     if options.address is not None:
@@ -76,19 +73,10 @@ def _preset_tree(options: RunOptions, preset: Scale) -> dict[str, Any]:
         "seeds": 1 if options.scale is ScaleName.PAPER else 2 if options.quick else 10,
         "drain_s": preset.drain_s,
         "settle_s": preset.settle_s,
-        "synthetic": preset.synthetic.model_dump(mode="json"),
+        "workload": {"kind": "synthetic", **preset.synthetic.model_dump(mode="json")},
         "arms": [arm.model_dump(mode="json") for arm in default_arms(preset)],
         "runtime": RuntimeName.RAY.value,
     }
-
-
-def _adjust_trace(tree: dict[str, Any], options: RunOptions) -> None:
-    given = {**options.of_trace, "duration_s": options.duration_s}
-    tree["google2011"].update({name: value for name, value in given.items() if value is not None})
-    if options.config is None:
-        tree["settle_s"] = TRACE_SETTLE_S
-    if options.duration_s is not None:
-        tree["settle_s"] = min(tree["settle_s"], options.duration_s / SETTLE_PART)
 
 
 def _source(options: RunOptions) -> str:
@@ -115,10 +103,3 @@ def _mix(text: str, preset: Scale) -> dict[str, Any]:
         return mix_arm(text, preset).model_dump(mode="json")
     except ValidationError as error:
         raise AgoraError(f"--mix {text}: {first_error(error)}") from error
-
-
-def _scale_phases(tree: dict[str, Any], duration_s: float) -> None:
-    synthetic = tree["synthetic"]
-    phase_s = duration_s / len(synthetic["load_percent"])
-    tree["settle_s"] = min(tree["settle_s"], phase_s / SETTLE_PART)
-    synthetic["phase_s"] = phase_s

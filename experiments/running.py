@@ -21,7 +21,6 @@ from experiments.interruption import Interruption, stop_signals_kept_from_childr
 from experiments.placement_values import placement_values
 from experiments.regret import Regret, regret_means, regret_watch, settle_us
 from experiments.restarts import Restarts
-from experiments.workloads import google2011, synthetic
 from experiments.workloads.inspection import digest
 from parsync.metrics.record import Record
 from parsync.metrics.run_metrics import NOT_IN_JOB, Group, RunMetrics, Snapshot
@@ -33,7 +32,6 @@ from parsync.runtime.orphans import end_with_parent
 from parsync.runtime.records import RecordSink, merge_parts
 from parsync.runtime.virtual.run import VirtualOutcome, run_virtual
 from parsync.runtime.workload_files import WORKLOAD_DIR, WORKLOAD_FILE
-from parsync.workload.checks import validate
 from parsync.workload.workload import Workload
 from schedulers.interface import ContractBroken
 from shared_state.errors import AgoraError
@@ -64,22 +62,16 @@ class ArmRun:
 
 
 def make_workload(config: RunConfig, seed: int) -> Workload:
-    """The workload of this configuration and seed. Raises AgoraError for a trace that cannot be
-    read, or is not longer than settle_s."""
-    if config.google2011 is not None:
-        workload = google2011.load(config.google2011, seed)
-        if settle_us(config) >= workload.end_us:
-            raise AgoraError(
-                f"settle_s: expected less than the trace's {workload.end_us / 1e6:g} s, "
-                f"got {config.settle_s:g} s"
-            )
-    else:
-        assert config.synthetic is not None, "RunConfig holds one of the two"
-        try:
-            workload = synthetic.generate(config.synthetic, seed, name=config.name)
-        except ValueError as error:
-            raise AgoraError(f"synthetic: {error}") from error
-    validate(workload)
+    """The workload of this configuration and seed. Raises AgoraError for one that cannot be read,
+    or whose phases are not longer than settle_s."""
+    workload = config.workload.make(seed)
+    shortest_us = min(phase.end_us - phase.start_us for phase in workload.phases)
+    if settle_us(config) >= shortest_us:
+        of = "each phase" if len(workload.phases) > 1 else "the workload"
+        raise AgoraError(
+            f"settle_s: expected less than the {shortest_us / 1e6:g} s of {of}, "
+            f"got {config.settle_s:g} s"
+        )
     return workload
 
 

@@ -17,6 +17,7 @@ from experiments.restarts import count, sentence
 from experiments.summary import Run, read_run
 from experiments.toml_text import toml_text
 from experiments.whole_files import whole_file
+from experiments.workloads.registry import ATTRIBUTION
 from shared_state.errors import AgoraError
 
 REPORT = "report.html"
@@ -38,10 +39,6 @@ _PER_SCHEDULER = (
     "latency_first_share",
 )
 _GLANCE = ("delay_mean_us", "censored", "conflict_rate", "preferred_share", "jct_mean_us")
-_GOOGLE_ATTRIBUTION = (
-    "Trace: ClusterData 2011 by Google (J. Wilkes, “More Google cluster data”, 2011; C. Reiss, J. Wilkes, J. L. Hellerstein, “Google "
-    "cluster-usage traces: format + schema”), licensed CC-BY 4.0. Times, machines and requests were transformed as stated above."
-)
 
 
 def go_on() -> None:
@@ -114,7 +111,7 @@ def render(run: Run, drawn: Sequence[Drawn]) -> str:
         settled=_settled(summary),
         short_settling=_short_settling(summary),
         start=_start(summary),
-        attribution=_GOOGLE_ATTRIBUTION if summary["workload"]["name"].startswith("google") else "",
+        attribution=summary["workload"]["facts"].get(ATTRIBUTION, ""),
         config=toml_text(summary["config"]),
         duration=duration,
         text=text,
@@ -327,6 +324,8 @@ def _workload_facts(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("Length", duration(workload["end_us"])),
     ]
     for name, value in workload["facts"].items():
+        if name == ATTRIBUTION:
+            continue
         shown = (
             f"{value:,}"
             if isinstance(value, int)

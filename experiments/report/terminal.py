@@ -33,7 +33,8 @@ def arms_table(summary: Mapping[str, Any], rows: Sequence[Row]) -> Table:
         if seeds
         else "one run"
     )
-    title = Text(f"{summary['workload']['name']}, seed {summary['seed']}: {basis}")
+    name = summary.get("config", {}).get("name", summary["workload"]["name"])
+    title = Text(f"{name}, seed {summary['seed']}: {basis}")
     if summary["partial"]:
         title.append(f"\nPARTIAL: {summary['partial_reason']}")
     waiting = (

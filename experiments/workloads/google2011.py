@@ -22,33 +22,43 @@ trace does not say, and what is done:
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
+from experiments.strict_model import Strict
 from experiments.workloads.google2011_machines import TraceMachines, trace_machines
 from experiments.workloads.google2011_tables import read_trace
 from experiments.workloads.google2011_tasks import UNKNOWN, WINDOW_START_US, TraceTasks, trace_tasks
-from experiments.workloads.input_data import WAITING_COST_PER_S, input_blocks, input_catalog
+from experiments.workloads.input_data import (
+    WAITING_COST_PER_S,
+    InputNear,
+    InputPlaces,
+    input_blocks,
+    input_catalog,
+)
+from experiments.workloads.registry import WorkloadSpec
 from parsync.workload.checks import larger_than_every_machine
 from parsync.workload.workload import InitialPlacement, MachineEvents, Phase, Workload
 from shared_state.errors import AgoraError
 from shared_state.random import Stream, stream_key
 from shared_state.tasks import NO_GANG, CellSpec, Int32, Int64, TaskBatch, TaskClass
 
-TRACE_PREFIX = "google2011"
+KIND = "google2011"
+ATTRIBUTION = (
+    "Trace: ClusterData 2011 by Google (J. Wilkes, “More Google cluster data”, 2011; C. Reiss, "
+    "J. Wilkes, J. L. Hellerstein, “Google cluster-usage traces: format + schema”), licensed "
+    "CC-BY 4.0. Times, machines and requests were transformed as stated above."
+)
 PPM = 1_000_000
 
 
-class Google2011Options(BaseModel):
+class Google2011Options(Strict):
     """How to replay the trace."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     directory: Path = Field(
         strict=False,
@@ -108,22 +118,6 @@ class Google2011Options(BaseModel):
         return None if self.resources == "requests" else int(self.resources.removeprefix("slots="))
 
 
-def trace_directory(trace: str) -> Path:
-    """The folder named by --trace: `google2011:DIR`, or `google2011` for the one below
-    $AGORA_TRACES. Raises AgoraError."""
-    kind, separator, folder = trace.partition(":")
-    if kind != TRACE_PREFIX or (separator and not folder):
-        raise AgoraError(f"--trace {trace}: expected {TRACE_PREFIX}:DIR")
-    if separator:
-        return Path(folder)
-    root = os.environ.get("AGORA_TRACES")
-    if not root:
-        raise AgoraError(
-            f"--trace {trace}: name the folder ({TRACE_PREFIX}:DIR) or set AGORA_TRACES"
-        )
-    return Path(root) / TRACE_PREFIX
-
-
 def load(options: Google2011Options, seed: int) -> Workload:
     """Read the trace. The seed moves only where input data lie. Raises AgoraError naming file and
     line of what cannot be read."""
@@ -177,7 +171,7 @@ def load(options: Google2011Options, seed: int) -> Workload:
         cell, timeline.initial_machine, request[: len(timeline.initial)]
     )
     return Workload(
-        name=TRACE_PREFIX,
+        name=KIND,
         cell=cell,
         catalog=catalog,
         tasks=batch,
@@ -345,3 +339,18 @@ def _above_the_limit(cell: CellSpec, machine: Int32, request: Int64) -> dict[str
         np.add.at(used, machine, request[:, dimension])
         above[name] = int(np.count_nonzero(used > cell.limit[:, dimension]))
     return above
+
+
+def _values(workload: Workload) -> list[InputNear]:
+    """How much of the tasks' input lies on their machines and in their racks."""
+    places = InputPlaces(workload.catalog, workload.cell.rack)
+    return [InputNear(places, workload.tasks.preference, in_rack) for in_rack in (False, True)]
+
+
+def _lasting(options: Google2011Options, duration_s: float) -> dict[str, float]:
+    return {"duration_s": duration_s}
+
+
+SPEC = WorkloadSpec(
+    KIND, Google2011Options, load, attribution=ATTRIBUTION, values=_values, lasting=_lasting
+)

@@ -15,6 +15,7 @@ nothing itself.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from decimal import Context, Decimal
 from functools import cache
 
@@ -167,6 +168,23 @@ class InputPlaces:
             self._rack_key, self._rack_gb, of_set * self._racks + self._rack[machine]
         )
         return on_machine, in_rack, self._blocks[of_set]
+
+
+@dataclass(frozen=True, slots=True)
+class InputNear:
+    """Input on the machine itself, or in its rack (the machine included), over all input; in GB."""
+
+    places: InputPlaces
+    preference: Int32
+    in_rack: bool
+
+    @property
+    def name(self) -> str:
+        return "input_rack_share" if self.in_rack else "input_local_share"
+
+    def of(self, task: Int64, machine: Int32) -> tuple[Int64, Int64]:
+        on_machine, in_rack, all_gb = self.places.near(self.preference[task], machine)
+        return (in_rack if self.in_rack else on_machine), all_gb
 
 
 def _looked_up(keys: Int64, values: Int64, wanted: Int64) -> Int64:

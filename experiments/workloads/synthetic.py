@@ -11,12 +11,15 @@ from typing import Annotated, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
+from experiments.strict_model import Strict
 from experiments.workloads.arrivals import WorkClock, even_arrivals, poisson_arrivals
 from experiments.workloads.draws import bounded_pareto_table, draw, exponential, zipf_table
 from experiments.workloads.preference_groups import group_catalog, spread_machines
+from experiments.workloads.registry import Outline, WorkloadSpec
 from parsync.workload.workload import InitialPlacement, MachineEvents, Phase, Workload
+from shared_state.errors import AgoraError
 from shared_state.random import Stream, stream_key
 from shared_state.tasks import (
     NO_GANG,
@@ -34,10 +37,8 @@ SLOT_SCORE_ONE = 1 << 20
 SERVICE_PRIORITY = 1
 
 
-class SyntheticOptions(BaseModel):
+class SyntheticOptions(Strict):
     """What to generate. The defaults are the demo's: ParSync's ratios at a tenth of its size."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     machines: int = Field(2_000, ge=1, le=10_000_000, description="machines in the cell")
     slots_per_machine: int = Field(
@@ -150,16 +151,24 @@ class SyntheticOptions(BaseModel):
         return self
 
     @property
-    def expected_tasks(self) -> int:
-        """About how many will arrive, before any is drawn."""
-        per_s = self.machines * self.slots_per_machine / self.mean_duration_s
-        return round(per_s * self.phase_s * sum(self.load_percent) / 100)
+    def tasks_per_s(self) -> float:
+        """Arrivals at a load of 100 %."""
+        return self.machines * self.slots_per_machine / self.mean_duration_s
+
+    def outline(self) -> Outline:
+        """What is known before any task is drawn."""
+        return Outline(
+            machines=self.machines,
+            tasks=round(self.tasks_per_s * self.phase_s * sum(self.load_percent) / 100),
+            phase_s=self.phase_s,
+            tasks_per_s=self.tasks_per_s,
+            batch_tasks=self.batch_tasks,
+            service_share=self.service_permille / 1000,
+        )
 
     def lasting(self, duration_s: float) -> SyntheticOptions:
         """These options with the phases scaled so that together they take duration_s."""
-        return SyntheticOptions.model_validate(
-            {**self.model_dump(), "phase_s": duration_s / len(self.load_percent)}
-        )
+        return SyntheticOptions.model_validate({**self.model_dump(), **_lasting(self, duration_s)})
 
 
 def demo_options(quick: bool = False) -> SyntheticOptions:
@@ -364,3 +373,19 @@ def _durations(options: SyntheticOptions, mean_us: int, n: int, seed: int) -> In
         n, mean_us, options.duration_sigma
     )
     return np.maximum(duration, 1, out=duration)
+
+
+def _load(options: SyntheticOptions, seed: int) -> Workload:
+    try:
+        return generate(options, seed)
+    except ValueError as error:
+        raise AgoraError(f"workload: {error}") from error
+
+
+def _lasting(options: SyntheticOptions, duration_s: float) -> dict[str, float]:
+    return {"phase_s": duration_s / len(options.load_percent)}
+
+
+SPEC = WorkloadSpec(
+    "synthetic", SyntheticOptions, _load, outline=SyntheticOptions.outline, lasting=_lasting
+)

@@ -23,6 +23,7 @@ from experiments.interruption import Interruption
 from experiments.presets import greedy_group, paper_scale
 from experiments.running import ArmRun, make_workload, run_arm_virtual
 from experiments.running_live import leave, prepare, run_arm_live
+from experiments.workload_config import WorkloadConfig
 from parsync.metrics.summary import summarise
 
 pytestmark = pytest.mark.ray
@@ -84,7 +85,11 @@ def configuration(decision: DecisionTime | None) -> tuple[RunConfig, ArmConfig]:
         groups=(group,),
     )
     return RunConfig(
-        synthetic=synthetic, arms=(arm,), settle_s=SETTLE_S, drain_s=DRAIN_S, runtime="ray"
+        workload=WorkloadConfig.of("synthetic", synthetic),
+        arms=(arm,),
+        settle_s=SETTLE_S,
+        drain_s=DRAIN_S,
+        runtime="ray",
     ), arm
 
 

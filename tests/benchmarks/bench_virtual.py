@@ -28,6 +28,7 @@ from experiments.arm_config import ArmConfig
 from experiments.config import RunConfig
 from experiments.presets import greedy_group, paper_scale
 from experiments.running import make_metrics, make_workload
+from experiments.workload_config import WorkloadConfig
 from parsync.metrics.record import Record
 from parsync.runtime.assembly import ArmSpec, Assembly
 from parsync.runtime.records import RecordSink
@@ -69,7 +70,12 @@ class Case:
         synthetic = scale.synthetic.model_copy(update=changes)
         group = greedy_group(scale, strategy, scale.schedulers, sync, kind)
         arm = ArmConfig(name=name, partitions=scale.partitions, groups=(group,))
-        config = RunConfig(synthetic=synthetic, arms=(arm,), settle_s=1.0, drain_s=60.0)
+        config = RunConfig(
+            workload=WorkloadConfig.of("synthetic", synthetic),
+            arms=(arm,),
+            settle_s=1.0,
+            drain_s=60.0,
+        )
         return Case(config, arm, make_workload(config, 1))
 
     def spec(self) -> ArmSpec:

@@ -31,7 +31,8 @@ seeds = 1
 settle_s = 0.1
 runtime = "ray"
 
-[synthetic]
+[workload]
+kind = "synthetic"
 machines = 200
 mean_duration_s = 0.5
 batch_tasks = 20

@@ -18,7 +18,8 @@ drain_s = 5.0
 settle_s = 0.1
 runtime = "virtual"
 
-[synthetic]
+[workload]
+kind = "synthetic"
 machines = 60
 slots_per_machine = 4
 machines_per_rack = 10

@@ -30,7 +30,8 @@ seeds = 1
 settle_s = 0.1
 runtime = "virtual"
 
-[synthetic]
+[workload]
+kind = "synthetic"
 machines = 40
 slots_per_machine = 2
 mean_duration_s = 0.2

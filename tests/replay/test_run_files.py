@@ -37,7 +37,8 @@ drain_s = 0.5
 runtime = "virtual"
 virtual = { message_us = 300 }
 
-[synthetic]
+[workload]
+kind = "synthetic"
 machines = 60
 slots_per_machine = 4
 machines_per_rack = 10

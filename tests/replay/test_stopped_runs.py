@@ -22,7 +22,8 @@ seeds = 1000
 settle_s = 0.1
 runtime = "virtual"
 
-[synthetic]
+[workload]
+kind = "synthetic"
 machines = 400
 mean_duration_s = 0.5
 batch_tasks = 20

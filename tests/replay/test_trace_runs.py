@@ -108,6 +108,6 @@ def test_a_settling_time_that_leaves_nothing_of_a_trace_is_refused(
     with pytest.raises(SystemExit) as left:
         run_command(app, ["--config", str(tmp_path / "all.toml"), "--out", str(tmp_path / "run")])
     assert left.value.code == 2
-    assert "settle_s: expected less than the trace's 0.75 s, got 0.75 s" in " ".join(
+    assert "settle_s: expected less than the 0.75 s of the workload, got 0.75 s" in " ".join(
         capsys.readouterr().err.split()
     )

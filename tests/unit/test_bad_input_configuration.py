@@ -30,7 +30,8 @@ drain_s = 5.0
 settle_s = 0.1
 runtime = "virtual"
 
-[synthetic]
+[workload]
+kind = "synthetic"
 machines = 60
 slots_per_machine = 4
 mean_duration_s = 0.2
@@ -73,7 +74,7 @@ def refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Refusal:
     ("old", "new", "says"),
     [
         ("seeds = 1", "sedes = 1", "sedes: unknown option"),
-        ("machines = 60", "mashines = 60", "synthetic.mashines: unknown option"),
+        ("machines = 60", "mashines = 60", "workload: kind 'synthetic' has no option 'mashines'; its options: "),
         ("count = 4", "count = 4, cuont = 4", "arms.0.groups.0.cuont: unknown option"),
         ("seeds = 1", "seeds = = 1", "at line 2, column 9"),
         ("seeds = 1", 'seeds = "two"', "seeds: "),
@@ -88,7 +89,7 @@ def refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Refusal:
         ("count = 4", "count = 8", "partitions: expected at least 8, one for each scheduler, with diff_block (ParSync section 5.1), got 6"),
         ("partitions = 7", "partitions = 61", "arm 'Flow': partitions: expected 1 to 60"),
         ("phase_s = 0.5", "phase_s = 0.04", "phase_s: phases of 0.04 s are shorter than the gap G of 0.05 s"),
-        ("phase_s = 0.5", "phase_s = inf", "synthetic.phase_s: "),
+        ("phase_s = 0.5", "phase_s = inf", "workload.phase_s: "),
         ("gap_s = 0.05", "gap_s = inf", "protocol \'optimistic\', option \'gap_s\': "),
         ("gap_s = 0.05", "gap_s = 1e300", "protocol \'optimistic\', option \'gap_s\': "),
         ("gap_s = 0.05", "gap_s = 1e-9", "gap_us: "),
@@ -96,8 +97,11 @@ def refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Refusal:
         ("settle_s = 0.1", "sample_s = 1e-9", "sample_s: "),
         ("settle_s = 0.1", "sample_s = 61", "sample_s: "),
         ("settle_s = 0.1", "settle_s = 0.5", "settle_s: 0.5 s leaves nothing of phases of 0.5 s"),
-        ("machines = 60", "machines = -60", "synthetic.machines: "),
-        ("[synthetic]", '[google2011]\ndirectory = "x"\n[synthetic]', "exactly one of [synthetic] and [google2011]"),
+        ("machines = 60", "machines = -60", "workload.machines: "),
+        ("[workload]", '[google2011]\ndirectory = "x"\n[workload]', '[google2011]: now [workload] with kind = "google2011"'),
+        ('[workload]\nkind = "synthetic"', "[synthetic]", '[synthetic]: now [workload] with kind = "synthetic"'),
+        ('kind = "synthetic"', 'kind = "synthesis"', "workload: unknown workload kind 'synthesis'; known: google2011, synthetic"),
+        ('kind = "synthetic"', "", "workload: expected kind = a name; known: google2011, synthetic"),
         ('"Flow"', '"ParSync"', "two arms have the same name"),
         ("seeds = 1", "seed = true", "seed: Input should be a valid integer, got true"),
         ("seeds = 1", 'seed = "1"', "seed: Input should be a valid integer, got '1'"),
@@ -110,16 +114,16 @@ def refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Refusal:
         ("settle_s = 0.1", "live = { fsync = 1 }", "live.fsync: Input should be a valid boolean, got 1"),
         ("settle_s = 0.1", 'live = { hosts = true }', "live.hosts: Input should be a valid integer, got true"),
         ("settle_s = 0.1", "virtual = { message_us = false }", "virtual.message_us: Input should be a valid integer, got false"),
-        ("machines = 60", "machines = true", "synthetic.machines: Input should be a valid integer, got true"),
-        ("machines = 60", "load_percent = [50, true]", "synthetic.load_percent.1: Input should be a valid integer, got true"),
-        ("machines = 60", 'poisson_arrivals = "yes"', "synthetic.poisson_arrivals: Input should be a valid boolean, got 'yes'"),
+        ("machines = 60", "machines = true", "workload.machines: Input should be a valid integer, got true"),
+        ("machines = 60", "load_percent = [50, true]", "workload.load_percent.1: Input should be a valid integer, got true"),
+        ("machines = 60", 'poisson_arrivals = "yes"', "workload.poisson_arrivals: Input should be a valid boolean, got 'yes'"),
         ("count = 4", "count = true", "arms.0.groups.0.count: Input should be a valid integer, got true"),
         ("count = 4", "count = 4, share = true", "arms.0.groups.0.share: Input should be a valid number, got true"),
         ("gap_s = 0.05", "gap_s = 0.05, cut_at_sync = 0", "option 'cut_at_sync': Input should be a valid boolean"),
         ("count = 4", "count = 4, decision = { clock = 'modelled', task_us = true }", "decision.modelled.task_us: Input should be a valid number, got true"),
         (FLOW, FLOW[:-3] + ', options = { preemption = 1 } }]', "option 'preemption': Input should be a valid boolean"),
         (FLOW, FLOW[:-3] + ', options = { repairs = true } }]', "option 'repairs': Input should be a valid integer"),
-        ("[synthetic]", "[google2011]\ndirectory = 5\n[unused]", "google2011.directory: "),
+        ("[workload]", '[workload]\nkind = "google2011"\ndirectory = 5\n[unused]', "workload.directory: "),
     ],
 )  # fmt: skip
 def test_a_file_that_makes_no_sense(
@@ -161,15 +165,16 @@ def test_a_file_that_makes_no_sense(
         ),
         (["--scale", "huge"], "'--scale'"),
         (["--runtime", "warp"], "'--runtime'"),
-        (["--trace", "foo:bar"], "--trace foo:bar: expected google2011:DIR"),
+        (["--trace", "foo:bar"], "--trace foo:bar: expected google2011:PATH"),
         (["--trace", "google2011:/nowhere"], "/nowhere: no such trace directory"),
         (["--trace", "google2011:x", "--speedup", "0"], "'--speedup'"),
-        (["--trace", "google2011:x", "--resources", "slots=0"], "google2011.resources: "),
+        (["--trace", "google2011:x", "--resources", "slots=0"], "workload.resources: "),
         (
             ["--trace", "google2011:x", "--overcommit", "2"],
             "overcommit: only with resources 'requests'",
         ),
-        (["--speedup", "5"], "--speedup: has an effect only on traces"),
+        (["--speedup", "5"], "--speedup: a workload of kind 'synthetic' has no option 'speedup'"),
+        (["--trace", "synthetic:x"], "--trace synthetic:x: expected google2011:PATH"),
         (["--runtime", "virtual", "--hold"], "--hold: has no effect in virtual time"),
         (
             ["--runtime", "virtual", "--address", "10.0.0.1:6379"],
@@ -190,7 +195,7 @@ def test_a_configuration_that_cannot_be_read(tmp_path: Path, refused: Refusal) -
         ("gone.toml", "No such file"),
         (".", "Is a directory"),
         ("binary.toml", "UTF-8"),
-        ("empty.toml", "arms: "),
+        ("empty.toml", "workload: "),
     ):
         assert says in refused("--config", tmp_path / name)
 
@@ -207,7 +212,7 @@ def test_a_flag_that_spoils_a_file_is_named_beside_it(tmp_path: Path, refused: R
             ["--duration", "0.01"],
             "--duration: phase_s: phases of 0.002 s are shorter than the gap G",
         ),
-        (["--duration", "inf", "--seed", "3"], "--duration and --seed: synthetic.phase_s: Input"),
+        (["--duration", "inf", "--seed", "3"], "--duration and --seed: workload.phase_s: Input"),
     ):
         assert f"error: {file} with {says}" in refused("--config", file, *flags)
 
@@ -296,12 +301,15 @@ def test_a_trace_that_leaves_nothing_names_the_file_that_asks_for_it(
     trace = write_trace(tmp_path / "trace", MACHINES, [*TASKS, *LATER])
     (tmp_path / "long.toml").write_text(
         CONFIG.replace("settle_s = 0.1", "settle_s = 9e5").replace(
-            CONFIG[CONFIG.index("[synthetic]") : CONFIG.index("[[arms]]")],
-            f'[google2011]\ndirectory = "{trace}"\n\n',
+            CONFIG[CONFIG.index("[workload]") : CONFIG.index("[[arms]]")],
+            f'[workload]\nkind = "google2011"\ndirectory = "{trace}"\n\n',
         )
     )
     line = refused("--config", tmp_path / "long.toml")
-    assert f"error: {tmp_path / 'long.toml'}: settle_s: expected less than the trace" in line
+    assert (
+        f"error: {tmp_path / 'long.toml'}: settle_s: expected less than"
+        in line
+    )
 
 
 def test_runs_that_begin_in_one_second_have_directories_of_their_own(

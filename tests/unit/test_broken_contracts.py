@@ -30,7 +30,8 @@ settle_s = 0.05
 runtime = "virtual"
 plan_limit_s = {limit_s}
 
-[synthetic]
+[workload]
+kind = "synthetic"
 machines = 30
 slots_per_machine = 2
 mean_duration_s = 0.1

@@ -172,14 +172,14 @@ def test_combining_tells_which_run_is_partial(runs: list[str], tmp_path: Path) -
         ({"settle_s": 1.0}, {"settle_s": 2.0}, "settle_s: expected 1.0, got 2.0"),
         ({"drain_s": 1.0}, {"drain_s": 2.0}, "drain_s: expected 1.0, got 2.0"),
         (
-            {"synthetic": {"duration_sigma": 1.18}},
-            {"synthetic": {"duration_sigma": 0}},
-            "synthetic.duration_sigma: expected 1.18, got 0",
+            {"workload": {"kind": "synthetic", "duration_sigma": 1.18}},
+            {"workload": {"kind": "synthetic", "duration_sigma": 0}},
+            "workload.duration_sigma: expected 1.18, got 0",
         ),
         (
-            {"synthetic": {"preference_groups": 4}},
-            {"google2011": {"speedup": 4}},
-            "google2011.speedup: expected none, got 4",
+            {"workload": {"kind": "synthetic", "preference_groups": 4}},
+            {"workload": {"kind": "google2011", "speedup": 4}},
+            "workload.kind: expected 'synthetic', got 'google2011'",
         ),
     ],
 )
@@ -210,12 +210,15 @@ def test_settings_that_may_differ_are_told(tmp_path: Path, invoke: Compare) -> N
     first = write(
         tmp_path / "one",
         {"A": {1: 10.0}},
-        config={"virtual": {"message_us": 0}, "google2011": {"directory": "a"}},
+        config={"virtual": {"message_us": 0}, "workload": {"kind": "google2011", "directory": "a"}},
     )
     second = write(
         tmp_path / "two",
         {"A": {1: 10.0}},
-        config={"virtual": {"message_us": 2000}, "google2011": {"directory": "b"}},
+        config={
+            "virtual": {"message_us": 2000},
+            "workload": {"kind": "google2011", "directory": "b"},
+        },
     )
     code, text = invoke(str(first), str(second), "--metric", "delay_mean_us")
     assert code == 0

@@ -21,7 +21,7 @@ def demo_tree() -> dict[str, Any]:
     scale = demo_scale(quick=True)
     return {
         "settle_s": 1.0,
-        "synthetic": scale.synthetic.model_dump(mode="json"),
+        "workload": {"kind": "synthetic", **scale.synthetic.model_dump(mode="json")},
         "arms": [arm.model_dump(mode="json") for arm in default_arms(scale)],
     }
 
@@ -124,8 +124,21 @@ def changed(path: str, value: Any) -> dict[str, Any]:
         ("arms.0.groups.0.protocol.gap_s", 30.0, "shorter than the gap"),
         ("arms.0.name", "Mix", "two arms have the same name"),
         ("settle_s", 99.0, "settle_s"),
-        ("synthetic", None, "exactly one of"),
-        ("synthetic.machines", -1, "synthetic.machines"),
+        ("workload", None, "workload: "),
+        ("workload.machines", -1, "workload.machines: "),
+        ("workload.kind", "demo", "workload: unknown workload kind 'demo'; known: google2011, "),
+        ("workload.kind", 3, "workload: expected kind = a name; known: google2011, synthetic"),
+        (
+            "workload.mashines",
+            3,
+            "workload: kind 'synthetic' has no option 'mashines'; its options",
+        ),
+        ("synthetic", {"machines": 3}, r'\[synthetic\]: now \[workload\] with kind = "synthetic"$'),
+        (
+            "google2011",
+            {"speedup": 3},
+            r'\[google2011\]: now \[workload\] with kind = "google2011"',
+        ),
     ],
 )
 def test_bad_values_name_their_field(path: str, value: Any, message: str) -> None:

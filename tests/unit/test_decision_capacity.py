@@ -13,7 +13,9 @@ from experiments.workloads.synthetic import SyntheticOptions
 
 @pytest.mark.parametrize("scale", [demo_scale(False), paper_scale()])
 def test_quality_first_decides_2_over_1_75_of_what_comes_and_adaptive_up_to_almost_2(scale) -> None:  # type: ignore[no-untyped-def]
-    arms = {arm.name: decision_capacity(arm, scale.synthetic) for arm in default_arms(scale)}
+    arms = {
+        arm.name: decision_capacity(arm, scale.synthetic.outline()) for arm in default_arms(scale)
+    }
     (quality,) = arms["ParSync quality-first"]
     assert quality.low == quality.high == pytest.approx(2 / 1.75)
     (adaptive,) = arms["ParSync adaptive"]
@@ -45,7 +47,7 @@ def test_a_group_is_held_against_its_own_share_of_the_jobs() -> None:
 
     groups = (group("half", share=0.5), group("rest"), group("services", task_class="service"))
     arm = ArmConfig(name="A", partitions=8, groups=groups)
-    capacities = {capacity.group: capacity.low for capacity in decision_capacity(arm, options)}
+    capacities = {capacity.group: capacity.low for capacity in decision_capacity(arm, options.outline())}
     # A task takes 900 us and its tenth of the batch's 1000: 1000 per second, against 1000 arriving.
     assert capacities == pytest.approx({"half": 2.0, "rest": 2.0, "services": 4.0})
 
@@ -53,5 +55,5 @@ def test_a_group_is_held_against_its_own_share_of_the_jobs() -> None:
 def test_mixes_on_the_command_line_keep_the_decision_time_of_the_scale() -> None:
     """So fewer schedulers decide less: the report says how much."""
     scale = demo_scale(False)
-    (capacity,) = decision_capacity(mix_arm("latency_first=4", scale), scale.synthetic)
+    (capacity,) = decision_capacity(mix_arm("latency_first=4", scale), scale.synthetic.outline())
     assert capacity.low == pytest.approx(1 / (1 + 0.75 / 8))

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.workloads.google2011 import Google2011Options, load, trace_directory
+from experiments.workload_flags import trace_workload
+from experiments.workloads.google2011 import Google2011Options, load
 from parsync.workload.checks import validate
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
@@ -479,10 +480,11 @@ def test_bad_options_are_refused(fault: dict[str, object]) -> None:
 
 
 def test_the_trace_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert trace_directory("google2011:some/folder") == Path("some/folder")
+    named = {"kind": "google2011", "directory": "some/folder"}
+    assert trace_workload("google2011:some/folder") == named
     monkeypatch.setenv("AGORA_TRACES", "/traces")
-    assert trace_directory("google2011") == Path("/traces/google2011")
+    assert trace_workload("google2011")["directory"] == "/traces/google2011"
     monkeypatch.delenv("AGORA_TRACES")
     for bad in ("google2011", "google2011:", "google2019:x", "x"):
         with pytest.raises(AgoraError, match=bad):
-            trace_directory(bad)
+            trace_workload(bad)

@@ -53,7 +53,8 @@ name = {toml(NAMES[0])}
 seeds = 1
 settle_s = 0.02
 runtime = "virtual"
-[synthetic]
+[workload]
+kind = "synthetic"
 machines = 20
 mean_duration_s = 0.1
 batch_tasks = 10

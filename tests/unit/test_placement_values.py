@@ -9,9 +9,9 @@ import pytest
 
 from experiments.config import RunConfig
 from experiments.interruption import Interruption
-from experiments.placement_values import InputNear, SlotScore, placement_values
+from experiments.placement_values import SlotScore, placement_values
 from experiments.running import make_workload, run_arm_virtual
-from experiments.workloads.input_data import InputPlaces, input_catalog, place_replicas
+from experiments.workloads.input_data import InputNear, InputPlaces, input_catalog, place_replicas
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import summarise
 from shared_state.random import Stream, stream_key
@@ -103,7 +103,8 @@ def test_a_run_has_them_where_the_workload_has_scores(variance: float, kinds: se
             "seeds": 1,
             "settle_s": 0.1,
             "drain_s": 2.0,
-            "synthetic": {
+            "workload": {
+                "kind": "synthetic",
                 "machines": 100,
                 "mean_duration_s": 0.2,
                 "phase_s": 0.5,

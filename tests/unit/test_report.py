@@ -17,6 +17,7 @@ from experiments.report.page import write_report
 from experiments.report.terminal import comparison_table
 from experiments.report.verdict import verdict
 from experiments.summary import build_summary, read_summary, write_run
+from experiments.workloads import google2011
 from tests.unit.record_factory import CHARACTERS
 from tests.unit.run_factory import workload, write_synthetic_run
 from tests.unit.test_summary import FACTS, bare_arm
@@ -148,10 +149,13 @@ def test_names_cannot_smuggle_markup_into_the_page(tmp_path: Path) -> None:
     assert "&lt;script&gt;" in text
 
 
-def test_google_traces_are_attributed(tmp_path: Path) -> None:
+def test_data_are_attributed_beside_the_figures_and_not_among_them(tmp_path: Path) -> None:
     arms = [bare_arm("A")]
-    write_run(tmp_path, build_summary(FACTS, workload(name="google2011"), arms), arms)
-    assert "CC-BY 4.0" in write_report(tmp_path).read_text("utf-8")
+    traced = workload()
+    traced.facts["attribution"] = google2011.SPEC.attribution
+    write_run(tmp_path, build_summary(FACTS, traced, arms), arms)
+    text = write_report(tmp_path).read_text("utf-8")
+    assert text.count("CC-BY 4.0") == 1 and "<dt>Attribution" not in text
 
 
 def rows_for(delays: dict[str, list[float | None]]) -> dict[str, str]:

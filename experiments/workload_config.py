@@ -1,0 +1,110 @@
+"""The [workload] section of a configuration: a kind, and the options of that kind beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+from pydantic import (
+    BaseModel,
+    SerializationInfo,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
+
+from experiments.strict_model import Strict
+from experiments.workloads import registry
+from experiments.workloads.registry import Outline, WorkloadSpec
+from parsync.metrics.run_metrics import PlacementValue
+from parsync.workload.workload import Workload
+from shared_state.errors import AgoraError
+
+# Sections of configurations that were written before there was a registry of workloads.
+FORMER_SECTIONS = ("synthetic", "google2011")
+
+
+class WorkloadConfig(Strict):
+    """What the cell is and what arrives. Written and read as one flat table."""
+
+    kind: str
+    options: BaseModel
+
+    @staticmethod
+    def of(kind: str, options: BaseModel) -> WorkloadConfig:
+        """A kind with options that are validated already."""
+        return WorkloadConfig.model_validate({"kind": kind, "options": options})
+
+    @model_validator(mode="before")
+    @classmethod
+    def _parsed(cls, given: Any) -> Any:
+        """The options as the kind's model. ValidationErrors of that model keep their places."""
+        if not isinstance(given, Mapping) or isinstance(given.get("options"), BaseModel):
+            return given
+        options = dict(given)
+        kind = options.pop("kind", None)
+        try:
+            if not isinstance(kind, str):
+                known = ", ".join(registry.kinds())
+                raise AgoraError(f"expected kind = a name; known: {known}")
+            spec = registry.get(kind)
+        except AgoraError as error:
+            raise ValueError(str(error)) from error
+        try:
+            return {"kind": kind, "options": spec.options.model_validate(options)}
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            if first["type"] == "extra_forbidden" and len(first["loc"]) == 1:
+                known = ", ".join(sorted(spec.options.model_fields)) or "none"
+                raise ValueError(
+                    f"kind {kind!r} has no option {first['loc'][0]!r}; its options: {known}"
+                ) from error
+            raise
+        except Exception as error:  # of a validator that is somebody else's
+            raise ValueError(f"kind {kind!r}: {type(error).__name__}: {error}") from error
+
+    @model_serializer(mode="plain")
+    def _flat(self, info: SerializationInfo) -> dict[str, Any]:
+        mode = "json" if info.mode_is_json() else "python"
+        return {"kind": self.kind, **self.options.model_dump(mode=mode)}
+
+    @property
+    def spec(self) -> WorkloadSpec:
+        """AgoraError if the kind is not installed any more."""
+        return registry.get(self.kind)
+
+    def outline(self) -> Outline | None:
+        """What is known before the workload is made; None if only reading it tells."""
+        return self.spec.outline(self.options)
+
+    def make(self, seed: int) -> Workload:
+        """The workload, checked. AgoraError naming what cannot be read."""
+        return self.spec.make(self.options, seed)
+
+    def values(self, workload: Workload) -> Sequence[PlacementValue]:
+        """What this kind's placements are worth beyond their cost."""
+        return self.spec.values(workload)
+
+    def check_phases(self, settle_s: float, gaps_s: Mapping[str, float]) -> Self:
+        """ValueError if a phase is too short to settle in, or shorter than the gap G of an arm, by
+        its name. Says nothing about a workload whose phases only reading it tells."""
+        outline = self.outline()
+        if outline is None:
+            return self
+        phase_s = outline.phase_s
+        for arm, gap_s in gaps_s.items():
+            if phase_s < gap_s:
+                raise ValueError(
+                    f"phase_s: phases of {phase_s:g} s are shorter than the gap G of {gap_s:g} s "
+                    f"of arm '{arm}'"
+                )
+        if settle_s >= phase_s:
+            raise ValueError(f"settle_s: {settle_s:g} s leaves nothing of phases of {phase_s:g} s")
+        return self
+
+
+def refuse_former_sections(tree: Any) -> None:
+    """ValueError naming what replaces a section of an older configuration."""
+    for section in FORMER_SECTIONS:
+        if isinstance(tree, Mapping) and tree.get(section) is not None:
+            raise ValueError(f'[{section}]: now [workload] with kind = "{section}"')

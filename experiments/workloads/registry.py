@@ -1,0 +1,169 @@
+"""Every kind of workload by name: ours, and those of packages with an entry point in the group
+`agora.workloads`.
+
+A new kind, a reader of one's own traces for example, is one file with a SPEC and one line: in
+BUILT_IN below, or in another package's metadata,
+
+    [project.entry-points."agora.workloads"]
+    my_trace = "my_package.my_module:SPEC"
+
+docs/add_a_workload.md is the guide, conformance.py the check.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, get_args
+
+from pydantic import BaseModel
+
+from parsync.metrics.run_metrics import PlacementValue
+from parsync.workload.checks import validate
+from parsync.workload.workload import Workload
+from schedulers.entry_points import EntryPointGroup, is_model, parse_options, wrong_field
+from shared_state.errors import AgoraError
+
+ENTRY_POINTS = "agora.workloads"
+ATTRIBUTION = "attribution"  # the fact of a workload that says whose data it is
+
+BUILT_IN: Mapping[str, str] = MappingProxyType(
+    {
+        "google2011": "experiments.workloads.google2011:SPEC",
+        "synthetic": "experiments.workloads.synthetic:SPEC",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """What the options of a workload tell before it is made.
+
+    Args:
+        machines: in the cell.
+        tasks: about how many will arrive.
+        phase_s: length of the shortest phase, in seconds.
+        tasks_per_s: arrivals at a load of 100 %.
+        batch_tasks: tasks of a batch, on average.
+        service_share: share of the jobs that are services, in [0, 1].
+    """
+
+    machines: int
+    tasks: int
+    phase_s: float
+    tasks_per_s: float
+    batch_tasks: float
+    service_share: float
+
+
+def _no_values(workload: Workload) -> Sequence[PlacementValue]:
+    return ()
+
+
+def _no_outline(options: Any) -> Outline | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadSpec:
+    """A kind of workload.
+
+    Args:
+        kind: its name in configurations.
+        options: a pydantic model. The fields of [workload] beside `kind` are its fields.
+        load: makes the workload of validated options and a seed. The same options and seed must
+            give the same workload on any machine: draw only from shared_state.random. Bad input is
+            an AgoraError that names file and line.
+        attribution: whose data it is and under which licence, for the report; "" for none.
+        values: what placements are worth beyond their cost, each a figure of the report.
+        outline: what is known before the workload is made; None if only reading it tells.
+        lasting: options to change so that arrivals last this many seconds (`--duration`); None if
+            that cannot be chosen.
+    """
+
+    kind: str
+    options: type[BaseModel]
+    load: Callable[[Any, int], Workload]
+    attribution: str = ""
+    values: Callable[[Workload], Sequence[PlacementValue]] = _no_values
+    outline: Callable[[Any], Outline | None] = _no_outline
+    lasting: Callable[[Any, float], Mapping[str, Any]] | None = None
+
+    def parse_options(self, options: Mapping[str, Any]) -> BaseModel:
+        """The options, validated. AgoraError naming the first that is unknown or wrong."""
+        return parse_options("workload kind", self.kind, self.options, options)
+
+    def path_options(self) -> tuple[str, ...]:
+        """The names of the options that are files or folders, in order."""
+        fields = self.options.model_fields.items()
+        return tuple(name for name, field in fields if _is_path(field.annotation))
+
+    def make(self, options: BaseModel, seed: int) -> Workload:
+        """The workload of validated options and a seed, checked, with its attribution among its
+        facts. AgoraError naming what cannot be read, or what is wrong with the loader."""
+        try:
+            workload = self.load(options, seed)
+        except AgoraError:
+            raise
+        except Exception as error:  # of a loader that is somebody else's
+            raise AgoraError(f"workload kind {self.kind!r}: {self._cause(error)}") from error
+        if not isinstance(workload, Workload):
+            got = type(workload).__name__
+            raise AgoraError(f"workload kind {self.kind!r}: load: expected a Workload, got a {got}")
+        try:
+            validate(workload)
+        except ValueError as error:
+            raise AgoraError(
+                f"workload kind {self.kind!r}: not a valid workload: {error}"
+            ) from error
+        if not self.attribution:
+            return workload
+        return replace(workload, facts={**workload.facts, ATTRIBUTION: self.attribution})
+
+    def _cause(self, error: Exception) -> str:
+        """An error with the line of the loader's own file that led to it."""
+        frames = traceback.extract_tb(error.__traceback__)
+        file = getattr(sys.modules.get(self.load.__module__), "__file__", None)
+        place = ([frame for frame in frames if frame.filename == file] or frames)[-1]
+        return f"{place.filename}, line {place.lineno}: {type(error).__name__}: {error}"
+
+
+def kinds() -> tuple[str, ...]:
+    """The names of all kinds, ascending."""
+    return _GROUP.kinds()
+
+
+def get(kind: str) -> WorkloadSpec:
+    """The spec of a kind. AgoraError if there is none, or if its entry point does not lead to a
+    WorkloadSpec of that name."""
+    return _GROUP.get(kind)
+
+
+def _is_path(annotation: Any) -> bool:
+    return annotation is Path or Path in get_args(annotation)
+
+
+def _wrong(spec: WorkloadSpec) -> str:
+    """What is wrong with the fields of a spec, "" if nothing."""
+    lasting: object = spec.lasting
+    wrong = wrong_field(
+        spec,
+        (
+            ("options", is_model(spec.options), "a BaseModel"),
+            ("load", callable(spec.load), "a callable"),
+            ("attribution", isinstance(spec.attribution, str), "a text"),
+            ("values", callable(spec.values), "a callable"),
+            ("outline", callable(spec.outline), "a callable"),
+            ("lasting", lasting is None or callable(lasting), "a callable"),
+        ),
+    )
+    if not wrong and "kind" in spec.options.model_fields:
+        return "field options: no option can be called kind, which names the workload"
+    return wrong
+
+
+_GROUP = EntryPointGroup("workload kind", ENTRY_POINTS, BUILT_IN, WorkloadSpec, _wrong)

@@ -43,7 +43,7 @@ def test_our_packages_are_shipped_without_their_sources_and_nothing_beside_them(
     assert not [file for file in files if file.endswith((".cpp", ".hpp", ".pyc", ".pyi"))]
 
 
-def test_registered_schedulers_are_shipped_with_their_entry_points(
+def test_what_actors_run_is_shipped_with_its_entry_points(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site, folder = tmp_path / "site", tmp_path / "shipped"
@@ -52,18 +52,24 @@ def test_registered_schedulers_are_shipped_with_their_entry_points(
     install(site, "package", "theirs.native.deep:SPEC", package)
     install(site, "spaced", "space.inner.kind:SPEC", {"space/inner/__init__.py": "", "space/x": ""})
     install(site, "broken", "missing_module:SPEC", {})
+    install(site, "protocol", "lottery:SPEC", {"lottery.py": "SPEC = 3"}, "agora.protocols")
+    install(site, "policy", "feedback:SPEC", {"feedback.py": "SPEC = 4"}, "agora.sync_policies")
+    install(site, "metric", "fairness:SPEC", {"fairness.py": "SPEC = 5"}, "agora.metrics")
+    install(site, "trace", "reader:SPEC", {"reader.py": "import experiments"}, "agora.workloads")
     monkeypatch.syspath_prepend(site)
     folder.mkdir()
     shipping.fill(folder)
     assert {"single_file.py", *package, "space/inner/__init__.py"} <= shipped_files(folder)
     assert not (folder / "space/x").exists(), "a namespace is not anybody's package"
+    assert not (folder / "reader.py").exists(), "workloads are made where the command runs"
     for path in (site, ROOT):
         monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry != str(path)])
     ask = """
         from importlib.metadata import entry_points
         import single_file, theirs.native.deep
-        found = {point.name: point.load() for point in entry_points(group="agora.schedulers")
-                 if point.name != "spaced"}
+        groups = ("schedulers", "protocols", "sync_policies", "metrics", "workloads")
+        found = {point.name: point.load() for group in groups
+                 for point in entry_points(group="agora." + group) if point.name != "spaced"}
         print(found)
     """
     said = subprocess.run(
@@ -74,7 +80,9 @@ def test_registered_schedulers_are_shipped_with_their_entry_points(
         text=True,
         check=True,
     )
-    assert said.stdout.strip() == "{'single': 1, 'package': 2}"
+    assert said.stdout.strip() == (
+        "{'single': 1, 'package': 2, 'protocol': 3, 'policy': 4, 'metric': 5}"
+    )
 
 
 def test_what_was_shipped_is_imported_although_an_editable_installation_finds_its_own(

@@ -1,40 +1,45 @@
-"""What a cluster's nodes need of the code: our packages and those of registered schedulers.
+"""What a cluster's nodes need of the code: our packages, and those that are registered as entry
+points for something that runs in an actor.
 
 Ray sends one folder to the nodes and puts it first on the path of their workers. It holds copies of
 the packages that actors import, and of nothing else that is installed beside them. Shipped code
 takes precedence over an installation on the node, so that all actors run the code of the command
 that was started.
+
+`experiments` is not shipped, and so neither are the packages of workloads, which import it: the
+command that starts a run makes the workload, and actors get the tables.
 """
 
 from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from schedulers.registry import ENTRY_POINTS
-
 PACKAGES = ("flowsolver", "shared_state", "schedulers", "parsync")
+GROUPS = ("agora.schedulers", "agora.protocols", "agora.sync_policies", "agora.metrics")
 _CACHES = shutil.ignore_patterns("__pycache__")
 _NOT_NEEDED = shutil.ignore_patterns("__pycache__", "native", "CMakeLists.txt", "*.pyi")
-_METADATA = "Metadata-Version: 2.1\nName: agora-shipped-schedulers\nVersion: 0\n"
+_METADATA = "Metadata-Version: 2.1\nName: agora-shipped\nVersion: 0\n"
 
 
 def fill(folder: Path) -> None:
-    """Copy into an empty folder what the nodes need. A registered scheduler whose module is not
-    found is left out: whoever asks for it is told by the registry."""
+    """Copy into an empty folder what the nodes need. An entry point whose module is not found is
+    left out: its registry says so when its kind is asked for."""
     for package in PACKAGES:
         _copy(package, folder, _NOT_NEEDED)
     points = []
-    for point in entry_points(group=ENTRY_POINTS):
-        with contextlib.suppress(ImportError, ValueError):
-            _copy(point.module, folder, _CACHES)
-            points.append(point)
+    for group in GROUPS:
+        for point in entry_points(group=group):
+            with contextlib.suppress(ImportError, ValueError):
+                _copy(point.module, folder, _CACHES)
+                points.append(point)
     if points:
         _register(points, folder)
 
@@ -66,12 +71,14 @@ def _outermost(module: str) -> ModuleSpec:
     raise ImportError(f"{module!r} is a folder without code")
 
 
-def _register(points: list[EntryPoint], folder: Path) -> None:
+def _register(points: Sequence[EntryPoint], folder: Path) -> None:
     """Make the entry points known where only the folder is: the metadata of a package."""
-    metadata = folder / "agora_shipped_schedulers-0.dist-info"
+    metadata = folder / "agora_shipped-0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text(_METADATA, encoding="utf-8")
-    lines = [f"[{ENTRY_POINTS}]", *(f"{point.name} = {point.value}" for point in points)]
+    lines = []
+    for group, registered in groupby(points, lambda point: point.group):
+        lines += [f"[{group}]", *(f"{point.name} = {point.value}" for point in registered)]
     (metadata / "entry_points.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

@@ -1,7 +1,7 @@
-"""Columns of gzipped, headerless CSV files, read fast; what is wrong with a file is told by name
-and line.
+"""Columns of CSV files, read fast. Errors name the file, the line and the column.
 
-pyarrow parses; only when it refuses is the file walked row by row to find the line.
+read_named_columns takes files with a header, read_columns gzipped files without one. pyarrow
+parses; only when it refuses is the file walked row by row to find the line.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ import pyarrow.csv
 from numpy.typing import NDArray
 
 from shared_state.errors import AgoraError
+
+LARGEST_NUMBER = 1e9  # thirty years in seconds
 
 _UINT64_MAX = (1 << 64) - 1
 _INT64_MAX = (1 << 63) - 1
@@ -53,33 +56,57 @@ def time_column(name: str) -> Column:
     )
 
 
-def integer_column(name: str, largest: int = _INT64_MAX, optional: bool = False) -> Column:
-    """An integer in [0, largest], int64; an empty field reads as -1 if optional."""
-    expected = "an integer" if largest == _INT64_MAX else f"an integer in [0, {largest}]"
+def integer_column(
+    name: str, largest: int = _INT64_MAX, optional: bool = False, smallest: int = 0
+) -> Column:
+    """An integer in [smallest, largest], int64; an empty field reads as -1 if optional."""
+    if largest < _INT64_MAX:
+        expected = f"an integer in [{smallest}, {largest}]"
+    else:
+        expected = f"an integer of at least {smallest}" if smallest else "an integer"
     return Column(
         name,
         pa.int64(),
         np.int64,
         -1 if optional else None,
         expected,
-        lambda text: _integer(text, largest),
+        lambda text: _integer(text, largest) and int(text) >= smallest,
+    )
+
+
+def number_column(name: str, largest: float = LARGEST_NUMBER) -> Column:
+    """A number in [0, largest], float64."""
+    return Column(
+        name,
+        pa.float64(),
+        np.float64,
+        None,
+        f"a number in [0, {largest:g}]",
+        lambda text: _number(text, largest),
     )
 
 
 def fraction_column(name: str) -> Column:
     """A number in [0, 1], float64; an empty field reads as NaN."""
-    return Column(name, pa.float64(), np.float64, float("nan"), "a number in [0, 1]", _fraction)
+    return Column(
+        name,
+        pa.float64(),
+        np.float64,
+        float("nan"),
+        "a number in [0, 1]",
+        partial(_number, largest=1.0),
+    )
 
 
 def _integer(text: bytes, largest: int) -> bool:
     return _DIGITS.fullmatch(text) is not None and int(text) <= largest
 
 
-def _fraction(text: bytes) -> bool:
+def _number(text: bytes, largest: float) -> bool:
     if _FLOAT.fullmatch(text) is None:
         return False
     try:
-        return float(text) <= 1.0
+        return float(text) <= largest
     except ValueError:
         return False
 
@@ -91,7 +118,37 @@ def read_columns(path: Path, width: int, columns: dict[int, Column]) -> dict[str
     Raises AgoraError naming file and line if the file is missing, not gzip, truncated, empty, or a
     row has another number of fields or a field that its column does not take.
     """
-    text = _decompress(path)
+    return _parsed(path, _decompressed(path), width, columns, first_line=1)
+
+
+def read_named_columns(path: Path, columns: Sequence[Column]) -> dict[str, NDArray[Any]]:
+    """The columns of a CSV file whose first line names them; gzipped if its name ends in .gz. Other
+    columns are skipped. Row i of the result is line i + 2.
+
+    Raises AgoraError naming file and line if the file is missing or empty, its header lacks a
+    column or names it twice, or a row has another number of fields or a field that its column does
+    not take.
+    """
+    text = _decompressed(path) if path.suffix == ".gz" else _read(path)
+    header, _, rows = text.removeprefix(b"\xef\xbb\xbf").partition(b"\n")
+    if not header.strip():
+        raise AgoraError(f"{path}: expected a line with the names of the columns, got nothing")
+    names = [name.strip() for name in header.decode("utf-8", "replace").split(",")]
+    positions: dict[int, Column] = {}
+    for column in columns:
+        if names.count(column.name) != 1:
+            found = "no column" if column.name not in names else "more than one column"
+            raise AgoraError(
+                f"{path}, line 1: {found} named {column.name}; its columns: {', '.join(names)[:200]}"
+            )
+        positions[names.index(column.name)] = column
+    return _parsed(path, rows, len(names), positions, first_line=2)
+
+
+def _parsed(
+    path: Path, text: bytes, width: int, columns: dict[int, Column], first_line: int
+) -> dict[str, NDArray[Any]]:
+    """The columns of rows that begin at a line. Raises AgoraError naming the line."""
     if not text:
         raise AgoraError(f"{path}: holds no rows")
     names = [
@@ -111,11 +168,11 @@ def read_columns(path: Path, width: int, columns: dict[int, Column]) -> dict[str
             ),
         )
     except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
-        fault = _first_fault(path, text, width, columns)
+        fault = _first_fault(path, text, width, columns, first_line)
         raise fault or AgoraError(f"{path}: not readable as CSV: {error}") from error
     result = {column.name: _to_numpy(table.column(column.name), column) for column in wanted}
     if _refused(result, table, wanted):
-        fault = _first_fault(path, text, width, columns)
+        fault = _first_fault(path, text, width, columns, first_line)
         if fault is not None:
             raise fault
     return result
@@ -145,9 +202,9 @@ def _refused(result: dict[str, NDArray[Any]], table: pa.Table, wanted: list[Colu
 
 
 def _first_fault(
-    path: Path, text: bytes, width: int, columns: dict[int, Column]
+    path: Path, text: bytes, width: int, columns: dict[int, Column], first_line: int
 ) -> AgoraError | None:
-    for number, line in enumerate(text.removesuffix(b"\n").split(b"\n"), start=1):
+    for number, line in enumerate(text.removesuffix(b"\n").split(b"\n"), start=first_line):
         fields = line.removesuffix(b"\r").split(b",")
         if len(fields) != width:
             return AgoraError(f"{path}, line {number}: expected {width} fields, got {len(fields)}")
@@ -162,7 +219,14 @@ def _first_fault(
     return None
 
 
-def _decompress(path: Path) -> bytes:
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise AgoraError(f"{path}: {error.strerror or error}") from error
+
+
+def _decompressed(path: Path) -> bytes:
     try:
         with gzip.open(path) as file:
             return file.read()

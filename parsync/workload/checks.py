@@ -10,7 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsync.workload.workload import Workload
+from shared_state.cell import MAX_CAPACITY, MAX_DIMENSIONS
 from shared_state.tasks import CellSpec, Int64, PreferenceCatalog, TaskBatch, TaskClass
+
+# Of a placement, and of waiting. The flow scheduler's arcs go to 2^40, which leaves room for the
+# cost of waiting on.
+MAX_COST = 1 << 38
 
 
 def larger_than_every_machine(cell: CellSpec, request: Int64) -> NDArray[np.bool_]:
@@ -30,6 +35,7 @@ def validate(workload: Workload) -> None:
     _validate_cell(workload.cell)
     _validate_catalog(workload.catalog, workload.cell)
     _validate_tasks(workload)
+    _validate_types(workload)
     _validate_arrivals(workload)
     _validate_machines(workload)
     _validate_phases(workload)
@@ -58,6 +64,15 @@ def _require(holds: bool | np.bool_, message: str) -> None:
         raise ValueError(message)
 
 
+def _int64(values: NDArray[Any]) -> bool:
+    return values.dtype == np.int64 and values.ndim == 1
+
+
+def _costs(values: NDArray[Any]) -> bool:
+    """Whether they are int64[n] within range; negative ones have a message of their own."""
+    return _int64(values) and bool((values <= MAX_COST).all())
+
+
 def _ascending(values: NDArray[Any]) -> bool:
     return bool((values[1:] >= values[:-1]).all())
 
@@ -67,6 +82,7 @@ def _within(values: NDArray[Any], count: int) -> bool:
 
 
 def _validate_cell(cell: CellSpec) -> None:
+    _require(cell.capacity.ndim == 2, "cell.capacity: int64[M, R] with M > 0")
     machines, dimensions = cell.capacity.shape
     _require(
         cell.capacity.dtype == np.int64 and machines > 0, "cell.capacity: int64[M, R] with M > 0"
@@ -75,7 +91,13 @@ def _validate_cell(cell: CellSpec) -> None:
         dimensions == len(cell.dimensions) == len(cell.overcommit_permille) > 0,
         "cell.dimensions: one name and factor each",
     )
+    _require(
+        len(set(cell.dimensions)) == dimensions <= MAX_DIMENSIONS,
+        f"cell.dimensions: 1 to {MAX_DIMENSIONS} different names",
+    )
+    _require(_int64(cell.overcommit_permille), "cell.overcommit_permille: int64[R]")
     _require((cell.capacity >= 0).all(), "cell.capacity: negative")
+    _require((cell.capacity <= MAX_CAPACITY).all(), f"cell.capacity: above {MAX_CAPACITY}")
     _require((cell.overcommit_permille > 0).all(), "cell.overcommit_permille: not positive")
     _require(
         cell.rack.dtype == np.int32 and len(cell.rack) == machines and _ascending(cell.rack),
@@ -83,7 +105,9 @@ def _validate_cell(cell: CellSpec) -> None:
     )
     _require(cell.rack[0] >= 0, "cell.rack: negative")
     _require(
-        len(cell.slot_score) == machines and (cell.slot_score >= 0).all(),
+        _int64(cell.slot_score)
+        and len(cell.slot_score) == machines
+        and (cell.slot_score >= 0).all(),
         "cell.slot_score: int64[M], not negative",
     )
 
@@ -96,7 +120,10 @@ def _validate_catalog(catalog: PreferenceCatalog, cell: CellSpec) -> None:
         ("rack", catalog.rack_offsets, catalog.rack, catalog.rack_cost, racks),
     ):
         _require(
-            len(offsets) == sets + 1 and offsets[0] == 0 and _ascending(offsets),
+            _int64(offsets)
+            and len(offsets) == sets + 1
+            and offsets[0] == 0
+            and _ascending(offsets),
             f"catalog.{name}_offsets: int64[K+1], ascending",
         )
         _require(offsets[-1] == len(member) == len(cost), f"catalog.{name}: lengths differ")
@@ -106,6 +133,7 @@ def _validate_catalog(catalog: PreferenceCatalog, cell: CellSpec) -> None:
             f"catalog.{name}: int32 in [0, {bound})",
         )
         _require((cost >= 0).all(), f"catalog.{name}_cost: negative")
+        _require(_costs(cost), f"catalog.{name}_cost: int64, at most {MAX_COST}")
         of_set = np.repeat(np.arange(sets, dtype=np.int64), np.diff(offsets))
         key = of_set * bound + member
         _require((key[1:] > key[:-1]).all(), f"catalog.{name}: not strictly ascending within a set")
@@ -123,6 +151,10 @@ def _validate_catalog(catalog: PreferenceCatalog, cell: CellSpec) -> None:
     _require(
         (catalog.elsewhere_cost >= 0).all() and (catalog.unscheduled_cost >= 0).all(),
         "catalog: negative cost",
+    )
+    _require(
+        _costs(catalog.elsewhere_cost) and _costs(catalog.unscheduled_cost),
+        f"catalog: elsewhere_cost and unscheduled_cost: int64[K], at most {MAX_COST}",
     )
 
 
@@ -151,12 +183,29 @@ def _validate_tasks(workload: Workload) -> None:
     )
     _require(_within(tasks.preference, workload.catalog.sets), "tasks.preference: no such set")
     _require(_within(tasks.task_class, len(TaskClass)), "tasks.task_class: no such class")
-    _require(workload.duration_us.shape == (n,), "duration_us: int64[n]")
+    _require(
+        workload.duration_us.shape == (n,) and _int64(workload.duration_us), "duration_us: int64[n]"
+    )
     _require(
         ((workload.duration_us > 0) | (workload.duration_us == -1)).all(),
         "duration_us: neither positive nor -1",
     )
     _require(0 < workload.preferred_permille <= 1000, "preferred_permille: not in [1, 1000]")
+
+
+def _validate_types(workload: Workload) -> None:
+    """Of arrivals, initial placement and machine events."""
+    for name in ("arrival_us", "arrival_offsets", "arrival_rows"):
+        _require(_int64(getattr(workload, name)), f"{name}: int64[n]")
+    initial, events = workload.initial, workload.machine_events
+    for column, where, dtype in (
+        (initial.task, "initial.task", np.int64),
+        (initial.machine, "initial.machine", np.int32),
+        (events.at_us, "machine_events.at_us", np.int64),
+        (events.machine, "machine_events.machine", np.int32),
+        (events.up, "machine_events.up", np.bool_),
+    ):
+        _require(column.dtype == dtype and column.ndim == 1, f"{where}: {dtype.__name__}[n]")
 
 
 def _validate_arrivals(workload: Workload) -> None:
@@ -173,6 +222,10 @@ def _validate_arrivals(workload: Workload) -> None:
     _require(
         (np.diff(offsets) > 0).all() and offsets[-1] == len(workload.arrival_rows),
         "arrival_offsets: an empty batch or rows left over",
+    )
+    _require(
+        _within(workload.arrival_rows, len(tasks)) and _within(workload.initial.task, len(tasks)),
+        "arrival_rows: no such task",
     )
     covered = np.bincount(
         np.concatenate([workload.arrival_rows, workload.initial.task]), minlength=len(tasks)

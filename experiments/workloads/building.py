@@ -1,0 +1,138 @@
+"""What readers of traces have in common: a cell of equal machines, and a workload of tasks that
+arrive at a cell that is empty when the run begins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from parsync.workload.checks import larger_than_every_machine
+from parsync.workload.workload import InitialPlacement, MachineEvents, Phase, Workload
+from shared_state.errors import AgoraError
+from shared_state.tasks import NO_GANG, CellSpec, Int64, PreferenceCatalog, TaskBatch, TaskClass
+
+
+def equal_machines(
+    machines: int, capacity: Mapping[str, int], machines_per_rack: int = 40
+) -> CellSpec:
+    """The cell of equal machines in racks.
+
+    Args:
+        machines: how many, at least 1.
+        capacity: of each machine, by resource dimension, e.g. {"cpu_milli": 8000, "mem_mib": 32768}.
+        machines_per_rack: machines in each rack but the last, which may have fewer.
+    """
+    return CellSpec(
+        dimensions=tuple(capacity),
+        capacity=np.tile(np.array([list(capacity.values())], np.int64), (machines, 1)),
+        rack=(np.arange(machines, dtype=np.int64) // machines_per_rack).astype(np.int32),
+        slot_score=np.zeros(machines, np.int64),
+        overcommit_permille=np.full(len(capacity), 1000, np.int64),
+    )
+
+
+def arriving_tasks(
+    name: str,
+    cell: CellSpec,
+    submit_us: ArrayLike,
+    duration_us: ArrayLike,
+    request: Mapping[str, ArrayLike],
+    job: ArrayLike | None = None,
+    end_us: int | None = None,
+    facts: Mapping[str, int | float | str] | None = None,
+) -> Workload:
+    """The workload of n tasks that arrive one after the other and prefer no machine.
+
+    Tasks of one job that are submitted at the same microsecond arrive together.
+
+    Args:
+        name: of the workload, for reports.
+        cell: the machines.
+        submit_us: int[n], microseconds since the run began, in any order.
+        duration_us: int[n], run time in microseconds; 0 counts as 1, -1 is a service that never
+            ends.
+        request: int[n] for each dimension of the cell; 0 counts as 1.
+        job: int[n], any numbers; None makes each task a job of its own.
+        end_us: where the workload ends, later than 0; tasks submitted from then on are left out.
+            None: right after the last one arrived.
+        facts: what is worth saying about the workload in the report.
+
+    Raises:
+        AgoraError: there is no task, a column has another length, or a dimension is not the
+            cell's.
+    """
+    if set(request) != set(cell.dimensions):
+        raise AgoraError(
+            f"request: expected {', '.join(cell.dimensions)}, got {', '.join(request)}"
+        )
+    submit = _column("submit_us", submit_us)
+    n = len(submit)
+    jobs = (
+        np.arange(n) if job is None else np.unique(_column("job", job, n), return_inverse=True)[1]
+    )
+    order = np.lexsort((np.arange(n), jobs, submit))
+    last = int(submit[order[-1]]) + 1 if n else 0
+    end = last if end_us is None else end_us
+    order = order[submit[order] < end]
+    if len(order) == 0:
+        raise AgoraError(f"{name}: no task arrives")
+    submit, jobs = submit[order], jobs[order].astype(np.int64)
+    requests = [np.maximum(_column(d, request[d], n)[order], 1) for d in cell.dimensions]
+    duration = _column("duration_us", duration_us, n)[order]
+    duration = np.where(duration == 0, 1, duration)
+    rows = np.arange(len(order), dtype=np.int64)
+    first = np.ones(len(order), np.bool_)  # of its batch
+    first[1:] = (jobs[1:] != jobs[:-1]) | (submit[1:] != submit[:-1])
+    starts = np.flatnonzero(first)
+    none64, none32 = np.zeros(0, np.int64), np.zeros(0, np.int32)
+    tasks = TaskBatch(
+        task=rows,
+        job=jobs,
+        request=np.stack(requests, axis=1),
+        priority=np.zeros(len(rows), np.int32),
+        submit_us=submit,
+        preference=np.zeros(len(rows), np.int32),
+        gang=np.full(len(rows), NO_GANG, np.int64),
+        task_class=np.where(duration < 0, TaskClass.SERVICE, TaskClass.BATCH).astype(np.int8),
+    )
+    too_large = larger_than_every_machine(cell, tasks.request)
+    return Workload(
+        name=name,
+        cell=cell,
+        catalog=PreferenceCatalog.empty(),
+        tasks=tasks,
+        duration_us=duration,
+        preferred_permille=1000,
+        arrival_us=submit[starts],
+        arrival_offsets=np.append(starts, len(rows)).astype(np.int64),
+        arrival_rows=rows,
+        initial=InitialPlacement(none64, none32),
+        machine_events=MachineEvents(none64, none32, np.zeros(0, np.bool_)),
+        phases=(Phase(0, end, 0),),
+        end_us=end,
+        facts={
+            **(facts or {}),
+            "tasks_after_the_end_dropped": n - len(rows),
+            "tasks_larger_than_every_machine": int(np.count_nonzero(too_large)),
+        },
+    )
+
+
+def microseconds(seconds: NDArray[Any], speedup: int = 1) -> Int64:
+    """int64[n]: seconds as microseconds, divided by speedup and rounded to the nearest."""
+    whole: Int64 = np.rint(seconds * 1e6 / speedup).astype(np.int64)
+    return whole
+
+
+def _column(name: str, values: ArrayLike, length: int | None = None) -> Int64:
+    """int64[n]. AgoraError for anything else."""
+    column = np.asarray(values)
+    if column.ndim != 1 or (length is not None and len(column) != length):
+        expected = "one dimension" if length is None else f"{length} values"
+        raise AgoraError(f"{name}: expected {expected}, got shape {column.shape}")
+    if column.dtype.kind not in "iu":
+        raise AgoraError(f"{name}: expected integers, got {column.dtype}")
+    return column.astype(np.int64)

@@ -10,7 +10,8 @@ from pydantic import ValidationError
 
 from experiments.arm_config import ArmConfig, GroupConfig, ModelledTime
 from experiments.config import first_error
-from experiments.workloads.synthetic import SyntheticOptions, demo_options, paper_options
+from experiments.workloads.parsync_cells import demo_options, paper_options
+from experiments.workloads.synthetic import SyntheticOptions
 from parsync.protocols import registry as protocols
 from schedulers import registry
 from schedulers.capability import Capability

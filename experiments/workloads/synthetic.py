@@ -18,6 +18,7 @@ from experiments.workloads.arrivals import WorkClock, even_arrivals, poisson_arr
 from experiments.workloads.draws import bounded_pareto_table, draw, exponential, zipf_table
 from experiments.workloads.preference_groups import group_catalog, spread_machines
 from experiments.workloads.registry import Outline, WorkloadSpec
+from experiments.workloads.resources import MachineType, Resources, TaskShape
 from parsync.workload.workload import InitialPlacement, MachineEvents, Phase, Workload
 from shared_state.errors import AgoraError
 from shared_state.random import Stream, stream_key
@@ -35,6 +36,7 @@ from shared_state.tasks import (
 # weight 1.
 SLOT_SCORE_ONE = 1 << 20
 SERVICE_PRIORITY = 1
+SLOTS_PER_MACHINE = 10
 
 
 class SyntheticOptions(Strict):
@@ -42,7 +44,22 @@ class SyntheticOptions(Strict):
 
     machines: int = Field(2_000, ge=1, le=10_000_000, description="machines in the cell")
     slots_per_machine: int = Field(
-        10, ge=1, le=1_000_000, description="capacity of each machine; a task takes one slot"
+        SLOTS_PER_MACHINE,
+        ge=1,
+        le=1_000_000,
+        description="without machine_types: capacity of each machine; a task takes one slot",
+    )
+    machine_types: tuple[MachineType, ...] = Field(
+        (),
+        strict=False,
+        max_length=100,
+        description="capacities, e.g. {capacity = {cpu_milli = 8000, mem_mib = 32768}, weight = 2}",
+    )
+    task_shapes: tuple[TaskShape, ...] = Field(
+        (),
+        strict=False,
+        max_length=1000,
+        description="requests, e.g. {request = {cpu_milli = [100, 900], mem_mib = 512}}",
     )
     machines_per_rack: int = Field(40, ge=1, description="racks are this many consecutive machines")
     slot_score_variance: float = Field(
@@ -75,7 +92,8 @@ class SyntheticOptions(Strict):
         (50, 80, 95, 80, 50),
         min_length=1,
         strict=False,
-        description="offered load of each phase, in per cent of slots / mean duration",
+        description="offered load of each phase, in per cent of the tasks that the cell holds at "
+        "once (of the tightest resource, with mean requests) / mean duration",
     )
     arrival_jitter_percent: int = Field(
         100,
@@ -141,11 +159,13 @@ class SyntheticOptions(Strict):
             raise ValueError(
                 "rack_cost: a place near preferred machines cannot cost more than elsewhere_cost"
             )
-        slots = self.machines * self.slots_per_machine
-        if self.gang_permille and self.batch_tasks > slots:
-            raise ValueError(
-                f"batch_tasks: a gang of {self.batch_tasks:,} tasks does not fit the cell, of {slots:,} slots in all"
-            )
+        if bool(self.machine_types) != bool(self.task_shapes):
+            raise ValueError("machine_types and task_shapes: expected both or none of them")
+        if self.machine_types and self.slots_per_machine != SLOTS_PER_MACHINE:
+            raise ValueError("slots_per_machine: has no effect with machine_types")
+        resources = self.resources()
+        if self.gang_permille:
+            resources.check_gang(self.batch_tasks)
         if not any(self.load_percent):
             raise ValueError("load_percent: at least one phase must offer load")
         return self
@@ -153,7 +173,15 @@ class SyntheticOptions(Strict):
     @property
     def tasks_per_s(self) -> float:
         """Arrivals at a load of 100 %."""
-        return self.machines * self.slots_per_machine / self.mean_duration_s
+        return float(self.resources().tasks_at_once()[1]) / self.mean_duration_s
+
+    def resources(self) -> Resources:
+        """What machines have and tasks ask for. Raises ValueError if they do not fit together."""
+        slots = MachineType(capacity={"slots": self.slots_per_machine})
+        one = TaskShape(request={"slots": (1, 1)})
+        return Resources.of(
+            self.machines, self.machine_types or (slots,), self.task_shapes or (one,)
+        )
 
     def outline(self) -> Outline:
         """What is known before any task is drawn."""
@@ -171,54 +199,6 @@ class SyntheticOptions(Strict):
         return SyntheticOptions.model_validate({**self.model_dump(), **_lasting(self, duration_s)})
 
 
-def demo_options(quick: bool = False) -> SyntheticOptions:
-    """A tenth of ParSync's cell at its ratios: 2,000 machines x 10 slots in racks of 40, tasks of
-    mean 2 s; phases of 6 s.
-
-    quick: half of that cell and tasks of half the length, so as many tasks per second; a phase can
-    be two task lengths then, of which one settles, in 2 s.
-    """
-    if not quick:
-        return SyntheticOptions()
-    return SyntheticOptions(
-        machines=1_000, mean_duration_s=1.0, load_percent=(50, 95, 50), phase_s=2.0
-    )
-
-
-def paper_options() -> SyntheticOptions:
-    """ParSync's cell (section 6): 200,000 machines of one slot, tasks of mean 5 s, 40,000 tasks/s
-    at 100 %, phases of 60 s.
-
-    104 groups that together prefer every machine once are calibrated on Table 1: in the five phases
-    of 60 s, tau = 1 s, latency-first gets 33 % of tasks onto preferred machines, adaptive 72 % and
-    quality-first 76 %. The paper's mean execution times imply 33, 64 and 74 % over all its alphas.
-    """
-    return SyntheticOptions(
-        machines=200_000,
-        slots_per_machine=1,
-        mean_duration_s=5.0,
-        phase_s=60.0,
-        preference_groups=104,
-        preferred_fraction=1 / 104,
-    )
-
-
-def demo(seed: int, quick: bool = False, duration_s: float | None = None) -> Workload:
-    """The workload of `demo_options`, its phases scaled to duration_s in all if given."""
-    options = demo_options(quick)
-    return generate(
-        options if duration_s is None else options.lasting(duration_s), seed, name="demo"
-    )
-
-
-def paper(seed: int, duration_s: float | None = None) -> Workload:
-    """The workload of `paper_options`, its phases scaled to duration_s in all if given."""
-    options = paper_options()
-    return generate(
-        options if duration_s is None else options.lasting(duration_s), seed, name="paper"
-    )
-
-
 def generate(options: SyntheticOptions, seed: int, name: str = "synthetic") -> Workload:
     """The workload of these options and this seed. Raises ValueError if no batch or more than 2^31
     tasks would arrive.
@@ -230,14 +210,17 @@ def generate(options: SyntheticOptions, seed: int, name: str = "synthetic") -> W
     without services) are read-only broadcasts that take no memory; `tasks.task` and `arrival_rows`
     are one array.
     """
-    slots = options.machines * options.slots_per_machine
+    resources = options.resources()
+    at_once = resources.tasks_at_once()[1]
+    # Arrivals are counted in integers: whole tasks, or hundredths where they do not divide evenly.
+    scale = 1 if at_once.denominator == 1 else 100
     mean_us = round(options.mean_duration_s * 1e6)
     phase_us = max(1, round(options.phase_s * 1e6))
     phases = tuple(
         Phase(k * phase_us, (k + 1) * phase_us, load) for k, load in enumerate(options.load_percent)
     )
-    clock = WorkClock(phases, slots)
-    work_per_batch = 100 * mean_us * options.batch_tasks
+    clock = WorkClock(phases, int(at_once * scale))
+    work_per_batch = 100 * scale * mean_us * options.batch_tasks
     if clock.total // work_per_batch * options.batch_tasks >= 1 << 31:
         raise ValueError("phases: more than 2^31 tasks; shorten the phases or shrink the cell")
     arrival_us = _arrivals(options, clock, work_per_batch, seed)
@@ -247,7 +230,7 @@ def generate(options: SyntheticOptions, seed: int, name: str = "synthetic") -> W
             "phase_s: no batch arrives in phases this short; lengthen them or make batches smaller"
         )
 
-    cell = _cell(options, seed)
+    cell = _cell(options, resources, seed)
     catalog = _catalog(options, cell, seed)
     job, preference, service, in_gangs = _jobs(options, batches, catalog.sets - 1, seed)
     rows = np.arange(batches * options.batch_tasks, dtype=np.int64)
@@ -268,7 +251,7 @@ def generate(options: SyntheticOptions, seed: int, name: str = "synthetic") -> W
     tasks = TaskBatch(
         task=rows,
         job=np.repeat(job, options.batch_tasks),
-        request=np.broadcast_to(np.int64(1), (len(rows), 1)),
+        request=resources.requests(len(rows), seed),
         priority=priority,
         submit_us=np.repeat(arrival_us, options.batch_tasks),
         preference=np.repeat(preference[job], options.batch_tasks),
@@ -294,6 +277,7 @@ def generate(options: SyntheticOptions, seed: int, name: str = "synthetic") -> W
             "jobs": int(job[-1]) + 1,
             "tasks_in_gangs": int(np.count_nonzero(gang != NO_GANG)),
             "tasks_larger_than_every_machine": 0,
+            **resources.facts(),
         },
     )
 
@@ -305,7 +289,7 @@ def _arrivals(options: SyntheticOptions, clock: WorkClock, work_per_batch: int, 
     return even_arrivals(clock, work_per_batch, options.arrival_jitter_percent, stream)
 
 
-def _cell(options: SyntheticOptions, seed: int) -> CellSpec:
+def _cell(options: SyntheticOptions, resources: Resources, seed: int) -> CellSpec:
     machines = options.machines
     score = np.zeros(machines, np.int64)
     if options.slot_score_variance > 0:
@@ -316,11 +300,11 @@ def _cell(options: SyntheticOptions, seed: int) -> CellSpec:
             stream.lognormal(machines, mean, math.sqrt(options.slot_score_variance)), 1
         )
     return CellSpec(
-        dimensions=("slots",),
-        capacity=np.full((machines, 1), options.slots_per_machine, np.int64),
+        dimensions=resources.dimensions,
+        capacity=resources.machine_capacity(seed),
         rack=(np.arange(machines, dtype=np.int64) // options.machines_per_rack).astype(np.int32),
         slot_score=score,
-        overcommit_permille=np.array([1000], np.int64),
+        overcommit_permille=np.full(len(resources.dimensions), 1000, np.int64),
     )
 
 

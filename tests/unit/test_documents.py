@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from experiments.arm_config import ArmConfig
+from experiments.workload_config import WorkloadConfig
 from schedulers.conformance import check_conformance
 
 ROOT = Path(__file__).parents[2]
@@ -21,11 +22,13 @@ for folder in ("shared_state", "schedulers", "parsync"):
     BUILD_FILES += sorted((ROOT / folder).glob("**/CMakeLists.txt"))
 
 
-def block(page: str, language: str) -> str:
+def blocks(page: str, language: str) -> list[str]:
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
-    found = re.search(rf"```{language}\n(.*?)```", text, re.DOTALL)
-    assert found is not None
-    return found[1]
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+
+def block(page: str, language: str) -> str:
+    return blocks(page, language)[0]
 
 
 def run(page: str) -> dict[str, object]:
@@ -45,6 +48,13 @@ def test_the_example_of_the_solver_runs() -> None:
 def test_the_example_of_a_mix_is_valid() -> None:
     [arm] = tomllib.loads(block("run.md", "toml"))["arms"]
     assert ArmConfig.model_validate(arm).shares_permille() == (750, 250)
+
+
+def test_the_examples_of_workloads_are_valid() -> None:
+    trees = [tomllib.loads(text) for text in blocks("run.md", "toml")]
+    workloads = [tree["workload"] for tree in trees if "workload" in tree]
+    kinds = [WorkloadConfig.model_validate(workload).kind for workload in workloads]
+    assert kinds == ["google2011", "synthetic"]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

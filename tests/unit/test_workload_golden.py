@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 
 from experiments.workloads.google2011 import Google2011Options, load
-from experiments.workloads.synthetic import SyntheticOptions, demo, generate, paper
+from experiments.workloads.parsync_cells import demo_options, paper_options
+from experiments.workloads.synthetic import SyntheticOptions, generate
 from parsync.workload.workload import Workload
 from tests.fixtures.google2011_files import (
     ADD,
@@ -85,9 +86,9 @@ def variety() -> Workload:
 
 
 MADE = {
-    "demo, seed 1": lambda _: demo(1),
-    "demo, quick, seed 2": lambda _: demo(2, quick=True),
-    "paper, 2 s, seed 1": lambda _: paper(1, duration_s=2.0),
+    "demo, seed 1": lambda _: generate(demo_options(), 1, name="demo"),
+    "demo, quick, seed 2": lambda _: generate(demo_options(quick=True), 2, name="demo"),
+    "paper, 2 s, seed 1": lambda _: generate(paper_options().lasting(2.0), 1, name="paper"),
     "every option, seed 11": lambda _: variety(),
     "trace, seed 3": trace,
 }

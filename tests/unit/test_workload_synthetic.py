@@ -9,14 +9,8 @@ import pytest
 
 from experiments.workloads.arrivals import WorkClock
 from experiments.workloads.inspection import describe
-from experiments.workloads.synthetic import (
-    SLOT_SCORE_ONE,
-    SyntheticOptions,
-    demo,
-    demo_options,
-    generate,
-    paper_options,
-)
+from experiments.workloads.parsync_cells import demo_options, paper_options
+from experiments.workloads.synthetic import SLOT_SCORE_ONE, SyntheticOptions, generate
 from parsync.workload.checks import validate
 from parsync.workload.workload import Phase, Workload
 from shared_state.tasks import TaskClass
@@ -31,7 +25,7 @@ def varied(**changes: object) -> Workload:
 
 
 def test_the_demo_is_the_papers_cell_at_a_tenth() -> None:
-    workload = demo(seed=1)
+    workload = generate(demo_options(), seed=1)
     validate(workload)
     assert (
         workload.cell.capacity.sum() == 20_000

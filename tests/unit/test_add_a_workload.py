@@ -1,14 +1,10 @@
-"""The reader of docs/add_a_workload.md, as a package of somebody else: it keeps the contract, runs
-from the command line, and says what is wrong with a file in one line."""
+"""The reader of docs/add_a_workload.md, as a package of somebody else: it keeps the contract,
+and says what is wrong with a file in one line."""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -50,33 +46,6 @@ def test_the_example_keeps_the_contract(spec: registry.WorkloadSpec) -> None:
     assert workload.tasks.request.tolist() == [[int(row[3]), int(row[4])] for row in rows]
     # the tasks of a job came together, so there is one batch for each
     assert len(workload.arrival_us) == len({row[0] for row in rows})
-
-
-def command(site: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "experiments.parsync_vs_flow", *map(str, arguments)],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(site)},
-        capture_output=True,
-        text=True,
-    )
-
-
-def test_the_example_runs_from_its_toml_file(spec: registry.WorkloadSpec, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    done = command(tmp_path / "site", "--config", EXAMPLE / "run.toml", "--out", run)
-    assert done.returncode == 0, done.stderr
-    summary: dict[str, Any] = json.loads((run / "summary.json").read_text("utf-8"))
-    assert summary["workload"]["name"] == "csv_trace"
-    assert summary["config"]["workload"]["kind"] == "csv_trace"
-    for arm in summary["arms"]:
-        assert arm["totals"]["committed"] == arm["totals"]["submitted"] == 499
-    assert spec.attribution in (run / "report.html").read_text("utf-8")
-    # its own configuration runs it again
-    again = command(tmp_path / "site", "--config", run / "config.toml", "--out", tmp_path / "again")
-    assert again.returncode == 0, again.stderr
-    repeated = json.loads((tmp_path / "again" / "summary.json").read_text("utf-8"))
-    assert repeated["digest"] == summary["digest"]
 
 
 HEADER = "job,submit_s,run_s,cpu_milli,mem_mib"

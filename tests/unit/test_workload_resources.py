@@ -3,9 +3,7 @@ their ranges, a load that is that of the tightest resource, and what is refused.
 
 from __future__ import annotations
 
-import json
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,9 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from experiments.command_line import run_command
-from experiments.config import load_config, validated
-from experiments.parsync_vs_flow import app
+from experiments.config import validated
 from experiments.workloads import registry
 from experiments.workloads.conformance import check_workload
 from experiments.workloads.inspection import describe
@@ -23,7 +19,6 @@ from experiments.workloads.resources import MachineType, Resources, TaskShape
 from experiments.workloads.synthetic import SyntheticOptions, generate
 from shared_state.errors import AgoraError
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "cpu_and_memory.toml"
 SMALL, LARGE = {"cpu": 4, "mem": 10}, {"cpu": 8, "mem": 40}
 MIXED: dict[str, Any] = {
     "machines": 301,
@@ -219,25 +214,3 @@ def test_machines_are_shared_out_whole() -> None:
     shapes = [TaskShape(request={"a": (1, 1)})]
     assert Resources.of(10, types, shapes).machines == (4, 3, 3)
     assert Resources.of(2, types, shapes).machines == (1, 1, 0)
-
-
-def test_the_example_of_a_cpu_and_memory_cell_runs(tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    with pytest.raises(SystemExit) as left:
-        run_command(
-            app, ["--config", str(EXAMPLE), "--seeds", "1", "--duration", "4", "--out", str(run)]
-        )
-    assert left.value.code == 0
-    assert load_config(run / "config.toml").workload == load_config(EXAMPLE).workload.model_copy(
-        update={
-            "options": load_config(EXAMPLE).workload.options.model_copy(update={"phase_s": 2.0})
-        }
-    )
-    summary = json.loads((run / "summary.json").read_text("utf-8"))
-    assert summary["workload"]["dimensions"] == ["cpu_milli", "mem_mib"]
-    assert summary["workload"]["facts"]["load_percent_of"] == "cpu_milli"
-    packed, spread = summary["arms"]
-    assert [arm["name"] for arm in (packed, spread)] == ["best fit", "random"]
-    for arm in (packed, spread):
-        assert arm["totals"]["committed"] == arm["totals"]["submitted"] > 1000
-    assert packed["digest"] != spread["digest"]

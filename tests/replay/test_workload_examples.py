@@ -1,0 +1,66 @@
+"""The runs of examples/: a trace reader from another package, and a cell with CPU and memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.command_line import run_command
+from experiments.config import load_config
+from experiments.parsync_vs_flow import app
+from experiments.workload_config import WorkloadConfig
+from experiments.workloads import registry
+from experiments.workloads.synthetic import SyntheticOptions
+from tests.fixtures.installed import install_project
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+
+
+def test_a_reader_of_another_package_runs_from_its_toml_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site, run, toml = tmp_path / "site", tmp_path / "run", EXAMPLES / "workloads" / "run.toml"
+    site.mkdir()
+    install_project(site, EXAMPLES / "workloads")
+    done = subprocess.run(
+        [sys.executable, "-m", "experiments.parsync_vs_flow", "--config", toml, "--out", run],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(site)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    summary: dict[str, Any] = json.loads((run / "summary.json").read_text("utf-8"))
+    assert summary["workload"]["name"] == summary["config"]["workload"]["kind"] == "csv_trace"
+    for arm in summary["arms"]:
+        assert arm["totals"]["committed"] == arm["totals"]["submitted"] == 499
+    monkeypatch.syspath_prepend(site)
+    assert registry.get("csv_trace").attribution in (run / "report.html").read_text("utf-8")
+    assert load_config(run / "config.toml") == load_config(toml), "it can be run again"
+
+
+def test_the_example_of_a_cpu_and_memory_cell_runs(tmp_path: Path) -> None:
+    run, toml = tmp_path / "run", EXAMPLES / "cpu_and_memory.toml"
+    with pytest.raises(SystemExit) as left:
+        run_command(
+            app, ["--config", str(toml), "--seeds", "1", "--duration", "4", "--out", str(run)]
+        )
+    assert left.value.code == 0
+    options = load_config(toml).workload.options.model_dump() | {"phase_s": 2.0}
+    shorter = WorkloadConfig.of("synthetic", SyntheticOptions.model_validate(options))
+    assert load_config(run / "config.toml").workload == shorter
+    summary = json.loads((run / "summary.json").read_text("utf-8"))
+    assert summary["workload"]["dimensions"] == ["cpu_milli", "mem_mib"]
+    assert summary["workload"]["facts"]["load_percent_of"] == "cpu_milli"
+    packed, spread = summary["arms"]
+    assert [arm["name"] for arm in (packed, spread)] == ["best fit", "random"]
+    for arm in (packed, spread):
+        assert arm["totals"]["committed"] == arm["totals"]["submitted"] > 1000
+    assert packed["digest"] != spread["digest"]

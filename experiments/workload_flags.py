@@ -64,10 +64,12 @@ def changed_workload(
         changed[name] = value
     if duration_s is None:
         return changed
-    if spec.lasting is None:
+    if spec.with_duration is None:
         raise AgoraError(f"--duration: a workload of kind {kind!r} has a length of its own")
     config = _parsed(changed)
-    return changed if config is None else {**changed, **spec.lasting(config.options, duration_s)}
+    return (
+        changed if config is None else {**changed, **spec.with_duration(config.options, duration_s)}
+    )
 
 
 def settled(settle_s: float, workload: Mapping[str, Any], duration_s: float) -> float:

@@ -22,7 +22,7 @@ def equal_machines(
 
     Args:
         machines: how many, at least 1.
-        capacity: of each machine, by resource dimension, e.g. {"cpu_milli": 8000, "mem_mib": 32768}.
+        capacity: of each machine, by resource dimension, e.g. {"cpu_milli": 8000}.
         machines_per_rack: machines in each rack but the last, which may have fewer.
     """
     return CellSpec(

@@ -32,8 +32,15 @@ _FLOAT = re.compile(rb"[0-9]*\.?[0-9]*([eE][+-]?[0-9]+)?")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column to read. Kinds: see the makers below; `absent` stands for an empty field, None where
-    one must be present."""
+    """A column to read, as the functions below make it.
+
+    Args:
+        name: as errors and results call it, and as a header does.
+        arrow, dtype: types to parse to and to return.
+        absent: what an empty field reads as; None if fields must not be empty.
+        expected: what a field may be, for errors.
+        accepts: whether a field that is not empty may be read.
+    """
 
     name: str
     arrow: pa.DataType
@@ -44,8 +51,8 @@ class Column:
 
 
 def time_column(name: str) -> Column:
-    """Microseconds, uint64: the trace's "after the end" mark is 2^63 - 1, and some copies round it
-    up beyond an int64."""
+    """A column of microseconds, uint64. The mark of Google's trace for "after the end" is 2^63 - 1,
+    and some copies round it up beyond an int64."""
     return Column(
         name,
         pa.uint64(),
@@ -59,7 +66,7 @@ def time_column(name: str) -> Column:
 def integer_column(
     name: str, largest: int = _INT64_MAX, optional: bool = False, smallest: int = 0
 ) -> Column:
-    """An integer in [smallest, largest], int64; an empty field reads as -1 if optional."""
+    """A column of integers in [smallest, largest], int64. An optional empty field reads as -1."""
     if largest < _INT64_MAX:
         expected = f"an integer in [{smallest}, {largest}]"
     else:
@@ -75,7 +82,7 @@ def integer_column(
 
 
 def number_column(name: str, largest: float = LARGEST_NUMBER) -> Column:
-    """A number in [0, largest], float64."""
+    """A column of numbers in [0, largest], float64."""
     return Column(
         name,
         pa.float64(),
@@ -87,7 +94,7 @@ def number_column(name: str, largest: float = LARGEST_NUMBER) -> Column:
 
 
 def fraction_column(name: str) -> Column:
-    """A number in [0, 1], float64; an empty field reads as NaN."""
+    """A column of numbers in [0, 1], float64. An empty field reads as NaN."""
     return Column(
         name,
         pa.float64(),
@@ -139,7 +146,8 @@ def read_named_columns(path: Path, columns: Sequence[Column]) -> dict[str, NDArr
         if names.count(column.name) != 1:
             found = "no column" if column.name not in names else "more than one column"
             raise AgoraError(
-                f"{path}, line 1: {found} named {column.name}; its columns: {', '.join(names)[:200]}"
+                f"{path}, line 1: {found} named {column.name}; "
+                f"its columns: {', '.join(names)[:200]}"
             )
         positions[names.index(column.name)] = column
     return _parsed(path, rows, len(names), positions, first_line=2)
@@ -168,13 +176,13 @@ def _parsed(
             ),
         )
     except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
-        fault = _first_fault(path, text, width, columns, first_line)
-        raise fault or AgoraError(f"{path}: not readable as CSV: {error}") from error
+        error_of_line = _first_error(path, text, width, columns, first_line)
+        raise error_of_line or AgoraError(f"{path}: not readable as CSV: {error}") from error
     result = {column.name: _to_numpy(table.column(column.name), column) for column in wanted}
     if _refused(result, table, wanted):
-        fault = _first_fault(path, text, width, columns, first_line)
-        if fault is not None:
-            raise fault
+        error_of_line = _first_error(path, text, width, columns, first_line)
+        if error_of_line is not None:
+            raise error_of_line
     return result
 
 
@@ -184,8 +192,8 @@ def _to_numpy(chunks: pa.ChunkedArray, column: Column) -> NDArray[Any]:
 
 
 def _refused(result: dict[str, NDArray[Any]], table: pa.Table, wanted: list[Column]) -> bool:
-    """Whether some field that pyarrow took may not be taken: then the rows are walked with the
-    exact rules."""
+    """Whether pyarrow may have parsed a field that its column does not accept. The rows are then
+    checked one by one."""
     for column in wanted:
         chunks, values = table.column(column.name), result[column.name]
         if column.absent is None and chunks.null_count:
@@ -201,7 +209,7 @@ def _refused(result: dict[str, NDArray[Any]], table: pa.Table, wanted: list[Colu
     return False
 
 
-def _first_fault(
+def _first_error(
     path: Path, text: bytes, width: int, columns: dict[int, Column], first_line: int
 ) -> AgoraError | None:
     for number, line in enumerate(text.removesuffix(b"\n").split(b"\n"), start=first_line):

@@ -1,8 +1,8 @@
-"""Random draws that are equal on every machine: integer weight tables and searches, no
-floating-point power or logarithm.
+"""Random draws that are equal on every machine.
 
-The tables come from `decimal`, whose results are correctly rounded by specification; drawing is an
-integer and a binary search.
+Distributions are tables of integer weights, computed with `decimal`, whose results are correctly
+rounded by specification. A draw is a random integer and a binary search; no floating-point power
+or logarithm takes part.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _WEIGHT_ONE = 1 << 40
 
 
 def power(base: int, exponent: float) -> Decimal:
-    """base ** exponent, correctly rounded to 28 digits (`exponent` is taken by its shortest decimal
-    form)."""
+    """The power base ** exponent, correctly rounded to 28 digits. The exponent counts as its
+    shortest decimal form."""
     return _CONTEXT.power(Decimal(base), Decimal(repr(exponent)))
 
 
 def exponential(exponent: float) -> Decimal:
-    """e ** exponent, correctly rounded to 28 digits."""
+    """The power e ** exponent, correctly rounded to 28 digits."""
     return _CONTEXT.exp(Decimal(repr(exponent)))
 
 
@@ -37,19 +37,19 @@ def _cumulative(weights: list[Decimal]) -> Int64:
 
 
 def zipf_table(ranks: int, exponent: float) -> Int64:
-    """int64[ranks], cumulative weights of ranks 1..ranks with weight rank ** -exponent."""
+    """The cumulative weights int64[ranks] of Zipf's law: rank r has weight r ** -exponent."""
     return _cumulative([power(rank, -exponent) for rank in range(1, ranks + 1)])
 
 
 def bounded_pareto_table(largest: int, alpha: float) -> Int64:
-    """int64[largest], cumulative weights of the sizes 1..largest: a Pareto variable of minimum 1,
-    rounded down, given it is <= largest."""
+    """The cumulative weights int64[largest] of the sizes 1..largest: a Pareto variable of minimum
+    1, rounded down, on condition that it is at most `largest`."""
     tail = [power(size, -alpha) for size in range(1, largest + 2)]
     return _cumulative([tail[size] - tail[size + 1] for size in range(largest)])
 
 
 def draw(stream: Stream, cumulative: Int64, n: int) -> Int64:
-    """int64[n] in [0, len(cumulative)): positions drawn by the table's weights."""
+    """Draw n positions of a table by its weights: int64[n] in [0, len(cumulative))."""
     position: Int64 = np.searchsorted(
         cumulative, stream.integers(n, int(cumulative[-1])), side="right"
     )
@@ -57,6 +57,6 @@ def draw(stream: Stream, cumulative: Int64, n: int) -> Int64:
 
 
 def draw_below(stream: Stream, bound: Int64) -> Int64:
-    """int64[n]: uniform in [0, bound[i]). The bias is below bound / 2^62."""
+    """Draw uniformly from [0, bound[i]) for each i: int64[n]. The bias is below bound / 2^62."""
     drawn: Int64 = stream.integers(len(bound), 1 << 62) % bound
     return drawn

@@ -36,8 +36,8 @@ from experiments.workloads.google2011_tables import read_trace
 from experiments.workloads.google2011_tasks import UNKNOWN, WINDOW_START_US, TraceTasks, trace_tasks
 from experiments.workloads.input_data import (
     WAITING_COST_PER_S,
-    InputNear,
-    InputPlaces,
+    InputLocality,
+    InputReplicas,
     input_blocks,
     input_catalog,
 )
@@ -62,24 +62,27 @@ class Google2011Options(Strict):
 
     directory: Path = Field(
         strict=False,
-        description="folder with machine_events/, task_events/, job_events/ and job_events_later.csv.gz",
+        description="folder with machine_events/, task_events/, job_events/ and "
+        "job_events_later.csv.gz",
     )
     speedup: int = Field(50, ge=1, le=1_000_000, description="divides all times and run times")
     resources: str = Field(
         "slots=13",
         pattern=r"^(slots=[1-9][0-9]{0,5}|requests)$",
-        description="'slots=N': N slots per machine, one per task; 'requests': CPU and memory as requested",
+        description="'slots=N': N slots per machine, one per task; 'requests': CPU and memory as "
+        "requested",
     )
     overcommit: float | None = Field(
         None,
         gt=0,
         le=1000,
-        description="with resources 'requests': claims fill a machine to this multiple of its capacity (unset: 2.0)",
+        description="with resources 'requests': claims fill a machine to this multiple of its "
+        "capacity (unset: 2.0)",
     )
     duration_s: float | None = Field(
         None,
         gt=0,
-        description="run this long, in run time (unset, or longer than the trace: all of it)",
+        description="seconds of run time to replay (unset, or longer than the trace: all of it)",
     )
     machines_per_rack: int = Field(
         30, ge=1, description="machines of a rack, by machine id (Firmament's simulator: 30)"
@@ -87,23 +90,27 @@ class Google2011Options(Strict):
     batch_tasks: int = Field(
         100,
         ge=1,
-        description="largest batch: a job's tasks submitted together arrive in batches of at most this many",
+        description="tasks of the largest batch: tasks of a job that are submitted together arrive "
+        "in batches of at most this many",
     )
     batch_window_us: int = Field(
         1_000,
         ge=1,
         le=1_000_000,
-        description="tasks of a job submitted in the same stretch of this length arrive together, at its last one",
+        description="tasks of a job that are submitted within a window of this length arrive "
+        "together, with the last of them",
     )
     preferred_permille: int = Field(
         1000,
         ge=1,
         le=1000,
-        description="run time on a preferred machine, relative (1000: the trace's run times hold anywhere)",
+        description="run time on a preferred machine, in permille of that elsewhere (1000: the "
+        "trace's run times hold anywhere)",
     )
     unscheduled_margin: int = Field(
         WAITING_COST_PER_S,
-        description="a task's cost of waiting exceeds that of running away from its data by this much (thousandths of Quincy's unit)",
+        description="how much more waiting costs than running away from the data, in thousandths "
+        "of Quincy's unit",
     )
 
     @model_validator(mode="after")
@@ -119,7 +126,7 @@ class Google2011Options(Strict):
 
 
 def load(options: Google2011Options, seed: int) -> Workload:
-    """Read the trace. The seed moves only where input data lie. Raises AgoraError naming file and
+    """Read the trace. The seed decides only where input data lie. AgoraError names the file and
     line of what cannot be read."""
     trace = read_trace(options.directory)
     tasks = trace_tasks(trace)
@@ -152,7 +159,7 @@ def load(options: Google2011Options, seed: int) -> Workload:
         options.unscheduled_margin,
         Stream(stream_key(seed, "google2011/input_data")),
     )
-    # The price is that of a second of the trace, which takes 1 / speedup of one here.
+    # Waiting has a price per second of the trace, which takes 1 / speedup seconds here.
     catalog = replace(
         catalog, wait_cost=WAITING_COST_PER_S, wait_quantum_us=max(1, 1_000_000 // options.speedup)
     )
@@ -167,9 +174,7 @@ def load(options: Google2011Options, seed: int) -> Workload:
         task_class=np.where(known, np.int8(TaskClass.BATCH), np.int8(TaskClass.SERVICE)),
     )
     run_us = np.maximum((tasks.run_us[rows] + options.speedup // 2) // options.speedup, 1)
-    grandfathered = _above_the_limit(
-        cell, timeline.initial_machine, request[: len(timeline.initial)]
-    )
+    above_limit = _above_the_limit(cell, timeline.initial_machine, request[: len(timeline.initial)])
     return Workload(
         name=KIND,
         cell=cell,
@@ -195,7 +200,7 @@ def load(options: Google2011Options, seed: int) -> Workload:
             **request_facts,
             **{
                 f"machines_above_{name}_limit_at_start": count
-                for name, count in grandfathered.items()
+                for name, count in above_limit.items()
             },
             "tasks_larger_than_every_machine": int(
                 np.count_nonzero(larger_than_every_machine(cell, request))
@@ -208,8 +213,15 @@ def load(options: Google2011Options, seed: int) -> Workload:
 
 @dataclass(frozen=True, slots=True)
 class _Timeline:
-    """Which tasks run at 0 and where; which arrive, in order of arrival, when (run time, int64 per
-    arriving task) and in what batches."""
+    """Which tasks run at time 0 and where, and how the others arrive.
+
+    Args:
+        initial, initial_machine: rows of the tasks that run at 0, and their machines.
+        arriving: rows of the other tasks, in order of arrival.
+        submit_us: when they arrive, in run time.
+        batch_offsets: CSR offsets of the batches into `arriving`.
+        facts: counts for the report.
+    """
 
     initial: Int64
     initial_machine: Int32
@@ -238,12 +250,12 @@ def _timeline(
     waits[initial] = False
     submit_us = np.where(before, 0, (tasks.submit_us - WINDOW_START_US) // options.speedup)
     arrives = np.flatnonzero(waits | (~before & (submit_us < end_us)))
-    # One batch per job and stretch of time, at the time of its last task; those waiting at 0 come
-    # first, apart.
-    stretch = np.where(waits[arrives], -1, submit_us[arrives] // options.batch_window_us)
-    by_group = np.lexsort((arrives, stretch, tasks.job[arrives]))
-    arrives, stretch = arrives[by_group], stretch[by_group]
-    group = np.cumsum(_run_starts(tasks.job[arrives], stretch)) - 1
+    # One batch per job and time window, at the time of its last task. Tasks that wait at 0 come
+    # first, in batches of their own.
+    window = np.where(waits[arrives], -1, submit_us[arrives] // options.batch_window_us)
+    by_group = np.lexsort((arrives, window, tasks.job[arrives]))
+    arrives, window = arrives[by_group], window[by_group]
+    group = np.cumsum(_run_starts(tasks.job[arrives], window)) - 1
     latest = np.zeros(int(group[-1]) + 1 if len(group) else 0, np.int64)
     np.maximum.at(latest, group, submit_us[arrives])
     by_time = np.argsort(latest[group], kind="stable")
@@ -268,7 +280,7 @@ def _timeline(
 
 
 def _run_starts(*columns: Int64) -> NDArray[np.bool_]:
-    """bool[n]: where a run of rows equal in all columns begins."""
+    """Find where runs of rows that are equal in all columns begin: bool[n]."""
     starts = np.zeros(len(columns[0]), np.bool_)
     starts[:1] = True
     for column in columns:
@@ -277,7 +289,7 @@ def _run_starts(*columns: Int64) -> NDArray[np.bool_]:
 
 
 def _rank_in_run(key: Int64) -> Int64:
-    """int64[n]: position of each row in its run of equal keys."""
+    """The position of each row in its run of equal keys: int64[n]."""
     rows = np.arange(len(key), dtype=np.int64)
     rank: Int64 = rows - np.maximum.accumulate(np.where(_run_starts(key), rows, 0))
     return rank
@@ -316,8 +328,8 @@ def _requests(
 
 
 def _machine_events(options: Google2011Options, machines: TraceMachines) -> MachineEvents:
-    """Machines that appear later go down at 0; then the trace's changes. Two changes of a machine
-    that fall together after division are kept a microsecond apart, so that no time holds both."""
+    """The changes of the trace, and machines that appear later going down at 0. Two changes of a
+    machine at one microsecond, after the division by speedup, are moved a microsecond apart."""
     absent = np.flatnonzero(~machines.up)
     at_us = (machines.changed_us - WINDOW_START_US) // options.speedup
     latest: dict[int, int] = dict.fromkeys(absent.tolist(), 0)
@@ -331,8 +343,8 @@ def _machine_events(options: Google2011Options, machines: TraceMachines) -> Mach
 
 
 def _above_the_limit(cell: CellSpec, machine: Int32, request: Int64) -> dict[str, int]:
-    """Machines loaded beyond their limit as the window opens, by dimension: they take no claim
-    until they drain."""
+    """Count the machines loaded beyond their limit when the window opens, by dimension. They accept
+    no claim until enough of their tasks have ended."""
     above = {}
     for dimension, name in enumerate(cell.dimensions):
         used = np.zeros(cell.machines, np.int64)
@@ -341,16 +353,16 @@ def _above_the_limit(cell: CellSpec, machine: Int32, request: Int64) -> dict[str
     return above
 
 
-def _values(workload: Workload) -> list[InputNear]:
+def _values(workload: Workload) -> list[InputLocality]:
     """How much of the tasks' input lies on their machines and in their racks."""
-    places = InputPlaces(workload.catalog, workload.cell.rack)
-    return [InputNear(places, workload.tasks.preference, in_rack) for in_rack in (False, True)]
+    places = InputReplicas(workload.catalog, workload.cell.rack)
+    return [InputLocality(places, workload.tasks.preference, in_rack) for in_rack in (False, True)]
 
 
-def _lasting(options: Google2011Options, duration_s: float) -> dict[str, float]:
+def _duration(options: Google2011Options, duration_s: float) -> dict[str, float]:
     return {"duration_s": duration_s}
 
 
 SPEC = WorkloadSpec(
-    KIND, Google2011Options, load, attribution=ATTRIBUTION, values=_values, lasting=_lasting
+    KIND, Google2011Options, load, attribution=ATTRIBUTION, values=_values, with_duration=_duration
 )

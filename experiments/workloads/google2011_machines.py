@@ -1,5 +1,5 @@
-"""From machine events to the cell's machines: which there are, which are up as the window opens,
-and when they come and go."""
+"""Machines from machine events: which there are, which are up when the window opens, and when they
+are added and removed."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ from shared_state.tasks import Int64
 
 @dataclass(frozen=True, slots=True)
 class TraceMachines:
-    """Machines that are up at some time in the window, ascending by id.
+    """The machines that are up at some time in the window, ascending by id.
 
-    id: int64[M]. up: bool[M] as the window opens. cpu, mem: float64[M], fractions of the largest
-    machine (first stated; 0 if never). changed_us, changed_row, changed_up: changes inside the
-    window in order, trace time. facts: what was ignored.
+    Args:
+        id: int64[M], as in the trace.
+        up: bool[M], when the window opens.
+        cpu, mem: float64[M], fractions of the largest machine, as first stated; 0 if never.
+        changed_us, changed_row, changed_up: changes inside the window in order, in trace time.
+        facts: what was ignored, for the report.
     """
 
     id: Int64
@@ -33,9 +36,11 @@ class TraceMachines:
 
 
 def trace_machines(rows: MachineRows, end_us: int) -> TraceMachines:
-    """Reduce machine events before end_us (trace time) to machines. An ADD of a machine that is up
-    and a REMOVE of one that is down change nothing; UPDATE rows are ignored (as Firmament's
-    simulator does), except that they may state a capacity that ADD left empty."""
+    """Reduce the machine events before end_us, in trace time, to machines.
+
+    An ADD of a machine that is up and a REMOVE of one that is down change nothing. UPDATE rows are
+    ignored, as in Firmament's simulator, except that they may state a capacity that ADD left empty.
+    """
     ids, of = np.unique(rows.machine, return_inverse=True)
     cpu, mem = _first_stated(of, rows.cpu, len(ids)), _first_stated(of, rows.mem, len(ids))
 

@@ -1,5 +1,5 @@
-"""The tables of the Google 2011 cluster trace (ClusterData 2011 v2.1, part 0), columns as its
-schema.csv names them."""
+"""The tables of the Google 2011 cluster trace (ClusterData 2011 v2.1, part 0). Columns have the
+names of its schema.csv."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class MachineEvent(IntEnum):
 
 
 class TaskEvent(IntEnum):
-    """Of tasks and jobs. EVICT to LOST end a run."""
+    """The events of tasks and jobs. EVICT to LOST end an attempt."""
 
     SUBMIT = 0
     SCHEDULE = 1
@@ -52,8 +52,8 @@ class TaskEvent(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class MachineRows:
-    """machine_events, in file order. cpu, mem: fractions of the largest machine, NaN where
-    empty."""
+    """The rows of machine_events, in order of time. cpu, mem: fractions of the largest machine, NaN
+    where empty."""
 
     time_us: Int64
     machine: Int64
@@ -64,8 +64,8 @@ class MachineRows:
 
 @dataclass(frozen=True, slots=True)
 class TaskRows:
-    """task_events, in file order. machine -1 and cpu, mem NaN where empty; different_machines -1
-    where empty."""
+    """The rows of task_events, in order of time. machine, different_machines: -1 where empty. cpu,
+    mem: NaN where empty."""
 
     time_us: Int64
     job: Int64
@@ -80,8 +80,13 @@ class TaskRows:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """All tables. job_end: last end event of each job, ascending by job (times of parts 0-499).
-    dropped_rows: beyond the trace's end."""
+    """All tables of the trace.
+
+    Args:
+        machines, tasks: the events of part 0.
+        ended_job, job_end_us: the last end event of each job, ascending by job; from all parts.
+        dropped_rows: rows with times beyond the end of the trace.
+    """
 
     machines: MachineRows
     tasks: TaskRows
@@ -91,8 +96,8 @@ class Trace:
 
 
 def read_trace(directory: Path) -> Trace:
-    """Read and check the four files. Raises AgoraError naming what is missing, or file and line of
-    what is malformed."""
+    """Read and check the four files. AgoraError names what is missing, or the file and line of what
+    is malformed."""
     if not directory.is_dir():
         raise AgoraError(f"{directory}: no such trace directory")
     missing = [
@@ -156,8 +161,8 @@ def read_trace(directory: Path) -> Trace:
 def _before_the_end(
     path: Path, width: int, columns: dict[int, Column]
 ) -> tuple[dict[str, NDArray[Any]], int]:
-    """The file's rows in order of time (file order within a time) without those marked as after the
-    trace's end, and how many those are."""
+    """The rows of a file without those marked as after the end of the trace, in order of time and,
+    at one time, of the file; and how many rows were dropped."""
     table = read_columns(path, width, columns)
     keep = table["time"] < AFTER_THE_END_US
     dropped = len(keep) - int(np.count_nonzero(keep))
@@ -172,6 +177,7 @@ def _before_the_end(
 
 
 def is_end(event: Int64) -> NDArray[np.bool_]:
+    """The events that end an attempt: bool[n]."""
     return (event >= TaskEvent.EVICT) & (event <= TaskEvent.LOST)
 
 

@@ -1,9 +1,9 @@
-"""From task events to tasks: when each was first submitted, where it ran as the window opened, and
-for how long it runs.
+"""Tasks from task events: when each was first submitted, where it ran when the window opened, and
+how long it runs.
 
-The rules are Firmament's (its simulator's trace replay): only a task's first SUBMIT counts; its run
-time is the sum of all its attempts; later EVICT, FAIL and KILL, resubmissions and UPDATE rows are
-otherwise ignored.
+The rules are those of the trace replay in Firmament's simulator: only the first SUBMIT of a task
+counts; its run time is the sum of all its attempts; later EVICT, FAIL and KILL, resubmissions and
+UPDATE rows are otherwise ignored.
 """
 
 from __future__ import annotations
@@ -22,15 +22,19 @@ UNKNOWN = -1
 
 @dataclass(frozen=True, slots=True)
 class TraceTasks:
-    """One row per task, ascending by (job, index).
+    """The tasks of the trace, one row each, ascending by (job, index).
 
-    submit_us: first SUBMIT, trace time (below WINDOW_START_US: waiting or running as the window
-    opens). machine: where it runs as the window opens, trace machine id; UNKNOWN if the trace does
-    not say; meaningful where running. run_us: the sum of its attempts after the window opens,
-    UNKNOWN if it never runs, or runs on past the end of part 0 in a job whose end is not in the
-    trace. cpu, mem: request, NaN if empty: of a running task that of the SCHEDULE in force (in the
-    trace 36,000 of them were submitted with another, or none), else that of the first SUBMIT.
-    facts: what was ignored or estimated, for the report.
+    Args:
+        submit_us: the first SUBMIT, in trace time. Below WINDOW_START_US the task waits or runs
+            when the window opens.
+        running: whether it runs when the window opens.
+        machine: where it runs then, by the trace's machine id; UNKNOWN if the trace does not say.
+        run_us: the sum of its attempts after the window opens. UNKNOWN if it never runs, or runs
+            past the end of part 0 in a job whose end is not in the trace.
+        cpu, mem: the request, NaN if empty. For a running task it is that of its last SCHEDULE (in
+            the trace 36,000 tasks were submitted with another one, or none), else that of the first
+            SUBMIT.
+        facts: what was ignored or estimated, for the report.
     """
 
     job: Int64
@@ -46,8 +50,9 @@ class TraceTasks:
 
 
 def trace_tasks(trace: Trace) -> TraceTasks:
-    """Reduce the trace's task events to tasks. A run still open at the end of part 0 is taken to
-    end with its job, if the trace has the job's end (an upper bound); else it runs past the end."""
+    """Reduce the trace's task events to tasks. An attempt that has not ended by the end of part 0
+    ends with its job, which is an upper bound, or runs past the end if the trace does not have the
+    end of the job."""
     rows = trace.tasks
     # Columns by task, in time order within a task.
     order = np.lexsort((np.arange(len(rows.job)), rows.index, rows.job))
@@ -71,7 +76,7 @@ def trace_tasks(trace: Trace) -> TraceTasks:
         np.count_nonzero(first_submit >= 0)
     )
 
-    attempts = _alternating(task, event)
+    attempts = _state_changes(task, event)
     starts = event[attempts] == TaskEvent.SCHEDULE
     begun, ended = attempts[starts], attempts[~starts]
     # Each attempt's end is the next kept row; an attempt without one is its task's last.
@@ -95,7 +100,7 @@ def trace_tasks(trace: Trace) -> TraceTasks:
     running, at_open = _running_as_window_opens(task, event, time_us, attempts, tasks)
     machine = np.full(tasks, UNKNOWN, np.int64)
     machine[running] = rows.machine[order[at_open[running]]]
-    over = _over_before_window(task, event, time_us, tasks) & ~running
+    over = _ended_before_window(task, event, time_us, tasks) & ~running
     keep = np.flatnonzero((first >= 0) & ~over)
     chosen = order[first[keep]]
     in_force = order[np.where(running, at_open, first)[keep]]
@@ -129,17 +134,17 @@ def trace_tasks(trace: Trace) -> TraceTasks:
 
 
 def _first_row_of(task: Int64, wanted: NDArray[np.bool_], tasks: int) -> Int64:
-    """int64[tasks]: the first row of each task among `wanted`, -1 if none."""
+    """The first row of each task among `wanted`: int64[tasks], -1 if there is none."""
     first = np.full(tasks, -1, np.int64)
     rows = np.flatnonzero(wanted)[::-1]
     first[task[rows]] = rows  # the last assignment, that of the earliest row, stands
     return first
 
 
-def _alternating(task: Int64, event: Int64) -> Int64:
-    """Rows of SCHEDULE and end events that change whether a task runs: of repeated SCHEDULEs the
-    first, of repeated ends the first, and no end before a SCHEDULE (a task killed while it
-    waits)."""
+def _state_changes(task: Int64, event: Int64) -> Int64:
+    """The rows of SCHEDULE and end events that change whether a task runs: the first of repeated
+    SCHEDULEs, the first of repeated ends, and no end before a SCHEDULE, which is that of a task
+    killed while it waits."""
     rows = np.flatnonzero((event == TaskEvent.SCHEDULE) | is_end(event))
     schedules = event[rows] == TaskEvent.SCHEDULE
     same_task = np.zeros(len(rows), np.bool_)
@@ -153,8 +158,8 @@ def _alternating(task: Int64, event: Int64) -> Int64:
 def _running_as_window_opens(
     task: Int64, event: Int64, time_us: Int64, attempts: Int64, tasks: int
 ) -> tuple[NDArray[np.bool_], Int64]:
-    """bool[tasks]: the last change before the window is a SCHEDULE; int64[tasks]: that change's row
-    (-1 if none)."""
+    """The tasks that run when the window opens, bool[tasks], and the row of the last change before
+    the window, int64[tasks], -1 if there is none."""
     last = np.full(tasks, -1, np.int64)
     before = attempts[time_us[attempts] < WINDOW_START_US]
     last[task[before]] = before
@@ -164,8 +169,10 @@ def _running_as_window_opens(
     return running, last
 
 
-def _over_before_window(task: Int64, event: Int64, time_us: Int64, tasks: int) -> NDArray[np.bool_]:
-    """bool[tasks]: the last event is an end, and it lies before the window."""
+def _ended_before_window(
+    task: Int64, event: Int64, time_us: Int64, tasks: int
+) -> NDArray[np.bool_]:
+    """The tasks whose last event is an end before the window: bool[tasks]."""
     last = np.full(tasks, -1, np.int64)
     last[task] = np.arange(len(task))
     over: NDArray[np.bool_] = is_end(event[last]) & (time_us[last] < WINDOW_START_US)
@@ -173,7 +180,7 @@ def _over_before_window(task: Int64, event: Int64, time_us: Int64, tasks: int) -
 
 
 def _job_end(trace: Trace, job: Int64) -> Int64:
-    """int64[n]: when the jobs end, -1 where the trace does not say."""
+    """The end of each job: int64[n], -1 where the trace does not say."""
     if len(trace.ended_job) == 0:
         return np.full(len(job), -1, np.int64)
     at = np.minimum(np.searchsorted(trace.ended_job, job), len(trace.ended_job) - 1)

@@ -1,5 +1,5 @@
-"""Where batch tasks' input data lie, and what it costs to run elsewhere: Firmament's input-data
-model with Quincy's transfer costs.
+"""Where the input data of batch tasks lie, and what it costs to run elsewhere: Firmament's model of
+input data with Quincy's transfer costs.
 
 The model (Firmament's simulator): a task's run time of h hours is the quantile y = 1 - 0.298
 h^-0.2627; its input is 64 MB if y <= 0.5, else 2^((y - 0.5) log2(320) / 0.5) * 64 MB, rounded up to
@@ -37,10 +37,10 @@ _HOUR_US = 3_600_000_000
 
 @cache
 def run_time_limits_us() -> tuple[int, ...]:
-    """Longest run time, in microseconds, whose input fits 1, 2, ... BLOCKS_MAX - 1 blocks.
+    """The longest run times, in microseconds, whose input fits 1, 2, ... BLOCKS_MAX - 1 blocks.
 
-    The model inverted, by correctly rounded decimal arithmetic: b GB is reached at y = 0.5 + 0.5
-    log_320(16 b), h = (0.298 / (1 - y))^(1 / 0.2627).
+    This is the inverse of the model, in correctly rounded decimal arithmetic: b GB is reached at
+    y = 0.5 + 0.5 log_320(16 b), h = (0.298 / (1 - y))^(1 / 0.2627).
     """
     context = Context(prec=40)
     limits = []
@@ -58,7 +58,7 @@ def run_time_limits_us() -> tuple[int, ...]:
 
 
 def input_blocks(run_us: Int64) -> Int64:
-    """int64[n]: blocks of 1 GB that tasks of these run times read."""
+    """The number of 1 GB blocks, int64[n], that tasks of these run times read."""
     blocks: Int64 = 1 + np.searchsorted(
         np.array(run_time_limits_us(), np.int64), run_us, side="left"
     )
@@ -66,9 +66,12 @@ def input_blocks(run_us: Int64) -> Int64:
 
 
 def place_replicas(rack: Int32, blocks: int, stream: Stream) -> Int32:
-    """int32[blocks, 3]: machines of each block's replicas, distinct if the cell has three machines:
-    the first uniform, the second in its rack (anywhere else if the rack has one machine), the third
-    in another rack (anywhere else if there is one rack)."""
+    """Draw the machines of each block's replicas: int32[blocks, 3], distinct if the cell has three
+    machines.
+
+    The first is uniform; the second is in its rack, or anywhere else if the rack has one machine;
+    the third is in another rack, or anywhere else if there is only one rack.
+    """
     machines = len(rack)
     first = stream.integers(blocks, machines)
     low = np.searchsorted(rack, rack[first], side="left")
@@ -92,10 +95,14 @@ def place_replicas(rack: Int32, blocks: int, stream: Stream) -> Int32:
 def input_catalog(
     blocks: Int64, rack: Int32, unscheduled_margin: int, stream: Stream
 ) -> PreferenceCatalog:
-    """The catalog with set k + 1 for the k-th input (blocks int64[k]), its replicas placed by the
-    stream; rack int32[M] is the cell's.
+    """The catalog of tasks that read input; set k + 1 is of the k-th input.
 
-    Waiting costs unscheduled_margin more than running away from the data (not below 0).
+    Args:
+        blocks: int64[K], the size of each input.
+        rack: int32[M], the rack of each machine.
+        unscheduled_margin: how much more waiting costs than running away from the data; the cost
+            is never below 0.
+        stream: draws where the replicas lie.
     """
     sets, machines = len(blocks), len(rack)
     racks = int(rack[-1]) + 1
@@ -135,9 +142,9 @@ def input_catalog(
     )
 
 
-class InputPlaces:
-    """Where input lies, as a catalog of input_catalog tells: machines and racks that hold less than
-    a tenth of it count as holding nothing."""
+class InputReplicas:
+    """Where input lies, read from a catalog that input_catalog made. Machines and racks that hold
+    less than a tenth of an input count as holding nothing of it."""
 
     def __init__(self, catalog: PreferenceCatalog, rack: Int32) -> None:
         self._rack = rack.astype(np.int64)
@@ -150,31 +157,28 @@ class InputPlaces:
             np.arange(catalog.sets, dtype=np.int64), np.diff(catalog.machine_offsets)
         )
         self._machine_key = machine_set * self._machines + catalog.machine
-        in_rack = _looked_up(
+        in_rack = _lookup(
             self._rack_key, self._rack_gb, machine_set * self._racks + self._rack[catalog.machine]
         )
         self._machine_gb = (
             2 * self._blocks[machine_set] - in_rack - catalog.machine_cost // COST_PER_GB
         )
 
-    def near(self, preference: Int32, machine: Int32) -> tuple[Int64, Int64, Int64]:
-        """GB of input of tasks of these sets on machine int32[n], in its rack (the machine
-        included), and all: int64[n] each."""
+    def local_gb(self, preference: Int32, machine: Int32) -> tuple[Int64, Int64, Int64]:
+        """The input of tasks of these sets, in GB: on the machine int32[n], in its rack including
+        the machine, and in all; int64[n] each."""
         of_set = preference.astype(np.int64)
-        on_machine = _looked_up(
-            self._machine_key, self._machine_gb, of_set * self._machines + machine
-        )
-        in_rack = _looked_up(
-            self._rack_key, self._rack_gb, of_set * self._racks + self._rack[machine]
-        )
+        on_machine = _lookup(self._machine_key, self._machine_gb, of_set * self._machines + machine)
+        in_rack = _lookup(self._rack_key, self._rack_gb, of_set * self._racks + self._rack[machine])
         return on_machine, in_rack, self._blocks[of_set]
 
 
 @dataclass(frozen=True, slots=True)
-class InputNear:
-    """Input on the machine itself, or in its rack (the machine included), over all input; in GB."""
+class InputLocality:
+    """Data locality of placements: input on the machine itself, or in its rack including the
+    machine, over all input; in GB."""
 
-    places: InputPlaces
+    replicas: InputReplicas
     preference: Int32
     in_rack: bool
 
@@ -183,12 +187,12 @@ class InputNear:
         return "input_rack_share" if self.in_rack else "input_local_share"
 
     def of(self, task: Int64, machine: Int32) -> tuple[Int64, Int64]:
-        on_machine, in_rack, all_gb = self.places.near(self.preference[task], machine)
+        on_machine, in_rack, all_gb = self.replicas.local_gb(self.preference[task], machine)
         return (in_rack if self.in_rack else on_machine), all_gb
 
 
-def _looked_up(keys: Int64, values: Int64, wanted: Int64) -> Int64:
-    """int64[n]: the value of each wanted key, 0 where it is none of the (ascending) keys."""
+def _lookup(keys: Int64, values: Int64, wanted: Int64) -> Int64:
+    """The value of each wanted key: int64[n], 0 where the ascending keys lack it."""
     if not len(keys):
         return np.zeros(len(wanted), np.int64)
     at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
@@ -196,7 +200,7 @@ def _looked_up(keys: Int64, values: Int64, wanted: Int64) -> Int64:
 
 
 def _offsets(of_input: Int64, sets: int) -> Int64:
-    """int64[sets + 2]: CSR offsets with the empty set 0 in front."""
+    """The CSR offsets int64[sets + 2], with the empty set 0 in front."""
     return np.concatenate(
         [np.zeros(2, np.int64), np.cumsum(np.bincount(of_input, minlength=sets))]
     ).astype(np.int64)

@@ -1,4 +1,4 @@
-"""What a workload holds (`describe`), and whether it is another one's equal (`digest`)."""
+"""Statistics of a workload (`describe`), and a digest by which equal ones are known (`digest`)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ PERCENTILES = (10, 50, 90, 99)
 
 
 def describe(workload: Workload) -> dict[str, object]:
-    """Facts for the report: counts, percentiles (nearest rank below) of run times and job sizes,
-    offered load per phase. JSON-ready.
+    """The statistics of a workload as plain values: counts, percentiles of run times and job sizes
+    (nearest rank below), and the offered load of each phase.
 
-    Offered load of a phase is the sum of run time x request of the tasks submitted in it, over
-    capacity x its length, per dimension, in per cent; tasks without end count until the end of the
-    workload. Initial tasks are not offered load.
+    The offered load of a phase is the sum of run time x request of the tasks submitted in it,
+    divided by capacity x the length of the phase: per dimension, in per cent. Tasks without an end
+    count until the end of the workload. Initial tasks are not offered load.
     """
     tasks = workload.tasks
     arrived = workload.arrival_rows
@@ -96,8 +96,8 @@ def _phases(workload: Workload) -> list[dict[str, object]]:
 
 
 def digest(workload: Workload) -> str:
-    """Of every column: cell, costs, tasks with their true durations, arrivals, machine events,
-    phases. Equal for equal workloads on any machine; name and facts are no part of it."""
+    """The digest of every column: cell, costs, tasks with their true durations, arrivals, machine
+    events, phases. It is the same on any machine; name and facts do not count."""
     state = hashlib.blake2b(digest_size=16)
     for part in (
         workload.cell,

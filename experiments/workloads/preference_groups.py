@@ -17,8 +17,8 @@ from shared_state.tasks import Int32, Int64, PreferenceCatalog
 
 
 def spread_machines(stream: Stream, machines: int, chosen: int) -> Int32:
-    """int32[chosen], ascending and distinct: one machine from each of `chosen` equal stretches of
-    [0, machines)."""
+    """Draw one machine from each of `chosen` equal stretches of [0, machines): int32[chosen],
+    ascending and distinct."""
     edges = np.arange(chosen + 1, dtype=np.int64) * machines // chosen
     return (edges[:-1] + draw_below(stream, np.diff(edges))).astype(np.int32)
 
@@ -30,9 +30,15 @@ def group_catalog(
     elsewhere_cost: int,
     unscheduled_cost: int,
 ) -> PreferenceCatalog:
-    """The catalog of groups of preferred machines (each ascending): a preferred machine costs 0,
-    one in a rack that holds preferred machines rack_cost (None: as anywhere else), any other
-    elsewhere_cost; waiting costs unscheduled_cost."""
+    """The catalog of groups of preferred machines.
+
+    Args:
+        groups: the preferred machines of each group, ascending. They cost 0.
+        rack: int32[M], the rack of each machine.
+        rack_cost: of the other machines of racks that hold preferred ones; None: elsewhere_cost.
+        elsewhere_cost: of all other machines.
+        unscheduled_cost: of waiting.
+    """
     racks = [
         np.unique(rack[group]) if rack_cost is not None else np.zeros(0, np.int32)
         for group in groups

@@ -81,8 +81,8 @@ class WorkloadSpec:
         attribution: whose data it is and under which licence, for the report; "" for none.
         values: what placements are worth beyond their cost, each a figure of the report.
         outline: what is known before the workload is made; None if only reading it tells.
-        lasting: options to change so that arrivals last this many seconds (`--duration`); None if
-            that cannot be chosen.
+        with_duration: options to change so that arrivals last this many seconds (`--duration`);
+            None if that cannot be chosen.
     """
 
     kind: str
@@ -91,7 +91,7 @@ class WorkloadSpec:
     attribution: str = ""
     values: Callable[[Workload], Sequence[PlacementValue]] = _no_values
     outline: Callable[[Any], Outline | None] = _no_outline
-    lasting: Callable[[Any, float], Mapping[str, Any]] | None = None
+    with_duration: Callable[[Any, float], Mapping[str, Any]] | None = None
 
     def parse_options(self, options: Mapping[str, Any]) -> BaseModel:
         """The options, validated. AgoraError naming the first that is unknown or wrong."""
@@ -149,7 +149,7 @@ def _is_path(annotation: Any) -> bool:
 
 def _wrong(spec: WorkloadSpec) -> str:
     """What is wrong with the fields of a spec, "" if nothing."""
-    lasting: object = spec.lasting
+    with_duration: object = spec.with_duration
     wrong = wrong_field(
         spec,
         (
@@ -158,7 +158,7 @@ def _wrong(spec: WorkloadSpec) -> str:
             ("attribution", isinstance(spec.attribution, str), "a text"),
             ("values", callable(spec.values), "a callable"),
             ("outline", callable(spec.outline), "a callable"),
-            ("lasting", lasting is None or callable(lasting), "a callable"),
+            ("with_duration", with_duration is None or callable(with_duration), "a callable"),
         ),
     )
     if not wrong and "kind" in spec.options.model_fields:

@@ -1,7 +1,7 @@
 """Generated workloads, calibrated on ParSync's figures (sections 2, 4.3 and 6).
 
-Every random number comes from a stream named after what it decides, so one option moves only what
-it names. Same options and seed, same workload on any machine.
+Every random number comes from a stream named after what it decides, so that an option changes
+nothing but what it names. The same options and seed give the same workload on any machine.
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ from shared_state.tasks import (
     TaskClass,
 )
 
-# A slot of median score has this weight; scores of down to 13 below it differ; lower ones share
-# weight 1.
+# The weight of a slot of median score. Scores more than 13 below it all have weight 1.
 SLOT_SCORE_ONE = 1 << 20
 SERVICE_PRIORITY = 1
 SLOTS_PER_MACHINE = 10
@@ -66,7 +65,8 @@ class SyntheticOptions(Strict):
         0.0,
         ge=0,
         le=64,
-        description="V of ParSync section 4.3: a machine's weight is exp(score - mean) with score ~ N(mean, V); 0 = no scores",
+        description="V of ParSync section 4.3: a machine's weight is exp(score - mean) with score "
+        "~ N(mean, V); 0 = no scores",
     )
     mean_duration_s: float = Field(
         2.0, ge=0.001, le=1e6, description="mean run time away from preferred machines"
@@ -75,7 +75,8 @@ class SyntheticOptions(Strict):
         1.18,
         ge=0,
         le=4,
-        description="sigma of the lognormal run time (1.18 at mean 5 s: 88 % under 10 s); 0 = all run exactly the mean",
+        description="sigma of the lognormal run time (1.18 at mean 5 s: 88 % under 10 s); 0 = "
+        "every task runs exactly the mean",
     )
     batch_tasks: int = Field(
         100, ge=1, le=1_000_000, description="tasks of a batch; a batch is of one job"
@@ -108,19 +109,21 @@ class SyntheticOptions(Strict):
         0,
         ge=0,
         le=1000,
-        description="share of jobs that are services: they never end, and so add to the load for good",
+        description="share of jobs that are services, which never end and so add to the load for "
+        "the rest of the run",
     )
     gang_permille: int = Field(
         0,
         ge=0,
         le=1000,
-        description="share of jobs whose batches are gangs: planned whole, and placed whole where commits are all_or_nothing",
+        description="share of jobs whose batches are gangs: planned whole, and placed whole where "
+        "commits are all_or_nothing",
     )
     preference_groups: int = Field(
         16,
         ge=0,
         le=100_000,
-        description="groups of preferred machines; 0 = nobody prefers anything",
+        description="groups of preferred machines; 0 = no job prefers any machine",
     )
     preference_zipf: float = Field(
         0.5,
@@ -132,7 +135,7 @@ class SyntheticOptions(Strict):
         0.0625, gt=0, le=1, description="share of the cell's machines in each group"
     )
     no_preference_permille: int = Field(
-        0, ge=0, le=1000, description="share of jobs that prefer nothing"
+        0, ge=0, le=1000, description="share of jobs that prefer no machine"
     )
     preferred_permille: int = Field(
         700,
@@ -194,21 +197,24 @@ class SyntheticOptions(Strict):
             service_share=self.service_permille / 1000,
         )
 
-    def lasting(self, duration_s: float) -> SyntheticOptions:
+    def with_duration(self, duration_s: float) -> SyntheticOptions:
         """These options with the phases scaled so that together they take duration_s."""
-        return SyntheticOptions.model_validate({**self.model_dump(), **_lasting(self, duration_s)})
+        return SyntheticOptions.model_validate(
+            {**self.model_dump(), **_phase_length(self, duration_s)}
+        )
 
 
 def generate(options: SyntheticOptions, seed: int, name: str = "synthetic") -> Workload:
-    """The workload of these options and this seed. Raises ValueError if no batch or more than 2^31
-    tasks would arrive.
+    """The workload of these options and this seed.
 
     Offered load counts run times away from preferred machines: with preferred_permille = 700 and
     every task on a preferred machine, a load of 100 % occupies 70 % of the slots. Jobs arrive one
-    after the other; a job's batches are consecutive. Batches are full, so the last job is cut short
-    by the end of the last phase. Constant columns (request, priority, gang without gangs, class
-    without services) are read-only broadcasts that take no memory; `tasks.task` and `arrival_rows`
-    are one array.
+    after the other, and the batches of a job are consecutive. All batches are full; the end of the
+    last phase cuts the last job short. Columns whose values are all alike are read-only broadcasts
+    that take no memory.
+
+    Raises:
+        ValueError: no batch or more than 2^31 tasks would arrive.
     """
     resources = options.resources()
     at_once = resources.tasks_at_once()[1]
@@ -324,8 +330,8 @@ def _catalog(options: SyntheticOptions, cell: CellSpec, seed: int) -> Preference
 def _jobs(
     options: SyntheticOptions, batches: int, groups: int, seed: int
 ) -> tuple[Int64, Int32, NDArray[np.bool_], NDArray[np.bool_]]:
-    """Job of each batch int64[batches]; preference set int32[jobs], whether it is a service and
-    whether its batches are gangs bool[jobs]."""
+    """Draw the jobs: the job of each batch int64[batches]; of each job its preference set
+    int32[jobs], whether it is a service, and whether its batches are gangs, bool[jobs]."""
     table = bounded_pareto_table(options.job_batches_max, options.job_size_alpha)
     size = 1 + draw(Stream(stream_key(seed, "workload/job_size")), table, batches)
     jobs = int(np.searchsorted(np.cumsum(size), batches)) + 1
@@ -366,10 +372,14 @@ def _load(options: SyntheticOptions, seed: int) -> Workload:
         raise AgoraError(f"workload: {error}") from error
 
 
-def _lasting(options: SyntheticOptions, duration_s: float) -> dict[str, float]:
+def _phase_length(options: SyntheticOptions, duration_s: float) -> dict[str, float]:
     return {"phase_s": duration_s / len(options.load_percent)}
 
 
 SPEC = WorkloadSpec(
-    "synthetic", SyntheticOptions, _load, outline=SyntheticOptions.outline, lasting=_lasting
+    "synthetic",
+    SyntheticOptions,
+    _load,
+    outline=SyntheticOptions.outline,
+    with_duration=_phase_length,
 )

@@ -1,5 +1,5 @@
-"""Whether a workload keeps its contract (parsync/workload/workload.py): checked of every generated or
-read workload before a run, and of one read back from a run's files."""
+"""Whether a workload keeps its contract (parsync/workload/workload.py). Every workload is checked
+before a run, and when it is read back from the files of a run."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ TAKING_TARGET_MS = 50
 
 
 def make_assembly() -> Assembly:
-    workload = generate(paper_options().lasting(2.0 * SECONDS), seed=1)
+    workload = generate(paper_options().with_duration(2.0 * SECONDS), seed=1)
     group = replace(small_arm().groups[0], count=AGENTS)
     return Assembly.of(replace(small_arm(), groups=(group,), partitions=AGENTS), workload)
 

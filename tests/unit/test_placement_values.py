@@ -11,7 +11,12 @@ from experiments.config import RunConfig
 from experiments.interruption import Interruption
 from experiments.placement_values import SlotScore, placement_values
 from experiments.running import make_workload, run_arm_virtual
-from experiments.workloads.input_data import InputNear, InputPlaces, input_catalog, place_replicas
+from experiments.workloads.input_data import (
+    InputLocality,
+    InputReplicas,
+    input_catalog,
+    place_replicas,
+)
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import summarise
 from shared_state.random import Stream, stream_key
@@ -25,11 +30,11 @@ def test_what_lies_near_is_what_a_walk_over_the_replicas_finds() -> None:
     blocks = np.array([1, 3, 12, 20], np.int64)
     catalog = input_catalog(blocks, RACK, 500, Stream(stream_key(7, "input")))
     replica = place_replicas(RACK, int(blocks.sum()), Stream(stream_key(7, "input")))
-    places = InputPlaces(catalog, RACK)
+    places = InputReplicas(catalog, RACK)
     first = np.concatenate([[0], np.cumsum(blocks)])
     for number, size in enumerate(blocks.tolist()):
         machine = np.arange(len(RACK), dtype=np.int32)
-        on, near, whole = places.near(np.full(len(RACK), number + 1, np.int32), machine)
+        on, near, whole = places.local_gb(np.full(len(RACK), number + 1, np.int32), machine)
         mine = replica[first[number] : first[number + 1]]
         for m in range(len(RACK)):
             held = sum(m in block for block in mine.tolist())
@@ -38,7 +43,7 @@ def test_what_lies_near_is_what_a_walk_over_the_replicas_finds() -> None:
             assert near[m] == (beside if beside * 10 >= size else 0)
             assert whole[m] == size
     # no input, no share
-    assert places.near(np.zeros(1, np.int32), np.zeros(1, np.int32))[2].tolist() == [0]
+    assert places.local_gb(np.zeros(1, np.int32), np.zeros(1, np.int32))[2].tolist() == [0]
 
 
 def cell(score: list[int], slots: list[int]) -> CellSpec:
@@ -83,8 +88,8 @@ def test_figures_are_ratios_of_sums_over_first_commits_and_survive_merging_and_p
 
 def test_input_shares_are_of_the_input_and_not_of_the_tasks() -> None:
     catalog = input_catalog(np.array([1, 9]), RACK, 500, Stream(stream_key(7, "input")))
-    places = InputPlaces(catalog, RACK)
-    near = InputNear(places, np.array([1, 2], np.int32), in_rack=False)
+    places = InputReplicas(catalog, RACK)
+    near = InputLocality(places, np.array([1, 2], np.int32), in_rack=False)
     got, whole = near.of(np.array([0, 1]), np.array([catalog.machine[0], 0], np.int32))
     assert near.name == "input_local_share" and whole.tolist() == [1, 9] and got[0] == 1
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, field_serializer
 from experiments.workloads import registry
 from experiments.workloads.building import arriving_tasks, equal_machines
 from experiments.workloads.conformance import NonConformance, check_workload
-from experiments.workloads.input_data import InputNear
+from experiments.workloads.input_data import InputLocality
 from experiments.workloads.registry import Outline, WorkloadSpec
 from parsync.workload.workload import InitialPlacement, Workload
 from shared_state.errors import AgoraError
@@ -45,7 +45,7 @@ def test_ours_keep_the_contract(tmp_path: Path) -> None:
     google = registry.get("google2011")
     for resources in ("slots=2", "requests"):
         read = check_workload(google, {"directory": str(tmp_path), "resources": resources})
-        assert {type(value) for value in google.values(read)} == {InputNear}
+        assert {type(value) for value in google.values(read)} == {InputLocality}
 
 
 def test_arriving_tasks_are_a_workload() -> None:

@@ -88,7 +88,7 @@ def variety() -> Workload:
 MADE = {
     "demo, seed 1": lambda _: generate(demo_options(), 1, name="demo"),
     "demo, quick, seed 2": lambda _: generate(demo_options(quick=True), 2, name="demo"),
-    "paper, 2 s, seed 1": lambda _: generate(paper_options().lasting(2.0), 1, name="paper"),
+    "paper, 2 s, seed 1": lambda _: generate(paper_options().with_duration(2.0), 1, name="paper"),
     "every option, seed 11": lambda _: variety(),
     "trace, seed 3": trace,
 }

@@ -41,7 +41,7 @@ def test_the_demo_is_the_papers_cell_at_a_tenth() -> None:
 def test_the_papers_cell_is_offered_40000_tasks_per_second() -> None:
     options = paper_options()
     assert options.machines * options.slots_per_machine == 200_000
-    workload = generate(options.lasting(1.0), seed=1)
+    workload = generate(options.with_duration(1.0), seed=1)
     assert workload.end_us == 1_000_000 and len(workload.tasks) == 40_000 * 355 // 500
 
 
@@ -111,7 +111,7 @@ def test_job_sizes_are_heavy_tailed_and_in_whole_batches() -> None:
 
 def test_sum_of_run_times_per_job_is_the_papers() -> None:
     """Table 1 fits S0 = 954-977 s of run time per job away from preferred machines."""
-    workload = generate(paper_options().lasting(20.0), seed=1)
+    workload = generate(paper_options().with_duration(20.0), seed=1)
     jobs = int(workload.tasks.job[-1]) + 1
     assert 900 < workload.duration_us.sum() / 1e6 / jobs < 1050
 
@@ -202,7 +202,7 @@ def test_another_seed_is_another_workload() -> None:
 
 
 def test_duration_scales_the_phases() -> None:
-    options = demo_options(quick=True).lasting(10.5)
+    options = demo_options(quick=True).with_duration(10.5)
     assert options.phase_s == 3.5 and options.load_percent == demo_options(quick=True).load_percent
 
 

@@ -47,7 +47,9 @@ def test_a_group_is_held_against_its_own_share_of_the_jobs() -> None:
 
     groups = (group("half", share=0.5), group("rest"), group("services", task_class="service"))
     arm = ArmConfig(name="A", partitions=8, groups=groups)
-    capacities = {capacity.group: capacity.low for capacity in decision_capacity(arm, options.outline())}
+    capacities = {
+        capacity.group: capacity.low for capacity in decision_capacity(arm, options.outline())
+    }
     # A task takes 900 us and its tenth of the batch's 1000: 1000 per second, against 1000 arriving.
     assert capacities == pytest.approx({"half": 2.0, "rest": 2.0, "services": 4.0})
 

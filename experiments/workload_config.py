@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any
 
 from pydantic import (
     BaseModel,
@@ -75,7 +75,7 @@ class WorkloadConfig(Strict):
 
     def outline(self) -> Outline | None:
         """What is known before the workload is made; None if only reading it tells."""
-        return self.spec.outline(self.options)
+        return self.spec.call(self.spec.outline, self.options)
 
     def make(self, seed: int) -> Workload:
         """The workload, checked. AgoraError naming what cannot be read."""
@@ -83,14 +83,17 @@ class WorkloadConfig(Strict):
 
     def values(self, workload: Workload) -> Sequence[PlacementValue]:
         """What this kind's placements are worth beyond their cost."""
-        return self.spec.values(workload)
+        return self.spec.call(self.spec.values, workload)
 
-    def check_phases(self, settle_s: float, gaps_s: Mapping[str, float]) -> Self:
+    def check_phases(self, settle_s: float, gaps_s: Mapping[str, float]) -> None:
         """ValueError if a phase is too short to settle in, or shorter than the gap G of an arm, by
         its name. Says nothing about a workload whose phases only reading it tells."""
-        outline = self.outline()
+        try:
+            outline = self.outline()
+        except AgoraError as error:
+            raise ValueError(str(error)) from error
         if outline is None:
-            return self
+            return
         phase_s = outline.phase_s
         for arm, gap_s in gaps_s.items():
             if phase_s < gap_s:
@@ -100,7 +103,6 @@ class WorkloadConfig(Strict):
                 )
         if settle_s >= phase_s:
             raise ValueError(f"settle_s: {settle_s:g} s leaves nothing of phases of {phase_s:g} s")
-        return self
 
 
 def refuse_former_sections(tree: Any) -> None:

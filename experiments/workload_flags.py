@@ -67,9 +67,9 @@ def changed_workload(
     if spec.with_duration is None:
         raise AgoraError(f"--duration: a workload of kind {kind!r} has a length of its own")
     config = _parsed(changed)
-    return (
-        changed if config is None else {**changed, **spec.with_duration(config.options, duration_s)}
-    )
+    if config is None:
+        return changed
+    return {**changed, **spec.call(spec.with_duration, config.options, duration_s)}
 
 
 def settled(settle_s: float, workload: Mapping[str, Any], duration_s: float) -> float:

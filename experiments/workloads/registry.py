@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel
 
@@ -27,6 +27,8 @@ from parsync.workload.checks import validate
 from parsync.workload.workload import Workload
 from schedulers.entry_points import EntryPointGroup, is_model, parse_options, wrong_field
 from shared_state.errors import AgoraError
+
+Result = TypeVar("Result")
 
 ENTRY_POINTS = "agora.workloads"
 ATTRIBUTION = "attribution"  # the fact of a workload that says whose data it is
@@ -105,12 +107,7 @@ class WorkloadSpec:
     def make(self, options: BaseModel, seed: int) -> Workload:
         """The workload of validated options and a seed, checked, with its attribution among its
         facts. AgoraError naming what cannot be read, or what is wrong with the loader."""
-        try:
-            workload = self.load(options, seed)
-        except AgoraError:
-            raise
-        except Exception as error:  # of a loader that is somebody else's
-            raise AgoraError(f"workload kind {self.kind!r}: {self._cause(error)}") from error
+        workload = self.call(self.load, options, seed)
         if not isinstance(workload, Workload):
             got = type(workload).__name__
             raise AgoraError(f"workload kind {self.kind!r}: load: expected a Workload, got a {got}")
@@ -124,12 +121,21 @@ class WorkloadSpec:
             return workload
         return replace(workload, facts={**workload.facts, ATTRIBUTION: self.attribution})
 
-    def _cause(self, error: Exception) -> str:
-        """An error with the line of the loader's own file that led to it."""
-        frames = traceback.extract_tb(error.__traceback__)
-        file = getattr(sys.modules.get(self.load.__module__), "__file__", None)
-        place = ([frame for frame in frames if frame.filename == file] or frames)[-1]
-        return f"{place.filename}, line {place.lineno}: {type(error).__name__}: {error}"
+    def call(self, function: Callable[..., Result], *arguments: object) -> Result:
+        """Call a function of this spec. What it raises becomes an AgoraError that names the line of
+        the function's own file that led to it."""
+        try:
+            return function(*arguments)
+        except AgoraError:
+            raise
+        except Exception as error:  # of a function that is somebody else's
+            frames = traceback.extract_tb(error.__traceback__)
+            file = getattr(sys.modules.get(function.__module__), "__file__", None)
+            place = ([frame for frame in frames if frame.filename == file] or frames)[-1]
+            raise AgoraError(
+                f"workload kind {self.kind!r}: {place.filename}, line {place.lineno}: "
+                f"{type(error).__name__}: {error}"
+            ) from error
 
 
 def kinds() -> tuple[str, ...]:

@@ -54,7 +54,12 @@ def nothing(options, seed):
     return None
 
 
+def guess(options):
+    return 1 / (options.seconds - options.seconds)
+
+
 NUMBER = 3
+GUESS = WorkloadSpec("theirs", Options, load, outline=guess)
 SPEC = WorkloadSpec("theirs", Options, load, attribution="Measured by them, CC0.")
 CARELESS = WorkloadSpec("theirs", Options, careless)
 LOSSY = WorkloadSpec("theirs", Options, lossy)
@@ -156,6 +161,14 @@ def test_a_loader_that_fails_is_named_with_its_line(site: Path, attribute: str, 
     install_theirs(site, attribute)
     with pytest.raises(AgoraError, match=f"^workload kind 'theirs': .*{says}"):
         WorkloadConfig.model_validate({"kind": "theirs"}).make(seed=1)
+
+
+def test_an_outline_that_fails_is_named_with_its_line(site: Path) -> None:
+    install_theirs(site, "GUESS")
+    arm = {"name": "A", "partitions": 1, "groups": [{"name": "g", "kind": "random", "count": 1}]}
+    arm["groups"][0]["protocol"] = {"kind": "optimistic", "sync": "diff_block", "gap_s": 0.1}  # type: ignore[index]
+    with pytest.raises(AgoraError, match=r"their_workloads\.py, line \d+: ZeroDivisionError"):
+        validated({"workload": {"kind": "theirs"}, "arms": [arm]}, "a.toml")
 
 
 def test_options_are_validated_by_the_kind() -> None:

@@ -39,6 +39,7 @@ def resolve(options: RunOptions) -> RunConfig:
         tree["workload"] = trace_workload(options.trace)
         if options.config is None:
             tree["settle_s"] = TRACE_SETTLE_S
+            tree["name"] = tree["workload"]["kind"]
     tree["workload"] = changed_workload(tree["workload"], options.of_trace, options.duration_s)
     if options.duration_s is not None:
         tree["settle_s"] = settled(tree["settle_s"], tree["workload"], options.duration_s)

@@ -306,10 +306,7 @@ def test_a_trace_that_leaves_nothing_names_the_file_that_asks_for_it(
         )
     )
     line = refused("--config", tmp_path / "long.toml")
-    assert (
-        f"error: {tmp_path / 'long.toml'}: settle_s: expected less than"
-        in line
-    )
+    assert f"error: {tmp_path / 'long.toml'}: settle_s: expected less than" in line
 
 
 def test_runs_that_begin_in_one_second_have_directories_of_their_own(

@@ -179,7 +179,7 @@ def test_combining_tells_which_run_is_partial(runs: list[str], tmp_path: Path) -
         (
             {"workload": {"kind": "synthetic", "preference_groups": 4}},
             {"workload": {"kind": "google2011", "speedup": 4}},
-            "workload.kind: expected 'synthetic', got 'google2011'",
+            "workload.kind: expected synthetic, got google2011",
         ),
     ],
 )

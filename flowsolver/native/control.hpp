@@ -41,7 +41,7 @@ class Control {
   void limit_operations(std::int64_t most) {
     most_operations_.store(most, std::memory_order_relaxed);
   }
-  // Beyond so many operations an answer comes too late for a race (contest.hpp): the solve is
+  // Beyond so many operations an answer comes too late for a race (racer_threads.hpp): the solve is
   // cancelled.
   void cancel_beyond(std::int64_t most) { most_useful_.store(most, std::memory_order_relaxed); }
   void stop_at(Clock::time_point deadline) {

@@ -35,7 +35,7 @@ class Engine {
 
   // kOptimal, kInfeasible, kCancelled or kBudget; after the last two the next run goes on from what
   // was reached. Supplies balance and numbers are in range. kBadCostRange: the prices do not fit
-  // this engine. Whoever runs it has kInfeasible proven (proven_answers.hpp).
+  // this engine. Whoever runs it has kInfeasible proven (proven_infeasibility.hpp).
   virtual Status run(const Control& control, Stats& stats) = 0;
   // After kInfeasible: the cut that proves it, where it has been found already.
   virtual std::span<const NodeId> cut() const { return {}; }

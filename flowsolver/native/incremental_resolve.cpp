@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "engines/proven_answers.hpp"
+#include "engines/proven_infeasibility.hpp"
 #include "graph/start_state.hpp"
 #include "incremental_solver.hpp"
 #include "shortest_path/incremental_ssp.hpp"

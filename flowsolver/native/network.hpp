@@ -65,7 +65,7 @@ struct Stats {
   std::int64_t relabels = 0;  // prices moved one at a time, or a set of them at once
   std::int64_t pivots = 0;    // exchanges of tree arcs (network simplex), cycles cancelled
   // times a method took a network for infeasible that is not: an error of the method, which was
-  // found, and the network solved anew (proven_answers.hpp)
+  // found, and the network solved anew (proven_infeasibility.hpp)
   std::int64_t disproved = 0;
 
   void add(const Stats& other);

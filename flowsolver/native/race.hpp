@@ -1,5 +1,5 @@
 // Several algorithms at once on one network, from scratch or a start: the answer of the one that
-// wins (contest.hpp).
+// wins (racer_threads.hpp).
 //
 // Racers only read the network. The call ends when the last loser has stopped, at its next look at
 // its control: nothing of it lives on. Stopping includes the freeing of the loser's graph: 0.2 ms
@@ -11,17 +11,17 @@
 
 #include <span>
 
-#include "contest.hpp"
+#include "racer_threads.hpp"
 #include "method.hpp"
 #include "solve.hpp"
 
 namespace flowsolver {
 
 struct RaceAnswer {
-  // the winner's, or without an answer the leader's (contest.hpp)
+  // the winner's, or without an answer the leader's (racer_threads.hpp)
   Solution solution;
   const Algorithm* winner = nullptr;    // whose solution it is
-  Control::Clock::duration stopping{};  // how long the losers took to stop (contest.hpp)
+  Control::Clock::duration stopping{};  // how long the losers took to stop (racer_threads.hpp)
 };
 
 // `racers`: one or more. Capacities may be anything up to int64's maximum: those beyond the range

@@ -4,8 +4,8 @@
 
 #include "cost_scaling/cost_scaling.hpp"
 #include "cost_scaling/cost_scaling_engine.hpp"
-#include "engines/proven_answers.hpp"
-#include "engines/warm_engine.hpp"
+#include "engines/proven_infeasibility.hpp"
+#include "engines/warm_start_engine.hpp"
 #include "reference/cycle_cancelling.hpp"
 #include "reference/successive_shortest_path.hpp"
 #include "relaxation/relaxation.hpp"

@@ -16,12 +16,12 @@ struct Algorithm {
   std::string_view summary;
   Method method;
   // What keeps its state under changes (incremental_solver.hpp). Null: the method's own start is
-  // the last answer (warm_engine.hpp).
+  // the last answer (warm_start_engine.hpp).
   std::unique_ptr<Engine> (*make_own_engine)(const EngineStart& start, const Control& control,
                                              Stats& stats) = nullptr;
   bool steps_last = false;  // without one: as Engine::steps_last
 
-  // As the method, and kInfeasible is proven (proven_answers.hpp).
+  // As the method, and kInfeasible is proven (proven_infeasibility.hpp).
   Solution solve(const Network& network, const Start& start, const Control& control) const;
   std::unique_ptr<Engine> make_engine(const EngineStart& start, const Control& control,
                                       Stats& stats) const;

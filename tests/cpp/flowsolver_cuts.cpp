@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "engines/proven_answers.hpp"
+#include "engines/proven_infeasibility.hpp"
 #include "ensemble.hpp"
 #include "race.hpp"
 #include "shortest_path/incremental_ssp.hpp"

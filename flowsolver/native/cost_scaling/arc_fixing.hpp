@@ -31,7 +31,7 @@
 
 namespace flowsolver {
 
-// Graphs that have an order of their own to keep (kept_graph.hpp) take part with all arcs open.
+// Graphs that have an order of their own to keep (dynamic_graph.hpp) take part with all arcs open.
 template <class Graph>
 class ArcFixing {
  public:

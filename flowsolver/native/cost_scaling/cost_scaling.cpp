@@ -7,8 +7,8 @@
 
 #include "cost_scaling/push_relabel.hpp"
 #include "graph/arc_graph.hpp"
-#include "graph/deficit_drain.hpp"
-#include "graph/kept_graph.hpp"
+#include "graph/deficit_cancelling.hpp"
+#include "graph/dynamic_graph.hpp"
 #include "graph/price_estimate.hpp"
 #include "graph/price_refine.hpp"
 #include "graph/start_state.hpp"

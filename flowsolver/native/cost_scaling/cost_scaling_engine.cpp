@@ -5,7 +5,7 @@
 
 #include "cost_scaling/cost_scaling.hpp"
 #include "cost_scaling/local_scaling.hpp"
-#include "graph/kept_graph.hpp"
+#include "graph/dynamic_graph.hpp"
 #include "graph/price_estimate.hpp"
 #include "graph/start_state.hpp"
 

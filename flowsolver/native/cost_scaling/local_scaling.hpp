@@ -1,6 +1,6 @@
 // Incremental cost scaling: phases of cost scaling whose work is that of what has changed.
 //
-// Definitions as in kept_prices.hpp and push_relabel.hpp. Settled: all prices are whole, rc >= 0 on
+// Definitions as in scaled_prices.hpp and push_relabel.hpp. Settled: all prices are whole, rc >= 0 on
 // all residual half-edges and no node has an excess or deficit; the flow is then optimal.
 //
 // Invariant. Between runs every residual half-edge has rc >= -eps, but for those at arcs and nodes
@@ -14,7 +14,7 @@
 //   for any eps;
 // - drains deficits over tight forward half-edges with flow to a node with excess, or to a sink,
 // whose deficit the next
-//   source to come will fill (efficient task removal, deficit_drain.hpp);
+//   source to come will fill (efficient task removal, deficit_cancelling.hpp);
 // - runs phases as push_relabel.hpp does, for eps = K / 8 and then an eighth of it and so on:
 // saturates half-edges with
 //   rc < 0, at moved nodes only, since there are none elsewhere; discharges deficits
@@ -47,7 +47,7 @@
 #include "cost_scaling/active_queue.hpp"
 #include "cost_scaling/discharge.hpp"
 #include "cost_scaling/global_update.hpp"
-#include "cost_scaling/kept_prices.hpp"
+#include "cost_scaling/scaled_prices.hpp"
 #include "cost_scaling/reverse_discharge.hpp"
 
 namespace flowsolver {

@@ -5,7 +5,7 @@
 // phase looks at (arc_fixing.hpp). Enterable: half-edges whose partner has residual capacity, noted
 // so that searches backward read half-edges in order and their partners not at all.
 //
-// kept_prices.hpp has the same face for phases that know what they touch.
+// scaled_prices.hpp has the same face for phases that know what they touch.
 #pragma once
 
 #include <cstdint>

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "engines/proven_answers.hpp"
+#include "engines/proven_infeasibility.hpp"
 #include "graph/start_state.hpp"
 
 namespace flowsolver {

@@ -1,7 +1,7 @@
 // Several algorithms at once on a network that changes: each round's answer is that of the one that
-// wins (contest.hpp), and all racers start the next round from it.
+// wins (racer_threads.hpp), and all racers start the next round from it.
 //
-// State. The last answer is kept once for all (kept_answer.hpp). Racers without an engine of their
+// State. The last answer is kept once for all (warm_start_state.hpp). Racers without an engine of their
 // own only read it: handing the winner's answer to them costs nothing, and a loser has nothing to
 // put back. Racers with one have it built in their own thread in the first round, and are told of
 // every change. One that loses before its engine is made would lose every round that way: the next
@@ -26,8 +26,8 @@
 #include <memory>
 #include <vector>
 
-#include "contest.hpp"
-#include "engines/kept_answer.hpp"
+#include "racer_threads.hpp"
+#include "engines/warm_start_state.hpp"
 #include "solve.hpp"
 
 namespace flowsolver {
@@ -35,7 +35,7 @@ namespace flowsolver {
 // What is to be known of a round beside its answer.
 struct RaceReport {
   const Algorithm* winner = nullptr;  // of the last round that ended with an answer
-  // how long the losers of the last round took to stop (contest.hpp)
+  // how long the losers of the last round took to stop (racer_threads.hpp)
   Control::Clock::duration stopping{};
 };
 

@@ -1,5 +1,5 @@
 // The residual graph of the methods that work from arrays to arrays: built in O(n + m), then fixed
-// but for the flow. One that changes with the network is in kept_graph.hpp; what both have (begin,
+// but for the flow. One that changes with the network is in dynamic_graph.hpp; what both have (begin,
 // end, edges, excess, push) is all that searches need.
 //
 // Every arc that is no loop and has capacity is two half-edges, forward at its tail and backward at

@@ -80,7 +80,7 @@ class ResidualGraph {
  public:
   using Value = V;
   using Edge = HalfEdge<Value>;
-  static constexpr bool kCarries = false;  // every node is one of its own (see carrier_graph.hpp)
+  static constexpr bool kCarries = false;  // every node is one of its own (see unit_source_graph.hpp)
 
   // From arrays, in O(n + m). `flow` is empty for none. `spare` leaves room in the blocks of nodes
   // that have arcs in. Arcs with alive[a] == 0 are left out (`alive` empty: all live). Sets neither

@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-#include "contest.hpp"
+#include "racer_threads.hpp"
 #include "control.hpp"
 #include "network.hpp"
 #include "solve.hpp"

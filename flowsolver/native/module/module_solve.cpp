@@ -2,7 +2,7 @@
 #include <array>
 
 #include "certificate.hpp"
-#include "misplacement.hpp"
+#include "misplaced_tasks.hpp"
 #include "module/module.hpp"
 #include "race.hpp"
 

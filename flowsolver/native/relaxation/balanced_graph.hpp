@@ -3,7 +3,7 @@
 // excess, and about how far each is from a deficit.
 //
 // Invariant: rc = cost - p[u] + p[w] >= 0 on every residual half-edge u -> w. One with rc = 0 is
-// balanced: flow may be moved along it. (A set under way, ascent_set.hpp, keeps its own prices less
+// balanced: flow may be moved along it. (A set under way, multinode_iteration.hpp, keeps its own prices less
 // what it was raised by; the invariant is then meant with the raise added.)
 //
 // Loose sources. Where a source's flow is on full arcs only, its price may be anything from what
@@ -25,14 +25,14 @@
 #include <vector>
 
 #include "graph/arc_graph.hpp"
-#include "graph/deficit_drain.hpp"
-#include "graph/kept_graph.hpp"
+#include "graph/deficit_cancelling.hpp"
+#include "graph/dynamic_graph.hpp"
 #include "relaxation/node_queue.hpp"
 #include "relaxation/residual_lists.hpp"
 
 namespace flowsolver {
 
-// Arcs: arc_graph.hpp, or kept_graph.hpp where they change.
+// Arcs: arc_graph.hpp, or dynamic_graph.hpp where they change.
 template <class Arcs>
 class BalancedGraph {
  public:

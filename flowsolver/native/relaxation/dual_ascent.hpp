@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "relaxation/ascent_set.hpp"
+#include "relaxation/multinode_iteration.hpp"
 #include "relaxation/balanced_graph.hpp"
-#include "relaxation/gathering_way.hpp"
+#include "relaxation/augmenting_path.hpp"
 #include "relaxation/price_passes.hpp"
 
 namespace flowsolver {

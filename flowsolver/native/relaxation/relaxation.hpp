@@ -12,7 +12,7 @@
 // excesses that are left (unplaced tasks).
 //
 // Method. A start's flow is made to suit its prices where it does not: arcs with rc < 0 are filled,
-// those with rc > 0 emptied; what removed tasks left behind is drained (deficit_drain.hpp). Then,
+// those with rc > 0 emptied; what removed tasks left behind is drained (deficit_cancelling.hpp). Then,
 // while there is an excess e(s) > 0, the first of these that gets on:
 //   1. Single node: while e(s) is more than the balanced residual capacity out of s, saturate that
 //   and raise p[s] to where
@@ -25,7 +25,7 @@
 //      loosened. So the excess of thousands of tasks gathers at an aggregator, where steps 1 and 4
 //      move it at once.
 //   4. Set: grow a set over balanced arcs; send flow to the deficits it meets or raise its prices
-//   (ascent_set.hpp).
+//   (multinode_iteration.hpp).
 // Excesses that only a set helps wait until all others are gone: they find the cell as it will be,
 // and can move together. A source without excess is loosened: raised as far as the dual objective
 // stays the same (balanced_graph.hpp). That begins, with all of them, when sets have looked at an

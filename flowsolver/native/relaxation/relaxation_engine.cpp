@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "relaxation/deficit_pull.hpp"
+#include "relaxation/deficit_routing.hpp"
 #include "relaxation/dual_ascent.hpp"
 
 namespace flowsolver {

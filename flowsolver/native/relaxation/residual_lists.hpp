@@ -20,7 +20,7 @@
 // is stale and dropped when it comes to the top, as are places that the block no longer has.
 //
 // `Node` has the node's price and `list`: the number of its list, kNone without one.
-// Within a set under way (ascent_set.hpp) members' prices are kept lower than they are, by no more
+// Within a set under way (multinode_iteration.hpp) members' prices are kept lower than they are, by no more
 // than the level asked for: their half-edges are visited rather too early than too late.
 #pragma once
 
@@ -33,7 +33,7 @@
 
 namespace flowsolver {
 
-// Of graphs: whether their arcs change (kept_graph.hpp; not those of arc_graph.hpp).
+// Of graphs: whether their arcs change (dynamic_graph.hpp; not those of arc_graph.hpp).
 template <class Arcs>
 inline constexpr bool kChangeable = requires(const Arcs& arcs) { arcs.touched_arcs(); };
 

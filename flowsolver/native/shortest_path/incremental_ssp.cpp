@@ -2,11 +2,11 @@
 
 #include <utility>
 
-#include "carrier/carrier_engine.hpp"
-#include "carrier/source_placement.hpp"
+#include "unit_source/unit_source_engine.hpp"
+#include "unit_source/initial_assignment.hpp"
 #include "cost_scaling/cost_scaling.hpp"
 #include "graph/start_state.hpp"
-#include "shortest_path/first_solve.hpp"
+#include "shortest_path/first_solve_engine.hpp"
 #include "shortest_path/ssp_engine.hpp"
 
 namespace flowsolver {

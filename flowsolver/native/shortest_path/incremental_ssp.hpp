@@ -31,7 +31,7 @@
 // distinct distances as well.
 //
 // Start. From scratch, and at the first resolve, sources of one unit are placed first by a method
-// that needs no labels for them (source_placement.hpp); what it leaves undone is done here. An
+// that needs no labels for them (initial_assignment.hpp); what it leaves undone is done here. An
 // oversubscribed start from zero prices would raise the price of all room once per source too many;
 // it starts from an estimate of the clearing price instead (price_estimate.hpp).
 //
@@ -42,11 +42,11 @@
 // begins with its flow and prices. The most that was spent in vain is a few hundredths of what cost
 // scaling takes on general networks, a tenth on network-aware ones. Rounds of changes later, and
 // solves from a start, stay with shortest paths. A first resolve stopped at a budget is gone on
-// with in the same way (first_solve.hpp).
+// with in the same way (first_solve_engine.hpp).
 //
 // Engines. Where most arcs are unit sources', these are no nodes but carried by where they went
-// (carrier_engine.hpp; keys and their invariant: carried_sources.hpp; the dearer by one at once:
-// uniform_rise.hpp); ssp_engine.hpp does any network.
+// (unit_source_engine.hpp; keys and their invariant: unit_sources.hpp; the dearer by one at once:
+// uniform_price_increase.hpp); ssp_engine.hpp does any network.
 //
 // References. Ahuja, Magnanti, Orlin, Network Flows (1993), sections 9.7 (successive shortest
 // paths), 9.8 (primal-dual) and 9.11 (sensitivity analysis: the changes above). Gog et al.,

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine.hpp"
-#include "shortest_path/flow_mover.hpp"
+#include "shortest_path/pseudoflow.hpp"
 
 namespace flowsolver {
 

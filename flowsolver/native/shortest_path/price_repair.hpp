@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "shortest_path/flow_mover.hpp"
+#include "shortest_path/pseudoflow.hpp"
 
 namespace flowsolver {
 

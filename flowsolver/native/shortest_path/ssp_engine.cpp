@@ -5,7 +5,7 @@
 
 #include "graph/price_estimate.hpp"
 #include "graph/residual_graph.hpp"
-#include "shortest_path/deficit_signs.hpp"
+#include "shortest_path/deficit_hints.hpp"
 #include "shortest_path/local_engine.hpp"
 #include "shortest_path/path_search.hpp"
 #include "shortest_path/price_repair.hpp"

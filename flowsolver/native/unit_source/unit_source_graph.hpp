@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "carrier/keyed_lists.hpp"
+#include "unit_source/keyed_lists.hpp"
 #include "control.hpp"
 #include "graph/residual_graph.hpp"
 

@@ -1,4 +1,4 @@
-#include "carrier/carrier_graph.hpp"
+#include "unit_source/unit_source_graph.hpp"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 // Cost scaling from another algorithm's answer, for Python: what the benchmark of price refine
 // measures.
 #include "cost_scaling/cost_scaling.hpp"
-#include "engines/proven_answers.hpp"
+#include "engines/proven_infeasibility.hpp"
 #include "module/module.hpp"
 
 namespace flowsolver {

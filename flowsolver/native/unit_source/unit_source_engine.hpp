@@ -1,5 +1,5 @@
 // The working state of the incremental successive shortest path method (incremental_ssp.hpp) on
-// networks most of whose arcs are unit sources': tasks. They are carried (carried_sources.hpp), so
+// networks most of whose arcs are unit sources': tasks. They are carried (unit_sources.hpp), so
 // that a search meets machines and aggregators only, and at each of them only the tasks whose next
 // best place is within its bound.
 //
@@ -10,8 +10,8 @@
 #include <memory>
 #include <vector>
 
-#include "carrier/carried_sources.hpp"
-#include "carrier/meeting_search.hpp"
+#include "unit_source/unit_sources.hpp"
+#include "unit_source/bidirectional_search.hpp"
 #include "shortest_path/local_engine.hpp"
 #include "shortest_path/path_search.hpp"
 

@@ -1,7 +1,7 @@
 // Unit sources that come, go and change, beside the residual graph of all other nodes.
 //
 // A unit source is a node with supply 1, no arcs in, and arcs out of capacity >= 1: a task. It is
-// no node of the graph (see carrier_graph.hpp, whose sources are fixed, for why): once placed, it
+// no node of the graph (see unit_source_graph.hpp, whose sources are fixed, for why): once placed, it
 // is carried by the head of the arc its unit is on, and is a bundle of residual arcs from there to
 // its other heads. Its price is implied: cost(present arc) + p[head].
 //
@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-#include "carrier/keyed_lists.hpp"
+#include "unit_source/keyed_lists.hpp"
 #include "control.hpp"
 #include "graph/residual_graph.hpp"
 

@@ -1,5 +1,5 @@
 // The last answer, a flow and prices, kept up to date under changes: what a method starts from that
-// has no engine of its own (warm_engine.hpp), and what several engines that race have in common
+// has no engine of its own (warm_start_engine.hpp), and what several engines that race have in common
 // (race_engine.hpp).
 //
 // Each change costs O(1). The flow stays within the capacities; it need not balance, nor suit the

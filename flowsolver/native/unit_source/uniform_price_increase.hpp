@@ -26,7 +26,7 @@
 #include <utility>
 #include <vector>
 
-#include "carrier/carried_sources.hpp"
+#include "unit_source/unit_sources.hpp"
 #include "control.hpp"
 
 namespace flowsolver {

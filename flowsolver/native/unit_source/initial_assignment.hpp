@@ -3,7 +3,7 @@
 //
 // Definitions. Signs are network.hpp's. A unit source has supply 1 and no arcs in; all other nodes
 // are the core. A source that is placed is carried by the head of the one arc its unit is on
-// (carrier_graph.hpp); the state is a pseudoflow with 0 <= x <= capacity and prices p of the core.
+// (unit_source_graph.hpp); the state is a pseudoflow with 0 <= x <= capacity and prices p of the core.
 //
 // Invariant. rc >= 0 on every residual arc of the core and for every move of a placed source from
 // its arc to another one:
@@ -16,7 +16,7 @@
 // displaced, not visited. Most sources find room right where their cheapest arc leads.
 //
 // Deficits that are left (the estimated price was too high) are lessened by lowering all prices at
-// once, as long as that helps (price_descent.hpp), and then filled by searches against the arcs,
+// once, as long as that helps (uniform_price_decrease.hpp), and then filled by searches against the arcs,
 // from the root.
 //
 // Result. All flow, all prices (a source's is cost + p[head] of its arc). When no imbalance is

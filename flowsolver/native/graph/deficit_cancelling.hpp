@@ -20,7 +20,7 @@
 #include <span>
 
 #include "graph/arc_graph.hpp"
-#include "graph/kept_graph.hpp"
+#include "graph/dynamic_graph.hpp"
 
 namespace flowsolver {
 

@@ -1,4 +1,4 @@
-// Prices of scaled costs that are kept beside a graph that is kept (kept_graph.hpp), and know which
+// Prices of scaled costs that are kept beside a graph that is kept (dynamic_graph.hpp), and know which
 // of them moved.
 //
 // Definitions. Costs are multiplied by K, a power of two above the number of nodes; P are prices of
@@ -30,7 +30,7 @@
 #include <vector>
 
 #include "cost_scaling/scaled_graph.hpp"
-#include "graph/kept_graph.hpp"
+#include "graph/dynamic_graph.hpp"
 #include "graph/price_refine.hpp"
 
 namespace flowsolver {

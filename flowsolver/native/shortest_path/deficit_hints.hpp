@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "graph/residual_graph.hpp"
-#include "shortest_path/flow_mover.hpp"
+#include "shortest_path/pseudoflow.hpp"
 #include "shortest_path/path_search.hpp"
 
 namespace flowsolver {

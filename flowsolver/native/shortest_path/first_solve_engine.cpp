@@ -1,9 +1,9 @@
-#include "shortest_path/first_solve.hpp"
+#include "shortest_path/first_solve_engine.hpp"
 
 #include <utility>
 
 #include "cost_scaling/cost_scaling.hpp"
-#include "engines/warm_engine.hpp"
+#include "engines/warm_start_engine.hpp"
 #include "graph/start_state.hpp"
 
 namespace flowsolver {

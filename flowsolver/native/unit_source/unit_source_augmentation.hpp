@@ -1,4 +1,4 @@
-// How a carrier engine (carrier_engine.hpp) decides on its searches, until nothing is left to send:
+// How a carrier engine (unit_source_engine.hpp) decides on its searches, until nothing is left to send:
 // sources one by one, then other imbalances; from both ends where one search wanders; with hops
 // that are advertised anew; and in phases once searches go far.
 #pragma once
@@ -8,7 +8,7 @@
 #include <limits>
 #include <vector>
 
-#include "carrier/carrier_engine.hpp"
+#include "unit_source/unit_source_engine.hpp"
 
 namespace flowsolver {
 

@@ -1,10 +1,10 @@
-#include "carrier/source_placement.hpp"
+#include "unit_source/initial_assignment.hpp"
 
 #include <algorithm>
 #include <array>
 
-#include "carrier/carrier_graph.hpp"
-#include "graph/price_descent.hpp"
+#include "unit_source/unit_source_graph.hpp"
+#include "unit_source/uniform_price_decrease.hpp"
 #include "graph/price_estimate.hpp"
 #include "graph/start_state.hpp"
 #include "shortest_path/path_search.hpp"

@@ -1,17 +1,17 @@
 // The making of a carrier engine and what every change to the network does to its state
-// (carrier_engine.hpp): O(degree) each.
+// (unit_source_engine.hpp): O(degree) each.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <vector>
 
-#include "carrier/carrier_engine.hpp"
+#include "unit_source/unit_source_engine.hpp"
 #include "graph/price_estimate.hpp"
 
 namespace flowsolver {
 
-// Per node: whether it is a unit source (see carried_sources.hpp).
+// Per node: whether it is a unit source (see unit_sources.hpp).
 inline std::vector<std::uint8_t> unit_sources(const EngineStart& start, const Control& control) {
   Pace pace(control);
   const Network& network = start.network;

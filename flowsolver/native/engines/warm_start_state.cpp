@@ -1,4 +1,4 @@
-#include "engines/kept_answer.hpp"
+#include "engines/warm_start_state.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -36,7 +36,7 @@
 #include <vector>
 
 #include "relaxation/balanced_graph.hpp"
-#include "relaxation/gathering_way.hpp"
+#include "relaxation/augmenting_path.hpp"
 
 namespace flowsolver {
 

@@ -1,8 +1,8 @@
-#include "engines/warm_engine.hpp"
+#include "engines/warm_start_engine.hpp"
 
 #include <utility>
 
-#include "engines/proven_answers.hpp"
+#include "engines/proven_infeasibility.hpp"
 
 namespace flowsolver {
 

@@ -1,4 +1,4 @@
-#include "engines/proven_answers.hpp"
+#include "engines/proven_infeasibility.hpp"
 
 #include <algorithm>
 #include <stdexcept>

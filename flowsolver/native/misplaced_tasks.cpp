@@ -1,4 +1,4 @@
-#include "misplacement.hpp"
+#include "misplaced_tasks.hpp"
 
 #include <algorithm>
 #include <utility>

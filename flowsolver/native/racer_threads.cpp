@@ -1,4 +1,4 @@
-#include "contest.hpp"
+#include "racer_threads.hpp"
 
 #include <algorithm>
 #include <condition_variable>

@@ -1,11 +1,11 @@
-#include "carrier/carrier_engine.hpp"
+#include "unit_source/unit_source_engine.hpp"
 
 #include <algorithm>
 
-#include "carrier/carrier_changes.hpp"
-#include "carrier/carrier_drain.hpp"
-#include "carrier/uniform_rise.hpp"
-#include "shortest_path/deficit_signs.hpp"
+#include "unit_source/unit_source_changes.hpp"
+#include "unit_source/unit_source_augmentation.hpp"
+#include "unit_source/uniform_price_increase.hpp"
+#include "shortest_path/deficit_hints.hpp"
 #include "shortest_path/price_repair.hpp"
 
 namespace flowsolver {

@@ -1,4 +1,4 @@
-#include "graph/kept_graph.hpp"
+#include "graph/dynamic_graph.hpp"
 
 #include <algorithm>
 #include <stdexcept>

@@ -5,7 +5,7 @@
 // of their own.
 #pragma once
 
-#include "engines/kept_answer.hpp"
+#include "engines/warm_start_state.hpp"
 
 namespace flowsolver {
 

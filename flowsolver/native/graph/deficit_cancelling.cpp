@@ -1,4 +1,4 @@
-#include "graph/deficit_drain.hpp"
+#include "graph/deficit_cancelling.hpp"
 
 #include <algorithm>
 #include <vector>

@@ -29,7 +29,7 @@
 #include <span>
 #include <vector>
 
-#include "carrier/carried_sources.hpp"
+#include "unit_source/unit_sources.hpp"
 #include "control.hpp"
 #include "shortest_path/path_search.hpp"
 

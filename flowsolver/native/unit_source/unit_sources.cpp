@@ -1,4 +1,4 @@
-#include "carrier/carried_sources.hpp"
+#include "unit_source/unit_sources.hpp"
 
 #include <algorithm>
 #include <stdexcept>

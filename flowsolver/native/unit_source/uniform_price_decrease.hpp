@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "carrier/carrier_graph.hpp"
+#include "unit_source/unit_source_graph.hpp"
 
 namespace flowsolver {
 

@@ -7,7 +7,7 @@
 // nothing; if it is wrong again, cycle cancelling does, which finds a feasible flow first.
 //
 // All answers go through here: from scratch, of each racer before it counts as an answer
-// (contest.hpp), and of engines.
+// (racer_threads.hpp), and of engines.
 #pragma once
 
 #include <memory>

@@ -1,10 +1,10 @@
-// The residual graph under changes (kept_graph.hpp), beside plain arrays that are changed in the
+// The residual graph under changes (dynamic_graph.hpp), beside plain arrays that are changed in the
 // same way.
 #include <algorithm>
 #include <map>
 #include <set>
 
-#include "graph/kept_graph.hpp"
+#include "graph/dynamic_graph.hpp"
 #include "networks.hpp"
 
 using namespace flowsolver;

@@ -71,7 +71,7 @@ cpp-test: setup
 	$(CMAKE) --build build/asan
 	$(CTEST) --test-dir build/asan --output-on-failure
 	$(CMAKE) -S . -B build/tsan -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DAGORA_SANITIZE=thread
-	$(CMAKE) --build build/tsan --target flowsolver_race flowsolver_cancel
+	$(CMAKE) --build build/tsan --target flowsolver_race flowsolver_racer_threads flowsolver_cancel
 	$(CTEST) --test-dir build/tsan --tests-regex 'flowsolver_(race|cancel)' --output-on-failure
 
 test: check cpp-test

@@ -4,74 +4,74 @@
 
 namespace flowsolver {
 
-void ChangeLog::stop_noting() {
-  forget();  // but not which are new
-  notes_ = false;
+void ChangeLog::stop_recording() {
+  clear_entries();  // but not which are new
+  is_recording_ = false;
 }
 
 void ChangeLog::add_node(NodeId v) {
-  mark(is_new_node_, v);
-  if (!notes_) return;
+  set_mark(is_new_node_, v);
+  if (!is_recording_) return;
   new_nodes_.push_back(v);
-  note(Kind::kAddNode, v);
+  record(Kind::kAddNode, v);
 }
 
 void ChangeLog::remove_nodes(std::span<const NodeId> nodes, std::span<const ArcId> arcs) {
-  if (!notes_) {
-    for (NodeId v : nodes) unmark(is_new_node_, v);
-    for (ArcId arc : arcs) unmark(is_new_arc_, arc);
+  if (!is_recording_) {
+    for (NodeId v : nodes) clear_mark(is_new_node_, v);
+    for (ArcId arc : arcs) clear_mark(is_new_arc_, arc);
     return;
   }
-  const std::size_t before = gone_nodes_.size();
+  const std::size_t before = removed_nodes_.size();
   for (NodeId v : nodes) {
     if (is_new_node(v)) {
       is_new_node_[v] = 0;
     } else {
-      gone_nodes_.push_back(v);
+      removed_nodes_.push_back(v);
     }
   }
   for (ArcId arc : arcs) {
     if (is_new_arc(arc)) {
       is_new_arc_[arc] = 0;
     } else {
-      gone_arcs_.push_back(arc);
+      removed_arcs_.push_back(arc);
     }
   }
-  if (gone_nodes_.size() == before) return;  // all arcs at new nodes are new
-  note(Kind::kRemoveNodes, departures_.size());
-  departures_.push_back({gone_nodes_.size(), gone_arcs_.size()});
+  if (removed_nodes_.size() == before) return;  // all arcs at new nodes are new
+  record(Kind::kRemoveNodes, removals_.size());
+  removals_.push_back({removed_nodes_.size(), removed_arcs_.size()});
 }
 
 void ChangeLog::add_arc(ArcId arc) {
-  mark(is_new_arc_, arc);
-  if (!notes_) return;
+  set_mark(is_new_arc_, arc);
+  if (!is_recording_) return;
   new_arcs_.push_back(arc);
-  note(Kind::kAddArc, arc);
+  record(Kind::kAddArc, arc);
 }
 
 void ChangeLog::remove_arc(ArcId arc) {
   if (is_new_arc(arc)) {
     is_new_arc_[arc] = 0;
   } else {
-    note(Kind::kRemoveArc, arc);
+    record(Kind::kRemoveArc, arc);
   }
 }
 
 void ChangeLog::change_supply(NodeId v, std::int64_t delta) {
   if (is_new_node(v)) return;
-  if (!notes_) return;
-  note(Kind::kChangeSupply, supplies_.size());
+  if (!is_recording_) return;
+  record(Kind::kChangeSupply, supplies_.size());
   supplies_.push_back({v, delta});
 }
 
-void ChangeLog::tell(Engine& engine, const Network& network,
-                     std::span<const std::uint8_t> node_alive,
-                     std::span<const std::uint8_t> arc_alive) {
-  struct Emptied {
+void ChangeLog::apply(Engine& engine, const Network& network,
+                      std::span<const std::uint8_t> node_alive,
+                      std::span<const std::uint8_t> arc_alive) {
+  struct ClearOnExit {
     ChangeLog& log;
-    ~Emptied() { log.clear(); }
+    ~ClearOnExit() { log.clear(); }
   };
-  const Emptied emptied{*this};
+  const ClearOnExit clear_on_exit{*this};
   const auto& [tail, head, capacity, cost, supply] = network;
   std::size_t k = 0;
   for (const Run& run : runs_) {
@@ -84,7 +84,7 @@ void ChangeLog::tell(Engine& engine, const Network& network,
         }
         break;
       case Kind::kRemoveNodes:
-        for (; k < run.end; ++k) tell_departure(ids_[k], engine, network);
+        for (; k < run.end; ++k) apply_removal(ids_[k], engine, network);
         break;
       case Kind::kAddArc:
         for (; k < run.end; ++k) {
@@ -117,12 +117,12 @@ void ChangeLog::tell(Engine& engine, const Network& network,
         break;
     }
   }
-  tell_largest_ids(engine, node_alive, arc_alive);
+  extend_to_largest_ids(engine, node_alive, arc_alive);
 }
 
 // Ids of what has come and gone again: engines keep arrays by id, as long as the network's.
-void ChangeLog::tell_largest_ids(Engine& engine, std::span<const std::uint8_t> node_alive,
-                                 std::span<const std::uint8_t> arc_alive) const {
+void ChangeLog::extend_to_largest_ids(Engine& engine, std::span<const std::uint8_t> node_alive,
+                                      std::span<const std::uint8_t> arc_alive) const {
   const auto node = std::max_element(new_nodes_.begin(), new_nodes_.end());
   if (node != new_nodes_.end() && node_alive[*node] == 0) {
     engine.add_node(*node, 0);
@@ -138,14 +138,15 @@ void ChangeLog::tell_largest_ids(Engine& engine, std::span<const std::uint8_t> n
   engine.remove_arc(*arc, loop_at, loop_at);
 }
 
-void ChangeLog::tell_departure(std::size_t number, Engine& engine, const Network& network) {
-  const Departure from = number == 0 ? Departure{0, 0} : departures_[number - 1];
-  const Departure to = departures_[number];
-  const auto nodes = std::span(gone_nodes_).subspan(from.nodes_end, to.nodes_end - from.nodes_end);
-  std::vector<ArcId> told;
-  if (engine.local() && engine.remove_with_arcs(nodes, told)) return;
+void ChangeLog::apply_removal(std::size_t number, Engine& engine, const Network& network) {
+  const Removal from = number == 0 ? Removal{0, 0} : removals_[number - 1];
+  const Removal to = removals_[number];
+  const auto nodes =
+      std::span(removed_nodes_).subspan(from.nodes_end, to.nodes_end - from.nodes_end);
+  std::vector<ArcId> applied;
+  if (engine.local() && engine.remove_with_arcs(nodes, applied)) return;
   for (std::size_t k = from.arcs_end; k < to.arcs_end; ++k) {
-    const ArcId arc = gone_arcs_[k];
+    const ArcId arc = removed_arcs_[k];
     engine.remove_arc(arc, network.tail[arc], network.head[arc]);
   }
   for (NodeId v : nodes) engine.remove_node(v);
@@ -154,20 +155,20 @@ void ChangeLog::tell_departure(std::size_t number, Engine& engine, const Network
 void ChangeLog::clear() {
   for (NodeId v : new_nodes_) is_new_node_[v] = 0;
   for (ArcId arc : new_arcs_) is_new_arc_[arc] = 0;
-  if (!notes_) {
+  if (!is_recording_) {
     std::fill(is_new_node_.begin(), is_new_node_.end(), 0);
     std::fill(is_new_arc_.begin(), is_new_arc_.end(), 0);
-    notes_ = true;
+    is_recording_ = true;
   }
-  forget();
+  clear_entries();
 }
 
-void ChangeLog::forget() {
+void ChangeLog::clear_entries() {
   runs_.clear();
   ids_.clear();
-  departures_.clear();
-  gone_nodes_.clear();
-  gone_arcs_.clear();
+  removals_.clear();
+  removed_nodes_.clear();
+  removed_arcs_.clear();
   supplies_.clear();
   new_nodes_.clear();
   new_arcs_.clear();

@@ -25,17 +25,17 @@ class ChangeLog {
   void add_arc(ArcId arc);
   void remove_arc(ArcId arc);
   void set_capacity(ArcId arc) {
-    if (!is_new_arc(arc)) note(Kind::kSetCapacity, arc);
+    if (!is_new_arc(arc)) record(Kind::kSetCapacity, arc);
   }
   void set_cost(ArcId arc) {
-    if (!is_new_arc(arc)) note(Kind::kSetCost, arc);
+    if (!is_new_arc(arc)) record(Kind::kSetCost, arc);
   }
   void change_supply(NodeId v, std::int64_t delta);
 
   // The engine will not be told any more: until the log is emptied only what is new is noted.
-  void stop_noting();
+  void stop_recording();
 
-  std::size_t size() const { return ids_.size() + gone_arcs_.size(); }
+  std::size_t size() const { return ids_.size() + removed_arcs_.size(); }
   // Whether the engine does not know it yet.
   bool is_new_node(NodeId v) const { return v < is_new_node_.size() && is_new_node_[v] != 0; }
   bool is_new_arc(ArcId arc) const { return arc < is_new_arc_.size() && is_new_arc_[arc] != 0; }
@@ -49,8 +49,8 @@ class ChangeLog {
   }
 
   // Empties the log, even when the engine throws. `node_alive`, `arc_alive`: per id.
-  void tell(Engine& engine, const Network& network, std::span<const std::uint8_t> node_alive,
-            std::span<const std::uint8_t> arc_alive);
+  void apply(Engine& engine, const Network& network, std::span<const std::uint8_t> node_alive,
+             std::span<const std::uint8_t> arc_alive);
   void clear();
 
  private:
@@ -69,7 +69,7 @@ class ChangeLog {
     Kind kind;
     std::size_t end;
   };
-  struct Departure {
+  struct Removal {
     std::size_t nodes_end, arcs_end;  // in the lists below
   };
   struct SupplyChange {
@@ -77,8 +77,8 @@ class ChangeLog {
     std::int64_t delta;
   };
 
-  void note(Kind kind, std::size_t id) {
-    if (!notes_) return;
+  void record(Kind kind, std::size_t id) {
+    if (!is_recording_) return;
     if (runs_.empty() || runs_.back().kind != kind) runs_.push_back({kind, 0});
     ids_.push_back(static_cast<std::uint32_t>(id));
     runs_.back().end = ids_.size();
@@ -91,24 +91,24 @@ class ChangeLog {
       begin = run.end;
     }
   }
-  static void unmark(std::vector<std::uint8_t>& marks, std::uint32_t id) {
+  static void clear_mark(std::vector<std::uint8_t>& marks, std::uint32_t id) {
     if (id < marks.size()) marks[id] = 0;
   }
-  static void mark(std::vector<std::uint8_t>& marks, std::uint32_t id) {
+  static void set_mark(std::vector<std::uint8_t>& marks, std::uint32_t id) {
     if (id >= marks.size()) marks.resize(id + std::size_t{1} + id / 4, 0);
     marks[id] = 1;
   }
-  void forget();
-  void tell_departure(std::size_t number, Engine& engine, const Network& network);
-  void tell_largest_ids(Engine& engine, std::span<const std::uint8_t> node_alive,
-                        std::span<const std::uint8_t> arc_alive) const;
+  void clear_entries();
+  void apply_removal(std::size_t number, Engine& engine, const Network& network);
+  void extend_to_largest_ids(Engine& engine, std::span<const std::uint8_t> node_alive,
+                             std::span<const std::uint8_t> arc_alive) const;
 
-  bool notes_ = true;
+  bool is_recording_ = true;
   std::vector<Run> runs_;
   std::vector<std::uint32_t> ids_;
-  std::vector<Departure> departures_;
-  std::vector<NodeId> gone_nodes_;
-  std::vector<ArcId> gone_arcs_;
+  std::vector<Removal> removals_;
+  std::vector<NodeId> removed_nodes_;
+  std::vector<ArcId> removed_arcs_;
   std::vector<SupplyChange> supplies_;
   std::vector<NodeId> new_nodes_;
   std::vector<ArcId> new_arcs_;

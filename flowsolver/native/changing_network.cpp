@@ -136,8 +136,8 @@ std::vector<ArcId> ChangingNetwork::arcs_at_removed(std::span<const NodeId> node
   if (nodes.empty()) return arcs;
   const bool many = nodes.size() > network_.num_nodes() / kLargeShare;
   if (!many && !arcs_at_) {
-    passed_over_ += find ? find_passes : network_.num_arcs();
-    if (passed_over_ > network_.num_nodes() + network_.num_arcs()) index_arcs();
+    scanned_arcs_ += find ? find_passes : network_.num_arcs();
+    if (scanned_arcs_ > network_.num_nodes() + network_.num_arcs()) index_arcs();
   }
   if (many || (!arcs_at_ && !find)) {
     for (ArcId a = 0; a < network_.num_arcs(); ++a) {
@@ -181,7 +181,7 @@ void ChangingNetwork::end_round(bool optimal) {
   node_ids_.end_round(optimal);
   arc_ids_.end_round(optimal);
   arcs_at_.reset();
-  passed_over_ = 0;
+  scanned_arcs_ = 0;
 }
 
 }  // namespace flowsolver

@@ -82,7 +82,7 @@ class ChangingNetwork {
   // The arcs at each node: made when nodes are removed in so many calls that it pays, and kept up
   // until the round ends.
   std::unique_ptr<ArcLists> arcs_at_;
-  std::size_t passed_over_ = 0;  // arcs, in search of those at removed nodes, in this round
+  std::size_t scanned_arcs_ = 0;  // arcs, in search of those at removed nodes, in this round
 };
 
 inline std::uint64_t magnitude(std::int64_t value) {

@@ -6,9 +6,9 @@
 // network's size. What a warm start counts at least follows from its changes: to be told, and to
 // send anew the flow that is displaced. Where that is more than a cold start, or most sources have
 // become sinks, the engine is not even told. Else it runs, and in a round of many changes it gives
-// up once it has counted as much as a cold start, or expects to (Control::compare_with): the round
-// takes no more than twice as long. Where much is displaced it gives up much sooner: most engines
-// do not know how far they are.
+// up once it has counted as much as a cold start, or expects to
+// (Control::give_up_when_slower_than): the round takes no more than twice as long. Where much is
+// displaced it gives up much sooner: most engines do not know how far they are.
 #pragma once
 
 #include <algorithm>
@@ -21,10 +21,10 @@ namespace flowsolver {
 
 // What has changed since the last answer.
 struct RoundChanges {
-  std::int64_t values = 0;      // capacities, costs and supplies
-  std::int64_t structure = 0;   // nodes and arcs that came or went
-  std::int64_t displaced = 0;   // nodes and arcs whose flow cannot stay as it is, about
-  std::int64_t overturned = 0;  // nodes that were sources and are sinks now, or the reverse
+  std::int64_t values = 0;        // capacities, costs and supplies
+  std::int64_t structure = 0;     // nodes and arcs that came or went
+  std::int64_t displaced = 0;     // nodes and arcs whose flow cannot stay as it is, about
+  std::int64_t sign_changes = 0;  // nodes that were sources and are sinks now, or the reverse
 
   std::int64_t all() const { return values + structure; }
 };
@@ -34,8 +34,8 @@ class ColdStartRule {
   // A solve from scratch of a network of so many nodes and arcs ended with an answer.
   void note_cold_start(const Stats& stats, std::size_t size) {
     by_searches_ = stats.pushes + stats.relabels + stats.pivots == 0;
-    const bool taken_over = !by_searches_ && stats.searches > 0;
-    operations_ = stats.operations() / (taken_over ? kOperationsPerSearchStep : 1);
+    const bool is_hybrid = !by_searches_ && stats.searches > 0;
+    operations_ = stats.operations() / (is_hybrid ? kOperationsPerSearchStep : 1);
     size_ = std::max<std::size_t>(size, 1);
   }
 
@@ -49,18 +49,19 @@ class ColdStartRule {
   }
 
   // Whether the engine need not even be told. `sources`: nodes with supply.
-  bool is_quicker(const RoundChanges& round, std::size_t size, std::size_t sources) const {
-    return at_least(round) > expected(size) / kClearly ||
-           round.overturned > static_cast<std::int64_t>(sources / kMostSources);
+  bool is_cheaper(const RoundChanges& round, std::size_t size, std::size_t sources) const {
+    return min_warm_operations(round) > expected(size) / kDropFactor ||
+           round.sign_changes > static_cast<std::int64_t>(sources / kMostSourcesShare);
   }
 
-  // For an engine that has been told: see Control::compare_with.
-  void let_compare(Control& control, const RoundChanges& round, std::size_t size,
-                   std::size_t sources, const Stats& now) const {
-    const std::int64_t cold = std::max(kLeastPatience, expected(size));
-    const bool much = at_least(round) > cold / kMuch ||
-                      round.displaced > static_cast<std::int64_t>(sources / kManySources);
-    control.compare_with(cold, much ? std::max(kLeastPatience, cold / kLittlePatience) : cold, now);
+  // For an engine that has been told: see Control::give_up_when_slower_than.
+  void limit_warm_start(Control& control, const RoundChanges& round, std::size_t size,
+                        std::size_t sources, const Stats& now) const {
+    const std::int64_t cold = std::max(kMinOperations, expected(size));
+    const bool much = min_warm_operations(round) > cold / kManyDisplacedFactor ||
+                      round.displaced > static_cast<std::int64_t>(sources / kManySourcesShare);
+    control.give_up_when_slower_than(
+        cold, much ? std::max(kMinOperations, cold / kEarlyGiveUpFactor) : cold, now);
   }
 
  private:
@@ -69,11 +70,11 @@ class ColdStartRule {
   static constexpr std::int64_t kOperationsPerSearchStep = 3;
   static constexpr std::int64_t kPerValue = 1, kPerStructure = 8, kPerDisplaced = 8;
   static constexpr std::int64_t kStepsPerSearchStep = 2;
-  static constexpr std::int64_t kClearly = 1, kMuch = 8, kLittlePatience = 20;
-  static constexpr std::size_t kManySources = 4, kMostSources = 2;
-  static constexpr std::int64_t kLeastPatience = std::int64_t{1} << 14;
+  static constexpr std::int64_t kDropFactor = 1, kManyDisplacedFactor = 8, kEarlyGiveUpFactor = 20;
+  static constexpr std::size_t kManySourcesShare = 4, kMostSourcesShare = 2;
+  static constexpr std::int64_t kMinOperations = std::int64_t{1} << 14;
 
-  std::int64_t at_least(const RoundChanges& round) const {
+  std::int64_t min_warm_operations(const RoundChanges& round) const {
     return (by_searches_ ? 1 : kStepsPerSearchStep) *
            (kPerValue * round.values + kPerStructure * round.structure +
             kPerDisplaced * round.displaced);

@@ -14,55 +14,57 @@
 
 namespace flowsolver {
 
-// One for each running solve. Methods look at it about every kLookInterval counted operations, and
+// One for each running solve. Methods look at it about every kCheckInterval counted operations, and
 // as often in passes over arrays, while they build their data structures and write their answer.
 // `cancel` and the limits of operations may be set by any thread at any time; the deadline and the
 // poll before the solve begins.
 class Control {
  public:
   using Clock = std::chrono::steady_clock;
-  static constexpr std::int64_t kLookInterval = 4096;
+  static constexpr std::int64_t kCheckInterval = 4096;
   static constexpr std::chrono::milliseconds kPollInterval{20};
 
   Control() = default;
   // Has the outer one's budget, and stops when that is cancelled, too. The outer one outlives it.
   explicit Control(const Control& outer)
-      : most_operations_(outer.most_operations_.load(std::memory_order_relaxed)),
+      : max_operations_(outer.max_operations_.load(std::memory_order_relaxed)),
         deadline_(outer.deadline_),
         has_deadline_(outer.has_deadline_),
         outer_(&outer) {}
   // For a method that another one calls: looks are the outer one's, with what was counted before.
   Control(const Control& outer, const Stats& before)
-      : outer_(&outer), before_(before), goes_on_(true) {}
+      : outer_(&outer), before_(before), continues_outer_(true) {}
   Control& operator=(const Control&) = delete;
 
   void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
   void clear() { cancelled_.store(false, std::memory_order_relaxed); }
   void limit_operations(std::int64_t most) {
-    most_operations_.store(most, std::memory_order_relaxed);
+    max_operations_.store(most, std::memory_order_relaxed);
   }
   // Beyond so many operations an answer comes too late for a race (racer_threads.hpp): the solve is
   // cancelled.
-  void cancel_beyond(std::int64_t most) { most_useful_.store(most, std::memory_order_relaxed); }
+  void cancel_after_operations(std::int64_t most) {
+    max_useful_operations_.store(most, std::memory_order_relaxed);
+  }
   void stop_at(Clock::time_point deadline) {
     deadline_ = deadline;
     has_deadline_ = deadline != Clock::time_point::max();
   }
   // No budget ends the solve before so many augmentations and pivots are counted. Set before the
   // solve begins.
-  void grant_steps(std::int64_t steps) { steps_granted_ = steps; }
-  bool grants_steps() const { return steps_granted_ > 0; }
+  void guarantee_steps(std::int64_t steps) { guaranteed_steps_ = steps; }
+  bool guarantees_steps() const { return guaranteed_steps_ > 0; }
   bool has_budget() const {
-    return has_deadline_ || most_operations_.load(std::memory_order_relaxed) != kInfinity;
+    return has_deadline_ || max_operations_.load(std::memory_order_relaxed) != kInfinity;
   }
 
   // The same can be had another way, which is expected to count `operations` (cold_start.hpp). The
-  // run gives up, with kBudget, once it has counted `patience` more than `now`, or reports that
+  // run gives up, with kBudget, once it has counted `budget` more than `now`, or reports that
   // what is left will take longer than the other way. Only for runs in one thread.
-  void compare_with(std::int64_t operations, std::int64_t patience, const Stats& now) {
-    alternative_ = operations;
+  void give_up_when_slower_than(std::int64_t operations, std::int64_t budget, const Stats& now) {
+    alternative_operations_ = operations;
     began_ = now.operations();
-    give_up_beyond_ = patience < kInfinity - began_ ? began_ + patience : kInfinity;
+    give_up_beyond_ = budget < kInfinity - began_ ? began_ + budget : kInfinity;
   }
   bool gave_up() const { return gave_up_; }
   // By a run that has done so many of like pieces of its work, since it had counted `before`, and
@@ -70,13 +72,13 @@ class Control {
   // give up.
   Status report_progress(const Stats& stats, std::int64_t before, std::size_t done,
                          std::size_t left) const {
-    if (alternative_ == kInfinity || done == 0) return Status::kOptimal;
+    if (alternative_operations_ == kInfinity || done == 0) return Status::kOptimal;
     const std::int64_t spent = stats.operations() - before;
-    if (spent < alternative_ / kLeastSpent) return Status::kOptimal;
+    if (spent < alternative_operations_ / kMinSpentShare) return Status::kOptimal;
     const double rest =
         static_cast<double>(spent) * static_cast<double>(left) / static_cast<double>(done);
-    gave_up_ = rest > static_cast<double>(alternative_);
-    give_up_beyond_ = gave_up_ ? -1 : stats.operations() + alternative_;
+    gave_up_ = rest > static_cast<double>(alternative_operations_);
+    give_up_beyond_ = gave_up_ ? -1 : stats.operations() + alternative_operations_;
     return gave_up_ ? Status::kBudget : Status::kOptimal;
   }
 
@@ -93,25 +95,26 @@ class Control {
     return cancelled_.load(std::memory_order_relaxed) || (outer_ != nullptr && outer_->cancelled());
   }
   // kOptimal: go on. kCancelled: stop. kBudget: stop with what there is.
-  Status look(const Stats& stats) const {
+  Status check(const Stats& stats) const {
     if (cancelled()) return Status::kCancelled;
-    if (alternative_ != kInfinity && stats.operations() > give_up_beyond_) {
+    if (alternative_operations_ != kInfinity && stats.operations() > give_up_beyond_) {
       gave_up_ = true;
       return Status::kBudget;
     }
-    if (goes_on_) {
+    if (continues_outer_) {
       Stats all = before_;
       all.add(stats);
-      return outer_->look(all);
+      return outer_->check(all);
     }
     const std::int64_t operations = stats.operations();
-    const bool may_end = stats.augmentations + stats.pivots >= steps_granted_;
-    if (operations > most_useful_.load(std::memory_order_relaxed)) return Status::kCancelled;
-    if (may_end && operations > most_operations_.load(std::memory_order_relaxed))
+    const bool may_stop_at_budget = stats.augmentations + stats.pivots >= guaranteed_steps_;
+    if (operations > max_useful_operations_.load(std::memory_order_relaxed))
+      return Status::kCancelled;
+    if (may_stop_at_budget && operations > max_operations_.load(std::memory_order_relaxed))
       return Status::kBudget;
     if (!has_deadline_ && !interrupted_) return Status::kOptimal;
     const Clock::time_point now = Clock::now();
-    if (may_end && has_deadline_ && now >= deadline_) return Status::kBudget;
+    if (may_stop_at_budget && has_deadline_ && now >= deadline_) return Status::kBudget;
     if (interrupted_ && now >= next_poll_) {
       next_poll_ = now + poll_interval_;
       if (interrupted_(stats)) cancelled_.store(true, std::memory_order_relaxed);
@@ -121,20 +124,20 @@ class Control {
 
  private:
   mutable std::atomic<bool> cancelled_{false};
-  std::atomic<std::int64_t> most_operations_{kInfinity}, most_useful_{kInfinity};
+  std::atomic<std::int64_t> max_operations_{kInfinity}, max_useful_operations_{kInfinity};
   Interrupted interrupted_;
   Clock::duration poll_interval_ = kPollInterval;
   mutable Clock::time_point next_poll_{};
   Clock::time_point deadline_{};
   bool has_deadline_ = false;
-  std::int64_t steps_granted_ = 0;
-  static constexpr std::int64_t kLeastSpent = 16;
-  std::int64_t alternative_ = kInfinity, began_ = 0;
+  std::int64_t guaranteed_steps_ = 0;
+  static constexpr std::int64_t kMinSpentShare = 16;
+  std::int64_t alternative_operations_ = kInfinity, began_ = 0;
   mutable std::int64_t give_up_beyond_ = kInfinity;
   mutable bool gave_up_ = false;
   const Control* outer_ = nullptr;
   const Stats before_;
-  const bool goes_on_ = false;
+  const bool continues_outer_ = false;
 };
 
 // Thrown where no status can be returned: out of constructors and from within searches, which then
@@ -143,48 +146,48 @@ struct Stopped {
   Status status;
 };
 
-// Calls `look` once per kLookInterval steps of a loop whose work is not yet counted elsewhere.
-class Pace {
+// Calls `check` once per kCheckInterval steps of a loop whose work is not yet counted elsewhere.
+class CancellationChecker {
  public:
-  explicit Pace(const Control& control) : control_(control) {}
+  explicit CancellationChecker(const Control& control) : control_(control) {}
   // kOptimal nearly always. `steps`: done since the last call.
   Status step(const Stats& stats, std::int64_t steps = 1) {
     if ((left_ -= steps) > 0) return Status::kOptimal;
-    left_ = Control::kLookInterval;
-    return control_.look(stats);
+    left_ = Control::kCheckInterval;
+    return control_.check(stats);
   }
   // While something is made without which the next solve could not go on from where this one came:
   // throws Stopped when cancelled, but not at a budget, or solves with budgets too small for it
   // would never get beyond it.
-  void build_step(const Stats& stats, std::int64_t steps = 1) {
+  void step_until_cancelled(const Stats& stats, std::int64_t steps = 1) {
     if (step(stats, steps) == Status::kCancelled) throw Stopped{Status::kCancelled};
   }
 
  private:
   const Control& control_;
-  std::int64_t left_ = Control::kLookInterval;
+  std::int64_t left_ = Control::kCheckInterval;
 };
 
 // A pass over an array in blocks, with a look after each: visit(begin, end). Stops when cancelled
-// only, as `build_step`.
+// only, as `step_until_cancelled`.
 template <class Visit>
-Status sweep(std::size_t size, const Control& control, const Stats& stats, Visit visit) {
+Status for_each_block(std::size_t size, const Control& control, const Stats& stats, Visit visit) {
   constexpr std::size_t kBlock = std::size_t{1} << 14;
   for (std::size_t begin = 0; begin < size; begin += kBlock) {
     visit(begin, std::min(size, begin + kBlock));
-    if (control.look(stats) == Status::kCancelled) return Status::kCancelled;
+    if (control.check(stats) == Status::kCancelled) return Status::kCancelled;
   }
   return Status::kOptimal;
 }
 
-// visit(i) for every i, with looks as `build_step`: a loop that is nothing but its body between
-// them.
+// visit(i) for every i, with looks as `step_until_cancelled`: a loop that is nothing but its body
+// between them.
 template <class Visit>
-void build_each(std::size_t size, const Control& control, Visit visit) {
-  for (std::size_t begin = 0; begin < size; begin += Control::kLookInterval) {
-    const std::size_t end = std::min<std::size_t>(size, begin + Control::kLookInterval);
+void for_each_until_cancelled(std::size_t size, const Control& control, Visit visit) {
+  for (std::size_t begin = 0; begin < size; begin += Control::kCheckInterval) {
+    const std::size_t end = std::min<std::size_t>(size, begin + Control::kCheckInterval);
     for (std::size_t i = begin; i < end; ++i) visit(i);
-    if (control.look({}) == Status::kCancelled) throw Stopped{Status::kCancelled};
+    if (control.check({}) == Status::kCancelled) throw Stopped{Status::kCancelled};
   }
 }
 

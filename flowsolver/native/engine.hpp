@@ -41,11 +41,11 @@ class Engine {
   virtual std::span<const NodeId> cut() const { return {}; }
   // After kInfeasible: nodes with excess that it found no way for, where those are known. The
   // search for a cut begins there.
-  virtual std::vector<NodeId> unsent_nodes() const { return {}; }
+  virtual std::vector<NodeId> unrouted_nodes() const { return {}; }
   // Whether every augmentation and every pivot brings it nearer to the end for good: of runs that
   // make one each, however small their budgets, finitely many get there. Others lose at a budget
   // what they were about.
-  virtual bool steps_last() const { return false; }
+  virtual bool makes_lasting_progress() const { return false; }
 
   // The state: optimal after kOptimal, else what was reached.
   virtual std::int64_t flow(ArcId arc, NodeId tail) const = 0;
@@ -75,7 +75,7 @@ class Engine {
   virtual const std::vector<NodeId>& repriced_nodes() const = 0;
   virtual void begin_round() = 0;
   // Further nodes whose price follows v's: they are not among the repriced ones.
-  virtual void priced_by(NodeId, std::vector<NodeId>&) const {}
+  virtual void implicitly_priced_by(NodeId, std::vector<NodeId>&) const {}
 };
 
 // Spans as in method.hpp's Start. `network` and `alive` stay valid as long as the engine lives and

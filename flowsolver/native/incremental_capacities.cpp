@@ -50,7 +50,7 @@ bool IncrementalSolver::is_unbounded(ArcId arc, std::int64_t flow, std::int64_t 
 }
 
 // Of an optimum whose cost is out of range: there is no flow to look at.
-Status IncrementalSolver::look_for_unbounded_cycle() {
+Status IncrementalSolver::report_unbounded_cycle() {
   const Status cycle = find_unbounded_cycle(given_network(), lowered_.level(), control_, stats_);
   return cycle == Status::kOptimal ? Status::kBadCostRange : cycle;
 }

@@ -12,11 +12,11 @@ namespace flowsolver {
 
 Status IncrementalSolver::resolve() {
   // A cancellation that comes too late for this round is none of the next one's.
-  struct EndsWithRound {
+  struct ClearAtEndOfRound {
     Control& control;
-    ~EndsWithRound() { control.clear(); }
+    ~ClearAtEndOfRound() { control.clear(); }
   };
-  const EndsWithRound cancellation{control_};
+  const ClearAtEndOfRound cancellation{control_};
   stats_ = {};
   changed_ = {};
   cut_.clear();
@@ -47,9 +47,9 @@ Status IncrementalSolver::solve_within_range() {
     return Status::kOptimal;
   }
   Status status = should_start_cold() ? solve_cold() : run_engine();
-  if (status == Status::kBadCostRange && lowered_.any()) status = look_for_unbounded_cycle();
+  if (status == Status::kBadCostRange && lowered_.any()) status = report_unbounded_cycle();
   if (status != Status::kCancelled) {
-    stops_ = status == Status::kBudget ? std::min(stops_ + 1, kStopsInARow) : 0;
+    budget_stops_ = status == Status::kBudget ? std::min(budget_stops_ + 1, kMaxBudgetStops) : 0;
     round_ = {};
   }
   return status;
@@ -57,21 +57,21 @@ Status IncrementalSolver::solve_within_range() {
 
 // Where there has been an answer, and no budget within which there may be none.
 bool IncrementalSolver::may_start_cold() const {
-  return cold_operations_ < 0 && cold_start_.is_known() && !stepping_ && stops_ == 0 &&
+  return cold_operations_ < 0 && cold_start_.is_known() && !uses_fallback_ && budget_stops_ == 0 &&
          !control_.has_budget();
 }
 
 bool IncrementalSolver::should_start_cold() {
-  if (stops_ >= kStopsInARow) return false;
+  if (budget_stops_ >= kMaxBudgetStops) return false;
   if (!network_.ids_fit_costs()) return true;
   if (!may_start_cold()) return false;
-  if (passes_on_ != PassOn::kNote) return passes_on_ == PassOn::kNothing;
+  if (change_policy_ != ChangePolicy::kLog) return change_policy_ == ChangePolicy::kDiscard;
   log_.for_each_priced([this](ArcId a) {
     if (network_.arc_alive()[a] == 0) return;
     const std::int64_t rc = net().cost[a] - price_now(net().tail[a]) + price_now(net().head[a]);
     round_.displaced += rc < 0 ? flow_[a] < net().capacity[a] : rc > 0 && flow_[a] > 0;
   });
-  return cold_start_.is_quicker(round_, network_.live_size(), network_.num_sources());
+  return cold_start_.is_cheaper(round_, network_.live_size(), network_.num_sources());
 }
 
 void IncrementalSolver::drop_engine() {
@@ -83,16 +83,17 @@ void IncrementalSolver::drop_engine() {
   compare_all_ = true;
 }
 
-bool IncrementalSolver::should_change_engines() const {
-  return stepping_ ? stops_ == 0 : stops_ >= kStopsInARow && !engine_->steps_last();
+bool IncrementalSolver::should_switch_engines() const {
+  return uses_fallback_ ? budget_stops_ == 0
+                        : budget_stops_ >= kMaxBudgetStops && !engine_->makes_lasting_progress();
 }
 
 // A new engine is made when there is none, or when the root is no longer a sink but another node
 // is.
 void IncrementalSolver::ensure_engine() {
   const std::vector<std::uint8_t>& alive = network_.node_alive();
-  if (passes_on_ == PassOn::kNothing) drop_engine();  // it can be told no more
-  if (prices_drifted_ && engine_ != nullptr) {        // from scratch: flow and prices are forgotten
+  if (change_policy_ == ChangePolicy::kDiscard) drop_engine();  // it can be told no more
+  if (prices_drifted_ && engine_ != nullptr) {  // from scratch: flow and prices are forgotten
     drop_engine();
     warm_is_optimum_ = false;
     warm_flow_.clear();
@@ -103,7 +104,7 @@ void IncrementalSolver::ensure_engine() {
     const NodeId root = largest_sink(net(), alive);
     if (net().supply[root] < 0) drop_engine();
   }
-  if (engine_ != nullptr && should_change_engines()) drop_engine();
+  if (engine_ != nullptr && should_switch_engines()) drop_engine();
   if (engine_ != nullptr) return;
   root_ = largest_sink(net(), alive);
   if (warm_is_optimum_) warm_flow_.assign(flow_.begin(), flow_.end());
@@ -112,41 +113,43 @@ void IncrementalSolver::ensure_engine() {
   warm_price_.resize(warm_price_.empty() ? 0 : net().num_nodes(), 0);
   for (std::size_t a = 0; a < warm_flow_.size(); ++a)
     warm_flow_[a] = std::min(warm_flow_[a], net().capacity[a]);
-  stepping_ = stops_ >= kStopsInARow;
+  uses_fallback_ = budget_stops_ >= kMaxBudgetStops;
   if (warm_flow_.empty() && warm_price_.empty()) cold_operations_ = 0;
-  if (!warm_price_.empty()) warm_price_ = grounded(start_prices(net(), {{}, warm_price_}), root_);
+  if (!warm_price_.empty())
+    warm_price_ = relative_to_root(start_prices(net(), {{}, warm_price_}), root_);
   const EngineStart start{net(), network_.arc_alive(), root_, warm_flow_, warm_price_};
-  engine_ = stepping_ ? make_incremental_ssp(start, control_, stats_)
-                      : make_engine_(start, control_, stats_);
+  engine_ = uses_fallback_ ? make_incremental_ssp(start, control_, stats_)
+                           : make_engine_(start, control_, stats_);
   if (engine_ == nullptr) return;  // the next resolve starts from the same
   warm_flow_ = {};
   warm_price_ = {};
   log_.clear();  // it is built from the network as it is
-  passes_on_ = PassOn::kTell;
+  change_policy_ = ChangePolicy::kApply;
   ++stats_.rebuilds;
 }
 
 // An engine that an exception (no memory) left half-way is in no state to go on from.
 Status IncrementalSolver::run_engine() {
   try {
-    control_.grant_steps(0);
+    control_.guarantee_steps(0);
     // In small rounds it is worth more to keep the engine, whose first round takes the longest.
-    const bool compares = passes_on_ != PassOn::kTell && may_start_cold();
+    const bool compares = change_policy_ != ChangePolicy::kApply && may_start_cold();
     ensure_engine();
     if (engine_ == nullptr) return Status::kCancelled;
     warm_is_optimum_ = false;
-    log_.tell(*engine_, net(), network_.node_alive(), network_.arc_alive());
-    passes_on_ = PassOn::kTell;
-    control_.grant_steps(stops_ >= kStopsInARow && engine_->steps_last() ? 1 : 0);
+    log_.apply(*engine_, net(), network_.node_alive(), network_.arc_alive());
+    change_policy_ = ChangePolicy::kApply;
+    control_.guarantee_steps(
+        budget_stops_ >= kMaxBudgetStops && engine_->makes_lasting_progress() ? 1 : 0);
     Control compared(control_, {});
     if (compares) {
-      cold_start_.let_compare(compared, round_, network_.live_size(), network_.num_sources(),
-                              stats_);
+      cold_start_.limit_warm_start(compared, round_, network_.live_size(), network_.num_sources(),
+                                   stats_);
     }
     ProvenRun run = run_proven(engine_, {net(), network_.arc_alive(), root_, {}, {}},
-                               stepping_ ? make_incremental_ssp : make_engine_,
+                               uses_fallback_ ? make_incremental_ssp : make_engine_,
                                compares ? compared : control_, stats_);
-    compare_all_ |= run.made_anew;
+    compare_all_ |= run.rebuilt;
     cut_ = std::move(run.cut);
     const Status status = run.status;
     value_limit_ =
@@ -205,7 +208,7 @@ Status IncrementalSolver::solve_cold() {
     cost_ = solution.cost;
     note_cold_start(solution.stats);
   } else if (solution.status != Status::kBudget) {
-    if (passes_on_ != PassOn::kTell) drop_engine();  // rather than tell it so much
+    if (change_policy_ != ChangePolicy::kApply) drop_engine();  // rather than tell it so much
     return solution.status;
   }
   const Status status = solution.status;
@@ -284,11 +287,11 @@ void IncrementalSolver::adopt_cold(Solution solution, const LiveNetwork* live) {
   for (ArcId a : changed_.arcs) changed_.flow.push_back(flow_[a]);
 }
 
-void IncrementalSolver::tell_log() {
-  if (engine_ == nullptr || passes_on_ != PassOn::kNote) return log_.clear();
+void IncrementalSolver::apply_log() {
+  if (engine_ == nullptr || change_policy_ != ChangePolicy::kLog) return log_.clear();
   warm_is_optimum_ = false;
   try {
-    log_.tell(*engine_, net(), network_.node_alive(), network_.arc_alive());
+    log_.apply(*engine_, net(), network_.node_alive(), network_.arc_alive());
   } catch (...) {
     engine_.reset();
     value_limit_ = std::numeric_limits<std::uint64_t>::max();
@@ -299,10 +302,10 @@ void IncrementalSolver::tell_log() {
 
 // However it ended, also if the engine has not run: ids are used again then.
 void IncrementalSolver::end_round() {
-  if (passes_on_ == PassOn::kNothing) drop_engine();
-  tell_log();
-  passes_on_ = PassOn::kTell;
-  next_look_ = kFewChanges + 1;
+  if (change_policy_ == ChangePolicy::kDiscard) drop_engine();
+  apply_log();
+  change_policy_ = ChangePolicy::kApply;
+  next_review_ = kFewChanges + 1;
   network_.end_round(solved_);
 }
 

@@ -35,39 +35,39 @@ void IncrementalSolver::keep_within_range(std::int64_t value) {
 // The changes of a small round are told to the engine as they are made, those of a large one when
 // it is about to run, unless it is given up for a cold start. Where there is no engine, the next
 // one is built from the network.
-template <class Tell, class Note>
-void IncrementalSolver::pass_on(Tell tell, Note note) {
+template <class Apply, class Log>
+void IncrementalSolver::apply_change(Apply apply, Log log_change) {
   solved_ = false;
-  if (round_.all() >= next_look_) consider_round(0);
-  if (passes_on_ != PassOn::kTell) {
-    note(log_);
+  if (round_.all() >= next_review_) review_round(0);
+  if (change_policy_ != ChangePolicy::kApply) {
+    log_change(log_);
   } else if (engine_ != nullptr) {
     warm_is_optimum_ = false;
-    tell(*engine_);
+    apply(*engine_);
   }
 }
 
 // Called when there are many changes, or are about to be.
-void IncrementalSolver::consider_round(std::int64_t expected) {
+void IncrementalSolver::review_round(std::int64_t expected) {
   constexpr std::int64_t kInterval = 1024;
   constexpr std::size_t kLongLog = 4;  // times the network
-  if (passes_on_ == PassOn::kTell && round_.all() + expected > kFewChanges)
-    passes_on_ = PassOn::kNote;
-  next_look_ = std::max(round_.all(), kFewChanges) + kInterval;
-  if (passes_on_ != PassOn::kNote) return;
+  if (change_policy_ == ChangePolicy::kApply && round_.all() + expected > kFewChanges)
+    change_policy_ = ChangePolicy::kLog;
+  next_review_ = std::max(round_.all(), kFewChanges) + kInterval;
+  if (change_policy_ != ChangePolicy::kLog) return;
   RoundChanges round = round_;
   round.values += expected;  // at least
   if (cold_operations_ < 0 &&
-      cold_start_.is_quicker(round, network_.live_size(), network_.num_sources())) {
-    passes_on_ = PassOn::kNothing;
-    log_.stop_noting();
+      cold_start_.is_cheaper(round, network_.live_size(), network_.num_sources())) {
+    change_policy_ = ChangePolicy::kDiscard;
+    log_.stop_recording();
   } else if (log_.size() > kLongLog * (net().num_nodes() + net().num_arcs())) {
-    tell_log();
+    apply_log();
   }
 }
 
 void IncrementalSolver::expect_changes(std::size_t changes) {
-  consider_round(static_cast<std::int64_t>(changes));
+  review_round(static_cast<std::int64_t>(changes));
 }
 
 NodeId IncrementalSolver::add_node(std::int64_t supply) {
@@ -75,8 +75,8 @@ NodeId IncrementalSolver::add_node(std::int64_t supply) {
   const NodeId v = network_.add_node(supply);
   ++round_.structure;
   round_.displaced += supply != 0;
-  pass_on([=](Engine& engine) { engine.add_node(v, supply); },
-          [=](ChangeLog& log) { log.add_node(v); });
+  apply_change([=](Engine& engine) { engine.add_node(v, supply); },
+               [=](ChangeLog& log) { log.add_node(v); });
   return v;
 }
 
@@ -88,15 +88,16 @@ ArcId IncrementalSolver::add_arc(NodeId tail, NodeId head, std::int64_t capacity
   capacity = lowered_.lower(a, capacity);
   if (a == flow_.size()) flow_.push_back(0);
   ++round_.structure;
-  pass_on([=](Engine& engine) { engine.add_arc(a, tail, head, capacity, cost); },
-          [=](ChangeLog& log) { log.add_arc(a); });
+  apply_change([=](Engine& engine) { engine.add_arc(a, tail, head, capacity, cost); },
+               [=](ChangeLog& log) { log.add_arc(a); });
   return a;
 }
 
 void IncrementalSolver::remove_arc(ArcId arc) {
   ++round_.structure;
-  pass_on([=, this](Engine& engine) { engine.remove_arc(arc, net().tail[arc], net().head[arc]); },
-          [=](ChangeLog& log) { log.remove_arc(arc); });
+  apply_change(
+      [=, this](Engine& engine) { engine.remove_arc(arc, net().tail[arc], net().head[arc]); },
+      [=](ChangeLog& log) { log.remove_arc(arc); });
   remove_arcs({&arc, 1});
 }
 
@@ -120,16 +121,17 @@ void IncrementalSolver::remove_nodes(std::span<const NodeId> nodes) {
     if (v < warm_price_.size()) warm_price_[v] = 0;
   }
   round_.structure += static_cast<std::int64_t>(nodes.size());
-  const bool engine_knows = engine_ != nullptr && engine_->local();
+  const bool engine_is_local = engine_ != nullptr && engine_->local();
   std::vector<ArcId> arcs;
-  bool told = false;
-  if (passes_on_ == PassOn::kTell && engine_knows) told = engine_->remove_with_arcs(nodes, arcs);
-  if (told) {
+  bool applied = false;
+  if (change_policy_ == ChangePolicy::kApply && engine_is_local)
+    applied = engine_->remove_with_arcs(nodes, arcs);
+  if (applied) {
     warm_is_optimum_ = false;
     if (!std::is_sorted(arcs.begin(), arcs.end())) std::sort(arcs.begin(), arcs.end());
   } else {
-    const auto find = [this](std::span<const NodeId> gone, std::vector<ArcId>& found) {
-      std::vector<NodeId> known(gone.begin(), gone.end());
+    const auto find = [this](std::span<const NodeId> removed, std::vector<ArcId>& found) {
+      std::vector<NodeId> known(removed.begin(), removed.end());
       std::erase_if(known, [this](NodeId v) { return log_.is_new_node(v); });
       engine_->incident_arcs(known, found);
       for (ArcId a : log_.new_arcs()) {
@@ -137,11 +139,11 @@ void IncrementalSolver::remove_nodes(std::span<const NodeId> nodes) {
           found.push_back(a);
       }
     };
-    const bool finds = engine_knows && passes_on_ != PassOn::kNothing;
+    const bool finds = engine_is_local && change_policy_ != ChangePolicy::kDiscard;
     arcs = network_.arcs_at_removed(nodes, finds ? find : ChangingNetwork::FindArcs{},
                                     log_.new_arcs().size());
     expect_changes(arcs.size());
-    pass_on(
+    apply_change(
         [&](Engine& engine) {
           for (ArcId a : arcs) engine.remove_arc(a, net().tail[a], net().head[a]);
           for (NodeId v : nodes) engine.remove_node(v);
@@ -163,7 +165,7 @@ void IncrementalSolver::change_capacity(ArcId arc, std::int64_t capacity) {
   network_.set_capacity(arc, capacity);
   ++round_.values;
   round_.displaced += flow_[arc] > capacity;
-  pass_on(
+  apply_change(
       [=, this](Engine& engine) {
         engine.set_capacity(arc, net().tail[arc], net().head[arc], capacity);
       },
@@ -175,8 +177,8 @@ void IncrementalSolver::set_cost(ArcId arc, std::int64_t cost) {
   keep_within_range(cost);
   network_.set_cost(arc, cost);
   ++round_.values;
-  pass_on([=, this](Engine& engine) { engine.set_cost(arc, net().tail[arc], cost); },
-          [=](ChangeLog& log) { log.set_cost(arc); });
+  apply_change([=, this](Engine& engine) { engine.set_cost(arc, net().tail[arc], cost); },
+               [=](ChangeLog& log) { log.set_cost(arc); });
 }
 
 void IncrementalSolver::set_supply(NodeId node, std::int64_t supply) {
@@ -186,9 +188,9 @@ void IncrementalSolver::set_supply(NodeId node, std::int64_t supply) {
   network_.set_supply(node, supply);
   ++round_.values;
   ++round_.displaced;
-  round_.overturned += (before > 0 && supply < 0) || (before < 0 && supply > 0);
-  pass_on([=](Engine& engine) { engine.change_supply(node, supply - before); },
-          [=](ChangeLog& log) { log.change_supply(node, supply - before); });
+  round_.sign_changes += (before > 0 && supply < 0) || (before < 0 && supply > 0);
+  apply_change([=](Engine& engine) { engine.change_supply(node, supply - before); },
+               [=](ChangeLog& log) { log.change_supply(node, supply - before); });
 }
 
 // Of live ids: as far as the last resolve came.
@@ -238,7 +240,7 @@ Certificate IncrementalSolver::certify_touched() const {
   std::vector<NodeId> nodes = touched_;
   for (NodeId v : repriced_) {
     nodes.push_back(v);
-    engine_->priced_by(v, nodes);
+    engine_->implicitly_priced_by(v, nodes);
   }
   std::sort(nodes.begin(), nodes.end());
   nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());

@@ -60,10 +60,10 @@ class IncrementalSolver {
   // kOptimal.
   Status resolve();
   // For a budget: set before resolve, which then ends with kBudget; the next one goes on from
-  // there. When kStopsInARow have been stopped there, each of those that follow makes at least one
-  // step that lasts (Engine::steps_last), however small its budget. What the engine of a method
-  // without such steps has got to is handed to shortest paths then, up to the next kOptimal. So
-  // finitely many resolves end, whatever the algorithm and the budget.
+  // there. When kMaxBudgetStops have been stopped there, each of those that follow makes at least
+  // one step that lasts (Engine::makes_lasting_progress), however small its budget. What the engine
+  // of a method without such steps has got to is handed to shortest paths then, up to the next
+  // kOptimal. So finitely many resolves end, whatever the algorithm and the budget.
   Control& control() { return control_; }
   // The running resolve ends with kCancelled, unless it is past its last look at the flag and ends
   // as it would have; if none is running, the next one does. In either case no other one does.
@@ -101,17 +101,17 @@ class IncrementalSolver {
   Certificate certify_touched() const;
 
  private:
-  static constexpr int kStopsInARow = 8;
+  static constexpr int kMaxBudgetStops = 8;
   // Rounds of more changes than this are noted, and told to the engine at once or not at all.
   static constexpr std::int64_t kFewChanges = 2048;
-  enum class PassOn : std::uint8_t { kTell, kNote, kNothing };
+  enum class ChangePolicy : std::uint8_t { kApply, kLog, kDiscard };
 
   const Network& net() const { return network_.network(); }
   std::int64_t flow_now(ArcId arc) const;
   std::int64_t price_now(NodeId v) const;
-  template <class Tell, class Note>
-  void pass_on(Tell tell, Note note);
-  void consider_round(std::int64_t expected);
+  template <class Apply, class Log>
+  void apply_change(Apply apply, Log log);
+  void review_round(std::int64_t expected);
   void keep_within_range(std::int64_t value);
   void change_capacity(ArcId arc, std::int64_t capacity);
   Network given_network() const;
@@ -120,9 +120,9 @@ class IncrementalSolver {
   bool choose_level(std::int64_t in_use);
   Status solve_within_range();
   void remove_arcs(std::span<const ArcId> arcs);
-  void tell_log();
+  void apply_log();
   void drop_engine();
-  bool should_change_engines() const;
+  bool should_switch_engines() const;
   void ensure_engine();  // none when cancelled while it was made
   Status solve();
   Status run_engine();
@@ -131,7 +131,7 @@ class IncrementalSolver {
   bool should_start_cold();
   bool is_unbounded(ArcId arc, std::int64_t flow, std::int64_t tail_price,
                     std::int64_t head_price) const;
-  Status look_for_unbounded_cycle();
+  Status report_unbounded_cycle();
   void check_bounds(Solution& solution, const LiveNetwork* live);
   void note_cold_start(const Stats& stats);
   void adopt_flow(ArcId arc, std::int64_t now);
@@ -150,13 +150,13 @@ class IncrementalSolver {
   std::vector<std::int64_t> warm_flow_, warm_price_;
   bool warm_is_optimum_ = false;  // flow_ in place of warm_flow_
   bool prices_drifted_ = false;
-  int stops_ = 0;          // resolves in a row that ended kBudget
-  bool stepping_ = false;  // engine_ was made to end a row of them
+  int budget_stops_ = 0;        // resolves in a row that ended kBudget
+  bool uses_fallback_ = false;  // engine_ was made to end a row of them
 
-  PassOn passes_on_ = PassOn::kTell;
-  std::int64_t next_look_ = kFewChanges + 1;  // at the round, when it has so many changes
-  ChangeLog log_;                             // what the engine has not been told yet
-  RoundChanges round_;                        // since the last answer
+  ChangePolicy change_policy_ = ChangePolicy::kApply;
+  std::int64_t next_review_ = kFewChanges + 1;  // at the round, when it has so many changes
+  ChangeLog log_;                               // what the engine has not been told yet
+  RoundChanges round_;                          // since the last answer
   ColdStartRule cold_start_;
   // An engine built from scratch has no answer yet: counted by then. Less than zero: it has.
   std::int64_t cold_operations_ = -1;

@@ -20,14 +20,14 @@ LiveNetwork live_network(const Network& all, std::span<const std::uint8_t> node_
   network.capacity.resize(live.arcs.size());
   network.cost.resize(live.arcs.size());
   NodeId nodes = 0;
-  build_each(all.num_nodes(), control, [&](std::size_t v) {
+  for_each_until_cancelled(all.num_nodes(), control, [&](std::size_t v) {
     if (node_alive[v] == 0) return;
     number[v] = nodes;
     live.nodes[nodes] = static_cast<NodeId>(v);
     network.supply[nodes++] = all.supply[v];
   });
   ArcId arcs = 0;
-  build_each(all.num_arcs(), control, [&](std::size_t a) {
+  for_each_until_cancelled(all.num_arcs(), control, [&](std::size_t a) {
     if (arc_alive[a] == 0) return;
     live.arcs[arcs] = static_cast<ArcId>(a);
     network.tail[arcs] = number[all.tail[a]];

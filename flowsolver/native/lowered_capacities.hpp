@@ -43,7 +43,7 @@ class LoweredCapacities {
     if (arc >= given_.size() || given_[arc] == 0) return;
     given_[arc] = 0;
     --count_;
-    if (arcs_.size() > 2 * static_cast<std::size_t>(count_) + kFew) tidy();
+    if (arcs_.size() > 2 * static_cast<std::size_t>(count_) + kFew) compact();
   }
 
   // `capacity`: what is worked with.
@@ -59,7 +59,7 @@ class LoweredCapacities {
  private:
   static constexpr std::size_t kFew = 64;
 
-  void tidy() {
+  void compact() {
     std::sort(arcs_.begin(), arcs_.end());
     arcs_.erase(std::unique(arcs_.begin(), arcs_.end()), arcs_.end());
     std::erase_if(arcs_, [this](ArcId arc) { return given_[arc] == 0; });

@@ -26,10 +26,10 @@ struct Start {
 // kBudget: flow and potential are the best state reached: within capacities, not necessarily
 // balanced; cost is the flow's, saturated at the ends of int64. kInfeasible: flow is within
 // capacities, and leaves an excess that the method found no way for; solve_proven
-// (proven_infeasibility.hpp) adds the cut. kCancelled: only the status and the stats mean something.
-// kUnbalanced, kBadCostRange, kBadCapacityRange: as
-// check_ranges says, found before any work. Deterministic but for where a deadline or a
-// cancellation strikes. Throws nothing but std::bad_alloc.
+// (proven_infeasibility.hpp) adds the cut. kCancelled: only the status and the stats mean
+// something. kUnbalanced, kBadCostRange, kBadCapacityRange: as check_ranges says, found before any
+// work. Deterministic but for where a deadline or a cancellation strikes. Throws nothing but
+// std::bad_alloc.
 using Method = Solution (*)(const Network& network, const Start& start, const Control& control);
 
 }  // namespace flowsolver

@@ -81,7 +81,7 @@ std::int64_t misplaced_tasks(const Network& network, std::span<const std::int64_
   for (ArcId a = 0; a < network.num_arcs(); ++a) units[a] = std::min(flow[a], optimum[a]);
   Remainder common(network, outgoing, std::move(units));
   Remainder reached(network, outgoing, {flow.begin(), flow.end()});
-  Remainder wanted(network, outgoing, {optimum.begin(), optimum.end()});
+  Remainder deficit(network, outgoing, {optimum.begin(), optimum.end()});
   std::vector<NodeId> left;
   for (NodeId v = 0; v < network.num_nodes(); ++v) {
     if (network.supply[v] != 1) continue;
@@ -90,13 +90,13 @@ std::int64_t misplaced_tasks(const Network& network, std::span<const std::int64_
       left.push_back(v);
     } else {
       reached.take(walk);
-      wanted.take(walk);
+      deficit.take(walk);
     }
   }
   std::int64_t misplaced = 0;
   for (NodeId v : left) {
     const std::vector<ArcId>& to = reached.walk(v);
-    const std::vector<ArcId>& best = wanted.walk(v);
+    const std::vector<ArcId>& best = deficit.walk(v);
     const bool alike = !to.empty() && !best.empty() &&
                        network.tail[to.back()] == network.tail[best.back()] &&
                        network.head[to.back()] == network.head[best.back()];

@@ -15,9 +15,9 @@ Wide magnitude(std::int64_t value) {
   return value < 0 ? -static_cast<Wide>(value) : static_cast<Wide>(value);
 }
 
-Status bits_with_looks(std::span<const std::int64_t> values, const Control& control,
-                       std::uint64_t& bits) {
-  return sweep(values.size(), control, {}, [&](std::size_t begin, std::size_t end) {
+Status bits_with_checks(std::span<const std::int64_t> values, const Control& control,
+                        std::uint64_t& bits) {
+  return for_each_block(values.size(), control, {}, [&](std::size_t begin, std::size_t end) {
     bits |= magnitude_bits(values.subspan(begin, end - begin));
   });
 }
@@ -87,7 +87,7 @@ void Stats::add(const Stats& other) {
 bool fits_narrow(const Network& network, const Control& control) {
   std::uint64_t bits = 0;
   for (const auto* values : {&network.cost, &network.capacity}) {
-    if (bits_with_looks(*values, control, bits) != Status::kOptimal)
+    if (bits_with_checks(*values, control, bits) != Status::kOptimal)
       throw Stopped{Status::kCancelled};
   }
   return narrow(bits);
@@ -96,7 +96,7 @@ bool fits_narrow(const Network& network, const Control& control) {
 Status add_up_cost(const Network& network, std::span<const std::int64_t> flow,
                    const Control& control, __int128& cost) {
   cost = 0;
-  return sweep(flow.size(), control, {}, [&](std::size_t begin, std::size_t end) {
+  return for_each_block(flow.size(), control, {}, [&](std::size_t begin, std::size_t end) {
     for (std::size_t a = begin; a < end; ++a)
       cost += static_cast<__int128>(network.cost[a]) * flow[a];
   });
@@ -121,9 +121,9 @@ namespace {
 // capacities.
 Ranges ranges_of(const Network& network, std::size_t live_nodes, const Control& control) {
   std::uint64_t cost_bits = 0, capacity_bits = 0;
-  Status status = bits_with_looks(network.cost, control, cost_bits);
+  Status status = bits_with_checks(network.cost, control, cost_bits);
   if (status == Status::kOptimal)
-    status = bits_with_looks(network.capacity, control, capacity_bits);
+    status = bits_with_checks(network.capacity, control, capacity_bits);
   if (status != Status::kOptimal) return {status, false};
   const auto longest_path = [&](std::uint64_t cost) {
     return Wide{cost} * static_cast<Wide>(live_nodes + 1);

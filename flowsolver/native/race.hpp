@@ -20,14 +20,14 @@ namespace flowsolver {
 struct RaceAnswer {
   // the winner's, or without an answer the leader's (racer_threads.hpp)
   Solution solution;
-  const Algorithm* winner = nullptr;    // whose solution it is
-  Control::Clock::duration stopping{};  // how long the losers took to stop (racer_threads.hpp)
+  const Algorithm* winner = nullptr;         // whose solution it is
+  Control::Clock::duration stop_duration{};  // how long the losers took to stop (racer_threads.hpp)
 };
 
 // `racers`: one or more. Capacities may be anything up to int64's maximum: those beyond the range
 // of the algorithms count as unbounded (graph/capacity_level.hpp), and a cycle of negative cost
 // over such arcs ends in kUnbounded. Throws nothing but std::bad_alloc.
 RaceAnswer race(const Network& network, std::span<const Algorithm* const> racers,
-                const Start& start, const Control& control, Winning winning);
+                const Start& start, const Control& control, WinnerRule winner_rule);
 
 }  // namespace flowsolver

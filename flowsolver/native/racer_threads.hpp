@@ -8,7 +8,7 @@
 // Deterministic: the answer that took the fewest counted operations (Stats::operations) wins; of
 // equal ones, that of the racer named first. All run at once. When racer j has answered after o
 // operations, every other racer i is told that its answer is useless beyond o operations (i < j) or
-// beyond o - 1 (i > j), and is cancelled where it counts more (Control::cancel_beyond).
+// beyond o - 1 (i > j), and is cancelled where it counts more (Control::cancel_after_operations).
 //   Why timing cannot change the winner: let w be the racer that wins when each runs to its end
 //   undisturbed, (o_w, w) being
 // least. Any limit that w is ever given stems from a racer j with (o_j, j) > (o_w, w), so it is at
@@ -41,7 +41,7 @@
 namespace flowsolver {
 
 // Which answer wins: see above.
-enum class Winning : std::uint8_t { kFirst, kFewestOperations };
+enum class WinnerRule : std::uint8_t { kFirst, kFewestOperations };
 
 inline bool is_answer(Status status) {
   return status == Status::kOptimal || status == Status::kInfeasible;
@@ -50,15 +50,16 @@ inline bool is_answer(Status status) {
 struct Outcome {
   std::size_t leader = 0;  // the winner when `status` is an answer
   Status status = Status::kCancelled;
-  Stats stats;                          // the leader's
-  Control::Clock::duration stopping{};  // from the leader's end until the last racer had stopped
+  Stats stats;  // the leader's
+  Control::Clock::duration
+      stop_duration{};  // from the leader's end until the last racer had stopped
 };
 
 // What racer i does, until it has an answer or its control says stop. Runs at the same time as the
 // others.
 using Racer = std::function<Status(std::size_t i, const Control& control, Stats& stats)>;
 
-Outcome run_contest(std::size_t racers, Winning winning, const Control& control,
-                    const Racer& racer);
+Outcome run_racers(std::size_t racers, WinnerRule winner_rule, const Control& control,
+                   const Racer& racer);
 
 }  // namespace flowsolver

@@ -19,7 +19,7 @@ struct Algorithm {
   // the last answer (warm_start_engine.hpp).
   std::unique_ptr<Engine> (*make_own_engine)(const EngineStart& start, const Control& control,
                                              Stats& stats) = nullptr;
-  bool steps_last = false;  // without one: as Engine::steps_last
+  bool makes_lasting_progress = false;  // without one: as Engine::makes_lasting_progress
 
   // As the method, and kInfeasible is proven (proven_infeasibility.hpp).
   Solution solve(const Network& network, const Start& start, const Control& control) const;

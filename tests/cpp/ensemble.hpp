@@ -20,16 +20,16 @@ class Ensemble {
       solvers_.push_back(std::make_unique<IncrementalSolver>(network, algorithm));
   }
 
-  void add_race(const std::vector<const Algorithm*>& racers, Winning winning) {
+  void add_race(const std::vector<const Algorithm*>& racers, WinnerRule winner_rule) {
     reports_.push_back(std::make_unique<RaceReport>());
     solvers_.push_back(std::make_unique<IncrementalSolver>(
         first().network(),
-        [racers, winning, report = reports_.back().get()](const EngineStart& start, const Control&,
-                                                          Stats&) {
-          return std::make_unique<RaceEngine>(racers, winning, start, *report);
+        [racers, winner_rule, report = reports_.back().get()](const EngineStart& start,
+                                                              const Control&, Stats&) {
+          return std::make_unique<RaceEngine>(racers, winner_rule, start, *report);
         },
-        [racers, winning](const Network& network, const Control& control) {
-          return race(network, racers, {}, control, winning).solution;
+        [racers, winner_rule](const Network& network, const Control& control) {
+          return race(network, racers, {}, control, winner_rule).solution;
         }));
   }
 
@@ -46,7 +46,7 @@ class Ensemble {
     return id;
   }
   template <class Change>
-  void tell(Change change) {
+  void apply(Change change) {
     for (const auto& solver : solvers_) change(*solver);
   }
 
@@ -76,17 +76,18 @@ class Ensemble {
   }
 
   // Cancelled, or at its budget, at the k-th look of each; so many times in a row.
-  void resolve_stopped(Watch::Stop how, std::int64_t at_look, std::int64_t times = 1) {
+  void resolve_stopped(CheckObserver::Stop how, std::int64_t at_check, std::int64_t times = 1) {
     const Solution fresh = fresh_solution();
-    const Status stopped = how == Watch::Stop::kCancel ? Status::kCancelled : Status::kBudget;
+    const Status stopped =
+        how == CheckObserver::Stop::kCancel ? Status::kCancelled : Status::kBudget;
     for (const auto& solver : solvers_) {
       Status status = stopped;
       for (std::int64_t k = 0; k < times && status == stopped; ++k) {
-        Watch watch;
-        watch.over(solver->control(), how, at_look);
+        CheckObserver observer;
+        observer.attach_to(solver->control(), how, at_check);
         status = solver->resolve();
         CHECK(status == stopped || status == fresh.status);
-        CHECK(status != Status::kCancelled || watch.looks() == at_look);
+        CHECK(status != Status::kCancelled || observer.checks() == at_check);
       }
       solver->control().poll({});
       solver->control().limit_operations(kInfinity);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <thread>
 
+#include "engines/forwarding_engine.hpp"
 #include "engines/race_engine.hpp"
 #include "networks.hpp"
 #include "race.hpp"
@@ -31,49 +32,19 @@ Network two_ways(NodeId sources) {
   return network;
 }
 
-// An engine in whose run somebody cancels after it has looked for the last time.
-class CancelledTooLate final : public Engine {
+// An engine that calls `cancel` at the end of each run, after its last check for cancellation.
+class CancelledTooLate final : public ForwardingEngine {
  public:
   CancelledTooLate(std::unique_ptr<Engine> engine, std::function<void()> cancel)
-      : engine_(std::move(engine)), cancel_(std::move(cancel)) {}
+      : ForwardingEngine(std::move(engine)), cancel_(std::move(cancel)) {}
 
-  void add_node(NodeId v, std::int64_t supply) override { engine_->add_node(v, supply); }
-  void remove_node(NodeId v) override { engine_->remove_node(v); }
-  void add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity,
-               std::int64_t cost) override {
-    engine_->add_arc(arc, tail, head, capacity, cost);
-  }
-  void remove_arc(ArcId arc, NodeId tail, NodeId head) override {
-    engine_->remove_arc(arc, tail, head);
-  }
-  void set_capacity(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity) override {
-    engine_->set_capacity(arc, tail, head, capacity);
-  }
-  void set_cost(ArcId arc, NodeId tail, std::int64_t cost) override {
-    engine_->set_cost(arc, tail, cost);
-  }
-  void change_supply(NodeId v, std::int64_t delta) override { engine_->change_supply(v, delta); }
   Status run(const Control& control, Stats& stats) override {
-    const Status status = engine_->run(control, stats);
+    const Status status = ForwardingEngine::run(control, stats);
     cancel_();
     return status;
   }
-  std::int64_t flow(ArcId arc, NodeId tail) const override { return engine_->flow(arc, tail); }
-  std::int64_t price(NodeId v) const override { return engine_->price(v); }
-  __int128 cost() const override { return engine_->cost(); }
-  void adopt(const Engine& winner) override { engine_->adopt(winner); }
-  std::uint64_t value_limit() const override { return engine_->value_limit(); }
-  bool prices_drifted() const override { return engine_->prices_drifted(); }
-  bool local() const override { return engine_->local(); }
-  void incident_arcs(std::span<const NodeId> nodes, std::vector<ArcId>& arcs) const override {
-    engine_->incident_arcs(nodes, arcs);
-  }
-  const std::vector<FlowBefore>& touched_arcs() const override { return engine_->touched_arcs(); }
-  const std::vector<NodeId>& repriced_nodes() const override { return engine_->repriced_nodes(); }
-  void begin_round() override { engine_->begin_round(); }
 
  private:
-  std::unique_ptr<Engine> engine_;
   std::function<void()> cancel_;
 };
 
@@ -168,10 +139,10 @@ void by_another_thread(IncrementalSolver& solver, std::int64_t sources) {
 
 // Requests all the time.
 void by_another_thread_all_the_time(IncrementalSolver& solver) {
-  std::atomic<bool> over = false;
+  std::atomic<bool> attach_to = false;
   std::atomic<std::int64_t> requests = 0;
   std::thread other([&] {
-    while (!over.load()) {
+    while (!attach_to.load()) {
       solver.cancel();
       requests.fetch_add(1);
       std::this_thread::yield();
@@ -184,7 +155,7 @@ void by_another_thread_all_the_time(IncrementalSolver& solver) {
     CHECK(status == Status::kCancelled || status == Status::kOptimal);
     cancelled += status == Status::kCancelled;
   }
-  over.store(true);
+  attach_to.store(true);
   other.join();
   CHECK(cancelled <= requests.load());
   solver.resolve();
@@ -193,14 +164,14 @@ void by_another_thread_all_the_time(IncrementalSolver& solver) {
 }
 
 struct Race {
-  Race(const Network& network, Winning winning)
+  Race(const Network& network, WinnerRule winner_rule)
       : solver(
             network,
-            [this, winning](const EngineStart& start, const Control&, Stats&) {
-              return std::make_unique<RaceEngine>(racers, winning, start, report);
+            [this, winner_rule](const EngineStart& start, const Control&, Stats&) {
+              return std::make_unique<RaceEngine>(racers, winner_rule, start, report);
             },
-            [this, winning](const Network& live, const Control& control) {
-              return race(live, racers, {}, control, winning).solution;
+            [this, winner_rule](const Network& live, const Control& control) {
+              return race(live, racers, {}, control, winner_rule).solution;
             }) {}
   std::vector<const Algorithm*> racers{find_algorithm("cost_scaling"),
                                        find_algorithm("network_simplex")};
@@ -220,10 +191,10 @@ int main() {
     by_another_thread(many, kMany);
     by_another_thread_all_the_time(many);
   }
-  for (Winning winning : {Winning::kFirst, Winning::kFewestOperations}) {
-    Race few(two_ways(kFew), winning);
+  for (WinnerRule winner_rule : {WinnerRule::kFirst, WinnerRule::kFewestOperations}) {
+    Race few(two_ways(kFew), winner_rule);
     idle_is_for_the_next(few.solver);
-    Race many(two_ways(kMany), winning);
+    Race many(two_ways(kMany), winner_rule);
     by_another_thread(many.solver, kMany);
     by_another_thread_all_the_time(many.solver);
   }

@@ -16,7 +16,7 @@ namespace {
 
 // Steps between looks are not what is counted: a pivot is one step and 32 operations, a node's
 // half-edges may go at once.
-constexpr std::int64_t kMostBetweenLooks = 12 * Control::kLookInterval;
+constexpr std::int64_t kMaxBetweenChecks = 12 * Control::kCheckInterval;
 
 // Tasks that prefer some machines, may go to any over the cluster, or wait.
 Network cell(std::int64_t tasks, std::int64_t machines, std::int64_t slots, std::uint64_t seed) {
@@ -101,24 +101,24 @@ std::vector<Network> families() {
 
 // All of the first looks, then ever fewer.
 template <class Visit>
-void some_looks(std::int64_t looks, Visit visit) {
-  for (std::int64_t k = 1; k <= looks; k += 1 + k / 3) visit(k);
+void some_checks(std::int64_t checks, Visit visit) {
+  for (std::int64_t k = 1; k <= checks; k += 1 + k / 3) visit(k);
 }
 
-void from_scratch_stops_at_any_look(const Network& network, const Algorithm& algorithm) {
+void from_scratch_stops_at_any_check(const Network& network, const Algorithm& algorithm) {
   Control whole;
-  Watch watch;
-  watch.over(whole);
+  CheckObserver observer;
+  observer.attach_to(whole);
   CHECK(algorithm.solve(network, {}, whole).status == Status::kOptimal);
-  const std::int64_t looks = watch.looks();
-  CHECK(watch.most_between() <= kMostBetweenLooks);
-  some_looks(looks, [&](std::int64_t k) {
+  const std::int64_t checks = observer.checks();
+  CHECK(observer.max_between() <= kMaxBetweenChecks);
+  some_checks(checks, [&](std::int64_t k) {
     Control cancelled;
-    watch.over(cancelled, Watch::Stop::kCancel, k);
+    observer.attach_to(cancelled, CheckObserver::Stop::kCancel, k);
     CHECK(algorithm.solve(network, {}, cancelled).status == Status::kCancelled);
-    CHECK(watch.looks() == k);
+    CHECK(observer.checks() == k);
     Control limited;
-    watch.over(limited, Watch::Stop::kBudget, k);
+    observer.attach_to(limited, CheckObserver::Stop::kBudget, k);
     const Solution reached = algorithm.solve(network, {}, limited);
     CHECK(reached.status == Status::kBudget || reached.status == Status::kOptimal);
     CHECK(reached.flow.size() == network.num_arcs() &&
@@ -143,28 +143,30 @@ void change(IncrementalSolver& solver, Draws& draw) {
   }
 }
 
-void incremental_goes_on_from_any_look(const Network& network, const Algorithm& algorithm) {
-  Watch watch;
-  std::int64_t first_looks = 0;
+void incremental_continues_from_any_check(const Network& network, const Algorithm& algorithm) {
+  CheckObserver observer;
+  std::int64_t first_checks = 0;
   {
     IncrementalSolver solver(network, algorithm);
-    watch.over(solver.control());
+    observer.attach_to(solver.control());
     CHECK(solver.resolve() == Status::kOptimal);
-    CHECK(watch.most_between() <= kMostBetweenLooks);
-    first_looks = watch.looks();
+    CHECK(observer.max_between() <= kMaxBetweenChecks);
+    first_checks = observer.checks();
   }
   // While the engine is made, and after it has been: several stops in one solver, the later ones in
   // a round of changes.
   Draws draw(7);
-  some_looks(first_looks, [&](std::int64_t k) {
+  some_checks(first_checks, [&](std::int64_t k) {
     IncrementalSolver solver(network, algorithm);
     for (int round = 0; round < 2; ++round) {
       const Solution fresh = from_scratch(solver.network());
-      watch.over(solver.control(), k % 2 == 0 ? Watch::Stop::kCancel : Watch::Stop::kBudget, k);
+      observer.attach_to(solver.control(),
+                         k % 2 == 0 ? CheckObserver::Stop::kCancel : CheckObserver::Stop::kBudget,
+                         k);
       const Status stopped = solver.resolve();
       CHECK(stopped == Status::kCancelled || stopped == Status::kBudget || stopped == fresh.status);
-      CHECK(stopped != Status::kCancelled || watch.looks() == k);
-      watch.over(solver.control());
+      CHECK(stopped != Status::kCancelled || observer.checks() == k);
+      observer.attach_to(solver.control());
       check_resolve(solver, fresh);
       change(solver, draw);
     }
@@ -177,28 +179,28 @@ void nodes_go_after_a_stop(const Algorithm& algorithm) {
   Status status = Status::kCancelled;
   for (std::int64_t k = 1; status == Status::kCancelled; k += 1 + k / 8) {
     IncrementalSolver solver(network, algorithm);
-    Watch watch;
-    watch.over(solver.control(), Watch::Stop::kCancel, k);
+    CheckObserver observer;
+    observer.attach_to(solver.control(), CheckObserver::Stop::kCancel, k);
     status = solver.resolve();
     const NodeId gone[] = {5, 6};
     solver.remove_nodes(gone);
-    watch.over(solver.control());
+    observer.attach_to(solver.control());
     check_resolve(solver, from_scratch(live_part(solver)));
   }
 }
 
 // A first solve that was stopped goes on with limited patience: cancelled at the very look at which
 // that ends, it was cancelled and not stopped at a budget.
-void cancelled_where_patience_ends(const Algorithm& algorithm) {
+void cancelled_at_the_fallback(const Algorithm& algorithm) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     const Network network = general(8, seed % 2 == 0 ? 16 : 24, seed, 1);
     Status status = Status::kCancelled;
     for (std::int64_t k = 1; status == Status::kCancelled; ++k) {
       IncrementalSolver solver(network, algorithm);
-      Watch watch;
-      watch.over(solver.control(), Watch::Stop::kBudget, 1);
+      CheckObserver observer;
+      observer.attach_to(solver.control(), CheckObserver::Stop::kBudget, 1);
       solver.resolve();
-      watch.over(solver.control(), Watch::Stop::kCancel, k);
+      observer.attach_to(solver.control(), CheckObserver::Stop::kCancel, k);
       status = solver.resolve();
       CHECK(status == Status::kOptimal || status == Status::kCancelled);
     }
@@ -209,13 +211,13 @@ void cancelled_where_patience_ends(const Algorithm& algorithm) {
 
 int main() {
   for (const Algorithm& algorithm : algorithms()) {
-    cancelled_where_patience_ends(algorithm);
+    cancelled_at_the_fallback(algorithm);
     nodes_go_after_a_stop(algorithm);
   }
   for (const Network& network : families()) {
     for (const Algorithm& algorithm : algorithms()) {
-      from_scratch_stops_at_any_look(network, algorithm);
-      incremental_goes_on_from_any_look(network, algorithm);
+      from_scratch_stops_at_any_check(network, algorithm);
+      incremental_continues_from_any_check(network, algorithm);
     }
   }
   return 0;

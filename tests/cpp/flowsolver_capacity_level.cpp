@@ -44,14 +44,14 @@ void all_algorithms_at_the_ends_of_int64() {
     for (const std::int64_t back : {-2, -3, -(1 << 30)}) {
       network.cost.back() = back;
       const Solution solution =
-          race(network, {&algorithm, 1}, {}, Control(), Winning::kFirst).solution;
+          race(network, {&algorithm, 1}, {}, Control(), WinnerRule::kFirst).solution;
       CHECK(solution.status == (back == -2 ? Status::kOptimal : Status::kUnbounded));
       if (back == -2)
         CHECK(certify(network, solution.flow, solution.potential, solution.cost).ok());
     }
   }
   network.cost.back() = -3;
-  const RaceAnswer raced = race(network, all, {}, Control(), Winning::kFewestOperations);
+  const RaceAnswer raced = race(network, all, {}, Control(), WinnerRule::kFewestOperations);
   CHECK(raced.solution.status == Status::kUnbounded);
 }
 

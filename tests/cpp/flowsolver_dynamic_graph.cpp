@@ -142,7 +142,7 @@ class Trial {
     known_ = model_;
     pushed_ = false;
     for (NodeId v = 0; v < graph_.num_nodes(); ++v) graph_.note_unbalanced(v);
-    graph_.forget_balanced();
+    graph_.drop_balanced();
   }
 
   void check() const {
@@ -160,8 +160,8 @@ class Trial {
       CHECK(edge.to == arc.head && partner.to == arc.tail && partner.partner == there);
       CHECK(edge.cost == arc.cost && partner.cost == -arc.cost);
       CHECK(edge.residual == arc.capacity - arc.flow && partner.residual == arc.flow);
-      CHECK(graph_.is_enterable(there) == (partner.residual > 0));
-      CHECK(graph_.is_enterable(edge.partner) == (edge.residual > 0));
+      CHECK(graph_.has_reverse_residual(there) == (partner.residual > 0));
+      CHECK(graph_.has_reverse_residual(edge.partner) == (edge.residual > 0));
       CHECK(graph_.begin(arc.tail) <= there && there < graph_.middle(arc.tail));
       CHECK(graph_.middle(arc.head) <= edge.partner && edge.partner < graph_.end(arc.head));
     }
@@ -195,7 +195,7 @@ class Trial {
 
   Draws draws_;
   Network network_;
-  KeptGraph<V> graph_;
+  DynamicGraph<V> graph_;
   Model model_, known_;  // known: when the round began
   bool pushed_ = false;  // since then
   ArcId next_arc_ = 0;

@@ -112,7 +112,8 @@ void balance(Ensemble& all) {
   for (NodeId v = 0; v < solver.network().num_nodes(); ++v)
     wanted -= v == sink ? 0 : solver.network().supply[v];
   std::int64_t supply = 0;
-  if (as_int64(wanted, supply)) all.tell([=](IncrementalSolver& s) { s.set_supply(sink, supply); });
+  if (as_int64(wanted, supply))
+    all.apply([=](IncrementalSolver& s) { s.set_supply(sink, supply); });
 }
 
 void change_something(fuzz::Bytes& bytes, std::int64_t unit, Ensemble& all) {
@@ -132,17 +133,17 @@ void change_something(fuzz::Bytes& bytes, std::int64_t unit, Ensemble& all) {
     all.add([](IncrementalSolver& s) { return s.add_node(0); });
   } else if (kind == 1 && u >= 0) {
     const NodeId gone[] = {from, to};
-    all.tell([&](IncrementalSolver& s) { s.remove_nodes({gone, u == v ? 1u : 2u}); });
+    all.apply([&](IncrementalSolver& s) { s.remove_nodes({gone, u == v ? 1u : 2u}); });
   } else if (kind == 2 && any_arc >= 0) {
-    all.tell([=](IncrementalSolver& s) { s.remove_arc(arc); });
+    all.apply([=](IncrementalSolver& s) { s.remove_arc(arc); });
   } else if (kind <= 4 && any_arc >= 0) {
-    all.tell([=](IncrementalSolver& s) { s.set_cost(arc, cost); });
+    all.apply([=](IncrementalSolver& s) { s.set_cost(arc, cost); });
   } else if (kind <= 6 && any_arc >= 0) {
-    all.tell([=](IncrementalSolver& s) { s.set_capacity(arc, capacity); });
+    all.apply([=](IncrementalSolver& s) { s.set_capacity(arc, capacity); });
   } else if (kind == 7 && u >= 0 && u != v) {  // never beyond 2^60
     const std::int64_t more = network.supply[from] / 2 + capacity / 4 + 1,
                        less = network.supply[to] / 2 - capacity / 4 - 1;
-    all.tell([=](IncrementalSolver& s) {
+    all.apply([=](IncrementalSolver& s) {
       s.set_supply(from, more);
       s.set_supply(to, less);
     });
@@ -150,7 +151,7 @@ void change_something(fuzz::Bytes& bytes, std::int64_t unit, Ensemble& all) {
     for (ArcId a = 0; a < network.num_arcs(); ++a) {
       if (!all.first().live_arc(a)) continue;
       const std::int64_t moved = network.cost[a] + (a % 3 == 0 ? -1 : 1);
-      all.tell([=](IncrementalSolver& s) { s.set_cost(a, moved); });
+      all.apply([=](IncrementalSolver& s) { s.set_cost(a, moved); });
     }
   } else if (kind <= 11 && u >= 0) {
     all.add([=](IncrementalSolver& s) { return s.add_arc(from, to, capacity, cost); });
@@ -161,8 +162,8 @@ void change_something(fuzz::Bytes& bytes, std::int64_t unit, Ensemble& all) {
     const __int128 both = static_cast<__int128>(network.supply[from]) + network.supply[to];
     std::int64_t supply = 0;
     if (!as_int64(both, supply)) return;
-    all.tell([&](IncrementalSolver& s) { s.remove_nodes(gone); });
-    all.tell([=](IncrementalSolver& s) { s.set_supply(to, supply); });
+    all.apply([&](IncrementalSolver& s) { s.remove_nodes(gone); });
+    all.apply([=](IncrementalSolver& s) { s.set_supply(to, supply); });
   } else {
     balance(all);
   }
@@ -191,10 +192,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         all.resolve_cancelled();
         break;
       case 5:
-        all.resolve_stopped(Watch::Stop::kCancel, bytes.between(1, 24));
+        all.resolve_stopped(CheckObserver::Stop::kCancel, bytes.between(1, 24));
         break;
       case 6:
-        all.resolve_stopped(Watch::Stop::kBudget, bytes.between(1, 24),
+        all.resolve_stopped(CheckObserver::Stop::kBudget, bytes.between(1, 24),
                             bytes.between(0, 1) == 0 ? 1 : kManyStops);
         break;
       default:

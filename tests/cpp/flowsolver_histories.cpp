@@ -34,10 +34,10 @@ class History {
       return std::vector<const Algorithm*>{find_algorithm(names)...};
     };
     if (seed % 4 != 0) return;
-    all_.add_race(named("cost_scaling", "relaxation"), Winning::kFirst);
-    all_.add_race(named("cost_scaling", "successive_shortest_path"), Winning::kFewestOperations);
+    all_.add_race(named("cost_scaling", "relaxation"), WinnerRule::kFirst);
+    all_.add_race(named("cost_scaling", "successive_shortest_path"), WinnerRule::kFewestOperations);
     all_.add_race(named("cost_scaling", "network_simplex", "incremental_ssp", "relaxation"),
-                  Winning::kFewestOperations);
+                  WinnerRule::kFewestOperations);
   }
 
   void run() {
@@ -87,19 +87,19 @@ class History {
   }
 
   void set_supply(NodeId v, std::int64_t supply) {
-    all_.tell([=](IncrementalSolver& s) { s.set_supply(v, supply); });
+    all_.apply([=](IncrementalSolver& s) { s.set_supply(v, supply); });
   }
   void set_cost(ArcId a, std::int64_t cost) {
-    all_.tell([=](IncrementalSolver& s) { s.set_cost(a, cost); });
+    all_.apply([=](IncrementalSolver& s) { s.set_cost(a, cost); });
   }
   void set_capacity(ArcId a, std::int64_t capacity) {
-    all_.tell([=](IncrementalSolver& s) { s.set_capacity(a, capacity); });
+    all_.apply([=](IncrementalSolver& s) { s.set_capacity(a, capacity); });
   }
   void add_arc(NodeId tail, NodeId head, std::int64_t capacity, std::int64_t cost) {
     all_.add([=](IncrementalSolver& s) { return s.add_arc(tail, head, capacity, cost); });
   }
   void remove(const std::vector<NodeId>& nodes) {
-    all_.tell([&](IncrementalSolver& s) { s.remove_nodes(nodes); });
+    all_.apply([&](IncrementalSolver& s) { s.remove_nodes(nodes); });
   }
   void balance() {
     const std::vector<NodeId> nodes = live_nodes();
@@ -194,7 +194,7 @@ class History {
   }
   void arcs_go() {
     for (ArcId a : some(live_arcs(), random_.between(1, 9)))
-      all_.tell([=](IncrementalSolver& s) { s.remove_arc(a); });
+      all_.apply([=](IncrementalSolver& s) { s.remove_arc(a); });
   }
 
   // A round that is said to become large is handled as such: its changes are noted, or in a very
@@ -203,7 +203,7 @@ class History {
     constexpr std::size_t kLarge = 2'049, kVeryLarge = 100'000'000;
     if (!announces_.one_in(3)) return;
     const std::size_t changes = announces_.one_in(3) ? kVeryLarge : kLarge;
-    all_.tell([=](IncrementalSolver& s) { s.expect_changes(changes); });
+    all_.apply([=](IncrementalSolver& s) { s.expect_changes(changes); });
   }
 
   void change() {
@@ -242,8 +242,9 @@ class History {
       case 0:
         return all_.resolve_within(random_.between(0, 20'000));
       case 1:
-        return all_.resolve_stopped(random_.one_in(2) ? Watch::Stop::kCancel : Watch::Stop::kBudget,
-                                    random_.between(1, 24));
+        return all_.resolve_stopped(
+            random_.one_in(2) ? CheckObserver::Stop::kCancel : CheckObserver::Stop::kBudget,
+            random_.between(1, 24));
       default:
         return all_.resolve();
     }

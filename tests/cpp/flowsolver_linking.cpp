@@ -52,7 +52,7 @@ int main() {
             "every answer is certified");
     all.push_back(&algorithm);
   }
-  const RaceAnswer raced = race(network, all, {}, Control(), Winning::kFewestOperations);
+  const RaceAnswer raced = race(network, all, {}, Control(), WinnerRule::kFewestOperations);
   require(raced.winner != nullptr && raced.solution.cost == best, "a race finds the optimum");
 
   Control hurried;

@@ -75,7 +75,7 @@ class Scaled {
 
   std::int64_t least_reduced_cost() const {
     std::int64_t least = 0;
-    const KeptPrices<std::int32_t>& prices = scaling_.prices();
+    const ScaledPrices<std::int32_t>& prices = scaling_.prices();
     for (NodeId v = 0; v < graph_.num_nodes(); ++v) {
       for (std::uint32_t e = graph_.begin(v); e < graph_.end(v); ++e) {
         if (graph_.edges[e].residual > 0)
@@ -86,7 +86,7 @@ class Scaled {
   }
 
   Network network_;
-  KeptGraph<std::int32_t> graph_;
+  DynamicGraph<std::int32_t> graph_;
   LocalScaling<std::int32_t> scaling_;
 };
 

@@ -1,31 +1,18 @@
-// Races on threads, for ThreadSanitizer: from scratch, over long histories of changes,
-// deterministic ones twice; racers that fail, that never end by themselves, and a contest that
-// another thread cancels.
+// Races of algorithms on threads, also under ThreadSanitizer: from scratch and over long histories
+// of changes; deterministic races twice; losers that adopt the winner's answer.
 #include <algorithm>
 #include <chrono>
 #include <memory>
-#include <new>
-#include <stdexcept>
 #include <string_view>
-#include <thread>
 
-#include "certificate.hpp"
-#include "check.hpp"
+#include "engines/forwarding_engine.hpp"
 #include "engines/race_engine.hpp"
-#include "incremental_solver.hpp"
-#include "race.hpp"
+#include "networks.hpp"
 #include "shortest_path/incremental_ssp.hpp"
 
 using namespace flowsolver;
 
 namespace {
-
-void add_arc(Network& network, NodeId tail, NodeId head, std::int64_t capacity, std::int64_t cost) {
-  network.tail.push_back(tail);
-  network.head.push_back(head);
-  network.capacity.push_back(capacity);
-  network.cost.push_back(cost);
-}
 
 std::vector<const Algorithm*> all_algorithms() {
   std::vector<const Algorithm*> all;
@@ -89,21 +76,21 @@ class History {
 };
 
 struct RacingSolver {
-  RacingSolver(std::vector<const Algorithm*> racers, Winning winning)
+  RacingSolver(std::vector<const Algorithm*> racers, WinnerRule winner_rule)
       : solver(
             empty_cell(),
-            [racers, winning, this](const EngineStart& start, const Control&, Stats&) {
-              return std::make_unique<RaceEngine>(racers, winning, start, report);
+            [racers, winner_rule, this](const EngineStart& start, const Control&, Stats&) {
+              return std::make_unique<RaceEngine>(racers, winner_rule, start, report);
             },
-            [racers, winning](const Network& network, const Control& control) {
-              return race(network, racers, {}, control, winning).solution;
+            [racers, winner_rule](const Network& network, const Control& control) {
+              return race(network, racers, {}, control, winner_rule).solution;
             }) {}
   RaceReport report;
   IncrementalSolver solver;
 };
 
-void histories(Winning winning, std::uint64_t seed) {
-  RacingSolver racing(all_algorithms(), winning);
+void histories(WinnerRule winner_rule, std::uint64_t seed) {
+  RacingSolver racing(all_algorithms(), winner_rule);
   IncrementalSolver alone(empty_cell(), algorithms()[0]);
   History changes(racing.solver, seed), same_changes(alone, seed);
   for (int round = 0; round < 25; ++round) {
@@ -128,96 +115,86 @@ void histories(Winning winning, std::uint64_t seed) {
   }
 }
 
-// One engine wins every round, after another was stopped on its way, and hands its answer over:
-// flow and prices are the winner's then, though only what may differ is looked at.
-class Handover final : public Engine {
+// Two engines of one network. The first one answers every round, after the second one was stopped
+// on its way; the second one then adopts the answer. Its flow and prices must be those of the first
+// one everywhere, though it only looks at what may differ.
+class AdoptingPair final : public ForwardingEngine {
  public:
-  Handover(std::unique_ptr<Engine> winner, std::unique_ptr<Engine> loser, const EngineStart& start)
-      : network_(start.network),
+  AdoptingPair(std::unique_ptr<Engine> winner, std::unique_ptr<Engine> loser,
+               const EngineStart& start)
+      : ForwardingEngine(std::move(winner)),
+        network_(start.network),
         alive_(start.alive),
-        winner_(std::move(winner)),
         loser_(std::move(loser)) {}
 
-  static int handed_over;  // times
+  static int adoptions;
 
   void add_node(NodeId v, std::int64_t supply) override {
-    winner_->add_node(v, supply);
+    ForwardingEngine::add_node(v, supply);
     loser_->add_node(v, supply);
   }
   void remove_node(NodeId v) override {
-    winner_->remove_node(v);
+    ForwardingEngine::remove_node(v);
     loser_->remove_node(v);
   }
   void add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity,
                std::int64_t cost) override {
-    winner_->add_arc(arc, tail, head, capacity, cost);
+    ForwardingEngine::add_arc(arc, tail, head, capacity, cost);
     loser_->add_arc(arc, tail, head, capacity, cost);
   }
   void remove_arc(ArcId arc, NodeId tail, NodeId head) override {
-    winner_->remove_arc(arc, tail, head);
+    ForwardingEngine::remove_arc(arc, tail, head);
     loser_->remove_arc(arc, tail, head);
   }
+  bool remove_with_arcs(std::span<const NodeId>, std::vector<ArcId>&) override { return false; }
   void set_capacity(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity) override {
-    winner_->set_capacity(arc, tail, head, capacity);
+    ForwardingEngine::set_capacity(arc, tail, head, capacity);
     loser_->set_capacity(arc, tail, head, capacity);
   }
   void set_cost(ArcId arc, NodeId tail, std::int64_t cost) override {
-    winner_->set_cost(arc, tail, cost);
+    ForwardingEngine::set_cost(arc, tail, cost);
     loser_->set_cost(arc, tail, cost);
   }
   void change_supply(NodeId v, std::int64_t delta) override {
-    winner_->change_supply(v, delta);
+    ForwardingEngine::change_supply(v, delta);
     loser_->change_supply(v, delta);
   }
   Status run(const Control& control, Stats& stats) override {
-    Control little;
-    little.limit_operations(++rounds_ % 5 * 50);
-    Stats lost;
-    loser_->run(little, lost);
-    const Status status = winner_->run(control, stats);
-    if (status == Status::kBudget) return status;  // from scratch it is quicker (cold_start.hpp)
+    Control limited;
+    limited.limit_operations(++rounds_ % 5 * 50);
+    Stats unused;
+    loser_->run(limited, unused);
+    const Status status = inner().run(control, stats);
+    // A budget here means that a solve from scratch is cheaper (cold_start.hpp).
+    if (status == Status::kBudget) return status;
     CHECK(status == Status::kOptimal);
-    ++handed_over;
-    loser_->adopt(*winner_);
+    ++adoptions;
+    loser_->adopt(inner());
     for (ArcId a = 0; a < network_.num_arcs(); ++a) {
-      if (alive_[a] != 0)
-        CHECK(loser_->flow(a, network_.tail[a]) == winner_->flow(a, network_.tail[a]));
-      if (alive_[a] != 0)
-        CHECK(loser_->price(network_.tail[a]) == winner_->price(network_.tail[a]));
-      if (alive_[a] != 0)
-        CHECK(loser_->price(network_.head[a]) == winner_->price(network_.head[a]));
+      if (alive_[a] == 0) continue;
+      const NodeId tail = network_.tail[a], head = network_.head[a];
+      CHECK(loser_->flow(a, tail) == inner().flow(a, tail));
+      CHECK(loser_->price(tail) == inner().price(tail));
+      CHECK(loser_->price(head) == inner().price(head));
     }
     return Status::kOptimal;
   }
-  std::int64_t flow(ArcId arc, NodeId tail) const override { return winner_->flow(arc, tail); }
-  std::int64_t price(NodeId v) const override { return winner_->price(v); }
-  __int128 cost() const override { return winner_->cost(); }
   void adopt(const Engine&) override {}
-  std::uint64_t value_limit() const override { return winner_->value_limit(); }
   bool prices_drifted() const override { return false; }
   bool local() const override { return true; }
-  void incident_arcs(std::span<const NodeId> nodes, std::vector<ArcId>& arcs) const override {
-    winner_->incident_arcs(nodes, arcs);
-  }
-  const std::vector<FlowBefore>& touched_arcs() const override { return winner_->touched_arcs(); }
-  const std::vector<NodeId>& repriced_nodes() const override { return winner_->repriced_nodes(); }
-  void begin_round() override { winner_->begin_round(); }
-  void priced_by(NodeId v, std::vector<NodeId>& nodes) const override {
-    winner_->priced_by(v, nodes);
-  }
 
  private:
   const Network& network_;
   const std::vector<std::uint8_t>& alive_;
-  std::unique_ptr<Engine> winner_, loser_;
+  std::unique_ptr<Engine> loser_;
   int rounds_ = 0;
 };
 
-int Handover::handed_over = 0;
+int AdoptingPair::adoptions = 0;
 
 void losers_adopt_all_of_the_answer(std::string_view winner, std::uint64_t seed) {
   const auto make = [=](const EngineStart& start, const Control& control, Stats& stats) {
-    return std::make_unique<Handover>(
+    return std::make_unique<AdoptingPair>(
         find_algorithm(winner)->make_engine(start, control, stats),
         find_algorithm("cost_scaling")->make_engine(start, control, stats), start);
   };
@@ -225,32 +202,31 @@ void losers_adopt_all_of_the_answer(std::string_view winner, std::uint64_t seed)
     return find_algorithm(winner)->solve(network, {}, control);
   });
   History changes(solver, seed);
-  Handover::handed_over = 0;
+  AdoptingPair::adoptions = 0;
   for (int round = 0; round < 60; ++round) {
     changes.change();
     CHECK(solver.resolve() == Status::kOptimal);
   }
-  CHECK(Handover::handed_over > 40);
+  CHECK(AdoptingPair::adoptions > 40);
 }
 
-// A racer that is overtaken while its engine is made, round after round. Its engine is to be ready
-// all the same.
+// A racer that loses every round before its engine is made gets time to make it.
 int engines_begun = 0, engines_made = 0;
 
 std::unique_ptr<Engine> make_late(const EngineStart& start, const Control& control, Stats& stats) {
   ++engines_begun;
   const auto late = Control::Clock::now() + std::chrono::milliseconds(100);
   while (Control::Clock::now() < late || engines_begun == 1) {
-    if (control.look(stats) == Status::kCancelled) return nullptr;
+    if (control.check(stats) == Status::kCancelled) return nullptr;
   }
   std::unique_ptr<Engine> engine = make_incremental_ssp(start, control, stats);
   engines_made += engine != nullptr;
   return engine;
 }
 
-void overtaken_while_made() {
+void lost_before_engine_was_made() {
   const Algorithm slow{"slow", "", solve_incremental_ssp, make_late};
-  RacingSolver racing({find_algorithm("cost_scaling"), &slow}, Winning::kFirst);
+  RacingSolver racing({find_algorithm("cost_scaling"), &slow}, WinnerRule::kFirst);
   History changes(racing.solver, 4);
   for (int round = 0; round < 4; ++round) {
     changes.change();
@@ -263,8 +239,8 @@ void overtaken_while_made() {
 
 // Winner, flow and counts of every round are the same at every run.
 void deterministic_twice() {
-  RacingSolver one(all_algorithms(), Winning::kFewestOperations),
-      other(all_algorithms(), Winning::kFewestOperations);
+  RacingSolver one(all_algorithms(), WinnerRule::kFewestOperations),
+      other(all_algorithms(), WinnerRule::kFewestOperations);
   History changes(one.solver, 5), same_changes(other.solver, 5);
   for (int round = 0; round < 25; ++round) {
     changes.change();
@@ -276,10 +252,9 @@ void deterministic_twice() {
   }
 }
 
-// Only the winner answers within fewer operations than any other needs alone.
-// There is no room to wait in, and then there is. The winner's cut is a proof.
-void infeasible_rounds(Winning winning) {
-  RacingSolver one(all_algorithms(), winning), other(all_algorithms(), winning);
+// In two rounds of three, waiting tasks have no capacity to the sink. The winner's cut is a proof.
+void infeasible_rounds(WinnerRule winner_rule) {
+  RacingSolver one(all_algorithms(), winner_rule), other(all_algorithms(), winner_rule);
   History changes(one.solver, 6), same_changes(other.solver, 6);
   constexpr ArcId kWaitingToSink = 2 * kMachines;
   int infeasible = 0;
@@ -294,20 +269,21 @@ void infeasible_rounds(Winning winning) {
       CHECK(solver->stats().disproved == 0);
       infeasible += status == Status::kInfeasible;
     }
-    if (winning == Winning::kFirst) continue;
+    if (winner_rule == WinnerRule::kFirst) continue;
     CHECK(std::ranges::equal(one.solver.cut(), other.solver.cut()));
   }
   CHECK(infeasible > 10);
 }
 
+// No racer needs fewer operations alone than the winner did in the race.
 void deterministic_winner_has_fewest_operations() {
-  RacingSolver grown(all_algorithms(), Winning::kFirst);
+  RacingSolver grown(all_algorithms(), WinnerRule::kFirst);
   History(grown.solver, 3).change();
   Network network = grown.solver.network();
   const std::vector<const Algorithm*> racers = all_algorithms();
-  const RaceAnswer answer = race(network, racers, {}, Control(), Winning::kFewestOperations);
+  const RaceAnswer answer = race(network, racers, {}, Control(), WinnerRule::kFewestOperations);
   CHECK(answer.solution.status == Status::kOptimal);
-  // than the winner: they need more, those named after it as much or more
+  // Those named before the winner need more operations alone, the others as many or more.
   bool named_before = true;
   for (const Algorithm* racer : racers) {
     const Solution alone = racer->solve(network, {}, Control());
@@ -315,102 +291,23 @@ void deterministic_winner_has_fewest_operations() {
     if (racer == answer.winner) named_before = false;
     CHECK(alone.stats.operations() >= answer.solution.stats.operations() + (named_before ? 1 : 0));
   }
-  const RaceAnswer first = race(network, racers, {}, Control(), Winning::kFirst);
+  const RaceAnswer first = race(network, racers, {}, Control(), WinnerRule::kFirst);
   CHECK(first.solution.cost == answer.solution.cost);
   CHECK(certify(network, first.solution.flow, first.solution.potential, first.solution.cost).ok());
-}
-
-// Counts until its control stops it.
-Status run_for_ever(const Control& control, Stats& stats) {
-  while (true) {
-    ++stats.scanned;
-    if (const Status status = control.look(stats); status != Status::kOptimal) return status;
-  }
-}
-
-void contests() {
-  const auto answer_after = [](std::int64_t operations, const Control& control, Stats& stats) {
-    while (stats.scanned < operations) {
-      ++stats.scanned;
-      if (const Status status = control.look(stats); status != Status::kOptimal) return status;
-    }
-    return Status::kOptimal;
-  };
-  for (Winning winning : {Winning::kFirst, Winning::kFewestOperations}) {
-    for (std::size_t quick = 0; quick < 3; ++quick) {
-      const Outcome outcome = run_contest(
-          3, winning, Control(), [&](std::size_t i, const Control& control, Stats& stats) {
-            return i == quick ? answer_after(5000, control, stats) : run_for_ever(control, stats);
-          });
-      CHECK(outcome.status == Status::kOptimal && outcome.leader == quick &&
-            outcome.stats.scanned == 5000);
-    }
-  }
-  // Equal counts: the first-named.
-  for (int k = 0; k < 50; ++k) {
-    const Outcome outcome = run_contest(3, Winning::kFewestOperations, Control(),
-                                        [&](std::size_t i, const Control& control, Stats& stats) {
-                                          return answer_after(i == 0 ? 301 : 300, control, stats);
-                                        });
-    CHECK(outcome.leader == 1 && outcome.stats.scanned == 300);
-  }
-  // A racer that throws loses; if all do, the first-named one's exception comes out.
-  const Outcome outcome = run_contest(3, Winning::kFirst, Control(),
-                                      [&](std::size_t i, const Control& control, Stats& stats) {
-                                        if (i != 1) throw std::bad_alloc();
-                                        return answer_after(2000, control, stats);
-                                      });
-  CHECK(outcome.leader == 1 && outcome.status == Status::kOptimal);
-  bool thrown = false;
-  try {
-    run_contest(3, Winning::kFirst, Control(), [](std::size_t i, const Control&, Stats&) -> Status {
-      if (i == 0) throw std::runtime_error("first");
-      throw std::bad_alloc();
-    });
-  } catch (const std::runtime_error&) {
-    thrown = true;
-  }
-  CHECK(thrown);
-  // Budgets are each racer's own; of those stopped, the first-named leads.
-  Control limited;
-  limited.limit_operations(700);
-  const Outcome stopped = run_contest(2, Winning::kFirst, limited,
-                                      [](std::size_t, const Control& control, Stats& stats) {
-                                        return run_for_ever(control, stats);
-                                      });
-  CHECK(stopped.status == Status::kBudget && stopped.leader == 0 && stopped.stats.scanned == 701);
-  // Cancelled by another thread, and by the poll: also while the racer in the caller's thread has
-  // ended.
-  Control cancelled;
-  std::thread canceller([&cancelled] { cancelled.cancel(); });
-  CHECK(run_contest(2, Winning::kFirst, cancelled,
-                    [](std::size_t, const Control& control, Stats& stats) {
-                      return run_for_ever(control, stats);
-                    })
-            .status == Status::kCancelled);
-  canceller.join();
-  Control polled;
-  polled.poll([](const Stats&) { return true; });
-  CHECK(run_contest(2, Winning::kFirst, polled,
-                    [](std::size_t i, const Control& control, Stats& stats) {
-                      return i == 0 ? Status::kCancelled : run_for_ever(control, stats);
-                    })
-            .status == Status::kCancelled);
 }
 
 }  // namespace
 
 int main() {
-  contests();
-  infeasible_rounds(Winning::kFirst);
-  infeasible_rounds(Winning::kFewestOperations);
+  infeasible_rounds(WinnerRule::kFirst);
+  infeasible_rounds(WinnerRule::kFewestOperations);
   deterministic_winner_has_fewest_operations();
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
-    histories(Winning::kFirst, seed);
-    histories(Winning::kFewestOperations, seed);
+    histories(WinnerRule::kFirst, seed);
+    histories(WinnerRule::kFewestOperations, seed);
   }
   deterministic_twice();
-  overtaken_while_made();
+  lost_before_engine_was_made();
   for (const std::string_view winner : {"incremental_ssp", "relaxation", "network_simplex"}) {
     for (std::uint64_t seed = 1; seed <= 5; ++seed) losers_adopt_all_of_the_answer(winner, seed);
   }

@@ -21,8 +21,8 @@ void all_prices_anew_below_an_outer_node_after_a_drift() {
   CHECK(tree.price(root) == 0);
   CHECK(tree.price(0) - tree.price(root) == 5 - 3 * kMaxPathCost);
   CHECK(tree.price(0) - tree.price(1) == cost);
-  Pace pace(control);
-  tree.reprice([](NodeId, std::int64_t above) { return above - (cost + 1); }, pace);
+  CancellationChecker checker(control);
+  tree.reprice([](NodeId, std::int64_t above) { return above - (cost + 1); }, checker);
   CHECK(tree.price(0) - tree.price(root) == 5 - 3 * kMaxPathCost);
   CHECK(tree.price(0) - tree.price(1) == cost + 1);
 }

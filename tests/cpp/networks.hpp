@@ -1,4 +1,4 @@
-// What the plain C++ tests of flowsolver share: making networks, and what must hold of answers.
+// Shared by the C++ tests of flowsolver: small networks, and checks that every answer must pass.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,24 @@ inline void add_arc(Network& network, NodeId tail, NodeId head, std::int64_t cap
   network.cost.push_back(cost);
 }
 
-// With the capacities that it was given.
+// A small network whose supplies sum to zero, feasible or not.
+inline Network random_network(Draws& draw) {
+  Network network;
+  const NodeId nodes = static_cast<NodeId>(2 + draw(9));
+  network.supply.assign(nodes, 0);
+  for (std::uint64_t k = draw(6); k > 0; --k) {
+    const std::int64_t amount = static_cast<std::int64_t>(draw(5));
+    network.supply[draw(nodes)] += amount;
+    network.supply[draw(nodes)] -= amount;
+  }
+  for (std::uint64_t arcs = draw(25); arcs > 0; --arcs) {
+    add_arc(network, static_cast<NodeId>(draw(nodes)), static_cast<NodeId>(draw(nodes)),
+            static_cast<std::int64_t>(draw(6)), static_cast<std::int64_t>(draw(12)) - 3);
+  }
+  return network;
+}
+
+// The live part of the solver's network, with the capacities that it was given.
 inline Network live_part(const IncrementalSolver& solver) {
   LiveNetwork live =
       live_network(solver.network(), solver.live_nodes(), solver.live_arcs(), Control());
@@ -30,7 +47,7 @@ inline Network live_part(const IncrementalSolver& solver) {
   return std::move(live.network);
 }
 
-// An optimum has its certificate, and a cut when and only when the network is infeasible.
+// An optimum passes its certificate. There is a cut if and only if the network is infeasible.
 inline void check_solution(const Network& network, const Solution& solution) {
   CHECK(solution.stats.disproved == 0);
   CHECK(certify_cut(network, solution.cut).ok() == (solution.status == Status::kInfeasible));
@@ -40,16 +57,15 @@ inline void check_solution(const Network& network, const Solution& solution) {
 
 inline Solution from_scratch(const Network& network, const Algorithm& algorithm = algorithms()[0]) {
   const Algorithm* const racers[] = {&algorithm};
-  Solution solution = race(network, racers, {}, Control(), Winning::kFirst).solution;
+  Solution solution = race(network, racers, {}, Control(), WinnerRule::kFirst).solution;
   check_solution(network, solution);
   return solution;
 }
 
-// Resolves: it must end as a solve from scratch did, and certified.
+// A resolve must end as `fresh`, a solve from scratch, did, and pass its certificates.
 inline void check_resolve(IncrementalSolver& solver, const Solution& fresh) {
   CHECK(solver.resolve() == fresh.status);
   CHECK(solver.stats().disproved == 0);
-
   CHECK(solver.certify_cut().ok() == (fresh.status == Status::kInfeasible));
   if (fresh.status != Status::kOptimal) return;
   CHECK(solver.cost() == fresh.cost);

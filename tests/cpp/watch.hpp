@@ -10,30 +10,30 @@
 
 namespace flowsolver {
 
-class Watch {
+class CheckObserver {
  public:
   enum class Stop { kNever, kCancel, kBudget };
 
-  void over(Control& control, Stop how = Stop::kNever, std::int64_t at_look = 0) {
-    looks_ = most_between_ = operations_ = 0;
+  void attach_to(Control& control, Stop how = Stop::kNever, std::int64_t at_check = 0) {
+    checks_ = max_between_ = operations_ = 0;
     control.limit_operations(kInfinity);
     control.poll(
-        [this, &control, how, at_look](const Stats& stats) {
-          most_between_ = std::max(most_between_, stats.operations() - operations_);
+        [this, &control, how, at_check](const Stats& stats) {
+          max_between_ = std::max(max_between_, stats.operations() - operations_);
           // passes that count nothing look with nothing counted
           operations_ = std::max(operations_, stats.operations());
-          const bool now = ++looks_ == at_look;
+          const bool now = ++checks_ == at_check;
           if (now && how == Stop::kBudget) control.limit_operations(stats.operations());
           return now && how == Stop::kCancel;
         },
         std::chrono::seconds(0));
   }
 
-  std::int64_t looks() const { return looks_; }
-  std::int64_t most_between() const { return most_between_; }
+  std::int64_t checks() const { return checks_; }
+  std::int64_t max_between() const { return max_between_; }
 
  private:
-  std::int64_t looks_ = 0, most_between_ = 0, operations_ = 0;
+  std::int64_t checks_ = 0, max_between_ = 0, operations_ = 0;
 };
 
 }  // namespace flowsolver

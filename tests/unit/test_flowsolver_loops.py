@@ -1,10 +1,10 @@
-"""Every loop of the solver that could repeat without end looks at its control, or says why it
-cannot.
+"""Every loop of the solver that could run forever checks for cancellation or states its bound.
 
-Read from the sources. A loop that counts up or down to an end is bounded as it stands, unless its
-own body makes that end grow, and so is a `for` along a tree. Every other one (`while`, `do`, a `for` that does not count) must
-either pass a look at the control, or what such a look answered, in its condition or body, or have a
-comment on its line or the one before: `// bounded: why` or `// looks: where`.
+The test reads the sources. A loop that counts up or down to an end is bounded, unless its body moves
+that end. A `for` along a tree is bounded as well. Every other loop (`while`, `do`, a `for` that does
+not count) must call a cancellation check, or use the status of one, in its condition or body.
+Otherwise a comment on its line or on the line before must say why it ends (`// bounded: why`) or
+where the check is (`// checks: where`).
 """
 
 import re
@@ -19,12 +19,12 @@ SOURCES = sorted(p for p in NATIVE.rglob("*") if p.suffix in (".cpp", ".hpp"))
 
 NO_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
 LOOP = re.compile(r"\b(?:(while|for)\s*\(|(do)\s*\{)")
-# A look, or the status it ends with.
-LOOK = re.compile(
-    r"\b(?:step|build_step|look|count|go_on|goes_on|cancelled|sweep|build_each)\(|\bpace_?\b"
-    r"|\bStatus::k\w+|\bstatus\b"
+# A call that checks for cancellation, or the status that it returns.
+CHECK = re.compile(
+    r"\b(?:step|step_until_cancelled|check|count|go_on|may_continue|cancelled|for_each_block"
+    r"|for_each_until_cancelled)\(|\bchecker_?\b|\bStatus::k\w+|\bstatus\b"
 )
-NOTE = re.compile(r"//.*\b(?:bounded|looks): \w")
+NOTE = re.compile(r"//.*\b(?:bounded|checks): \w")
 ONE_STEP = re.compile(r"\s*(?:(?:\+\+|--)[\w.\[\]]+|[\w.]+ [+-]= \w+)\s*")
 # Up the parents of a tree, or along its thread.
 WALK = re.compile(r"\s*(\w+) = (?:[\w.]*nodes_\[\1\]\.parent|[\w.]*parent\(\1\)|thread_\[\1\])\s*")
@@ -39,12 +39,12 @@ class Loop(NamedTuple):
 
 
 def without_comments(text: str) -> str:
-    """The same lines and columns."""
+    """Blank out comments and strings; lines and columns stay the same."""
     return NO_CODE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
 
 
 def end_of(code: str, begin: int) -> int:
-    """Behind the bracket that closes the one at `begin`."""
+    """The position after the bracket that closes the one at `begin`."""
     depth = 0
     for k in range(begin, len(code)):
         depth += (code[k] in "([{") - (code[k] in ")]}")
@@ -70,7 +70,7 @@ def loops(text: str) -> Iterator[Loop]:
 
 
 def counts(loop: Loop) -> bool:
-    """Whether it counts to an end that stays, or walks along a tree."""
+    """Whether the loop counts to a fixed end or walks along a tree."""
     if not loop.is_for:
         return bool(loop.header and ONE_STEP.fullmatch(loop.body.strip("{};\n ")))
     if ";" not in loop.header:
@@ -85,13 +85,13 @@ def counts(loop: Loop) -> bool:
 
 
 def unbounded(text: str) -> list[int]:
-    """Lines of loops that neither look, nor count, nor say why they end."""
+    """The lines of loops that neither check, nor count, nor state their bound."""
     lines = text.splitlines()
     return [
         loop.line
         for loop in loops(text)
         if not counts(loop)
-        and not LOOK.search(loop.header + loop.body)
+        and not CHECK.search(loop.header + loop.body)
         and not any(NOTE.search(line) for line in lines[max(0, loop.line - 2) : loop.line])
     ]
 
@@ -101,7 +101,7 @@ def test_sources_are_found():
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(NATIVE)))
-def test_loops_look_at_their_control_or_say_why_they_end(path):
+def test_loops_check_for_cancellation_or_state_their_bound(path):
     lines = path.read_text().splitlines()
     assert [f"{k}: {lines[k - 1].strip()}" for k in unbounded(path.read_text())] == []
 
@@ -114,9 +114,9 @@ def test_loops_look_at_their_control_or_say_why_they_end(path):
         "for (NodeId v = target; v != source;) v = parent(v);",
         "for (; v != target; v = graph.edges[current[v]].to) push(v);",
         "do {\n  v = parent(v);\n} while (v != source);",
-        "while (go(v)) {  // looks good, but is it bounded?\n  v = next(v);\n}",
+        "while (go(v)) {  // checks out, but is it bounded?\n  v = next(v);\n}",
         "for (std::size_t k = 0; k < queue.size(); ++k) {\n  queue.push_back(next(queue[k]));\n}",
-        'while (more()) say("pace_.step(stats_)");',
+        'while (more()) say("checker_.step(stats_)");',
     ],
 )
 def test_a_loop_that_may_not_end_is_found(loop):
@@ -126,15 +126,15 @@ def test_a_loop_that_may_not_end_is_found(loop):
 @pytest.mark.parametrize(
     "loop",
     [
-        "while (true) {\n  if (pace_.step(stats_) != Status::kOptimal) return;\n}",
+        "while (true) {\n  if (checker_.step(stats_) != Status::kOptimal) return;\n}",
         "while (status == Status::kOptimal) status = serve(v);",
         "while (v != source) {  // bounded: by the length of a path\n  v = parent(v);\n}",
-        "for (;;) {  // looks: in `update`\n  update(v);\n}",
+        "for (;;) {  // checks: in `update`\n  update(v);\n}",
         "for (std::size_t k = 0; k < n; ++k) {\n  while (k > n) ++k;\n}",
         "for (NodeId v : nodes) raise(v, 1);",
         "for (std::size_t k = n; k-- > 0;) settle(k);",
         "for (; k != junction; k = nodes_[k].parent) push(k);",
     ],
 )
-def test_a_loop_that_ends_or_looks_is_let_pass(loop):
+def test_a_loop_that_ends_or_checks_is_accepted(loop):
     assert unbounded(f"void f() {{\n{loop}\n}}\n") == []

@@ -11,10 +11,10 @@ class ActiveQueue {
  public:
   // For so many nodes, in O(n); empty. The nodes given before keep their place when only the number
   // grows.
-  void resize(NodeId nodes) { waits_.resize(nodes, 0); }
+  void resize(NodeId nodes) { is_queued_.resize(nodes, 0); }
 
   void clear() {
-    for (std::size_t i = begin_; i < nodes_.size(); ++i) waits_[nodes_[i]] = 0;
+    for (std::size_t i = begin_; i < nodes_.size(); ++i) is_queued_[nodes_[i]] = 0;
     nodes_.clear();
     begin_ = 0;
   }
@@ -22,15 +22,15 @@ class ActiveQueue {
   bool empty() const { return begin_ == nodes_.size(); }
 
   void push(NodeId v) {
-    if (waits_[v] != 0) return;
-    waits_[v] = 1;
+    if (is_queued_[v] != 0) return;
+    is_queued_[v] = 1;
     nodes_.push_back(v);
   }
 
   NodeId pop() {
     const NodeId v = nodes_[begin_++];
-    waits_[v] = 0;
-    if (begin_ > waits_.size() && 2 * begin_ > nodes_.size()) {
+    is_queued_[v] = 0;
+    if (begin_ > is_queued_.size() && 2 * begin_ > nodes_.size()) {
       nodes_.erase(nodes_.begin(), nodes_.begin() + static_cast<std::ptrdiff_t>(begin_));
       begin_ = 0;
     } else if (empty()) {
@@ -48,7 +48,7 @@ class ActiveQueue {
  private:
   std::vector<NodeId> nodes_;  // those before `begin_` have been taken
   std::size_t begin_ = 0;
-  std::vector<std::uint8_t> waits_;  // per node
+  std::vector<std::uint8_t> is_queued_;  // per node
 };
 
 }  // namespace flowsolver

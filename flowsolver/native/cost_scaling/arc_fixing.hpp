@@ -37,7 +37,7 @@ class ArcFixing {
  public:
   // `enterable`: per half-edge, kept in the order of the graph's; may be empty.
   ArcFixing(Graph& graph, LargeArray<std::uint8_t>& enterable)
-      : graph_(graph), enterable_(enterable), open_(graph.num_nodes()) {
+      : graph_(graph), reverse_residual_(enterable), open_(graph.num_nodes()) {
     for (NodeId v = 0; v < graph.num_nodes(); ++v) open_[v] = graph.begin(v);
   }
 
@@ -46,7 +46,7 @@ class ArcFixing {
   // All of v's half-edges are open from now on but those for which `fixed(half-edge)`. Stopped
   // early, all are open.
   template <class Fixed>
-  Status partition(NodeId v, const Fixed& fixed, Pace& pace, const Stats& stats) {
+  Status partition(NodeId v, const Fixed& fixed, CancellationChecker& checker, const Stats& stats) {
     if (origin_.empty()) number();
     open_[v] = graph_.begin(v);
     std::uint32_t begin = graph_.begin(v), end = graph_.end(v);
@@ -55,7 +55,7 @@ class ArcFixing {
       while (begin < end && !fixed(graph_.edges[end - 1])) --end;
       if (begin == end) break;
       swap(begin, --end);
-      if (const Status status = pace.step(stats); status != Status::kOptimal) return status;
+      if (const Status status = checker.step(stats); status != Status::kOptimal) return status;
     }
     open_[v] = begin;
     return Status::kOptimal;
@@ -84,12 +84,12 @@ class ArcFixing {
     graph_.edges[graph_.edges[e].partner].partner = e;
     graph_.edges[graph_.edges[f].partner].partner = f;
     std::swap(graph_.forward[e], graph_.forward[f]);
-    if (!enterable_.empty()) std::swap(enterable_[e], enterable_[f]);
+    if (!reverse_residual_.empty()) std::swap(reverse_residual_[e], reverse_residual_[f]);
     std::swap(origin_[e], origin_[f]);
   }
 
   Graph& graph_;
-  LargeArray<std::uint8_t>& enterable_;
+  LargeArray<std::uint8_t>& reverse_residual_;
   std::vector<std::uint32_t> open_;  // per node
   // per half-edge, where it was built; empty until arcs are fixed
   LargeArray<std::uint32_t> origin_;

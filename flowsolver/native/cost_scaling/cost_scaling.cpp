@@ -17,13 +17,13 @@ namespace flowsolver {
 
 namespace {
 
-constexpr int kShiftPerPhase = 4;         // eps is divided by 16
-constexpr int kFinerThanUnit = 3;         // the first eps is at most an eighth of a unit of cost
-constexpr int kMostFirstShiftBelow = 17;  // and at least the largest cost by 2^17
+constexpr int kShiftPerPhase = 4;        // eps is divided by 16
+constexpr int kFinerThanUnit = 3;        // the first eps is at most an eighth of a unit of cost
+constexpr int kMaxFirstShiftBelow = 17;  // and at least the largest cost by 2^17
 // after a stall, eps is at least a 32nd of the largest cost
 constexpr int kShiftBelowAfterStall = 5;
 constexpr int kFixBeyondShift = 2;  // arcs are fixed from 4 sqrt(n) eps on
-constexpr std::int64_t kMostPrice = std::int64_t{1} << 60;
+constexpr std::int64_t kMaxPrice = std::int64_t{1} << 60;
 
 // Largest s >= 0 with 2^s <= value; 0 below 1.
 int floor_log2(__int128 value) {
@@ -42,18 +42,18 @@ Price floor_divide(Price value, Price by) {
 template <class Price>
 std::vector<std::int64_t> rounded(const std::vector<Price>& price, Price scale,
                                   const Control& control) {
-  Pace pace(control);
+  CancellationChecker checker(control);
   std::vector<std::uint8_t> taken(static_cast<std::size_t>(scale), 0);
   for (Price p : price) {
-    pace.build_step({});
+    checker.step_until_cancelled({});
     taken[static_cast<std::size_t>(p - floor_divide(p, scale) * scale)] = 1;
   }
   const auto free = static_cast<Price>(std::find(taken.begin(), taken.end(), 0) - taken.begin());
   std::vector<std::int64_t> whole(price.size());
   for (std::size_t v = 0; v < price.size(); ++v) {
-    pace.build_step({});
+    checker.step_until_cancelled({});
     const Price quotient = floor_divide<Price>(price[v] - free - 1, scale);
-    whole[v] = static_cast<std::int64_t>(std::clamp<Price>(quotient, -kMostPrice, kMostPrice));
+    whole[v] = static_cast<std::int64_t>(std::clamp<Price>(quotient, -kMaxPrice, kMaxPrice));
   }
   return whole;
 }
@@ -73,7 +73,7 @@ class CostScaling {
   // narrow: the flow is some pseudoflow, the start's prices are as they were.
   std::optional<Status> run() {
     const Price scale = static_cast<Price>(graph_.num_nodes()) + 1;
-    if (static_cast<Price>(largest_magnitude(price_)) > kMostScaledPrice<Price> / scale)
+    if (static_cast<Price>(largest_magnitude(price_)) > kMaxScaledPrice<Price> / scale)
       return std::nullopt;
     std::vector<Price> scaled(price_.size());
     for (std::size_t v = 0; v < price_.size(); ++v)
@@ -89,16 +89,16 @@ class CostScaling {
  private:
   std::optional<Status> run(PushRelabel<Graph, Price>& phases, Price scale) {
     const int unit_shift = floor_log2(scale),
-              most_shift = floor_log2(static_cast<Price>(largest_cost_) * scale);
+              max_shift = floor_log2(static_cast<Price>(largest_cost_) * scale);
     const int root_shift = floor_log2(graph_.num_nodes()) / 2 + 1;  // of the number of nodes
-    int shift = std::max({0, unit_shift - kFinerThanUnit, most_shift - kMostFirstShiftBelow});
+    int shift = std::max({0, unit_shift - kFinerThanUnit, max_shift - kMaxFirstShiftBelow});
     Price fix_beyond = 0;
     for (bool feasible = false;;) {
-      const Phase phase = phases.run(shift, !feasible && shift < most_shift, fix_beyond);
+      const Phase phase = phases.run(shift, !feasible && shift < max_shift, fix_beyond);
       if (phase.out_of_range) return std::nullopt;
       if (phase.stalled) {
-        shift = std::min(std::max(shift + kShiftPerPhase, most_shift - kShiftBelowAfterStall),
-                         most_shift);
+        shift = std::min(std::max(shift + kShiftPerPhase, max_shift - kShiftBelowAfterStall),
+                         max_shift);
         continue;
       }
       if (phase.status == Status::kInfeasible && fix_beyond > 0) {
@@ -108,8 +108,8 @@ class CostScaling {
       if (phase.status != Status::kOptimal) return phase.status;
       feasible = true;
       if (shift <= unit_shift) {
-        const bool certain = shift == 0 && fix_beyond == 0;
-        const Refined refined = refine(phases, scale, certain);
+        const bool is_exact = shift == 0 && fix_beyond == 0;
+        const RefineResult refined = refine(phases, scale, is_exact);
         if (refined.status != Status::kOptimal || refined.done) return refined.status;
       }
       fix_beyond = shift == 0 || !Graph::kMayReorder
@@ -119,11 +119,11 @@ class CostScaling {
     }
   }
 
-  Refined refine(const PushRelabel<Graph, Price>& phases, Price scale, bool certain) {
+  RefineResult refine(const PushRelabel<Graph, Price>& phases, Price scale, bool is_exact) {
     std::vector<std::int64_t> refined = rounded(phases.price(), scale, control_);
-    const std::int64_t most_scans =
-        certain ? kInfinity : 2 * static_cast<std::int64_t>(graph_.edges.size());
-    const Refined result = refine_prices(graph_, refined, most_scans, control_, stats_);
+    const std::int64_t max_scans =
+        is_exact ? kInfinity : 2 * static_cast<std::int64_t>(graph_.edges.size());
+    const RefineResult result = refine_prices(graph_, refined, max_scans, control_, stats_);
     if (result.done) price_ = std::move(refined);
     return result;
   }
@@ -142,7 +142,7 @@ Status fit_start(Graph& graph, std::vector<std::int64_t>& price, bool refine,
                  const Control& control, Stats& stats) {
   if (refine) {
     std::vector<std::int64_t> refined = price;
-    const Refined result = refine_prices(
+    const RefineResult result = refine_prices(
         graph, refined, static_cast<std::int64_t>(graph.edges.size()), control, stats);
     if (result.status != Status::kOptimal) return result.status;
     if (result.done) price = std::move(refined);
@@ -157,7 +157,7 @@ Status fit_start(Graph& graph, std::vector<std::int64_t>& price, bool refine,
     }
     if (least != kInfinity) price[v] = std::max(price[v], least);
   }
-  return drain_deficits(graph, price, control, stats);
+  return cancel_deficits(graph, price, control, stats);
 }
 
 template <class Graph>
@@ -182,8 +182,8 @@ Solution solve_with(const Network& network, const Start& start, bool refine, con
   state.status = graph.build(network, start, control, state.stats);
   if (state.status != Status::kOptimal) return state;
   std::uint64_t most = 0;
-  state.status =
-      sweep(network.num_arcs(), control, state.stats, [&](std::size_t begin, std::size_t end) {
+  state.status = for_each_block(
+      network.num_arcs(), control, state.stats, [&](std::size_t begin, std::size_t end) {
         most =
             std::max(most, largest_magnitude(std::span(network.cost).subspan(begin, end - begin)));
       });
@@ -200,7 +200,7 @@ Solution solve_with(const Network& network, const Start& start, bool refine, con
   if (state.status == Status::kOptimal)
     state.status = run_phases(graph, price, largest_cost, control, state.stats);
   state.potential = std::move(price);
-  graph.give_flow(network, control, state);
+  graph.write_flow(network, control, state);
   return state;
 }
 
@@ -214,7 +214,7 @@ Solution solve_from(const Network& network, const Start& start, bool refine,
 }  // namespace
 
 template <class V>
-Status scale_costs(KeptGraph<V>& graph, std::vector<std::int64_t>& price, bool fit,
+Status scale_costs(DynamicGraph<V>& graph, std::vector<std::int64_t>& price, bool fit,
                    std::int64_t largest_cost, const Control& control, Stats& stats) {
   limit_prices(price, largest_cost);
   const Status status = fit ? fit_start(graph, price, true, control, stats) : Status::kOptimal;
@@ -222,9 +222,9 @@ Status scale_costs(KeptGraph<V>& graph, std::vector<std::int64_t>& price, bool f
                                     : status;
 }
 
-template Status scale_costs(KeptGraph<std::int32_t>&, std::vector<std::int64_t>&, bool,
+template Status scale_costs(DynamicGraph<std::int32_t>&, std::vector<std::int64_t>&, bool,
                             std::int64_t, const Control&, Stats&);
-template Status scale_costs(KeptGraph<std::int64_t>&, std::vector<std::int64_t>&, bool,
+template Status scale_costs(DynamicGraph<std::int64_t>&, std::vector<std::int64_t>&, bool,
                             std::int64_t, const Control&, Stats&);
 
 Solution solve_cost_scaling(const Network& network, const Start& start, const Control& control) {

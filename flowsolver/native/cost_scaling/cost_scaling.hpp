@@ -31,9 +31,9 @@
 // Start. Flow and prices of the start (first zero). Without any, the price of what is short is
 // estimated (price_estimate.hpp). Prices given are refined for the pseudoflow given, so that
 // changed costs that can be met by prices move no flow; new sources get the price of their cheapest
-// way; and deficits left by removed sources are drained to the sink (deficit_cancelling.hpp). What does
-// not suit is then saturated by the first phase, and only the excesses that come of it move: an
-// incremental solve is the same as one from scratch, with little to do.
+// way; and deficits left by removed sources are drained to the sink (deficit_cancelling.hpp). What
+// does not suit is then saturated by the first phase, and only the excesses that come of it move:
+// an incremental solve is the same as one from scratch, with little to do.
 //
 // Infeasibility is proven by the first phase (push_relabel.hpp). kBudget leaves the pseudoflow and
 // the prices P / K of that moment.
@@ -59,7 +59,7 @@
 namespace flowsolver {
 
 template <class V>
-class KeptGraph;
+class DynamicGraph;
 
 Solution solve_cost_scaling(const Network& network, const Start& start, const Control& control);
 
@@ -68,12 +68,12 @@ Solution solve_cost_scaling(const Network& network, const Start& start, const Co
 Solution solve_cost_scaling_unrefined(const Network& network, const Start& start,
                                       const Control& control);
 
-// The same on a graph that stays (dynamic_graph.hpp): its flow and `price` (per node, within 2^61) are
-// the start and become the answer, or after kBudget what there is. Other than kOptimal and kBudget:
-// any pseudoflow, and prices that need not suit it. `fit`: the start is an answer's, with what has
-// changed since, and not from scratch. Arcs are not fixed. Throws Stopped.
+// The same on a graph that stays (dynamic_graph.hpp): its flow and `price` (per node, within 2^61)
+// are the start and become the answer, or after kBudget what there is. Other than kOptimal and
+// kBudget: any pseudoflow, and prices that need not suit it. `fit`: the start is an answer's, with
+// what has changed since, and not from scratch. Arcs are not fixed. Throws Stopped.
 template <class V>
-Status scale_costs(KeptGraph<V>& graph, std::vector<std::int64_t>& price, bool fit,
+Status scale_costs(DynamicGraph<V>& graph, std::vector<std::int64_t>& price, bool fit,
                    std::int64_t largest_cost, const Control& control, Stats& stats);
 
 }  // namespace flowsolver

@@ -22,7 +22,7 @@ class CostScalingEngine final : public Engine {
         root_(start.root),
         graph_(start.network, start.flow, start.alive, control),
         scaling_(graph_, start.network),
-        known_(!start.flow.empty() || !start.price.empty()),
+        has_answer_(!start.flow.empty() || !start.price.empty()),
         largest_cost_(costliest()) {
     std::vector<std::int64_t> price(start.price.begin(), start.price.end());
     price.resize(network_.num_nodes(), 0);
@@ -35,7 +35,7 @@ class CostScalingEngine final : public Engine {
     graph_.add_node(v, supply);
     scaling_.prices().grow();
     scaling_.note_new_node(v);
-    stirred_.push_back(v);
+    changed_since_answer_.push_back(v);
     scaling_.note_change();
   }
   void remove_node(NodeId v) override { graph_.remove_node(v); }
@@ -50,7 +50,7 @@ class CostScalingEngine final : public Engine {
     graph_.remove_arc(arc, tail);
     scaling_.note_block(tail);
     scaling_.note_block(head);
-    stirred_.push_back(tail);
+    changed_since_answer_.push_back(tail);
     scaling_.note_change();
   }
   void set_capacity(ArcId arc, NodeId tail, NodeId, std::int64_t capacity) override {
@@ -67,7 +67,7 @@ class CostScalingEngine final : public Engine {
   }
 
   Status run(const Control& control, Stats& stats) override;
-  std::vector<NodeId> unsent_nodes() const override;
+  std::vector<NodeId> unrouted_nodes() const override;
 
   std::int64_t flow(ArcId arc, NodeId tail) const override { return graph_.flow(arc, tail); }
   std::int64_t price(NodeId v) const override { return scaling_.prices().whole(v); }
@@ -90,8 +90,8 @@ class CostScalingEngine final : public Engine {
   void begin_round() override {
     graph_.begin_round();
     scaling_.prices().begin_round();
-    stirred_.clear();
-    in_step_ = false;
+    changed_since_answer_.clear();
+    synced_racer_ = false;
   }
 
  private:
@@ -103,7 +103,7 @@ class CostScalingEngine final : public Engine {
   }
   void note_arc(ArcId arc, NodeId tail) {
     scaling_.note_arc(arc);
-    stirred_.push_back(tail);
+    changed_since_answer_.push_back(tail);
     scaling_.note_change();
   }
   void note_cost(ArcId arc, NodeId tail, std::int64_t cost) {
@@ -111,8 +111,9 @@ class CostScalingEngine final : public Engine {
     note_arc(arc, tail);
   }
   bool is_local_work() const {
-    return known_ && scaling_.num_changes() <=
-                         kFewChanges + (graph_.num_nodes() + network_.num_arcs()) / kManyChanges;
+    return has_answer_ &&
+           scaling_.num_changes() <=
+               kFewChanges + (graph_.num_nodes() + network_.num_arcs()) / kManyChanges;
   }
   Status run_whole(const Control& control, Stats& stats);
   void adopt_flow(ArcId arc, const Engine& winner);
@@ -120,18 +121,19 @@ class CostScalingEngine final : public Engine {
   const Network& network_;
   const std::vector<std::uint8_t>& alive_;
   const NodeId root_;
-  KeptGraph<V> graph_;
+  DynamicGraph<V> graph_;
   LocalScaling<V> scaling_;
-  bool known_;            // flow and prices are some answer's, with what changed since
-  bool in_step_ = false;  // with a race (race_engine.hpp) since the last answer it handed over
-  std::vector<NodeId> stirred_;  // since the last answer: new nodes, and tails of arcs that changed
-  std::int64_t largest_cost_;    // at least
+  bool has_answer_;            // flow and prices are some answer's, with what changed since
+  bool synced_racer_ = false;  // with a race (race_engine.hpp) since the last answer it handed over
+  std::vector<NodeId>
+      changed_since_answer_;   // since the last answer: new nodes, and tails of arcs that changed
+  std::int64_t largest_cost_;  // at least
 };
 
 template <class V>
 Status CostScalingEngine<V>::run(const Control& control, Stats& stats) {
   try {
-    if (const Status status = control.look(stats); status != Status::kOptimal) return status;
+    if (const Status status = control.check(stats); status != Status::kOptimal) return status;
     if (graph_.is_sparse()) {
       graph_.compact(control);
       scaling_.note_all_blocks();
@@ -147,7 +149,7 @@ Status CostScalingEngine<V>::run(const Control& control, Stats& stats) {
 }
 
 template <class V>
-std::vector<NodeId> CostScalingEngine<V>::unsent_nodes() const {
+std::vector<NodeId> CostScalingEngine<V>::unrouted_nodes() const {
   std::vector<NodeId> nodes;
   for (NodeId v : graph_.unbalanced()) {
     if (graph_.excess[v] > 0) nodes.push_back(v);
@@ -162,23 +164,23 @@ Status CostScalingEngine<V>::run_whole(const Control& control, Stats& stats) {
   for (NodeId v = 0; v < graph_.num_nodes(); ++v) price[v] = scaling_.prices().whole(v);
   scaling_.forget();
   scaling_.note_all();  // should it be stopped
-  if (!known_) {
+  if (!has_answer_) {
     const PriceEstimate estimate = estimate_price(network_, root_, control);
     for (NodeId v : estimate.nodes) price[v] = estimate.price;
   }
   Status status;
   try {
-    status = scale_costs(graph_, price, known_, largest_cost_, control, stats);
+    status = scale_costs(graph_, price, has_answer_, largest_cost_, control, stats);
   } catch (const Stopped& stopped) {
     status = stopped.status;
   }
   for (NodeId v = 0; v < graph_.num_nodes(); ++v) {
     if (graph_.excess[v] != 0) graph_.note_unbalanced(v);
   }
-  graph_.forget_balanced();
-  scaling_.prices().assign(grounded(price, root_), control);
+  graph_.drop_balanced();
+  scaling_.prices().assign(relative_to_root(price, root_), control);
   if (status == Status::kOptimal) scaling_.forget();
-  known_ = known_ || status == Status::kOptimal || status == Status::kBudget;
+  has_answer_ = has_answer_ || status == Status::kOptimal || status == Status::kBudget;
   return status;
 }
 
@@ -195,9 +197,9 @@ void CostScalingEngine<V>::adopt_flow(ArcId arc, const Engine& winner) {
 
 template <class V>
 void CostScalingEngine<V>::adopt(const Engine& winner) {
-  KeptPrices<V>& prices = scaling_.prices();
+  ScaledPrices<V>& prices = scaling_.prices();
   scaling_.forget();
-  bool local = in_step_ && winner.local();
+  bool local = synced_racer_ && winner.local();
   if (local) {
     std::vector<ArcId> arcs;
     for (const FlowBefore& before : graph_.touched_arcs()) arcs.push_back(before.arc);
@@ -205,14 +207,14 @@ void CostScalingEngine<V>::adopt(const Engine& winner) {
     for (ArcId arc : arcs) adopt_flow(arc, winner);
     std::vector<NodeId> nodes = prices.repriced();
     nodes.insert(nodes.end(), prices.moved().begin(), prices.moved().end());
-    nodes.insert(nodes.end(), stirred_.begin(), stirred_.end());
+    nodes.insert(nodes.end(), changed_since_answer_.begin(), changed_since_answer_.end());
     // A source's price may be what its arcs make of others', and move with its arcs alone.
     for (const FlowBefore& before : winner.touched_arcs()) {
       if (alive_[before.arc] != 0) nodes.push_back(network_.tail[before.arc]);
     }
     for (NodeId v : winner.repriced_nodes()) {
       nodes.push_back(v);
-      winner.priced_by(v, nodes);
+      winner.implicitly_priced_by(v, nodes);
     }
     local = prices.assign_some(nodes, [&winner](NodeId v) { return winner.price(v); });
     for (NodeId v : nodes) scaling_.note_node(v);
@@ -225,9 +227,9 @@ void CostScalingEngine<V>::adopt(const Engine& winner) {
     prices.assign(price, Control());
     scaling_.note_all();
   }
-  graph_.forget_balanced();
+  graph_.drop_balanced();
   begin_round();
-  known_ = in_step_ = true;
+  has_answer_ = synced_racer_ = true;
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 // admissible. That there is none is known by the current arc, before which no half-edge of a node
 // is admissible: whoever lowers a price, or gives half-edges other places, sees to that.
 //
-// Method. Active nodes in a queue, first in first out. From one, a path of at most kMostArcs
+// Method. Active nodes in a queue, first in first out. From one, a path of at most kMaxPathArcs
 // admissible half-edges is grown with current arcs; its tip is relabelled and dropped when stuck;
 // units are then pushed along it. Looking further than one arc keeps units from being pushed where
 // they must come back from.
@@ -45,7 +45,7 @@ struct Phase {
   bool stalled = false;  // the pseudoflow is eps-optimal
   bool out_of_range = false;  // any pseudoflow and prices
 
-  bool goes_on() const { return status == Status::kOptimal && !stalled && !out_of_range; }
+  bool succeeded() const { return status == Status::kOptimal && !stalled && !out_of_range; }
 };
 
 template <class View>
@@ -53,8 +53,8 @@ class Discharge {
  public:
   using Price = typename View::Price;
 
-  Discharge(View& view, ActiveQueue& queue, Pace& pace, Stats& stats)
-      : view_(view), graph_(view.graph()), queue_(queue), pace_(pace), stats_(stats) {}
+  Discharge(View& view, ActiveQueue& queue, CancellationChecker& checker, Stats& stats)
+      : view_(view), graph_(view.graph()), queue_(queue), checker_(checker), stats_(stats) {}
 
   // `active` nodes are in the queue. When more than set_next_update said are scanned,
   // `update(active)` is called, which sets a later time; a Phase that does not go on ends this one.
@@ -62,10 +62,10 @@ class Discharge {
   template <class Update>
   Phase run(std::size_t active, const Update& update) {
     active_ = active;
-    while (!queue_.empty()) {  // looks: in `update`
+    while (!queue_.empty()) {  // checks: in `update`
       const NodeId v = queue_.pop();
       const Phase phase = discharge(v, update);
-      if (phase.goes_on()) continue;
+      if (phase.succeeded()) continue;
       if (graph_.excess[v] > 0) queue_.push(v);
       return phase;
     }
@@ -76,14 +76,14 @@ class Discharge {
 
  private:
   using HalfEdge = typename View::HalfEdge;
-  static constexpr int kMostArcs = 4;
+  static constexpr int kMaxPathArcs = 4;
   static constexpr std::uint32_t kWide = 64;
   static constexpr Price kUnreachable = std::numeric_limits<Price>::max();
 
   // A path of admissible half-edges, as far as it got.
   struct Path {
-    std::array<std::uint32_t, kMostArcs> edge;
-    std::array<NodeId, kMostArcs + 1> node;
+    std::array<std::uint32_t, kMaxPathArcs> edge;
+    std::array<NodeId, kMaxPathArcs + 1> node;
     int length = 0;
   };
 
@@ -137,12 +137,12 @@ class Discharge {
     view_.touch(v);
     Price& price = view_.node(v).price;
     price += by;
-    out_of_range_ = out_of_range_ || price > 2 * kMostScaledPrice<Price>;
+    out_of_range_ = out_of_range_ || price > 2 * kMaxScaledPrice<Price>;
   }
 
   // Relabels on the way.
   Status grow(Path& path) {
-    while (path.length < kMostArcs && graph_.excess[path.node[path.length]] >= 0 &&
+    while (path.length < kMaxPathArcs && graph_.excess[path.node[path.length]] >= 0 &&
            stats_.scanned <= next_update_ && !out_of_range_) {
       const NodeId tip = path.node[path.length];
       const std::int64_t scanned = stats_.scanned;
@@ -153,13 +153,13 @@ class Discharge {
       } else {
         Price back = kUnreachable;
         if (path.length > 0) {
-          const std::uint32_t way_back = graph_.edges[path.edge[path.length - 1]].partner;
-          back = view_.reduced_cost(graph_.edges[way_back], view_.node(tip).price);
+          const std::uint32_t return_path = graph_.edges[path.edge[path.length - 1]].partner;
+          back = view_.reduced_cost(graph_.edges[return_path], view_.node(tip).price);
           --path.length;
         }
         if (const Status status = relabel(tip, back); status != Status::kOptimal) return status;
       }
-      if (const Status status = pace_.step(stats_, stats_.scanned - scanned + 1);
+      if (const Status status = checker_.step(stats_, stats_.scanned - scanned + 1);
           status != Status::kOptimal)
         return status;
     }
@@ -191,11 +191,11 @@ class Discharge {
       Phase phase;
       phase.status = grow(path);
       phase.out_of_range = out_of_range_;
-      if (!phase.goes_on()) return phase;
+      if (!phase.succeeded()) return phase;
       push_along(path);
       if (stats_.scanned > next_update_) {
         phase = update(active_);
-        if (!phase.goes_on()) return phase;
+        if (!phase.succeeded()) return phase;
       }
     }
     return {};
@@ -204,7 +204,7 @@ class Discharge {
   View& view_;
   typename View::Graph& graph_;
   ActiveQueue& queue_;
-  Pace& pace_;
+  CancellationChecker& checker_;
   Stats& stats_;
   std::size_t active_ = 0;  // nodes, in the queue or not
   std::int64_t next_update_ = 0;

@@ -32,16 +32,17 @@ class GlobalUpdate {
   // From the deficits among `deficits` (others are taken out), until `active` nodes with excess
   // have been settled. `distance`: what all nodes rise by, in eps. kInfeasible as above; kCancelled
   // and kBudget change nothing.
-  Status run(std::vector<NodeId>& deficits, std::size_t active, Pace& pace,
+  Status run(std::vector<NodeId>& deficits, std::size_t active, CancellationChecker& checker,
              std::uint32_t& distance) {
     distance = 0;
-    if (!view_.knows_enterable()) {
-      if (const Status status = view_.mark_enterable(pace, stats_); status != Status::kOptimal)
+    if (!view_.knows_reverse_residual()) {
+      if (const Status status = view_.mark_reverse_residual(checker, stats_);
+          status != Status::kOptimal)
         return status;
     }
     ++stats_.searches;
     std::erase_if(deficits, [this](NodeId v) { return view_.graph().excess[v] >= 0; });
-    const Status status = search(deficits, active, pace, distance);
+    const Status status = search(deficits, active, checker, distance);
     if (status != Status::kOptimal) distance = 0;
     for (NodeId v : reached_) {
       auto& node = view_.node(v);
@@ -58,9 +59,9 @@ class GlobalUpdate {
  private:
   static constexpr std::uint32_t kFar = View::Node::kFar;
   // nodes further away rise as if at it
-  static constexpr std::uint32_t kMostDistance = std::uint32_t{1} << 31;
+  static constexpr std::uint32_t kMaxDistance = std::uint32_t{1} << 31;
 
-  void reach(NodeId v, std::uint32_t distance) {
+  void label(NodeId v, std::uint32_t distance) {
     if (view_.node(v).distance == kFar) reached_.push_back(v);
     view_.node(v).distance = distance;
     nearest_.insert(v, distance);
@@ -73,41 +74,42 @@ class GlobalUpdate {
     const int shift = view_.shift();
     const std::uint32_t open = view_.open(v), last = graph.end(v);
     for (std::uint32_t e = open; e < last; ++e) {
-      if (!view_.is_enterable(e)) continue;
+      if (!view_.has_reverse_residual(e)) continue;
       const auto& edge = graph.edges[e];
       const auto& u = view_.node(edge.to);
       if (u.distance <= distance) continue;
       const Price length =
           ((-static_cast<Price>(edge.cost) * scale - u.price + price_v) >> shift) + 1;
-      if (length > static_cast<Price>(kMostDistance - distance)) {
+      if (length > static_cast<Price>(kMaxDistance - distance)) {
         cut_off_ = true;
         continue;
       }
       const std::uint32_t reached = distance + static_cast<std::uint32_t>(length);
-      if (reached < u.distance) reach(edge.to, reached);
+      if (reached < u.distance) label(edge.to, reached);
     }
     stats_.scanned += last - open;
     ++stats_.settled;
   }
 
   // Settles nodes until all active ones are; `distance` is then the furthest's.
-  Status search(const std::vector<NodeId>& deficits, std::size_t active, Pace& pace,
-                std::uint32_t& distance) {
+  Status search(const std::vector<NodeId>& deficits, std::size_t active,
+                CancellationChecker& checker, std::uint32_t& distance) {
     nearest_.clear();
     reached_.clear();
     cut_off_ = false;
-    for (NodeId v : deficits) reach(v, 0);
+    for (NodeId v : deficits) label(v, 0);
     for (std::size_t waiting = active; waiting > 0;) {
       const NodeId v = nearest_.take([this](NodeId u) { return view_.node(u).distance; });
       if (v == kNone) {
-        distance = kMostDistance;
+        distance = kMaxDistance;
         return cut_off_ ? Status::kOptimal : Status::kInfeasible;
       }
       distance = view_.node(v).distance;
       settle(v, distance);
       waiting -= view_.graph().excess[v] > 0;
       const std::int64_t steps = view_.graph().end(v) - view_.open(v) + 1;
-      if (const Status status = pace.step(stats_, steps); status != Status::kOptimal) return status;
+      if (const Status status = checker.step(stats_, steps); status != Status::kOptimal)
+        return status;
     }
     return Status::kOptimal;
   }

@@ -1,7 +1,7 @@
 // Incremental cost scaling: phases of cost scaling whose work is that of what has changed.
 //
-// Definitions as in scaled_prices.hpp and push_relabel.hpp. Settled: all prices are whole, rc >= 0 on
-// all residual half-edges and no node has an excess or deficit; the flow is then optimal.
+// Definitions as in scaled_prices.hpp and push_relabel.hpp. Settled: all prices are whole, rc >= 0
+// on all residual half-edges and no node has an excess or deficit; the flow is then optimal.
 //
 // Invariant. Between runs every residual half-edge has rc >= -eps, but for those at arcs and nodes
 // that are listed as changed; nodes with an excess or deficit are listed by the graph. Prices of
@@ -22,7 +22,8 @@
 //   and what they reach, and at nothing else. Where deficits have far to go, as where a cell is
 //   oversubscribed, there is one global update (global_update.hpp) before active nodes are
 //   discharged;
-// - after each phase makes prices whole (KeptPrices::settle), which ends the run if they then suit.
+// - after each phase makes prices whole (ScaledPrices::settle), which ends the run if they then
+// suit.
 //
 // Termination. With eps = 1 prices can be made whole for certain. Before that, phases that have
 // looked at as many half-edges as a pass over the graph takes are given up: the start is far from
@@ -55,7 +56,7 @@ namespace flowsolver {
 template <class V>
 class LocalScaling {
  public:
-  using Graph = KeptGraph<V>;
+  using Graph = DynamicGraph<V>;
 
   struct Outcome {
     Status status = Status::kOptimal;  // or kInfeasible, kCancelled, kBudget
@@ -65,8 +66,8 @@ class LocalScaling {
   LocalScaling(Graph& graph, const Network& network)
       : graph_(graph), network_(network), prices_(graph) {}
 
-  KeptPrices<V>& prices() { return prices_; }
-  const KeptPrices<V>& prices() const { return prices_; }
+  ScaledPrices<V>& prices() { return prices_; }
+  const ScaledPrices<V>& prices() const { return prices_; }
 
   // What has changed.
   void note_change() { changed_ = true; }  // and one of these where it is not only about excesses
@@ -75,7 +76,7 @@ class LocalScaling {
   void note_new_node(NodeId v) { new_nodes_.push_back(v); }
   void note_all() { all_changed_ = true; }
   void note_block(NodeId v) {  // half-edges of v have other places
-    if (under_way_) {
+    if (is_phase_unfinished_) {
       prices_.rewind_current(v);
     } else {
       prices_.forget_current(v);
@@ -99,10 +100,10 @@ class LocalScaling {
   static constexpr int kShiftPerPhase = 3;
   // the first eps is at most an eighth of a unit of cost
   static constexpr int kFinerThanUnit = 3;
-  static constexpr int kMostFirstShiftBelow = 17;  // and at least the largest cost by 2^17
+  static constexpr int kMaxFirstShiftBelow = 17;  // and at least the largest cost by 2^17
   static constexpr std::int64_t kFewScans = 4096;
   static constexpr std::int64_t kReversedShare = 16;  // of the graph, for deficits
-  static constexpr std::int64_t kMostDrained = 64, kMostDrainedMore = 4096;
+  static constexpr std::int64_t kMaxDrained = 64, kMaxDrainedMore = 4096;
 
   // As many as a pass over the graph takes, from now on.
   std::int64_t scans_from(const Stats& stats) const {
@@ -110,20 +111,20 @@ class LocalScaling {
   }
   int first_shift(std::int64_t largest_cost) const;
   void price_new(NodeId v);
-  void fill_if_admissible(NodeId u, std::uint32_t e, Stats& stats);
-  void fill_around(NodeId v, Stats& stats);
-  Status fit(Pace& pace, Stats& stats);
+  void saturate_if_admissible(NodeId u, std::uint32_t e, Stats& stats);
+  void saturate_around(NodeId v, Stats& stats);
+  Status restore_eps_optimality(CancellationChecker& checker, Stats& stats);
   bool is_sink(NodeId v) const { return network_.supply[v] < 0; }
-  void drain(Stats& stats);
-  bool find_drain(NodeId v, std::int64_t& steps);
-  Phase run_phase(bool goes_on, const Control& control, Stats& stats);
+  void cancel_deficits(Stats& stats);
+  bool find_flow_path(NodeId v, std::int64_t& steps);
+  Phase run_phase(bool succeeded, const Control& control, Stats& stats);
 
   Graph& graph_;
   const Network& network_;
-  KeptPrices<V> prices_;
+  ScaledPrices<V> prices_;
   ActiveQueue queue_;
   // a phase with the prices' eps has begun and prices are not whole again
-  bool under_way_ = false;
+  bool is_phase_unfinished_ = false;
   bool changed_ = false, all_changed_ = false;
   std::vector<ArcId> changed_arcs_;
   std::vector<NodeId> changed_nodes_, new_nodes_;
@@ -131,12 +132,12 @@ class LocalScaling {
   // Drains.
   std::vector<std::uint8_t> seen_;  // per node
   std::vector<NodeId> seen_nodes_;
-  std::vector<std::uint32_t> way_;
+  std::vector<std::uint32_t> path_;
 };
 
 template <class V>
 void LocalScaling<V>::forget() {
-  under_way_ = false;
+  is_phase_unfinished_ = false;
   changed_arcs_.clear();
   changed_nodes_.clear();
   new_nodes_.clear();
@@ -146,10 +147,10 @@ void LocalScaling<V>::forget() {
 template <class V>
 int LocalScaling<V>::first_shift(std::int64_t largest_cost) const {
   const int unit_shift = prices_.unit_shift();
-  const int most_shift =
+  const int max_shift =
       largest_cost == 0 ? 0
                         : unit_shift + std::bit_width(static_cast<std::uint64_t>(largest_cost)) - 1;
-  return std::max({0, unit_shift - kFinerThanUnit, most_shift - kMostFirstShiftBelow});
+  return std::max({0, unit_shift - kFinerThanUnit, max_shift - kMaxFirstShiftBelow});
 }
 
 template <class V>
@@ -165,7 +166,7 @@ void LocalScaling<V>::price_new(NodeId v) {
 }
 
 template <class V>
-void LocalScaling<V>::fill_if_admissible(NodeId u, std::uint32_t e, Stats& stats) {
+void LocalScaling<V>::saturate_if_admissible(NodeId u, std::uint32_t e, Stats& stats) {
   const auto& edge = graph_.edges[e];
   if (edge.residual == 0 || prices_.reduced_cost(edge, prices_.node(u).price) >= 0) return;
   graph_.push(u, e, edge.residual);
@@ -175,17 +176,17 @@ void LocalScaling<V>::fill_if_admissible(NodeId u, std::uint32_t e, Stats& stats
 }
 
 template <class V>
-void LocalScaling<V>::fill_around(NodeId v, Stats& stats) {
+void LocalScaling<V>::saturate_around(NodeId v, Stats& stats) {
   for (std::uint32_t e = graph_.begin(v); e < graph_.end(v); ++e) {
-    fill_if_admissible(v, e, stats);
-    if (graph_.is_enterable(e))
-      fill_if_admissible(graph_.edges[e].to, graph_.edges[e].partner, stats);
+    saturate_if_admissible(v, e, stats);
+    if (graph_.has_reverse_residual(e))
+      saturate_if_admissible(graph_.edges[e].to, graph_.edges[e].partner, stats);
   }
   stats.scanned += graph_.end(v) - graph_.begin(v);
 }
 
 template <class V>
-Status LocalScaling<V>::fit(Pace& pace, Stats& stats) {
+Status LocalScaling<V>::restore_eps_optimality(CancellationChecker& checker, Stats& stats) {
   for (int round = 0; round < 2; ++round) {  // the ways of some lead over others
     for (NodeId v : new_nodes_) price_new(v);
   }
@@ -195,8 +196,8 @@ Status LocalScaling<V>::fit(Pace& pace, Stats& stats) {
     if (there == kNone) continue;
     const NodeId head = graph_.edges[there].to;
     const std::uint32_t back = graph_.edges[there].partner;
-    fill_if_admissible(graph_.edges[back].to, there, stats);
-    fill_if_admissible(head, back, stats);
+    saturate_if_admissible(graph_.edges[back].to, there, stats);
+    saturate_if_admissible(head, back, stats);
     ++stats.scanned;
   }
   changed_arcs_.clear();
@@ -206,69 +207,69 @@ Status LocalScaling<V>::fit(Pace& pace, Stats& stats) {
   }
   while (!changed_nodes_.empty()) {
     const NodeId v = changed_nodes_.back();
-    fill_around(v, stats);
+    saturate_around(v, stats);
     changed_nodes_.pop_back();
-    const Status status = pace.step(stats, graph_.end(v) - graph_.begin(v) + 1);
+    const Status status = checker.step(stats, graph_.end(v) - graph_.begin(v) + 1);
     if (status != Status::kOptimal) return status;
   }
   return Status::kOptimal;
 }
 
-// The way to a node with excess or a sink, in `way_`. A node it turned back from leads to none and
+// The way to a node with excess or a sink, in `path_`. A node it turned back from leads to none and
 // stays seen.
 template <class V>
-bool LocalScaling<V>::find_drain(NodeId v, std::int64_t& steps) {
-  const auto see = [this](NodeId u) {
+bool LocalScaling<V>::find_flow_path(NodeId v, std::int64_t& steps) {
+  const auto mark_seen = [this](NodeId u) {
     seen_[u] = 1;
     seen_nodes_.push_back(u);
   };
-  way_.clear();
-  see(v);
+  path_.clear();
+  mark_seen(v);
   NodeId tip = v;
   std::uint32_t e = graph_.begin(tip);
   for (; steps > 0; --steps) {
     if (e == graph_.middle(tip)) {
-      if (way_.empty()) return false;
-      e = way_.back() + 1;
-      tip = graph_.edges[graph_.edges[way_.back()].partner].to;
-      way_.pop_back();
+      if (path_.empty()) return false;
+      e = path_.back() + 1;
+      tip = graph_.edges[graph_.edges[path_.back()].partner].to;
+      path_.pop_back();
       continue;
     }
     const auto& edge = graph_.edges[e];
-    if (seen_[edge.to] != 0 || !graph_.is_enterable(e) ||
+    if (seen_[edge.to] != 0 || !graph_.has_reverse_residual(e) ||
         prices_.reduced_cost(edge, prices_.node(tip).price) != 0) {
       ++e;
       continue;
     }
-    way_.push_back(e);
+    path_.push_back(e);
     tip = edge.to;
     if (graph_.excess[tip] > 0 || is_sink(tip)) return true;
-    see(tip);
+    mark_seen(tip);
     e = graph_.begin(tip);
   }
   return false;
 }
 
 template <class V>
-void LocalScaling<V>::drain(Stats& stats) {
+void LocalScaling<V>::cancel_deficits(Stats& stats) {
   const std::vector<NodeId> nodes = graph_.unbalanced();
-  std::int64_t steps = kMostDrainedMore + kMostDrained * static_cast<std::int64_t>(nodes.size());
+  std::int64_t steps = kMaxDrainedMore + kMaxDrained * static_cast<std::int64_t>(nodes.size());
   const std::int64_t steps_before = steps;
   for (NodeId v : nodes) {
-    // bounded: by the steps of all ways, which find_drain counts down
-    while (graph_.excess[v] < 0 && !is_sink(v) && find_drain(v, steps)) {
-      const NodeId end = graph_.edges[way_.back()].to;
+    // bounded: by the steps of all ways, which find_flow_path counts down
+    while (graph_.excess[v] < 0 && !is_sink(v) && find_flow_path(v, steps)) {
+      const NodeId end = graph_.edges[path_.back()].to;
       std::int64_t amount = -graph_.excess[v];
       if (!is_sink(end)) amount = std::min(amount, graph_.excess[end]);
-      for (std::uint32_t e : way_)
+      for (std::uint32_t e : path_)
         amount = std::min<std::int64_t>(amount, graph_.edges[graph_.edges[e].partner].residual);
-      for (std::uint32_t e : way_) {
+      for (std::uint32_t e : path_) {
         graph_.push(graph_.edges[e].to, graph_.edges[e].partner, amount);
         seen_[graph_.edges[e].to] = 0;  // other ways may pass there
       }
       seen_[v] = 0;
       graph_.note_unbalanced(end);
-      stats.pushes += static_cast<std::int64_t>(way_.size());
+      stats.pushes += static_cast<std::int64_t>(path_.size());
       ++stats.augmentations;
     }
   }
@@ -278,20 +279,21 @@ void LocalScaling<V>::drain(Stats& stats) {
 }
 
 template <class V>
-Phase LocalScaling<V>::run_phase(bool goes_on, const Control& control, Stats& stats) {
-  Pace pace(control);
+Phase LocalScaling<V>::run_phase(bool succeeded, const Control& control, Stats& stats) {
+  CancellationChecker checker(control);
   Phase phase;
   ++stats.phases;
-  const auto waits = [this](NodeId v) { return graph_.excess[v] < 0 && !is_sink(v); };
+  const auto is_open_deficit = [this](NodeId v) { return graph_.excess[v] < 0 && !is_sink(v); };
   for (NodeId v : graph_.unbalanced()) {
-    if (waits(v)) queue_.push(v);
+    if (is_open_deficit(v)) queue_.push(v);
   }
-  const std::int64_t most_scans =
+  const std::int64_t max_scans =
       kFewScans + static_cast<std::int64_t>(graph_.edges.size()) / kReversedShare;
-  const auto met = [this](NodeId v) { graph_.note_unbalanced(v); };
-  phase.status = ReverseDischarge<KeptPrices<V>>(prices_, queue_, pace, stats)
-                     .run(most_scans, goes_on, [this](NodeId v) { return is_sink(v); }, met);
-  if (phase.goes_on()) {
+  const auto on_excess_changed = [this](NodeId v) { graph_.note_unbalanced(v); };
+  phase.status =
+      ReverseDischarge<ScaledPrices<V>>(prices_, queue_, checker, stats)
+          .run(max_scans, succeeded, [this](NodeId v) { return is_sink(v); }, on_excess_changed);
+  if (phase.succeeded()) {
     std::size_t active = 0;
     std::vector<NodeId> deficits;
     for (NodeId v : graph_.unbalanced()) {
@@ -303,16 +305,15 @@ Phase LocalScaling<V>::run_phase(bool goes_on, const Control& control, Stats& st
       }
     }
     // What deficits are left have far to go: prices are to move by much, which one update does.
-    if (std::any_of(deficits.begin(), deficits.end(), waits)) {
-      GlobalUpdate<KeptPrices<V>> global_update(prices_, stats);
+    if (std::any_of(deficits.begin(), deficits.end(), is_open_deficit)) {
+      GlobalUpdate<ScaledPrices<V>> global_update(prices_, stats);
       std::uint32_t distance = 0;
-      phase.status = global_update.run(deficits, active, pace, distance);
-      phase.out_of_range =
-          static_cast<Price>(distance) << prices_.shift() > kMostScaledPrice<Price>;
+      phase.status = global_update.run(deficits, active, checker, distance);
+      phase.out_of_range = static_cast<Price>(distance) << prices_.shift() > kMaxScaledPrice<Price>;
       give_up_at_ = scans_from(stats);
     }
-    if (phase.goes_on()) {
-      Discharge<KeptPrices<V>> discharge(prices_, queue_, pace, stats);
+    if (phase.succeeded()) {
+      Discharge<ScaledPrices<V>> discharge(prices_, queue_, checker, stats);
       discharge.set_next_update(give_up_at_);
       phase =
           discharge.run(active, [](std::size_t) { return Phase{Status::kOptimal, true, false}; });
@@ -320,7 +321,7 @@ Phase LocalScaling<V>::run_phase(bool goes_on, const Control& control, Stats& st
     queue_.for_each([this](NodeId v) { graph_.note_unbalanced(v); });
     queue_.clear();
   }
-  graph_.forget_balanced();
+  graph_.drop_balanced();
   prices_.note_range();
   return phase;
 }
@@ -328,40 +329,45 @@ Phase LocalScaling<V>::run_phase(bool goes_on, const Control& control, Stats& st
 template <class V>
 typename LocalScaling<V>::Outcome LocalScaling<V>::run(std::int64_t largest_cost,
                                                        const Control& control, Stats& stats) {
-  Control only_cancelled;
-  only_cancelled.poll(
-      [&control](const Stats& counted) { return control.look(counted) == Status::kCancelled; }, {});
-  Pace stubborn(only_cancelled);
+  Control cancellation_only;
+  cancellation_only.poll(
+      [&control](const Stats& counted) { return control.check(counted) == Status::kCancelled; },
+      {});
+  CancellationChecker cancellation_only_checker(cancellation_only);
   const NodeId n = graph_.num_nodes();
   queue_.resize(n);
   seen_.resize(n, 0);
   give_up_at_ = scans_from(stats);
-  if (!under_way_ || changed_ || all_changed_) prices_.set_shift(first_shift(largest_cost));
-  if (const Status status = fit(stubborn, stats); status != Status::kOptimal) return {status};
+  if (!is_phase_unfinished_ || changed_ || all_changed_)
+    prices_.set_shift(first_shift(largest_cost));
+  if (const Status status = restore_eps_optimality(cancellation_only_checker, stats);
+      status != Status::kOptimal)
+    return {status};
   changed_ = false;
-  graph_.forget_balanced();
-  drain(stats);
-  graph_.forget_balanced();
-  for (bool goes_on = under_way_;; goes_on = false) {
-    under_way_ = true;
+  graph_.drop_balanced();
+  cancel_deficits(stats);
+  graph_.drop_balanced();
+  for (bool succeeded = is_phase_unfinished_;; succeeded = false) {
+    is_phase_unfinished_ = true;
     if (!graph_.unbalanced().empty()) {
-      const Phase phase = run_phase(goes_on, control, stats);
+      const Phase phase = run_phase(succeeded, control, stats);
       if (phase.status != Status::kOptimal) return {phase.status};
-      if (!phase.goes_on()) return {Status::kOptimal, true};
+      if (!phase.succeeded()) return {Status::kOptimal, true};
     }
-    const Refined refined = prices_.settle(prices_.shift() == 0, stubborn, stats);
+    const RefineResult refined =
+        prices_.round_to_whole(prices_.shift() == 0, cancellation_only_checker, stats);
     if (refined.status != Status::kOptimal) return {refined.status};
     if (refined.done) {
-      under_way_ = false;
+      is_phase_unfinished_ = false;
       return {};
     }
     if (!prices_.fits(largest_cost) || stats.scanned > give_up_at_) return {Status::kOptimal, true};
     changed_ = true;  // should it be stopped on the way
     prices_.set_shift(std::max(0, prices_.shift() - kShiftPerPhase));
     for (NodeId v : prices_.moved()) {
-      fill_around(v, stats);
+      saturate_around(v, stats);
       prices_.forget_current(v);
-      stubborn.build_step(stats, graph_.end(v) - graph_.begin(v) + 1);
+      cancellation_only_checker.step_until_cancelled(stats, graph_.end(v) - graph_.begin(v) + 1);
     }
     changed_ = false;
   }

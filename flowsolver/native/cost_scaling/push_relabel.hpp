@@ -33,7 +33,7 @@
 // at most kMostArcs half-edges below an active node before it is raised, so that each node is
 // raised above that at most once more, at most scale * C + eps above a neighbour: in all at most 2
 // n (scale * C + eps) above the deficits. Nodes that reach no deficit rise with every update. A
-// phase that could leave the range, or does, says so: 64 bits hold prices kMostPrice from zero and
+// phase that could leave the range, or does, says so: 64 bits hold prices kMaxPrice from zero and
 // as much rise.
 //
 // Complexity. O(n^2 m) a phase in general.
@@ -65,10 +65,10 @@ class PushRelabel {
         largest_cost_(largest_cost),
         control_(control),
         stats_(stats),
-        pace_(control),
+        checker_(control),
         nodes_(graph.num_nodes()),
         view_(graph, scale, price),
-        discharge_(view_, queue_, pace_, stats),
+        discharge_(view_, queue_, checker_, stats),
         global_update_(view_, stats) {
     queue_.resize(nodes_);
   }
@@ -80,18 +80,18 @@ class PushRelabel {
     may_stall_ = may_stall;
     first_distance_ = 0;
     Phase phase;
-    phase.out_of_range = !settle_rise();
+    phase.out_of_range = !apply_global_rise();
     if (phase.out_of_range) return phase;
     phase.status = saturate(fix_beyond);
     return phase.status == Status::kOptimal ? discharge_all() : phase;
   }
 
   std::vector<Price> price() const {
-    Pace pace(control_);
+    CancellationChecker checker(control_);
     std::vector<Price> price(nodes_);
     for (NodeId v = 0; v < nodes_; ++v) {
-      pace.build_step(stats_);
-      price[v] = view_.node(v).price + risen_;
+      checker.step_until_cancelled(stats_);
+      price[v] = view_.node(v).price + global_rise_;
     }
     return price;
   }
@@ -105,18 +105,18 @@ class PushRelabel {
   // below one node in so many, an update costs more than it spares
   static constexpr std::size_t kFewActive = 64;
   static constexpr std::int64_t kScansPerUpdate = 8;  // an update's scans take longer than others
-  static constexpr std::int64_t kScansPerCheck = 8, kLeastProgress = 24;
-  static constexpr std::uint32_t kFewSteps = 1024, kLeastApproach = 16;
+  static constexpr std::int64_t kScansPerCheck = 8, kMinProgress = 24;
+  static constexpr std::uint32_t kFewSteps = 1024, kMinApproach = 16;
 
   // What all have risen goes into their prices; those must leave room for what a phase adds.
-  bool settle_rise() {
+  bool apply_global_rise() {
     Price furthest = 0;
     for (NodeId v = 0; v < nodes_; ++v) {
       Price& price = view_.node(v).price;
-      price += risen_;
+      price += global_rise_;
       furthest = std::max(furthest, price < 0 ? -price : price);
     }
-    risen_ = 0;
+    global_rise_ = 0;
     return phase_fits(furthest, nodes_, view_.scale(), largest_cost_, view_.eps());
   }
 
@@ -131,7 +131,7 @@ class PushRelabel {
         view_.push(u, e, edge.residual);
         ++stats_.pushes;
       }
-      Status status = pace_.step(stats_, last - first + 1);
+      Status status = checker_.step(stats_, last - first + 1);
       if constexpr (Graph::kMayReorder) {
         if (fix_beyond == 0) {
           view_.fixing().open_all(u);
@@ -140,7 +140,7 @@ class PushRelabel {
             const Price rc = view_.reduced_cost(edge, price_u);
             return rc > fix_beyond || rc < -fix_beyond;
           };
-          status = view_.fixing().partition(u, far, pace_, stats_);
+          status = view_.fixing().partition(u, far, checker_, stats_);
         }
       }
       view_.node(u).current = view_.open(u);
@@ -177,7 +177,7 @@ class PushRelabel {
   bool makes_progress() {
     if (stats_.relabels <= check_at_relabels_ && stats_.scanned <= check_at_scanned_) return true;
     const std::int64_t excess = total_excess(), fallen = last_excess_ - excess;
-    if (fallen < first_excess_ / kLeastProgress && fallen < last_excess_ / 3) return false;
+    if (fallen < first_excess_ / kMinProgress && fallen < last_excess_ / 3) return false;
     last_excess_ = excess;
     begin_check();
     return true;
@@ -187,12 +187,12 @@ class PushRelabel {
     const std::int64_t scanned = stats_.scanned;
     std::uint32_t distance = 0;
     Phase phase;
-    phase.status = global_update_.run(deficits_, active, pace_, distance);
-    risen_ += static_cast<Price>(distance) << view_.shift();
-    phase.out_of_range = risen_ > kMostScaledPrice<Price>;
+    phase.status = global_update_.run(deficits_, active, checker_, distance);
+    global_rise_ += static_cast<Price>(distance) << view_.shift();
+    phase.out_of_range = global_rise_ > kMaxScaledPrice<Price>;
     if (first_distance_ == 0) {
       first_distance_ = distance;
-    } else if (may_stall_ && distance > std::max(kFewSteps, first_distance_ / kLeastApproach)) {
+    } else if (may_stall_ && distance > std::max(kFewSteps, first_distance_ / kMinApproach)) {
       phase.stalled = true;
     }
     discharge_.set_next_update(stats_.scanned + kScansPerUpdate * (stats_.scanned - scanned) +
@@ -206,7 +206,7 @@ class PushRelabel {
     discharge_.set_next_update(stats_.scanned + num_open_);
     if (active_ > nodes_ / kFewActive) {
       const Phase phase = update(active_);
-      if (!phase.goes_on()) return phase;
+      if (!phase.succeeded()) return phase;
     }
     return discharge_.run(active_, [this](std::size_t active) {
       if (!may_stall_ || makes_progress()) return update(active);
@@ -220,10 +220,10 @@ class PushRelabel {
   const Price largest_cost_;
   const Control& control_;
   Stats& stats_;
-  Pace pace_;
+  CancellationChecker checker_;
   const NodeId nodes_;
   View view_;
-  Price risen_ = 0;  // all prices, by updates
+  Price global_rise_ = 0;  // all prices, by updates
   std::int64_t num_open_ = 0;
   ActiveQueue queue_;
   std::size_t active_ = 0;

@@ -43,38 +43,39 @@ class ReverseDischarge {
  public:
   using Price = typename View::Price;
 
-  ReverseDischarge(View& view, ActiveQueue& queue, Pace& pace, Stats& stats)
-      : view_(view), graph_(view.graph()), queue_(queue), pace_(pace), stats_(stats) {}
+  ReverseDischarge(View& view, ActiveQueue& queue, CancellationChecker& checker, Stats& stats)
+      : view_(view), graph_(view.graph()), queue_(queue), checker_(checker), stats_(stats) {}
 
-  // Once. The nodes to begin with are in the queue; none is in the end. `is_sink(v)`; `met(v)`: v
-  // has got an excess or deficit, or has lost it. `goes_on`: some half-edges may be admissible
-  // already. kCancelled or kBudget when stopped.
-  template <class IsSink, class Met>
-  Status run(std::int64_t most_scans, bool goes_on, const IsSink& is_sink, const Met& met) {
-    const std::int64_t last_scan = stats_.scanned + most_scans;
+  // Once. The nodes to begin with are in the queue; none is in the end. `is_sink(v)`;
+  // `on_excess_changed(v)`: v has got an excess or deficit, or has lost it. `resumed`: some
+  // half-edges may be admissible already. kCancelled or kBudget when stopped.
+  template <class IsSink, class OnExcessChanged>
+  Status run(std::int64_t max_scans, bool resumed, const IsSink& is_sink,
+             const OnExcessChanged& on_excess_changed) {
+    const std::int64_t last_scan = stats_.scanned + max_scans;
     Status status = Status::kOptimal;
     while (!queue_.empty() && status == Status::kOptimal && stats_.scanned < last_scan) {
       const NodeId w = queue_.pop();
       const auto [place, first_time] =
-          current_.try_emplace(w, goes_on ? graph_.begin(w) : graph_.end(w));
+          current_.try_emplace(w, resumed ? graph_.begin(w) : graph_.end(w));
       if (first_time) discharged_.push_back(w);
       std::uint32_t& current = place->second;
       while (graph_.excess[w] < 0 && status == Status::kOptimal && stats_.scanned < last_scan) {
         const std::int64_t scanned = stats_.scanned;
         find_admissible(w, current);
         if (current < graph_.end(w)) {
-          pull(w, current, is_sink, met);
+          search_from_root(w, current, is_sink, on_excess_changed);
         } else if (!lower(w, current)) {
           break;
         }
-        status = pace_.step(stats_, stats_.scanned - scanned);
+        status = checker_.step(stats_, stats_.scanned - scanned);
       }
     }
     queue_.clear();
     for (NodeId w : discharged_) {  // stopped or not
       renew_current_arcs(w);
-      const Status looked = pace_.step(stats_, graph_.end(w) - graph_.begin(w));
-      if (status == Status::kOptimal) status = looked;
+      const Status checked = checker_.step(stats_, graph_.end(w) - graph_.begin(w));
+      if (status == Status::kOptimal) status = checked;
     }
     return status;
   }
@@ -92,20 +93,22 @@ class ReverseDischarge {
   // On to the first that is admissible, or end(w).
   void find_admissible(NodeId w, std::uint32_t& current) {
     const std::uint32_t begin = current, last = graph_.end(w);
-    while (current < last && (!view_.is_enterable(current) || reduced_cost_in(w, current) >= 0)) {
+    while (current < last &&
+           (!view_.has_reverse_residual(current) || reduced_cost_in(w, current) >= 0)) {
       ++current;
     }
     stats_.scanned += current - begin + 1;
   }
 
-  template <class IsSink, class Met>
-  void pull(NodeId w, std::uint32_t e, const IsSink& is_sink, const Met& met) {
+  template <class IsSink, class OnExcessChanged>
+  void search_from_root(NodeId w, std::uint32_t e, const IsSink& is_sink,
+                        const OnExcessChanged& on_excess_changed) {
     const auto& edge = graph_.edges[e];
     const NodeId u = edge.to;
     const std::int64_t most = graph_.edges[edge.partner].residual;
     view_.push(u, edge.partner, std::min(most, -graph_.excess[w]));
     ++stats_.pushes;
-    met(u);
+    on_excess_changed(u);
     if (graph_.excess[u] < 0 && !is_sink(u)) queue_.push(u);
   }
 
@@ -115,10 +118,10 @@ class ReverseDischarge {
     const std::uint32_t first = graph_.begin(w), last = graph_.end(w);
     const Price eps = view_.eps(), enough = last - first > kWide ? eps : 0;
     Price least = std::numeric_limits<Price>::max();
-    if (view_.node(w).price < -2 * kMostScaledPrice<Price>) return false;
+    if (view_.node(w).price < -2 * kMaxScaledPrice<Price>) return false;
     std::uint32_t e = first;
     for (; e < last && least >= enough; ++e) {
-      if (view_.is_enterable(e)) least = std::min(least, reduced_cost_in(w, e));
+      if (view_.has_reverse_residual(e)) least = std::min(least, reduced_cost_in(w, e));
     }
     stats_.scanned += e - first;
     if (least == std::numeric_limits<Price>::max()) return false;
@@ -132,7 +135,7 @@ class ReverseDischarge {
 
   void renew_current_arcs(NodeId w) {
     for (std::uint32_t e = graph_.begin(w); e < graph_.end(w); ++e) {
-      if (!view_.is_enterable(e) || reduced_cost_in(w, e) >= 0) continue;
+      if (!view_.has_reverse_residual(e) || reduced_cost_in(w, e) >= 0) continue;
       const auto& edge = graph_.edges[e];
       std::uint32_t& current = view_.node(edge.to).current;
       current = std::min(current, edge.partner);
@@ -143,7 +146,7 @@ class ReverseDischarge {
   View& view_;
   typename View::Graph& graph_;
   ActiveQueue& queue_;
-  Pace& pace_;
+  CancellationChecker& checker_;
   Stats& stats_;
   std::vector<NodeId> discharged_;
   std::unordered_map<NodeId, std::uint32_t> current_;  // of those

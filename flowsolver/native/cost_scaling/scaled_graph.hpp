@@ -27,15 +27,15 @@ struct ScaledNode {
 
 // Prices further from zero end the phase.
 template <class Price>
-inline constexpr Price kMostScaledPrice = Price{1} << (8 * sizeof(Price) - 4);
+inline constexpr Price kMaxScaledPrice = Price{1} << (8 * sizeof(Price) - 4);
 
 // Whether a phase stays in range that starts from prices no further from zero than `furthest`
 // (push_relabel.hpp, "Range").
 template <class Price>
 bool phase_fits(Price furthest, NodeId nodes, Price scale, Price largest_cost, Price eps) {
-  if (furthest > kMostScaledPrice<Price>) return false;
+  if (furthest > kMaxScaledPrice<Price>) return false;
   return scale * largest_cost + eps <=
-         (kMostScaledPrice<Price> - furthest) / 2 / (static_cast<Price>(nodes) + 1);
+         (kMaxScaledPrice<Price> - furthest) / 2 / (static_cast<Price>(nodes) + 1);
 }
 
 template <class G, class P>
@@ -48,7 +48,7 @@ class ScaledGraph {
 
   // `price`: per node, of scaled costs.
   ScaledGraph(Graph& graph, Price scale, const std::vector<Price>& price)
-      : graph_(graph), scale_(scale), node_(graph.num_nodes()), fixing_(graph, enterable_) {
+      : graph_(graph), scale_(scale), node_(graph.num_nodes()), fixing_(graph, reverse_residual_) {
     for (NodeId v = 0; v < graph.num_nodes(); ++v)
       node_[v] = {price[v], graph.begin(v), Node::kFar};
   }
@@ -74,30 +74,30 @@ class ScaledGraph {
   void push(NodeId u, std::uint32_t e, std::int64_t amount) {
     const std::uint32_t partner = graph_.edges[e].partner;
     graph_.push(u, e, amount);
-    if (enterable_.empty()) return;
-    enterable_[e] = 1;
-    enterable_[partner] = graph_.edges[e].residual > 0;
+    if (reverse_residual_.empty()) return;
+    reverse_residual_[e] = 1;
+    reverse_residual_[partner] = graph_.edges[e].residual > 0;
   }
 
   // The price of v is about to change.
   void touch(NodeId) {}
 
   // Before the first update: a phase with little to do gets by without.
-  bool knows_enterable() const { return !enterable_.empty(); }
-  Status mark_enterable(Pace& pace, Stats& stats) {
-    enterable_.resize(graph_.edges.size());
+  bool knows_reverse_residual() const { return !reverse_residual_.empty(); }
+  Status mark_reverse_residual(CancellationChecker& checker, Stats& stats) {
+    reverse_residual_.resize(graph_.edges.size());
     for (NodeId v = 0; v < graph_.num_nodes(); ++v) {
       for (std::uint32_t e = graph_.begin(v); e < graph_.end(v); ++e) {
-        enterable_[e] = graph_.edges[graph_.edges[e].partner].residual > 0;
+        reverse_residual_[e] = graph_.edges[graph_.edges[e].partner].residual > 0;
       }
       const std::int64_t scanned = graph_.end(v) - graph_.begin(v);
       stats.scanned += scanned;
-      if (const Status status = pace.step(stats, scanned + 1); status != Status::kOptimal)
+      if (const Status status = checker.step(stats, scanned + 1); status != Status::kOptimal)
         return status;
     }
     return Status::kOptimal;
   }
-  bool is_enterable(std::uint32_t e) const { return enterable_[e] != 0; }
+  bool has_reverse_residual(std::uint32_t e) const { return reverse_residual_[e] != 0; }
 
  private:
   Graph& graph_;
@@ -105,7 +105,7 @@ class ScaledGraph {
   int shift_ = 0;
   Price eps_ = 1;
   LargeArray<Node> node_;
-  LargeArray<std::uint8_t> enterable_;  // per half-edge, from the first update on
+  LargeArray<std::uint8_t> reverse_residual_;  // per half-edge, from the first update on
   ArcFixing<Graph> fixing_;
 };
 

@@ -1,5 +1,5 @@
-// Prices of scaled costs that are kept beside a graph that is kept (dynamic_graph.hpp), and know which
-// of them moved.
+// Prices of scaled costs that are kept beside a graph that is kept (dynamic_graph.hpp), and know
+// which of them moved.
 //
 // Definitions. Costs are multiplied by K, a power of two above the number of nodes; P are prices of
 // scaled costs; rc = K cost - P[tail] + P[head]. A price is whole when K divides it.
@@ -7,8 +7,8 @@
 // Invariant. Prices of nodes that have not moved are whole.
 //
 // Method. A phase of cost scaling looks at graph and prices through the same face as in
-// scaled_graph.hpp, and tells of every node whose price it is about to change. `settle` makes the
-// moved prices whole again:
+// scaled_graph.hpp, and tells of every node whose price it is about to change. `round_to_whole`
+// makes the moved prices whole again:
 // - to the nearest multiple of K but for where the border lies: at r, a residue mod K that no price
 // has, near K / 2:
 //   P := K floor((P + K - 1 - r) / K). Whole prices stay as they are.
@@ -20,7 +20,7 @@
 //   first in first out (price_refine.hpp). That is done with a bound on the half-edges looked at;
 //   beyond it, prices are put back as they were.
 //
-// Complexity. `settle`: O(half-edges at moved nodes), and at those which fall.
+// Complexity. `round_to_whole`: O(half-edges at moved nodes), and at those which fall.
 #pragma once
 
 #include <algorithm>
@@ -36,14 +36,14 @@
 namespace flowsolver {
 
 template <class V>
-class KeptPrices {
+class ScaledPrices {
  public:
-  using Graph = KeptGraph<V>;
+  using Graph = DynamicGraph<V>;
   using Price = std::int64_t;
   using HalfEdge = typename Graph::HalfEdge;
   using Node = ScaledNode<Price>;
 
-  explicit KeptPrices(Graph& graph) : graph_(graph) {}
+  explicit ScaledPrices(Graph& graph) : graph_(graph) {}
 
   // Whole prices of all nodes; those that are not what they were count as repriced.
   void assign(std::span<const std::int64_t> price, const Control& control);
@@ -78,9 +78,9 @@ class KeptPrices {
     flags_[v] |= kMoved;
     moved_.push_back(v);
   }
-  static constexpr bool knows_enterable() { return true; }
-  static Status mark_enterable(Pace&, Stats&) { return Status::kOptimal; }
-  bool is_enterable(std::uint32_t e) const { return graph_.is_enterable(e); }
+  static constexpr bool knows_reverse_residual() { return true; }
+  static Status mark_reverse_residual(CancellationChecker&, Stats&) { return Status::kOptimal; }
+  bool has_reverse_residual(std::uint32_t e) const { return graph_.has_reverse_residual(e); }
 
   // Nodes whose prices need not be whole.
   const std::vector<NodeId>& moved() const { return moved_; }
@@ -89,9 +89,9 @@ class KeptPrices {
     for (NodeId v : moved_)
       furthest_ = std::max(furthest_, node_[v].price < 0 ? -node_[v].price : node_[v].price);
   }
-  // Done: no node counts as moved any more. `certain`: rc >= -1. Not done, or stopped by the pace:
+  // Done: no node counts as moved any more. `is_exact`: rc >= -1. Not done, or stopped by the pace:
   // nothing has changed.
-  Refined settle(bool certain, Pace& pace, Stats& stats);
+  RefineResult round_to_whole(bool is_exact, CancellationChecker& checker, Stats& stats);
 
   // Its block has changed, or moved. Outside of phases no half-edge is admissible: none before the
   // end of the block is, and an aggregator need not be gone through before its first relabel.
@@ -103,12 +103,12 @@ class KeptPrices {
   void begin_round();
 
  private:
-  static constexpr std::uint8_t kMoved = 1, kRepriced = 2, kWaits = 4;
-  static constexpr std::int64_t kMostScansFactor = 8;  // of the half-edges at moved nodes
+  static constexpr std::uint8_t kMoved = 1, kRepriced = 2, kQueued = 4;
+  static constexpr std::int64_t kMaxScansFactor = 8;  // of the half-edges at moved nodes
   // and a few, and one in so many of all
-  static constexpr std::int64_t kFewScans = 4096, kMostScansShare = 16;
+  static constexpr std::int64_t kFewScans = 4096, kMaxScansShare = 16;
 
-  struct Before {
+  struct PreviousPrice {
     NodeId node;
     Price price;
   };
@@ -120,8 +120,8 @@ class KeptPrices {
   }
   Price free_residue() const;
   void lower(NodeId v, Price price);
-  Refined refine(Pace& pace, Stats& stats);
-  void put_back();
+  RefineResult refine(CancellationChecker& checker, Stats& stats);
+  void restore_prices();
 
   Graph& graph_;
   int unit_shift_ = 0;  // K = 2^unit_shift_
@@ -129,13 +129,13 @@ class KeptPrices {
   LargeArray<Node> node_;
   std::vector<std::uint8_t> flags_;  // per node
   std::vector<NodeId> moved_, repriced_;
-  Price furthest_ = 0;          // no price is further from zero
-  std::vector<Before> before_;  // while settling
-  std::vector<NodeId> fallen_;
+  Price furthest_ = 0;                          // no price is further from zero
+  std::vector<PreviousPrice> previous_prices_;  // while settling
+  std::vector<NodeId> lowered_;
 };
 
 template <class V>
-void KeptPrices<V>::assign(std::span<const std::int64_t> price, const Control& control) {
+void ScaledPrices<V>::assign(std::span<const std::int64_t> price, const Control& control) {
   const std::size_t n = graph_.num_nodes(), known = node_.size();
   const int unit_shift_before = unit_shift_;
   std::vector<std::int64_t> before(known);
@@ -143,12 +143,12 @@ void KeptPrices<V>::assign(std::span<const std::int64_t> price, const Control& c
   const auto furthest = static_cast<std::int64_t>(largest_magnitude(price));
   unit_shift_ = std::bit_width(n) + 1;
   // Prices for which this leaves no room are only kept.
-  if (furthest > kMostScaledPrice<Price> >> unit_shift_) unit_shift_ = 0;
+  if (furthest > kMaxScaledPrice<Price> >> unit_shift_) unit_shift_ = 0;
   furthest_ = furthest << unit_shift_;
   moved_.clear();
   node_.resize(n);
   flags_.resize(n, 0);
-  build_each(n, control, [&](std::size_t v) {
+  for_each_until_cancelled(n, control, [&](std::size_t v) {
     node_[v] = {price[v] << unit_shift_, graph_.end(static_cast<NodeId>(v)), Node::kFar};
     if (v >= known || (flags_[v] & kMoved) != 0 || before[v] != price[v])
       note_repriced(static_cast<NodeId>(v));
@@ -158,8 +158,8 @@ void KeptPrices<V>::assign(std::span<const std::int64_t> price, const Control& c
 
 template <class V>
 template <class PriceOf>
-bool KeptPrices<V>::assign_some(std::span<const NodeId> nodes, const PriceOf& price) {
-  const std::int64_t most = unit_shift_ == 0 ? kInfinity : kMostScaledPrice<Price> >> unit_shift_;
+bool ScaledPrices<V>::assign_some(std::span<const NodeId> nodes, const PriceOf& price) {
+  const std::int64_t most = unit_shift_ == 0 ? kInfinity : kMaxScaledPrice<Price> >> unit_shift_;
   for (NodeId v : nodes) {
     const std::int64_t whole = price(v);
     if (whole > most || whole < -most) return false;
@@ -174,7 +174,7 @@ bool KeptPrices<V>::assign_some(std::span<const NodeId> nodes, const PriceOf& pr
 }
 
 template <class V>
-void KeptPrices<V>::grow() {
+void ScaledPrices<V>::grow() {
   const NodeId known = static_cast<NodeId>(node_.size()), n = graph_.num_nodes();
   if (n > known) {
     flags_.resize(n, 0);
@@ -183,7 +183,7 @@ void KeptPrices<V>::grow() {
   }
   if (unit_shift_ == 0 || std::int64_t{n} + 2 < scale()) return;
   constexpr int kMore = 2;
-  if (furthest_ > kMostScaledPrice<Price> >> kMore) {  // fits() is false then
+  if (furthest_ > kMaxScaledPrice<Price> >> kMore) {  // fits() is false then
     furthest_ = kInfinity;
     return;
   }
@@ -194,22 +194,22 @@ void KeptPrices<V>::grow() {
 }
 
 template <class V>
-bool KeptPrices<V>::fits(std::int64_t largest_cost) const {
-  if (unit_shift_ == 0 || furthest_ > kMostScaledPrice<Price>) return false;
+bool ScaledPrices<V>::fits(std::int64_t largest_cost) const {
+  if (unit_shift_ == 0 || furthest_ > kMaxScaledPrice<Price>) return false;
   const __int128 longest = static_cast<__int128>(largest_cost) << unit_shift_;
-  if (longest > kMostScaledPrice<Price>) return false;
+  if (longest > kMaxScaledPrice<Price>) return false;
   return phase_fits<Price>(furthest_, graph_.num_nodes(), scale(), largest_cost, scale());
 }
 
 template <class V>
-void KeptPrices<V>::begin_round() {
+void ScaledPrices<V>::begin_round() {
   for (NodeId v : repriced_) flags_[v] &= static_cast<std::uint8_t>(~kRepriced);
   repriced_.clear();
 }
 
 // The first from K / 2 on that no price has; all that have not moved have 0.
 template <class V>
-std::int64_t KeptPrices<V>::free_residue() const {
+std::int64_t ScaledPrices<V>::free_residue() const {
   const Price unit = scale();
   std::vector<std::uint8_t> taken(moved_.size() + 2, 0);
   const auto take = [&](Price residue) {
@@ -222,22 +222,22 @@ std::int64_t KeptPrices<V>::free_residue() const {
 }
 
 template <class V>
-void KeptPrices<V>::lower(NodeId v, Price price) {
+void ScaledPrices<V>::lower(NodeId v, Price price) {
   if ((flags_[v] & kMoved) == 0) {
-    before_.push_back({v, node_[v].price});
+    previous_prices_.push_back({v, node_[v].price});
     touch(v);
   }
   node_[v].price = price;
-  if ((flags_[v] & kWaits) != 0) return;
-  flags_[v] |= kWaits;
-  fallen_.push_back(v);
+  if ((flags_[v] & kQueued) != 0) return;
+  flags_[v] |= kQueued;
+  lowered_.push_back(v);
 }
 
 template <class V>
-Refined KeptPrices<V>::refine(Pace& pace, Stats& stats) {
+RefineResult ScaledPrices<V>::refine(CancellationChecker& checker, Stats& stats) {
   const std::size_t rounded = moved_.size();
-  std::int64_t most_scans =
-      kFewScans + static_cast<std::int64_t>(graph_.edges.size()) / kMostScansShare;
+  std::int64_t max_scans =
+      kFewScans + static_cast<std::int64_t>(graph_.edges.size()) / kMaxScansShare;
   for (std::size_t k = 0; k < rounded; ++k) {
     const NodeId v = moved_[k];
     Price least = node_[v].price;
@@ -249,18 +249,18 @@ Refined KeptPrices<V>::refine(Pace& pace, Stats& stats) {
     }
     stats.scanned += scanned;
     stats.repaired += least < node_[v].price;
-    most_scans += kMostScansFactor * scanned;
+    max_scans += kMaxScansFactor * scanned;
     lower(v, least);
-    if (const Status status = pace.step(stats, scanned + 1); status != Status::kOptimal)
+    if (const Status status = checker.step(stats, scanned + 1); status != Status::kOptimal)
       return {status};
   }
-  for (std::size_t k = 0; k < fallen_.size(); ++k) {  // grows while we go
-    const NodeId v = fallen_[k];
-    flags_[v] &= static_cast<std::uint8_t>(~kWaits);
+  for (std::size_t k = 0; k < lowered_.size(); ++k) {  // grows while we go
+    const NodeId v = lowered_[k];
+    flags_[v] &= static_cast<std::uint8_t>(~kQueued);
     const Price price_v = node_[v].price;
     const std::int64_t scanned = graph_.end(v) - graph_.begin(v);
     for (std::uint32_t e = graph_.begin(v); e < graph_.end(v); ++e) {
-      if (!graph_.is_enterable(e)) continue;
+      if (!graph_.has_reverse_residual(e)) continue;
       const HalfEdge& edge = graph_.edges[e];  // v -> u, whose partner is u -> v
       const Price price = price_v - static_cast<Price>(edge.cost) * scale();
       if (price >= node_[edge.to].price) continue;
@@ -268,31 +268,33 @@ Refined KeptPrices<V>::refine(Pace& pace, Stats& stats) {
       ++stats.repaired;
     }
     stats.scanned += scanned;
-    if (const Status status = pace.step(stats, scanned + 1); status != Status::kOptimal)
+    if (const Status status = checker.step(stats, scanned + 1); status != Status::kOptimal)
       return {status};
-    if ((most_scans -= scanned) < 0) return {};
+    if ((max_scans -= scanned) < 0) return {};
   }
   return {Status::kOptimal, true};
 }
 
 template <class V>
-void KeptPrices<V>::put_back() {
-  for (const Before& before : before_) node_[before.node].price = before.price;
+void ScaledPrices<V>::restore_prices() {
+  for (const PreviousPrice& before : previous_prices_) node_[before.node].price = before.price;
 }
 
 template <class V>
-Refined KeptPrices<V>::settle(bool certain, Pace& pace, Stats& stats) {
+RefineResult ScaledPrices<V>::round_to_whole(bool is_exact, CancellationChecker& checker,
+                                             Stats& stats) {
   const Price border = free_residue();
-  before_.clear();
+  previous_prices_.clear();
   for (NodeId v : moved_) {
-    before_.push_back({v, node_[v].price});
+    previous_prices_.push_back({v, node_[v].price});
     node_[v].price = (node_[v].price + scale() - 1 - border) >> unit_shift_ << unit_shift_;
   }
-  const Refined refined = certain ? Refined{Status::kOptimal, true} : refine(pace, stats);
-  for (NodeId v : fallen_) flags_[v] &= static_cast<std::uint8_t>(~kWaits);
-  fallen_.clear();
+  const RefineResult refined =
+      is_exact ? RefineResult{Status::kOptimal, true} : refine(checker, stats);
+  for (NodeId v : lowered_) flags_[v] &= static_cast<std::uint8_t>(~kQueued);
+  lowered_.clear();
   if (!refined.done) {
-    put_back();
+    restore_prices();
     return refined;
   }
   note_range();

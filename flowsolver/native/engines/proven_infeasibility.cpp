@@ -12,7 +12,7 @@ namespace flowsolver {
 
 namespace {
 
-[[noreturn]] void refuse() {
+[[noreturn]] void throw_repeated_disproof() {
   throw std::logic_error("flowsolver: a feasible network was found infeasible again and again");
 }
 
@@ -24,9 +24,9 @@ Solution solve_on(Method method, const Network& network, const Start& start, con
 }
 
 // An optimum by the plain reference, of a network that is feasible.
-Solution solve_plainly(const Network& network, const Control& control, const Stats& before) {
+Solution solve_by_reference(const Network& network, const Control& control, const Stats& before) {
   Solution solution = solve_on(solve_cycle_cancelling, network, {}, control, before);
-  if (solution.status == Status::kInfeasible) refuse();
+  if (solution.status == Status::kInfeasible) throw_repeated_disproof();
   return solution;
 }
 
@@ -35,7 +35,7 @@ Solution solve_plainly(const Network& network, const Control& control, const Sta
 Solution solve_proven(Method method, const Network& network, const Start& start,
                       const Control& control) {
   Solution solution = method(network, start, control);
-  bool from_nothing = start.flow.empty() && start.price.empty();
+  bool from_scratch = start.flow.empty() && start.price.empty();
   while (solution.status == Status::kInfeasible) {
     CutSearch search = find_cut(network, solution.flow, control, solution.stats);
     if (search.status == Status::kBudget)
@@ -51,14 +51,14 @@ Solution solve_proven(Method method, const Network& network, const Start& start,
       break;
     }
     ++solution.stats.disproved;
-    if (from_nothing) return solve_plainly(network, control, solution.stats);
+    if (from_scratch) return solve_by_reference(network, control, solution.stats);
     solution = solve_on(method, network, {}, control, solution.stats);
-    from_nothing = true;
+    from_scratch = true;
   }
   return solution;
 }
 
-ProvenRun run_proven(std::unique_ptr<Engine>& engine, const EngineStart& nothing,
+ProvenRun run_proven(std::unique_ptr<Engine>& engine, const EngineStart& cold_start,
                      const MakeEngine& make, const Control& control, Stats& stats) {
   ProvenRun run{engine->run(control, stats), {}, false};
   for (int times = 1; run.status == Status::kInfeasible; ++times) {
@@ -67,26 +67,27 @@ ProvenRun run_proven(std::unique_ptr<Engine>& engine, const EngineStart& nothing
       run.cut.assign(known.begin(), known.end());
       break;
     }
-    CutSearch search = find_cut(nothing.network, nothing.alive, *engine, control, stats);
+    CutSearch search = find_cut(cold_start.network, cold_start.alive, *engine, control, stats);
     run.status = search.status;
     run.cut = std::move(search.cut);
     if (run.status != Status::kOptimal) break;
     ++stats.disproved;
-    EngineStart start = nothing;
+    EngineStart start = cold_start;
     Solution plain;
     std::vector<std::int64_t> price;
     if (times == 2) {
-      plain = solve_plainly(nothing.network, control, stats);
+      plain = solve_by_reference(cold_start.network, control, stats);
       stats = plain.stats;
       run.status = plain.status;
       if (run.status != Status::kOptimal) break;
-      price = grounded(start_prices(nothing.network, {{}, plain.potential}), nothing.root);
+      price = relative_to_root(start_prices(cold_start.network, {{}, plain.potential}),
+                               cold_start.root);
       start.flow = plain.flow;
       start.price = price;
     } else if (times > 2) {
-      refuse();
+      throw_repeated_disproof();
     }
-    run.made_anew = true;
+    run.rebuilt = true;
     engine = make(start, control, stats);
     run.status = engine == nullptr ? Status::kCancelled : engine->run(control, stats);
   }

@@ -25,12 +25,12 @@ Solution solve_proven(Method method, const Network& network, const Start& start,
 struct ProvenRun {
   Status status = Status::kCancelled;
   std::vector<NodeId> cut;  // after kInfeasible
-  bool made_anew = false;   // the engine is another one now: not what it was told to have touched
+  bool rebuilt = false;     // the engine is another one now: not what it was told to have touched
 };
 
-// Runs `engine`. `nothing`: what an engine starts from that knows no flow and no prices; `make`
+// Runs `engine`. `cold_start`: what an engine starts from that knows no flow and no prices; `make`
 // makes one. Null in the end: cancelled while it was made anew.
-ProvenRun run_proven(std::unique_ptr<Engine>& engine, const EngineStart& nothing,
+ProvenRun run_proven(std::unique_ptr<Engine>& engine, const EngineStart& cold_start,
                      const MakeEngine& make, const Control& control, Stats& stats);
 
 }  // namespace flowsolver

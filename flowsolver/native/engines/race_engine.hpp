@@ -1,11 +1,11 @@
 // Several algorithms at once on a network that changes: each round's answer is that of the one that
 // wins (racer_threads.hpp), and all racers start the next round from it.
 //
-// State. The last answer is kept once for all (warm_start_state.hpp). Racers without an engine of their
-// own only read it: handing the winner's answer to them costs nothing, and a loser has nothing to
-// put back. Racers with one have it built in their own thread in the first round, and are told of
-// every change. One that loses before its engine is made would lose every round that way: the next
-// round waits for the engine, which then is made from the kept answer.
+// State. The last answer is kept once for all (warm_start_state.hpp). Racers without an engine of
+// their own only read it: handing the winner's answer to them costs nothing, and a loser has
+// nothing to put back. Racers with one have it built in their own thread in the first round, and
+// are told of every change. One that loses before its engine is made would lose every round that
+// way: the next round waits for the engine, which then is made from the kept answer.
 //
 // After a round. If the winner is local (knows what it touched) and won the round before as well,
 // what it touched is copied into the kept answer: work proportional to the round's. If another won
@@ -36,14 +36,14 @@ namespace flowsolver {
 struct RaceReport {
   const Algorithm* winner = nullptr;  // of the last round that ended with an answer
   // how long the losers of the last round took to stop (racer_threads.hpp)
-  Control::Clock::duration stopping{};
+  Control::Clock::duration stop_duration{};
 };
 
-class RaceEngine final : public KeptAnswer {
+class RaceEngine final : public WarmStartState {
  public:
   // `racers`: two or more. `report` is kept up to date.
-  RaceEngine(const std::vector<const Algorithm*>& racers, Winning winning, const EngineStart& start,
-             RaceReport& report);
+  RaceEngine(const std::vector<const Algorithm*>& racers, WinnerRule winner_rule,
+             const EngineStart& start, RaceReport& report);
 
   void add_node(NodeId v, std::int64_t supply) override;
   void remove_node(NodeId v) override;
@@ -57,56 +57,57 @@ class RaceEngine final : public KeptAnswer {
 
   // Where an engine is at hand that has the kept answer, its own is exact.
   std::int64_t flow(ArcId arc, NodeId tail) const override {
-    return in_step_ != nullptr ? in_step_->engine->flow(arc, tail) : KeptAnswer::flow(arc, tail);
+    return synced_racer_ != nullptr ? synced_racer_->engine->flow(arc, tail)
+                                    : WarmStartState::flow(arc, tail);
   }
   std::int64_t price(NodeId v) const override {
-    return in_step_ != nullptr ? in_step_->engine->price(v) : KeptAnswer::price(v);
+    return synced_racer_ != nullptr ? synced_racer_->engine->price(v) : WarmStartState::price(v);
   }
   __int128 cost() const override;
   std::uint64_t value_limit() const override;
   bool prices_drifted() const override;
 
-  bool local() const override { return touches_known_; }
+  bool local() const override { return knows_touched_; }
   void incident_arcs(std::span<const NodeId> nodes, std::vector<ArcId>& arcs) const override {
-    in_step_->engine->incident_arcs(nodes, arcs);
+    synced_racer_->engine->incident_arcs(nodes, arcs);
   }
   const std::vector<FlowBefore>& touched_arcs() const override;
   const std::vector<NodeId>& repriced_nodes() const override;
-  void priced_by(NodeId v, std::vector<NodeId>& nodes) const override {
-    in_step_->engine->priced_by(v, nodes);
+  void implicitly_priced_by(NodeId v, std::vector<NodeId>& nodes) const override {
+    synced_racer_->engine->implicitly_priced_by(v, nodes);
   }
   void begin_round() override;
 
  private:
   struct Racer {
     const Algorithm* algorithm;
-    std::unique_ptr<Engine> engine;  // null: not built yet, or none of its own
-    Solution solution;               // without an engine: of this round; with one, only a cut
-    bool outdated = false;           // its engine is to be made anew from the kept answer
-    bool built_anew = false;         // its engine, in this round
-    bool overtaken = false;          // before it had an engine, in the last round
+    std::unique_ptr<Engine> engine;   // null: not built yet, or none of its own
+    Solution solution;                // without an engine: of this round; with one, only a cut
+    bool outdated = false;            // its engine is to be made anew from the kept answer
+    bool rebuilt = false;             // its engine, in this round
+    bool lost_before_engine = false;  // before it had an engine, in the last round
   };
 
   Status run_racer(Racer& racer, const Control& round, const Control& control, Stats& stats) const;
-  void settle(const Outcome& outcome);
-  void hand_to_losers(const Racer& winner, Status status);
-  void keep_state_of(Racer& leader, bool answered);
+  void conclude_round(const Outcome& outcome);
+  void sync_losers(const Racer& winner, Status status);
+  void store_state_of(Racer& leader, bool answered);
   template <class... What>
-  void tell_engines(void (Engine::*change)(What...), What... what) {
+  void apply_to_engines(void (Engine::*change)(What...), What... what) {
     for (Racer& racer : racers_) {
       if (racer.engine != nullptr && !racer.outdated) (racer.engine.get()->*change)(what...);
     }
   }
 
   const NodeId root_;
-  const Winning winning_;
+  const WinnerRule winner_rule_;
   std::vector<Racer> racers_;
   RaceReport& report_;
   // The racer with a local engine from whose state the kept answer differs at most in what its
   // engine has touched.
-  Racer* in_step_ = nullptr;
+  Racer* synced_racer_ = nullptr;
   const Racer* last_to_answer_ = nullptr;
-  bool touches_known_ = false;  // in_step_ gave the last two answers
+  bool knows_touched_ = false;  // synced_racer_ gave the last two answers
 };
 
 }  // namespace flowsolver

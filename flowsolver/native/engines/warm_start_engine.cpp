@@ -6,14 +6,14 @@
 
 namespace flowsolver {
 
-Status WarmEngine::run(const Control& control, Stats& stats) {
-  keep_cut({});
-  if (const Status status = control.look(stats); status != Status::kOptimal) return status;
+Status WarmStartEngine::run(const Control& control, Stats& stats) {
+  store_cut({});
+  if (const Status status = control.check(stats); status != Status::kOptimal) return status;
   Solution answer = solve_proven(method_, network_, start(), control);
   stats.add(answer.stats);
-  keep_cut(std::move(answer.cut));
+  store_cut(std::move(answer.cut));
   const Status status = answer.status;
-  if (status == Status::kOptimal || status == Status::kBudget) keep(std::move(answer));
+  if (status == Status::kOptimal || status == Status::kBudget) store(std::move(answer));
   return status;
 }
 

@@ -9,17 +9,17 @@
 
 namespace flowsolver {
 
-class WarmEngine final : public KeptAnswer {
+class WarmStartEngine final : public WarmStartState {
  public:
-  WarmEngine(Method method, const EngineStart& start, bool steps_last = false)
-      : KeptAnswer(start), method_(method), steps_last_(steps_last) {}
+  WarmStartEngine(Method method, const EngineStart& start, bool makes_lasting_progress = false)
+      : WarmStartState(start), method_(method), makes_lasting_progress_(makes_lasting_progress) {}
 
   Status run(const Control& control, Stats& stats) override;
-  bool steps_last() const override { return steps_last_; }
+  bool makes_lasting_progress() const override { return makes_lasting_progress_; }
 
  private:
   Method method_;
-  bool steps_last_;
+  bool makes_lasting_progress_;
 };
 
 }  // namespace flowsolver

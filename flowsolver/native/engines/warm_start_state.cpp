@@ -5,57 +5,57 @@
 
 namespace flowsolver {
 
-KeptAnswer::KeptAnswer(const EngineStart& start)
+WarmStartState::WarmStartState(const EngineStart& start)
     : network_(start.network),
       alive_(start.alive),
-      known_(!start.flow.empty() || !start.price.empty()),
+      has_solution_(!start.flow.empty() || !start.price.empty()),
       flow_(start.flow.begin(), start.flow.end()),
       price_(start.price.begin(), start.price.end()) {
   flow_.resize(network_.num_arcs(), 0);
   price_.resize(network_.num_nodes(), 0);
 }
 
-void KeptAnswer::add_node(NodeId v, std::int64_t) {
+void WarmStartState::add_node(NodeId v, std::int64_t) {
   if (v >= price_.size()) price_.resize(v + 1, 0);
   price_[v] = 0;
 }
 
-void KeptAnswer::remove_node(NodeId v) { price_[v] = 0; }
+void WarmStartState::remove_node(NodeId v) { price_[v] = 0; }
 
-void KeptAnswer::add_arc(ArcId arc, NodeId, NodeId, std::int64_t, std::int64_t) {
+void WarmStartState::add_arc(ArcId arc, NodeId, NodeId, std::int64_t, std::int64_t) {
   if (arc >= flow_.size()) flow_.resize(arc + 1, 0);
   flow_[arc] = 0;
 }
 
-void KeptAnswer::remove_arc(ArcId arc, NodeId, NodeId) { flow_[arc] = 0; }
+void WarmStartState::remove_arc(ArcId arc, NodeId, NodeId) { flow_[arc] = 0; }
 
-void KeptAnswer::set_capacity(ArcId arc, NodeId, NodeId, std::int64_t capacity) {
+void WarmStartState::set_capacity(ArcId arc, NodeId, NodeId, std::int64_t capacity) {
   flow_[arc] = std::min(flow_[arc], capacity);
 }
 
-__int128 KeptAnswer::cost() const { return flow_cost(network_, flow_); }
+__int128 WarmStartState::cost() const { return flow_cost(network_, flow_); }
 
-void KeptAnswer::keep(Solution&& answer) {
+void WarmStartState::store(Solution&& answer) {
   flow_ = std::move(answer.flow);
   price_ = std::move(answer.potential);
-  known_ = true;
+  has_solution_ = true;
 }
 
-void KeptAnswer::adopt(const Engine& winner) {
+void WarmStartState::adopt(const Engine& winner) {
   for (ArcId a = 0; a < flow_.size(); ++a)
     flow_[a] = alive_[a] == 0 ? 0 : winner.flow(a, network_.tail[a]);
   for (NodeId v = 0; v < price_.size(); ++v) price_[v] = winner.price(v);
-  known_ = true;
+  has_solution_ = true;
 }
 
-void KeptAnswer::adopt_touched(const Engine& winner) {
+void WarmStartState::adopt_touched(const Engine& winner) {
   for (const auto& [arc, before] : winner.touched_arcs()) {
     if (alive_[arc] != 0) flow_[arc] = winner.flow(arc, network_.tail[arc]);
   }
   for (NodeId v : winner.repriced_nodes()) price_[v] = winner.price(v);
 }
 
-bool KeptAnswer::prices_drifted() const {
+bool WarmStartState::prices_drifted() const {
   return std::any_of(price_.begin(), price_.end(),
                      [](std::int64_t p) { return p > 2 * kMaxPathCost || p < -2 * kMaxPathCost; });
 }

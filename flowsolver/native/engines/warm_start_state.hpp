@@ -1,6 +1,6 @@
 // The last answer, a flow and prices, kept up to date under changes: what a method starts from that
-// has no engine of its own (warm_start_engine.hpp), and what several engines that race have in common
-// (race_engine.hpp).
+// has no engine of its own (warm_start_engine.hpp), and what several engines that race have in
+// common (race_engine.hpp).
 //
 // Each change costs O(1). The flow stays within the capacities; it need not balance, nor suit the
 // prices.
@@ -14,9 +14,9 @@
 
 namespace flowsolver {
 
-class KeptAnswer : public Engine {
+class WarmStartState : public Engine {
  public:
-  explicit KeptAnswer(const EngineStart& start);
+  explicit WarmStartState(const EngineStart& start);
 
   void add_node(NodeId v, std::int64_t supply) override;
   void remove_node(NodeId v) override;
@@ -38,28 +38,28 @@ class KeptAnswer : public Engine {
 
   bool local() const override { return false; }
   void incident_arcs(std::span<const NodeId>, std::vector<ArcId>&) const override {}
-  const std::vector<FlowBefore>& touched_arcs() const override { return nothing_touched_; }
-  const std::vector<NodeId>& repriced_nodes() const override { return nothing_repriced_; }
+  const std::vector<FlowBefore>& touched_arcs() const override { return no_touched_arcs_; }
+  const std::vector<NodeId>& repriced_nodes() const override { return no_repriced_nodes_; }
   void begin_round() override {}
 
  protected:
   // Nothing until there has been an answer: from scratch.
-  Start start() const { return known_ ? Start{flow_, price_} : Start{}; }
-  void keep(Solution&& answer);
-  void keep_cut(std::vector<NodeId> cut) { cut_ = std::move(cut); }  // of the last run
+  Start start() const { return has_solution_ ? Start{flow_, price_} : Start{}; }
+  void store(Solution&& answer);
+  void store_cut(std::vector<NodeId> cut) { cut_ = std::move(cut); }  // of the last run
   // What the engine touched since its last begin_round, when all else is the same already. Prices
-  // that only follow others' (Engine::priced_by) stay behind; a start may.
+  // that only follow others' (Engine::implicitly_priced_by) stay behind; a start may.
   void adopt_touched(const Engine& winner);
 
   const Network& network_;
   const std::vector<std::uint8_t>& alive_;
 
  private:
-  bool known_;
+  bool has_solution_;
   std::vector<std::int64_t> flow_, price_;
   std::vector<NodeId> cut_;
-  std::vector<FlowBefore> nothing_touched_;
-  std::vector<NodeId> nothing_repriced_;
+  std::vector<FlowBefore> no_touched_arcs_;
+  std::vector<NodeId> no_repriced_nodes_;
 };
 
 }  // namespace flowsolver

@@ -20,11 +20,11 @@ Status ArcGraph<V>::build(const Network& network, const Start& start, const Cont
   // Every arc in turn, in blocks with nothing but `visit` in them.
   const auto each_arc = [&](auto&& visit) {
     for (ArcId begin = 0; begin < m;) {
-      const ArcId end =
-          static_cast<ArcId>(std::min<std::size_t>(m, begin + std::size_t{Control::kLookInterval}));
+      const ArcId end = static_cast<ArcId>(
+          std::min<std::size_t>(m, begin + std::size_t{Control::kCheckInterval}));
       for (ArcId a = begin; a < end; ++a) visit(a);
       begin = end;
-      if (const Status status = control.look(stats); status != Status::kOptimal) return status;
+      if (const Status status = control.check(stats); status != Status::kOptimal) return status;
     }
     return Status::kOptimal;
   };
@@ -45,7 +45,7 @@ Status ArcGraph<V>::build(const Network& network, const Start& start, const Cont
   // Heads are anywhere: the first arcs would meet nearly all pages.
   for (std::size_t e = 0; e < edges.size(); e += kPage) {
     edges[e] = {};
-    if (const Status status = control.look(stats); status != Status::kOptimal)
+    if (const Status status = control.check(stats); status != Status::kOptimal)
       return stopped(status);
   }
   std::vector<std::uint32_t> next(first.begin(), first.end() - 1);
@@ -71,13 +71,13 @@ Status ArcGraph<V>::build(const Network& network, const Start& start, const Cont
 }
 
 template <class V>
-void ArcGraph<V>::give_flow(const Network& network, const Control& control,
-                            Solution& solution) const {
+void ArcGraph<V>::write_flow(const Network& network, const Control& control,
+                             Solution& solution) const {
   if (solution.status == Status::kCancelled) return;
   __int128 cost = 0;
   solution.flow.resize(position.size());
-  const Status written =
-      sweep(position.size(), control, solution.stats, [&](std::size_t begin, std::size_t end) {
+  const Status written = for_each_block(
+      position.size(), control, solution.stats, [&](std::size_t begin, std::size_t end) {
         for (std::size_t a = begin; a < end; ++a) {
           const std::int64_t flow =
               position[a] == kNone ? 0 : network.capacity[a] - edges[position[a]].residual;

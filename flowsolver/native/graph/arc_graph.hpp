@@ -1,6 +1,6 @@
 // The residual graph of the methods that work from arrays to arrays: built in O(n + m), then fixed
-// but for the flow. One that changes with the network is in dynamic_graph.hpp; what both have (begin,
-// end, edges, excess, push) is all that searches need.
+// but for the flow. One that changes with the network is in dynamic_graph.hpp; what both have
+// (begin, end, edges, excess, push) is all that searches need.
 //
 // Every arc that is no loop and has capacity is two half-edges, forward at its tail and backward at
 // its head, in one block per node, in order of arc ids. A half-edge knows its residual capacity and
@@ -52,7 +52,7 @@ class ArcGraph {
 
   // The flow, loops included, and its cost, for a solution whose status is known. Where they are of
   // no use (cancelled) they are left alone; cancelled meanwhile, the solution is.
-  void give_flow(const Network& network, const Control& control, Solution& solution) const;
+  void write_flow(const Network& network, const Control& control, Solution& solution) const;
 
   std::vector<std::uint32_t> first;  // half-edges of v: [first[v], first[v + 1])
   LargeArray<HalfEdge> edges;

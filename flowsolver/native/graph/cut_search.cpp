@@ -12,11 +12,12 @@ namespace {
 
 // search(control), or while steps are granted search(one that is only ever cancelled).
 template <class Search>
-CutSearch with_patience(const Control& control, const Search& search) {
-  if (!control.grants_steps()) return search(control);
+CutSearch with_guarantee(const Control& control, const Search& search) {
+  if (!control.guarantees_steps()) return search(control);
   Control patient;
   patient.poll(
-      [&control](const Stats& counted) { return control.look(counted) == Status::kCancelled; }, {});
+      [&control](const Stats& counted) { return control.check(counted) == Status::kCancelled; },
+      {});
   return search(patient);
 }
 
@@ -26,8 +27,8 @@ CutSearch search_whole(const Network& network, std::span<const std::int64_t> flo
   ArcGraph<std::int64_t> graph;
   result.status = graph.build(network, {flow, {}}, control, stats);
   if (result.status != Status::kOptimal) return result;
-  Pace pace(control);
-  FeasibleFlow feasible(ArcGraphWays<std::int64_t>(graph), pace, stats);
+  CancellationChecker checker(control);
+  FeasibleFlow feasible(ArcGraphView<std::int64_t>(graph), checker, stats);
   result.status = feasible.run();
   if (result.status != Status::kInfeasible) return result;
   if (const Status stopped = feasible.find_cut(result.cut); stopped != Status::kOptimal)
@@ -41,15 +42,15 @@ class NearbySearch {
   NearbySearch(const Network& network, const Engine& engine, const Control& control, Stats& stats)
       : network_(network),
         engine_(engine),
-        pace_(control),
+        checker_(control),
         stats_(stats),
         inside_(network.num_nodes(), 0) {}
 
   CutSearch run() {
     CutSearch result;
-    for (NodeId v : engine_.unsent_nodes()) reach(v);
+    for (NodeId v : engine_.unrouted_nodes()) reach(v);
     for (std::size_t begin = 0; begin < reached_.size();) {
-      const std::size_t end = std::min(reached_.size(), begin + kMostAtOnce);
+      const std::size_t end = std::min(reached_.size(), begin + kMaxBatch);
       result.status = spread(std::span(reached_).subspan(begin, end - begin));
       if (result.status != Status::kOptimal) return result;
       begin = end;
@@ -62,7 +63,7 @@ class NearbySearch {
   }
 
  private:
-  static constexpr std::size_t kMostAtOnce = 4096;  // nodes
+  static constexpr std::size_t kMaxBatch = 4096;  // nodes
 
   void reach(NodeId v) {
     if (inside_[v] != 0) return;
@@ -88,7 +89,7 @@ class NearbySearch {
     }
     const auto steps = static_cast<std::int64_t>(arcs_.size());
     stats_.scanned += steps;
-    return pace_.step(stats_, steps + 1);
+    return checker_.step(stats_, steps + 1);
   }
 
   // Of what was reached; only full arcs lead out.
@@ -105,7 +106,7 @@ class NearbySearch {
 
   const Network& network_;
   const Engine& engine_;
-  Pace pace_;
+  CancellationChecker checker_;
   Stats& stats_;
   std::vector<std::uint8_t> inside_;  // per node
   std::vector<NodeId> reached_;
@@ -120,11 +121,12 @@ CutSearch search_engine(const Network& network, std::span<const std::uint8_t> al
     if (nearby.status != Status::kOptimal) return nearby;
   }
   std::vector<std::int64_t> flow(network.num_arcs(), 0);
-  const Status read = sweep(flow.size(), control, stats, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t a = begin; a < end; ++a) {
-      if (alive[a] != 0) flow[a] = engine.flow(static_cast<ArcId>(a), network.tail[a]);
-    }
-  });
+  const Status read =
+      for_each_block(flow.size(), control, stats, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t a = begin; a < end; ++a) {
+          if (alive[a] != 0) flow[a] = engine.flow(static_cast<ArcId>(a), network.tail[a]);
+        }
+      });
   if (read != Status::kOptimal) return {read, {}};
   return search_whole(network, flow, control, stats);
 }
@@ -133,13 +135,13 @@ CutSearch search_engine(const Network& network, std::span<const std::uint8_t> al
 
 CutSearch find_cut(const Network& network, std::span<const std::int64_t> flow,
                    const Control& control, Stats& stats) {
-  return with_patience(
+  return with_guarantee(
       control, [&](const Control& patient) { return search_whole(network, flow, patient, stats); });
 }
 
 CutSearch find_cut(const Network& network, std::span<const std::uint8_t> alive,
                    const Engine& engine, const Control& control, Stats& stats) {
-  return with_patience(control, [&](const Control& patient) {
+  return with_guarantee(control, [&](const Control& patient) {
     return search_engine(network, alive, engine, patient, stats);
   });
 }

@@ -8,10 +8,11 @@ namespace flowsolver {
 namespace {
 
 template <class Graph>
-class Drain {
+class DeficitCancelling {
  public:
-  Drain(Graph& graph, std::span<const std::int64_t> price, const Control& control, Stats& stats)
-      : graph_(graph), price_(price), pace_(control), stats_(stats), next_(graph.num_nodes()) {
+  DeficitCancelling(Graph& graph, std::span<const std::int64_t> price, const Control& control,
+                    Stats& stats)
+      : graph_(graph), price_(price), checker_(control), stats_(stats), next_(graph.num_nodes()) {
     for (NodeId v = 0; v < graph.num_nodes(); ++v) next_[v] = graph.begin(v);
     seen_.assign(graph.num_nodes(), 0);
   }
@@ -23,9 +24,9 @@ class Drain {
         const Status status = follow(v, found);
         if (found) augment(v);
         // the ways that remain may pass there again
-        for (std::uint32_t e : way_) seen_[graph_.edges[e].to] = 0;
+        for (std::uint32_t e : path_) seen_[graph_.edges[e].to] = 0;
         seen_[v] = 0;
-        way_.clear();
+        path_.clear();
         if (status != Status::kOptimal) return status;
         if (!found) break;
       }
@@ -50,62 +51,62 @@ class Drain {
       const std::uint32_t before = e;
       while (e < last && (seen_[graph_.edges[e].to] != 0 || !drains(e, tip))) ++e;
       stats_.scanned += e - before + 1;
-      if (const Status status = pace_.step(stats_, e - before + 1); status != Status::kOptimal)
+      if (const Status status = checker_.step(stats_, e - before + 1); status != Status::kOptimal)
         return status;
       if (e < last) {
-        way_.push_back(e);
+        path_.push_back(e);
         tip = graph_.edges[e].to;
         seen_[tip] = 1;
         if (graph_.excess[tip] <= 0) continue;
         found = true;
         return Status::kOptimal;
       }
-      if (way_.empty()) return Status::kOptimal;
-      tip = graph_.edges[graph_.edges[way_.back()].partner].to;
-      way_.pop_back();
+      if (path_.empty()) return Status::kOptimal;
+      tip = graph_.edges[graph_.edges[path_.back()].partner].to;
+      path_.pop_back();
     }
   }
 
   void augment(NodeId v) {
-    std::int64_t amount = std::min(-graph_.excess[v], graph_.excess[graph_.edges[way_.back()].to]);
-    for (std::uint32_t e : way_)
+    std::int64_t amount = std::min(-graph_.excess[v], graph_.excess[graph_.edges[path_.back()].to]);
+    for (std::uint32_t e : path_)
       amount = std::min<std::int64_t>(amount, graph_.edges[graph_.edges[e].partner].residual);
-    for (auto e = way_.rbegin(); e != way_.rend(); ++e) {
+    for (auto e = path_.rbegin(); e != path_.rend(); ++e) {
       graph_.push(graph_.edges[*e].to, graph_.edges[*e].partner, amount);
     }
-    stats_.pushes += static_cast<std::int64_t>(way_.size());
+    stats_.pushes += static_cast<std::int64_t>(path_.size());
     ++stats_.augmentations;
   }
 
   Graph& graph_;
   std::span<const std::int64_t> price_;
-  Pace pace_;
+  CancellationChecker checker_;
   Stats& stats_;
   // half-edges of a node before it lead nowhere: flow only shrinks
   std::vector<std::uint32_t> next_;
   std::vector<std::uint8_t> seen_;  // on the way, or turned back from
-  std::vector<std::uint32_t> way_;
+  std::vector<std::uint32_t> path_;
 };
 
 }  // namespace
 
 template <class Graph>
-Status drain_deficits(Graph& graph, std::span<const std::int64_t> price, const Control& control,
-                      Stats& stats) {
+Status cancel_deficits(Graph& graph, std::span<const std::int64_t> price, const Control& control,
+                       Stats& stats) {
   const auto deficit = [](std::int64_t excess) { return excess < 0; };
   const auto surplus = [](std::int64_t excess) { return excess > 0; };
   if (std::none_of(graph.excess.begin(), graph.excess.end(), deficit)) return Status::kOptimal;
   if (std::none_of(graph.excess.begin(), graph.excess.end(), surplus)) return Status::kOptimal;
-  return Drain<Graph>(graph, price, control, stats).run();
+  return DeficitCancelling<Graph>(graph, price, control, stats).run();
 }
 
-template Status drain_deficits(ArcGraph<std::int32_t>&, std::span<const std::int64_t>,
-                               const Control&, Stats&);
-template Status drain_deficits(ArcGraph<std::int64_t>&, std::span<const std::int64_t>,
-                               const Control&, Stats&);
-template Status drain_deficits(KeptGraph<std::int32_t>&, std::span<const std::int64_t>,
-                               const Control&, Stats&);
-template Status drain_deficits(KeptGraph<std::int64_t>&, std::span<const std::int64_t>,
-                               const Control&, Stats&);
+template Status cancel_deficits(ArcGraph<std::int32_t>&, std::span<const std::int64_t>,
+                                const Control&, Stats&);
+template Status cancel_deficits(ArcGraph<std::int64_t>&, std::span<const std::int64_t>,
+                                const Control&, Stats&);
+template Status cancel_deficits(DynamicGraph<std::int32_t>&, std::span<const std::int64_t>,
+                                const Control&, Stats&);
+template Status cancel_deficits(DynamicGraph<std::int64_t>&, std::span<const std::int64_t>,
+                                const Control&, Stats&);
 
 }  // namespace flowsolver

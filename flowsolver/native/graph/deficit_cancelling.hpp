@@ -27,16 +27,16 @@ namespace flowsolver {
 // `price`: per node. Stops early when `control` says so, leaving a valid pseudoflow; kOptimal
 // otherwise.
 template <class Graph>
-Status drain_deficits(Graph& graph, std::span<const std::int64_t> price, const Control& control,
-                      Stats& stats);
+Status cancel_deficits(Graph& graph, std::span<const std::int64_t> price, const Control& control,
+                       Stats& stats);
 
-extern template Status drain_deficits(ArcGraph<std::int32_t>&, std::span<const std::int64_t>,
-                                      const Control&, Stats&);
-extern template Status drain_deficits(ArcGraph<std::int64_t>&, std::span<const std::int64_t>,
-                                      const Control&, Stats&);
-extern template Status drain_deficits(KeptGraph<std::int32_t>&, std::span<const std::int64_t>,
-                                      const Control&, Stats&);
-extern template Status drain_deficits(KeptGraph<std::int64_t>&, std::span<const std::int64_t>,
-                                      const Control&, Stats&);
+extern template Status cancel_deficits(ArcGraph<std::int32_t>&, std::span<const std::int64_t>,
+                                       const Control&, Stats&);
+extern template Status cancel_deficits(ArcGraph<std::int64_t>&, std::span<const std::int64_t>,
+                                       const Control&, Stats&);
+extern template Status cancel_deficits(DynamicGraph<std::int32_t>&, std::span<const std::int64_t>,
+                                       const Control&, Stats&);
+extern template Status cancel_deficits(DynamicGraph<std::int64_t>&, std::span<const std::int64_t>,
+                                       const Control&, Stats&);
 
 }  // namespace flowsolver

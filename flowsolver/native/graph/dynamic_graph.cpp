@@ -6,8 +6,8 @@
 namespace flowsolver {
 
 template <class V>
-KeptGraph<V>::KeptGraph(const Network& network, std::span<const std::int64_t> flow,
-                        std::span<const std::uint8_t> alive, const Control& control) {
+DynamicGraph<V>::DynamicGraph(const Network& network, std::span<const std::int64_t> flow,
+                              std::span<const std::uint8_t> alive, const Control& control) {
   const std::size_t n = network.num_nodes(), m = network.num_arcs();
   // Address space only, as for edges below: a first change shall not copy everything.
   position.reserve(m + m / 4);
@@ -19,7 +19,7 @@ KeptGraph<V>::KeptGraph(const Network& network, std::span<const std::int64_t> fl
   blocks_.reserve(n + n / 4);
   blocks_.resize(n);
   // Degrees first: out in `middle`, in in `end`.
-  build_each(m, control, [&](std::size_t arc) {
+  for_each_until_cancelled(m, control, [&](std::size_t arc) {
     position[arc] = kNone;
     if ((!alive.empty() && alive[arc] == 0) || network.tail[arc] == network.head[arc]) return;
     ++blocks_[network.tail[arc]].middle;
@@ -40,7 +40,7 @@ KeptGraph<V>::KeptGraph(const Network& network, std::span<const std::int64_t> fl
   id_.reserve(total + total / 4);
   edges.resize(total);
   id_.resize(total);
-  build_each(m, control, [&](std::size_t arc) {
+  for_each_until_cancelled(m, control, [&](std::size_t arc) {
     if (!alive.empty() && alive[arc] == 0) return;
     const auto a = static_cast<ArcId>(arc);
     const NodeId tail = network.tail[arc], head = network.head[arc];
@@ -65,13 +65,13 @@ KeptGraph<V>::KeptGraph(const Network& network, std::span<const std::int64_t> fl
     excess[tail] -= used;
     excess[head] += used;
   });
-  build_each(n, control, [&](std::size_t v) {
+  for_each_until_cancelled(n, control, [&](std::size_t v) {
     if (excess[v] != 0) note_unbalanced(static_cast<NodeId>(v));
   });
 }
 
 template <class V>
-void KeptGraph<V>::touch(std::uint32_t edge) {
+void DynamicGraph<V>::touch(std::uint32_t edge) {
   const std::uint32_t partner = edges[edge].partner;
   id_[edge] |= kTouched;
   id_[partner] |= kTouched;
@@ -79,7 +79,7 @@ void KeptGraph<V>::touch(std::uint32_t edge) {
 }
 
 template <class V>
-void KeptGraph<V>::begin_round() {
+void DynamicGraph<V>::begin_round() {
   for (const FlowBefore& before : touched_) {
     const std::uint32_t there = position[before.arc];
     if (there == kNone) continue;
@@ -90,7 +90,7 @@ void KeptGraph<V>::begin_round() {
 }
 
 template <class V>
-void KeptGraph<V>::forget_balanced() {
+void DynamicGraph<V>::drop_balanced() {
   std::erase_if(unbalanced_, [this](NodeId v) {
     if (excess[v] != 0) return false;
     noted_[v] = 0;
@@ -99,7 +99,7 @@ void KeptGraph<V>::forget_balanced() {
 }
 
 template <class V>
-void KeptGraph<V>::relocate(std::uint32_t from, std::uint32_t to) {
+void DynamicGraph<V>::relocate(std::uint32_t from, std::uint32_t to) {
   if (from == to) return;
   edges[to] = edges[from];
   id_[to] = id_[from];
@@ -108,7 +108,7 @@ void KeptGraph<V>::relocate(std::uint32_t from, std::uint32_t to) {
 }
 
 template <class V>
-void KeptGraph<V>::make_room(NodeId v) {
+void DynamicGraph<V>::make_room(NodeId v) {
   Block& block = blocks_[v];
   const std::size_t begin = edges.size(), degree = block.end - block.begin;
   const std::size_t room = std::max<std::size_t>(8, degree + degree / 2);
@@ -124,7 +124,7 @@ void KeptGraph<V>::make_room(NodeId v) {
 
 // The place for a new half-edge, to be filled at once.
 template <class V>
-std::uint32_t KeptGraph<V>::insert(NodeId v, bool forward) {
+std::uint32_t DynamicGraph<V>::insert(NodeId v, bool forward) {
   if (blocks_[v].end == blocks_[v].limit) make_room(v);
   Block& block = blocks_[v];
   if (!forward) return block.end++;
@@ -133,7 +133,7 @@ std::uint32_t KeptGraph<V>::insert(NodeId v, bool forward) {
 }
 
 template <class V>
-void KeptGraph<V>::erase(NodeId v, std::uint32_t edge) {
+void DynamicGraph<V>::erase(NodeId v, std::uint32_t edge) {
   Block& block = blocks_[v];
   if (edge < block.middle) {
     relocate(--block.middle, edge);
@@ -143,7 +143,7 @@ void KeptGraph<V>::erase(NodeId v, std::uint32_t edge) {
 }
 
 template <class V>
-void KeptGraph<V>::add_node(NodeId v, std::int64_t supply) {
+void DynamicGraph<V>::add_node(NodeId v, std::int64_t supply) {
   if (v >= blocks_.size()) {
     blocks_.resize(v + 1);
     excess.resize(v + 1, 0);
@@ -154,19 +154,19 @@ void KeptGraph<V>::add_node(NodeId v, std::int64_t supply) {
 }
 
 template <class V>
-void KeptGraph<V>::remove_node(NodeId v) {
+void DynamicGraph<V>::remove_node(NodeId v) {
   excess[v] = 0;
 }
 
 template <class V>
-void KeptGraph<V>::change_supply(NodeId v, std::int64_t delta) {
+void DynamicGraph<V>::change_supply(NodeId v, std::int64_t delta) {
   excess[v] += delta;
   note_unbalanced(v);
 }
 
 template <class V>
-void KeptGraph<V>::add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity,
-                           std::int64_t cost) {
+void DynamicGraph<V>::add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity,
+                              std::int64_t cost) {
   while (position.size() <= arc) position.push_back(kNone);  // bounded: by the arc's id
   if (tail == head) {
     change_loop(arc, tail, [=](Loop& loop) { loop = {capacity, cost}; });
@@ -183,7 +183,7 @@ void KeptGraph<V>::add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t cap
 }
 
 template <class V>
-void KeptGraph<V>::remove_arc(ArcId arc, NodeId tail) {
+void DynamicGraph<V>::remove_arc(ArcId arc, NodeId tail) {
   const std::uint32_t there = position[arc];
   if (there == kNone) {
     change_loop(arc, tail, [](Loop& loop) { loop = {0, 0}; });
@@ -199,7 +199,7 @@ void KeptGraph<V>::remove_arc(ArcId arc, NodeId tail) {
 }
 
 template <class V>
-void KeptGraph<V>::set_capacity(ArcId arc, NodeId tail, std::int64_t capacity) {
+void DynamicGraph<V>::set_capacity(ArcId arc, NodeId tail, std::int64_t capacity) {
   const std::uint32_t there = position[arc];
   if (there == kNone) {
     change_loop(arc, tail, [=](Loop& loop) { loop.capacity = capacity; });
@@ -217,7 +217,7 @@ void KeptGraph<V>::set_capacity(ArcId arc, NodeId tail, std::int64_t capacity) {
 }
 
 template <class V>
-void KeptGraph<V>::set_cost(ArcId arc, NodeId tail, std::int64_t cost) {
+void DynamicGraph<V>::set_cost(ArcId arc, NodeId tail, std::int64_t cost) {
   const std::uint32_t there = position[arc];
   if (there == kNone) {
     change_loop(arc, tail, [=](Loop& loop) { loop.cost = cost; });
@@ -231,7 +231,7 @@ void KeptGraph<V>::set_cost(ArcId arc, NodeId tail, std::int64_t cost) {
 
 template <class V>
 template <class Change>
-void KeptGraph<V>::change_loop(ArcId arc, NodeId v, Change change) {
+void DynamicGraph<V>::change_loop(ArcId arc, NodeId v, Change change) {
   Loop& loop = loops_[{v, arc}];
   const std::int64_t before = loop.flow();
   cost_ -= static_cast<__int128>(loop.cost) * before;
@@ -241,7 +241,7 @@ void KeptGraph<V>::change_loop(ArcId arc, NodeId v, Change change) {
 }
 
 template <class V>
-void KeptGraph<V>::incident_arcs(NodeId v, std::vector<ArcId>& arcs) const {
+void DynamicGraph<V>::incident_arcs(NodeId v, std::vector<ArcId>& arcs) const {
   for (std::uint32_t e = begin(v); e < end(v); ++e) arcs.push_back(arc(e));
   for (auto loop = loops_.lower_bound({v, 0}); loop != loops_.end() && loop->first.first == v;
        ++loop) {
@@ -250,8 +250,8 @@ void KeptGraph<V>::incident_arcs(NodeId v, std::vector<ArcId>& arcs) const {
 }
 
 template <class V>
-void KeptGraph<V>::compact(const Control& control) {
-  Pace pace(control);
+void DynamicGraph<V>::compact(const Control& control) {
+  CancellationChecker checker(control);
   std::size_t total = 0;
   for (const Block& block : blocks_) total += block.limit - block.begin;
   LargeArray<HalfEdge> packed(total);
@@ -265,7 +265,7 @@ void KeptGraph<V>::compact(const Control& control) {
   }
   for (std::size_t v = 0; v < blocks_.size(); ++v) {
     const Block& block = blocks_[v];
-    pace.build_step({}, block.end - block.begin + 1);
+    checker.step_until_cancelled({}, block.end - block.begin + 1);
     for (std::uint32_t e = block.begin; e < block.end; ++e) {
       const std::uint32_t to = e + shift[v];
       packed[to] = edges[e];
@@ -286,7 +286,7 @@ void KeptGraph<V>::compact(const Control& control) {
   wasted_ = 0;
 }
 
-template class KeptGraph<std::int32_t>;
-template class KeptGraph<std::int64_t>;
+template class DynamicGraph<std::int32_t>;
+template class DynamicGraph<std::int64_t>;
 
 }  // namespace flowsolver

@@ -27,7 +27,7 @@
 namespace flowsolver {
 
 template <class V>
-class KeptGraph {
+class DynamicGraph {
  public:
   using Value = V;
   static constexpr bool kMayReorder = false;  // blocks have an order of their own
@@ -35,8 +35,8 @@ class KeptGraph {
 
   // From arrays, in O(n + m). `flow` is empty for none. Arcs with alive[a] == 0 are left out
   // (`alive` empty: all live). Throws Stopped when cancelled.
-  KeptGraph(const Network& network, std::span<const std::int64_t> flow,
-            std::span<const std::uint8_t> alive, const Control& control);
+  DynamicGraph(const Network& network, std::span<const std::int64_t> flow,
+               std::span<const std::uint8_t> alive, const Control& control);
 
   NodeId num_nodes() const { return static_cast<NodeId>(blocks_.size()); }
   // Half-edges of v: [begin(v), end(v)), the forward ones before middle(v).
@@ -44,9 +44,11 @@ class KeptGraph {
   std::uint32_t middle(NodeId v) const { return blocks_[v].middle; }
   std::uint32_t end(NodeId v) const { return blocks_[v].end; }
   bool is_forward(std::uint32_t edge) const { return (id_[edge] & kBackward) == 0; }
-  ArcId arc(std::uint32_t edge) const { return (id_[edge] & ~(kTouched | kEnterable)) >> 1; }
+  ArcId arc(std::uint32_t edge) const { return (id_[edge] & ~(kTouched | kReverseResidual)) >> 1; }
   // Whether its partner has residual capacity, without a look at that.
-  bool is_enterable(std::uint32_t edge) const { return (id_[edge] & kEnterable) != 0; }
+  bool has_reverse_residual(std::uint32_t edge) const {
+    return (id_[edge] & kReverseResidual) != 0;
+  }
 
   void push(NodeId from, std::uint32_t edge, std::int64_t amount) {
     if ((id_[edge] & kTouched) == 0) touch(edge);
@@ -83,18 +85,18 @@ class KeptGraph {
   void begin_round();
   const std::vector<FlowBefore>& touched_arcs() const { return touched_; }
   // Nodes with an excess or deficit are among them, as long as only changes and `push` after
-  // `forget_balanced` made any.
+  // `drop_balanced` made any.
   const std::vector<NodeId>& unbalanced() const { return unbalanced_; }
   void note_unbalanced(NodeId v) {
     if (noted_[v] != 0) return;
     noted_[v] = 1;
     unbalanced_.push_back(v);
   }
-  void forget_balanced();
+  void drop_balanced();
 
   // Half the places are out of use: time for `compact`, in O(n + m), which moves all blocks. Throws
   // Stopped when cancelled.
-  bool is_sparse() const { return wasted_ > edges.size() / 2 + kMostWasted; }
+  bool is_sparse() const { return wasted_ > edges.size() / 2 + kMaxWasted; }
   void compact(const Control& control);
 
   LargeArray<HalfEdge> edges;          // half-edges in no block mean nothing
@@ -102,10 +104,10 @@ class KeptGraph {
   LargeArray<std::int64_t> excess;     // per node: supply + inflow - outflow
 
  private:
-  static constexpr std::uint32_t kBackward = 1, kEnterable = std::uint32_t{1} << 30,
+  static constexpr std::uint32_t kBackward = 1, kReverseResidual = std::uint32_t{1} << 30,
                                  kTouched = std::uint32_t{1} << 31;
-  static_assert(kMaxArcs <= kEnterable / 2);
-  static constexpr std::size_t kMostWasted = 1024;
+  static_assert(kMaxArcs <= kReverseResidual / 2);
+  static constexpr std::size_t kMaxWasted = 1024;
   struct Block {
     std::uint32_t begin = 0, middle = 0, end = 0, limit = 0;
   };
@@ -116,7 +118,7 @@ class KeptGraph {
 
   void note_residual(std::uint32_t edge) {
     std::uint32_t& id = id_[edges[edge].partner];
-    id = edges[edge].residual > 0 ? id | kEnterable : id & ~kEnterable;
+    id = edges[edge].residual > 0 ? id | kReverseResidual : id & ~kReverseResidual;
   }
   void touch(std::uint32_t edge);
   template <class Change>
@@ -137,7 +139,7 @@ class KeptGraph {
   std::size_t wasted_ = 0;           // places in abandoned blocks
 };
 
-extern template class KeptGraph<std::int32_t>;
-extern template class KeptGraph<std::int64_t>;
+extern template class DynamicGraph<std::int32_t>;
+extern template class DynamicGraph<std::int64_t>;
 
 }  // namespace flowsolver

@@ -39,9 +39,9 @@ namespace flowsolver {
 
 // The residual half-edges of an ArcGraph, as waves look at them.
 template <class Value>
-class ArcGraphWays {
+class ArcGraphView {
  public:
-  explicit ArcGraphWays(ArcGraph<Value>& graph) : graph_(graph) {}
+  explicit ArcGraphView(ArcGraph<Value>& graph) : graph_(graph) {}
 
   NodeId num_nodes() const { return graph_.num_nodes(); }
   std::int64_t excess(NodeId v) const { return graph_.excess[v]; }
@@ -49,7 +49,7 @@ class ArcGraphWays {
 
   // visit(u) for the nodes from which a residual half-edge leads to v.
   template <class Visit>
-  void for_each_way_in(NodeId v, Visit visit) const {
+  void for_each_predecessor(NodeId v, Visit visit) const {
     for (std::uint32_t e = graph_.begin(v); e < graph_.end(v); ++e) {
       if (graph_.edges[graph_.edges[e].partner].residual > 0) visit(graph_.edges[e].to);
     }
@@ -64,7 +64,7 @@ class ArcGraphWays {
   // send(w, room): how much is to go from v to w. Where flow is taken back (`forward`: where more
   // is sent).
   template <class Send>
-  void for_each_way_out(NodeId v, bool forward, Send send) {
+  void for_each_push(NodeId v, bool forward, Send send) {
     for (std::uint32_t e = graph_.begin(v); e < graph_.end(v) && graph_.excess[v] > 0; ++e) {
       const auto& edge = graph_.edges[e];
       if (edge.residual == 0 || graph_.is_forward(e) != forward) continue;
@@ -77,11 +77,12 @@ class ArcGraphWays {
   ArcGraph<Value>& graph_;
 };
 
-// Ways: as ArcGraphWays.
-template <class Ways>
+// Ways: as ArcGraphView.
+template <class View>
 class FeasibleFlow {
  public:
-  FeasibleFlow(Ways ways, Pace& pace, Stats& stats) : ways_(ways), pace_(pace), stats_(stats) {}
+  FeasibleFlow(View view, CancellationChecker& checker, Stats& stats)
+      : view_(view), checker_(checker), stats_(stats) {}
 
   // kOptimal: nothing is left unbalanced. kInfeasible: no excess that is left can reach a deficit.
   // Or stopped.
@@ -92,27 +93,27 @@ class FeasibleFlow {
       std::int64_t unreached = excesses;
       Status status = find_levels(unreached);
       if (status == Status::kOptimal && unreached == excesses) status = Status::kInfeasible;
-      if (status == Status::kOptimal) status = send_down();
+      if (status == Status::kOptimal) status = push_down_levels();
       if (status != Status::kOptimal) return status;
     }
   }
 
   // After kInfeasible: the nodes that excess can reach, ascending. kOptimal, or stopped.
   Status find_cut(std::vector<NodeId>& nodes) {
-    std::vector<std::uint8_t> inside(ways_.num_nodes(), 0);
+    std::vector<std::uint8_t> inside(view_.num_nodes(), 0);
     nodes.clear();
-    const auto reach = [&](NodeId v) {
+    const auto add = [&](NodeId v) {
       if (inside[v] != 0) return;
       inside[v] = 1;
       nodes.push_back(v);
     };
-    for (NodeId v = 0; v < ways_.num_nodes(); ++v) {
-      if (ways_.excess(v) > 0) reach(v);
+    for (NodeId v = 0; v < view_.num_nodes(); ++v) {
+      if (view_.excess(v) > 0) add(v);
     }
     for (std::size_t k = 0; k < nodes.size(); ++k) {
       const NodeId v = nodes[k];
-      ways_.for_each_head(v, reach);
-      if (const Status status = look(v); status != Status::kOptimal) return status;
+      view_.for_each_head(v, add);
+      if (const Status status = check(v); status != Status::kOptimal) return status;
     }
     std::sort(nodes.begin(), nodes.end());
     return Status::kOptimal;
@@ -121,59 +122,59 @@ class FeasibleFlow {
  private:
   std::int64_t count_excesses() const {
     std::int64_t count = 0;
-    for (NodeId v = 0; v < ways_.num_nodes(); ++v) count += ways_.excess(v) > 0;
+    for (NodeId v = 0; v < view_.num_nodes(); ++v) count += view_.excess(v) > 0;
     return count;
   }
 
-  Status look(NodeId v) {
-    stats_.scanned += ways_.degree(v);
-    return pace_.step(stats_, ways_.degree(v) + 1);
+  Status check(NodeId v) {
+    stats_.scanned += view_.degree(v);
+    return checker_.step(stats_, view_.degree(v) + 1);
   }
 
   // No further than it takes to reach every excess. `unreached`: how many are not.
   Status find_levels(std::int64_t& unreached) {
     ++stats_.phases;
-    level_.assign(ways_.num_nodes(), kNone);
+    level_.assign(view_.num_nodes(), kNone);
     reached_.clear();
-    const auto reach = [this](NodeId v, std::uint32_t level) {
+    const auto add = [this](NodeId v, std::uint32_t level) {
       level_[v] = level;
       reached_.push_back(v);
     };
-    for (NodeId v = 0; v < ways_.num_nodes(); ++v) {
-      if (ways_.excess(v) < 0) reach(v, 0);
+    for (NodeId v = 0; v < view_.num_nodes(); ++v) {
+      if (view_.excess(v) < 0) add(v, 0);
     }
     for (std::size_t k = 0; k < reached_.size() && unreached > 0; ++k) {
       const NodeId v = reached_[k];
-      ways_.for_each_way_in(v, [&](NodeId u) {
+      view_.for_each_predecessor(v, [&](NodeId u) {
         if (level_[u] != kNone) return;
-        reach(u, level_[v] + 1);
-        unreached -= ways_.excess(u) > 0;
+        add(u, level_[v] + 1);
+        unreached -= view_.excess(u) > 0;
       });
-      if (const Status status = look(v); status != Status::kOptimal) return status;
+      if (const Status status = check(v); status != Status::kOptimal) return status;
     }
     return Status::kOptimal;
   }
 
-  Status send_down() {
+  Status push_down_levels() {
     for (std::size_t k = reached_.size(); k-- > 0;) {
       const NodeId v = reached_[k];
-      if (ways_.excess(v) <= 0) continue;
+      if (view_.excess(v) <= 0) continue;
       // Flow is taken back before more is sent: units that meet would else pass each other.
       for (const bool forward : {false, true}) {
-        ways_.for_each_way_out(v, forward, [&](NodeId w, std::int64_t room) -> std::int64_t {
+        view_.for_each_push(v, forward, [&](NodeId w, std::int64_t room) -> std::int64_t {
           if (level_[w] >= level_[v]) return 0;
-          if (level_[w] == 0) room = std::min(room, -ways_.excess(w));
+          if (level_[w] == 0) room = std::min(room, -view_.excess(w));
           ++stats_.pushes;
-          return std::min(room, ways_.excess(v));
+          return std::min(room, view_.excess(v));
         });
       }
-      if (const Status status = look(v); status != Status::kOptimal) return status;
+      if (const Status status = check(v); status != Status::kOptimal) return status;
     }
     return Status::kOptimal;
   }
 
-  Ways ways_;
-  Pace& pace_;
+  View view_;
+  CancellationChecker& checker_;
   Stats& stats_;
   std::vector<std::uint32_t> level_;  // per node
   std::vector<NodeId> reached_;       // in order of levels

@@ -12,10 +12,11 @@ struct Worth {
 };
 
 // The price at which sources worth more than it fill `room`: selection by weight, O(n).
-std::int64_t clearing_price(std::vector<Worth>& worths, std::int64_t room, Pace& pace) {
+std::int64_t clearing_price(std::vector<Worth>& worths, std::int64_t room,
+                            CancellationChecker& checker) {
   auto first = worths.begin(), last = worths.end();
   while (first != last) {
-    pace.build_step({}, last - first);
+    checker.step_until_cancelled({}, last - first);
     const auto middle = first + (last - first) / 2;
     std::nth_element(first, middle, last,
                      [](const Worth& a, const Worth& b) { return a.price > b.price; });
@@ -39,7 +40,7 @@ PriceEstimate estimate_price(const Network& network, NodeId root, const Control&
   const std::size_t n = network.num_nodes(), m = network.num_arcs();
   std::vector<std::int64_t> to_root(n, 0);
   std::vector<std::uint8_t> is_reached(n, 0), is_source(n, 0), from_others(n, 0);
-  build_each(m, control, [&](std::size_t a) {
+  for_each_until_cancelled(m, control, [&](std::size_t a) {
     is_reached[network.head[a]] |= network.capacity[a] > 0;
     if (network.head[a] == root) to_root[network.tail[a]] += network.capacity[a];
   });
@@ -49,7 +50,7 @@ PriceEstimate estimate_price(const Network& network, NodeId root, const Control&
     if (is_source[v]) supply += network.supply[v];
   }
   // A node that is neither source nor reached (a task that has gone) leads nowhere.
-  build_each(m, control, [&](std::size_t a) {
+  for_each_until_cancelled(m, control, [&](std::size_t a) {
     from_others[network.head[a]] |= is_reached[network.tail[a]] & (network.capacity[a] > 0);
   });
   // Nearly always there is room enough where others lead as well.
@@ -59,39 +60,40 @@ PriceEstimate estimate_price(const Network& network, NodeId root, const Control&
   }
   if (supply <= shared_room) return {};
   std::vector<std::int64_t> in(n, 0);
-  build_each(m, control, [&](std::size_t a) { in[network.head[a]] += network.capacity[a]; });
-  const auto is_way_around = [&](NodeId v) {
+  for_each_until_cancelled(m, control,
+                           [&](std::size_t a) { in[network.head[a]] += network.capacity[a]; });
+  const auto is_bypass = [&](NodeId v) {
     return to_root[v] >= in[v] - in[v] / 2 && in[v] > 0 && !from_others[v];
   };
   std::int64_t room = 0;
   for (NodeId v = 0; v < n; ++v) {
-    if (!is_source[v] && !is_way_around(v)) room += to_root[v];
+    if (!is_source[v] && !is_bypass(v)) room += to_root[v];
   }
   if (supply <= room) return {};
 
-  std::vector<std::int64_t> around(n, kInfinity), inside(n, kInfinity);
-  build_each(m, control, [&](std::size_t a) {
+  std::vector<std::int64_t> bypass(n, kInfinity), inside(n, kInfinity);
+  for_each_until_cancelled(m, control, [&](std::size_t a) {
     const NodeId u = network.tail[a], v = network.head[a];
     if (!is_source[u] || network.capacity[a] == 0) return;
-    std::int64_t& best = v == root || is_way_around(v) ? around[u] : inside[u];
+    std::int64_t& best = v == root || is_bypass(v) ? bypass[u] : inside[u];
     best = std::min(best, network.cost[a]);
   });
   std::vector<Worth> worths;
   for (NodeId v = 0; v < n; ++v) {
     if (!is_source[v] || inside[v] == kInfinity) continue;
-    if (around[v] == kInfinity) {
+    if (bypass[v] == kInfinity) {
       room -= network.supply[v];  // comes in at any price
     } else {
-      worths.push_back({around[v] - inside[v], network.supply[v]});
+      worths.push_back({bypass[v] - inside[v], network.supply[v]});
     }
   }
   PriceEstimate estimate;
   if (room <= 0) return estimate;
-  Pace pace(control);
-  estimate.price = clearing_price(worths, room, pace);
+  CancellationChecker checker(control);
+  estimate.price = clearing_price(worths, room, checker);
   if (estimate.price == 0) return estimate;
   for (NodeId v = 0; v < n; ++v) {
-    if (is_reached[v] != 0 && v != root && !is_way_around(v)) estimate.nodes.push_back(v);
+    if (is_reached[v] != 0 && v != root && !is_bypass(v)) estimate.nodes.push_back(v);
   }
   return estimate;
 }

@@ -10,7 +10,7 @@
 // refined in about one pass over the arcs. The flow is not touched.
 //
 // Termination. Without a negative cycle the least price any node can reach is that of n - 1 arcs; a
-// round after the n-th proves a negative cycle. `most_scans` ends it earlier, without a verdict.
+// round after the n-th proves a negative cycle. `max_scans` ends it earlier, without a verdict.
 //
 // Range. Prices given are within 2^61, so those found stay above -(2^61 + kMaxPathCost + |cost|).
 //
@@ -29,18 +29,18 @@
 
 namespace flowsolver {
 
-struct Refined {
+struct RefineResult {
   Status status = Status::kOptimal;  // or kCancelled or kBudget
   bool done = false;                 // rc >= 0 everywhere; else `price` is somewhere on the way
 };
 
 template <class Graph>
-Refined refine_prices(const Graph& graph, std::vector<std::int64_t>& price, std::int64_t most_scans,
-                      const Control& control, Stats& stats) {
+RefineResult refine_prices(const Graph& graph, std::vector<std::int64_t>& price,
+                           std::int64_t max_scans, const Control& control, Stats& stats) {
   const NodeId n = graph.num_nodes();
-  Pace pace(control);
-  std::vector<NodeId> fallen, next;
-  std::vector<std::uint8_t> waits(n, 0);
+  CancellationChecker checker(control);
+  std::vector<NodeId> lowered, next;
+  std::vector<std::uint8_t> queued(n, 0);
   for (NodeId u = 0; u < n; ++u) {
     std::int64_t least = price[u];
     const std::uint32_t last = graph.end(u);
@@ -50,19 +50,19 @@ Refined refine_prices(const Graph& graph, std::vector<std::int64_t>& price, std:
         least = edge.cost + price[edge.to];
     }
     stats.scanned += last - graph.begin(u);
-    if (const Status status = pace.step(stats, last - graph.begin(u) + 1);
+    if (const Status status = checker.step(stats, last - graph.begin(u) + 1);
         status != Status::kOptimal)
       return {status};
     if (least == price[u]) continue;
     price[u] = least;
     ++stats.repaired;
-    waits[u] = 1;
-    fallen.push_back(u);
+    queued[u] = 1;
+    lowered.push_back(u);
   }
-  for (std::size_t round = 1; !fallen.empty(); ++round) {
+  for (std::size_t round = 1; !lowered.empty(); ++round) {
     if (round > n) return {};
-    for (NodeId v : fallen) {
-      waits[v] = 0;
+    for (NodeId v : lowered) {
+      queued[v] = 0;
       const std::int64_t price_v = price[v];
       const std::uint32_t first = graph.begin(v), last = graph.end(v);
       for (std::uint32_t e = first; e < last; ++e) {
@@ -71,16 +71,16 @@ Refined refine_prices(const Graph& graph, std::vector<std::int64_t>& price, std:
           continue;
         price[edge.to] = price_v - edge.cost;
         ++stats.repaired;
-        if (waits[edge.to] != 0) continue;
-        waits[edge.to] = 1;
+        if (queued[edge.to] != 0) continue;
+        queued[edge.to] = 1;
         next.push_back(edge.to);
       }
       stats.scanned += last - first;
-      if (const Status status = pace.step(stats, last - first + 1); status != Status::kOptimal)
+      if (const Status status = checker.step(stats, last - first + 1); status != Status::kOptimal)
         return {status};
-      if ((most_scans -= last - first) < 0) return {};
+      if ((max_scans -= last - first) < 0) return {};
     }
-    fallen.swap(next);
+    lowered.swap(next);
     next.clear();
   }
   return {Status::kOptimal, true};

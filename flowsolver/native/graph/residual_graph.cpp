@@ -11,7 +11,7 @@ ResidualGraph<Value>::ResidualGraph(const Arrays& network, std::span<const std::
                                     std::span<const std::uint8_t> alive, NodeId root, bool spare,
                                     const Control& control)
     : root_(root) {
-  Pace pace(control);
+  CancellationChecker checker(control);
   const std::size_t n = network.num_nodes(), m = network.num_arcs();
   if (spare) {  // address space only, as for edges below: a first change shall not copy everything
     position.reserve(2 * m + m / 2);
@@ -20,18 +20,18 @@ ResidualGraph<Value>::ResidualGraph(const Arrays& network, std::span<const std::
   }
   nodes.reserve(n);
   while (nodes.size() < n) {
-    nodes.resize(std::min<std::size_t>(n, nodes.size() + Control::kLookInterval));
-    pace.build_step({}, Control::kLookInterval);
+    nodes.resize(std::min<std::size_t>(n, nodes.size() + Control::kCheckInterval));
+    checker.step_until_cancelled({}, Control::kCheckInterval);
   }
   root_arc_.assign(n, kNone);
   in_degree_.assign(n, 0);
   out_degree_.assign(n, 0);
   room_.resize(n);
   position.resize(2 * m);
-  const auto lives = [&](ArcId a) { return alive.empty() || alive[a] != 0; };
-  build_each(m, control, [&](std::size_t arc) {
+  const auto is_live = [&](ArcId a) { return alive.empty() || alive[a] != 0; };
+  for_each_until_cancelled(m, control, [&](std::size_t arc) {
     const auto a = static_cast<ArcId>(arc);
-    if (!lives(a)) return;
+    if (!is_live(a)) return;
     const NodeId u = network.tail[a], v = network.head[a];
     if (v == root && u != root && root_arc_[u] == kNone) {
       root_arc_[u] = a;
@@ -41,7 +41,7 @@ ResidualGraph<Value>::ResidualGraph(const Arrays& network, std::span<const std::
     }
   });
   std::size_t total = 0;
-  build_each(n, control, [&](std::size_t node) {
+  for_each_until_cancelled(n, control, [&](std::size_t node) {
     const auto v = static_cast<NodeId>(node);
     const std::uint32_t degree = in_degree_[v] + out_degree_[v];
     nodes[v].begin = static_cast<std::uint32_t>(total);
@@ -50,7 +50,7 @@ ResidualGraph<Value>::ResidualGraph(const Arrays& network, std::span<const std::
     total += room_[v];
     update_interior(v);
   });
-  if (total >= kGone) throw std::length_error("flowsolver: too many arcs");
+  if (total >= kRemoved) throw std::length_error("flowsolver: too many arcs");
   if (spare) edges.reserve(total + total / 4);
   edges.resize(total);
   // Residual half-edges fill a block from the front, saturated ones from the back (counted in
@@ -64,13 +64,13 @@ ResidualGraph<Value>::ResidualGraph(const Arrays& network, std::span<const std::
   };
   // heads are anywhere: their blocks are asked for some arcs in advance
   constexpr ArcId kAhead = 12;
-  build_each(m, control, [&](std::size_t arc) {
+  for_each_until_cancelled(m, control, [&](std::size_t arc) {
     const auto a = static_cast<ArcId>(arc);
     if (a + kAhead < m) {
       const Node<Value>& head = nodes[network.head[a + kAhead]];
       __builtin_prefetch(edges.data() + head.begin + head.degree - head.current, 1);
     }
-    if (!lives(a)) return;
+    if (!is_live(a)) return;
     const NodeId u = network.tail[a], v = network.head[a];
     const Value cost = static_cast<Value>(network.cost[a]);
     const Value used = flow.empty() ? Value{0} : static_cast<Value>(flow[a]);
@@ -154,7 +154,7 @@ void ResidualGraph<Value>::make_room(NodeId u) {
   Node<Value>& node = nodes[u];
   const std::uint32_t room = std::max<std::uint32_t>(8, room_[u] + room_[u] / 2);
   const std::size_t begin = edges.size();
-  if (begin + room >= kGone) throw std::length_error("flowsolver: too many arcs");
+  if (begin + room >= kRemoved) throw std::length_error("flowsolver: too many arcs");
   edges.resize(begin + room);
   for (std::uint32_t i = 0; i < node.degree; ++i) {
     edges[begin + i] = edges[node.begin + i];
@@ -209,16 +209,16 @@ void ResidualGraph<Value>::attach(ArcId arc, NodeId tail, NodeId head, Value cap
 
 template <class Value>
 void ResidualGraph<Value>::detach(ArcId arc, NodeId tail) {
-  if (at_root(arc)) {
+  if (is_root_arc(arc)) {
     root_arc_[tail] = kNone;
     nodes[tail].root_residual = nodes[tail].root_flow = nodes[tail].root_cost = 0;
-    position[2 * arc] = position[2 * arc + 1] = kGone;
+    position[2 * arc] = position[2 * arc + 1] = kRemoved;
     return;
   }
   const NodeId head = edges[position[2 * arc]].to;
   erase(tail, position[2 * arc]);
   erase(head, position[2 * arc + 1]);
-  position[2 * arc] = position[2 * arc + 1] = kGone;
+  position[2 * arc] = position[2 * arc + 1] = kRemoved;
   --out_degree_[tail];
   --in_degree_[head];
   update_interior(tail);
@@ -243,7 +243,7 @@ void ResidualGraph<Value>::push(NodeId u, std::uint32_t index, Value amount) {
 
 template <class Value>
 void ResidualGraph<Value>::set_capacity(ArcId arc, NodeId tail, Value capacity) {
-  if (at_root(arc)) {
+  if (is_root_arc(arc)) {
     nodes[tail].root_residual = capacity - nodes[tail].root_flow;
     return;
   }
@@ -258,7 +258,7 @@ void ResidualGraph<Value>::set_capacity(ArcId arc, NodeId tail, Value capacity) 
 
 template <class Value>
 void ResidualGraph<Value>::set_cost(ArcId arc, NodeId tail, Value cost) {
-  if (at_root(arc)) {
+  if (is_root_arc(arc)) {
     nodes[tail].root_cost = cost;
     return;
   }

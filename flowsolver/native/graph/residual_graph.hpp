@@ -55,7 +55,7 @@ struct alignas(64) Node {
 };
 
 enum NodeFlag : std::uint8_t {
-  kFresh = 1,      // added since the last resolve; its price means nothing yet
+  kNewNode = 1,    // added since the last resolve; its price means nothing yet
   kListed = 2,     // in the list of nodes with an imbalance
   kTouched = 4,    // its price moved in this round
   kDead = 8,       // no target within reach in this phase
@@ -80,7 +80,8 @@ class ResidualGraph {
  public:
   using Value = V;
   using Edge = HalfEdge<Value>;
-  static constexpr bool kCarries = false;  // every node is one of its own (see unit_source_graph.hpp)
+  static constexpr bool kHasUnitSources =
+      false;  // every node is one of its own (see unit_source_graph.hpp)
 
   // From arrays, in O(n + m). `flow` is empty for none. `spare` leaves room in the blocks of nodes
   // that have arcs in. Arcs with alive[a] == 0 are left out (`alive` empty: all live). Sets neither
@@ -97,10 +98,10 @@ class ResidualGraph {
     return edges[position[edges[edge_index].id ^ 1]].to;
   }
   bool is_forward(const Edge& edge) const { return (edge.id & 1) == 0; }
-  bool at_root(ArcId arc) const { return position[2 * arc] == kAtRoot; }
-  bool gone(ArcId arc) const { return position[2 * arc] == kGone; }
+  bool is_root_arc(ArcId arc) const { return position[2 * arc] == kAtRoot; }
+  bool is_removed(ArcId arc) const { return position[2 * arc] == kRemoved; }
   std::int64_t flow_at(ArcId arc, NodeId tail) const {
-    return at_root(arc) ? nodes[tail].root_flow : edges[position[2 * arc]].reverse_residual;
+    return is_root_arc(arc) ? nodes[tail].root_flow : edges[position[2 * arc]].reverse_residual;
   }
   ArcId root_arc(NodeId v) const { return root_arc_[v]; }
 
@@ -121,7 +122,7 @@ class ResidualGraph {
 
  private:
   static constexpr std::uint32_t kAtRoot = kNone;
-  static constexpr std::uint32_t kGone = kNone - 1;
+  static constexpr std::uint32_t kRemoved = kNone - 1;
 
   void swap_edges(std::uint32_t a, std::uint32_t b) {
     if (a == b) return;

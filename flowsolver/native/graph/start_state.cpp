@@ -11,7 +11,7 @@ Status fill(std::vector<std::int64_t>& filled, std::span<const std::int64_t> val
             std::size_t size, const Control& control) {
   if (values.empty()) return fill_zeros(filled, size, control);
   filled.reserve(size);
-  return sweep(size, control, {}, [&](std::size_t begin, std::size_t end) {
+  return for_each_block(size, control, {}, [&](std::size_t begin, std::size_t end) {
     const auto block = values.subspan(begin, end - begin);
     filled.insert(filled.end(), block.begin(), block.end());
   });
@@ -22,7 +22,8 @@ Status fill(std::vector<std::int64_t>& filled, std::span<const std::int64_t> val
 Status fill_zeros(std::vector<std::int64_t>& filled, std::size_t size, const Control& control) {
   filled.clear();
   filled.reserve(size);
-  return sweep(size, control, {}, [&](std::size_t, std::size_t end) { filled.resize(end, 0); });
+  return for_each_block(size, control, {},
+                        [&](std::size_t, std::size_t end) { filled.resize(end, 0); });
 }
 
 StartState start_state(const Network& network, const Start& start, const Control& control) {
@@ -57,7 +58,7 @@ std::vector<std::int64_t> start_prices(const Network& network, const Start& star
   return price;
 }
 
-std::vector<std::int64_t> grounded(std::span<const std::int64_t> price, NodeId root) {
+std::vector<std::int64_t> relative_to_root(std::span<const std::int64_t> price, NodeId root) {
   std::vector<std::int64_t> relative(price.begin(), price.end());
   for (std::int64_t& p : relative) p -= price[root];
   return relative;

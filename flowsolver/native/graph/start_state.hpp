@@ -47,6 +47,6 @@ Status fill_zeros(std::vector<std::int64_t>& filled, std::size_t size, const Con
 std::vector<std::int64_t> start_prices(const Network& network, const Start& start);
 
 // Prices relative to the root's.
-std::vector<std::int64_t> grounded(std::span<const std::int64_t> price, NodeId root);
+std::vector<std::int64_t> relative_to_root(std::span<const std::int64_t> price, NodeId root);
 
 }  // namespace flowsolver

@@ -113,8 +113,8 @@ inline void need_arcs(const Array& tail, const Array& head, const Array& capacit
 
 // ValueError for an unknown name, for none, and for one given twice.
 std::vector<const Algorithm*> known_algorithms(const std::vector<std::string>& names);
-inline Winning winning(bool deterministic) {
-  return deterministic ? Winning::kFewestOperations : Winning::kFirst;
+inline WinnerRule winner_rule(bool deterministic) {
+  return deterministic ? WinnerRule::kFewestOperations : WinnerRule::kFirst;
 }
 inline double in_seconds(Control::Clock::duration duration) {
   return std::chrono::duration<double>(duration).count();

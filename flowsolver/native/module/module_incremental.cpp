@@ -31,28 +31,29 @@ class Solver {
  public:
   Solver(const Network& network, const std::vector<std::string>& algorithms, bool deterministic)
       : racers_(known_algorithms(algorithms)),
-        core_(
+        solver_(
             network,
-            [this, how = winning(deterministic)](const EngineStart& start, const Control& control,
-                                                 Stats& stats) -> std::unique_ptr<Engine> {
+            [this, rule = winner_rule(deterministic)](const EngineStart& start,
+                                                      const Control& control,
+                                                      Stats& stats) -> std::unique_ptr<Engine> {
               if (racers_.size() > 1)
-                return std::make_unique<RaceEngine>(racers_, how, start, report_);
+                return std::make_unique<RaceEngine>(racers_, rule, start, report_);
               report_.winner = racers_.front();
               return report_.winner->make_engine(start, control, stats);
             },
-            [this, how = winning(deterministic)](const Network& live, const Control& control) {
-              RaceAnswer answer = race(live, racers_, {}, control, how);
-              report_.stopping = answer.stopping;
+            [this, rule = winner_rule(deterministic)](const Network& live, const Control& control) {
+              RaceAnswer answer = race(live, racers_, {}, control, rule);
+              report_.stop_duration = answer.stop_duration;
               if (is_answer(answer.solution.status)) report_.winner = answer.winner;
               return std::move(answer.solution);
             }) {}
 
   Result add_nodes(const Array& supply) {
     const Busy busy(busy_);
-    core_.expect_changes(supply.size());
+    solver_.expect_changes(supply.size());
     std::vector<std::int64_t> ids;
     ids.reserve(supply.size());
-    for (std::int64_t s : view(supply)) ids.push_back(core_.add_node(s));
+    for (std::int64_t s : view(supply)) ids.push_back(solver_.add_node(s));
     return to_array(std::move(ids));
   }
   Result add_arcs(const Array& tail, const Array& head, const Array& capacity, const Array& cost) {
@@ -60,14 +61,14 @@ class Solver {
     need_arcs(tail, head, capacity, cost);
     need_nodes("tail", tail);
     need_nodes("head", head);
-    core_.expect_changes(tail.size());
+    solver_.expect_changes(tail.size());
     std::vector<std::int64_t> ids(tail.size());
     {
       nb::gil_scoped_release release;
       for (std::size_t i = 0; i < ids.size(); ++i) {
-        ids[i] =
-            core_.add_arc(static_cast<NodeId>(tail.data()[i]), static_cast<NodeId>(head.data()[i]),
-                          capacity.data()[i], cost.data()[i]);
+        ids[i] = solver_.add_arc(static_cast<NodeId>(tail.data()[i]),
+                                 static_cast<NodeId>(head.data()[i]), capacity.data()[i],
+                                 cost.data()[i]);
       }
     }
     return to_array(std::move(ids));
@@ -75,58 +76,58 @@ class Solver {
   void remove_nodes(const Array& nodes) {
     const Busy busy(busy_);
     need_nodes("nodes", nodes);
-    need_distinct("nodes", nodes, core_.network().num_nodes());
+    need_distinct("nodes", nodes, solver_.network().num_nodes());
     const std::vector<NodeId> ids(nodes.data(), nodes.data() + nodes.size());
     nb::gil_scoped_release release;
-    core_.remove_nodes(ids);
+    solver_.remove_nodes(ids);
   }
   void remove_arcs(const Array& arcs) {
     const Busy busy(busy_);
     need_live_arcs(arcs);
-    need_distinct("arcs", arcs, core_.network().num_arcs());
-    core_.expect_changes(arcs.size());
-    for (std::int64_t a : view(arcs)) core_.remove_arc(static_cast<ArcId>(a));
+    need_distinct("arcs", arcs, solver_.network().num_arcs());
+    solver_.expect_changes(arcs.size());
+    for (std::int64_t a : view(arcs)) solver_.remove_arc(static_cast<ArcId>(a));
   }
   void set_capacity(const Array& arcs, const Array& capacity) {
     const Busy busy(busy_);
     need_live_arcs(arcs);
     need_length("capacity", capacity, arcs.size());
     need_capacities(capacity);
-    core_.expect_changes(arcs.size());
+    solver_.expect_changes(arcs.size());
     nb::gil_scoped_release release;
     for (std::size_t i = 0; i < arcs.size(); ++i)
-      core_.set_capacity(static_cast<ArcId>(arcs.data()[i]), capacity.data()[i]);
+      solver_.set_capacity(static_cast<ArcId>(arcs.data()[i]), capacity.data()[i]);
   }
   void set_cost(const Array& arcs, const Array& cost) {
     const Busy busy(busy_);
     need_live_arcs(arcs);
     need_length("cost", cost, arcs.size());
-    core_.expect_changes(arcs.size());
+    solver_.expect_changes(arcs.size());
     nb::gil_scoped_release release;
     for (std::size_t i = 0; i < arcs.size(); ++i)
-      core_.set_cost(static_cast<ArcId>(arcs.data()[i]), cost.data()[i]);
+      solver_.set_cost(static_cast<ArcId>(arcs.data()[i]), cost.data()[i]);
   }
   void set_supply(const Array& nodes, const Array& supply) {
     const Busy busy(busy_);
     need_nodes("nodes", nodes);
     need_length("supply", supply, nodes.size());
-    core_.expect_changes(nodes.size());
+    solver_.expect_changes(nodes.size());
     for (std::size_t i = 0; i < nodes.size(); ++i)
-      core_.set_supply(static_cast<NodeId>(nodes.data()[i]), supply.data()[i]);
+      solver_.set_supply(static_cast<NodeId>(nodes.data()[i]), supply.data()[i]);
   }
   Status resolve(std::int64_t max_operations, double max_seconds) {
     const Busy busy(busy_);
-    set_budget(core_.control(), max_operations, max_seconds);
-    end_at_signals(core_.control());
+    set_budget(solver_.control(), max_operations, max_seconds);
+    end_at_signals(solver_.control());
     Status status;
     {
       nb::gil_scoped_release release;
-      status = core_.resolve();
+      status = solver_.resolve();
     }
-    end_if_interrupted(core_.control());
+    end_if_interrupted(solver_.control());
     return status;
   }
-  void cancel() { core_.cancel(); }
+  void cancel() { solver_.cancel(); }
 
   std::int64_t cost() { return core().cost(); }
   bool solved() { return core().solved(); }
@@ -137,7 +138,7 @@ class Solver {
   }
   double stop_seconds() {
     const Busy busy(busy_);
-    return in_seconds(report_.stopping);
+    return in_seconds(report_.stop_duration);
   }
   Stats stats() { return core().stats(); }
   Result flow() { return copy_of(core().flow()); }
@@ -146,7 +147,7 @@ class Solver {
     need_live_arcs(arcs);
     std::vector<std::int64_t> flow;
     flow.reserve(arcs.size());
-    for (std::int64_t a : view(arcs)) flow.push_back(core_.flow()[static_cast<std::size_t>(a)]);
+    for (std::int64_t a : view(arcs)) flow.push_back(solver_.flow()[static_cast<std::size_t>(a)]);
     return to_array(std::move(flow));
   }
   Result flow_reached() { return to_array(core().flow_reached()); }
@@ -161,18 +162,18 @@ class Solver {
   }
   CutCertificate certify_cut() {
     const Busy busy(busy_);
-    if (core_.cut().empty())
+    if (solver_.cut().empty())
       throw std::runtime_error("no cut to certify: the last resolve did not end INFEASIBLE");
     nb::gil_scoped_release release;
-    return core_.certify_cut();
+    return solver_.certify_cut();
   }
   Certificate certify(bool touched_only) {
     const Busy busy(busy_);
-    if (!core_.solved())
+    if (!solver_.solved())
       throw std::runtime_error(
           "nothing to certify: changed since, or not optimal at, the last resolve");
     nb::gil_scoped_release release;
-    return touched_only ? core_.certify_touched() : core_.certify();
+    return touched_only ? solver_.certify_touched() : solver_.certify();
   }
   std::int64_t num_nodes() { return static_cast<std::int64_t>(core().num_live_nodes()); }
   std::int64_t num_arcs() { return static_cast<std::int64_t>(core().num_live_arcs()); }
@@ -193,18 +194,18 @@ class Solver {
  private:
   const IncrementalSolver& core() {
     const Busy busy(busy_);  // reading during a resolve would be a race
-    return core_;
+    return solver_;
   }
   void need_nodes(const char* field, const Array& nodes) {
-    need_all(field, nodes, [this](std::int64_t v) { return core_.live_node(v); }, "no such node");
+    need_all(field, nodes, [this](std::int64_t v) { return solver_.live_node(v); }, "no such node");
   }
   void need_live_arcs(const Array& arcs) {
-    need_all("arcs", arcs, [this](std::int64_t a) { return core_.live_arc(a); }, "no such arc");
+    need_all("arcs", arcs, [this](std::int64_t a) { return solver_.live_arc(a); }, "no such arc");
   }
 
   const std::vector<const Algorithm*> racers_;
   RaceReport report_;
-  IncrementalSolver core_;
+  IncrementalSolver solver_;
   std::atomic<bool> busy_{false};
 };
 

@@ -22,11 +22,11 @@ std::tuple<Solution, std::string, double> solve(const Network& network,
   RaceAnswer answer;
   {
     nb::gil_scoped_release release;
-    answer = race(network, racers, {}, control, winning(deterministic));
+    answer = race(network, racers, {}, control, winner_rule(deterministic));
   }
   end_if_interrupted(control);
   return {std::move(answer.solution), std::string(answer.winner->name),
-          in_seconds(answer.stopping)};
+          in_seconds(answer.stop_duration)};
 }
 
 std::int64_t misplaced(const Network& network, const Array& flow, const Array& optimum) {

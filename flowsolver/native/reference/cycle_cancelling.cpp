@@ -15,11 +15,12 @@ namespace {
 template <class Value>
 class Cancelling {
  public:
-  Cancelling(ArcGraph<Value>& graph, std::vector<std::int64_t>& label, Stats& stats, Pace& pace)
+  Cancelling(ArcGraph<Value>& graph, std::vector<std::int64_t>& label, Stats& stats,
+             CancellationChecker& checker)
       : graph_(graph),
         label_(label),
         stats_(stats),
-        pace_(pace),
+        checker_(checker),
         parent_(graph.num_nodes(), kNone),
         queued_(graph.num_nodes(), 1),
         visit_(graph.num_nodes(), kNone) {}
@@ -31,7 +32,7 @@ class Cancelling {
       const NodeId v = take();
       for (std::uint32_t e = graph_.first[v]; e < graph_.first[v + 1]; ++e) {
         ++stats_.scanned;
-        if (const Status status = pace_.step(stats_); status != Status::kOptimal) return status;
+        if (const Status status = checker_.step(stats_); status != Status::kOptimal) return status;
         if (graph_.edges[e].residual > 0)
           lower(graph_.edges[e].to, label_[v] + graph_.edges[e].cost, e);
       }
@@ -44,7 +45,7 @@ class Cancelling {
   }
 
  private:
-  static constexpr std::int64_t kLeastLabel = -4 * kMaxPathCost;
+  static constexpr std::int64_t kMinLabel = -4 * kMaxPathCost;
 
   std::int64_t interval() const { return graph_.num_nodes(); }
   NodeId tail(std::uint32_t edge) const { return graph_.edges[graph_.edges[edge].partner].to; }
@@ -89,11 +90,11 @@ class Cancelling {
       for (; v != kNone && visit_[v] == kNone; v = parent_[v] == kNone ? kNone : tail(parent_[v])) {
         visit_[v] = start;
         ++stats_.scanned;
-        if (const Status status = pace_.step(stats_); status != Status::kOptimal) return status;
+        if (const Status status = checker_.step(stats_); status != Status::kOptimal) return status;
       }
       if (v != kNone && visit_[v] == start) cancel(v);
     }
-    if (lowest_ < kLeastLabel) {
+    if (lowest_ < kMinLabel) {
       std::fill(label_.begin(), label_.end(), 0);
       std::fill(parent_.begin(), parent_.end(), kNone);
       lowest_ = 0;
@@ -128,7 +129,7 @@ class Cancelling {
   ArcGraph<Value>& graph_;
   std::vector<std::int64_t>& label_;
   Stats& stats_;
-  Pace& pace_;
+  CancellationChecker& checker_;
   std::int64_t lowest_ = 0;            // of labels set
   std::vector<std::uint32_t> parent_;  // per node: the half-edge that lowered its label last
   std::vector<std::uint8_t> queued_;
@@ -143,15 +144,15 @@ void solve_as(const Network& network, const Start& start, const Control& control
   ArcGraph<Value> graph;
   solution.status = graph.build(network, start, control, solution.stats);
   if (solution.status != Status::kOptimal) return;
-  Pace pace(control);
+  CancellationChecker checker(control);
   solution.potential = start_prices(network, start);
   for (std::int64_t& value : solution.potential) value = -value;  // labels for now
-  solution.status = FeasibleFlow(ArcGraphWays<Value>(graph), pace, solution.stats).run();
+  solution.status = FeasibleFlow(ArcGraphView<Value>(graph), checker, solution.stats).run();
   if (solution.status == Status::kOptimal) {
-    solution.status = Cancelling<Value>(graph, solution.potential, solution.stats, pace).run();
+    solution.status = Cancelling<Value>(graph, solution.potential, solution.stats, checker).run();
   }
   for (std::int64_t& value : solution.potential) value = -value;
-  graph.give_flow(network, control, solution);
+  graph.write_flow(network, control, solution);
 }
 
 }  // namespace

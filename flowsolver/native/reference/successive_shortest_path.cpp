@@ -17,7 +17,11 @@ class SuccessiveShortestPath {
  public:
   SuccessiveShortestPath(ArcGraph<Value>& graph, std::vector<std::int64_t>& price,
                          const Control& control, Stats& stats)
-      : graph_(graph), price_(price), stats_(stats), pace_(control), labels_(graph.num_nodes()) {}
+      : graph_(graph),
+        price_(price),
+        stats_(stats),
+        checker_(control),
+        labels_(graph.num_nodes()) {}
 
   Status run() {
     Status status = saturate();
@@ -34,8 +38,8 @@ class SuccessiveShortestPath {
  private:
   struct Label {
     std::int64_t distance = 0;
-    std::uint32_t search = 0;   // the one that set it
-    std::uint32_t via = kNone;  // half-edge it was reached over
+    std::uint32_t search = 0;      // the one that set it
+    std::uint32_t parent = kNone;  // half-edge it was reached over
   };
   struct Step {
     std::uint32_t edge;
@@ -51,7 +55,7 @@ class SuccessiveShortestPath {
     for (NodeId v = 0; v < graph_.num_nodes(); ++v) {
       for (std::uint32_t e = graph_.first[v]; e < graph_.first[v + 1]; ++e) {
         ++stats_.scanned;
-        if (const Status status = pace_.step(stats_); status != Status::kOptimal) return status;
+        if (const Status status = checker_.step(stats_); status != Status::kOptimal) return status;
         if (graph_.edges[e].residual == 0 || reduced_cost(v, e) >= 0) continue;
         graph_.push(v, e, graph_.edges[e].residual);
         ++stats_.pushes;
@@ -72,7 +76,7 @@ class SuccessiveShortestPath {
     settled_.clear();
     distance_ = 0;
     nearest_ = kInfinity;
-    reach(source, 0, kNone);
+    label_node(source, 0, kNone);
     for (std::size_t next = 0; distance_ < nearest_; ++next) {
       if (next == settled_.size() && !take_nearest()) break;
       const NodeId v = settled_[next];
@@ -81,10 +85,10 @@ class SuccessiveShortestPath {
       const std::int64_t base = distance_ - price_[v];
       for (std::uint32_t e = first; e < last; ++e) {
         const auto& edge = graph_.edges[e];
-        if (edge.residual > 0) reach(edge.to, base + edge.cost + price_[edge.to], e);
+        if (edge.residual > 0) label_node(edge.to, base + edge.cost + price_[edge.to], e);
       }
       stats_.scanned += last - first;
-      const Status status = pace_.step(stats_, last - first + 1);
+      const Status status = checker_.step(stats_, last - first + 1);
       if (status != Status::kOptimal) return status;
     }
     if (nearest_ == kInfinity) return Status::kInfeasible;
@@ -96,11 +100,11 @@ class SuccessiveShortestPath {
   // What is as near as the nodes being settled is settled without the queue, first in, first out:
   // of equally short paths one of few arcs is found. What is no nearer than a deficit is left
   // alone.
-  void reach(NodeId v, std::int64_t distance, std::uint32_t via) {
+  void label_node(NodeId v, std::int64_t distance, std::uint32_t parent) {
     if (distance >= nearest_) return;
     Label& label = labels_[v];
     if (label.search == search_ && label.distance <= distance) return;
-    label = {distance, search_, via};
+    label = {distance, search_, parent};
     if (graph_.excess[v] < 0) {
       nearest_ = distance;
       target_ = v;
@@ -132,7 +136,7 @@ class SuccessiveShortestPath {
     path_.clear();
     std::int64_t room = -graph_.excess[target];
     for (NodeId v = target; v != source;) {  // bounded: each label leads nearer to the source
-      const std::uint32_t e = labels_[v].via;
+      const std::uint32_t e = labels_[v].parent;
       room = std::min<std::int64_t>(room, graph_.edges[e].residual);
       path_.push_back({e, room});
       v = graph_.edges[graph_.edges[e].partner].to;
@@ -149,7 +153,7 @@ class SuccessiveShortestPath {
   ArcGraph<Value>& graph_;
   std::vector<std::int64_t>& price_;
   Stats& stats_;
-  Pace pace_;
+  CancellationChecker checker_;
   std::vector<Label> labels_;
   std::uint32_t search_ = 0;
   std::int64_t distance_ = 0;  // being settled
@@ -170,7 +174,7 @@ void solve_as(const Network& network, const Start& start, const Control& control
   solution.potential = start_prices(network, start);
   solution.status =
       SuccessiveShortestPath<Value>(graph, solution.potential, control, solution.stats).run();
-  graph.give_flow(network, control, solution);
+  graph.write_flow(network, control, solution);
 }
 
 }  // namespace

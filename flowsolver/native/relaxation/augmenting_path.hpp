@@ -14,15 +14,15 @@
 namespace flowsolver {
 
 template <class Graph>
-class GatheringWay {
+class AugmentingPath {
  public:
-  explicit GatheringWay(Graph& graph) : graph_(graph) {}
+  explicit AugmentingPath(Graph& graph) : graph_(graph) {}
 
   void begin(NodeId target) {
     target_ = target;
-    room_ = graph_.wanted(target);
+    room_ = graph_.deficit(target);
     steps_.clear();
-    useful_ = 0;
+    steps_with_excess_ = 0;
   }
 
   // The next half-edge back. False: what lies beyond it has no room.
@@ -33,7 +33,7 @@ class GatheringWay {
     const std::int64_t amount = std::clamp<std::int64_t>(graph_.excess(v), 0, room_);
     steps_.push_back({edge, v, amount});
     room_ -= amount;
-    if (amount > 0) useful_ = steps_.size();
+    if (amount > 0) steps_with_excess_ = steps_.size();
     return room_ > 0;
   }
 
@@ -41,19 +41,19 @@ class GatheringWay {
   // node it came from or over.
   template <class Visit>
   std::int64_t send(Stats& stats, Visit visit) {
-    std::int64_t carried = 0;
-    for (std::size_t k = useful_; k-- > 0;) {
+    std::int64_t amount_sent = 0;
+    for (std::size_t k = steps_with_excess_; k-- > 0;) {
       const Step& step = steps_[k];
-      carried += step.amount;
-      graph_.move(step.edge, carried);
+      amount_sent += step.amount;
+      graph_.move(step.edge, amount_sent);
       if (step.amount > 0) graph_.add_excess(step.tail, -step.amount);
       visit(step.tail, static_cast<std::uint32_t>(k) + 1);
     }
-    if (carried == 0) return 0;
-    graph_.add_excess(target_, carried);
-    stats.pushes += static_cast<std::int64_t>(useful_);
+    if (amount_sent == 0) return 0;
+    graph_.add_excess(target_, amount_sent);
+    stats.pushes += static_cast<std::int64_t>(steps_with_excess_);
     ++stats.augmentations;
-    return carried;
+    return amount_sent;
   }
 
  private:
@@ -67,7 +67,7 @@ class GatheringWay {
   NodeId target_ = kNone;
   std::int64_t room_ = 0;  // for what comes from beyond the last step
   std::vector<Step> steps_;
-  std::size_t useful_ = 0;  // steps up to the last that adds excess
+  std::size_t steps_with_excess_ = 0;  // steps up to the last that adds excess
 };
 
 }  // namespace flowsolver

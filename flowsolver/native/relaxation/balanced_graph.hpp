@@ -3,14 +3,14 @@
 // excess, and about how far each is from a deficit.
 //
 // Invariant: rc = cost - p[u] + p[w] >= 0 on every residual half-edge u -> w. One with rc = 0 is
-// balanced: flow may be moved along it. (A set under way, multinode_iteration.hpp, keeps its own prices less
-// what it was raised by; the invariant is then meant with the raise added.)
+// balanced: flow may be moved along it. (A set under way, multinode_iteration.hpp, keeps its own
+// prices less what it was raised by; the invariant is then meant with the raise added.)
 //
 // Loose sources. Where a source's flow is on full arcs only, its price may be anything from what
 // those ask for to where the first other arc gets balanced: the dual objective is the same. It is
-// set to the latter (`loosen`, a degenerate ascent step). Then the residual half-edges back to it
-// have as reduced cost what it would cost it to go elsewhere, instead of 0, and no set has to take
-// in thousands of tasks that hang on one aggregator and have nowhere to go.
+// set to the latter (`raise_degenerate`, a degenerate ascent step). Then the residual half-edges
+// back to it have as reduced cost what it would cost it to go elsewhere, instead of 0, and no set
+// has to take in thousands of tasks that hang on one aggregator and have nowhere to go.
 //
 // Hops. hops[v] estimates the number of balanced arcs from v to the nearest deficit: 0 exactly at
 // deficits, kFar where no way is known. It says where to look first and nothing else: no answer
@@ -38,9 +38,9 @@ class BalancedGraph {
  public:
   using Edge = typename Arcs::HalfEdge;
   using Value = typename Arcs::Value;
-  static constexpr bool kChanges = kChangeable<Arcs>;
+  static constexpr bool kIsDynamic = kIsDynamicGraph<Arcs>;
   static constexpr std::uint32_t kFar = 64;
-  static constexpr std::int64_t kMostPrice = std::int64_t{1} << 60;
+  static constexpr std::int64_t kMaxPrice = std::int64_t{1} << 60;
 
   enum class Place : std::uint8_t { kOutside, kLabelled, kInside };  // of the set under way
   struct Node {  // two to a cache line: nearly all that a look at a node asks for
@@ -52,7 +52,7 @@ class BalancedGraph {
     std::uint32_t parent = kNone;  // inside: the arc it was reached by, kNone at a root
     Place place = Place::kOutside;
     bool source = false;  // has supply
-    bool queued = false;  // waits in `fresh` or `late`
+    bool queued = false;  // waits in `untried` or `postponed`
   };
 
   // The graph with the start's flow, all arcs that do not suit `price` (empty: all 0) made full or
@@ -64,14 +64,14 @@ class BalancedGraph {
     nodes.assign(network.num_nodes(), Node{});
     cut.assign(network.num_nodes(), 0);
     for (NodeId v = 0; v < price.size(); ++v) nodes[v].price = price[v];
-    Pace pace(control);
+    CancellationChecker checker(control);
     std::int64_t cheapest = 0;
     for (std::int64_t cost : network.cost) cheapest = std::min(cheapest, cost);
     if (cheapest < 0 || !start.flow.empty() || !price.empty()) {
-      status = each_node(pace, stats, [&](NodeId v) { saturate(v, stats); });
+      status = each_node(checker, stats, [&](NodeId v) { saturate(v, stats); });
       if (status != Status::kOptimal) return status;
     }
-    if (!start.flow.empty()) status = drain_deficits(arcs_, price, control, stats);
+    if (!start.flow.empty()) status = cancel_deficits(arcs_, price, control, stats);
     if (status != Status::kOptimal) return status;
     for (NodeId v = 0; v < num_nodes(); ++v) {
       nodes[v].source = network.supply[v] > 0;
@@ -82,14 +82,14 @@ class BalancedGraph {
   }
 
   BalancedGraph()
-    requires(!kChanges)
+    requires(!kIsDynamic)
   = default;
   // The graph with this flow and these prices (empty: zeros), of arcs that are alive (empty: all).
   // Arcs need not suit yet. Throws Stopped when cancelled.
   BalancedGraph(const Network& network, std::span<const std::int64_t> flow,
                 std::span<const std::uint8_t> alive, std::span<const std::int64_t> price,
                 const Control& control)
-    requires kChanges
+    requires kIsDynamic
       : arcs_(network, flow, alive, control) {
     const std::size_t n = network.num_nodes();
     nodes.reserve(n + n / 4);
@@ -98,7 +98,7 @@ class BalancedGraph {
     nodes.assign(n, Node{});
     cut.assign(n, 0);
     marks_.assign(n, 0);
-    build_each(n, control, [&](std::size_t at) {
+    for_each_until_cancelled(n, control, [&](std::size_t at) {
       const NodeId v = static_cast<NodeId>(at);
       if (!price.empty()) nodes[v].price = price[v];
       nodes[v].source = network.supply[v] > 0;
@@ -110,15 +110,15 @@ class BalancedGraph {
   const Arcs& arcs() const { return arcs_; }
   const Edge& edge(std::uint32_t i) const { return arcs_.edges[i]; }
   NodeId tail(std::uint32_t i) const { return arcs_.edges[arcs_.edges[i].partner].to; }
-  __int128 unplaced() const {  // excess in all
+  __int128 total_excess() const {  // excess in all
     __int128 sum = 0;
     for (NodeId v = 0; v < num_nodes(); ++v) sum += is_excess(v) ? excess(v) : 0;
     return sum;
   }
   std::int64_t excess(NodeId v) const { return arcs_.excess[v]; }
   bool is_excess(NodeId v) const { return excess(v) > 0 && v != root; }
-  bool wants(NodeId v) const { return excess(v) < 0 || v == root; }
-  std::int64_t wanted(NodeId v) const { return v == root ? kInfinity : -excess(v); }
+  bool has_deficit(NodeId v) const { return excess(v) < 0 || v == root; }
+  std::int64_t deficit(NodeId v) const { return v == root ? kInfinity : -excess(v); }
   std::int64_t reduced_cost(NodeId v, const Edge& edge) const {
     return edge.cost - nodes[v].price + nodes[edge.to].price;
   }
@@ -134,15 +134,15 @@ class BalancedGraph {
     return lists_.scan(v, from, level, stats, visit);
   }
   template <class Counts>
-  std::int64_t least_waiting(NodeId v, Stats& stats, Counts&& counts) {
-    return lists_.least_waiting(v, stats, counts);
+  std::int64_t min_in_heap(NodeId v, Stats& stats, Counts&& counts) {
+    return lists_.min_in_heap(v, stats, counts);
   }
-  std::int64_t least_waiting(NodeId v, Stats& stats) {
-    return least_waiting(v, stats, [](const Edge&) { return true; });
+  std::int64_t min_in_heap(NodeId v, Stats& stats) {
+    return min_in_heap(v, stats, [](const Edge&) { return true; });
   }
-  bool crowded(NodeId v) const { return lists_.crowded(v); }
+  bool uses_heap(NodeId v) const { return lists_.uses_heap(v); }
   bool visits_all(NodeId v) const { return lists_.visits_all(v); }
-  std::uint32_t at_hand(NodeId v) const { return lists_.at_hand(v); }
+  std::uint32_t list_size(NodeId v) const { return lists_.list_size(v); }
 
   void raise(NodeId v, std::int64_t by) {
     nodes[v].price += by;
@@ -151,7 +151,7 @@ class BalancedGraph {
   }
   // Half-edges that lead to v get cheaper, whatever was known of them.
   void lower(NodeId v, std::int64_t by)
-    requires kChanges
+    requires kIsDynamic
   {
     nodes[v].price -= by;
     nodes[v].current = 0;
@@ -160,19 +160,19 @@ class BalancedGraph {
       const Edge& edge = arcs_.edges[i];
       Node& tail = nodes[edge.to];
       tail.current = 0;
-      if (lists_.crowded(edge.to)) lists_.refresh(edge.to, edge.partner);
+      if (lists_.uses_heap(edge.to)) lists_.refresh(edge.to, edge.partner);
     }
   }
   // Every price may have moved, down too.
   void forget_keys() { lists_.forget_keys(); }
   void note_price(NodeId v) {
-    if constexpr (kChanges) {
+    if constexpr (kIsDynamic) {
       if (mark(v, kRepriced)) repriced_.push_back(v);
     }
   }
 
   void set_price(NodeId v, std::int64_t price)
-    requires kChanges
+    requires kIsDynamic
   {
     const std::int64_t before = nodes[v].price;
     if (price > before) raise(v, price - before);
@@ -186,7 +186,7 @@ class BalancedGraph {
       if (edge.residual == 0 || reduced_cost(v, edge) >= 0) continue;
       arcs_.push(v, i, edge.residual);
       ++stats.repaired;
-      if constexpr (kChanges) {
+      if constexpr (kIsDynamic) {
         arcs_.note_unbalanced(v);
         arcs_.note_unbalanced(edge.to);
       }
@@ -194,13 +194,13 @@ class BalancedGraph {
   }
 
   // A source without excess. Nothing happens where an arc out is balanced.
-  void loosen(NodeId v, Stats& stats) {
+  void raise_degenerate(NodeId v, Stats& stats) {
     std::int64_t least = kInfinity;
     scan(v, 0, stats, [&](std::uint32_t, const Edge& edge) {
       least = std::min(least, reduced_cost(v, edge));
       return least > 0;
     });
-    if (least > 0) least = std::min(least, least_waiting(v, stats));
+    if (least > 0) least = std::min(least, min_in_heap(v, stats));
     if (least == 0 || least == kInfinity) return;
     raise(v, least);
     ++stats.relabels;
@@ -208,32 +208,32 @@ class BalancedGraph {
 
   void note_excess(NodeId v) {
     Node& node = nodes[v];
-    if (wants(v)) {
+    if (has_deficit(v)) {
       node.hops = 0;
-      if constexpr (kChanges) arcs_.note_unbalanced(v);
+      if constexpr (kIsDynamic) arcs_.note_unbalanced(v);
       return;
     }
     if (node.hops == 0) node.hops = 1;
     if (excess(v) > 0 && !node.queued) {
       node.queued = true;
-      fresh.push(v);
+      untried.push(v);
     }
   }
   // Moves flow along a half-edge; the excess at its ends is the caller's to change.
   void move(std::uint32_t i, std::int64_t amount) {
-    if constexpr (kChanges) {
+    if constexpr (kIsDynamic) {
       const NodeId from = tail(i), to = arcs_.edges[i].to;
       arcs_.push(from, i, amount);
       arcs_.excess[from] += amount;
       arcs_.excess[to] -= amount;
-      lists_.list(to, arcs_.edges[i].partner);
+      lists_.add(to, arcs_.edges[i].partner);
       return;
     }
     Edge& there = arcs_.edges[i];
     Edge& back = arcs_.edges[there.partner];
     there.residual -= static_cast<Value>(amount);
     back.residual += static_cast<Value>(amount);
-    lists_.list(there.to, there.partner);
+    lists_.add(there.to, there.partner);
   }
   void add_excess(NodeId v, std::int64_t amount) {
     arcs_.excess[v] += amount;
@@ -249,7 +249,7 @@ class BalancedGraph {
   // Changes. Reduced-cost optimality of what changed is the caller's to put right; excesses:
   // `note_excesses`.
   void add_node(NodeId v, std::int64_t supply)
-    requires kChanges
+    requires kIsDynamic
   {
     arcs_.add_node(v, supply);
     if (v >= nodes.size()) {
@@ -265,14 +265,14 @@ class BalancedGraph {
     note_price(v);
   }
   void remove_node(NodeId v)
-    requires kChanges
+    requires kIsDynamic
   {
     arcs_.remove_node(v);
     lists_.clear(v);
     nodes[v].source = false;
   }
   void add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity, std::int64_t cost)
-    requires kChanges
+    requires kIsDynamic
   {
     if (tail == head) return arcs_.add_arc(arc, tail, head, capacity, cost);
     const std::uint32_t tail_middle = arcs_.middle(tail) - arcs_.begin(tail);
@@ -285,7 +285,7 @@ class BalancedGraph {
     nodes[tail].current = nodes[head].current = 0;
   }
   void remove_arc(ArcId arc, NodeId tail)
-    requires kChanges
+    requires kIsDynamic
   {
     const std::uint32_t there = arcs_.position[arc];
     if (there == kNone) return arcs_.remove_arc(arc, tail);
@@ -297,13 +297,13 @@ class BalancedGraph {
     lists_.refresh(head, back);
   }
   void set_capacity(ArcId arc, NodeId tail, std::int64_t capacity)
-    requires kChanges
+    requires kIsDynamic
   {
     arcs_.set_capacity(arc, tail, capacity);
     if (arcs_.position[arc] != kNone) lists_.refresh(tail, arcs_.position[arc]);
   }
   void set_cost(ArcId arc, NodeId tail, std::int64_t cost)
-    requires kChanges
+    requires kIsDynamic
   {
     arcs_.set_cost(arc, tail, cost);
     const std::uint32_t there = arcs_.position[arc];
@@ -313,7 +313,7 @@ class BalancedGraph {
     nodes[tail].current = nodes[arcs_.edges[there].to].current = 0;
   }
   void change_supply(NodeId v, std::int64_t delta, std::int64_t supply)
-    requires kChanges
+    requires kIsDynamic
   {
     arcs_.change_supply(v, delta);
     nodes[v].source = supply > 0;
@@ -321,13 +321,13 @@ class BalancedGraph {
   // Half-edges half out of use are put together, in O(n + m), when it is time. Throws Stopped when
   // cancelled.
   void keep_compact(const Control& control)
-    requires kChanges
+    requires kIsDynamic
   {
     if (arcs_.is_sparse()) arcs_.compact(control);
   }
   const std::vector<NodeId>& repriced() const { return repriced_; }
   void begin_round()
-    requires kChanges
+    requires kIsDynamic
   {
     for (NodeId v : repriced_) unmark(v, kRepriced);
     repriced_.clear();
@@ -336,14 +336,14 @@ class BalancedGraph {
   // All nodes whose excess may have changed since the last time; then only those that still have
   // some are.
   void note_excesses()
-    requires kChanges
+    requires kIsDynamic
   {
     const std::vector<NodeId> changed = arcs_.unbalanced();
     for (NodeId v : changed) note_excess(v);
-    arcs_.forget_balanced();
+    arcs_.drop_balanced();
   }
   // the last two are the caller's
-  enum Mark : std::uint8_t { kRepriced = 1, kFresh = 2, kChanged = 4 };
+  enum Mark : std::uint8_t { kRepriced = 1, kNewNode = 2, kChanged = 4 };
   bool mark(NodeId v, Mark what) {  // false: it was
     const bool is_new = !marked(v, what);
     marks_[v] |= what;
@@ -363,12 +363,12 @@ class BalancedGraph {
   void postpone(NodeId v) {
     if (nodes[v].queued) return;
     nodes[v].queued = true;
-    late.push(v);
+    postponed.push(v);
   }
-  void retry_late() {
-    for (NodeId v = take(late); v != kNone; v = take(late)) {  // bounded: takes one off
+  void retry_postponed() {
+    for (NodeId v = take(postponed); v != kNone; v = take(postponed)) {  // bounded: takes one off
       nodes[v].queued = true;
-      fresh.push(v);
+      untried.push(v);
     }
   }
 
@@ -379,14 +379,14 @@ class BalancedGraph {
   // of labelled nodes: residual capacity of the balanced arcs that lead there from the set
   std::vector<std::int64_t> cut;
   // never tried, or pushed to since; failed to get rid of its excess the easy way
-  NodeQueue fresh, late;
+  NodeQueue untried, postponed;
 
  private:
   template <class Visit>
-  Status each_node(Pace& pace, const Stats& stats, Visit&& visit) {
+  Status each_node(CancellationChecker& checker, const Stats& stats, Visit&& visit) {
     for (NodeId v = 0; v < num_nodes(); ++v) {
       visit(v);
-      const Status status = pace.step(stats, 1 + arcs_.end(v) - arcs_.begin(v));
+      const Status status = checker.step(stats, 1 + arcs_.end(v) - arcs_.begin(v));
       if (status != Status::kOptimal) return status;
     }
     return Status::kOptimal;

@@ -42,19 +42,24 @@ struct RootHops {
 };
 
 template <class Arcs>
-class DeficitPull {
+class DeficitRouting {
  public:
   using Graph = BalancedGraph<Arcs>;
   using Edge = typename Graph::Edge;
   using Place = typename Graph::Place;
 
-  // `loosens`: sources whose prices fell are loosened again.
-  DeficitPull(Graph& graph, RootHops& known, bool loosens, const Control& control, Stats& stats)
-      : graph_(graph), known_(known), loosens_(loosens), pace_(control), stats_(stats) {}
+  // `uses_degenerate_raises`: sources whose prices fell are loosened again.
+  DeficitRouting(Graph& graph, RootHops& known, bool uses_degenerate_raises, const Control& control,
+                 Stats& stats)
+      : graph_(graph),
+        root_hops_(known),
+        uses_degenerate_raises_(uses_degenerate_raises),
+        checker_(control),
+        stats_(stats) {}
 
   // As far as it gets; v has a deficit. Where room came free is made known to the nodes above.
-  void trace_back(NodeId v) {
-    for (int steps = 0; steps < kMostSteps && v != graph_.root && graph_.excess(v) < 0; ++steps) {
+  void cancel_along_flow(NodeId v) {
+    for (int steps = 0; steps < kMaxSteps && v != graph_.root && graph_.excess(v) < 0; ++steps) {
       const Arcs& arcs = graph_.arcs();
       std::uint32_t i = arcs.begin(v);
       for (; i < arcs.middle(v); ++i) {
@@ -67,26 +72,26 @@ class DeficitPull {
       const NodeId to = arcs.edges[i].to;
       graph_.push(to, back, std::min<std::int64_t>(-graph_.excess(v), arcs.edges[back].residual),
                   stats_);
-      if (to == graph_.root) advertise(v);
+      if (to == graph_.root) record_path_to_root(v);
       if (graph_.excess(v) == 0) v = to;
     }
   }
 
   // Sends some flow to v, which has a deficit. kCancelled: nothing has changed. kInfeasible:
   // proven. It does not stop at a budget: the same budget again and again would never be enough.
-  Status meet(NodeId v) {
+  Status route_to(NodeId v) {
     const std::int64_t before = stats_.scanned;
     const std::size_t n = graph_.num_nodes();
-    if (known_.hops.size() < n) {
-      known_.hops.resize(n, kFar);
-      known_.current.resize(n, 0);
+    if (root_hops_.hops.size() < n) {
+      root_hops_.hops.resize(n, kFar);
+      root_hops_.current.resize(n, 0);
     }
-    if (known_.since > static_cast<std::int64_t>(graph_.arcs().edges.size())) {
-      known_.since = 0;
+    if (root_hops_.since > static_cast<std::int64_t>(graph_.arcs().edges.size())) {
+      root_hops_.since = 0;
       if (measure() == Status::kCancelled) return Status::kCancelled;
     }
-    const Status status = follow(v) ? Status::kOptimal : pull(v);
-    known_.since += stats_.scanned - before;
+    const Status status = follow(v) ? Status::kOptimal : search_from_root(v);
+    root_hops_.since += stats_.scanned - before;
     return status;
   }
 
@@ -94,7 +99,7 @@ class DeficitPull {
 
  private:
   // By a search.
-  Status pull(NodeId v) {
+  Status search_from_root(NodeId v) {
     const Arcs& arcs = graph_.arcs();
     ++stats_.searches;
     nearest_ = kInfinity;
@@ -123,17 +128,17 @@ class DeficitPull {
       }
       const std::int64_t steps = i - arcs.begin(w);
       stats_.scanned += steps;
-      status = pace_.step(stats_, steps + 1);
+      status = checker_.step(stats_, steps + 1);
     }
     if (status != Status::kCancelled) {
       status = Status::kInfeasible;
       if (nearest_ != kInfinity) {
-        way_.clear();
+        path_.clear();
         // bounded: by the length of the way
-        for (NodeId u = graph_.root; u != v; u = graph_.edge(way_.back()).to) {
-          known_.hops[u] = static_cast<std::uint8_t>(std::min<std::size_t>(way_.size(), kFar));
-          known_.current[u] = 0;
-          way_.push_back(graph_.nodes[u].parent);
+        for (NodeId u = graph_.root; u != v; u = graph_.edge(path_.back()).to) {
+          root_hops_.hops[u] = static_cast<std::uint8_t>(std::min<std::size_t>(path_.size(), kFar));
+          root_hops_.current[u] = 0;
+          path_.push_back(graph_.nodes[u].parent);
         }
         augment(v);
         status = Status::kOptimal;
@@ -147,10 +152,10 @@ class DeficitPull {
       graph_.nodes[w].parent = kNone;
       graph_.cut[w] = 0;
     }
-    if (loosens_ && status == Status::kOptimal) {
+    if (uses_degenerate_raises_ && status == Status::kOptimal) {
       for (NodeId w : labelled_) {
         if (graph_.nodes[w].source && w != graph_.root && graph_.excess(w) == 0)
-          graph_.loosen(w, stats_);
+          graph_.raise_degenerate(w, stats_);
       }
     }
     labelled_.clear();
@@ -161,24 +166,25 @@ class DeficitPull {
   // Breadth first from the root.
   Status measure() {
     const Arcs& arcs = graph_.arcs();
-    std::fill(known_.hops.begin(), known_.hops.end(), kFar);
-    std::fill(known_.current.begin(), known_.current.end(), 0);
+    std::fill(root_hops_.hops.begin(), root_hops_.hops.end(), kFar);
+    std::fill(root_hops_.current.begin(), root_hops_.current.end(), 0);
     std::vector<NodeId> reached{graph_.root};
-    known_.hops[graph_.root] = 0;
+    root_hops_.hops[graph_.root] = 0;
     for (std::size_t k = 0; k < reached.size(); ++k) {
       const NodeId v = reached[k];
-      const auto hops = static_cast<std::uint8_t>(known_.hops[v] + 1);
+      const auto hops = static_cast<std::uint8_t>(root_hops_.hops[v] + 1);
       if (hops == kFar) break;
       for (std::uint32_t i = arcs.begin(v); i < arcs.end(v); ++i) {
         const Edge& edge = arcs.edges[i];
-        if (known_.hops[edge.to] != kFar || edge.residual == 0 || graph_.reduced_cost(v, edge) != 0)
+        if (root_hops_.hops[edge.to] != kFar || edge.residual == 0 ||
+            graph_.reduced_cost(v, edge) != 0)
           continue;
-        known_.hops[edge.to] = hops;
+        root_hops_.hops[edge.to] = hops;
         reached.push_back(edge.to);
       }
       const std::int64_t steps = arcs.end(v) - arcs.begin(v);
       stats_.scanned += steps;
-      if (pace_.step(stats_, steps + 1) == Status::kCancelled) return Status::kCancelled;
+      if (checker_.step(stats_, steps + 1) == Status::kCancelled) return Status::kCancelled;
     }
     return Status::kOptimal;
   }
@@ -188,21 +194,21 @@ class DeficitPull {
     const Arcs& arcs = graph_.arcs();
     const std::int64_t until =
         stats_.scanned + static_cast<std::int64_t>(arcs.edges.size() / kFollowShare);
-    way_.clear();
+    path_.clear();
     NodeId w = target;
     while (stats_.scanned < until) {  // bounded: by half-edges looked at
       const std::uint32_t begin = arcs.begin(w), degree = arcs.end(w) - begin;
-      std::uint32_t place = std::min(known_.current[w], degree);
+      std::uint32_t place = std::min(root_hops_.current[w], degree);
       const std::uint32_t before = place;
       for (; place < degree; ++place) {
-        if (known_.hops[arcs.edges[begin + place].to] < known_.hops[w] &&
+        if (root_hops_.hops[arcs.edges[begin + place].to] < root_hops_.hops[w] &&
             is_balanced_from(w, begin + place))
           break;
       }
       stats_.scanned += place - before + 1;
-      known_.current[w] = place;
+      root_hops_.current[w] = place;
       if (place < degree) {
-        way_.push_back(arcs.edges[begin + place].partner);
+        path_.push_back(arcs.edges[begin + place].partner);
         w = arcs.edges[begin + place].to;
         if (w != graph_.root) continue;
         augment(target);
@@ -210,16 +216,16 @@ class DeficitPull {
       }
       std::uint8_t hops = kFar;
       for (std::uint32_t i = begin; i < begin + degree; ++i) {
-        if (known_.hops[arcs.edges[i].to] + 1 < hops && is_balanced_from(w, i)) {
-          hops = static_cast<std::uint8_t>(known_.hops[arcs.edges[i].to] + 1);
+        if (root_hops_.hops[arcs.edges[i].to] + 1 < hops && is_balanced_from(w, i)) {
+          hops = static_cast<std::uint8_t>(root_hops_.hops[arcs.edges[i].to] + 1);
         }
       }
       stats_.scanned += degree;
-      known_.hops[w] = hops;
-      known_.current[w] = 0;
+      root_hops_.hops[w] = hops;
+      root_hops_.current[w] = 0;
       if (w != target) {
-        w = graph_.edge(way_.back()).to;
-        way_.pop_back();
+        w = graph_.edge(path_.back()).to;
+        path_.pop_back();
       } else if (hops == kFar) {
         return false;
       }
@@ -236,9 +242,9 @@ class DeficitPull {
   static constexpr std::uint8_t kFar = 32;
   // of the half-edges, looked at before a search is made
   static constexpr std::size_t kFollowShare = 4;
-  static constexpr int kMostSteps = 64;
+  static constexpr int kMaxSteps = 64;
   // half-edges of a node looked at for who leads there
-  static constexpr std::uint32_t kMostLooked = 4096;
+  static constexpr std::uint32_t kMaxLooked = 4096;
   struct Reached {
     std::int64_t distance;
     std::uint32_t order;
@@ -250,10 +256,10 @@ class DeficitPull {
 
   // v has a balanced way to the root. So have up to two levels of nodes from which a balanced
   // half-edge leads to it; sources look at theirs anyway.
-  void advertise(NodeId v) {
+  void record_path_to_root(NodeId v) {
     const Arcs& arcs = graph_.arcs();
     graph_.nodes[v].hops = 1;
-    for (int level = 0; level < 2 && arcs.end(v) - arcs.begin(v) <= kMostLooked; ++level) {
+    for (int level = 0; level < 2 && arcs.end(v) - arcs.begin(v) <= kMaxLooked; ++level) {
       const std::uint32_t hops = graph_.nodes[v].hops + 1;
       NodeId above = kNone;
       for (std::uint32_t i = arcs.middle(v); i < arcs.end(v); ++i) {
@@ -271,38 +277,38 @@ class DeficitPull {
     }
   }
 
-  // `way`: the half-edge by which it goes on to the deficit.
-  void label(NodeId v, std::int64_t distance, std::uint32_t way) {
+  // `half_edge`: the half-edge by which it goes on to the deficit.
+  void label(NodeId v, std::int64_t distance, std::uint32_t half_edge) {
     auto& node = graph_.nodes[v];
     if (node.place == Place::kOutside) {
       node.place = Place::kLabelled;
       labelled_.push_back(v);
     }
-    node.parent = way;
+    node.parent = half_edge;
     graph_.cut[v] = distance;
     heap_.push_back({distance, static_cast<std::uint32_t>(labelled_.size()), v});
     std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
   }
 
-  // Along way_, which ends at the root.
+  // Along path_, which ends at the root.
   void augment(NodeId target) {
     std::int64_t room = -graph_.excess(target);
-    for (std::uint32_t i : way_) room = std::min<std::int64_t>(room, graph_.edge(i).residual);
-    for (std::uint32_t i : way_) graph_.move(i, room);
-    stats_.pushes += static_cast<std::int64_t>(way_.size());
+    for (std::uint32_t i : path_) room = std::min<std::int64_t>(room, graph_.edge(i).residual);
+    for (std::uint32_t i : path_) graph_.move(i, room);
+    stats_.pushes += static_cast<std::int64_t>(path_.size());
     ++stats_.augmentations;
     graph_.add_excess(graph_.root, -room);
     graph_.add_excess(target, room);
   }
 
   Graph& graph_;
-  RootHops& known_;
-  const bool loosens_;
-  Pace pace_;
+  RootHops& root_hops_;
+  const bool uses_degenerate_raises_;
+  CancellationChecker checker_;
   Stats& stats_;
   std::int64_t nearest_ = kInfinity;  // distance of the root, as far as is known
   std::int64_t lowest_price_ = 0;
-  std::vector<std::uint32_t> way_;  // half-edges
+  std::vector<std::uint32_t> path_;  // half-edges
   std::vector<NodeId> labelled_;
   std::vector<Reached> heap_;
 };

@@ -14,11 +14,11 @@ namespace flowsolver {
 
 // What sets have taken so far, by which steps 3 and the loosening of sources come in. Outlives a
 // run where the graph does.
-struct AscentPast {
+struct IterationHistory {
   std::int64_t since_hops = 0;  // half-edges looked at for sets since hops were measured
   // sets in the window so far, half-edges looked at for them
   std::int64_t window = 0, of_window = 0;
-  bool passes_on = false, loosens = false;
+  bool forwards_excess = false, uses_degenerate_raises = false;
 };
 
 template <class Arcs>
@@ -27,30 +27,30 @@ class DualAscent {
   using Graph = BalancedGraph<Arcs>;
   using Edge = typename Graph::Edge;
 
-  DualAscent(Graph& graph, AscentPast& past, const Control& control, Stats& stats)
+  DualAscent(Graph& graph, IterationHistory& history, const Control& control, Stats& stats)
       : control_(control),
         stats_(stats),
-        pace_(control),
+        checker_(control),
         graph_(graph),
-        past_(past),
+        history_(history),
         set_(graph_, control, stats) {}
 
   // Until no node has excess: kOptimal. Nodes with excess are in the graph's queues, before and
   // after.
   Status run() {
-    if (!Graph::kChanges) unplaced_ = graph_.unplaced();
-    patience_ =
-        kPatience * static_cast<std::int64_t>(graph_.arcs().edges.size() + graph_.nodes.size());
-    patience_ends_ = stats_.scanned + patience_;
+    if (!Graph::kIsDynamic) lowest_excess_ = graph_.total_excess();
+    max_scans_ = kMaxScansFactor *
+                 static_cast<std::int64_t>(graph_.arcs().edges.size() + graph_.nodes.size());
+    max_scanned_ = stats_.scanned + max_scans_;
     Status status = Status::kOptimal;
     scanned_before_ = stats_.scanned;
     while (status == Status::kOptimal) {
-      NodeId v = graph_.take(graph_.fresh);
+      NodeId v = graph_.take(graph_.untried);
       const bool alone = v == kNone;
-      if (alone) v = graph_.take(graph_.late);
+      if (alone) v = graph_.take(graph_.postponed);
       if (v == kNone) return Status::kOptimal;
-      status = serve(v, alone);
-      if (status == Status::kOptimal) status = look();
+      status = iterate(v, alone);
+      if (status == Status::kOptimal) status = check();
       if (status != Status::kOptimal && graph_.is_excess(v)) graph_.postpone(v);
     }
     return status;
@@ -58,47 +58,48 @@ class DualAscent {
 
  private:
   // times the half-edges: looks without a fall of what deficits lack
-  static constexpr std::int64_t kPatience = 4;
+  static constexpr std::int64_t kMaxScansFactor = 4;
   // more than a machine and its tasks and theirs
-  static constexpr std::int64_t kDescentScans = 2048;
+  static constexpr std::int64_t kFollowScans = 2048;
   // half-edges looked at for a set, mean of a window
-  static constexpr std::int64_t kDearSet = 4096;
+  static constexpr std::int64_t kCostlySet = 4096;
   // of the half-edges, looked at for sets before sources are loosened
-  static constexpr std::int64_t kLooseningShare = 8;
+  static constexpr std::int64_t kDegenerateRaiseShare = 8;
   static constexpr std::int64_t kWindow = 64;  // sets
 
   // Once per step of any loop: half-edges looked at since the last one count as steps.
-  Status look() {
+  Status check() {
     const std::int64_t steps = stats_.scanned - scanned_before_ + 1;
     scanned_before_ = stats_.scanned;
-    return pace_.step(stats_, steps);
+    return checker_.step(stats_, steps);
   }
 
   // One iteration, for the excess of v. `alone`: all others have been postponed.
-  Status serve(NodeId v, bool alone) {
-    if (stats_.scanned > patience_ends_) {
-      const __int128 unplaced = graph_.unplaced();
-      if (unplaced >= unplaced_) {
+  Status iterate(NodeId v, bool alone) {
+    if (stats_.scanned > max_scanned_) {
+      const __int128 total_excess = graph_.total_excess();
+      if (total_excess >= lowest_excess_) {
         if (const Status status = raise_by_distance(graph_, control_, stats_);
             status != Status::kOptimal)
           return status;
       }
-      unplaced_ = std::min(unplaced, unplaced_);
-      patience_ends_ = stats_.scanned + patience_;
+      lowest_excess_ = std::min(total_excess, lowest_excess_);
+      max_scanned_ = stats_.scanned + max_scans_;
     }
     Status status = raise_node(v);
     if (status != Status::kOptimal) return status;
     std::int64_t price = graph_.nodes[v].price;
-    if (graph_.excess(v) == 0 || descend(v)) {
-      if (past_.loosens && graph_.nodes[v].source) graph_.loosen(v, stats_);
+    if (graph_.excess(v) == 0 || follow_hops(v)) {
+      if (history_.uses_degenerate_raises && graph_.nodes[v].source)
+        graph_.raise_degenerate(v, stats_);
     } else if (alone) {
       status = grow_set(v);
       price = set_.highest_price();
-    } else if (!past_.passes_on || !pass_on(v)) {
+    } else if (!history_.forwards_excess || !forward_excess(v)) {
       graph_.postpone(v);
     }
     price = std::max(price, graph_.nodes[v].price);
-    if (status == Status::kOptimal && price > Graph::kMostPrice && !close_gaps(graph_))
+    if (status == Status::kOptimal && price > Graph::kMaxPrice && !close_gaps(graph_))
       return Status::kInfeasible;
     return status;
   }
@@ -119,11 +120,11 @@ class DualAscent {
       });
       if (balanced >= excess) return Status::kOptimal;
       if (balanced > 0) push_balanced(v);
-      least = std::min(least, graph_.least_waiting(v, stats_));
+      least = std::min(least, graph_.min_in_heap(v, stats_));
       if (least == kInfinity) return Status::kInfeasible;
       graph_.raise(v, least);
       ++stats_.relabels;
-      if (const Status status = look(); status != Status::kOptimal) return status;
+      if (const Status status = check(); status != Status::kOptimal) return status;
     }
   }
 
@@ -131,30 +132,30 @@ class DualAscent {
   Status grow_set(NodeId v) {
     const std::int64_t before = stats_.scanned;
     Status status = set_.run(v);
-    past_.since_hops += stats_.scanned - before;
-    past_.of_window += stats_.scanned - before;
+    history_.since_hops += stats_.scanned - before;
+    history_.of_window += stats_.scanned - before;
     const auto half_edges = static_cast<std::int64_t>(graph_.arcs().edges.size());
-    if (!past_.loosens && past_.since_hops > half_edges / kLooseningShare &&
-        status == Status::kOptimal) {
-      past_.loosens = true;
-      status = loosen_sources(graph_, control_, stats_);
+    if (!history_.uses_degenerate_raises &&
+        history_.since_hops > half_edges / kDegenerateRaiseShare && status == Status::kOptimal) {
+      history_.uses_degenerate_raises = true;
+      status = raise_sources_degenerate(graph_, control_, stats_);
     }
-    bool measure = past_.since_hops > half_edges;
-    if (++past_.window == kWindow) {
-      if (past_.of_window > kWindow * kDearSet && !past_.passes_on) {
-        past_.passes_on = measure = true;
-        graph_.retry_late();
+    bool measure = history_.since_hops > half_edges;
+    if (++history_.window == kWindow) {
+      if (history_.of_window > kWindow * kCostlySet && !history_.forwards_excess) {
+        history_.forwards_excess = measure = true;
+        graph_.retry_postponed();
       }
-      past_.window = past_.of_window = 0;
+      history_.window = history_.of_window = 0;
     }
     if (!measure || status != Status::kOptimal) return status;
-    past_.since_hops = 0;
+    history_.since_hops = 0;
     return measure_hops(graph_, control_, stats_);
   }
 
   // Step 3. A source that would fill all its balanced arcs does so, and is raised. False: it would
   // not.
-  bool pass_on(NodeId v) {
+  bool forward_excess(NodeId v) {
     const std::int64_t excess = graph_.excess(v);
     std::int64_t balanced = 0;
     if (!graph_.nodes[v].source) return false;
@@ -164,7 +165,7 @@ class DualAscent {
     });
     if (balanced != excess) return false;
     push_balanced(v);
-    graph_.loosen(v, stats_);
+    graph_.raise_degenerate(v, stats_);
     return true;
   }
 
@@ -176,8 +177,8 @@ class DualAscent {
   }
 
   // Step 2. True when no excess is left.
-  bool descend(NodeId origin) {
-    const std::int64_t until = stats_.scanned + kDescentScans;
+  bool follow_hops(NodeId origin) {
+    const std::int64_t until = stats_.scanned + kFollowScans;
     path_.clear();
     NodeId u = origin;
     while (stats_.scanned < until) {  // bounded: by half-edges looked at
@@ -218,23 +219,23 @@ class DualAscent {
   }
 
   void augment(NodeId target) {
-    way_.begin(target);
-    for (std::size_t k = path_.size(); k-- > 0 && way_.extend(path_[k]);) {
+    augmenting_path_.begin(target);
+    for (std::size_t k = path_.size(); k-- > 0 && augmenting_path_.extend(path_[k]);) {
     }
-    way_.send(stats_, [](NodeId, std::uint32_t) {});
+    augmenting_path_.send(stats_, [](NodeId, std::uint32_t) {});
   }
 
   const Control& control_;
   Stats& stats_;
-  Pace pace_;
+  CancellationChecker checker_;
   Graph& graph_;
-  AscentPast& past_;
-  AscentSet<Arcs> set_;
+  IterationHistory& history_;
+  MultinodeIteration<Arcs> set_;
   std::vector<std::uint32_t> path_;
-  GatheringWay<Graph> way_{graph_};
-  __int128 unplaced_ = __int128{1} << 120;         // excess, the least at the end of any patience
-  std::int64_t patience_ = 0, patience_ends_ = 0;  // half-edges looked at
-  std::int64_t scanned_before_ = 0;                // at the last look
+  AugmentingPath<Graph> augmenting_path_{graph_};
+  __int128 lowest_excess_ = __int128{1} << 120;   // excess, the least at the end of any patience
+  std::int64_t max_scans_ = 0, max_scanned_ = 0;  // half-edges looked at
+  std::int64_t scanned_before_ = 0;               // at the last look
 };
 
 }  // namespace flowsolver

@@ -21,7 +21,7 @@
 // S stays through raises, which makes one set from one search (the textbook begins anew after
 // each), and each raise costs only the nodes whose arcs get balanced: the heap has, for each node
 // of S, the raise at which its next arc does. Members keep their price less the raise at which they
-// joined; `settle` adds the final one.
+// joined; `finish` adds the final one.
 //
 // Gathering. A task's excess never makes a slope of more than one, and a full cell would be
 // searched for each task anew. Once a search has cost more than a look at all waiting excesses,
@@ -41,15 +41,15 @@
 namespace flowsolver {
 
 template <class Arcs>
-class AscentSet {
+class MultinodeIteration {
  public:
   using Graph = BalancedGraph<Arcs>;
   using Edge = typename Graph::Edge;
   using Node = typename Graph::Node;
   using Place = typename Graph::Place;
 
-  AscentSet(Graph& graph, const Control& control, Stats& stats)
-      : graph_(graph), pace_(control), stats_(stats) {}
+  MultinodeIteration(Graph& graph, const Control& control, Stats& stats)
+      : graph_(graph), checker_(control), stats_(stats) {}
 
   // kOptimal: the dual objective rose, or the sum of excesses fell. kInfeasible: proven. Else
   // stopped, the prices settled.
@@ -57,41 +57,41 @@ class AscentSet {
     ++stats_.searches;
     raise_ = 0;
     slope_ = excess_ = 0;
-    looked_at_ = stats_.scanned;
+    checked_at_ = stats_.scanned;
     std::int64_t noted_at = stats_.scanned;
     bool infeasible = false;
     status_ = Status::kOptimal;
-    moved_ = false;
-    in_vain_ = 0;
-    join(root);
-    while (go_on() && excess_ > 0 && raise_ < Graph::kMostPrice &&
-           (!moved_ || in_vain_ < kMostInVain)) {
+    made_progress_ = false;
+    steps_since_push_ = 0;
+    add_member(root);
+    while (go_on() && excess_ > 0 && raise_ < Graph::kMaxPrice &&
+           (!made_progress_ || steps_since_push_ < kMaxStepsSincePush)) {
       const NodeId w = next_candidate();
       if (w != kNone) {
         if (slope_ > 0 && lowers_slope(w)) {
-          refused_.push_back(w);
+          deferred_.push_back(w);
         } else {
-          join(w);
+          add_member(w);
         }
       } else if (slope_ > 0) {
         saturate_cut();
         infeasible = !raise();
         if (infeasible) break;
-      } else if (!refused_.empty()) {
-        for (NodeId r : refused_) add_candidate(r);
-        refused_.clear();
+      } else if (!deferred_.empty()) {
+        for (NodeId r : deferred_) add_candidate(r);
+        deferred_.clear();
       } else {
         break;
       }
       since_gathering_ += stats_.scanned - noted_at;
-      const auto waiting = static_cast<std::int64_t>(graph_.late.size());
+      const auto waiting = static_cast<std::int64_t>(graph_.postponed.size());
       if (excess_ > 0 && since_gathering_ > kScansPerWaiting * waiting) {
         gather();
         since_gathering_ = 0;
       }
       noted_at = stats_.scanned;
     }
-    settle();
+    finish();
     return infeasible ? Status::kInfeasible : status_;
   }
 
@@ -101,7 +101,7 @@ class AscentSet {
   // to gather costs about as much: a task's arcs
   static constexpr std::int64_t kScansPerWaiting = 16;
   // steps: what is below an arc without room left is of no use
-  static constexpr std::int64_t kMostInVain = 8192;
+  static constexpr std::int64_t kMaxStepsSincePush = 8192;
   struct Key {
     std::int64_t raise;
     NodeId node;
@@ -119,18 +119,18 @@ class AscentSet {
   // budget again and again would never be enough.
   bool go_on() {
     if (status_ != Status::kCancelled) {
-      const Status status = pace_.step(stats_, stats_.scanned - looked_at_ + 1);
+      const Status status = checker_.step(stats_, stats_.scanned - checked_at_ + 1);
       if (status != Status::kOptimal) status_ = status;
     }
-    looked_at_ = stats_.scanned;
+    checked_at_ = stats_.scanned;
     return status_ == Status::kOptimal ||
-           (status_ == Status::kBudget && Graph::kChanges && !moved_);
+           (status_ == Status::kBudget && Graph::kIsDynamic && !made_progress_);
   }
 
   // Whether to break off where the graph is thrown away.
   bool cancelled() {
-    if (Graph::kChanges) return false;
-    if (pace_.step(stats_) == Status::kCancelled) status_ = Status::kCancelled;
+    if (Graph::kIsDynamic) return false;
+    if (checker_.step(stats_) == Status::kCancelled) status_ = Status::kCancelled;
     return status_ == Status::kCancelled;
   }
 
@@ -151,7 +151,7 @@ class AscentSet {
     return kNone;
   }
 
-  void join(NodeId v) {
+  void add_member(NodeId v) {
     Node& node = graph_.nodes[v];
     slope_ += graph_.cut[v];
     slope_ += graph_.excess(v);
@@ -161,13 +161,13 @@ class AscentSet {
     node.price -= raise_;
     members_.push_back(v);
     ++stats_.settled;
-    look(v, 0);
+    scan_member(v, 0);
   }
 
   // At the arcs of a member: when it joins, and whenever one of them may have got balanced; of a
   // crowded one's then only those that come up (`from`: half-edges at hand before that were looked
   // at). Breaks off when no excess is left, which ends the search.
-  void look(NodeId v, std::uint32_t from) {
+  void scan_member(NodeId v, std::uint32_t from) {
     const std::int64_t price = graph_.nodes[v].price;
     std::int64_t least = kInfinity;
     std::uint32_t hops = Graph::kFar;
@@ -180,14 +180,14 @@ class AscentSet {
         least = std::min(least, rc);
       } else {
         hops = std::min(hops, head.hops + 1);
-        reach(v, i, edge);
+        label_head(v, i, edge);
       }
       return excess_ > 0;
     });
     const auto outside = [&](const Edge& edge) {
       return graph_.nodes[edge.to].place != Place::kInside;
     };
-    least = std::min(least, graph_.least_waiting(v, stats_, outside));
+    least = std::min(least, graph_.min_in_heap(v, stats_, outside));
     if (from > 0) hops = std::min(hops, graph_.nodes[v].hops);
     if (graph_.nodes[v].hops != 0) graph_.nodes[v].hops = hops;
     if (least == kInfinity) return;
@@ -196,7 +196,7 @@ class AscentSet {
   }
 
   // By a balanced arc out of the set.
-  void reach(NodeId v, std::uint32_t i, const Edge& edge) {
+  void label_head(NodeId v, std::uint32_t i, const Edge& edge) {
     Node& head = graph_.nodes[edge.to];
     slope_ -= edge.residual;  // or, where flow is sent, as much from the excess
     if (head.hops == 0) {
@@ -216,21 +216,21 @@ class AscentSet {
   // itself has the deficit when that is kNone. Returns how much: 0 when they are used up, or an arc
   // of the tree.
   std::int64_t augment(NodeId v, std::uint32_t last) {
-    way_.begin(last == kNone ? v : graph_.edge(last).to);
-    bool goes_on = last == kNone || way_.extend(last);
+    augmenting_path_.begin(last == kNone ? v : graph_.edge(last).to);
+    bool has_room = last == kNone || augmenting_path_.extend(last);
     // bounded: by the depth of the tree
-    for (std::uint32_t parent = graph_.nodes[v].parent; goes_on && parent != kNone;) {
+    for (std::uint32_t parent = graph_.nodes[v].parent; has_room && parent != kNone;) {
       ++stats_.scanned;
-      ++in_vain_;
-      goes_on = way_.extend(parent);
+      ++steps_since_push_;
+      has_room = augmenting_path_.extend(parent);
       parent = graph_.nodes[graph_.tail(parent)].parent;
     }
-    const std::int64_t sent = way_.send(stats_, [this](NodeId u, std::uint32_t hops) {
+    const std::int64_t sent = augmenting_path_.send(stats_, [this](NodeId u, std::uint32_t hops) {
       if (graph_.nodes[u].hops != 0) graph_.nodes[u].hops = std::min(hops, Graph::kFar);
     });
     if (sent == 0) return 0;
-    moved_ = true;
-    in_vain_ = 0;
+    made_progress_ = true;
+    steps_since_push_ = 0;
     return sent;
   }
 
@@ -259,27 +259,27 @@ class AscentSet {
       if (graph_.excess(v) < 0) augment(v, kNone);
     }
     cut_.clear();
-    refused_.clear();
+    deferred_.clear();
   }
 
   // False: no residual arc leads out.
   bool raise() {
     if (keys_.empty()) return false;
     raise_ = keys_.front().raise;
-    moved_ = true;
+    made_progress_ = true;
     ++stats_.relabels;
     while (!keys_.empty() && keys_.front().raise == raise_ && excess_ > 0 && go_on()) {
       std::pop_heap(keys_.begin(), keys_.end(), std::greater<>());
       const NodeId v = keys_.back().node;
       keys_.pop_back();
-      look(v, graph_.crowded(v) ? graph_.at_hand(v) : 0);
+      scan_member(v, graph_.uses_heap(v) ? graph_.list_size(v) : 0);
     }
     return true;
   }
 
   void gather() {
-    for (std::size_t k = 0; k < graph_.late.size() && excess_ > 0 && go_on(); ++k) {
-      const NodeId v = graph_.late[k];
+    for (std::size_t k = 0; k < graph_.postponed.size() && excess_ > 0 && go_on(); ++k) {
+      const NodeId v = graph_.postponed[k];
       // What would not be visited may be the least of all: raised by more, it would break the
       // invariant.
       if (graph_.nodes[v].place != Place::kOutside || graph_.excess(v) <= 0 ||
@@ -310,11 +310,11 @@ class AscentSet {
       slope_ += amount;
       excess_ += amount;
       graph_.nodes[v].parent = graph_.edge(into).partner;
-      join(v);
+      add_member(v);
     }
   }
 
-  void settle() {
+  void finish() {
     if (cancelled()) return;
     for (const Gathered& gathered : gathered_) {
       const Edge& edge = graph_.edge(gathered.edge);
@@ -343,7 +343,7 @@ class AscentSet {
     for (NodeId v : members_) {
       if (cancelled()) return;
       Node& node = graph_.nodes[v];
-      if (node.source && graph_.excess(v) == 0) graph_.loosen(v, stats_);
+      if (node.source && graph_.excess(v) == 0) graph_.raise_degenerate(v, stats_);
       highest_price_ = std::max(highest_price_, node.price);
     }
     for (std::vector<NodeId>& stack : candidates_) stack.clear();
@@ -351,28 +351,28 @@ class AscentSet {
     members_.clear();
     labelled_.clear();
     cut_.clear();
-    refused_.clear();
+    deferred_.clear();
     keys_.clear();
     gathered_.clear();
   }
 
   Graph& graph_;
-  Pace pace_;
+  CancellationChecker checker_;
   Stats& stats_;
   Status status_ = Status::kOptimal;
-  bool moved_ = false;                // flow, or prices
-  std::int64_t since_gathering_ = 0;  // half-edges looked at, for this set and those before it
-  std::int64_t in_vain_ = 0;          // steps up the tree since flow was sent
-  std::int64_t looked_at_ = 0;        // stats_.scanned when control was last looked at
+  bool made_progress_ = false;         // flow, or prices
+  std::int64_t since_gathering_ = 0;   // half-edges looked at, for this set and those before it
+  std::int64_t steps_since_push_ = 0;  // steps up the tree since flow was sent
+  std::int64_t checked_at_ = 0;        // stats_.scanned when control was last looked at
   std::int64_t raise_ = 0;
   __int128 slope_ = 0, excess_ = 0;  // sums over S: each node's fit 64 bits, not all of them
   std::vector<NodeId> members_;      // of S
   std::vector<NodeId> labelled_;     // ever, in this search
-  std::vector<NodeId> refused_;      // candidates the slope would fall by
+  std::vector<NodeId> deferred_;     // candidates the slope would fall by
   std::vector<std::uint32_t> cut_;   // balanced arcs out of S, and some that are inside by now
   std::vector<Key> keys_;            // heap
   std::vector<Gathered> gathered_;
-  GatheringWay<Graph> way_{graph_};
+  AugmentingPath<Graph> augmenting_path_{graph_};
   std::array<std::vector<NodeId>, Graph::kFar + 1> candidates_;  // by hops
   std::uint32_t lowest_ = Graph::kFar + 1;
   std::int64_t highest_price_ = 0;

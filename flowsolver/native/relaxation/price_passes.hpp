@@ -2,7 +2,7 @@
 // anew, prices raised by distance, gaps among prices closed, sources loosened. Relaxation falls
 // back on them by counted work (relaxation.hpp).
 //
-// Closing gaps. Prices only rise. When one is beyond kMostPrice, or a start's are too far apart,
+// Closing gaps. Prices only rise. When one is beyond kMaxPrice, or a start's are too far apart,
 // close_gaps sorts them and moves every group of nodes that lies further than the largest |cost|
 // above the rest down to that distance: arcs out of such a group T have rc < 0 before, and <= 0
 // after, arcs into it rc > 0 and >= 0, so the invariant stays. All prices then lie in [0, (n - 1)
@@ -34,13 +34,13 @@ std::int64_t largest_cost(const Arcs& arcs) {
 // Hops as they are: backward from all deficits, breadth first.
 template <class Graph>
 Status measure_hops(Graph& graph, const Control& control, Stats& stats) {
-  Pace pace(control);
+  CancellationChecker checker(control);
   const auto& arcs = graph.arcs();
   std::vector<NodeId> reached;
   for (NodeId v = 0; v < graph.num_nodes(); ++v) {
-    graph.nodes[v].hops = graph.wants(v) ? 0 : Graph::kFar;
+    graph.nodes[v].hops = graph.has_deficit(v) ? 0 : Graph::kFar;
     graph.nodes[v].current = 0;
-    if (graph.wants(v)) reached.push_back(v);
+    if (graph.has_deficit(v)) reached.push_back(v);
   }
   for (std::size_t k = 0; k < reached.size(); ++k) {
     const NodeId w = reached[k];
@@ -56,7 +56,7 @@ Status measure_hops(Graph& graph, const Control& control, Stats& stats) {
     }
     const std::int64_t steps = arcs.end(w) - arcs.begin(w);
     stats.scanned += steps;
-    if (const Status status = pace.step(stats, steps + 1); status != Status::kOptimal)
+    if (const Status status = checker.step(stats, steps + 1); status != Status::kOptimal)
       return status;
   }
   return Status::kOptimal;
@@ -113,18 +113,18 @@ struct Reached {
 // at all, so what it reaches has more supply than capacity out.
 template <class Graph>
 Status raise_by_distance(Graph& graph, const Control& control, Stats& stats) {
-  Pace pace(control);
+  CancellationChecker checker(control);
   const auto& arcs = graph.arcs();
   std::vector<std::int64_t> distance(graph.num_nodes(), kInfinity);
   std::vector<Reached> heap;
-  const auto reach = [&](NodeId v, std::int64_t at) {
+  const auto label = [&](NodeId v, std::int64_t at) {
     distance[v] = at;
     heap.push_back({at, v});
     std::push_heap(heap.begin(), heap.end(), std::greater<>());
   };
   std::int64_t left = 0, farthest = 0;  // left: excesses not yet reached
   for (NodeId v = 0; v < graph.num_nodes(); ++v) {
-    if (graph.wants(v)) reach(v, 0);
+    if (graph.has_deficit(v)) label(v, 0);
     if (graph.is_excess(v)) ++left;
   }
   while (left > 0 && !heap.empty()) {
@@ -138,13 +138,13 @@ Status raise_by_distance(Graph& graph, const Control& control, Stats& stats) {
       const auto& edge = arcs.edges[i];
       const std::int64_t beyond = at - graph.reduced_cost(w, edge);
       if (arcs.edges[edge.partner].residual > 0 && beyond < distance[edge.to])
-        reach(edge.to, beyond);
+        label(edge.to, beyond);
     }
     const std::int64_t steps = arcs.end(w) - arcs.begin(w);
     stats.scanned += steps;
-    const Status status = pace.step(stats, steps + 1);
+    const Status status = checker.step(stats, steps + 1);
     // Kept, it does not stop at a budget: the same one again and again would never be enough.
-    if (status == Status::kCancelled || (status == Status::kBudget && !Graph::kChanges))
+    if (status == Status::kCancelled || (status == Status::kBudget && !Graph::kIsDynamic))
       return status;
   }
   if (left > 0) return Status::kInfeasible;
@@ -154,18 +154,18 @@ Status raise_by_distance(Graph& graph, const Control& control, Stats& stats) {
     highest = std::max(highest, graph.nodes[v].price);
   }
   ++stats.relabels;
-  if (highest > Graph::kMostPrice && !close_gaps(graph)) return Status::kInfeasible;
+  if (highest > Graph::kMaxPrice && !close_gaps(graph)) return Status::kInfeasible;
   return measure_hops(graph, control, stats);
 }
 
 // All that have no excess.
 template <class Graph>
-Status loosen_sources(Graph& graph, const Control& control, Stats& stats) {
-  Pace pace(control);
+Status raise_sources_degenerate(Graph& graph, const Control& control, Stats& stats) {
+  CancellationChecker checker(control);
   for (NodeId v = 0; v < graph.num_nodes(); ++v) {
     const std::int64_t before = stats.scanned;
-    if (graph.nodes[v].source && graph.excess(v) == 0) graph.loosen(v, stats);
-    if (const Status status = pace.step(stats, stats.scanned - before + 1);
+    if (graph.nodes[v].source && graph.excess(v) == 0) graph.raise_degenerate(v, stats);
+    if (const Status status = checker.step(stats, stats.scanned - before + 1);
         status != Status::kOptimal)
       return status;
   }

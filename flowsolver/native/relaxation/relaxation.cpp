@@ -14,7 +14,7 @@ void solve(const Network& network, const Start& start, const Control& control, S
   if (!start.flow.empty() || !start.price.empty()) price = start_prices(network, start);
   solution.status = graph.build(network, start, price, control, solution.stats);
   if (solution.status != Status::kOptimal) return;
-  AscentPast past;
+  IterationHistory past;
   if (!price.empty() && prices_too_far_apart(graph) && !close_gaps(graph)) {
     solution.status = Status::kInfeasible;
   } else {
@@ -22,7 +22,7 @@ void solve(const Network& network, const Start& start, const Control& control, S
   }
   if (solution.status == Status::kCancelled) return;
   for (NodeId v = 0; v < network.num_nodes(); ++v) solution.potential[v] = graph.nodes[v].price;
-  graph.arcs().give_flow(network, control, solution);
+  graph.arcs().write_flow(network, control, solution);
 }
 
 }  // namespace

@@ -12,8 +12,8 @@
 // excesses that are left (unplaced tasks).
 //
 // Method. A start's flow is made to suit its prices where it does not: arcs with rc < 0 are filled,
-// those with rc > 0 emptied; what removed tasks left behind is drained (deficit_cancelling.hpp). Then,
-// while there is an excess e(s) > 0, the first of these that gets on:
+// those with rc > 0 emptied; what removed tasks left behind is drained (deficit_cancelling.hpp).
+// Then, while there is an excess e(s) > 0, the first of these that gets on:
 //   1. Single node: while e(s) is more than the balanced residual capacity out of s, saturate that
 //   and raise p[s] to where
 //      the next arc gets balanced. Each such step raises q. No arc left: infeasible.

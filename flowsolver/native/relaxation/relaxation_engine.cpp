@@ -18,18 +18,18 @@ class RelaxationEngine final : public Engine {
       : network_(start.network),
         root_(start.root),
         graph_(start.network, start.flow, start.alive, price, control),
-        far_apart_(!price.empty()) {
-    Pace pace(control);
+        may_have_price_gaps_(!price.empty()) {
+    CancellationChecker checker(control);
     stats.scanned += static_cast<std::int64_t>(network_.num_arcs());
     for (NodeId v = 0; v < graph_.num_nodes(); ++v) {
       graph_.saturate(v, stats);
-      pace.build_step(stats, graph_.arcs().end(v) - graph_.arcs().begin(v) + 1);
+      checker.step_until_cancelled(stats, graph_.arcs().end(v) - graph_.arcs().begin(v) + 1);
     }
   }
 
   void add_node(NodeId v, std::int64_t supply) override {
     graph_.add_node(v, supply);
-    graph_.mark(v, Graph::kFresh);
+    graph_.mark(v, Graph::kNewNode);
     note_changed(v);
   }
   void remove_node(NodeId v) override { graph_.remove_node(v); }
@@ -52,9 +52,9 @@ class RelaxationEngine final : public Engine {
   }
 
   Status run(const Control& control, Stats& stats) override;
-  std::vector<NodeId> unsent_nodes() const override;
+  std::vector<NodeId> unrouted_nodes() const override;
   // each raises the dual objective or brings excess to a deficit
-  bool steps_last() const override { return true; }
+  bool makes_lasting_progress() const override { return true; }
 
   std::int64_t flow(ArcId arc, NodeId tail) const override { return graph_.arcs().flow(arc, tail); }
   std::int64_t price(NodeId v) const override {
@@ -77,10 +77,10 @@ class RelaxationEngine final : public Engine {
   void begin_round() override { graph_.begin_round(); }
 
  private:
-  using Graph = BalancedGraph<KeptGraph<V>>;
+  using Graph = BalancedGraph<DynamicGraph<V>>;
   using Edge = typename Graph::Edge;
   // times the half-edges: looks for single deficits in a run
-  static constexpr std::int64_t kPatience = 4;
+  static constexpr std::int64_t kMaxScansFactor = 4;
 
   void note_changed(NodeId v) {
     if (graph_.mark(v, Graph::kChanged)) changed_.push_back(v);
@@ -90,68 +90,71 @@ class RelaxationEngine final : public Engine {
     note_changed(tail);
   }
   bool is_source(NodeId v) const { return graph_.arcs().middle(v) == graph_.arcs().end(v); }
-  Status mend(const Control& control, Stats& stats);
-  void price_fresh(NodeId v, Stats& stats);
+  Status restore_optimality(const Control& control, Stats& stats);
+  void price_new_node(NodeId v, Stats& stats);
   void price_source(NodeId v, Stats& stats);
-  Status meet_deficits(const Control& control, Stats& stats);
+  Status route_deficits(const Control& control, Stats& stats);
   Status solve_without_root(const Control& control, Stats& stats);
 
   const Network& network_;
   const NodeId root_;
   Graph graph_;
-  AscentPast past_;
+  IterationHistory history_;
   RootHops from_root_;
-  bool far_apart_;                   // prices were given that may be
+  bool may_have_price_gaps_;         // prices were given that may be
   std::vector<NodeId> changed_;      // marked so: new, or arcs out of them changed
   std::vector<ArcId> changed_arcs_;  // some twice, some gone again
 };
 
 // The highest price that residual arcs out suit; without any, the lowest that those in do.
 template <class V>
-void RelaxationEngine<V>::price_fresh(NodeId v, Stats& stats) {
-  const KeptGraph<V>& arcs = graph_.arcs();
-  std::int64_t most = kInfinity, least = -kInfinity;
+void RelaxationEngine<V>::price_new_node(NodeId v, Stats& stats) {
+  const DynamicGraph<V>& arcs = graph_.arcs();
+  std::int64_t max_scanned = kInfinity, least = -kInfinity;
   for (std::uint32_t i = arcs.begin(v); i < arcs.end(v); ++i) {
     const Edge& edge = arcs.edges[i];
     const std::int64_t there = edge.cost + graph_.nodes[edge.to].price;
-    if (edge.residual > 0) most = std::min(most, there);
+    if (edge.residual > 0) max_scanned = std::min(max_scanned, there);
     if (arcs.edges[edge.partner].residual > 0) least = std::max(least, there);
   }
   stats.scanned += arcs.end(v) - arcs.begin(v);
-  const std::int64_t price = most != kInfinity ? most : least != -kInfinity ? least : 0;
+  const std::int64_t price = max_scanned != kInfinity ? max_scanned
+                             : least != -kInfinity    ? least
+                                                      : 0;
   graph_.set_price(v, price);
 }
 
 template <class V>
 void RelaxationEngine<V>::price_source(NodeId v, Stats& stats) {
-  const KeptGraph<V>& arcs = graph_.arcs();
-  std::int64_t most = kInfinity, least = -kInfinity;  // by residual arcs, and by arcs with flow
+  const DynamicGraph<V>& arcs = graph_.arcs();
+  std::int64_t max_scanned = kInfinity,
+               least = -kInfinity;  // by residual arcs, and by arcs with flow
   for (std::uint32_t i = arcs.begin(v); i < arcs.end(v); ++i) {
     const Edge& edge = arcs.edges[i];
     const std::int64_t there = edge.cost + graph_.nodes[edge.to].price;
-    if (edge.residual > 0) most = std::min(most, there);
+    if (edge.residual > 0) max_scanned = std::min(max_scanned, there);
     if (arcs.edges[edge.partner].residual > 0) least = std::max(least, there);
   }
   stats.scanned += arcs.end(v) - arcs.begin(v);
   std::int64_t price = graph_.nodes[v].price;
-  if (least > most) least = most;  // dearer arcs will be emptied
-  price = std::min(std::max(price, least), most);
-  if (graph_.excess(v) > 0 && most != kInfinity) price = most;
+  if (least > max_scanned) least = max_scanned;  // dearer arcs will be emptied
+  price = std::min(std::max(price, least), max_scanned);
+  if (graph_.excess(v) > 0 && max_scanned != kInfinity) price = max_scanned;
   graph_.set_price(v, price);
   ++stats.repaired;
 }
 
 // Cancelled, it leaves all there is to mend for the next time.
 template <class V>
-Status RelaxationEngine<V>::mend(const Control& control, Stats& stats) {
-  const KeptGraph<V>& arcs = graph_.arcs();
-  Pace pace(control);
+Status RelaxationEngine<V>::restore_optimality(const Control& control, Stats& stats) {
+  const DynamicGraph<V>& arcs = graph_.arcs();
+  CancellationChecker checker(control);
   const auto cancelled = [&](std::int64_t steps) {
-    return pace.step(stats, steps) == Status::kCancelled;
+    return checker.step(stats, steps) == Status::kCancelled;
   };
   for (NodeId v : changed_) {
-    if (!graph_.marked(v, Graph::kFresh)) continue;
-    if (v != graph_.root && !is_source(v)) price_fresh(v, stats);
+    if (!graph_.marked(v, Graph::kNewNode)) continue;
+    if (v != graph_.root && !is_source(v)) price_new_node(v, stats);
     if (cancelled(arcs.end(v) - arcs.begin(v) + 1)) return Status::kCancelled;
   }
   for (NodeId v : changed_) {
@@ -165,20 +168,20 @@ Status RelaxationEngine<V>::mend(const Control& control, Stats& stats) {
     graph_.push(v, i, edge.residual, stats);
     ++stats.repaired;
   };
-  const auto suit = [&](std::uint32_t there) {
+  const auto saturate_both = [&](std::uint32_t there) {
     const NodeId tail = graph_.tail(there), head = arcs.edges[there].to;
     saturate(tail, there);
     saturate(head, arcs.edges[there].partner);
   };
   for (ArcId arc : changed_arcs_) {
-    if (arcs.position[arc] != kNone) suit(arcs.position[arc]);
+    if (arcs.position[arc] != kNone) saturate_both(arcs.position[arc]);
     if (cancelled(1)) return Status::kCancelled;
   }
   for (NodeId v : changed_) {
-    graph_.unmark(v, Graph::kFresh);
+    graph_.unmark(v, Graph::kNewNode);
     graph_.unmark(v, Graph::kChanged);
     if (v == graph_.root || !is_source(v)) continue;
-    for (std::uint32_t i = arcs.begin(v); i < arcs.end(v); ++i) suit(i);
+    for (std::uint32_t i = arcs.begin(v); i < arcs.end(v); ++i) saturate_both(i);
   }
   changed_.clear();
   changed_arcs_.clear();
@@ -186,18 +189,19 @@ Status RelaxationEngine<V>::mend(const Control& control, Stats& stats) {
 }
 
 template <class V>
-Status RelaxationEngine<V>::meet_deficits(const Control& control, Stats& stats) {
-  DeficitPull<KeptGraph<V>> pull(graph_, from_root_, past_.loosens, control, stats);
-  const std::int64_t most =
-      stats.scanned + kPatience * static_cast<std::int64_t>(graph_.arcs().edges.size());
+Status RelaxationEngine<V>::route_deficits(const Control& control, Stats& stats) {
+  DeficitRouting<DynamicGraph<V>> routing(graph_, from_root_, history_.uses_degenerate_raises,
+                                          control, stats);
+  const std::int64_t max_scanned =
+      stats.scanned + kMaxScansFactor * static_cast<std::int64_t>(graph_.arcs().edges.size());
   const std::vector<NodeId> deficits = graph_.arcs().unbalanced();
   for (NodeId v : deficits) {
     while (v != graph_.root && graph_.excess(v) < 0) {
-      if (stats.scanned > most) return solve_without_root(control, stats);
-      if (const Status status = pull.meet(v); status != Status::kOptimal) return status;
-      if (pull.lowest_price() < -Graph::kMostPrice && !close_gaps(graph_))
+      if (stats.scanned > max_scanned) return solve_without_root(control, stats);
+      if (const Status status = routing.route_to(v); status != Status::kOptimal) return status;
+      if (routing.lowest_price() < -Graph::kMaxPrice && !close_gaps(graph_))
         return Status::kInfeasible;
-      if (const Status status = control.look(stats); status != Status::kOptimal) return status;
+      if (const Status status = control.check(stats); status != Status::kOptimal) return status;
     }
   }
   return Status::kOptimal;
@@ -210,7 +214,7 @@ Status RelaxationEngine<V>::solve_without_root(const Control& control, Stats& st
     graph_.note_excess(root_);
     for (NodeId v = 0; v < graph_.num_nodes(); ++v) graph_.note_price(v);
   }
-  const Status status = DualAscent<KeptGraph<V>>(graph_, past_, control, stats).run();
+  const Status status = DualAscent<DynamicGraph<V>>(graph_, history_, control, stats).run();
   if (status == Status::kOptimal) {
     graph_.root = root_;
     graph_.note_excess(root_);
@@ -220,33 +224,35 @@ Status RelaxationEngine<V>::solve_without_root(const Control& control, Stats& st
 
 template <class V>
 Status RelaxationEngine<V>::run(const Control& control, Stats& stats) {
-  if (const Status status = control.look(stats); status != Status::kOptimal) return status;
+  if (const Status status = control.check(stats); status != Status::kOptimal) return status;
   try {
     graph_.keep_compact(control);
   } catch (const Stopped& stopped) {
     return stopped.status;
   }
-  if (const Status status = mend(control, stats); status != Status::kOptimal) return status;
+  if (const Status status = restore_optimality(control, stats); status != Status::kOptimal)
+    return status;
   graph_.note_excesses();
-  if (far_apart_) {
+  if (may_have_price_gaps_) {
     if (prices_too_far_apart(graph_) && !close_gaps(graph_)) return Status::kInfeasible;
-    far_apart_ = false;
+    may_have_price_gaps_ = false;
   }
   if (graph_.root == kNone) return solve_without_root(control, stats);
-  DeficitPull<KeptGraph<V>> back(graph_, from_root_, past_.loosens, control, stats);
+  DeficitRouting<DynamicGraph<V>> routing(graph_, from_root_, history_.uses_degenerate_raises,
+                                          control, stats);
   const std::vector<NodeId> deficits = graph_.arcs().unbalanced();
-  for (NodeId v : deficits) back.trace_back(v);
-  Status status = DualAscent<KeptGraph<V>>(graph_, past_, control, stats).run();
-  if (status == Status::kOptimal) status = meet_deficits(control, stats);
+  for (NodeId v : deficits) routing.cancel_along_flow(v);
+  Status status = DualAscent<DynamicGraph<V>>(graph_, history_, control, stats).run();
+  if (status == Status::kOptimal) status = route_deficits(control, stats);
   graph_.note_excesses();
   return status;
 }
 
 // With a root, what others lack is its to send.
 template <class V>
-std::vector<NodeId> RelaxationEngine<V>::unsent_nodes() const {
+std::vector<NodeId> RelaxationEngine<V>::unrouted_nodes() const {
   std::vector<NodeId> nodes;
-  for (const NodeQueue* queue : {&graph_.fresh, &graph_.late}) {
+  for (const NodeQueue* queue : {&graph_.untried, &graph_.postponed}) {
     for (std::size_t k = 0; k < queue->size(); ++k) {
       if (graph_.is_excess((*queue)[k])) nodes.push_back((*queue)[k]);
     }

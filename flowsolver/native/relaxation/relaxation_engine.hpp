@@ -20,8 +20,8 @@
 //   2. Deficits are traced back along the flow that used to leave them (deficit_routing.hpp).
 //   3. Excesses are brought to deficits or to the root by the iterations of relaxation
 //   (dual_ascent.hpp).
-//   4. Deficits that are left are met from the root, one by one (deficit_routing.hpp). Once that has
-//   looked at four times as
+//   4. Deficits that are left are met from the root, one by one (deficit_routing.hpp). Once that
+//   has looked at four times as
 //      many half-edges as there are, the rest is done as in a first solve: the root is a node with
 //      excess. All prices relative to it may move then.
 //

@@ -20,8 +20,8 @@
 // is stale and dropped when it comes to the top, as are places that the block no longer has.
 //
 // `Node` has the node's price and `list`: the number of its list, kNone without one.
-// Within a set under way (multinode_iteration.hpp) members' prices are kept lower than they are, by no more
-// than the level asked for: their half-edges are visited rather too early than too late.
+// Within a set under way (multinode_iteration.hpp) members' prices are kept lower than they are, by
+// no more than the level asked for: their half-edges are visited rather too early than too late.
 #pragma once
 
 #include <algorithm>
@@ -35,35 +35,35 @@ namespace flowsolver {
 
 // Of graphs: whether their arcs change (dynamic_graph.hpp; not those of arc_graph.hpp).
 template <class Arcs>
-inline constexpr bool kChangeable = requires(const Arcs& arcs) { arcs.touched_arcs(); };
+inline constexpr bool kIsDynamicGraph = requires(const Arcs& arcs) { arcs.touched_arcs(); };
 
 template <class Arcs, class Node>
 class ResidualLists {
  public:
   using Edge = typename Arcs::HalfEdge;
   using Nodes = std::vector<Node, LargeAllocator<Node>>;
-  static constexpr bool kChanges = kChangeable<Arcs>;
+  static constexpr bool kIsDynamic = kIsDynamicGraph<Arcs>;
 
   ResidualLists(const Arcs& arcs, Nodes& nodes) : arcs_(arcs), nodes_(nodes) {}
 
   // Half-edge i of v has got residual capacity.
-  void list(NodeId v, std::uint32_t i) {
+  void add(NodeId v, std::uint32_t i) {
     if (!has_list(v)) return;
     List& list = list_of(v);
     const std::uint32_t place = i - arcs_.begin(v);
-    if (list.states[place] == kNot) list.put_at_hand(place);
+    if (list.states[place] == kUnlisted) list.add_to_list(place);
   }
 
-  bool crowded(NodeId v) const { return has_list(v) && lists_[nodes_[v].list].crowded; }
+  bool uses_heap(NodeId v) const { return has_list(v) && lists_[nodes_[v].list].uses_heap; }
   // Whether a scan visits all of v's residual half-edges, however dear: none waits, or is about to.
   bool visits_all(NodeId v) const {
     if (!has_list(v)) return arcs_.end(v) - arcs_.begin(v) <= kFew;
     const List& list = lists_[nodes_[v].list];
-    return !list.crowded && list.places.size() <= kFew;
+    return !list.uses_heap && list.places.size() <= kFew;
   }
   // Half-edges of v, which is crowded, that are not in its heap; what gets listed or comes up later
   // stands behind them.
-  std::uint32_t at_hand(NodeId v) const {
+  std::uint32_t list_size(NodeId v) const {
     return static_cast<std::uint32_t>(lists_[nodes_[v].list].places.size());
   }
 
@@ -89,14 +89,14 @@ class ResidualLists {
     }
     const std::uint32_t number = nodes_[v].list;
     const std::int64_t price = nodes_[v].price;
-    const bool gets_crowded =
-        from == 0 && !lists_[number].crowded && lists_[number].places.size() > kFew;
-    if (gets_crowded) {
-      lists_[number].crowded = true;
+    const bool starts_heap =
+        from == 0 && !lists_[number].uses_heap && lists_[number].places.size() > kFew;
+    if (starts_heap) {
+      lists_[number].uses_heap = true;
       lists_[number].heap.reserve(lists_[number].places.size());
     }
-    const bool crowded = lists_[number].crowded;
-    if (crowded) bring_up(v, lists_[number], level, stats);
+    const bool uses_heap = lists_[number].uses_heap;
+    if (uses_heap) move_due_to_list(v, lists_[number], level, stats);
     std::uint32_t k = from;
     while (k < lists_[number].places.size()) {  // bounded: by a node's half-edges
       List& list = lists_[number];
@@ -104,16 +104,16 @@ class ResidualLists {
       const Edge& edge = arcs_.edges[i];
       ++stats.scanned;
       if (!is_residual(v, i)) {
-        list.states[place] = kNot;
+        list.states[place] = kUnlisted;
         list.take_off(k);
-      } else if (crowded && edge.cost + nodes_[edge.to].price - price > level) {
+      } else if (uses_heap && edge.cost + nodes_[edge.to].price - price > level) {
         list.take_off(k);
-        list.states[place] = kWaits;
-        const Waiting waiting{edge.cost + nodes_[edge.to].price, place};
-        if (gets_crowded) {
-          list.heap.push_back(waiting);
+        list.states[place] = kInHeap;
+        const HeapEntry entry{edge.cost + nodes_[edge.to].price, place};
+        if (starts_heap) {
+          list.heap.push_back(entry);
         } else {
-          list.wait(waiting);
+          list.push_to_heap(entry);
         }
       } else if (visit(i, edge)) {
         ++k;
@@ -121,7 +121,7 @@ class ResidualLists {
         break;
       }
     }
-    if (gets_crowded)
+    if (starts_heap)
       std::make_heap(lists_[number].heap.begin(), lists_[number].heap.end(), std::greater<>());
     return k;
   }
@@ -129,20 +129,20 @@ class ResidualLists {
   // The least reduced cost of those in v's heap that count; kInfinity when there are none, or v is
   // not crowded. Those that do not count are put at hand.
   template <class Counts>
-  std::int64_t least_waiting(NodeId v, Stats& stats, Counts&& counts) {
-    if (!crowded(v)) return kInfinity;
+  std::int64_t min_in_heap(NodeId v, Stats& stats, Counts&& counts) {
+    if (!uses_heap(v)) return kInfinity;
     const std::uint32_t begin = arcs_.begin(v);
     List& list = list_of(v);
     while (!list.heap.empty()) {  // bounded: takes one off the heap each time, or ends
       const std::uint32_t place = list.heap.front().place, i = begin + place;
       ++stats.scanned;
-      if (list.states[place] != kWaits) {
+      if (list.states[place] != kInHeap) {
         list.take_top();
         continue;
       }
       if (!is_residual(v, i)) {
         list.take_top();
-        list.states[place] = kNot;
+        list.states[place] = kUnlisted;
         continue;
       }
       const Edge& edge = arcs_.edges[i];
@@ -151,9 +151,9 @@ class ResidualLists {
       if (good && key <= list.heap.front().key) return key - nodes_[v].price;
       list.take_top();
       if (good) {
-        list.wait({key, place});
+        list.push_to_heap({key, place});
       } else {
-        list.put_at_hand(place);
+        list.add_to_list(place);
       }
     }
     return kInfinity;
@@ -161,7 +161,7 @@ class ResidualLists {
 
   // Prices have been lowered: no key is a bound any more.
   void forget_keys() {
-    for (List& list : lists_) list.put_all_at_hand();
+    for (List& list : lists_) list.move_heap_to_list();
   }
 
   // Half-edge i of v is another one, or has become cheaper or residual.
@@ -169,13 +169,13 @@ class ResidualLists {
     if (!has_list(v) || i >= arcs_.end(v)) return;
     List& list = list_of(v);
     const std::uint32_t place = i - arcs_.begin(v), degree = arcs_.end(v) - arcs_.begin(v);
-    if (list.states.size() < degree) list.states.resize(degree, kNot);
-    if (list.states[place] == kAtHand) return;
-    const bool waited = list.states[place] == kWaits;
-    list.states[place] = kNot;
+    if (list.states.size() < degree) list.states.resize(degree, kUnlisted);
+    if (list.states[place] == kInList) return;
+    const bool was_in_heap = list.states[place] == kInHeap;
+    list.states[place] = kUnlisted;
     if (arcs_.edges[i].residual == 0) return;
-    list.put_at_hand(place);
-    if (waited && list.heap.size() > 2 * std::size_t{degree}) list.put_all_at_hand();
+    list.add_to_list(place);
+    if (was_in_heap && list.heap.size() > 2 * std::size_t{degree}) list.move_heap_to_list();
   }
 
   // v has no half-edges left.
@@ -188,36 +188,36 @@ class ResidualLists {
 
  private:
   static constexpr std::uint32_t kFew = 16;  // as soon looked at as kept in order
-  enum State : std::uint8_t { kNot, kAtHand, kWaits };
-  struct Waiting {
+  enum State : std::uint8_t { kUnlisted, kInList, kInHeap };
+  struct HeapEntry {
     std::int64_t key;
     std::uint32_t place;
-    bool operator>(const Waiting& other) const {
+    bool operator>(const HeapEntry& other) const {
       return key != other.key ? key > other.key : place > other.place;
     }
   };
   struct List {
     std::vector<std::uint32_t> places;  // at hand
     std::vector<State> states;          // per place
-    std::vector<Waiting> heap;
-    bool crowded = false;
+    std::vector<HeapEntry> heap;
+    bool uses_heap = false;
 
-    void put_at_hand(std::uint32_t place) {
+    void add_to_list(std::uint32_t place) {
       places.push_back(place);
-      states[place] = kAtHand;
+      states[place] = kInList;
     }
     void take_off(std::uint32_t k) {
       places[k] = places.back();
       places.pop_back();
     }
-    void put_all_at_hand() {
-      for (const Waiting& waiting : heap) {
-        if (states[waiting.place] == kWaits) put_at_hand(waiting.place);
+    void move_heap_to_list() {
+      for (const HeapEntry& entry : heap) {
+        if (states[entry.place] == kInHeap) add_to_list(entry.place);
       }
       heap.clear();
     }
-    void wait(Waiting waiting) {
-      heap.push_back(waiting);
+    void push_to_heap(HeapEntry entry) {
+      heap.push_back(entry);
       std::push_heap(heap.begin(), heap.end(), std::greater<>());
     }
     void take_top() {
@@ -239,21 +239,21 @@ class ResidualLists {
     }
     List& list = list_of(v);
     const std::uint32_t begin = arcs_.begin(v), end = arcs_.end(v);
-    list.states.assign(end - begin, kNot);
+    list.states.assign(end - begin, kUnlisted);
     const auto residual = [](const Edge& edge) { return edge.residual > 0; };
     list.places.reserve(
         std::count_if(arcs_.edges.begin() + begin, arcs_.edges.begin() + end, residual));
     for (std::uint32_t i = begin; i < end; ++i) {
-      if (residual(arcs_.edges[i])) list.put_at_hand(i - begin);
+      if (residual(arcs_.edges[i])) list.add_to_list(i - begin);
     }
   }
 
   bool is_residual(NodeId v, std::uint32_t i) const {
-    if (kChanges && i >= arcs_.end(v)) return false;
+    if (kIsDynamic && i >= arcs_.end(v)) return false;
     return arcs_.edges[i].residual > 0;
   }
 
-  void bring_up(NodeId v, List& list, std::int64_t level, Stats& stats) {
+  void move_due_to_list(NodeId v, List& list, std::int64_t level, Stats& stats) {
     const std::uint32_t begin = arcs_.begin(v);
     const std::int64_t price = nodes_[v].price;
     // bounded: takes one off the heap each time
@@ -261,17 +261,17 @@ class ResidualLists {
       const std::uint32_t place = list.heap.front().place, i = begin + place;
       ++stats.scanned;
       list.take_top();
-      if (list.states[place] != kWaits) continue;
+      if (list.states[place] != kInHeap) continue;
       if (!is_residual(v, i)) {
-        list.states[place] = kNot;
+        list.states[place] = kUnlisted;
         continue;
       }
       const Edge& edge = arcs_.edges[i];
       const std::int64_t key = edge.cost + nodes_[edge.to].price;
       if (key - price > level) {
-        list.wait({key, place});
+        list.push_to_heap({key, place});
       } else {
-        list.put_at_hand(place);
+        list.add_to_list(place);
       }
     }
   }

@@ -14,19 +14,20 @@
 
 namespace flowsolver {
 
-inline constexpr int kDeficitLevels = 2;
+inline constexpr int kHintLevels = 2;
 
-// A half-edge of v whose other end, for which `fans_out` holds, could send flow its way with rc =
-// 0; or kNone. Nodes of many half-edges are not looked through.
-template <class Value, class FansOut>
-std::uint32_t way_up(const ResidualGraph<Value>& graph, NodeId v, const FansOut& fans_out) {
+// A half-edge of v whose other end, for which `is_predecessor` holds, could send flow its way with
+// rc = 0; or kNone. Nodes of many half-edges are not looked through.
+template <class Value, class IsPredecessor>
+std::uint32_t tight_predecessor(const ResidualGraph<Value>& graph, NodeId v,
+                                const IsPredecessor& is_predecessor) {
   constexpr std::uint32_t kDegreeLimit = 4096;
   const Node<Value>& node = graph.nodes[v];
   if (node.degree > kDegreeLimit) return kNone;
   for (std::uint32_t i = node.begin; i < node.begin + node.degree; ++i) {
     const auto& edge = graph.edges[i];
     const Node<Value>& above = graph.nodes[edge.to];
-    if (graph.is_forward(edge) || edge.reverse_residual == 0 || !fans_out(above)) continue;
+    if (graph.is_forward(edge) || edge.reverse_residual == 0 || !is_predecessor(above)) continue;
     if (edge.cost - node.price + above.price == 0) return i;
   }
   return kNone;
@@ -34,18 +35,18 @@ std::uint32_t way_up(const ResidualGraph<Value>& graph, NodeId v, const FansOut&
 
 // `v` has a deficit. Up to two levels of nodes above it get their current half-edge and hops from
 // it.
-template <class Value, class FansOut>
-void point_at_deficit(ResidualGraph<Value>& graph, NodeId v, const FansOut& fans_out) {
+template <class Value, class IsPredecessor>
+void hint_at_deficit(ResidualGraph<Value>& graph, NodeId v, const IsPredecessor& is_predecessor) {
   graph.nodes[v].hops[true] = 0;
-  for (int level = 0; level < kDeficitLevels; ++level) {
-    const std::uint32_t i = way_up(graph, v, fans_out);
+  for (int level = 0; level < kHintLevels; ++level) {
+    const std::uint32_t i = tight_predecessor(graph, v, is_predecessor);
     if (i == kNone) return;
     const Node<Value>& node = graph.nodes[v];
     const auto& edge = graph.edges[i];
     Node<Value>& above = graph.nodes[edge.to];
     above.current = graph.position[edge.id ^ 1];
-    above.hops[true] =
-        static_cast<std::uint8_t>(std::min<unsigned>(node.hops[true] + 1U, HopStacks::kLevels - 1));
+    above.hops[true] = static_cast<std::uint8_t>(
+        std::min<unsigned>(node.hops[true] + 1U, HopBuckets::kLevels - 1));
     v = edge.to;
   }
 }
@@ -53,16 +54,16 @@ void point_at_deficit(ResidualGraph<Value>& graph, NodeId v, const FansOut& fans
 // `v` has a deficit. What of it can be had from above, up to two levels of nodes, is had from
 // there: the deficit is theirs.
 template <class Value>
-void raise_deficit(FlowMover<Value>& mover, NodeId v, Stats& stats) {
-  const ResidualGraph<Value>& graph = mover.graph();
-  for (int level = 0; level < kDeficitLevels && graph.nodes[v].imbalance < 0; ++level) {
-    const std::uint32_t i = way_up(
+void move_deficit_up(Pseudoflow<Value>& pseudoflow, NodeId v, Stats& stats) {
+  const ResidualGraph<Value>& graph = pseudoflow.graph();
+  for (int level = 0; level < kHintLevels && graph.nodes[v].imbalance < 0; ++level) {
+    const std::uint32_t i = tight_predecessor(
         graph, v, [&](const Node<Value>& above) { return &above != &graph.nodes[graph.root()]; });
     if (i == kNone) return;
     const auto edge = graph.edges[i];
     ++stats.pushes;
-    mover.add_flow(edge.id >> 1, edge.to, v,
-                   std::min<std::int64_t>(-graph.nodes[v].imbalance, edge.reverse_residual));
+    pseudoflow.add_flow(edge.id >> 1, edge.to, v,
+                        std::min<std::int64_t>(-graph.nodes[v].imbalance, edge.reverse_residual));
     v = edge.to;
   }
 }
@@ -70,10 +71,10 @@ void raise_deficit(FlowMover<Value>& mover, NodeId v, Stats& stats) {
 // The way back of flow that came to v over aggregators: over zero-rc half-edges, up to two levels
 // of nodes, to a deficit.
 template <class Value>
-class WayBack {
+class ReturnPath {
  public:
-  WayBack(const ResidualGraph<Value>& graph, NodeId v) : from_(v) {
-    while (steps_ < kDeficitLevels && !found_) {  // bounded: by kDeficitLevels
+  ReturnPath(const ResidualGraph<Value>& graph, NodeId v) : from_(v) {
+    while (steps_ < kHintLevels && !found_) {  // bounded: by kHintLevels
       const Node<Value>& node = graph.nodes[v];
       const std::uint32_t end = node.begin + node.residual_degree;
       std::uint32_t i = node.begin;
@@ -90,10 +91,10 @@ class WayBack {
   }
 
   bool found() const { return found_; }
-  void send_unit(FlowMover<Value>& mover) const {
+  void send_unit(Pseudoflow<Value>& pseudoflow) const {
     NodeId v = from_;
     for (int step = 0; step < steps_; ++step) {
-      mover.add_flow(arcs_[step], nodes_[step], v, -1);
+      pseudoflow.add_flow(arcs_[step], nodes_[step], v, -1);
       v = nodes_[step];
     }
   }
@@ -102,8 +103,8 @@ class WayBack {
   const NodeId from_;
   int steps_ = 0;
   bool found_ = false;
-  std::array<ArcId, kDeficitLevels> arcs_;
-  std::array<NodeId, kDeficitLevels> nodes_;
+  std::array<ArcId, kHintLevels> arcs_;
+  std::array<NodeId, kHintLevels> nodes_;
 };
 
 }  // namespace flowsolver

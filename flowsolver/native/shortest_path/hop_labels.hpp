@@ -16,29 +16,30 @@
 namespace flowsolver {
 
 // Nodes waiting at the distance being settled, by learned hops; last in first out within a count.
-class HopStacks {
+class HopBuckets {
  public:
   static constexpr unsigned kLevels = 64;
   void clear() {
     // bounded: by the bits of occupied_
-    for (; occupied_ != 0; occupied_ &= occupied_ - 1) stacks_[std::countr_zero(occupied_)].clear();
+    for (; occupied_ != 0; occupied_ &= occupied_ - 1)
+      buckets_[std::countr_zero(occupied_)].clear();
   }
   void push(NodeId v, unsigned hops) {
     const unsigned level = std::min(hops, kLevels - 1);
-    stacks_[level].push_back(v);
+    buckets_[level].push_back(v);
     occupied_ |= std::uint64_t{1} << level;
   }
   bool empty() const { return occupied_ == 0; }
   NodeId pop() {
     const int level = std::countr_zero(occupied_);
-    const NodeId v = stacks_[level].back();
-    stacks_[level].pop_back();
-    if (stacks_[level].empty()) occupied_ &= ~(std::uint64_t{1} << level);
+    const NodeId v = buckets_[level].back();
+    buckets_[level].pop_back();
+    if (buckets_[level].empty()) occupied_ &= ~(std::uint64_t{1} << level);
     return v;
   }
 
  private:
-  std::vector<NodeId> stacks_[kLevels];
+  std::vector<NodeId> buckets_[kLevels];
   std::uint64_t occupied_ = 0;
 };
 
@@ -46,22 +47,23 @@ template <class Graph, bool kForward>
 class HopLabels {
  public:
   using Value = typename Graph::Value;
-  static constexpr unsigned kFar = HopStacks::kLevels - 2;
+  static constexpr unsigned kFar = HopBuckets::kLevels - 2;
 
   // Makes the hops of all nodes exact. O(n + m). look() is called now and then.
-  template <class Look>
-  void relabel(Graph& graph, Stats& stats, Look look);
+  template <class Check>
+  void relabel(Graph& graph, Stats& stats, Check check);
   // The same for `nodes` around some targets, no farther than it takes to label `most` of them; the
   // others are said to be far. `stamp`: a search's that has not labelled any node.
-  void advertise(Graph& graph, std::span<const NodeId> nodes, std::span<const NodeId> targets,
-                 std::size_t most, std::uint32_t stamp, Stats& stats);
+  void label_near_targets(Graph& graph, std::span<const NodeId> nodes,
+                          std::span<const NodeId> targets, std::size_t most, std::uint32_t stamp,
+                          Stats& stats);
   // After `relabel`: whether a target can be reached at distance 0.
-  static bool within_reach(const Node<Value>& node) {
-    return at_hand(node) || node.hops[kForward] < kUnreached;
+  static bool reaches_target(const Node<Value>& node) {
+    return has_target_arc(node) || node.hops[kForward] < kUnreached;
   }
 
   // Whether a target is no zero-rc step away.
-  static bool at_hand(const Node<Value>& node) {
+  static bool has_target_arc(const Node<Value>& node) {
     if (kForward ? node.imbalance < 0 : node.imbalance > 0) return true;
     return (kForward ? node.root_residual > 0 : node.root_flow > 0) && node.root_cost == node.price;
   }
@@ -69,8 +71,8 @@ class HopLabels {
  private:
   static constexpr std::uint8_t kUnreached = 255;
 
-  template <class Known, class Meet>
-  void meet_tied(Graph& graph, NodeId v, Stats& stats, Known known, Meet meet);
+  template <class Known, class Visit>
+  void for_each_tight_predecessor(Graph& graph, NodeId v, Stats& stats, Known known, Visit visit);
 
   std::vector<NodeId> reached_;
 };
@@ -78,9 +80,9 @@ class HopLabels {
 // Calls meet(u) for the nodes from which a search gets to v at no distance; `known(u)`: those need
 // not be met.
 template <class Graph, bool kForward>
-template <class Known, class Meet>
-void HopLabels<Graph, kForward>::meet_tied(Graph& graph, NodeId v, Stats& stats, Known known,
-                                           Meet meet) {
+template <class Known, class Visit>
+void HopLabels<Graph, kForward>::for_each_tight_predecessor(Graph& graph, NodeId v, Stats& stats,
+                                                            Known known, Visit visit) {
   const Node<Value>& node = graph.nodes[v];
   const std::int64_t price = node.price;
   const std::uint32_t end = node.begin + (kForward ? node.degree : node.residual_degree);
@@ -89,12 +91,12 @@ void HopLabels<Graph, kForward>::meet_tied(Graph& graph, NodeId v, Stats& stats,
     if (known(edge.to)) continue;
     if ((kForward ? edge.reverse_residual : edge.residual) == 0) continue;
     if (edge.cost - price + graph.nodes[edge.to].price != 0) continue;
-    meet(edge.to);
+    visit(edge.to);
   }
   stats.scanned += end - node.begin;
-  if constexpr (Graph::kCarries) {
+  if constexpr (Graph::kHasUnitSources) {
     if constexpr (kForward) {
-      graph.visit_arrivals(
+      graph.visit_incoming(
           v, [price] { return 1 - price; },
           [&](std::uint32_t arc, std::int64_t bound, NodeId lead) {
             ++stats.scanned;
@@ -104,11 +106,11 @@ void HopLabels<Graph, kForward>::meet_tied(Graph& graph, NodeId v, Stats& stats,
             const auto& present = graph.source_arcs[now];
             const std::int64_t key = std::int64_t{graph.source_arcs[arc].cost} - present.cost -
                                      graph.nodes[present.head].price;
-            if (key + price == 0 && !known(present.head)) meet(present.head);
+            if (key + price == 0 && !known(present.head)) visit(present.head);
             return key;
           });
     } else {
-      graph.visit_carried(
+      graph.visit_assigned(
           v, [price] { return price + 1; },
           [&](std::uint32_t source, std::int64_t, NodeId) {
             const auto [first, last] = graph.arcs_of(source);
@@ -120,7 +122,7 @@ void HopLabels<Graph, kForward>::meet_tied(Graph& graph, NodeId v, Stats& stats,
               const std::int64_t key = std::int64_t{arc.cost} + graph.nodes[arc.head].price -
                                        graph.source_arcs[now].cost;
               nearest = std::min(nearest, key);
-              if (key == price && !known(arc.head)) meet(arc.head);
+              if (key == price && !known(arc.head)) visit(arc.head);
             }
             stats.scanned += last - first;
             return nearest;
@@ -130,33 +132,34 @@ void HopLabels<Graph, kForward>::meet_tied(Graph& graph, NodeId v, Stats& stats,
 }
 
 template <class Graph, bool kForward>
-template <class Look>
-void HopLabels<Graph, kForward>::relabel(Graph& graph, Stats& stats, Look look) {
+template <class Check>
+void HopLabels<Graph, kForward>::relabel(Graph& graph, Stats& stats, Check check) {
   reached_.clear();
   for (NodeId v = 0; v < graph.num_nodes(); ++v) {
     Node<Value>& node = graph.nodes[v];
-    const bool target = v == graph.root() || at_hand(node);
+    const bool target = v == graph.root() || has_target_arc(node);
     node.hops[kForward] = target ? 0 : kUnreached;
     if (target) reached_.push_back(v);
   }
   for (std::size_t next = 0; next < reached_.size(); ++next) {
     const auto hops = static_cast<std::uint8_t>(
         std::min<unsigned>(graph.nodes[reached_[next]].hops[kForward] + 1U, kUnreached - 1));
-    meet_tied(
+    for_each_tight_predecessor(
         graph, reached_[next], stats,
         [&](NodeId v) { return graph.nodes[v].hops[kForward] != kUnreached; },
         [&](NodeId v) {
           graph.nodes[v].hops[kForward] = hops;
           reached_.push_back(v);
         });
-    look();
+    check();
   }
 }
 
 template <class Graph, bool kForward>
-void HopLabels<Graph, kForward>::advertise(Graph& graph, std::span<const NodeId> nodes,
-                                           std::span<const NodeId> targets, std::size_t most,
-                                           std::uint32_t stamp, Stats& stats) {
+void HopLabels<Graph, kForward>::label_near_targets(Graph& graph, std::span<const NodeId> nodes,
+                                                    std::span<const NodeId> targets,
+                                                    std::size_t most, std::uint32_t stamp,
+                                                    Stats& stats) {
   for (NodeId v : nodes) graph.nodes[v].hops[kForward] = kFar;
   reached_.clear();
   const auto mark = [&](NodeId v, unsigned hops) {
@@ -170,7 +173,7 @@ void HopLabels<Graph, kForward>::advertise(Graph& graph, std::span<const NodeId>
   most += reached_.size();
   for (std::size_t next = 0; next < reached_.size() && reached_.size() < most; ++next) {
     const unsigned hops = graph.nodes[reached_[next]].hops[kForward] + 1U;
-    meet_tied(
+    for_each_tight_predecessor(
         graph, reached_[next], stats, [&](NodeId v) { return graph.nodes[v].stamp == stamp; },
         [&](NodeId v) { mark(v, hops); });
   }

@@ -15,41 +15,41 @@ namespace {
 
 // How often searches may look at every half-edge before cost scaling takes over, which then looks a
 // hundred times or more.
-constexpr std::int64_t kPatience = 8;
+constexpr std::int64_t kFallbackScans = 8;
 
-std::int64_t patience_for(const Network& network) {
-  return 2 * kPatience * static_cast<std::int64_t>(network.num_arcs());
+std::int64_t fallback_operations(const Network& network) {
+  return 2 * kFallbackScans * static_cast<std::int64_t>(network.num_arcs());
 }
 
 std::unique_ptr<Engine> make_growing_engine(const EngineStart& start, const Control& control) {
-  return mostly_unit_sources(start, control) ? make_carrier_engine(start, control)
+  return mostly_unit_sources(start, control) ? make_unit_source_engine(start, control)
                                              : make_ssp_engine(start, true, kInfinity, control);
 }
 
-enum class By { kShortestPaths, kCostScaling };
+enum class SolvedBy { kShortestPaths, kCostScaling };
 
 // From nothing: where searches have got to is no better a start (as long on general networks and
 // network-aware cells).
-By solve_by_cost_scaling(const Network& network, const Control& control, Solution& solution) {
+SolvedBy solve_by_cost_scaling(const Network& network, const Control& control, Solution& solution) {
   const Stats before = solution.stats;
   solution = solve_cost_scaling(network, {}, Control(control, before));
   solution.stats.add(before);
-  return By::kCostScaling;
+  return SolvedBy::kCostScaling;
 }
 
 // By the engine, from a start or as far as the sources have been placed.
-By solve_by_engine(const Network& network, NodeId root, Placement&& from, std::int64_t patience,
-                   const Control& control, Solution& solution) {
+SolvedBy solve_by_engine(const Network& network, NodeId root, InitialAssignment&& from,
+                         std::int64_t max_operations, const Control& control, Solution& solution) {
   const auto engine =
-      make_ssp_engine({network, {}, root, from.flow, from.price}, false, patience, control);
+      make_ssp_engine({network, {}, root, from.flow, from.price}, false, max_operations, control);
   ++solution.stats.rebuilds;
   solution.status = engine->run(control, solution.stats);
   if (solution.status == Status::kBudget) {  // the control's, or patience has ended
-    solution.status = control.look(solution.stats);
+    solution.status = control.check(solution.stats);
     if (solution.status == Status::kOptimal)
       return solve_by_cost_scaling(network, control, solution);
   }
-  if (solution.status == Status::kCancelled) return By::kShortestPaths;
+  if (solution.status == Status::kCancelled) return SolvedBy::kShortestPaths;
   solution.flow = std::move(from.flow);
   if (solution.flow.empty() &&
       fill_zeros(solution.flow, network.num_arcs(), control) != Status::kOptimal) {
@@ -62,24 +62,24 @@ By solve_by_engine(const Network& network, NodeId root, Placement&& from, std::i
   for (NodeId v = 0; v < network.num_nodes(); ++v) solution.potential[v] = engine->price(v);
   if (!as_int64(engine->cost(), solution.cost) && solution.status == Status::kOptimal)
     solution.status = Status::kBadCostRange;
-  return By::kShortestPaths;
+  return SolvedBy::kShortestPaths;
 }
 
 // Says by what it was solved, or stopped.
-By solve_in_range(const Network& network, const Start& start, bool narrow, const Control& control,
-                  Solution& solution) {
+SolvedBy solve_in_range(const Network& network, const Start& start, bool narrow,
+                        const Control& control, Solution& solution) {
   const NodeId root = largest_sink(network);
-  Placement placed;
+  InitialAssignment placed;
   if (!start.flow.empty() || !start.price.empty()) {
     placed.flow.assign(start.flow.begin(), start.flow.end());
-    if (!start.price.empty()) placed.price = grounded(start.price, root);
+    if (!start.price.empty()) placed.price = relative_to_root(start.price, root);
     return solve_by_engine(network, root, std::move(placed), kInfinity, control, solution);
   }
-  placed = place_sources(network, root, narrow, control, solution.stats);
+  placed = assign_unit_sources(network, root, narrow, control, solution.stats);
   if (placed.status == Status::kOptimal && !placed.local)
     return solve_by_cost_scaling(network, control, solution);
   if (placed.status == Status::kOptimal && !placed.complete) {
-    return solve_by_engine(network, root, std::move(placed), patience_for(network), control,
+    return solve_by_engine(network, root, std::move(placed), fallback_operations(network), control,
                            solution);
   }
   solution.status = placed.status;
@@ -87,7 +87,7 @@ By solve_in_range(const Network& network, const Start& start, bool narrow, const
     solution.status = Status::kBadCostRange;
   solution.flow = std::move(placed.flow);
   solution.potential = std::move(placed.price);
-  return By::kShortestPaths;
+  return SolvedBy::kShortestPaths;
 }
 
 }  // namespace
@@ -115,7 +115,7 @@ std::unique_ptr<Engine> make_incremental_ssp(const EngineStart& start, const Con
   try {
     if (!start.flow.empty() || !start.price.empty()) return make_growing_engine(start, control);
     Solution solution;
-    const By by =
+    const SolvedBy by =
         solve_in_range(start.network, {}, fits_narrow(start.network, control), control, solution);
     stats.add(solution.stats);
     if (solution.status == Status::kCancelled) return nullptr;
@@ -125,12 +125,12 @@ std::unique_ptr<Engine> make_incremental_ssp(const EngineStart& start, const Con
       return make_growing_engine(start, control);
     }
     const std::vector<std::int64_t> price =
-        grounded(start_prices(start.network, {{}, solution.potential}), start.root);
+        relative_to_root(start_prices(start.network, {{}, solution.potential}), start.root);
     const EngineStart from{start.network, start.alive, start.root, solution.flow, price};
     if (!stopped) return make_growing_engine(from, control);
-    const bool scaling = by == By::kCostScaling;
-    return std::make_unique<FirstSolve>(from, scaling, patience_for(start.network),
-                                        make_growing_engine, control);
+    const bool scaling = by == SolvedBy::kCostScaling;
+    return std::make_unique<FirstSolveEngine>(from, scaling, fallback_operations(start.network),
+                                              make_growing_engine, control);
   } catch (const Stopped&) {
     return nullptr;
   }

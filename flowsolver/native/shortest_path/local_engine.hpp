@@ -14,11 +14,11 @@
 namespace flowsolver {
 
 template <class Value>
-class LocalEngine : public Engine, protected FlowMover<Value> {
+class LocalEngine : public Engine, protected Pseudoflow<Value> {
  public:
   __int128 cost() const override { return cost_; }
   void adopt(const Engine&) override {}  // its own state is as good a start
-  bool steps_last() const override { return true; }
+  bool makes_lasting_progress() const override { return true; }
   std::uint64_t value_limit() const override {
     return static_cast<std::uint64_t>(sizeof(Value) == 4 ? kNarrowLimit : std::int64_t{1} << 56);
   }
@@ -28,9 +28,9 @@ class LocalEngine : public Engine, protected FlowMover<Value> {
     });
   }
 
-  std::vector<NodeId> unsent_nodes() const override {
-    if (unsent_ == kNone) return {};
-    return {unsent_};
+  std::vector<NodeId> unrouted_nodes() const override {
+    if (unrouted_ == kNone) return {};
+    return {unrouted_};
   }
   bool local() const override { return true; }
   const std::vector<FlowBefore>& touched_arcs() const override { return touched_; }
@@ -42,10 +42,10 @@ class LocalEngine : public Engine, protected FlowMover<Value> {
   }
 
  protected:
-  using FlowMover<Value>::graph_;
-  using FlowMover<Value>::cost_;
-  using FlowMover<Value>::touched_;
-  using FlowMover<Value>::unbalanced_;
+  using Pseudoflow<Value>::graph_;
+  using Pseudoflow<Value>::cost_;
+  using Pseudoflow<Value>::touched_;
+  using Pseudoflow<Value>::unbalanced_;
 
   static constexpr std::int64_t kCancelCheckInterval = 64;  // searches
   // A search that scans more than this share of all arcs is far from local. When such searches have
@@ -56,9 +56,9 @@ class LocalEngine : public Engine, protected FlowMover<Value> {
   static constexpr std::size_t kReportInterval = 16;  // nodes
 
   LocalEngine(ResidualGraph<Value> graph, const Network& network)
-      : FlowMover<Value>(std::move(graph), network), network_(network) {}
+      : Pseudoflow<Value>(std::move(graph), network), network_(network) {}
 
-  void soil(ArcId arc) { dirty_.push_back(arc); }
+  void mark_dirty(ArcId arc) { dirty_.push_back(arc); }
   // `done` nodes of `all` have been served since the run had counted `before`.
   static Status report(const Control& control, const Stats& stats, std::int64_t before,
                        std::size_t done, std::size_t all) {
@@ -66,16 +66,16 @@ class LocalEngine : public Engine, protected FlowMover<Value> {
     return control.report_progress(stats, before, done, all - done);
   }
   // Whether flow is to start there (forward), or to end.
-  bool pending(NodeId v, bool forward) const {
+  bool needs_flow(NodeId v, bool forward) const {
     return v != graph_.root() &&
            (forward ? graph_.nodes[v].imbalance > 0 : graph_.nodes[v].imbalance < 0);
   }
   // No way was found from v, or to it: then the root has what it lacks.
-  Status no_way(NodeId v, bool forward) {
-    unsent_ = forward ? v : graph_.root();
+  Status report_no_path(NodeId v, bool forward) {
+    unrouted_ = forward ? v : graph_.root();
     return Status::kInfeasible;
   }
-  void forget_balanced() {
+  void drop_balanced() {
     std::erase_if(unbalanced_, [this](NodeId v) {
       Node<Value>& node = graph_.nodes[v];
       const bool balanced = node.imbalance == 0 || v == graph_.root();
@@ -85,10 +85,10 @@ class LocalEngine : public Engine, protected FlowMover<Value> {
   }
 
   const Network& network_;
-  std::vector<NodeId> fresh_;  // nodes without a price
-  std::vector<ArcId> dirty_;   // arcs that may break the invariant, and some that are gone
+  std::vector<NodeId> new_nodes_;  // nodes without a price
+  std::vector<ArcId> dirty_;       // arcs that may break the invariant, and some that are gone
   std::vector<NodeId> repriced_;
-  NodeId unsent_ = kNone;  // after kInfeasible: a node whose excess cannot be sent
+  NodeId unrouted_ = kNone;  // after kInfeasible: a node whose excess cannot be sent
 };
 
 }  // namespace flowsolver

@@ -37,14 +37,15 @@ inline bool PathSearch<Graph, kForward>::label(Graph& graph, NodeId v, std::int6
   node.parent = parent;
   node.settled = false;
   if (test_target(graph, node, v, distance)) return false;
-  if constexpr (kForward || !Graph::kCarries) {
-    if (distance < bound_ && (node.flags & kInterior) != 0) run_down_chain(graph, v, distance);
+  if constexpr (kForward || !Graph::kHasUnitSources) {
+    if (distance < bound_ && (node.flags & kInterior) != 0) follow_current_arcs(graph, v, distance);
   }
   return distance < bound_;
 }
 
 template <class Graph, bool kForward>
-void PathSearch<Graph, kForward>::run_down_chain(Graph& graph, NodeId v, std::int64_t distance) {
+void PathSearch<Graph, kForward>::follow_current_arcs(Graph& graph, NodeId v,
+                                                      std::int64_t distance) {
   for (int step = 0; step < kChainLimit; ++step) {
     const Node<Value>& from = graph.nodes[v];
     if (from.current < from.begin ||
@@ -62,7 +63,7 @@ void PathSearch<Graph, kForward>::run_down_chain(Graph& graph, NodeId v, std::in
     v = edge.to;
     if (test_target(graph, node, v, distance)) return;
     if (distance >= bound_) return;
-    passed_.push_back(v);
+    chain_.push_back(v);
   }
 }
 
@@ -78,22 +79,23 @@ inline void PathSearch<Graph, kForward>::enqueue(const Node<Value>& node, NodeId
 
 // A path of length `distance` to v.
 template <class Graph, bool kForward>
-inline void PathSearch<Graph, kForward>::reach(Graph& graph, NodeId v, std::int64_t distance,
-                                               std::uint32_t parent, unsigned& hops) {
+inline void PathSearch<Graph, kForward>::relabel_and_enqueue(Graph& graph, NodeId v,
+                                                             std::int64_t distance,
+                                                             std::uint32_t parent, unsigned& hops) {
   const Node<Value>& node = graph.nodes[v];
   if (distance == current_)
-    hops = std::min<unsigned>(hops, at_hand(node) ? 0 : node.hops[kForward]);
+    hops = std::min<unsigned>(hops, has_target_arc(node) ? 0 : node.hops[kForward]);
   if (distance >= bound_) return;
   if (label(graph, v, distance, parent)) enqueue(node, v);
-  enqueue_passed(graph);
+  enqueue_chain(graph);
 }
 
 template <class Graph, bool kForward>
-inline void PathSearch<Graph, kForward>::enqueue_passed(const Graph& graph) {
-  for (NodeId v : passed_) {
+inline void PathSearch<Graph, kForward>::enqueue_chain(const Graph& graph) {
+  for (NodeId v : chain_) {
     if (graph.nodes[v].distance < bound_) enqueue(graph.nodes[v], v);
   }
-  passed_.clear();
+  chain_.clear();
 }
 
 template <class Graph, bool kForward>
@@ -104,20 +106,20 @@ inline void PathSearch<Graph, kForward>::scan_edge(Graph& graph, std::uint32_t i
     if (edge.reverse_residual <= 0) return;
   }
   const std::int64_t step = edge.cost + graph.nodes[edge.to].price;
-  reach(graph, edge.to, kForward ? base + step : base - step, index, hops);
+  relabel_and_enqueue(graph, edge.to, kForward ? base + step : base - step, index, hops);
 }
 
 // Forward: the sources that u carries could leave for where else they lead. Backward: those that
 // lead to u could come.
 template <class Graph, bool kForward>
-void PathSearch<Graph, kForward>::scan_carried(Graph& graph, NodeId u, std::int64_t base,
-                                               unsigned& hops, Stats& stats) {
+void PathSearch<Graph, kForward>::scan_assigned(Graph& graph, NodeId u, std::int64_t base,
+                                                unsigned& hops, Stats& stats) {
   const auto limit = [this, base] {
     if (bound_ <= current_) return -kInfinity;
     return bound_ == kInfinity ? kInfinity : bound_ - base;
   };
   if constexpr (kForward) {
-    graph.visit_carried(u, limit, [&](std::uint32_t source, std::int64_t, NodeId) {
+    graph.visit_assigned(u, limit, [&](std::uint32_t source, std::int64_t, NodeId) {
       const auto [begin, end] = graph.arcs_of(source);
       const std::uint32_t now = graph.current_arc(source);
       const std::int64_t before = base - graph.source_arcs[now].cost;
@@ -127,16 +129,16 @@ void PathSearch<Graph, kForward>::scan_carried(Graph& graph, NodeId u, std::int6
         const auto& arc = graph.source_arcs[i];
         const std::int64_t distance = before + arc.cost + graph.nodes[arc.head].price;
         nearest = std::min(nearest, distance);
-        reach(graph, arc.head, distance, Graph::over(source, i), hops);
+        relabel_and_enqueue(graph, arc.head, distance, Graph::parent_of_move(source, i), hops);
       }
       stats.scanned += end - begin;
-      look(stats);
+      check(stats);
       return nearest == kInfinity ? kInfinity : nearest - base;
     });
   } else {
-    graph.visit_arrivals(u, limit, [&](std::uint32_t arc, std::int64_t bound, NodeId lead) {
+    graph.visit_incoming(u, limit, [&](std::uint32_t arc, std::int64_t bound, NodeId lead) {
       ++stats.scanned;
-      look(stats);
+      check(stats);
       // most lead to where the search has been: no need to look. The bound may be infinite
       if (lead != kNone) {
         const Node<Value>& there = graph.nodes[lead];
@@ -148,7 +150,7 @@ void PathSearch<Graph, kForward>::scan_carried(Graph& graph, NodeId u, std::int6
       const auto& present = graph.source_arcs[graph.current_arc(graph.source_of(arc))];
       const std::int64_t key = std::int64_t{graph.source_arcs[arc].cost} - present.cost -
                                graph.nodes[present.head].price;
-      reach(graph, present.head, base + key, Graph::as_parent(arc), hops);
+      relabel_and_enqueue(graph, present.head, base + key, Graph::encode_parent(arc), hops);
       return key;
     });
   }
@@ -175,8 +177,8 @@ void PathSearch<Graph, kForward>::scan(Graph& graph, NodeId u, Stats& stats) {
       scan_edge(graph, index, base, hops);
     stats.scanned += index - begin;
   }
-  if constexpr (Graph::kCarries) {
-    if (bound_ > current_) scan_carried(graph, u, base, hops, stats);
+  if constexpr (Graph::kHasUnitSources) {
+    if (bound_ > current_) scan_assigned(graph, u, base, hops, stats);
   }
   node.hops[kForward] = static_cast<std::uint8_t>(hops + 1);
 }

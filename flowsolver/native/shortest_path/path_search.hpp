@@ -64,85 +64,90 @@ class PathSearch {
 
   // As hop_labels.hpp says.
   void relabel(Graph& graph, Stats& stats) {
-    labels_.relabel(graph, stats, [&] { look(stats); });
+    labels_.relabel(graph, stats, [&] { check(stats); });
   }
-  void advertise(Graph& graph, std::span<const NodeId> nodes, std::span<const NodeId> targets,
-                 std::size_t most, Stats& stats) {
+  void label_near_targets(Graph& graph, std::span<const NodeId> nodes,
+                          std::span<const NodeId> targets, std::size_t most, Stats& stats) {
     restart(graph);
-    labels_.advertise(graph, nodes, targets, most, stamp_, stats);
+    labels_.label_near_targets(graph, nodes, targets, most, stamp_, stats);
   }
-  static bool within_reach(const Node<Value>& node) {
-    return HopLabels<Graph, kForward>::within_reach(node);
+  static bool reaches_target(const Node<Value>& node) {
+    return HopLabels<Graph, kForward>::reaches_target(node);
   }
-  static bool at_hand(const Node<Value>& node) { return HopLabels<Graph, kForward>::at_hand(node); }
+  static bool has_target_arc(const Node<Value>& node) {
+    return HopLabels<Graph, kForward>::has_target_arc(node);
+  }
 
   // Searches look at the control from now on, and throw Stopped: no price has moved then. `stats`
   // begin at zero.
-  void watch(const Control& control) {
+  void set_control(const Control& control) {
     control_ = &control;
-    looked_at_ = 0;
+    checked_at_ = 0;
   }
 
   // Searches that have settled so many nodes at one distance, and are still there, give up: no
   // target, and prices have moved as if there was one at that distance.
-  void set_patience(std::size_t settled) { patience_ = settled; }
+  void set_settle_limit(std::size_t settled) { settle_limit_ = settled; }
   bool gave_up() const { return gave_up_; }
   std::int64_t gave_up_at() const { return current_; }
   // Whether the last search, which gave up, came to the node by then: at no distance, as prices are
   // now.
-  bool came_to(const Node<Value>& node) const {
+  bool has_labelled(const Node<Value>& node) const {
     return node.stamp == stamp_ && node.distance <= current_;
   }
 
-  // Marks what the last, failed, search settled as dead until `revive`.
-  void bury_settled(Graph& graph);
-  void revive(Graph& graph);
+  // Marks what the last, failed, search settled as dead until `clear_dead`.
+  void mark_settled_dead(Graph& graph);
+  void clear_dead(Graph& graph);
 
  private:
   static constexpr int kChainLimit = 8;
   // half-edges, whose ends are anywhere in memory
-  static constexpr std::int64_t kLookInterval = 1024;
+  static constexpr std::int64_t kCheckInterval = 1024;
 
-  struct Waiting {
+  struct HeapEntry {
     std::int64_t distance;
     NodeId node;
-    bool operator<(const Waiting& other) const { return distance > other.distance; }  // a min-heap
+    bool operator<(const HeapEntry& other) const {
+      return distance > other.distance;
+    }  // a min-heap
   };
 
-  void look(const Stats& stats) {
-    if (control_ == nullptr || stats.scanned - looked_at_ < kLookInterval) return;
-    looked_at_ = stats.scanned;
-    if (const Status status = control_->look(stats); status != Status::kOptimal)
+  void check(const Stats& stats) {
+    if (control_ == nullptr || stats.scanned - checked_at_ < kCheckInterval) return;
+    checked_at_ = stats.scanned;
+    if (const Status status = control_->check(stats); status != Status::kOptimal)
       throw Stopped{status};
   }
   void restart(Graph& graph);
-  bool one_step(Graph& graph, NodeId source, Stats& stats);
+  bool find_adjacent_target(Graph& graph, NodeId source, Stats& stats);
   bool label(Graph& graph, NodeId v, std::int64_t distance, std::uint32_t parent);
   bool test_target(const Graph& graph, const Node<Value>& node, NodeId v, std::int64_t distance);
-  void run_down_chain(Graph& graph, NodeId v, std::int64_t distance);
+  void follow_current_arcs(Graph& graph, NodeId v, std::int64_t distance);
   void enqueue(const Node<Value>& node, NodeId v);
   void scan(Graph& graph, NodeId u, Stats& stats);
   void scan_edge(Graph& graph, std::uint32_t index, std::int64_t base, unsigned& hops);
-  void reach(Graph& graph, NodeId v, std::int64_t distance, std::uint32_t parent, unsigned& hops);
-  void scan_carried(Graph& graph, NodeId u, std::int64_t base, unsigned& hops, Stats& stats);
-  void enqueue_passed(const Graph& graph);
-  void begin_at(Graph& graph, NodeId v, std::int64_t distance, std::uint32_t parent);
-  void settle_all(Graph& graph, Stats& stats);
-  Target conclude(Graph& graph, std::vector<NodeId>& repriced);
+  void relabel_and_enqueue(Graph& graph, NodeId v, std::int64_t distance, std::uint32_t parent,
+                           unsigned& hops);
+  void scan_assigned(Graph& graph, NodeId u, std::int64_t base, unsigned& hops, Stats& stats);
+  void enqueue_chain(const Graph& graph);
+  void label_seed(Graph& graph, NodeId v, std::int64_t distance, std::uint32_t parent);
+  void settle_until_target(Graph& graph, Stats& stats);
+  Target update_prices(Graph& graph, std::vector<NodeId>& repriced);
 
   const Control* control_ = nullptr;
-  std::int64_t looked_at_ = 0;  // scanned then
+  std::int64_t checked_at_ = 0;  // scanned then
   std::uint32_t stamp_ = 0;
-  std::size_t patience_ = std::numeric_limits<std::size_t>::max();
+  std::size_t settle_limit_ = std::numeric_limits<std::size_t>::max();
   bool gave_up_ = false;
   std::int64_t bound_ = 0;    // no path longer than or as long as this is of interest
   std::int64_t current_ = 0;  // the distance being settled
-  std::size_t settled_nearer_ = 0;
+  std::size_t settled_at_shorter_ = 0;
   Target target_;
-  HopStacks ties_;
+  HopBuckets ties_;
   HopLabels<Graph, kForward> labels_;
-  std::vector<Waiting> heap_;
-  std::vector<NodeId> settled_, passed_, dead_;
+  std::vector<HeapEntry> heap_;
+  std::vector<NodeId> settled_, chain_, dead_;
 };
 
 template <class Graph, bool kForward>
@@ -157,40 +162,43 @@ void PathSearch<Graph, kForward>::restart(Graph& graph) {
   heap_.clear();
   settled_.clear();
   current_ = 0;
-  settled_nearer_ = 0;
+  settled_at_shorter_ = 0;
   target_ = Target{};
   gave_up_ = false;
 }
 
 // Moves prices.
 template <class Graph, bool kForward>
-Target PathSearch<Graph, kForward>::conclude(Graph& graph, std::vector<NodeId>& repriced) {
-  const std::int64_t reach = gave_up_ ? current_ : target_.found() ? target_.distance : 0;
-  if (reach == 0) return target_;
+Target PathSearch<Graph, kForward>::update_prices(Graph& graph, std::vector<NodeId>& repriced) {
+  const std::int64_t relabel_and_enqueue = gave_up_          ? current_
+                                           : target_.found() ? target_.distance
+                                                             : 0;
+  if (relabel_and_enqueue == 0) return target_;
   for (NodeId v : settled_) {
     Node<Value>& node = graph.nodes[v];
-    if (node.distance >= reach) continue;
-    const std::int64_t change = reach - node.distance;
+    if (node.distance >= relabel_and_enqueue) continue;
+    const std::int64_t change = relabel_and_enqueue - node.distance;
     node.price += kForward ? change : -change;
     if ((node.flags & kTouched) == 0) {
       node.flags |= kTouched;
       repriced.push_back(v);
     }
   }
-  if constexpr (Graph::kCarries) graph.prices_moved(settled_, reach, kForward);
+  if constexpr (Graph::kHasUnitSources) graph.prices_moved(settled_, relabel_and_enqueue, kForward);
   return target_;
 }
 
 // Most sources are one step from a target: no search is needed to see that.
 template <class Graph, bool kForward>
-bool PathSearch<Graph, kForward>::one_step(Graph& graph, NodeId source, Stats& stats) {
+bool PathSearch<Graph, kForward>::find_adjacent_target(Graph& graph, NodeId source, Stats& stats) {
   Node<Value>& from = graph.nodes[source];
   from.parent = kNone;
   for (std::uint32_t index = from.begin; index < from.begin + from.residual_degree; ++index) {
     const auto& edge = graph.edges[index];
     Node<Value>& node = graph.nodes[edge.to];
     ++stats.scanned;
-    if (edge.cost - from.price + node.price != 0 || edge.to == graph.root() || !at_hand(node))
+    if (edge.cost - from.price + node.price != 0 || edge.to == graph.root() ||
+        !has_target_arc(node))
       continue;
     node.parent = index;
     target_ = {edge.to, node.imbalance >= 0, 0};
@@ -207,17 +215,17 @@ Target PathSearch<Graph, kForward>::run(Graph& graph, std::span<const NodeId> so
   ++stats.searches;
   if constexpr (kForward) {
     if (sources.size() == 1 && (graph.nodes[sources[0]].flags & kInterior) == 0 &&
-        one_step(graph, sources[0], stats)) {
+        find_adjacent_target(graph, sources[0], stats)) {
       return target_;
     }
   }
   bound_ = limit == kInfinity ? kInfinity : limit + 1;
   for (NodeId source : sources) {
-    begin_at(graph, source, 0, kNone);
+    label_seed(graph, source, 0, kNone);
     if (bound_ == 0) break;
   }
-  settle_all(graph, stats);
-  return conclude(graph, repriced);
+  settle_until_target(graph, stats);
+  return update_prices(graph, repriced);
 }
 
 template <class Graph, bool kForward>
@@ -228,21 +236,21 @@ Target PathSearch<Graph, kForward>::run_from(Graph& graph, std::span<const Seed>
   ++stats.searches;
   bound_ = limit == kInfinity ? kInfinity : limit + 1;
   for (const Seed& seed : seeds) {
-    if (seed.distance < bound_) begin_at(graph, seed.node, seed.distance, seed.parent);
+    if (seed.distance < bound_) label_seed(graph, seed.node, seed.distance, seed.parent);
   }
-  settle_all(graph, stats);
-  return conclude(graph, repriced);
+  settle_until_target(graph, stats);
+  return update_prices(graph, repriced);
 }
 
 template <class Graph, bool kForward>
-void PathSearch<Graph, kForward>::begin_at(Graph& graph, NodeId v, std::int64_t distance,
-                                           std::uint32_t parent) {
+void PathSearch<Graph, kForward>::label_seed(Graph& graph, NodeId v, std::int64_t distance,
+                                             std::uint32_t parent) {
   if (label(graph, v, distance, parent)) enqueue(graph.nodes[v], v);
-  enqueue_passed(graph);
+  enqueue_chain(graph);
 }
 
 template <class Graph, bool kForward>
-void PathSearch<Graph, kForward>::settle_all(Graph& graph, Stats& stats) {
+void PathSearch<Graph, kForward>::settle_until_target(Graph& graph, Stats& stats) {
   while (bound_ > current_) {
     NodeId u;
     if (!ties_.empty()) {
@@ -250,18 +258,18 @@ void PathSearch<Graph, kForward>::settle_all(Graph& graph, Stats& stats) {
     } else {
       if (heap_.empty()) break;
       std::pop_heap(heap_.begin(), heap_.end());
-      const Waiting next = heap_.back();
+      const HeapEntry next = heap_.back();
       heap_.pop_back();
       if (graph.nodes[next.node].settled || graph.nodes[next.node].distance != next.distance)
         continue;
       if (next.distance >= bound_) break;
       current_ = next.distance;
-      settled_nearer_ = settled_.size();
+      settled_at_shorter_ = settled_.size();
       u = next.node;
     }
     Node<Value>& node = graph.nodes[u];
     if (node.settled || node.distance != current_) continue;
-    if (settled_.size() - settled_nearer_ == patience_) {
+    if (settled_.size() - settled_at_shorter_ == settle_limit_) {
       gave_up_ = true;
       target_ = Target{};
       return;
@@ -270,12 +278,12 @@ void PathSearch<Graph, kForward>::settle_all(Graph& graph, Stats& stats) {
     settled_.push_back(u);
     ++stats.settled;
     scan(graph, u, stats);
-    look(stats);
+    check(stats);
   }
 }
 
 template <class Graph, bool kForward>
-void PathSearch<Graph, kForward>::bury_settled(Graph& graph) {
+void PathSearch<Graph, kForward>::mark_settled_dead(Graph& graph) {
   for (NodeId v : settled_) {
     graph.nodes[v].flags |= kDead;
     dead_.push_back(v);
@@ -283,7 +291,7 @@ void PathSearch<Graph, kForward>::bury_settled(Graph& graph) {
 }
 
 template <class Graph, bool kForward>
-void PathSearch<Graph, kForward>::revive(Graph& graph) {
+void PathSearch<Graph, kForward>::clear_dead(Graph& graph) {
   for (NodeId v : dead_) graph.nodes[v].flags &= static_cast<std::uint8_t>(~kDead);
   dead_.clear();
 }

@@ -15,10 +15,10 @@ namespace flowsolver {
 template <class Value>
 class PriceRepair {
  public:
-  PriceRepair(FlowMover<Value>& mover, const Network& network, std::vector<NodeId>& repriced,
+  PriceRepair(Pseudoflow<Value>& pseudoflow, const Network& network, std::vector<NodeId>& repriced,
               Stats& stats)
-      : mover_(mover),
-        graph_(mover.graph()),
+      : pseudoflow_(pseudoflow),
+        graph_(pseudoflow.graph()),
         tail_(network.tail),
         repriced_(repriced),
         stats_(stats) {}
@@ -28,13 +28,13 @@ class PriceRepair {
     // Sources last: their price follows from where they lead.
     for (bool sources : {false, true}) {
       for (NodeId v : fresh) {
-        if ((graph_.nodes[v].flags & kFresh) == 0 || is_source(v) != sources) continue;
-        graph_.nodes[v].flags &= static_cast<std::uint8_t>(~kFresh);
-        if (v != graph_.root()) place(v);
+        if ((graph_.nodes[v].flags & kNewNode) == 0 || is_source(v) != sources) continue;
+        graph_.nodes[v].flags &= static_cast<std::uint8_t>(~kNewNode);
+        if (v != graph_.root()) set_feasible_price(v);
       }
     }
     for (ArcId arc : dirty) {
-      if (!graph_.gone(arc)) mend(arc, tail_[arc]);
+      if (!graph_.is_removed(arc)) restore_optimality(arc, tail_[arc]);
     }
     fresh.clear();
     dirty.clear();
@@ -53,24 +53,24 @@ class PriceRepair {
     return node.degree == 0 ||
            ((node.flags & kInterior) == 0 && graph_.is_forward(graph_.edges[node.begin]));
   }
-  bool counts(NodeId v, NodeId neighbour) const {
-    return neighbour != v && (graph_.nodes[neighbour].flags & kFresh) == 0;
+  bool has_price(NodeId v, NodeId neighbour) const {
+    return neighbour != v && (graph_.nodes[neighbour].flags & kNewNode) == 0;
   }
 
   // The prices v may have without breaking any arc to a neighbour that has one.
-  Interval allowed(NodeId v) const {
+  Interval feasible_prices(NodeId v) const {
     const Node<Value>& node = graph_.nodes[v];
-    Interval allowed;
-    if (node.root_residual > 0) allowed.high = node.root_cost;
-    if (node.root_flow > 0) allowed.low = node.root_cost;
+    Interval feasible_prices;
+    if (node.root_residual > 0) feasible_prices.high = node.root_cost;
+    if (node.root_flow > 0) feasible_prices.low = node.root_cost;
     for (std::uint32_t i = node.begin; i < node.begin + node.degree; ++i) {
       const auto& edge = graph_.edges[i];
-      if (!counts(v, edge.to)) continue;
+      if (!has_price(v, edge.to)) continue;
       const std::int64_t through = edge.cost + graph_.nodes[edge.to].price;
-      if (edge.residual > 0) allowed.high = std::min(allowed.high, through);
-      if (edge.reverse_residual > 0) allowed.low = std::max(allowed.low, through);
+      if (edge.residual > 0) feasible_prices.high = std::min(feasible_prices.high, through);
+      if (edge.reverse_residual > 0) feasible_prices.low = std::max(feasible_prices.low, through);
     }
-    return allowed;
+    return feasible_prices;
   }
 
   void set_price(NodeId v, std::int64_t price) {
@@ -84,10 +84,10 @@ class PriceRepair {
     }
   }
 
-  void place(NodeId v) {
-    const Interval range = allowed(v);
+  void set_feasible_price(NodeId v) {
+    const Interval range = feasible_prices(v);
     if (range.empty()) {
-      place_in_conflict(v, range);
+      set_price_in_conflict(v, range);
     } else if (range.low == -kInfinity && range.high == kInfinity) {
       return;
     } else if (range.high != kInfinity && is_source(v)) {
@@ -100,12 +100,12 @@ class PriceRepair {
   // No price suits all arcs. Take the end that few arcs object to. When the way to the root is the
   // only one to object to the low end, that one: its room becomes a deficit here, which is how new
   // machines join a cell whose slots have a price.
-  void place_in_conflict(NodeId v, const Interval& range) {
+  void set_price_in_conflict(NodeId v, const Interval& range) {
     const Node<Value>& node = graph_.nodes[v];
     std::int64_t against_low = 0, against_high = 0;
     for (std::uint32_t i = node.begin; i < node.begin + node.degree; ++i) {
       const auto& edge = graph_.edges[i];
-      if (!counts(v, edge.to)) continue;
+      if (!has_price(v, edge.to)) continue;
       const std::int64_t through = edge.cost + graph_.nodes[edge.to].price;
       against_low += edge.residual > 0 && through < range.low;
       against_high += edge.reverse_residual > 0 && through > range.high;
@@ -120,14 +120,14 @@ class PriceRepair {
     const std::int64_t root_rc = node.root_cost - node.price;
     if (graph_.root_arc(v) != kNone) {
       const ArcId arc = graph_.root_arc(v);
-      if (root_rc < 0) mover_.add_flow(arc, v, graph_.root(), node.root_residual);
+      if (root_rc < 0) pseudoflow_.add_flow(arc, v, graph_.root(), node.root_residual);
       if (root_rc > 0)
-        mover_.add_flow(arc, v, graph_.root(), -static_cast<std::int64_t>(node.root_flow));
+        pseudoflow_.add_flow(arc, v, graph_.root(), -static_cast<std::int64_t>(node.root_flow));
     }
     ids_.clear();
     for (std::uint32_t i = node.begin; i < node.begin + node.degree; ++i) {
       const auto& edge = graph_.edges[i];
-      if (!counts(v, edge.to)) continue;
+      if (!has_price(v, edge.to)) continue;
       const std::int64_t rc = edge.cost - node.price + graph_.nodes[edge.to].price;
       if ((edge.residual > 0 && rc < 0) || (edge.reverse_residual > 0 && rc > 0))
         ids_.push_back(edge.id);
@@ -143,46 +143,46 @@ class PriceRepair {
   }
 
   std::int64_t reduced_cost(ArcId arc, NodeId tail) const {
-    if (graph_.at_root(arc)) return graph_.nodes[tail].root_cost - graph_.nodes[tail].price;
+    if (graph_.is_root_arc(arc)) return graph_.nodes[tail].root_cost - graph_.nodes[tail].price;
     const auto& edge = graph_.edges[graph_.position[2 * arc]];
     return edge.cost - graph_.nodes[tail].price + graph_.nodes[edge.to].price;
   }
   std::int64_t room(ArcId arc, NodeId tail) const {
-    return graph_.at_root(arc) ? graph_.nodes[tail].root_residual
-                               : graph_.edges[graph_.position[2 * arc]].residual;
+    return graph_.is_root_arc(arc) ? graph_.nodes[tail].root_residual
+                                   : graph_.edges[graph_.position[2 * arc]].residual;
   }
 
   // Fills an arc with rc < 0, empties one with rc > 0.
   void saturate(ArcId arc, NodeId tail, NodeId head) {
     const std::int64_t rc = reduced_cost(arc, tail);
-    if (rc < 0) mover_.add_flow(arc, tail, head, room(arc, tail));
-    if (rc > 0) mover_.add_flow(arc, tail, head, -graph_.flow_at(arc, tail));
+    if (rc < 0) pseudoflow_.add_flow(arc, tail, head, room(arc, tail));
+    if (rc > 0) pseudoflow_.add_flow(arc, tail, head, -graph_.flow_at(arc, tail));
     ++stats_.repaired;
   }
 
-  void mend(ArcId arc, NodeId tail) {
+  void restore_optimality(ArcId arc, NodeId tail) {
     const std::int64_t rc = reduced_cost(arc, tail);
     if (!((rc < 0 && room(arc, tail) > 0) || (rc > 0 && graph_.flow_at(arc, tail) > 0))) return;
     const NodeId head =
-        graph_.at_root(arc) ? graph_.root() : graph_.edges[graph_.position[2 * arc]].to;
+        graph_.is_root_arc(arc) ? graph_.root() : graph_.edges[graph_.position[2 * arc]].to;
     for (NodeId end : {tail, head}) {
       if (tail == head || end == graph_.root() || graph_.nodes[end].degree > kLowDegree) continue;
-      const Interval range = allowed(end);
+      const Interval range = feasible_prices(end);
       if (!range.empty()) {
-        place(end);
+        set_feasible_price(end);
         return;
       }
     }
     // A source in conflict: all its arcs at once, so that its best arc decides.
     if (tail != head && is_source(tail) && tail != graph_.root() &&
         graph_.nodes[tail].degree <= kLowDegree) {
-      place_in_conflict(tail, allowed(tail));
+      set_price_in_conflict(tail, feasible_prices(tail));
     } else {
       saturate(arc, tail, head);
     }
   }
 
-  FlowMover<Value>& mover_;
+  Pseudoflow<Value>& pseudoflow_;
   ResidualGraph<Value>& graph_;
   const std::vector<NodeId>& tail_;  // by arc id
   std::vector<NodeId>& repriced_;

@@ -11,9 +11,9 @@
 namespace flowsolver {
 
 template <class Value>
-class FlowMover {
+class Pseudoflow {
  public:
-  FlowMover(ResidualGraph<Value> graph, const Network& network)
+  Pseudoflow(ResidualGraph<Value> graph, const Network& network)
       : graph_(std::move(graph)), marked_(network.num_arcs(), false) {}
 
   ResidualGraph<Value>& graph() { return graph_; }
@@ -48,7 +48,7 @@ class FlowMover {
   // More flow on the arc (less when amount < 0), its ends' imbalances following.
   void add_flow(ArcId arc, NodeId tail, NodeId head, std::int64_t amount) {
     if (amount == 0) return;
-    if (graph_.at_root(arc)) {
+    if (graph_.is_root_arc(arc)) {
       move_root_flow(tail, amount);
     } else if (amount > 0) {
       move_flow(tail, graph_.position[2 * arc], static_cast<Value>(amount));

@@ -17,7 +17,8 @@ namespace {
 template <class Value>
 class SspEngine final : public LocalEngine<Value> {
  public:
-  SspEngine(const EngineStart& start, bool growing, std::int64_t patience, const Control& control);
+  SspEngine(const EngineStart& start, bool has_spare_room, std::int64_t max_scans,
+            const Control& control);
 
   void add_node(NodeId v, std::int64_t supply) override;
   void remove_node(NodeId v) override;
@@ -36,21 +37,21 @@ class SspEngine final : public LocalEngine<Value> {
   using LocalEngine<Value>::graph_;
   using LocalEngine<Value>::cost_;
   using LocalEngine<Value>::unbalanced_;
-  using LocalEngine<Value>::fresh_;
+  using LocalEngine<Value>::new_nodes_;
   using LocalEngine<Value>::dirty_;
   using LocalEngine<Value>::repriced_;
   using LocalEngine<Value>::kCancelCheckInterval;
   using LocalEngine<Value>::kFarShare;
   using LocalEngine<Value>::kFewLeft;
-  using LocalEngine<Value>::soil;
-  using LocalEngine<Value>::pending;
-  using FlowMover<Value>::shift_imbalance;
+  using LocalEngine<Value>::mark_dirty;
+  using LocalEngine<Value>::needs_flow;
+  using Pseudoflow<Value>::shift_imbalance;
 
   void start_from_estimate(const Network& network, const Control& control);
   template <bool kForward>
-  Status drain(std::vector<NodeId>& sources, const Control& control, Stats& stats);
+  Status route_imbalances(std::vector<NodeId>& sources, const Control& control, Stats& stats);
   template <bool kForward>
-  Status drain_in_phases(std::vector<NodeId>& sources, const Control& control, Stats& stats);
+  Status route_in_phases(std::vector<NodeId>& sources, const Control& control, Stats& stats);
   template <bool kForward>
   void augment(const Target& target, Stats& stats);
   template <bool kForward>
@@ -62,40 +63,40 @@ class SspEngine final : public LocalEngine<Value> {
     }
   }
   // Between searches.
-  Status look(const Control& control, const Stats& stats) const {
-    return stats.scanned > last_scan_ ? Status::kBudget : control.look(stats);
+  Status check(const Control& control, const Stats& stats) const {
+    return stats.scanned > last_scan_ ? Status::kBudget : control.check(stats);
   }
   template <bool kForward>
-  std::vector<NodeId> pending_nodes() const;
-  static constexpr std::size_t kTraces = 4;  // per node
-  void trace_deficits();
-  void advertise_deficits();
+  std::vector<NodeId> unbalanced_nodes() const;
+  static constexpr std::size_t kMaxMovesPerNode = 4;  // per node
+  void move_deficits_along_flow();
+  void hint_at_deficits();
 
   PathSearch<ResidualGraph<Value>, true> forward_;
   PathSearch<ResidualGraph<Value>, false> backward_;
-  const std::int64_t patience_;
+  const std::int64_t max_scans_;
   std::int64_t last_scan_ = kInfinity;  // patience ends there in this run
 };
 
 template <class Value>
-SspEngine<Value>::SspEngine(const EngineStart& start, bool growing, std::int64_t patience,
+SspEngine<Value>::SspEngine(const EngineStart& start, bool has_spare_room, std::int64_t max_scans,
                             const Control& control)
     : LocalEngine<Value>(ResidualGraph<Value>(start.network, start.flow, start.alive, start.root,
-                                              growing, control),
+                                              has_spare_room, control),
                          start.network),
-      patience_(patience) {
-  Pace pace(control);
+      max_scans_(max_scans) {
+  CancellationChecker checker(control);
   const Network& network = start.network;
   const bool cold = start.flow.empty() && start.price.empty();
   for (NodeId v = 0; v < network.num_nodes(); ++v) {
-    pace.build_step({});
+    checker.step_until_cancelled({});
     if (!start.price.empty()) graph_.nodes[v].price = start.price[v];
     if (network.supply[v] != 0) shift_imbalance(v, network.supply[v]);
   }
   graph_.nodes[start.root].price = 0;
   if (cold) start_from_estimate(network, control);
   for (ArcId a = 0; a < network.num_arcs(); ++a) {
-    pace.build_step({});
+    checker.step_until_cancelled({});
     if (!start.alive.empty() && start.alive[a] == 0) continue;
     if (!start.flow.empty() && start.flow[a] != 0) {
       shift_imbalance(network.tail[a], -start.flow[a]);
@@ -108,14 +109,14 @@ SspEngine<Value>::SspEngine(const EngineStart& start, bool growing, std::int64_t
         network.cost[a] - graph_.nodes[network.tail[a]].price + graph_.nodes[network.head[a]].price;
     const std::int64_t used = start.flow.empty() ? 0 : start.flow[a];
     if ((rc < 0 && used < network.capacity[a]) || (rc > 0 && used > 0)) {
-      soil(a);
+      mark_dirty(a);
     }
   }
   if (cold) {
     for (NodeId v = 0; v < network.num_nodes(); ++v) {
       if (network.supply[v] > 0 && v != start.root && (graph_.nodes[v].flags & kInterior) == 0) {
-        graph_.nodes[v].flags |= kFresh;
-        fresh_.push_back(v);
+        graph_.nodes[v].flags |= kNewNode;
+        new_nodes_.push_back(v);
       }
     }
   }
@@ -130,8 +131,8 @@ void SspEngine<Value>::start_from_estimate(const Network& network, const Control
 template <class Value>
 void SspEngine<Value>::add_node(NodeId v, std::int64_t supply) {
   graph_.grow_to_node(v);
-  graph_.nodes[v].flags |= kFresh;
-  fresh_.push_back(v);
+  graph_.nodes[v].flags |= kNewNode;
+  new_nodes_.push_back(v);
   if (supply != 0) shift_imbalance(v, supply);
 }
 
@@ -144,7 +145,7 @@ template <class Value>
 void SspEngine<Value>::add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity,
                                std::int64_t cost) {
   graph_.attach(arc, tail, head, static_cast<Value>(capacity), static_cast<Value>(cost));
-  soil(arc);
+  mark_dirty(arc);
 }
 
 template <class Value>
@@ -158,17 +159,17 @@ void SspEngine<Value>::set_capacity(ArcId arc, NodeId tail, NodeId head, std::in
   const std::int64_t flow = graph_.flow_at(arc, tail);
   if (flow > capacity) this->add_flow(arc, tail, head, capacity - flow);
   graph_.set_capacity(arc, tail, static_cast<Value>(capacity));
-  soil(arc);
+  mark_dirty(arc);
 }
 
 template <class Value>
 void SspEngine<Value>::set_cost(ArcId arc, NodeId tail, std::int64_t cost) {
   const std::int64_t flow = graph_.flow_at(arc, tail);
-  const std::int64_t before = graph_.at_root(arc) ? graph_.nodes[tail].root_cost
-                                                  : graph_.edges[graph_.position[2 * arc]].cost;
+  const std::int64_t before = graph_.is_root_arc(arc) ? graph_.nodes[tail].root_cost
+                                                      : graph_.edges[graph_.position[2 * arc]].cost;
   cost_ += static_cast<__int128>(flow) * (static_cast<__int128>(cost) - before);
   graph_.set_cost(arc, tail, static_cast<Value>(cost));
-  soil(arc);
+  mark_dirty(arc);
 }
 
 template <class Value>
@@ -188,10 +189,10 @@ void SspEngine<Value>::incident_arcs(std::span<const NodeId> of, std::vector<Arc
 // came free (X -> rack -> machine), which a backward search would find only after looking at all
 // the aggregator's arcs in.
 template <class Value>
-void SspEngine<Value>::trace_deficits() {
+void SspEngine<Value>::move_deficits_along_flow() {
   constexpr std::uint32_t kLook = 600;
   // A deficit could go round a cycle of flow as often as that has units.
-  std::size_t left = kTraces * (graph_.nodes.size() + unbalanced_.size());
+  std::size_t left = kMaxMovesPerNode * (graph_.nodes.size() + unbalanced_.size());
   for (std::size_t k = 0; k < unbalanced_.size(); ++k) {  // grows while we go
     NodeId v = unbalanced_[k];
     // bounded: by `left`
@@ -217,20 +218,20 @@ void SspEngine<Value>::trace_deficits() {
 }
 
 template <class Value>
-void SspEngine<Value>::advertise_deficits() {
+void SspEngine<Value>::hint_at_deficits() {
   for (NodeId v : unbalanced_) {
-    if (pending(v, false))
-      point_at_deficit(graph_, v,
-                       [](const Node<Value>& node) { return (node.flags & kInterior) != 0; });
+    if (needs_flow(v, false))
+      hint_at_deficit(graph_, v,
+                      [](const Node<Value>& node) { return (node.flags & kInterior) != 0; });
   }
 }
 
 template <class Value>
 template <bool kForward>
-std::vector<NodeId> SspEngine<Value>::pending_nodes() const {
+std::vector<NodeId> SspEngine<Value>::unbalanced_nodes() const {
   std::vector<NodeId> nodes;
   for (NodeId v : unbalanced_) {
-    if (pending(v, kForward)) nodes.push_back(v);
+    if (needs_flow(v, kForward)) nodes.push_back(v);
   }
   return nodes;
 }
@@ -276,50 +277,51 @@ void SspEngine<Value>::augment(const Target& target, Stats& stats) {
 
 template <class Value>
 template <bool kForward>
-Status SspEngine<Value>::drain_in_phases(std::vector<NodeId>& sources, const Control& control,
+Status SspEngine<Value>::route_in_phases(std::vector<NodeId>& sources, const Control& control,
                                          Stats& stats) {
   auto& paths = search<kForward>();
   const std::int64_t before = stats.operations();
   std::size_t all = 0;
   std::int64_t until_check = kCancelCheckInterval;
   while (true) {
-    std::erase_if(sources, [this](NodeId v) { return !pending(v, kForward); });
+    std::erase_if(sources, [this](NodeId v) { return !needs_flow(v, kForward); });
     if (sources.empty()) return Status::kOptimal;
     all = std::max(all, sources.size());
-    Status status = look(control, stats);
+    Status status = check(control, stats);
     if (status == Status::kOptimal)
       status = control.report_progress(stats, before, all - sources.size(), sources.size());
     if (status != Status::kOptimal) return status;
     ++stats.phases;
     const Target nearest = paths.run(graph_, sources, kInfinity, repriced_, stats);
-    if (!nearest.found()) return this->no_way(sources.front(), kForward);
+    if (!nearest.found()) return this->report_no_path(sources.front(), kForward);
     augment<kForward>(nearest, stats);
     // All paths of length zero, as in Dinic's blocking flows: what cannot reach a target now cannot
     // before prices move.
     paths.relabel(graph_, stats);
     for (NodeId source : sources) {
-      while (status == Status::kOptimal && pending(source, kForward) &&
-             paths.within_reach(graph_.nodes[source])) {
+      while (status == Status::kOptimal && needs_flow(source, kForward) &&
+             paths.reaches_target(graph_.nodes[source])) {
         if (until_check-- == 0) {
-          status = look(control, stats);
+          status = check(control, stats);
           until_check = kCancelCheckInterval;
         }
         const Target target = paths.run(graph_, std::array{source}, 0, repriced_, stats);
         if (!target.found()) {
-          paths.bury_settled(graph_);
+          paths.mark_settled_dead(graph_);
           break;
         }
         augment<kForward>(target, stats);
       }
     }
-    paths.revive(graph_);
+    paths.clear_dead(graph_);
     if (status != Status::kOptimal) return status;
   }
 }
 
 template <class Value>
 template <bool kForward>
-Status SspEngine<Value>::drain(std::vector<NodeId>& sources, const Control& control, Stats& stats) {
+Status SspEngine<Value>::route_imbalances(std::vector<NodeId>& sources, const Control& control,
+                                          Stats& stats) {
   auto& paths = search<kForward>();
   std::int64_t until_check = 0;
   const std::int64_t before = stats.operations();
@@ -328,14 +330,14 @@ Status SspEngine<Value>::drain(std::vector<NodeId>& sources, const Control& cont
   std::int64_t far_budget = half_edges;
   for (std::size_t k = 0; k < sources.size(); ++k) {
     const NodeId source = sources[k];
-    while (pending(source, kForward)) {
+    while (needs_flow(source, kForward)) {
       if (until_check-- == 0) {
-        if (const Status status = look(control, stats); status != Status::kOptimal) return status;
+        if (const Status status = check(control, stats); status != Status::kOptimal) return status;
         until_check = kCancelCheckInterval;
       }
       const std::int64_t scanned_before = stats.scanned;
       const Target target = paths.run(graph_, std::array{source}, kInfinity, repriced_, stats);
-      if (!target.found()) return this->no_way(source, kForward);
+      if (!target.found()) return this->report_no_path(source, kForward);
       augment<kForward>(target, stats);
       const std::int64_t scanned = stats.scanned - scanned_before;
       if (scanned > far_scan) {
@@ -344,7 +346,7 @@ Status SspEngine<Value>::drain(std::vector<NodeId>& sources, const Control& cont
       }
       if (far_budget < 0 && sources.size() - k > kFewLeft) {
         sources.erase(sources.begin(), sources.begin() + static_cast<std::ptrdiff_t>(k));
-        return drain_in_phases<kForward>(sources, control, stats);
+        return route_in_phases<kForward>(sources, control, stats);
       }
     }
     const Status status = this->report(control, stats, before, k + 1, sources.size());
@@ -355,37 +357,37 @@ Status SspEngine<Value>::drain(std::vector<NodeId>& sources, const Control& cont
 
 template <class Value>
 Status SspEngine<Value>::run(const Control& control, Stats& stats) {
-  PriceRepair<Value>(*this, this->network_, repriced_, stats).run(fresh_, dirty_);
-  trace_deficits();
-  advertise_deficits();
-  forward_.watch(control);
-  backward_.watch(control);
-  last_scan_ = patience_ == kInfinity ? kInfinity : stats.scanned + patience_;
+  PriceRepair<Value>(*this, this->network_, repriced_, stats).run(new_nodes_, dirty_);
+  move_deficits_along_flow();
+  hint_at_deficits();
+  forward_.set_control(control);
+  backward_.set_control(control);
+  last_scan_ = max_scans_ == kInfinity ? kInfinity : stats.scanned + max_scans_;
   Status status;
   try {
-    std::vector<NodeId> sources = pending_nodes<true>();
-    status = drain<true>(sources, control, stats);
+    std::vector<NodeId> sources = unbalanced_nodes<true>();
+    status = route_imbalances<true>(sources, control, stats);
     if (status == Status::kOptimal) {
-      sources = pending_nodes<false>();
-      status = drain<false>(sources, control, stats);
+      sources = unbalanced_nodes<false>();
+      status = route_imbalances<false>(sources, control, stats);
     }
   } catch (const Stopped& stopped) {
     status = stopped.status;
-    forward_.revive(graph_);
-    backward_.revive(graph_);
+    forward_.clear_dead(graph_);
+    backward_.clear_dead(graph_);
   }
-  this->forget_balanced();
+  this->drop_balanced();
   return status;
 }
 
 }  // namespace
 
-std::unique_ptr<Engine> make_ssp_engine(const EngineStart& start, bool growing,
-                                        std::int64_t patience, const Control& control) {
+std::unique_ptr<Engine> make_ssp_engine(const EngineStart& start, bool has_spare_room,
+                                        std::int64_t max_scans, const Control& control) {
   if (fits_narrow(start.network, control)) {
-    return std::make_unique<SspEngine<std::int32_t>>(start, growing, patience, control);
+    return std::make_unique<SspEngine<std::int32_t>>(start, has_spare_room, max_scans, control);
   }
-  return std::make_unique<SspEngine<std::int64_t>>(start, growing, patience, control);
+  return std::make_unique<SspEngine<std::int64_t>>(start, has_spare_room, max_scans, control);
 }
 
 }  // namespace flowsolver

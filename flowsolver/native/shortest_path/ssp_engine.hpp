@@ -10,9 +10,9 @@
 
 namespace flowsolver {
 
-// `growing`: leave room for changes. A run whose searches have scanned more than `patience`
+// `has_spare_room`: leave room for changes. A run whose searches have scanned more than `max_scans`
 // half-edges ends with kBudget.
-std::unique_ptr<Engine> make_ssp_engine(const EngineStart& start, bool growing,
-                                        std::int64_t patience, const Control& control);
+std::unique_ptr<Engine> make_ssp_engine(const EngineStart& start, bool has_spare_room,
+                                        std::int64_t max_scans, const Control& control);
 
 }  // namespace flowsolver

@@ -12,8 +12,8 @@ namespace flowsolver {
 
 namespace {
 
-struct NoRecord {
-  static constexpr bool kListens = false;
+struct NoObserver {
+  static constexpr bool kObserves = false;
   void flow_moves(ArcId, std::int64_t, std::int64_t) {}
   void prices_moved(NodeId) {}
 };
@@ -30,9 +30,9 @@ bool infeasible(const SpanningTree& tree, NodeId sink) {
 // The flow of tree arcs.
 void write_flow(const Network& network, const SpanningTree& tree, const Control& control,
                 Solution& solution) {
-  Pace pace(control);
+  CancellationChecker checker(control);
   for (NodeId v = 0; v < tree.root(); ++v) {
-    pace.build_step(solution.stats);
+    checker.step_until_cancelled(solution.stats);
     const SpanningTree::TreeArc arc = tree.arc(v);
     if (arc.arc != kNone) solution.flow[arc.arc] = network.tail[arc.arc] == v ? arc.down : arc.up;
   }
@@ -48,7 +48,7 @@ Status take_survey(const Network& network, const Control& control, Survey& surve
   std::uint64_t most = 0;
   survey.outer.assign(network.num_nodes(), 1);
   const Status status =
-      sweep(network.num_arcs(), control, {}, [&](std::size_t begin, std::size_t end) {
+      for_each_block(network.num_arcs(), control, {}, [&](std::size_t begin, std::size_t end) {
         most =
             std::max(most, largest_magnitude(std::span(network.cost).subspan(begin, end - begin)));
         for (std::size_t a = begin; a < end; ++a) {
@@ -70,7 +70,7 @@ void solve(const Network& network, const Start& start, const Control& control, S
   SimplexStart begin(network, solution.flow, hint, control, control, solution.stats);
   solution.status = begin.run(tree, sink, survey.artificial_cost);
   if (solution.status == Status::kOptimal) {
-    SimplexPivots<NoRecord> pivots(network, solution.flow, tree, {});
+    SimplexPivots<NoObserver> pivots(network, solution.flow, tree, {});
     PivotWork work(control, solution.stats);
     solution.status = pivots.classify(work);
     if (solution.status == Status::kOptimal) solution.status = pivots.run(work);
@@ -79,9 +79,9 @@ void solve(const Network& network, const Start& start, const Control& control, S
     if (solution.status == Status::kOptimal && infeasible(tree, sink))
       solution.status = Status::kInfeasible;
     const std::int64_t base = tree.price(sink);
-    Pace pace(control);
+    CancellationChecker checker(control);
     for (NodeId v = 0; v < network.num_nodes(); ++v) {
-      pace.build_step(solution.stats);
+      checker.step_until_cancelled(solution.stats);
       solution.potential[v] = tree.price(v) - base;
     }
   }

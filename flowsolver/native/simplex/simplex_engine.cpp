@@ -23,31 +23,31 @@ class SimplexEngine final : public Engine {
         sink_(start.root),
         flow_(start.flow.begin(), start.flow.end()),
         tree_(outer_nodes(start.network), control),
-        pivots_(network_, flow_, tree_, Record{this}) {
+        pivots_(network_, flow_, tree_, Observer{this}) {
     const auto n = static_cast<NodeId>(network_.num_nodes());
     flow_.resize(network_.num_arcs(), 0);
     // nothing could be gone on from before all is made: cancelled, but not stopped at a budget
-    Control patient;
-    patient.poll(
-        [&control](const Stats& counted) { return control.look(counted) == Status::kCancelled; },
+    Control cancellation_only;
+    cancellation_only.poll(
+        [&control](const Stats& counted) { return control.check(counted) == Status::kCancelled; },
         {});
     extend(n, network_.num_arcs());
-    build_each(network_.num_arcs(), control, [&](std::size_t arc) {
+    for_each_until_cancelled(network_.num_arcs(), control, [&](std::size_t arc) {
       const auto a = static_cast<ArcId>(arc);
       cost_of_[a] = network_.cost[a];
       if (start.alive[a] != 0) lists_.add(a, network_.tail[a], network_.head[a]);
     });
     const std::vector<std::int64_t> hint = start_prices(network_, {{}, start.price});
-    need(SimplexStart(network_, flow_, hint, patient, control, stats)
-             .run(tree_, sink_, kArtificialCost));
+    throw_unless_optimal(SimplexStart(network_, flow_, hint, cancellation_only, control, stats)
+                             .run(tree_, sink_, kArtificialCost));
     for (NodeId v = 0; v < n; ++v) {
-      if (tree_.arc(v).arc == kNone) note_hung(v);
+      if (tree_.arc(v).arc == kNone) record_artificial(v);
     }
     tree_.make_room(n + n / 4 + kSpareNodes, kEmptyArtificial, kArtificialCost);
     extend(tree_.root(), 0);
-    PivotWork work(patient, stats);
-    need(pivots_.classify(work));
-    build_each(network_.num_arcs(), control, [&](std::size_t arc) {
+    PivotWork work(cancellation_only, stats);
+    throw_unless_optimal(pivots_.classify(work));
+    for_each_until_cancelled(network_.num_arcs(), control, [&](std::size_t arc) {
       const auto a = static_cast<ArcId>(arc);
       cost_ += static_cast<__int128>(cost_of_[a]) * pivots_.flow(a);
     });
@@ -58,14 +58,14 @@ class SimplexEngine final : public Engine {
       tree_.make_room(v + 1 + v / 4 + kSpareNodes, kEmptyArtificial, kArtificialCost);
       extend(tree_.root(), 0);
     }
-    note_hung(v);
+    record_artificial(v);
     cuts_.push_back({v, kInfinity});
     add_excess(v, supply);
   }
 
   void remove_node(NodeId v) override {
     excess_[v] = 0;
-    pivots_.hang(v, kEmptyArtificial, kArtificialCost, idle_);
+    pivots_.attach_subtree(v, kEmptyArtificial, kArtificialCost, unused_stats_);
     tree_.make_outer(v);
   }
 
@@ -75,7 +75,7 @@ class SimplexEngine final : public Engine {
     lists_.add(arc, tail, head);
     flow_[arc] = 0;
     cost_of_[arc] = cost;
-    reconsider(arc, tail, head, capacity);
+    reclassify(arc, tail, head, capacity);
   }
 
   void remove_arc(ArcId arc, NodeId tail, NodeId head) override {
@@ -88,7 +88,7 @@ class SimplexEngine final : public Engine {
   void set_capacity(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity) override {
     if (tail == head || !pivots_.in_tree(arc)) {
       if (flow_[arc] > capacity) set_flow(arc, tail, head, capacity, false);
-      reconsider(arc, tail, head, capacity);
+      reclassify(arc, tail, head, capacity);
       return;
     }
     const NodeId v = pivots_.child(arc);
@@ -108,19 +108,19 @@ class SimplexEngine final : public Engine {
     if (tail != head && pivots_.in_tree(arc)) {
       repriced_arcs_.push_back(pivots_.child(arc));
     } else {
-      reconsider(arc, tail, head, network_.capacity[arc]);
+      reclassify(arc, tail, head, network_.capacity[arc]);
     }
   }
 
   void change_supply(NodeId v, std::int64_t delta) override { add_excess(v, delta); }
 
   Status run(const Control& control, Stats& stats) override {
-    if (const Status status = control.look(stats); status != Status::kOptimal) return status;
+    if (const Status status = control.check(stats); status != Status::kOptimal) return status;
     PivotWork work(control, stats);
     try {
       move_prices(work);
       Status status = rejoin_all(work);
-      if (status == Status::kOptimal) status = absorb_all(work);
+      if (status == Status::kOptimal) status = route_excesses(work);
       if (status == Status::kOptimal) status = pivots_.run(work);
       if (status != Status::kOptimal) return status;
     } catch (const Stopped& stopped) {
@@ -129,16 +129,16 @@ class SimplexEngine final : public Engine {
     return artificial_flow() ? Status::kInfeasible : Status::kOptimal;
   }
   // Excess that the root gets; without any, the sink has what others lack.
-  std::vector<NodeId> unsent_nodes() const override {
+  std::vector<NodeId> unrouted_nodes() const override {
     std::vector<NodeId> nodes;
-    for (NodeId v : hung_) {
+    for (NodeId v : on_artificial_) {
       const SpanningTree::TreeArc arc = tree_.arc(v);
       if (arc.arc == kNone && arc.down != 0 && arc.down < arc.up) nodes.push_back(v);
     }
     if (nodes.empty()) nodes.push_back(sink_);
     return nodes;
   }
-  bool steps_last() const override { return true; }
+  bool makes_lasting_progress() const override { return true; }
 
   std::int64_t flow(ArcId arc, NodeId) const override { return pivots_.flow(arc); }
   std::int64_t price(NodeId v) const override { return tree_.price(v) - tree_.price(sink_); }
@@ -166,7 +166,7 @@ class SimplexEngine final : public Engine {
     repriced_.clear();
   }
   // Leaves of the tree that arcs do not lead to have their price from v.
-  void priced_by(NodeId v, std::vector<NodeId>& nodes) const override {
+  void implicitly_priced_by(NodeId v, std::vector<NodeId>& nodes) const override {
     lists_.for_each_in(v, [&](ArcId a) {
       const NodeId tail = network_.tail[a];
       if (tree_.size(tail) == 0 && tree_.arc(tail).arc == a) nodes.push_back(tail);
@@ -174,8 +174,8 @@ class SimplexEngine final : public Engine {
   }
 
  private:
-  struct Record {
-    static constexpr bool kListens = true;
+  struct Observer {
+    static constexpr bool kObserves = true;
     void flow_moves(ArcId arc, std::int64_t now, std::int64_t amount) {
       engine->flow_moves(arc, now, amount);
     }
@@ -184,7 +184,7 @@ class SimplexEngine final : public Engine {
   };
   // What hangs from the root by an artificial arc since a change; how far its price moved by that,
   // relative to the others'.
-  struct Cut {
+  struct CutSubtree {
     NodeId top;
     std::int64_t moved;
   };
@@ -192,8 +192,8 @@ class SimplexEngine final : public Engine {
   static constexpr NodeId kSpareNodes = 64;
   // So many arcs are looked at to join a subtree again, and so many enter, before pricing has to
   // see to it.
-  static constexpr std::int64_t kMostLooks = 1 << 12;
-  static constexpr int kMostJoins = 16;
+  static constexpr std::int64_t kMaxArcsScanned = 1 << 12;
+  static constexpr int kMaxRejoins = 16;
   // So many subtrees are moved one by one.
   static constexpr std::size_t kFewSubtrees = 8;
 
@@ -204,7 +204,7 @@ class SimplexEngine final : public Engine {
     }
     return outer;
   }
-  static void need(Status status) {
+  static void throw_unless_optimal(Status status) {
     if (status != Status::kOptimal) throw Stopped{status};
   }
 
@@ -213,7 +213,7 @@ class SimplexEngine final : public Engine {
     if (excess_.size() < nodes) {
       excess_.resize(nodes, 0);
       is_repriced_.resize(nodes, false);
-      is_hung_.resize(nodes, false);
+      is_on_artificial_.resize(nodes, false);
     }
     if (cost_of_.size() < arcs) {
       flow_.resize(arcs, 0);
@@ -227,10 +227,10 @@ class SimplexEngine final : public Engine {
     excess_[v] += amount;
     unbalanced_.push_back(v);
   }
-  void note_hung(NodeId v) {
-    if (is_hung_[v] || v == sink_) return;
-    is_hung_[v] = true;
-    hung_.push_back(v);
+  void record_artificial(NodeId v) {
+    if (is_on_artificial_[v] || v == sink_) return;
+    is_on_artificial_[v] = true;
+    on_artificial_.push_back(v);
   }
 
   void flow_moves(ArcId arc, std::int64_t now, std::int64_t amount) {
@@ -263,23 +263,23 @@ class SimplexEngine final : public Engine {
         if (!out) return;
         const NodeId v = pivots_.child(arc);
         cuts_.push_back({v, kArtificialCost + tree_.price(tree_.root()) - tree_.price(v)});
-        pivots_.hang(v, kEmptyArtificial, kArtificialCost, idle_);
-        note_hung(v);
+        pivots_.attach_subtree(v, kEmptyArtificial, kArtificialCost, unused_stats_);
+        record_artificial(v);
       }
     }
     flow_[arc] = amount;
-    if (out) pivots_.reconsider(arc);
+    if (out) pivots_.reclassify(arc);
   }
 
   // What is said of it has changed, and it is not in the tree.
-  void reconsider(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity) {
+  void reclassify(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity) {
     if (tail != head) {
       if (capacity > 0) tree_.make_inner(head);
-      pivots_.reconsider(arc);
+      pivots_.reclassify(arc);
       return;
     }
     const std::int64_t now = flow_[arc];
-    pivots_.reconsider(arc);  // settles it
+    pivots_.reclassify(arc);  // settles it
     if (flow_[arc] != now) flow_moves(arc, now, flow_[arc] - now);
   }
 
@@ -290,7 +290,7 @@ class SimplexEngine final : public Engine {
     const std::size_t last = repriced_arcs_.size();
     for (std::size_t i = 0; i < last; ++i) {
       const NodeId v = repriced_arcs_[i];
-      work.pace.build_step(work.stats);
+      work.checker.step_until_cancelled(work.stats);
       if (tree_.size(v) == 0) {
         move_price(v);
       } else {
@@ -308,7 +308,7 @@ class SimplexEngine final : public Engine {
             const ArcId a = tree_.arc(v).arc;
             return network_.tail[a] == v ? network_.cost[a] + price : price - network_.cost[a];
           },
-          work.pace);
+          work.checker);
       prices_unfinished_ = false;
       work.stats.scanned += tree_.size(tree_.root());
     }
@@ -325,7 +325,7 @@ class SimplexEngine final : public Engine {
   }
 
   // Excesses first: deficits draw from them.
-  Status absorb_all(PivotWork& work) {
+  Status route_excesses(PivotWork& work) {
     std::partition(unbalanced_.begin(), unbalanced_.end(),
                    [this](NodeId v) { return excess_[v] <= 0; });
     while (!unbalanced_.empty()) {
@@ -335,10 +335,10 @@ class SimplexEngine final : public Engine {
       if (amount == 0) continue;
       ++work.stats.repaired;
       const std::int64_t before = work.stats.scanned;
-      const std::int64_t moved = pivots_.absorb(v, amount, kArtificialCost, work.stats);
-      const Status status = work.pace.step(work.stats, work.stats.scanned - before + 1);
+      const std::int64_t moved = pivots_.route_excess(v, amount, kArtificialCost, work.stats);
+      const Status status = work.checker.step(work.stats, work.stats.scanned - before + 1);
       if (tree_.arc(v).arc == kNone) {
-        note_hung(v);
+        record_artificial(v);
         cuts_.push_back({v, moved < 0 ? -moved : moved});
       }
       if (status != Status::kOptimal) return status;
@@ -349,10 +349,10 @@ class SimplexEngine final : public Engine {
 
   Status rejoin_all(PivotWork& work) {
     while (!cuts_.empty()) {
-      const Cut cut = cuts_.back();
+      const CutSubtree cut = cuts_.back();
       cuts_.pop_back();
-      for (int left = kMostJoins; left > 0 && tree_.arc(cut.top).arc == kNone; --left) {
-        const ArcId a = way_back(cut, work);
+      for (int left = kMaxRejoins; left > 0 && tree_.arc(cut.top).arc == kNone; --left) {
+        const ArcId a = best_rejoining_arc(cut, work);
         if (a == kNone) break;
         if (const Status status = pivots_.pivot(work, a); status != Status::kOptimal) return status;
       }
@@ -363,21 +363,21 @@ class SimplexEngine final : public Engine {
   // The most violated of the arcs at what hangs below the artificial arc, or, as long as it has
   // looked at few, of those it has seen: by that the others' prices stay as near as can be to what
   // they were. At its cost, all arcs to the rest are violated.
-  ArcId way_back(const Cut& cut, PivotWork& work) {
+  ArcId best_rejoining_arc(const CutSubtree& cut, PivotWork& work) {
     ArcId best = kNone;
-    std::int64_t worst = 0, left = kMostLooks;
+    std::int64_t worst = 0, left = kMaxArcsScanned;
     const auto consider = [&](ArcId a) {
       --left;
       if (pivots_.violation(a) >= worst) return;
       worst = pivots_.violation(a);
       best = a;
     };
-    const auto each = [&](auto look_at) {
+    const auto each = [&](auto visit) {
       NodeId v = cut.top;
-      look_at(v);
+      visit(v);
       for (std::uint32_t rest = tree_.size(cut.top); rest > 1 && left > 0 && worst > -cut.moved;
            --rest) {
-        look_at(v = tree_.next(v));
+        visit(v = tree_.next(v));
       }
     };
     each([&](NodeId v) {
@@ -397,7 +397,7 @@ class SimplexEngine final : public Engine {
             go_on);
       });
     }
-    work.stats.scanned += kMostLooks - left;
+    work.stats.scanned += kMaxArcsScanned - left;
     return best;
   }
 
@@ -405,14 +405,14 @@ class SimplexEngine final : public Engine {
   bool artificial_flow() {
     bool any = false;
     std::size_t kept = 0;
-    for (NodeId v : hung_) {
+    for (NodeId v : on_artificial_) {
       const SpanningTree::TreeArc arc = tree_.arc(v);
-      is_hung_[v] = arc.arc == kNone;
+      is_on_artificial_[v] = arc.arc == kNone;
       if (arc.arc != kNone) continue;
-      hung_[kept++] = v;
+      on_artificial_[kept++] = v;
       any |= arc.up != 0 && arc.down != 0;
     }
-    hung_.resize(kept);
+    on_artificial_.resize(kept);
     return any;
   }
 
@@ -420,21 +420,21 @@ class SimplexEngine final : public Engine {
   const NodeId sink_;
   std::vector<std::int64_t> flow_;  // of arcs outside the tree
   SpanningTree tree_;
-  SimplexPivots<Record> pivots_;
+  SimplexPivots<Observer> pivots_;
   ArcLists lists_;
   std::vector<std::int64_t> cost_of_;  // as the running cost has it
   __int128 cost_ = 0;
   std::vector<std::int64_t> excess_;   // by node
   std::vector<NodeId> unbalanced_;     // nodes with an excess, and some without
-  std::vector<Cut> cuts_;              // to be joined to the others again
+  std::vector<CutSubtree> cuts_;       // to be joined to the others again
   std::vector<NodeId> repriced_arcs_;  // nodes whose tree arc has another cost
   bool prices_unfinished_ = false;     // stopped while all were computed anew
   // all that hang from the root by artificial arcs, and some that did
-  std::vector<NodeId> hung_;
+  std::vector<NodeId> on_artificial_;
   std::vector<FlowBefore> touched_;  // since begin_round
   std::vector<NodeId> repriced_;
-  std::vector<bool> is_touched_, is_repriced_, is_hung_;
-  Stats idle_;  // of changes, which count nothing
+  std::vector<bool> is_touched_, is_repriced_, is_on_artificial_;
+  Stats unused_stats_;  // of changes, which count nothing
 };
 
 }  // namespace

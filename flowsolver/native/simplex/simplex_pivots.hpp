@@ -19,27 +19,27 @@ namespace flowsolver {
 
 // What a run counts, and where it looks.
 struct PivotWork {
-  PivotWork(const Control& control, Stats& counted) : stats(counted), pace(control) {}
+  PivotWork(const Control& control, Stats& counted) : stats(counted), checker(control) {}
   Stats& stats;
-  Pace pace;
+  CancellationChecker checker;
 };
 
-// `Record` is told of flow_moves(arc, flow now, how much more), before it does, and of
+// `Observer` is told of flow_moves(arc, flow now, how much more), before it does, and of
 // prices_moved(node): its subtree's.
-template <class Record>
+template <class Observer>
 class SimplexPivots {
  public:
   // `flow` is kept up for arcs outside the tree. All outlive it, and change meanwhile as the
   // operations below say.
   SimplexPivots(const Network& network, std::vector<std::int64_t>& flow, SpanningTree& tree,
-                Record record)
-      : network_(network), flow_(flow), tree_(tree), record_(record) {}
+                Observer observer)
+      : network_(network), flow_(flow), tree_(tree), observer_(observer) {}
 
   // The states of all arcs.
   Status classify(PivotWork& work) {
     extend();
     for (ArcId a = 0; a < network_.num_arcs(); ++a) {
-      if (const Status status = work.pace.step(work.stats); status != Status::kOptimal)
+      if (const Status status = work.checker.step(work.stats); status != Status::kOptimal)
         return status;
       classify(a);
     }
@@ -60,30 +60,31 @@ class SimplexPivots {
 
   // Changes. The arc is new, or has another flow, capacity or cost, and is not in the tree: its
   // state is found anew.
-  void reconsider(ArcId a) {
+  void reclassify(ArcId a) {
     if (a >= state_.size()) extend();
     classify(a);
     if (state_[a] == kInside) return;
-    if (fresh_.size() < state_.size() / 8) fresh_.push_back(a);
-    clean_ = 0;
+    if (new_nodes_.size() < state_.size() / 8) new_nodes_.push_back(a);
+    blocks_without_entering_ = 0;
   }
   // The arc is gone, or in the tree.
   void forget(ArcId a) { state_[a] = kInside; }
   // Prices have moved, other than by pivots.
-  void price_all_again() { clean_ = 0; }
+  void price_all_again() { blocks_without_entering_ = 0; }
 
   // v has `excess` that no arc carries yet: it goes over the tree to the root as far as it can
   // (less than zero: it is met from there), the rest over an artificial arc, from which v hangs
   // then. Returns by how much its price moved by that.
-  std::int64_t absorb(NodeId v, std::int64_t excess, std::int64_t artificial_cost, Stats& stats) {
+  std::int64_t route_excess(NodeId v, std::int64_t excess, std::int64_t artificial_cost,
+                            Stats& stats) {
     const bool up = excess > 0;
     const NodeId k = up ? tree_.root() : v, l = up ? v : tree_.root();
-    const SpanningTree::Cycle cycle = tree_.cycle(k, l);
+    const SpanningTree::Cycle cycle = tree_.find_cycle(k, l);
     const std::int64_t most = up ? excess : -excess;
     const std::int64_t room = up ? cycle.up_room : cycle.down_room;
     const std::int64_t amount = std::min(most, room), rest = most - amount;
     stats.scanned += cycle.length;
-    push(k, l, cycle.junction, amount);
+    push(k, l, cycle.apex, amount);
     // of arcs that allow equally little the last along the flow leaves
     if (up ? room > most : room >= most) return 0;
     const NodeId out = up ? cycle.up_node : cycle.down_node;
@@ -94,22 +95,23 @@ class SimplexPivots {
                                     up ? rest : kArtificialCapacity - rest};
     const std::int64_t shift = price - tree_.price(v);
     stats.scanned += tree_.exchange(v, tree_.root(), out, tree_.root(), arc, shift);
-    record_.prices_moved(v);
-    clean_ = 0;
+    observer_.prices_moved(v);
+    blocks_without_entering_ = 0;
     return shift;
   }
   // The arc enters. Precondition: violation(a) < 0.
   Status pivot(PivotWork& work, ArcId a) {
-    return push_round(work, a, state_[a] == kLower, network_.capacity[a], 0);
+    return push_around_cycle(work, a, state_[a] == kLower, network_.capacity[a], 0);
   }
   // Less than 0 where the arc may enter.
   std::int64_t violation(ArcId a) const { return state_[a] * reduced_cost(a); }
 
   // v's tree arc leaves for an artificial one, at a price `above` the root's.
-  void hang(NodeId v, const SpanningTree::TreeArc& arc, std::int64_t above, Stats& stats) {
-    stats.scanned += tree_.hang(v, arc, above);
-    record_.prices_moved(v);
-    clean_ = 0;
+  void attach_subtree(NodeId v, const SpanningTree::TreeArc& arc, std::int64_t above,
+                      Stats& stats) {
+    stats.scanned += tree_.attach_subtree(v, arc, above);
+    observer_.prices_moved(v);
+    blocks_without_entering_ = 0;
   }
 
   bool in_tree(ArcId a) const {
@@ -133,7 +135,7 @@ class SimplexPivots {
  private:
   // kInside: in the tree, or never enters
   enum State : std::int8_t { kUpper = -1, kInside = 0, kLower = 1 };
-  static constexpr ArcId kLeastBlock = 64;
+  static constexpr ArcId kMinBlock = 64;
 
   // Blocks of about sqrt(m) / 8 arcs, since a pivot that moves few prices costs little more than
   // looking at that many. They are taken in strides of the golden section, so that each comes from
@@ -146,7 +148,7 @@ class SimplexPivots {
     stride_ = static_cast<ArcId>(std::max<std::uint64_t>(1, std::uint64_t{blocks_} * 618 / 1000));
     while (std::gcd(stride_, blocks_) > 1) ++stride_;
     next_ = 0;
-    clean_ = 0;
+    blocks_without_entering_ = 0;
   }
 
   // Arcs between their bounds wait to be pushed to one, or into the tree.
@@ -170,29 +172,31 @@ class SimplexPivots {
       // has changed since
       if (state_[a] != kInside || used <= 0 || room <= 0 || in_tree(a)) continue;
       const bool forward = reduced_cost(a) <= 0;
-      const Status status =
-          forward ? push_round(work, a, true, room, used) : push_round(work, a, false, used, room);
+      const Status status = forward ? push_around_cycle(work, a, true, room, used)
+                                    : push_around_cycle(work, a, false, used, room);
       if (status != Status::kOptimal) return status;
     }
     return Status::kOptimal;
   }
 
   Status choose(PivotWork& work, ArcId& entering) {
-    while (!fresh_.empty()) {
-      const std::size_t begin = fresh_.size() - std::min<std::size_t>(fresh_.size(), kLeastBlock);
+    while (!new_nodes_.empty()) {
+      const std::size_t begin =
+          new_nodes_.size() - std::min<std::size_t>(new_nodes_.size(), kMinBlock);
       std::int64_t worst = 0;
-      for (std::size_t i = begin; i < fresh_.size(); ++i) {
-        const ArcId a = fresh_[i];
+      for (std::size_t i = begin; i < new_nodes_.size(); ++i) {
+        const ArcId a = new_nodes_[i];
         if (violation(a) < worst) {
           worst = violation(a);
           entering = a;
         }
       }
-      const auto looked_at = static_cast<std::int64_t>(fresh_.size() - begin);
-      work.stats.scanned += looked_at;
+      const auto arcs_priced = static_cast<std::int64_t>(new_nodes_.size() - begin);
+      work.stats.scanned += arcs_priced;
       if (entering != kNone) return Status::kOptimal;
-      fresh_.resize(begin);
-      if (const Status status = work.pace.step(work.stats, looked_at); status != Status::kOptimal)
+      new_nodes_.resize(begin);
+      if (const Status status = work.checker.step(work.stats, arcs_priced);
+          status != Status::kOptimal)
         return status;
     }
     return price_out(work, entering);
@@ -209,7 +213,7 @@ class SimplexPivots {
     const std::int64_t* above = tree_.above();
     const NodeId* reference = tree_.reference();
     const std::int8_t* state = state_.data();
-    while (clean_ < blocks_) {
+    while (blocks_without_entering_ < blocks_) {
       const ArcId begin = next_ * block_, end = std::min(m, begin + block_);
       std::int64_t worst = 0;
       for (ArcId a = begin; a < end; ++a) {
@@ -224,8 +228,9 @@ class SimplexPivots {
       next_ = static_cast<ArcId>((std::uint64_t{next_} + stride_) % blocks_);
       work.stats.scanned += end - begin;
       if (entering != kNone) return Status::kOptimal;
-      ++clean_;
-      if (const Status status = work.pace.step(work.stats, end - begin); status != Status::kOptimal)
+      ++blocks_without_entering_;
+      if (const Status status = work.checker.step(work.stats, end - begin);
+          status != Status::kOptimal)
         return status;
     }
     return Status::kOptimal;
@@ -234,14 +239,15 @@ class SimplexPivots {
   // Flow goes over arc a, forward or backward, round its cycle, as far as there is room: `room` on
   // the arc itself, `used` the other way. The arc that stops it leaves the tree, unless it is a
   // itself.
-  Status push_round(PivotWork& work, ArcId a, bool forward, std::int64_t room, std::int64_t used) {
+  Status push_around_cycle(PivotWork& work, ArcId a, bool forward, std::int64_t room,
+                           std::int64_t used) {
     const NodeId k = forward ? network_.tail[a] : network_.head[a],
                  l = forward ? network_.head[a] : network_.tail[a];
-    const SpanningTree::Cycle cycle = tree_.cycle(k, l);
+    const SpanningTree::Cycle cycle = tree_.find_cycle(k, l);
     // Of arcs that allow equally little the last along the flow: up, then a itself, then down.
     std::int64_t amount = room;
     NodeId out = kNone;
-    bool on_way_up = false;
+    bool is_on_up_path = false;
     if (cycle.down_room < amount) {
       amount = cycle.down_room;
       out = cycle.down_node;
@@ -249,55 +255,53 @@ class SimplexPivots {
     if (cycle.up_room <= amount) {
       amount = cycle.up_room;
       out = cycle.up_node;
-      on_way_up = true;
+      is_on_up_path = true;
     }
-    if (amount > 0) record_.flow_moves(a, flow_[a], forward ? amount : -amount);
-    push(k, l, cycle.junction, amount);
+    if (amount > 0) observer_.flow_moves(a, flow_[a], forward ? amount : -amount);
+    push(k, l, cycle.apex, amount);
     ++work.stats.pivots;
-    clean_ = 0;
+    blocks_without_entering_ = 0;
     std::int64_t steps = cycle.length;
     if (out == kNone) {
       state_[a] = forward ? kUpper : kLower;
       flow_[a] = forward ? network_.capacity[a] : 0;
     } else {
-      leave(out, on_way_up);
+      leave(out, is_on_up_path);
       const std::int64_t rc = reduced_cost(a);
       state_[a] = kInside;
-      const NodeId in = on_way_up ? l : k;
+      const NodeId in = is_on_up_path ? l : k;
       const std::int64_t shift = in == network_.tail[a] ? rc : -rc;
-      if (on_way_up) {
-        steps +=
-            tree_.exchange(l, k, out, cycle.junction, {a, used + amount, room - amount}, shift);
+      if (is_on_up_path) {
+        steps += tree_.exchange(l, k, out, cycle.apex, {a, used + amount, room - amount}, shift);
       } else {
-        steps +=
-            tree_.exchange(k, l, out, cycle.junction, {a, room - amount, used + amount}, shift);
+        steps += tree_.exchange(k, l, out, cycle.apex, {a, room - amount, used + amount}, shift);
       }
-      if (shift != 0) record_.prices_moved(in);
+      if (shift != 0) observer_.prices_moved(in);
     }
     work.stats.scanned += steps;
-    return work.pace.step(work.stats, steps);
+    return work.checker.step(work.stats, steps);
   }
 
-  void push(NodeId k, NodeId l, NodeId junction, std::int64_t amount) {
+  void push(NodeId k, NodeId l, NodeId apex, std::int64_t amount) {
     if (amount == 0) return;
-    if constexpr (Record::kListens) {
-      for (NodeId v = k; v != junction; v = tree_.parent(v)) tell(v, false, amount);
-      for (NodeId v = l; v != junction; v = tree_.parent(v)) tell(v, true, amount);
+    if constexpr (Observer::kObserves) {
+      for (NodeId v = k; v != apex; v = tree_.parent(v)) tell(v, false, amount);
+      for (NodeId v = l; v != apex; v = tree_.parent(v)) tell(v, true, amount);
     }
-    tree_.push(k, l, junction, amount);
+    tree_.push_on_cycle(k, l, apex, amount);
   }
   void tell(NodeId v, bool up, std::int64_t amount) {
     const ArcId a = tree_.arc(v).arc;
     if (a != kNone)
-      record_.flow_moves(a, tree_flow(v), (network_.tail[a] == v) == up ? amount : -amount);
+      observer_.flow_moves(a, tree_flow(v), (network_.tail[a] == v) == up ? amount : -amount);
   }
 
   // On the way up its residual capacity towards the root is gone, on the way down that away from
   // it.
-  void leave(NodeId out, bool on_way_up) {
+  void leave(NodeId out, bool is_on_up_path) {
     const ArcId leaving = tree_.arc(out).arc;
     if (leaving == kNone) return;
-    const bool full = (network_.tail[leaving] == out) == on_way_up;
+    const bool full = (network_.tail[leaving] == out) == is_on_up_path;
     state_[leaving] = full ? kUpper : kLower;
     flow_[leaving] = full ? network_.capacity[leaving] : 0;
   }
@@ -305,12 +309,12 @@ class SimplexPivots {
   const Network& network_;
   std::vector<std::int64_t>& flow_;
   SpanningTree& tree_;
-  Record record_;
+  Observer observer_;
   std::vector<std::int8_t> state_;
-  std::vector<ArcId> between_, fresh_;
-  ArcId block_ = kLeastBlock, blocks_ = 0, stride_ = 1;
-  ArcId next_ = 0;   // block
-  ArcId clean_ = 0;  // blocks in a row without an entering arc
+  std::vector<ArcId> between_, new_nodes_;
+  ArcId block_ = kMinBlock, blocks_ = 0, stride_ = 1;
+  ArcId next_ = 0;                     // block
+  ArcId blocks_without_entering_ = 0;  // blocks in a row without an entering arc
 };
 
 }  // namespace flowsolver

@@ -14,7 +14,7 @@ constexpr std::int64_t kStepsPerArc = 4;
 }  // namespace
 
 // Its arcs, as FeasibleFlow looks at them.
-struct SimplexStart::Ways {
+struct SimplexStart::View {
   SimplexStart& start;
 
   NodeId num_nodes() const { return static_cast<NodeId>(start.excess_.size()); }
@@ -24,7 +24,7 @@ struct SimplexStart::Ways {
            start.in_first_[v];
   }
   template <class Visit>
-  void for_each_way_in(NodeId v, Visit visit) const {
+  void for_each_predecessor(NodeId v, Visit visit) const {
     for (std::uint32_t i = start.in_first_[v]; i < start.in_first_[v + 1]; ++i) {
       const ArcId a = start.in_[i];
       if (start.flow_[a] < start.network_.capacity[a]) visit(start.network_.tail[a]);
@@ -35,7 +35,7 @@ struct SimplexStart::Ways {
     }
   }
   template <class Send>
-  void for_each_way_out(NodeId v, bool forward, Send send) {
+  void for_each_push(NodeId v, bool forward, Send send) {
     const auto& first = forward ? start.out_first_ : start.in_first_;
     for (std::uint32_t i = first[v]; i < first[v + 1] && start.excess_[v] > 0; ++i) {
       const ArcId a = forward ? start.out_[i] : start.in_[i];
@@ -53,7 +53,7 @@ struct SimplexStart::Ways {
 
 Status SimplexStart::run(SpanningTree& tree, NodeId sink, std::int64_t artificial_cost) {
   if (const Status status = index(); status != Status::kOptimal) return status;
-  if (const Status status = drain(); status != Status::kOptimal) return status;
+  if (const Status status = cancel_deficits(); status != Status::kOptimal) return status;
   if (const Status status = route(); status != Status::kOptimal) return status;
   if (const Status status = finish_route(); status != Status::kOptimal) return status;
   return grow(tree, sink, artificial_cost);
@@ -68,7 +68,7 @@ Status SimplexStart::index() {
     return network_.capacity[a] > 0 && network_.tail[a] != network_.head[a];
   };
   for (ArcId a = 0; a < m; ++a) {
-    if (const Status status = pace_.step(stats_); status != Status::kOptimal) return status;
+    if (const Status status = checker_.step(stats_); status != Status::kOptimal) return status;
     if (!counts(a)) continue;
     ++out_first_[network_.tail[a] + 1];
     ++in_first_[network_.head[a] + 1];
@@ -82,7 +82,7 @@ Status SimplexStart::index() {
   std::vector<std::uint32_t> out(out_first_.begin(), out_first_.end() - 1),
       in(in_first_.begin(), in_first_.end() - 1);
   for (ArcId a = 0; a < m; ++a) {
-    if (const Status status = pace_.step(stats_); status != Status::kOptimal) return status;
+    if (const Status status = checker_.step(stats_); status != Status::kOptimal) return status;
     if (!counts(a)) continue;
     const NodeId tail = network_.tail[a], head = network_.head[a];
     out_[out[tail]++] = a;
@@ -95,7 +95,7 @@ Status SimplexStart::index() {
   return Status::kOptimal;
 }
 
-Status SimplexStart::drain() {
+Status SimplexStart::cancel_deficits() {
   std::vector<NodeId> lacking;
   for (NodeId v = 0; v < network_.num_nodes(); ++v) {
     if (excess_[v] < 0 && network_.supply[v] >= 0) lacking.push_back(v);
@@ -139,8 +139,8 @@ Status SimplexStart::route() {
 Status SimplexStart::finish_route() {
   const auto has_excess = [](std::int64_t excess) { return excess > 0; };
   if (std::none_of(excess_.begin(), excess_.end(), has_excess)) return Status::kOptimal;
-  Pace pace(waves_);
-  const Status status = FeasibleFlow(Ways{*this}, pace, stats_).run();
+  CancellationChecker checker(waves_);
+  const Status status = FeasibleFlow(View{*this}, checker, stats_).run();
   return status == Status::kCancelled ? status : Status::kOptimal;
 }
 
@@ -155,7 +155,7 @@ Status SimplexStart::route_from(NodeId source) {
                        two = network_.cost[b] + hint_[network_.head[b]];
     return one != two ? one > two : a > b;
   };
-  const auto give_up = [&](NodeId v) {  // the arc at hand
+  const auto drop_current_arc = [&](NodeId v) {  // the arc at hand
     std::pop_heap(out_.begin() + out_first_[v], out_.begin() + current_[v], dearer);
     --current_[v];
   };
@@ -189,7 +189,7 @@ Status SimplexStart::route_from(NodeId source) {
         on_path_[head] = 1;
         v = head;
       } else {
-        give_up(v);
+        drop_current_arc(v);
       }
     } else if (v == source) {
       break;
@@ -197,14 +197,15 @@ Status SimplexStart::route_from(NodeId source) {
       on_path_[v] = 0;
       v = network_.tail[path.back()];
       path.pop_back();
-      give_up(v);
+      drop_current_arc(v);
     }
   }
   leave();
   return Status::kOptimal;
 }
 
-void SimplexStart::offer(const SpanningTree& tree, NodeId v, ArcId arc, std::int64_t price) {
+void SimplexStart::add_candidate(const SpanningTree& tree, NodeId v, ArcId arc,
+                                 std::int64_t price) {
   if (tree.attached(v)) return;
   const Candidate candidate{price - hint_[v], arc, v};
   if (flow_[arc] > 0 && flow_[arc] < network_.capacity[arc]) {
@@ -227,19 +228,20 @@ Status SimplexStart::join(SpanningTree& tree, NodeId v, NodeId parent,
   for (std::uint32_t i = in_first_[v]; i < in_first_[v + 1]; ++i) {
     if (const Status status = count(); status != Status::kOptimal) return status;
     const ArcId a = in_[i];
-    if (flow_[a] < network_.capacity[a]) offer(tree, network_.tail[a], a, network_.cost[a] + price);
+    if (flow_[a] < network_.capacity[a])
+      add_candidate(tree, network_.tail[a], a, network_.cost[a] + price);
   }
   for (std::uint32_t i = out_first_[v]; i < out_first_[v + 1]; ++i) {
     if (const Status status = count(); status != Status::kOptimal) return status;
     const ArcId a = out_[i];
-    if (flow_[a] > 0) offer(tree, network_.head[a], a, price - network_.cost[a]);
+    if (flow_[a] > 0) add_candidate(tree, network_.head[a], a, price - network_.cost[a]);
   }
   return count();
 }
 
-Status SimplexStart::flood(SpanningTree& tree) {
+Status SimplexStart::attach_unreachable(SpanningTree& tree) {
   while (order_.size() < network_.num_nodes()) {  // the rest of the candidates would join nothing
-    if (const Status status = pace_.step(stats_, kStepsPerHalfEdge); status != Status::kOptimal)
+    if (const Status status = checker_.step(stats_, kStepsPerHalfEdge); status != Status::kOptimal)
       return status;
     Candidate next;
     if (!free_.empty()) {
@@ -288,11 +290,11 @@ Status SimplexStart::grow(SpanningTree& tree, NodeId sink, std::int64_t artifici
     if (excess_[v] == 0 || v == sink) continue;
     if (const Status status = join_root(v); status != Status::kOptimal) return status;
   }
-  if (const Status status = flood(tree); status != Status::kOptimal) return status;
+  if (const Status status = attach_unreachable(tree); status != Status::kOptimal) return status;
   for (NodeId v = 0; v < n; ++v) {
     if (tree.attached(v)) continue;
     if (const Status status = join_root(v); status != Status::kOptimal) return status;
-    if (const Status status = flood(tree); status != Status::kOptimal) return status;
+    if (const Status status = attach_unreachable(tree); status != Status::kOptimal) return status;
   }
   tree.finish(order_, control_);
   return Status::kOptimal;

@@ -40,7 +40,7 @@ class SimplexStart {
         stats_(stats),
         control_(control),
         waves_(waves),
-        pace_(control) {}
+        checker_(control) {}
 
   // kOptimal, or kCancelled or kBudget when stopped on the way; only then is the tree unfinished.
   // `artificial_cost`: more than any simple path's. What is missing at `sink` is not looked at:
@@ -58,23 +58,23 @@ class SimplexStart {
     }
   };
 
-  struct Ways;
+  struct View;
 
   Status index();
-  Status drain();
+  Status cancel_deficits();
   Status route();
   Status route_from(NodeId source);
   Status finish_route();
   Status grow(SpanningTree& tree, NodeId sink, std::int64_t artificial_cost);
   Status join(SpanningTree& tree, NodeId v, NodeId parent, const SpanningTree::TreeArc& arc,
               std::int64_t price);
-  Status flood(SpanningTree& tree);
-  void offer(const SpanningTree& tree, NodeId v, ArcId arc, std::int64_t price);
+  Status attach_unreachable(SpanningTree& tree);
+  void add_candidate(const SpanningTree& tree, NodeId v, ArcId arc, std::int64_t price);
   // its arc and other end are anywhere in memory
   static constexpr std::int64_t kStepsPerHalfEdge = 4;
   Status count() {
     ++stats_.scanned;
-    return pace_.step(stats_, kStepsPerHalfEdge);
+    return checker_.step(stats_, kStepsPerHalfEdge);
   }
 
   const Network& network_;
@@ -83,7 +83,7 @@ class SimplexStart {
   Stats& stats_;
   const Control& control_;
   const Control& waves_;
-  Pace pace_;
+  CancellationChecker checker_;
   std::vector<std::int64_t> excess_;
   std::vector<std::uint32_t> out_first_, in_first_;  // per node, into the two below
   LargeArray<ArcId> out_, in_;                       // arcs of some capacity that are no loops

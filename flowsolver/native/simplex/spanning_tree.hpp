@@ -43,7 +43,7 @@ class SpanningTree {
   // The cycle that an arc k -> l closes, walked from the junction down to k, over the arc, and up
   // from l to the junction.
   struct Cycle {
-    NodeId junction = kNone;
+    NodeId apex = kNone;
     // below the last tree arc of least room on either side, or kNone
     NodeId down_node = kNone, up_node = kNone;
     std::int64_t down_room = kInfinity, up_room = kInfinity;
@@ -60,9 +60,9 @@ class SpanningTree {
         above_(root_ + 1),
         reference_(root_ + 1) {
     outer_.push_back(0);
-    Pace pace(control);
+    CancellationChecker checker(control);
     for (NodeId v = 0; v <= root_; ++v) {
-      pace.build_step({});
+      checker.step_until_cancelled({});
       nodes_[v] = Node{};
       thread_[v] = kNone;
       price_[v] = 0;
@@ -93,22 +93,22 @@ class SpanningTree {
     node.size = 1;
     set_arc(node, arc);
     price_[v] = price;
-    if (outer_[v] != 0) refer(v, parent, price - price_[parent]);
+    if (outer_[v] != 0) set_reference(v, parent, price - price_[parent]);
   }
 
   // Threads the tree, siblings in order of ids: large subtrees are then walked nearly in order of
   // memory. `order`: all nodes but the root, parents before children.
   void finish(const std::vector<NodeId>& order, const Control& control) {
-    Pace pace(control);
+    CancellationChecker checker(control);
     for (auto v = order.rbegin(); v != order.rend(); ++v) {
-      pace.build_step({});
+      checker.step_until_cancelled({});
       Node& node = nodes_[*v];
       if (outer_[*v] != 0 && node.size == 1) node.size = 0;
       nodes_[node.parent].size += node.size;
     }
     // A node's thread is its first child for now, `back` its next sibling, `last` its last child.
     for (NodeId v = root_; v-- > 0;) {
-      pace.build_step({});
+      checker.step_until_cancelled({});
       Node& node = nodes_[v];
       if (node.size == 0) continue;
       Node& parent = nodes_[node.parent];
@@ -120,7 +120,7 @@ class SpanningTree {
     NodeId before = root_;
     bool first = true;
     while (!pending.empty()) {
-      pace.build_step({});
+      checker.step_until_cancelled({});
       const NodeId v = pending.back();
       pending.pop_back();
       if (v != root_ && nodes_[v].back != kNone) pending.push_back(nodes_[v].back);
@@ -131,56 +131,56 @@ class SpanningTree {
     }
     link(before, root_);
     for (auto v = order.rbegin(); v != order.rend(); ++v) {
-      pace.build_step({});
+      checker.step_until_cancelled({});
       end_at_last_child(*v);
     }
     end_at_last_child(root_);
   }
 
-  Cycle cycle(NodeId k, NodeId l) const {
-    Cycle cycle;
+  Cycle find_cycle(NodeId k, NodeId l) const {
+    Cycle find_cycle;
     while (k != l) {  // bounded: by the depth of the tree
-      ++cycle.length;
+      ++find_cycle.length;
       if (nodes_[k].size < nodes_[l].size) {
-        if (nodes_[k].down < cycle.down_room) {
-          cycle.down_room = nodes_[k].down;
-          cycle.down_node = k;
+        if (nodes_[k].down < find_cycle.down_room) {
+          find_cycle.down_room = nodes_[k].down;
+          find_cycle.down_node = k;
         }
         k = nodes_[k].parent;
       } else {
-        if (nodes_[l].up <= cycle.up_room) {
-          cycle.up_room = nodes_[l].up;
-          cycle.up_node = l;
+        if (nodes_[l].up <= find_cycle.up_room) {
+          find_cycle.up_room = nodes_[l].up;
+          find_cycle.up_node = l;
         }
         l = nodes_[l].parent;
       }
     }
-    cycle.junction = k;
-    return cycle;
+    find_cycle.apex = k;
+    return find_cycle;
   }
 
-  void push(NodeId k, NodeId l, NodeId junction, std::int64_t amount) {
-    for (; k != junction; k = nodes_[k].parent) {  // bounded: by the depth of the tree
+  void push_on_cycle(NodeId k, NodeId l, NodeId apex, std::int64_t amount) {
+    for (; k != apex; k = nodes_[k].parent) {  // bounded: by the depth of the tree
       nodes_[k].down -= amount;
       nodes_[k].up += amount;
     }
-    for (; l != junction; l = nodes_[l].parent) {  // bounded: by the depth of the tree
+    for (; l != apex; l = nodes_[l].parent) {  // bounded: by the depth of the tree
       nodes_[l].up -= amount;
       nodes_[l].down += amount;
     }
   }
 
   // The tree arc of `out` leaves, and the subtree below it hangs, turned round so that `in` is its
-  // top, from `parent` by `arc`. `junction` is where the ways up from `in` and `parent` meet.
+  // top, from `parent` by `arc`. `apex` is where the ways up from `in` and `parent` meet.
   // Prices of the subtree move by `shift`, relative to the others'. Returns how many prices were
   // moved.
-  std::int64_t exchange(NodeId in, NodeId parent, NodeId out, NodeId junction, const TreeArc& arc,
+  std::int64_t exchange(NodeId in, NodeId parent, NodeId out, NodeId apex, const TreeArc& arc,
                         std::int64_t shift) {
     if (nodes_[in].size == 0) {
       if (in == out) {
         nodes_[in].parent = parent;
         set_arc(nodes_[in], arc);
-        refer(in, parent, price(in) + shift - price_[parent]);
+        set_reference(in, parent, price(in) + shift - price_[parent]);
         return 1;
       }
       thread_in(in);
@@ -188,9 +188,9 @@ class SpanningTree {
     if (nodes_[parent].size == 0) thread_in(parent);
     const NodeId old_parent = nodes_[out].parent;
     const std::uint32_t total = nodes_[out].size;
-    const NodeId end = turn(in, parent, out, arc, shift);
-    for (NodeId v = old_parent; v != junction; v = nodes_[v].parent) nodes_[v].size -= total;
-    for (NodeId v = parent; v != junction; v = nodes_[v].parent) nodes_[v].size += total;
+    const NodeId end = reverse_path(in, parent, out, arc, shift);
+    for (NodeId v = old_parent; v != apex; v = nodes_[v].parent) nodes_[v].size -= total;
+    for (NodeId v = parent; v != apex; v = nodes_[v].parent) nodes_[v].size += total;
     const std::int64_t moved = move_prices(in, end, total, shift);
     for (NodeId v : {out, old_parent}) {
       if (outer_[v] != 0 && nodes_[v].size == 1) thread_out(v);
@@ -200,7 +200,7 @@ class SpanningTree {
 
   // v, with all below it, hangs from the root by an artificial arc, at a price `above` the root's.
   // As `exchange`.
-  std::int64_t hang(NodeId v, const TreeArc& arc, std::int64_t above) {
+  std::int64_t attach_subtree(NodeId v, const TreeArc& arc, std::int64_t above) {
     return exchange(v, root_, v, root_, arc, above + price_[root_] - price(v));
   }
 
@@ -216,9 +216,9 @@ class SpanningTree {
   // All prices anew, by the costs of tree arcs: those of nodes that hang from the root by
   // artificial arcs stay. What is stored for such an outer node need not be its price.
   template <class PriceBelow>  // (v, price of its parent) -> price of v
-  void reprice(PriceBelow price_below, Pace& pace) {
+  void reprice(PriceBelow price_below, CancellationChecker& checker) {
     for (NodeId v = thread_[root_]; v != root_; v = thread_[v]) {
-      pace.build_step({});
+      checker.step_until_cancelled({});
       if (nodes_[v].arc == kNone) continue;
       price_[v] = price_below(v, price(nodes_[v].parent));
       if (outer_[v] != 0) above_[v] = price_[v] - price_[nodes_[v].parent];
@@ -231,14 +231,14 @@ class SpanningTree {
     const std::int64_t now = price(v);
     if (nodes_[v].size == 0) thread_in(v);
     price_[v] = now;
-    refer(v, v, 0);
+    set_reference(v, v, 0);
     outer_[v] = 0;
   }
   // v has no arcs left: it hangs from the root, and nothing from it.
   void make_outer(NodeId v) {
     if (outer_[v] != 0) return;
     outer_[v] = 1;
-    refer(v, root_, price_[v] - price_[root_]);
+    set_reference(v, root_, price_[v] - price_[root_]);
     thread_out(v);
   }
 
@@ -275,7 +275,7 @@ class SpanningTree {
       thread_[v] = kNone;
       price_[v] = 0;
       outer_[v] = 1;
-      refer(v, root_, above);
+      set_reference(v, root_, above);
     }
   }
 
@@ -288,7 +288,7 @@ class SpanningTree {
     NodeId last = kNone;
     std::uint32_t size = 0;
   };
-  static constexpr std::int64_t kMostDrift = 2 * kMaxPathCost;
+  static constexpr std::int64_t kMaxDrift = 2 * kMaxPathCost;
 
   static void set_arc(Node& node, const TreeArc& arc) {
     node.arc = arc.arc;
@@ -303,7 +303,7 @@ class SpanningTree {
     nodes_[b].back = a;
   }
 
-  void refer(NodeId v, NodeId parent, std::int64_t above) {
+  void set_reference(NodeId v, NodeId parent, std::int64_t above) {
     reference_[v] = parent;
     above_[v] = above;
   }
@@ -333,7 +333,7 @@ class SpanningTree {
   // sizes of the nodes outside. Returns the last node of the subtree. The blocks of the thread,
   // from `in` up: a node of the path comes first in its block, which is cut in two by the block of
   // the one below it.
-  NodeId turn(NodeId in, NodeId parent, NodeId out, TreeArc arc, std::int64_t shift) {
+  NodeId reverse_path(NodeId in, NodeId parent, NodeId out, TreeArc arc, std::int64_t shift) {
     const NodeId old_parent = nodes_[out].parent, old_last = nodes_[out].last;
     const std::uint32_t total = nodes_[out].size;
     NodeId end = kNone;  // of what is threaded anew
@@ -344,7 +344,7 @@ class SpanningTree {
       const NodeId next = node.parent, before = node.back;
       const NodeId after = node.last == below_last ? below_after : thread_[node.last];
       const std::uint32_t size = node.size;
-      const TreeArc turned{node.arc, node.down, node.up};
+      const TreeArc reversed{node.arc, node.down, node.up};
       if (end == kNone) {
         end = node.last;
       } else {
@@ -355,7 +355,7 @@ class SpanningTree {
           end = node.last;
         }
       }
-      if (outer_[v] != 0) refer(v, above, price(v) + (v == in ? shift : 0) - price_[above]);
+      if (outer_[v] != 0) set_reference(v, above, price(v) + (v == in ? shift : 0) - price_[above]);
       node.parent = above;
       node.size = total - below_size;
       set_arc(node, arc);
@@ -363,7 +363,7 @@ class SpanningTree {
       below_after = after;
       below_last = node.last;
       below_size = size;
-      arc = turned;
+      arc = reversed;
       above = v;
       if (v == out) break;
       v = next;
@@ -392,7 +392,7 @@ class SpanningTree {
       }
     }
     for (NodeId v = thread_[last]; v != first; v = thread_[v]) price_[v] -= shift;
-    if (price_[root_] > kMostDrift || price_[root_] < -kMostDrift) {
+    if (price_[root_] > kMaxDrift || price_[root_] < -kMaxDrift) {
       const std::int64_t drift = price_[root_];
       for (NodeId v = 0; v <= root_; ++v) price_[v] = outer_[v] != 0 ? 0 : price_[v] - drift;
     }

@@ -37,23 +37,23 @@ namespace flowsolver {
 
 // kForward: the direction of the search that gave up.
 template <class Value, bool kForward>
-class MeetingSearch {
+class BidirectionalSearch {
  public:
-  using Graph = CarriedSources<Value>;
+  using Graph = UnitSources<Value>;
 
-  // The target reached from F, or none. `ordinary`: every node that is no source; `targets`: every
-  // node that may be a target. Both may name a node twice. `in_reach(node)`: whether it is in F.
-  // Throws Stopped: no price has moved then. `seeds`: what the search that gave up began with,
-  // unless all of that is in F; it gave up at distance `given_up_at`.
-  template <class InReach>
-  Target run(Graph& graph, std::span<const NodeId> ordinary,
+  // The target reached from F, or none. `core_nodes`: every node that is no source; `targets`:
+  // every node that may be a target. Both may name a node twice. `is_labelled(node)`: whether it is
+  // in F. Throws Stopped: no price has moved then. `seeds`: what the search that gave up began
+  // with, unless all of that is in F; it gave up at distance `gave_up_at`.
+  template <class IsLabelled>
+  Target run(Graph& graph, std::span<const NodeId> core_nodes,
              std::span<const std::span<const NodeId>> targets, std::span<const Seed> seeds,
-             std::int64_t given_up_at, const InReach& in_reach, const Control& control,
+             std::int64_t gave_up_at, const IsLabelled& is_labelled, const Control& control,
              std::vector<NodeId>& repriced, Stats& stats) {
     restart(graph);
     label(graph.root(), 0, kNone, 0);
-    for (std::span<const NodeId> some : targets) {
-      for (NodeId v : some) {
+    for (std::span<const NodeId> list : targets) {
+      for (NodeId v : list) {
         const Node<Value>& node = graph.nodes[v];
         if (graph.is_source(v) || v == graph.root()) continue;
         if (kForward ? node.imbalance < 0 : node.imbalance > 0) {
@@ -63,27 +63,27 @@ class MeetingSearch {
         }
       }
     }
-    Pace pace(control);
+    CancellationChecker checker(control);
     const std::int64_t enough =
         stats.scanned + static_cast<std::int64_t>(graph.source_arcs.size()) / kShare;
-    for (; range_ < kFarthest && stats.scanned < enough; range_ = 2 * range_ + 1) {
-      const NodeId met = settle_range(graph, in_reach, pace, stats);
-      if (met == kNone) continue;
-      const auto nearer = [this, given_up_at](const Seed& seed) {
-        const std::int64_t away = std::max<std::int64_t>(0, seed.distance - given_up_at);
+    for (; range_ < kMaxRange && stats.scanned < enough; range_ = 2 * range_ + 1) {
+      const NodeId meeting_node = settle_range(graph, is_labelled, checker, stats);
+      if (meeting_node == kNone) continue;
+      const auto nearer = [this, gave_up_at](const Seed& seed) {
+        const std::int64_t away = std::max<std::int64_t>(0, seed.distance - gave_up_at);
         return labelled(seed.node) && labels_[seed.node].distance < current_ - away;
       };
       if (std::any_of(seeds.begin(), seeds.end(), nearer)) return {};
-      const Target target = join(graph, met);
-      teach_hops(graph);
-      if (current_ > 0) move_prices(graph, ordinary, repriced);
+      const Target target = write_path(graph, meeting_node);
+      store_hops(graph);
+      if (current_ > 0) move_prices(graph, core_nodes, repriced);
       return target;
     }
     return {};
   }
 
  private:
-  static constexpr std::int64_t kFarthest = std::int64_t{1} << 20;
+  static constexpr std::int64_t kMaxRange = std::int64_t{1} << 20;
   // of the sources' arcs, that are looked at before giving up
   static constexpr std::int64_t kShare = 8;
 
@@ -93,10 +93,12 @@ class MeetingSearch {
     std::uint32_t parent;  // as in a backward search
     std::uint32_t hops;    // to the target
   };
-  struct Waiting {
+  struct HeapEntry {
     std::int64_t distance;
     NodeId node;
-    bool operator<(const Waiting& other) const { return distance > other.distance; }  // a min-heap
+    bool operator<(const HeapEntry& other) const {
+      return distance > other.distance;
+    }  // a min-heap
   };
 
   void restart(const Graph& graph) {
@@ -124,17 +126,18 @@ class MeetingSearch {
 
   // Settles all nodes of the range in order, up to the first that is in reach, which is returned;
   // or kNone.
-  template <class InReach>
-  NodeId settle_range(Graph& graph, const InReach& in_reach, Pace& pace, Stats& stats) {
+  template <class IsLabelled>
+  NodeId settle_range(Graph& graph, const IsLabelled& is_labelled, CancellationChecker& checker,
+                      Stats& stats) {
     std::size_t next = range_ == 0 ? 0 : settled_.size();
-    for (std::size_t i = 0; i < next; ++i) scan_sources(graph, settled_[i], pace, stats);
+    for (std::size_t i = 0; i < next; ++i) scan_sources(graph, settled_[i], checker, stats);
     while (true) {
       for (; next < settled_.size(); ++next) {
         const NodeId v = settled_[next];
-        if (in_reach(graph.nodes[v])) return v;
+        if (is_labelled(graph.nodes[v])) return v;
         ++stats.settled;
         scan_edges(graph, v, stats);
-        scan_sources(graph, v, pace, stats);
+        scan_sources(graph, v, checker, stats);
       }
       if (heap_.empty() || heap_.front().distance > range_) break;
       current_ = heap_.front().distance;
@@ -164,24 +167,24 @@ class MeetingSearch {
     stats.scanned += end - node.begin;
   }
 
-  void scan_sources(Graph& graph, NodeId v, Pace& pace, Stats& stats) {
+  void scan_sources(Graph& graph, NodeId v, CancellationChecker& checker, Stats& stats) {
     constexpr std::uint32_t kKeysPerStep = 8;
     const std::int64_t scanned_before = stats.scanned;
     if constexpr (kForward) {
-      scan_arrivals(graph, v, stats);
+      scan_incoming(graph, v, stats);
     } else {
-      scan_carried(graph, v, stats);
+      scan_assigned(graph, v, stats);
     }
-    const std::uint32_t keys = kForward ? graph.num_arrivals(v) : graph.num_carried(v);
+    const std::uint32_t keys = kForward ? graph.num_incoming(v) : graph.num_assigned(v);
     const Status status =
-        pace.step(stats, 1 + keys / kKeysPerStep + stats.scanned - scanned_before);
+        checker.step(stats, 1 + keys / kKeysPerStep + stats.scanned - scanned_before);
     if (status != Status::kOptimal) throw Stopped{status};
   }
 
-  void scan_arrivals(Graph& graph, NodeId v, Stats& stats) {
+  void scan_incoming(Graph& graph, NodeId v, Stats& stats) {
     const std::int64_t base = labels_[v].distance + graph.nodes[v].price;
     const std::uint32_t hops = labels_[v].hops + 1;
-    graph.visit_arrivals(
+    graph.visit_incoming(
         v, [&] { return range_ + 1 - base; },
         [&](std::uint32_t arc, std::int64_t bound, NodeId lead) {
           ++stats.scanned;
@@ -192,15 +195,15 @@ class MeetingSearch {
           const auto& present = graph.source_arcs[now];
           const std::int64_t key = std::int64_t{graph.source_arcs[arc].cost} - present.cost -
                                    graph.nodes[present.head].price;
-          label(present.head, base + key, Graph::as_parent(arc), hops);
+          label(present.head, base + key, Graph::encode_parent(arc), hops);
           return key;
         });
   }
 
-  void scan_carried(Graph& graph, NodeId v, Stats& stats) {
+  void scan_assigned(Graph& graph, NodeId v, Stats& stats) {
     const std::int64_t base = labels_[v].distance - graph.nodes[v].price;
     const std::uint32_t hops = labels_[v].hops + 1;
-    graph.visit_carried(
+    graph.visit_assigned(
         v, [&] { return range_ + 1 - base; },
         [&](NodeId source, std::int64_t, NodeId) {
           const auto [begin, end] = graph.arcs_of(source);
@@ -209,9 +212,9 @@ class MeetingSearch {
           std::int64_t nearest = kInfinity;
           for (std::uint32_t i = begin; i < end; ++i) {
             if (i == now) continue;
-            const std::int64_t key = graph.through(i) - present;
+            const std::int64_t key = graph.cost_through(i) - present;
             nearest = std::min(nearest, key);
-            label(graph.source_arcs[i].head, base + key, Graph::as_parent(i), hops);
+            label(graph.source_arcs[i].head, base + key, Graph::encode_parent(i), hops);
           }
           stats.scanned += end - begin;
           return nearest;
@@ -219,18 +222,18 @@ class MeetingSearch {
   }
 
   // The node nearer to the target.
-  NodeId next_after(const Graph& graph, std::uint32_t parent) const {
+  NodeId next_on_path(const Graph& graph, std::uint32_t parent) const {
     if (!Graph::is_source_arc(parent)) return graph.owner(parent);
-    const std::uint32_t arc = Graph::from_parent(parent);
+    const std::uint32_t arc = Graph::decode_parent(parent);
     return graph.source_arcs[kForward ? arc : graph.current_arc(graph.source_of(arc))].head;
   }
 
-  // Makes the labels' parents those of the search that gave up, from `met` on.
-  Target join(Graph& graph, NodeId met) const {
-    NodeId v = met;
+  // Makes the labels' parents those of the search that gave up, from `meeting_node` on.
+  Target write_path(Graph& graph, NodeId meeting_node) const {
+    NodeId v = meeting_node;
     while (labels_[v].parent != kNone) {  // bounded: by the length of a path
       const std::uint32_t parent = labels_[v].parent;
-      v = next_after(graph, parent);
+      v = next_on_path(graph, parent);
       graph.nodes[v].parent = Graph::is_source_arc(parent) ? parent : graph.partner(parent);
     }
     const Node<Value>& last = graph.nodes[v];
@@ -239,16 +242,17 @@ class MeetingSearch {
   }
 
   // What it has found is of use to the next searches.
-  void teach_hops(Graph& graph) const {
+  void store_hops(Graph& graph) const {
     for (NodeId v : settled_) {
       graph.nodes[v].hops[kForward] = static_cast<std::uint8_t>(
-          std::min<std::uint32_t>(labels_[v].hops, HopStacks::kLevels - 2));
+          std::min<std::uint32_t>(labels_[v].hops, HopBuckets::kLevels - 2));
     }
   }
 
-  void move_prices(Graph& graph, std::span<const NodeId> ordinary, std::vector<NodeId>& repriced) {
+  void move_prices(Graph& graph, std::span<const NodeId> core_nodes,
+                   std::vector<NodeId>& repriced) {
     constexpr std::int64_t kMoved = -1;
-    for (NodeId v : ordinary) {
+    for (NodeId v : core_nodes) {
       if (v == graph.root() || graph.is_source(v)) continue;
       const std::int64_t away = labelled(v) ? std::min(labels_[v].distance, current_) : current_;
       if (away == kMoved) continue;
@@ -269,7 +273,7 @@ class MeetingSearch {
   std::uint32_t stamp_ = 0;
   std::int64_t range_ = 0;    // nodes no farther than this are settled now
   std::int64_t current_ = 0;  // the distance being settled
-  std::vector<Waiting> heap_;
+  std::vector<HeapEntry> heap_;
   std::vector<NodeId> settled_;
 };
 

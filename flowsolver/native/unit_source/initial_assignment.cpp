@@ -14,16 +14,16 @@ namespace flowsolver {
 namespace {
 
 template <class Value>
-class SourcePlacement {
+class AssignmentBuilder {
  public:
   // `full`: the flow of core arcs that begin full; empty when none does.
-  SourcePlacement(const Network& network, SplitNetwork<Value> split,
-                  const std::vector<std::int64_t>& price, std::vector<std::uint8_t> priced,
-                  const std::vector<std::int64_t>& full, const Control& control)
+  AssignmentBuilder(const Network& network, SplitNetwork<Value> split,
+                    const std::vector<std::int64_t>& price, std::vector<std::uint8_t> is_priced,
+                    const std::vector<std::int64_t>& full, const Control& control)
       : network_(network),
         split_(std::move(split)),
         graph_(split_, full, control),
-        descent_(graph_, std::move(priced)) {
+        descent_(graph_, std::move(is_priced)) {
     for (NodeId v = 0; v < core_.num_nodes(); ++v) {
       graph_.nodes[v].price = price[v];
       graph_.nodes[v].imbalance = core_.supply[v];
@@ -33,14 +33,14 @@ class SourcePlacement {
       graph_.nodes[core_.head[a]].imbalance += full[a];
     }
     graph_.nodes[graph_.root()].imbalance = 0;
-    search_.watch(control);
-    back_search_.watch(control);
+    search_.set_control(control);
+    back_search_.set_control(control);
   }
 
-  Placement run(const Control& control, Stats& stats) {
-    Placement result;
+  InitialAssignment run(const Control& control, Stats& stats) {
+    InitialAssignment result;
     try {
-      result.status = place_all(control, stats);
+      result.status = assign_all(control, stats);
       if (result.status == Status::kOptimal) result.status = lower_prices(control, stats);
       if (result.status == Status::kOptimal) result.status = fill_deficits(control, stats);
     } catch (const Stopped& stopped) {  // by a search, which leaves the state as it was
@@ -48,12 +48,12 @@ class SourcePlacement {
     }
     result.local = far_budget_ >= 0;
     if (result.status != Status::kCancelled && (result.status != Status::kOptimal || result.local))
-      extract(result, control);
+      write_result(result, control);
     return result;
   }
 
  private:
-  static constexpr std::uint32_t kLookInterval = 64;
+  static constexpr std::uint32_t kCheckInterval = 64;
   // heads are anywhere: they are asked for some sources in advance
   static constexpr std::uint32_t kAhead = 8;
   // A search that looks at more than this share of the sources' arcs is far from local. When such
@@ -62,16 +62,16 @@ class SourcePlacement {
   // up to 1.4.
   static constexpr std::int64_t kFarShare = 64, kFarBudget = 8;
 
-  Status place_all(const Control& control, Stats& stats) {
+  Status assign_all(const Control& control, Stats& stats) {
     const auto sources = static_cast<std::uint32_t>(graph_.num_sources());
     for (std::uint32_t source = 0; source < sources && far_budget_ >= 0; ++source) {
-      if (source % kLookInterval == 0) {
-        if (const Status status = control.look(stats); status != Status::kOptimal) return status;
+      if (source % kCheckInterval == 0) {
+        if (const Status status = control.check(stats); status != Status::kOptimal) return status;
       }
-      if (source + kAhead < sources) graph_.will_look_at(source + kAhead);
+      if (source + kAhead < sources) graph_.prefetch_assignment(source + kAhead);
       const std::int64_t scanned_before = stats.scanned;
-      if (!place(source, stats)) return Status::kInfeasible;
-      charge(stats.scanned - scanned_before);
+      if (!assign_source(source, stats)) return Status::kInfeasible;
+      charge_far_search(stats.scanned - scanned_before);
     }
     return Status::kOptimal;
   }
@@ -81,11 +81,12 @@ class SourcePlacement {
     std::int64_t before = kInfinity;
     for (std::int64_t left = deficits(); left > 0 && left < before && far_budget_ >= 0;
          left = deficits()) {
-      if (const Status status = control.look(stats); status != Status::kOptimal) return status;
+      if (const Status status = control.check(stats); status != Status::kOptimal) return status;
       before = left;
       for (std::uint32_t source : descent_.lower(left)) {
         ++stats.repaired;
-        if (!place_inside(source, stats) && !place(source, stats)) return Status::kInfeasible;
+        if (!assign_to_priced(source, stats) && !assign_source(source, stats))
+          return Status::kInfeasible;
       }
     }
     return Status::kOptimal;
@@ -101,7 +102,7 @@ class SourcePlacement {
     bool prepared = false;
     for (NodeId v = 0; v < graph_.num_nodes(); ++v) {
       while (graph_.nodes[v].imbalance < 0 && far_budget_ >= 0) {
-        if (const Status status = control.look(stats); status != Status::kOptimal) return status;
+        if (const Status status = control.check(stats); status != Status::kOptimal) return status;
         if (!prepared) graph_.prepare_backward(control);
         prepared = true;
         const std::int64_t scanned_before = stats.scanned;
@@ -109,21 +110,21 @@ class SourcePlacement {
         if (!target.found()) return Status::kInfeasible;
         ++stats.augmentations;
         augment_backward(target);
-        charge(stats.scanned - scanned_before);
+        charge_far_search(stats.scanned - scanned_before);
       }
     }
     return Status::kOptimal;
   }
 
-  void charge(std::int64_t scanned) {
+  void charge_far_search(std::int64_t scanned) {
     if (scanned > static_cast<std::int64_t>(graph_.source_arcs.size()) / kFarShare)
       far_budget_ -= scanned;
   }
 
-  bool place(std::uint32_t source, Stats& stats) {
+  bool assign_source(std::uint32_t source, Stats& stats) {
     const auto [begin, end] = graph_.arcs_of(source);
     std::int64_t best = kInfinity, second = kInfinity;
-    std::uint32_t at_hand = kNone;
+    std::uint32_t with_target = kNone;
     for (std::uint32_t i = begin; i < end; ++i) {
       const auto& arc = graph_.source_arcs[i];
       const Node<Value>& node = graph_.nodes[arc.head];
@@ -131,33 +132,34 @@ class SourcePlacement {
       if (through > best) {
         second = std::min(second, through);
       } else {
-        if (through < best) at_hand = kNone;
+        if (through < best) with_target = kNone;
         second = best;
         best = through;
-        if (at_hand == kNone && arc.head != graph_.root() && Search::at_hand(node)) at_hand = i;
+        if (with_target == kNone && arc.head != graph_.root() && Search::has_target_arc(node))
+          with_target = i;
       }
     }
     stats.scanned += end - begin;
-    if (at_hand != kNone) {
+    if (with_target != kNone) {
       ++stats.searches;
       ++stats.augmentations;
-      const std::int64_t cost = graph_.source_arcs[at_hand].cost;
-      graph_.carry(source, at_hand, second == kInfinity ? kInfinity : second - cost);
-      arrive(graph_.source_arcs[at_hand].head,
-             graph_.nodes[graph_.source_arcs[at_hand].head].imbalance >= 0);
+      const std::int64_t cost = graph_.source_arcs[with_target].cost;
+      graph_.assign(source, with_target, second == kInfinity ? kInfinity : second - cost);
+      end_unit_at(graph_.source_arcs[with_target].head,
+                  graph_.nodes[graph_.source_arcs[with_target].head].imbalance >= 0);
       return true;
     }
     seeds_.clear();
     for (std::uint32_t i = begin; i < end; ++i) {
       const auto& arc = graph_.source_arcs[i];
       seeds_.push_back(
-          {arc.head, Graph::as_parent(source), arc.cost + graph_.nodes[arc.head].price - best});
+          {arc.head, Graph::encode_parent(source), arc.cost + graph_.nodes[arc.head].price - best});
     }
     return search_from_seeds(kInfinity, stats);
   }
 
   // The same, but not around priced nodes, and only if that takes no change of prices.
-  bool place_inside(std::uint32_t source, Stats& stats) {
+  bool assign_to_priced(std::uint32_t source, Stats& stats) {
     const auto [begin, end] = graph_.arcs_of(source);
     std::int64_t best = kInfinity;
     seeds_.clear();
@@ -167,7 +169,8 @@ class SourcePlacement {
       if (through > best) continue;
       if (through < best) seeds_.clear();
       best = through;
-      if (descent_.priced(arc.head)) seeds_.push_back({arc.head, Graph::as_parent(source), 0});
+      if (descent_.is_priced(arc.head))
+        seeds_.push_back({arc.head, Graph::encode_parent(source), 0});
     }
     stats.scanned += end - begin;
     return search_from_seeds(0, stats);
@@ -182,7 +185,7 @@ class SourcePlacement {
   }
 
   // A unit ends at v.
-  void arrive(NodeId v, bool through_root_arc) {
+  void end_unit_at(NodeId v, bool through_root_arc) {
     Node<Value>& node = graph_.nodes[v];
     if (through_root_arc) {
       --node.root_residual;
@@ -193,14 +196,14 @@ class SourcePlacement {
   }
 
   void augment(const Target& target) {
-    arrive(target.node, target.through_root_arc);
+    end_unit_at(target.node, target.through_root_arc);
     NodeId v = target.node;
     while (true) {  // bounded: by the length of a path
       const std::uint32_t parent = graph_.nodes[v].parent;
       if (Graph::is_source(parent)) {
-        const std::uint32_t source = Graph::from_parent(parent);
+        const std::uint32_t source = Graph::decode_parent(parent);
         const std::uint32_t before = graph_.current_arc(source);
-        graph_.carry(source, v);
+        graph_.assign(source, v);
         if (before == kNone) return;  // the one being placed
         v = graph_.source_arcs[before].head;
       } else {
@@ -225,16 +228,16 @@ class SourcePlacement {
     NodeId deficit = target.node;
     // bounded: by the length of a path
     for (std::uint32_t parent; (parent = graph_.nodes[deficit].parent) != kNone;
-         deficit = next_after(parent)) {
+         deficit = next_on_path(parent)) {
       amount = std::min<std::int64_t>(
           amount, Graph::is_source(parent) ? 1 : graph_.edges[parent].reverse_residual);
     }
     amount = std::min(amount, -graph_.nodes[deficit].imbalance);
     for (NodeId v = target.node; v != deficit;) {  // bounded: by the length of a path
       const std::uint32_t parent = graph_.nodes[v].parent;
-      const NodeId next = next_after(parent);
+      const NodeId next = next_on_path(parent);
       if (Graph::is_source(parent)) {
-        graph_.move_backward(Graph::from_parent(parent));
+        graph_.reassign_backward(Graph::decode_parent(parent));
       } else {
         graph_.push(v, graph_.position[graph_.edges[parent].id ^ 1], static_cast<Value>(amount));
       }
@@ -249,12 +252,12 @@ class SourcePlacement {
     }
   }
   // The node to which a backward label's parent leads on.
-  NodeId next_after(std::uint32_t parent) const {
-    return Graph::is_source(parent) ? graph_.source_arcs[Graph::from_parent(parent)].head
+  NodeId next_on_path(std::uint32_t parent) const {
+    return Graph::is_source(parent) ? graph_.source_arcs[Graph::decode_parent(parent)].head
                                     : graph_.owner(parent);
   }
 
-  void extract(Placement& result, const Control& control) const {
+  void write_result(InitialAssignment& result, const Control& control) const {
     if (fill_zeros(result.flow, network_.num_arcs(), control) != Status::kOptimal)
       throw Stopped{Status::kCancelled};
     result.price.assign(network_.num_nodes(), 0);
@@ -264,12 +267,12 @@ class SourcePlacement {
       result.price[split_.core_node[v]] = price_of[v] = graph_.nodes[v].price;
       result.complete &= graph_.nodes[v].imbalance == 0;
     }
-    build_each(core_.num_arcs(), control, [&](std::size_t a) {
+    for_each_until_cancelled(core_.num_arcs(), control, [&](std::size_t a) {
       const std::int64_t flow = graph_.flow_at(static_cast<ArcId>(a), core_.tail[a]);
       result.flow[split_.core_arc[a]] = flow;
       result.cost += static_cast<__int128>(core_.cost[a]) * flow;
     });
-    build_each(graph_.num_sources(), control, [&](std::size_t number) {
+    for_each_until_cancelled(graph_.num_sources(), control, [&](std::size_t number) {
       const auto source = static_cast<std::uint32_t>(number);
       const std::uint32_t now = graph_.current_arc(source);
       std::int64_t price = kInfinity;
@@ -291,7 +294,7 @@ class SourcePlacement {
     });
   }
 
-  using Graph = CarrierGraph<Value>;
+  using Graph = UnitSourceGraph<Value>;
   using Search = PathSearch<Graph, true>;
   using BackSearch = PathSearch<Graph, false>;
 
@@ -299,7 +302,7 @@ class SourcePlacement {
   SplitNetwork<Value> split_;  // but for the sources' arcs, which the graph has
   const PackedNetwork<Value>& core_ = split_.core;
   Graph graph_;
-  PriceDescent<Value> descent_;
+  UniformPriceDecrease<Value> descent_;
   Search search_;
   BackSearch back_search_;
   std::int64_t far_budget_ = kFarBudget * static_cast<std::int64_t>(graph_.source_arcs.size());
@@ -347,35 +350,37 @@ bool any_negative(const LargeArray<Value>& values) {
 }
 
 template <class Value>
-Placement place(const Network& network, NodeId root, const Control& control, Stats& stats) {
+InitialAssignment assign_source(const Network& network, NodeId root, const Control& control,
+                                Stats& stats) {
   SplitNetwork<Value> split(network, root, control);
   if (2 * split.arcs.size() < network.num_arcs()) return {};  // little to gain
   PriceEstimate estimate;
   if (!has_room(split)) estimate = estimate_price(network, root, control);
   std::vector<std::int64_t> price(split.core_node.size(), 0);
-  std::vector<std::uint8_t> priced(split.core_node.size(), 0);
+  std::vector<std::uint8_t> is_priced(split.core_node.size(), 0);
   for (NodeId v : estimate.nodes) {
     const auto number = std::lower_bound(split.core_node.begin(), split.core_node.end(), v) -
                         split.core_node.begin();
     price[static_cast<std::size_t>(number)] = estimate.price;
-    priced[static_cast<std::size_t>(number)] = 1;
+    is_priced[static_cast<std::size_t>(number)] = 1;
   }
   std::vector<std::int64_t> full;
   if (!estimate.nodes.empty() || any_negative(split.core.cost))
     full = full_where_cheap(split.core, price);
-  return SourcePlacement<Value>(network, std::move(split), price, std::move(priced), full, control)
+  return AssignmentBuilder<Value>(network, std::move(split), price, std::move(is_priced), full,
+                                  control)
       .run(control, stats);
 }
 
 }  // namespace
 
-Placement place_sources(const Network& network, NodeId root, bool narrow, const Control& control,
-                        Stats& stats) {
+InitialAssignment assign_unit_sources(const Network& network, NodeId root, bool narrow,
+                                      const Control& control, Stats& stats) {
   try {
-    return narrow ? place<std::int32_t>(network, root, control, stats)
-                  : place<std::int64_t>(network, root, control, stats);
+    return narrow ? assign_source<std::int32_t>(network, root, control, stats)
+                  : assign_source<std::int64_t>(network, root, control, stats);
   } catch (const Stopped& stopped) {
-    Placement result;
+    InitialAssignment result;
     result.status = stopped.status;
     return result;
   }

@@ -3,7 +3,8 @@
 //
 // Definitions. Signs are network.hpp's. A unit source has supply 1 and no arcs in; all other nodes
 // are the core. A source that is placed is carried by the head of the one arc its unit is on
-// (unit_source_graph.hpp); the state is a pseudoflow with 0 <= x <= capacity and prices p of the core.
+// (unit_source_graph.hpp); the state is a pseudoflow with 0 <= x <= capacity and prices p of the
+// core.
 //
 // Invariant. rc >= 0 on every residual arc of the core and for every move of a placed source from
 // its arc to another one:
@@ -16,8 +17,8 @@
 // displaced, not visited. Most sources find room right where their cheapest arc leads.
 //
 // Deficits that are left (the estimated price was too high) are lessened by lowering all prices at
-// once, as long as that helps (uniform_price_decrease.hpp), and then filled by searches against the arcs,
-// from the root.
+// once, as long as that helps (uniform_price_decrease.hpp), and then filled by searches against the
+// arcs, from the root.
 //
 // Result. All flow, all prices (a source's is cost + p[head] of its arc). When no imbalance is
 // left, this is the optimum. At a budget the same of what has been placed, so that what is left to
@@ -43,7 +44,7 @@
 
 namespace flowsolver {
 
-struct Placement {
+struct InitialAssignment {
   // kOptimal: see `complete`; kInfeasible, kBudget: as far as it went; kCancelled
   Status status = Status::kOptimal;
   bool complete = false;  // no imbalance is left
@@ -55,7 +56,7 @@ struct Placement {
 };
 
 // Numbers are in range and supplies balance. `narrow`: as Ranges says.
-Placement place_sources(const Network& network, NodeId root, bool narrow, const Control& control,
-                        Stats& stats);
+InitialAssignment assign_unit_sources(const Network& network, NodeId root, bool narrow,
+                                      const Control& control, Stats& stats);
 
 }  // namespace flowsolver

@@ -64,7 +64,7 @@ class KeyedLists {
   }
 
   // Fetches the list into the cache.
-  void will_add_to(NodeId v) const { __builtin_prefetch(&lists_[v], 1); }
+  void prefetch(NodeId v) const { __builtin_prefetch(&lists_[v], 1); }
 
   // Many at once, with room made for them; `order` when all are in. Until then the list is good for
   // nothing else.
@@ -113,9 +113,9 @@ class KeyedLists {
     entries_[lists_[v].begin + place_[item]].item = name;
   }
 
-  template <class Look>
-  void for_each(NodeId v, Look look) const {
-    for (std::uint32_t i = 0; i < lists_[v].size; ++i) look(entries_[lists_[v].begin + i].item);
+  template <class Evaluate>
+  void for_each(NodeId v, Evaluate evaluate) const {
+    for (std::uint32_t i = 0; i < lists_[v].size; ++i) evaluate(entries_[lists_[v].begin + i].item);
   }
 
   // All keys by the same amount (infinite ones stay).
@@ -129,22 +129,23 @@ class KeyedLists {
   }
 
   // Calls look(item, key, lead) for every item of v with key < limit(), which may fall on the way;
-  // `look` returns the new key.
-  template <class Limit, class Look>
-  void visit(NodeId v, Limit limit, Look look) {
+  // `evaluate` returns the new key.
+  template <class Limit, class Evaluate>
+  void visit(NodeId v, Limit limit, Evaluate evaluate) {
     const List list = lists_[v];
     Entry* const entries = entries_.data() + list.begin;
     if (list.size <= kFlat) {
       for (std::uint32_t i = 0; i < list.size; ++i) {
         Entry& entry = entries[i];
         if (below(entry.key, limit()))
-          entry.key = stored(look(entry.item, value(entry.key), entry.lead));
+          entry.key = stored(evaluate(entry.item, value(entry.key), entry.lead));
       }
       return;
     }
     // Smallest key first: what is found early lowers the limit.
     todo_.assign(1, {entries[0].key, 0, kNone});
     seen_.clear();
+    // bounded: takes an item off the heap each time, and pushes each of the list once
     while (!todo_.empty() && below(todo_.front().key, limit())) {
       const std::uint32_t at = todo_.front().item;
       std::pop_heap(todo_.begin(), todo_.end(), larger);
@@ -154,7 +155,7 @@ class KeyedLists {
         todo_.push_back({entries[child].key, child, kNone});
         std::push_heap(todo_.begin(), todo_.end(), larger);
       }
-      const Key key = stored(look(entries[at].item, value(entries[at].key), entries[at].lead));
+      const Key key = stored(evaluate(entries[at].item, value(entries[at].key), entries[at].lead));
       if (key != entries[at].key) seen_.push_back({key, entries[at].item, kNone});
     }
     for (const Entry& seen : seen_) {
@@ -166,7 +167,7 @@ class KeyedLists {
 
  private:
   static constexpr std::uint32_t kFlat = 128;
-  static constexpr std::uint32_t kLeastRoom = 8;
+  static constexpr std::uint32_t kMinRoom = 8;
   static constexpr std::uint32_t kClassesAbove = 5;  // up to one and a half times as large
   static constexpr Key kLargest = std::numeric_limits<Key>::max();  // infinity
   static constexpr Key kLeast = std::numeric_limits<Key>::min();    // minus infinity
@@ -205,7 +206,7 @@ class KeyedLists {
   static std::uint32_t room_of(std::uint32_t index) { return (8 + index % 8) << (index / 8); }
   // A free block that is not much larger, or a new one.
   List take_block(std::uint32_t items) {
-    const std::uint32_t least = std::max(items, kLeastRoom), step = std::bit_floor(least) / 8;
+    const std::uint32_t least = std::max(items, kMinRoom), step = std::bit_floor(least) / 8;
     const std::uint32_t index = class_of((least + step - 1) / step * step);
     for (std::uint32_t fit = index; fit < index + kClassesAbove; ++fit) {
       if (free_[fit].empty()) continue;

@@ -20,14 +20,14 @@
 namespace flowsolver {
 
 template <class Value>
-class PriceDescent {
+class UniformPriceDecrease {
  public:
-  using Graph = CarrierGraph<Value>;
+  using Graph = UnitSourceGraph<Value>;
 
-  PriceDescent(Graph& graph, std::vector<std::uint8_t> priced)
-      : graph_(graph), priced_(std::move(priced)) {}
+  UniformPriceDecrease(Graph& graph, std::vector<std::uint8_t> is_priced)
+      : graph_(graph), priced_(std::move(is_priced)) {}
 
-  bool priced(NodeId v) const { return priced_[v] != 0; }
+  bool is_priced(NodeId v) const { return priced_[v] != 0; }
 
   // Lowers prices for `deficits` units. Returns the sources taken off, ascending; none: nothing
   // more to be had this way.
@@ -35,7 +35,7 @@ class PriceDescent {
     freed_.clear();
     choices_.clear();
     std::int64_t amount = kInfinity;
-    for (NodeId v = 0; v < graph_.num_nodes(); ++v) amount = std::min(amount, look_at(v));
+    for (NodeId v = 0; v < graph_.num_nodes(); ++v) amount = std::min(amount, max_decrease_at(v));
     if (choices_.empty()) return freed_;
     const auto rank =
         static_cast<std::size_t>(std::min(deficits, static_cast<std::int64_t>(choices_.size()))) -
@@ -47,18 +47,18 @@ class PriceDescent {
     for (NodeId v = 0; v < graph_.num_nodes(); ++v) {
       if (priced_[v] != 0) graph_.nodes[v].price -= amount;
     }
-    graph_.carried.shift_keys(-amount);
+    graph_.assigned.shift_keys(-amount);
     for (std::size_t i = 0; i <= rank; ++i) {
       if (choices_[i].first <= amount) freed_.push_back(choices_[i].second);
     }
     std::sort(freed_.begin(), freed_.end());
-    for (std::uint32_t source : freed_) take_off(source);
+    for (std::uint32_t source : freed_) unassign(source);
     return freed_;
   }
 
  private:
   // How far prices may fall for v's sake. Notes the sources that could be taken off v.
-  std::int64_t look_at(NodeId v) {
+  std::int64_t max_decrease_at(NodeId v) {
     const Node<Value>& node = graph_.nodes[v];
     if (priced_[v] != 0) return node.root_flow > 0 ? node.price - node.root_cost : kInfinity;
     std::int64_t amount = kInfinity;
@@ -67,13 +67,13 @@ class PriceDescent {
       if (priced_[edge.to] != 0)
         amount = std::min(amount, edge.cost - node.price + graph_.nodes[edge.to].price);
     }
-    const bool lets_go = v == graph_.root() ||
-                         (node.root_cost == node.price &&
-                          std::int64_t{node.root_flow} >= std::int64_t{graph_.carried.size(v)});
-    graph_.carried.for_each(v, [&](std::uint32_t source) {
+    const bool is_releasable = v == graph_.root() || (node.root_cost == node.price &&
+                                                      std::int64_t{node.root_flow} >=
+                                                          std::int64_t{graph_.assigned.size(v)});
+    graph_.assigned.for_each(v, [&](std::uint32_t source) {
       const std::int64_t advantage = advantage_of_present_arc(source);
       if (advantage == kInfinity) return;
-      if (lets_go) {
+      if (is_releasable) {
         choices_.emplace_back(advantage, source);
       } else {
         amount = std::min(amount, advantage);
@@ -95,8 +95,8 @@ class PriceDescent {
     return best - present.cost - graph_.nodes[present.head].price;
   }
 
-  void take_off(std::uint32_t source) {
-    const NodeId v = graph_.drop(source);
+  void unassign(std::uint32_t source) {
+    const NodeId v = graph_.unassign(source);
     if (v == graph_.root()) return;
     --graph_.nodes[v].root_flow;
     ++graph_.nodes[v].root_residual;

@@ -32,16 +32,16 @@
 namespace flowsolver {
 
 template <class Value>
-class UniformRise {
+class UniformPriceIncrease {
  public:
-  // `ordinary`: every node that is no source; some more than once.
-  UniformRise(ResidualGraph<Value>& graph, CarriedSources<Value>& sources,
-              std::span<const NodeId> ordinary, std::vector<NodeId>& repriced)
-      : graph_(graph), sources_(sources), ordinary_(ordinary), repriced_(repriced) {}
+  // `core_nodes`: every node that is no source; some more than once.
+  UniformPriceIncrease(ResidualGraph<Value>& graph, UnitSources<Value>& sources,
+                       std::span<const NodeId> core_nodes, std::vector<NodeId>& repriced)
+      : graph_(graph), sources_(sources), core_nodes_(core_nodes), repriced_(repriced) {}
 
   // Looks at the sources in `changed` and moves prices if that helps. Appends the sources that do
   // not suit them any more.
-  void attempt(std::vector<NodeId>& changed, const Control& control, Stats& stats) {
+  void run(std::vector<NodeId>& changed, const Control& control, Stats& stats) {
     const std::size_t worse_off = count_worse_off(changed);
     if (worse_off < kFewSources || worse_off * kArcsPerSearch < sources_.source_arcs.size()) return;
     const std::int64_t least = amount_;
@@ -56,15 +56,15 @@ class UniformRise {
     }
     std::sort(leaving_.begin(), leaving_.end());
     for (const auto& [sigma, source] : leaving_)
-      (sigma < amount_ ? changed : yielding_).push_back(source);
+      (sigma < amount_ ? changed : indifferent_members_).push_back(source);
     if (amount_ > 0) raise(stats);
-    if (amount_ == least) willing_.swap(nearest_);
+    if (amount_ == least) indifferent_outsiders_.swap(nearest_);
   }
 
   // Sources to which it is all the same whether they leave S, and that should.
-  std::span<const NodeId> yielding() const { return yielding_; }
+  std::span<const NodeId> indifferent_members() const { return indifferent_members_; }
   // Sources carried outside S to which it is all the same whether they come.
-  std::span<const NodeId> willing() const { return willing_; }
+  std::span<const NodeId> indifferent_outsiders() const { return indifferent_outsiders_; }
 
  private:
   static constexpr std::size_t kFewSources = 2;
@@ -76,10 +76,10 @@ class UniformRise {
     std::size_t count = 0;
     amount_ = kInfinity;
     for (NodeId source : changed) {
-      if (!placed(source)) continue;
+      if (!is_assigned(source)) continue;
       const std::uint32_t now = sources_.current_arc(source);
-      if (in_set(sources_.source_arcs[now].head)) continue;
-      const std::int64_t worse = sources_.through(now) - sources_.best_way(source);
+      if (is_member(sources_.source_arcs[now].head)) continue;
+      const std::int64_t worse = sources_.cost_through(now) - sources_.best_cost(source);
       if (worse <= 0) continue;
       ++count;
       if (worse < amount_) nearest_.clear();
@@ -89,20 +89,22 @@ class UniformRise {
     return count;
   }
 
-  bool placed(NodeId v) const { return sources_.is_source(v) && sources_.current_arc(v) != kNone; }
-  bool in_set(NodeId v) const { return graph_.nodes[v].price > 0; }
+  bool is_assigned(NodeId v) const {
+    return sources_.is_source(v) && sources_.current_arc(v) != kNone;
+  }
+  bool is_member(NodeId v) const { return graph_.nodes[v].price > 0; }
 
   // Lists S. Residual arcs out of it limit the amount.
   void list_priced() {
     priced_.clear();
-    for (NodeId v : ordinary_) {
-      if (!in_set(v) || sources_.is_source(v)) continue;
+    for (NodeId v : core_nodes_) {
+      if (!is_member(v) || sources_.is_source(v)) continue;
       const Node<Value>& node = graph_.nodes[v];
       priced_.push_back(v);
       if (node.root_residual > 0) amount_ = std::min(amount_, node.root_cost - node.price);
       for (std::uint32_t i = node.begin; i < node.begin + node.residual_degree; ++i) {
         const auto& edge = graph_.edges[i];
-        if (!in_set(edge.to))
+        if (!is_member(edge.to))
           amount_ = std::min(amount_, edge.cost - node.price + graph_.nodes[edge.to].price);
       }
     }
@@ -114,24 +116,25 @@ class UniformRise {
   bool find_leaving(const Control& control, Stats& stats) {
     leaving_.clear();
     const std::int64_t limit = std::max<std::int64_t>(amount_, 1);
-    Pace pace(control);
-    for (NodeId v : ordinary_) {
-      if (in_set(v) || sources_.is_source(v)) continue;
+    CancellationChecker checker(control);
+    for (NodeId v : core_nodes_) {
+      if (is_member(v) || sources_.is_source(v)) continue;
       const std::int64_t price = graph_.nodes[v].price;
       const std::int64_t scanned_before = stats.scanned;
-      sources_.visit_arrivals(
+      sources_.visit_incoming(
           v, [&] { return limit - price; },
           [&](std::uint32_t arc, std::int64_t bound, NodeId) {
             ++stats.scanned;
             const NodeId source = sources_.source_of(arc);
-            if (!placed(source)) return bound;
+            if (!is_assigned(source)) return bound;
             const auto& now = sources_.source_arcs[sources_.current_arc(source)];
             const std::int64_t key = std::int64_t{sources_.source_arcs[arc].cost} - now.cost -
                                      graph_.nodes[now.head].price;
-            if (in_set(now.head) && key + price < limit) leaving_.emplace_back(key + price, source);
+            if (is_member(now.head) && key + price < limit)
+              leaving_.emplace_back(key + price, source);
             return key;
           });
-      if (pace.step(stats, 1 + stats.scanned - scanned_before) != Status::kOptimal) return false;
+      if (checker.step(stats, 1 + stats.scanned - scanned_before) != Status::kOptimal) return false;
     }
     // Once each, at its best.
     const auto by_source = [](const auto& a, const auto& b) {
@@ -163,13 +166,13 @@ class UniformRise {
   }
 
   ResidualGraph<Value>& graph_;
-  CarriedSources<Value>& sources_;
-  std::span<const NodeId> ordinary_;
+  UnitSources<Value>& sources_;
+  std::span<const NodeId> core_nodes_;
   std::vector<NodeId>& repriced_;
   std::int64_t amount_ = 0;
   std::vector<NodeId> priced_;   // S
   std::vector<NodeId> nearest_;  // worse off by the least of all
-  std::vector<NodeId> yielding_, willing_;
+  std::vector<NodeId> indifferent_members_, indifferent_outsiders_;
   std::vector<std::pair<std::int64_t, NodeId>> leaving_;  // (sigma, source)
 };
 

@@ -1,6 +1,6 @@
-// How a carrier engine (unit_source_engine.hpp) decides on its searches, until nothing is left to send:
-// sources one by one, then other imbalances; from both ends where one search wanders; with hops
-// that are advertised anew; and in phases once searches go far.
+// How a carrier engine (unit_source_engine.hpp) decides on its searches, until nothing is left to
+// send: sources one by one, then other imbalances; from both ends where one search wanders; with
+// hops that are advertised anew; and in phases once searches go far.
 #pragma once
 
 #include <algorithm>
@@ -13,40 +13,40 @@
 namespace flowsolver {
 
 template <class Value>
-void CarrierEngine<Value>::add_seeds(NodeId source) {
+void UnitSourceEngine<Value>::add_seeds(NodeId source) {
   const auto [begin, end] = sources_.arcs_of(source);
-  const std::int64_t best = sources_.best_way(source);
+  const std::int64_t best = sources_.best_cost(source);
   for (std::uint32_t i = begin; i < end; ++i) {
     seeds_.push_back(
-        {sources_.source_arcs[i].head, Sources::as_parent(i), sources_.through(i) - best});
+        {sources_.source_arcs[i].head, Sources::encode_parent(i), sources_.cost_through(i) - best});
   }
 }
 
 template <class Value>
-bool CarrierEngine<Value>::place(NodeId source, const Control& control, Stats& stats) {
+bool UnitSourceEngine<Value>::assign_source(NodeId source, const Control& control, Stats& stats) {
   const auto [begin, end] = sources_.arcs_of(source);
   std::int64_t best = kInfinity;
-  std::uint32_t at_hand = kNone;
+  std::uint32_t has_target_arc = kNone;
   for (std::uint32_t i = begin; i < end; ++i) {
-    const std::int64_t through = sources_.through(i);
-    if (through > best) continue;
-    if (through < best) at_hand = kNone;
-    best = through;
+    const std::int64_t cost_through = sources_.cost_through(i);
+    if (cost_through > best) continue;
+    if (cost_through < best) has_target_arc = kNone;
+    best = cost_through;
     const NodeId head = sources_.source_arcs[i].head;
-    if (at_hand == kNone && head != graph_.root() &&
-        PathSearch<Sources, true>::at_hand(graph_.nodes[head]))
-      at_hand = i;
+    if (has_target_arc == kNone && head != graph_.root() &&
+        PathSearch<Sources, true>::has_target_arc(graph_.nodes[head]))
+      has_target_arc = i;
   }
   stats.scanned += end - begin;
-  if (at_hand != kNone) {
+  if (has_target_arc != kNone) {
     ++stats.searches;
     ++stats.augmentations;
-    const NodeId head = sources_.source_arcs[at_hand].head;
-    place_at(source, at_hand);
-    arrive({head, graph_.nodes[head].imbalance >= 0, 0}, 1);
+    const NodeId head = sources_.source_arcs[has_target_arc].head;
+    assign_over(source, has_target_arc);
+    end_flow_at({head, graph_.nodes[head].imbalance >= 0, 0}, 1);
     return true;
   }
-  const Target target = from_both_ends<true>(control, stats, seeds_, [&] {
+  const Target target = search_from_both_ends<true>(control, stats, seeds_, [&] {
     seeds_.clear();
     add_seeds(source);
     return forward_.run_from(sources_, seeds_, kInfinity, repriced_, stats);
@@ -58,38 +58,39 @@ bool CarrierEngine<Value>::place(NodeId source, const Control& control, Stats& s
 
 // While it lives, also when a search throws, searches give up soon.
 template <class Paths>
-class Impatience {
+class ScopedSettleLimit {
  public:
-  explicit Impatience(Paths& paths) : paths_(paths) { paths.set_patience(kPatience); }
-  Impatience(const Impatience&) = delete;
-  Impatience& operator=(const Impatience&) = delete;
-  ~Impatience() { paths_.set_patience(std::numeric_limits<std::size_t>::max()); }
+  explicit ScopedSettleLimit(Paths& paths) : paths_(paths) { paths.set_settle_limit(kSettleLimit); }
+  ScopedSettleLimit(const ScopedSettleLimit&) = delete;
+  ScopedSettleLimit& operator=(const ScopedSettleLimit&) = delete;
+  ~ScopedSettleLimit() { paths_.set_settle_limit(std::numeric_limits<std::size_t>::max()); }
 
  private:
-  static constexpr std::size_t kPatience = 256;
+  static constexpr std::size_t kSettleLimit = 256;
   Paths& paths_;
 };
 
 // By the search that `run` runs; if that wanders, from the targets, too.
 template <class Value>
 template <bool kForward, class Run>
-Target CarrierEngine<Value>::from_both_ends(const Control& control, Stats& stats,
-                                            const std::vector<Seed>& seeds, const Run& run) {
+Target UnitSourceEngine<Value>::search_from_both_ends(const Control& control, Stats& stats,
+                                                      const std::vector<Seed>& seeds,
+                                                      const Run& run) {
   auto& paths = search<kForward>();
   Target target;
   {
-    const Impatience impatience(paths);
+    const ScopedSettleLimit settle_limit(paths);
     target = run();
   }
   if (!paths.gave_up()) return target;
   const std::array<std::span<const NodeId>, 2> targets{unbalanced_, root_tails_};
-  const auto in_reach = [&paths](const Node<Value>& node) { return paths.came_to(node); };
+  const auto is_labelled = [&paths](const Node<Value>& node) { return paths.has_labelled(node); };
   if constexpr (kForward) {
-    target = forward_meeting_.run(sources_, ordinary_, targets, seeds, paths.gave_up_at(), in_reach,
-                                  control, repriced_, stats);
+    target = forward_bidirectional_.run(sources_, core_nodes_, targets, seeds, paths.gave_up_at(),
+                                        is_labelled, control, repriced_, stats);
   } else {
-    target = backward_meeting_.run(sources_, ordinary_, targets, seeds, paths.gave_up_at(),
-                                   in_reach, control, repriced_, stats);
+    target = backward_bidirectional_.run(sources_, core_nodes_, targets, seeds, paths.gave_up_at(),
+                                         is_labelled, control, repriced_, stats);
   }
   if (!target.found()) return run();
   effort_.settled = 0;  // the hops are known
@@ -98,7 +99,7 @@ Target CarrierEngine<Value>::from_both_ends(const Control& control, Stats& stats
 }
 
 template <class Value>
-void CarrierEngine<Value>::begin_effort(const Stats& stats) {
+void UnitSourceEngine<Value>::begin_effort(const Stats& stats) {
   effort_ = {stats.settled, stats.scanned, 0,
              static_cast<std::int64_t>(graph_.edges.size() + sources_.source_arcs.size())};
 }
@@ -106,15 +107,15 @@ void CarrierEngine<Value>::begin_effort(const Stats& stats) {
 // Called after each search. True: the rest had better be done in phases.
 template <class Value>
 template <bool kForward>
-bool CarrierEngine<Value>::went_too_far(Stats& stats) {
+bool UnitSourceEngine<Value>::should_run_phases(Stats& stats) {
   const std::int64_t scanned = stats.scanned - effort_.scanned_before;
   if (scanned >
       static_cast<std::int64_t>(graph_.edges.size() + sources_.source_arcs.size()) / kFarShare) {
     effort_.far_budget -= scanned;
   }
   effort_.settled += stats.settled - effort_.settled_before;
-  if (effort_.settled > kAdvertiseAfter) {
-    advertise<kForward>(stats);
+  if (effort_.settled > kRelabelAfter) {
+    label_near_targets<kForward>(stats);
     effort_.settled = 0;
   }
   effort_.settled_before = stats.settled;
@@ -124,67 +125,67 @@ bool CarrierEngine<Value>::went_too_far(Stats& stats) {
 
 template <class Value>
 template <bool kForward>
-void CarrierEngine<Value>::advertise(Stats& stats) {
+void UnitSourceEngine<Value>::label_near_targets(Stats& stats) {
   targets_.clear();
   const auto add = [this](NodeId v) {
-    if (v != graph_.root() && PathSearch<Sources, kForward>::at_hand(graph_.nodes[v]))
+    if (v != graph_.root() && PathSearch<Sources, kForward>::has_target_arc(graph_.nodes[v]))
       targets_.push_back(v);
   };
   for (NodeId v : unbalanced_) add(v);
   if (!kForward || targets_.empty()) {
     for (NodeId v : root_tails_) add(v);
   }
-  search<kForward>().advertise(sources_, ordinary_, targets_, kAdvertised, stats);
+  search<kForward>().label_near_targets(sources_, core_nodes_, targets_, kMaxRelabelled, stats);
 }
 
 template <class Value>
-Status CarrierEngine<Value>::place_pending(const Control& control, Stats& stats) {
+Status UnitSourceEngine<Value>::assign_pending(const Control& control, Stats& stats) {
   std::int64_t until_check = 0;
   begin_effort(stats);
   const std::int64_t before = stats.operations();
   Status status = Status::kOptimal;
   bool too_far = false;
   std::size_t k = 0;
-  for (; k < unplaced_.size() && status == Status::kOptimal && !too_far; ++k) {
-    const NodeId source = unplaced_[k];
-    if (!waits(source)) continue;
+  for (; k < unassigned_.size() && status == Status::kOptimal && !too_far; ++k) {
+    const NodeId source = unassigned_[k];
+    if (!is_unassigned(source)) continue;
     if (until_check-- == 0) {
-      if ((status = control.look(stats)) != Status::kOptimal) break;
+      if ((status = control.check(stats)) != Status::kOptimal) break;
       until_check = kCancelCheckInterval;
     }
-    if (!place(source, control, stats)) {
-      status = this->no_way(source, true);
+    if (!assign_source(source, control, stats)) {
+      status = this->report_no_path(source, true);
       break;
     }
-    too_far = went_too_far<true>(stats) && unplaced_.size() - k > kFewLeft;
+    too_far = should_run_phases<true>(stats) && unassigned_.size() - k > kFewLeft;
     if (status == Status::kOptimal)
-      status = this->report(control, stats, before, k + 1, unplaced_.size());
+      status = this->report(control, stats, before, k + 1, unassigned_.size());
   }
-  unplaced_.erase(unplaced_.begin(), unplaced_.begin() + static_cast<std::ptrdiff_t>(k));
-  return too_far ? drain_in_phases<true>(control, stats) : status;
+  unassigned_.erase(unassigned_.begin(), unassigned_.begin() + static_cast<std::ptrdiff_t>(k));
+  return too_far ? route_in_phases<true>(control, stats) : status;
 }
 
 template <class Value>
 template <bool kForward>
-Status CarrierEngine<Value>::drain(const Control& control, Stats& stats) {
+Status UnitSourceEngine<Value>::route_imbalances(const Control& control, Stats& stats) {
   const std::vector<Seed> none;
   std::int64_t until_check = 0;
   begin_effort(stats);
   const std::int64_t before = stats.operations();
   for (std::size_t k = 0; k < unbalanced_.size(); ++k) {  // may grow by nodes that are targets
     const NodeId v = unbalanced_[k];
-    while (pending(v, kForward)) {
+    while (needs_flow(v, kForward)) {
       if (until_check-- == 0) {
-        if (const Status status = control.look(stats); status != Status::kOptimal) return status;
+        if (const Status status = control.check(stats); status != Status::kOptimal) return status;
         until_check = kCancelCheckInterval;
       }
-      const Target target = from_both_ends<kForward>(control, stats, none, [&] {
+      const Target target = search_from_both_ends<kForward>(control, stats, none, [&] {
         return search<kForward>().run(sources_, std::array{v}, kInfinity, repriced_, stats);
       });
-      if (!target.found()) return this->no_way(v, kForward);
+      if (!target.found()) return this->report_no_path(v, kForward);
       augment<kForward>(target, stats);
-      if (went_too_far<kForward>(stats) && unbalanced_.size() - k > kFewLeft) {
-        return drain_in_phases<kForward>(control, stats);
+      if (should_run_phases<kForward>(stats) && unbalanced_.size() - k > kFewLeft) {
+        return route_in_phases<kForward>(control, stats);
       }
     }
     const Status status = this->report(control, stats, before, k + 1, unbalanced_.size());
@@ -197,7 +198,7 @@ Status CarrierEngine<Value>::drain(const Control& control, Stats& stats) {
 // blocking flows: what cannot reach a target now cannot before prices move.
 template <class Value>
 template <bool kForward>
-Status CarrierEngine<Value>::drain_in_phases(const Control& control, Stats& stats) {
+Status UnitSourceEngine<Value>::route_in_phases(const Control& control, Stats& stats) {
   auto& paths = search<kForward>();
   std::vector<NodeId> units, nodes;
   const std::int64_t before = stats.operations();
@@ -208,17 +209,17 @@ Status CarrierEngine<Value>::drain_in_phases(const Control& control, Stats& stat
     nodes.clear();
     seeds_.clear();
     if constexpr (kForward) {
-      std::copy_if(unplaced_.begin(), unplaced_.end(), std::back_inserter(units),
-                   [this](NodeId v) { return waits(v); });
-      unplaced_ = units;
+      std::copy_if(unassigned_.begin(), unassigned_.end(), std::back_inserter(units),
+                   [this](NodeId v) { return is_unassigned(v); });
+      unassigned_ = units;
     }
     for (NodeId v : unbalanced_) {
-      if (pending(v, kForward)) nodes.push_back(v);
+      if (needs_flow(v, kForward)) nodes.push_back(v);
     }
     if (units.empty() && nodes.empty()) return Status::kOptimal;
     const std::size_t left = units.size() + nodes.size();
     all = std::max(all, left);
-    Status status = control.look(stats);
+    Status status = control.check(stats);
     if (status == Status::kOptimal)
       status = control.report_progress(stats, before, all - left, left);
     if (status != Status::kOptimal) return status;
@@ -227,43 +228,43 @@ Status CarrierEngine<Value>::drain_in_phases(const Control& control, Stats& stat
     for (NodeId v : nodes) seeds_.push_back({v, kNone, 0});
     const Target nearest = paths.run_from(sources_, seeds_, kInfinity, repriced_, stats);
     if (!nearest.found())
-      return this->no_way(units.empty() ? nodes.front() : units.front(), kForward);
+      return this->report_no_path(units.empty() ? nodes.front() : units.front(), kForward);
     augment<kForward>(nearest, stats);
     paths.relabel(sources_, stats);
     const auto reaches = [&](const Seed& seed) {
       return seed.distance == 0 &&
-             (seed.node == graph_.root() || paths.within_reach(graph_.nodes[seed.node]));
+             (seed.node == graph_.root() || paths.reaches_target(graph_.nodes[seed.node]));
     };
     const auto send = [&] {
       if (std::none_of(seeds_.begin(), seeds_.end(), reaches)) return false;
       const Target target = paths.run_from(sources_, seeds_, 0, repriced_, stats);
       if (!target.found()) {
-        paths.bury_settled(sources_);
+        paths.mark_settled_dead(sources_);
         return false;
       }
       augment<kForward>(target, stats);
       return true;
     };
-    const auto goes_on = [&] {
+    const auto may_continue = [&] {
       if (status == Status::kOptimal && until_check-- == 0) {
-        status = control.look(stats);
+        status = control.check(stats);
         until_check = kCancelCheckInterval;
       }
       return status == Status::kOptimal;
     };
     for (NodeId source : units) {
-      if (!waits(source)) continue;
-      if (!goes_on()) break;
+      if (!is_unassigned(source)) continue;
+      if (!may_continue()) break;
       seeds_.clear();
       add_seeds(source);
       send();
     }
     for (NodeId v : nodes) {
       seeds_.assign(1, {v, kNone, 0});
-      while (pending(v, kForward) && goes_on() && send()) {
+      while (needs_flow(v, kForward) && may_continue() && send()) {
       }
     }
-    paths.revive(sources_);
+    paths.clear_dead(sources_);
     if (status != Status::kOptimal) return status;
   }
 }

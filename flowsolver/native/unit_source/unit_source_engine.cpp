@@ -13,42 +13,42 @@ namespace flowsolver {
 // Prices of ordinary nodes move in the repair without regard to the sources: those they no longer
 // suit are displaced.
 template <class Value>
-void CarrierEngine<Value>::repair_core(Stats& stats) {
-  if (fresh_.empty() && dirty_.empty()) return;
+void UnitSourceEngine<Value>::repair_core(Stats& stats) {
+  if (new_nodes_.empty() && dirty_.empty()) return;
   std::vector<std::pair<NodeId, std::int64_t>> price_before;
-  const auto note = [&](NodeId v) { price_before.emplace_back(v, graph_.nodes[v].price); };
-  for (NodeId v : fresh_) note(v);
+  const auto record = [&](NodeId v) { price_before.emplace_back(v, graph_.nodes[v].price); };
+  for (NodeId v : new_nodes_) record(v);
   for (ArcId arc : dirty_) {
-    if (graph_.gone(arc)) continue;
-    note(network_.tail[arc]);
-    if (!graph_.at_root(arc)) note(graph_.edges[graph_.position[2 * arc]].to);
+    if (graph_.is_removed(arc)) continue;
+    record(network_.tail[arc]);
+    if (!graph_.is_root_arc(arc)) record(graph_.edges[graph_.position[2 * arc]].to);
   }
   std::sort(price_before.begin(), price_before.end());
   price_before.erase(std::unique(price_before.begin(), price_before.end()), price_before.end());
-  PriceRepair<Value>(*this, network_, repriced_, stats).run(fresh_, dirty_);
-  doubtful_.clear();
+  PriceRepair<Value>(*this, network_, repriced_, stats).run(new_nodes_, dirty_);
+  to_recheck_.clear();
   for (const auto& [v, price] : price_before) {
     if (graph_.nodes[v].price > price) {
-      sources_.for_each_carried(v, [this](NodeId source) { doubtful_.push_back(source); });
+      sources_.for_each_assigned(v, [this](NodeId source) { to_recheck_.push_back(source); });
     } else if (graph_.nodes[v].price < price) {
-      sources_.for_each_arrival(
-          v, [this](std::uint32_t arc) { doubtful_.push_back(sources_.source_of(arc)); });
+      sources_.for_each_incoming(
+          v, [this](std::uint32_t arc) { to_recheck_.push_back(sources_.source_of(arc)); });
     }
   }
-  for (NodeId source : doubtful_) note_changed(source);
+  for (NodeId source : to_recheck_) note_changed(source);
 }
 
 // Sources whose arcs or heads changed: displaced if there is a better way now.
 template <class Value>
-void CarrierEngine<Value>::recheck(Stats& stats) {
+void UnitSourceEngine<Value>::recheck(Stats& stats) {
   for (NodeId source : changed_) {
     graph_.nodes[source].flags &= static_cast<std::uint8_t>(~kChanged);
     if (!sources_.is_source(source) || sources_.current_arc(source) == kNone) continue;
     ++stats.repaired;
-    if (sources_.suits(source)) {
+    if (sources_.is_on_best_arc(source)) {
       sources_.refresh(source);
     } else {
-      displace(source);
+      unassign(source);
     }
   }
   changed_.clear();
@@ -57,7 +57,7 @@ void CarrierEngine<Value>::recheck(Stats& stats) {
 // Its unit goes to where it is as well off and there is room, or a deficit above, and makes room
 // where it was.
 template <class Value>
-void CarrierEngine<Value>::give_way(NodeId source, Stats& stats) {
+void UnitSourceEngine<Value>::yield_place(NodeId source, Stats& stats) {
   const std::uint32_t now = sources_.current_arc(source);
   const auto before = sources_.source_arcs[now];
   const auto [begin, end] = sources_.arcs_of(source);
@@ -65,41 +65,41 @@ void CarrierEngine<Value>::give_way(NodeId source, Stats& stats) {
   for (std::uint32_t i = begin; i < end; ++i) {
     const auto arc = sources_.source_arcs[i];
     if (arc.head == before.head || arc.head == graph_.root() ||
-        sources_.through(i) != sources_.through(now))
+        sources_.cost_through(i) != sources_.cost_through(now))
       continue;
-    const bool at_hand = PathSearch<Sources, true>::at_hand(graph_.nodes[arc.head]);
-    const WayBack<Value> way_back(graph_, arc.head);
-    if (!at_hand && !way_back.found()) continue;
+    const bool has_target_arc = PathSearch<Sources, true>::has_target_arc(graph_.nodes[arc.head]);
+    const ReturnPath<Value> return_path(graph_, arc.head);
+    if (!has_target_arc && !return_path.found()) continue;
     ++stats.augmentations;
     this->touch(before.id, 1);
     this->touch(arc.id, 0);
     cost_ += static_cast<std::int64_t>(arc.cost) - before.cost;
-    sources_.move(source, i);
+    sources_.reassign(source, i);
     shift_imbalance(before.head, -1);
-    arrive({arc.head, at_hand && graph_.nodes[arc.head].imbalance >= 0, 0}, 1);
-    if (!at_hand) way_back.send_unit(*this);
+    end_flow_at({arc.head, has_target_arc && graph_.nodes[arc.head].imbalance >= 0, 0}, 1);
+    if (!has_target_arc) return_path.send_unit(*this);
     return;
   }
 }
 
 // After many sources have given way, or are about to: where those who come instead look first.
 template <class Value>
-void CarrierEngine<Value>::raise_deficits(Stats& stats) {
+void UnitSourceEngine<Value>::move_deficits_up(Stats& stats) {
   for (std::size_t k = 0, before = unbalanced_.size(); k < before; ++k) {
-    if (pending(unbalanced_[k], false)) raise_deficit(*this, unbalanced_[k], stats);
+    if (needs_flow(unbalanced_[k], false)) move_deficit_up(*this, unbalanced_[k], stats);
   }
 }
 
 template <class Value>
-void CarrierEngine<Value>::advertise_deficits() {
+void UnitSourceEngine<Value>::hint_at_deficits() {
   for (NodeId v : unbalanced_) {
-    if (pending(v, false)) point_at_deficit(graph_, v, [](const Node<Value>&) { return true; });
+    if (needs_flow(v, false)) hint_at_deficit(graph_, v, [](const Node<Value>&) { return true; });
   }
 }
 
 // What ends at the target of a forward path (amount > 0) or begins at that of a backward one.
 template <class Value>
-void CarrierEngine<Value>::arrive(const Target& target, std::int64_t amount) {
+void UnitSourceEngine<Value>::end_flow_at(const Target& target, std::int64_t amount) {
   if (target.through_root_arc) {
     this->move_root_flow(target.node, amount);
   } else {
@@ -110,9 +110,9 @@ void CarrierEngine<Value>::arrive(const Target& target, std::int64_t amount) {
 // The node that is one step nearer to where the search began; kNone at the source being placed.
 template <class Value>
 template <bool kForward>
-NodeId CarrierEngine<Value>::before(std::uint32_t parent) const {
+NodeId UnitSourceEngine<Value>::previous_node(std::uint32_t parent) const {
   if (!Sources::is_source_arc(parent)) return graph_.owner(parent);
-  const std::uint32_t arc = Sources::from_parent(parent);
+  const std::uint32_t arc = Sources::decode_parent(parent);
   if constexpr (!kForward) return sources_.source_arcs[arc].head;
   const std::uint32_t now = sources_.current_arc(sources_.source_of(arc));
   return now == kNone ? kNone : sources_.source_arcs[now].head;
@@ -120,7 +120,7 @@ NodeId CarrierEngine<Value>::before(std::uint32_t parent) const {
 
 template <class Value>
 template <bool kForward>
-void CarrierEngine<Value>::augment(const Target& target, Stats& stats) {
+void UnitSourceEngine<Value>::augment(const Target& target, Stats& stats) {
   ++stats.augmentations;
   auto& nodes = graph_.nodes;
   const Node<Value>& last = nodes[target.node];
@@ -138,24 +138,24 @@ void CarrierEngine<Value>::augment(const Target& target, Stats& stats) {
       room = kForward ? graph_.edges[parent].residual : graph_.edges[parent].reverse_residual;
     }
     amount = std::min(amount, room);
-    first = before<kForward>(parent);
+    first = previous_node<kForward>(parent);
   }
   if (first != kNone)
     amount = std::min(amount, kForward ? nodes[first].imbalance : -nodes[first].imbalance);
   for (NodeId v = target.node; v != first;) {  // bounded: by the length of a path
     const std::uint32_t parent = nodes[v].parent;
-    const NodeId u = before<kForward>(parent);
+    const NodeId u = previous_node<kForward>(parent);
     if (Sources::is_source_arc(parent)) {
-      const std::uint32_t arc = Sources::from_parent(parent);
+      const std::uint32_t arc = Sources::decode_parent(parent);
       const NodeId source = sources_.source_of(arc);
       if (u == kNone) {
-        place_at(source, arc);
+        assign_over(source, arc);
       } else {
         const auto& now = sources_.source_arcs[sources_.current_arc(source)];
         this->touch(now.id, 1);
         this->touch(sources_.source_arcs[arc].id, 0);
         cost_ += static_cast<std::int64_t>(sources_.source_arcs[arc].cost) - now.cost;
-        sources_.move(source, arc);
+        sources_.reassign(source, arc);
       }
     } else {
       if constexpr (kForward) {
@@ -170,63 +170,64 @@ void CarrierEngine<Value>::augment(const Target& target, Stats& stats) {
   }
   const std::int64_t sent = kForward ? amount : -amount;
   if (first != kNone) shift_imbalance(first, -sent);
-  arrive(target, sent);
+  end_flow_at(target, sent);
 }
 
 // Nodes come and go: a list that has doubled is freed of what occurs twice.
 template <class Value>
-void CarrierEngine<Value>::tidy(std::vector<NodeId>& nodes, std::size_t& tidied) {
-  if (nodes.size() < 2 * tidied + 64) return;
+void UnitSourceEngine<Value>::compact(std::vector<NodeId>& nodes, std::size_t& compacted) {
+  if (nodes.size() < 2 * compacted + 64) return;
   std::sort(nodes.begin(), nodes.end());
   nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
   std::erase_if(nodes, [this](NodeId v) { return sources_.is_source(v); });
-  tidied = nodes.size();
+  compacted = nodes.size();
 }
 
 template <class Value>
-Status CarrierEngine<Value>::run(const Control& control, Stats& stats) {
-  if (!ready(control)) return Status::kCancelled;
+Status UnitSourceEngine<Value>::run(const Control& control, Stats& stats) {
+  if (!ensure_lists(control)) return Status::kCancelled;
   repair_core(stats);
-  UniformRise<Value> rise(graph_, sources_, ordinary_, repriced_);
-  rise.attempt(changed_, control, stats);
-  for (NodeId source : rise.yielding()) give_way(source, stats);
+  UniformPriceIncrease<Value> increase(graph_, sources_, core_nodes_, repriced_);
+  increase.run(changed_, control, stats);
+  for (NodeId source : increase.indifferent_members()) yield_place(source, stats);
   recheck(stats);
-  const bool many_come = !rise.yielding().empty() || !rise.willing().empty();
-  if (many_come) raise_deficits(stats);
-  advertise_deficits();
-  forward_.watch(control);
-  backward_.watch(control);
+  const bool many_come =
+      !increase.indifferent_members().empty() || !increase.indifferent_outsiders().empty();
+  if (many_come) move_deficits_up(stats);
+  hint_at_deficits();
+  forward_.set_control(control);
+  backward_.set_control(control);
   Status status;
   try {
-    status = place_pending(control, stats);
+    status = assign_pending(control, stats);
     if (status == Status::kOptimal) {
-      for (NodeId source : rise.willing()) give_way(source, stats);
-      status = drain<true>(control, stats);
+      for (NodeId source : increase.indifferent_outsiders()) yield_place(source, stats);
+      status = route_imbalances<true>(control, stats);
     }
-    if (status == Status::kOptimal) status = drain<false>(control, stats);
+    if (status == Status::kOptimal) status = route_imbalances<false>(control, stats);
   } catch (const Stopped& stopped) {
     status = stopped.status;
-    forward_.revive(sources_);
-    backward_.revive(sources_);
+    forward_.clear_dead(sources_);
+    backward_.clear_dead(sources_);
   }
-  this->forget_balanced();
-  tidy(ordinary_, tidied_ordinary_);
-  tidy(root_tails_, tidied_root_tails_);
+  this->drop_balanced();
+  compact(core_nodes_, compacted_core_nodes_);
+  compact(root_tails_, compacted_root_tails_);
   return status;
 }
 
-std::unique_ptr<Engine> make_carrier_engine(const EngineStart& start, const Control& control) {
+std::unique_ptr<Engine> make_unit_source_engine(const EngineStart& start, const Control& control) {
   if (fits_narrow(start.network, control))
-    return std::make_unique<CarrierEngine<std::int32_t>>(start, control);
-  return std::make_unique<CarrierEngine<std::int64_t>>(start, control);
+    return std::make_unique<UnitSourceEngine<std::int32_t>>(start, control);
+  return std::make_unique<UnitSourceEngine<std::int64_t>>(start, control);
 }
 
 bool mostly_unit_sources(const EngineStart& start, const Control& control) {
-  Pace pace(control);
-  const std::vector<std::uint8_t> is_source = unit_sources(start, control);
+  CancellationChecker checker(control);
+  const std::vector<std::uint8_t> is_source = find_unit_sources(start, control);
   std::size_t of_sources = 0, of_all = 0;
   for (ArcId a = 0; a < start.network.num_arcs(); ++a) {
-    pace.build_step({});
+    checker.step_until_cancelled({});
     if (!start.alive.empty() && start.alive[a] == 0) continue;
     ++of_all;
     of_sources += is_source[start.network.tail[a]];

@@ -18,9 +18,9 @@
 namespace flowsolver {
 
 template <class Value>
-class CarrierEngine final : public LocalEngine<Value> {
+class UnitSourceEngine final : public LocalEngine<Value> {
  public:
-  CarrierEngine(const EngineStart& start, const Control& control);
+  UnitSourceEngine(const EngineStart& start, const Control& control);
 
   void add_node(NodeId v, std::int64_t supply) override;
   void remove_node(NodeId v) override;
@@ -37,79 +37,79 @@ class CarrierEngine final : public LocalEngine<Value> {
   std::int64_t price(NodeId v) const override {
     return sources_.is_source(v) ? sources_.price(v) : graph_.nodes[v].price;
   }
-  void priced_by(NodeId v, std::vector<NodeId>& nodes) const override {
-    sources_.for_each_carried(v, [&](NodeId source) { nodes.push_back(source); });
+  void implicitly_priced_by(NodeId v, std::vector<NodeId>& nodes) const override {
+    sources_.for_each_assigned(v, [&](NodeId source) { nodes.push_back(source); });
   }
 
  private:
-  using Sources = CarriedSources<Value>;
+  using Sources = UnitSources<Value>;
   using LocalEngine<Value>::graph_;
   using LocalEngine<Value>::cost_;
   using LocalEngine<Value>::unbalanced_;
-  using LocalEngine<Value>::fresh_;
+  using LocalEngine<Value>::new_nodes_;
   using LocalEngine<Value>::dirty_;
   using LocalEngine<Value>::network_;
   using LocalEngine<Value>::repriced_;
   using LocalEngine<Value>::kCancelCheckInterval;
   using LocalEngine<Value>::kFarShare;
   using LocalEngine<Value>::kFewLeft;
-  using LocalEngine<Value>::soil;
-  using LocalEngine<Value>::pending;
-  using FlowMover<Value>::shift_imbalance;
+  using LocalEngine<Value>::mark_dirty;
+  using LocalEngine<Value>::needs_flow;
+  using Pseudoflow<Value>::shift_imbalance;
 
   // After searches have settled so many nodes, the ways to the targets are labelled, so many nodes
   // deep in all.
-  static constexpr std::int64_t kAdvertiseAfter = 256;
-  static constexpr std::size_t kAdvertised = 1024;
+  static constexpr std::int64_t kRelabelAfter = 256;
+  static constexpr std::size_t kMaxRelabelled = 1024;
 
-  CarrierEngine(const EngineStart& start, const std::vector<std::uint8_t>& is_source,
-                const Control& control);
+  UnitSourceEngine(const EngineStart& start, const std::vector<std::uint8_t>& is_source,
+                   const Control& control);
 
   // Lists the sources that the start placed: not before the first run or change, when the start
   // need not be kept in memory any more. False: cancelled.
-  bool ready(const Control& control = Control()) {
+  bool ensure_lists(const Control& control = Control()) {
     if (!listed_) {
       release_free_memory();
-      listed_ = sources_.list_settled(control);
+      listed_ = sources_.build_lists(control);
     }
     return listed_;
   }
-  void place_at(NodeId source, std::uint32_t arc);
-  void displace(NodeId source);
+  void assign_over(NodeId source, std::uint32_t arc);
+  void unassign(NodeId source);
   void note_changed(NodeId source);
   void arcs_at(NodeId v, std::vector<ArcId>& arcs) const;
-  void make_ordinary(NodeId source);
+  void make_core_node(NodeId source);
   void repair_core(Stats& stats);
   void recheck(Stats& stats);
-  void give_way(NodeId source, Stats& stats);
-  void raise_deficits(Stats& stats);
-  void advertise_deficits();
+  void yield_place(NodeId source, Stats& stats);
+  void move_deficits_up(Stats& stats);
+  void hint_at_deficits();
 
   // Watches the searches in one direction during one run.
-  struct Effort {
+  struct SearchEffort {
     std::int64_t settled_before = 0, scanned_before = 0;
     std::int64_t settled = 0;  // since the last advertisement
     std::int64_t far_budget = 0;
   };
   void begin_effort(const Stats& stats);
   template <bool kForward>
-  bool went_too_far(Stats& stats);
+  bool should_run_phases(Stats& stats);
   template <bool kForward>
-  void advertise(Stats& stats);
+  void label_near_targets(Stats& stats);
   void add_seeds(NodeId source);
   template <bool kForward>
-  Status drain_in_phases(const Control& control, Stats& stats);
-  bool waits(NodeId source) const {
+  Status route_in_phases(const Control& control, Stats& stats);
+  bool is_unassigned(NodeId source) const {
     return sources_.is_source(source) && sources_.current_arc(source) == kNone;
   }
 
-  Status place_pending(const Control& control, Stats& stats);
-  bool place(NodeId source, const Control& control, Stats& stats);
+  Status assign_pending(const Control& control, Stats& stats);
+  bool assign_source(NodeId source, const Control& control, Stats& stats);
   template <bool kForward, class Run>
-  Target from_both_ends(const Control& control, Stats& stats, const std::vector<Seed>& seeds,
-                        const Run& run);
+  Target search_from_both_ends(const Control& control, Stats& stats, const std::vector<Seed>& seeds,
+                               const Run& run);
   template <bool kForward>
-  Status drain(const Control& control, Stats& stats);
+  Status route_imbalances(const Control& control, Stats& stats);
   template <bool kForward>
   PathSearch<Sources, kForward>& search() {
     if constexpr (kForward) {
@@ -121,30 +121,30 @@ class CarrierEngine final : public LocalEngine<Value> {
   template <bool kForward>
   void augment(const Target& target, Stats& stats);
   template <bool kForward>
-  NodeId before(std::uint32_t parent) const;
-  void arrive(const Target& target, std::int64_t amount);
-  void tidy(std::vector<NodeId>& nodes, std::size_t& tidied);
+  NodeId previous_node(std::uint32_t parent) const;
+  void end_flow_at(const Target& target, std::int64_t amount);
+  void compact(std::vector<NodeId>& nodes, std::size_t& compacted);
 
   Sources sources_;
-  bool listed_ = false;  // see `ready`
+  bool listed_ = false;  // see `ensure_lists`
   PathSearch<Sources, true> forward_;
   PathSearch<Sources, false> backward_;
-  MeetingSearch<Value, true> forward_meeting_;
-  MeetingSearch<Value, false> backward_meeting_;
-  Effort effort_;
+  BidirectionalSearch<Value, true> forward_bidirectional_;
+  BidirectionalSearch<Value, false> backward_bidirectional_;
+  SearchEffort effort_;
   std::vector<Seed> seeds_;
   // every ordinary node with its arc to the root inside, and some without
   std::vector<NodeId> root_tails_;
-  std::vector<NodeId> ordinary_;  // every node that is no source, and some that are gone
-  std::size_t tidied_root_tails_ = 0, tidied_ordinary_ = 0;
+  std::vector<NodeId> core_nodes_;  // every node that is no source, and some that are gone
+  std::size_t compacted_root_tails_ = 0, compacted_core_nodes_ = 0;
   std::vector<NodeId> targets_;
   // every source that is not placed, and some that are or are gone
-  std::vector<NodeId> unplaced_;
+  std::vector<NodeId> unassigned_;
   std::vector<NodeId> changed_;  // sources whose arcs changed, the same; see `note_changed`
-  std::vector<NodeId> doubtful_;
+  std::vector<NodeId> to_recheck_;
 };
 
-std::unique_ptr<Engine> make_carrier_engine(const EngineStart& start, const Control& control);
+std::unique_ptr<Engine> make_unit_source_engine(const EngineStart& start, const Control& control);
 
 // Whether most arcs are unit sources'.
 bool mostly_unit_sources(const EngineStart& start, const Control& control);

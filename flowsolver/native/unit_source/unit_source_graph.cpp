@@ -8,12 +8,13 @@ template <class V>
 SplitNetwork<V>::SplitNetwork(const Network& network, NodeId network_root, const Control& control) {
   const std::size_t n = network.num_nodes(), m = network.num_arcs();
   std::vector<std::uint8_t> is_core(n, 0);
-  build_each(m, control, [&, core = is_core.data(), to = network.head.data()](std::size_t a) {
-    core[to[a]] = 1;
-  });
+  for_each_until_cancelled(
+      m, control,
+      [&, core = is_core.data(), to = network.head.data()](std::size_t a) { core[to[a]] = 1; });
   is_core[network_root] = 1;
   std::size_t nodes = 0;
-  build_each(n, control, [&](std::size_t v) { nodes += is_core[v] |= network.supply[v] != 1; });
+  for_each_until_cancelled(n, control,
+                           [&](std::size_t v) { nodes += is_core[v] |= network.supply[v] != 1; });
   const std::size_t sources = n - nodes;
   source_node.resize(sources);
   core_node.resize(nodes);
@@ -36,7 +37,7 @@ SplitNetwork<V>::SplitNetwork(const Network& network, NodeId network_root, const
   std::size_t core_arcs = 0;
   NodeId last = 0;
   bool in_order = true;  // the sources' arcs, by their tails
-  build_each(m, control, [&](std::size_t a) {
+  for_each_until_cancelled(m, control, [&](std::size_t a) {
     const NodeId tail = network.tail[a];
     const bool of_core = is_core[tail] != 0;
     core_arcs += of_core;
@@ -55,8 +56,8 @@ SplitNetwork<V>::SplitNetwork(const Network& network, NodeId network_root, const
   std::size_t at_core = 0;
   std::uint32_t at = 0;
   // `place`: where the next arc of the source of that number goes.
-  const auto deal_out = [&](auto place) {
-    build_each(m, control, [&](std::size_t a) {
+  const auto distribute_arcs = [&](auto place) {
+    for_each_until_cancelled(m, control, [&](std::size_t a) {
       const std::uint32_t tail = number[network.tail[a]], head = number[network.head[a]];
       const std::int64_t capacity = network.capacity[a];
       const auto cost = static_cast<V>(network.cost[a]);
@@ -76,20 +77,20 @@ SplitNetwork<V>::SplitNetwork(const Network& network, NodeId network_root, const
     });
   };
   if (in_order) {
-    deal_out([&](std::uint32_t source) {
+    distribute_arcs([&](std::uint32_t source) {
       begin[source + 1] = at + 1;
       return at;
     });
     // those without arcs
     for (std::size_t s = 0; s < sources; ++s) begin[s + 1] = std::max(begin[s], begin[s + 1]);
   } else {
-    build_each(m, control, [&](std::size_t a) {
+    for_each_until_cancelled(m, control, [&](std::size_t a) {
       const std::uint32_t tail = number[network.tail[a]];
       if ((tail & kIsSource) != 0 && network.capacity[a] > 0) ++begin[(tail & ~kIsSource) + 1];
     });
     for (std::size_t s = 0; s < sources; ++s) begin[s + 1] += begin[s];
     std::vector<std::uint32_t> next(begin.begin(), begin.end() - 1);
-    deal_out([&](std::uint32_t source) { return next[source]++; });
+    distribute_arcs([&](std::uint32_t source) { return next[source]++; });
   }
   arcs.resize(at);
   arc_id.resize(at);

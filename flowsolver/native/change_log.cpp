@@ -5,7 +5,7 @@
 namespace flowsolver {
 
 void ChangeLog::stop_recording() {
-  clear_entries();  // but not which are new
+  clear_entries();  // which nodes and arcs are new stays known
   is_recording_ = false;
 }
 
@@ -37,7 +37,8 @@ void ChangeLog::remove_nodes(std::span<const NodeId> nodes, std::span<const ArcI
       removed_arcs_.push_back(arc);
     }
   }
-  if (removed_nodes_.size() == before) return;  // all arcs at new nodes are new
+  // all of these nodes were new, and so are the arcs at them
+  if (removed_nodes_.size() == before) return;
   record(Kind::kRemoveNodes, removals_.size());
   removals_.push_back({removed_nodes_.size(), removed_arcs_.size()});
 }
@@ -120,7 +121,8 @@ void ChangeLog::apply(Engine& engine, const Network& network,
   extend_to_largest_ids(engine, node_alive, arc_alive);
 }
 
-// Ids of what has come and gone again: engines keep arrays by id, as long as the network's.
+// Engines keep arrays by id as long as the network's, so they must see the largest id, even if it
+// was added and removed within the round.
 void ChangeLog::extend_to_largest_ids(Engine& engine, std::span<const std::uint8_t> node_alive,
                                       std::span<const std::uint8_t> arc_alive) const {
   const auto node = std::max_element(new_nodes_.begin(), new_nodes_.end());

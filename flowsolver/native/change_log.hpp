@@ -1,8 +1,9 @@
-// The changes of a large round, noted as they are made and told to the engine when it is about to
-// run: noting one costs a few nanoseconds, what has come and gone again is not told at all, and an
-// engine that is given up for a solve from scratch (cold_start.hpp) is spared the lot.
+// The changes of a large round. They are recorded as they are made and applied to the engine when
+// it is about to run.
 //
-// Changes are told in the order in which they were made, with the values that the network has by
+// Recording a change takes a few nanoseconds. What was added and removed again is never applied,
+// and an engine that is given up for a solve from scratch (cold_start.hpp) is spared all of it.
+// Changes are applied in the order in which they were made, with the values that the network has by
 // then.
 #pragma once
 
@@ -17,10 +18,10 @@ namespace flowsolver {
 
 class ChangeLog {
  public:
-  // Each after the network has it. Ids of what is noted as removed are not used again before the
-  // log has been emptied.
+  // Each is recorded after the network was changed. Ids that are recorded as removed are not used
+  // again before the log was emptied.
   void add_node(NodeId v);
-  // And the arcs that go with them.
+  // The nodes together with the arcs at them.
   void remove_nodes(std::span<const NodeId> nodes, std::span<const ArcId> arcs);
   void add_arc(ArcId arc);
   void remove_arc(ArcId arc);
@@ -32,23 +33,25 @@ class ChangeLog {
   }
   void change_supply(NodeId v, std::int64_t delta);
 
-  // The engine will not be told any more: until the log is emptied only what is new is noted.
+  // The engine will not be given these changes. Until the log is emptied, only which nodes and arcs
+  // are new is recorded.
   void stop_recording();
 
   std::size_t size() const { return ids_.size() + removed_arcs_.size(); }
-  // Whether the engine does not know it yet.
+  // Whether it was added since the log was last emptied, so that the engine does not know it.
   bool is_new_node(NodeId v) const { return v < is_new_node_.size() && is_new_node_[v] != 0; }
   bool is_new_arc(ArcId arc) const { return arc < is_new_arc_.size() && is_new_arc_[arc] != 0; }
-  // New arcs, and some that have gone again.
+  // New arcs, including some that were removed again.
   std::span<const ArcId> new_arcs() const { return new_arcs_; }
-  // New arcs, and arcs of other costs; some are gone.
+  // Visits new arcs and arcs whose cost changed, including some that were removed.
   template <class Visit>
   void for_each_priced(Visit visit) const {
     for (ArcId arc : new_arcs_) visit(arc);
     for_each_of(Kind::kSetCost, visit);
   }
 
-  // Empties the log, even when the engine throws. `node_alive`, `arc_alive`: per id.
+  // Applies the changes and empties the log, even when the engine throws. `node_alive`,
+  // `arc_alive`: per id.
   void apply(Engine& engine, const Network& network, std::span<const std::uint8_t> node_alive,
              std::span<const std::uint8_t> arc_alive);
   void clear();
@@ -63,14 +66,14 @@ class ChangeLog {
     kSetCost,
     kChangeSupply
   };
-  // Changes of one kind in a row: ids_[end of the one before .. end). The id of kRemoveNodes and
-  // kChangeSupply is a place in the lists below.
+  // A run of changes of one kind: ids_[end of the run before .. end). The id of kRemoveNodes and of
+  // kChangeSupply is an index into the lists below.
   struct Run {
     Kind kind;
     std::size_t end;
   };
   struct Removal {
-    std::size_t nodes_end, arcs_end;  // in the lists below
+    std::size_t nodes_end, arcs_end;  // ends in the lists below
   };
   struct SupplyChange {
     NodeId node;

@@ -12,8 +12,8 @@ ChangingNetwork::ChangingNetwork(const Network& network)
       live_arcs_(network.num_arcs()),
       node_ids_(live_nodes_),
       arc_ids_(live_arcs_) {
-  // Copied into vectors with room (address space only): the first arcs added shall not copy
-  // everything, and what is copied twice leaves holes.
+  // Copied into vectors with reserved room (address space only), so that the first added arc does
+  // not copy everything again.
   const auto fill = [](auto& values, const auto& from) {
     values.reserve(from.size() + from.size() / 4);
     values.assign(from.begin(), from.end());
@@ -131,7 +131,7 @@ void ChangingNetwork::index_arcs() {
 
 std::vector<ArcId> ChangingNetwork::arcs_at_removed(std::span<const NodeId> nodes,
                                                     const FindArcs& find, std::size_t find_passes) {
-  constexpr std::size_t kLargeShare = 32;  // of all nodes: worth a pass over all arcs
+  constexpr std::size_t kLargeShare = 32;  // of all nodes; worth a pass over all arcs
   std::vector<ArcId> arcs;
   if (nodes.empty()) return arcs;
   const bool many = nodes.size() > network_.num_nodes() / kLargeShare;
@@ -159,8 +159,7 @@ std::vector<ArcId> ChangingNetwork::arcs_at_removed(std::span<const NodeId> node
   return arcs;
 }
 
-// The sums kept along the way decide nearly always; only when they look bad are the numbers gone
-// through.
+// The running sums nearly always decide. Only when they look bad are all numbers checked.
 Status ChangingNetwork::check_numbers() {
   const __int128 longest =
       static_cast<__int128>(cost_bound_) * static_cast<__int128>(live_nodes_ + 1);

@@ -1,7 +1,7 @@
-// A network whose nodes and arcs come, go and change: which ids are live, what comes back of ids
-// (id_pool.hpp), whether the numbers are in range, and which arcs go with a node.
+// A network whose nodes and arcs are added, removed and changed: which ids are live, which ids are
+// reused (id_pool.hpp), whether all numbers are in range, and which arcs are at removed nodes.
 //
-// Removed nodes and arcs stay as gaps in the arrays: without supply, capacity and cost.
+// Removed nodes and arcs stay in the arrays as gaps without supply, capacity and cost.
 #pragma once
 
 #include <cstdint>
@@ -37,29 +37,30 @@ class ChangingNetwork {
     return live_nodes_ < network_.num_nodes() || live_arcs_ < network_.num_arcs();
   }
 
-  // Throw std::length_error when there are no more ids.
+  // These throw std::length_error when there are no ids left.
   NodeId add_node(std::int64_t supply);
   ArcId add_arc(NodeId tail, NodeId head, std::int64_t capacity, std::int64_t cost);
-  void remove_node(NodeId v);  // its arcs are still to be removed
+  void remove_node(NodeId v);  // the caller removes its arcs next
   void remove_arc(ArcId arc);
   void set_capacity(ArcId arc, std::int64_t capacity);
   void set_cost(ArcId arc, std::int64_t cost);
   void set_supply(NodeId v, std::int64_t supply);
 
-  // Appends live arcs at the nodes, and perhaps others and some twice.
+  // Appends the live arcs at the nodes; other arcs may be among them, and some may occur twice.
   using FindArcs = std::function<void(std::span<const NodeId>, std::vector<ArcId>&)>;
-  // The live arcs at nodes that have just been removed, ascending. `find` may be empty, else takes
-  // a pass over `find_passes` arcs beside those it finds. All calls of a round together take no
-  // more than a few passes over the network and the arcs they return.
+  // The live arcs at nodes that were just removed, ascending. `find` may be empty; else it takes a
+  // pass over `find_passes` arcs beside those it finds. All calls of a round together take a few
+  // passes over the network at most, and time for the arcs they return.
   std::vector<ArcId> arcs_at_removed(std::span<const NodeId> nodes, const FindArcs& find,
                                      std::size_t find_passes);
 
-  // As check_ranges says of the live part. O(1), but for numbers near the ends of the range.
+  // The status that check_ranges gives for the live part. O(1) unless numbers are near the ends of
+  // the range.
   Status check_numbers();
   // Whether the largest cost fits paths over as many nodes as there are ids: engines and methods
-  // count those of removed nodes as well.
+  // count the ids of removed nodes as well.
   bool ids_fit_costs();
-  // Ids come back as id_pool.hpp says.
+  // Ends a round: ids of removed nodes and arcs become free as id_pool.hpp says.
   void end_round(bool optimal);
 
  private:
@@ -79,10 +80,10 @@ class ChangingNetwork {
   IdPool node_ids_, arc_ids_;
   __int128 supply_sum_ = 0, supply_magnitudes_ = 0, capacity_sum_ = 0;
   std::uint64_t cost_bound_ = 0;  // >= every |cost|
-  // The arcs at each node: made when nodes are removed in so many calls that it pays, and kept up
-  // until the round ends.
+  // The arcs at each node. Made when nodes are removed in so many calls that it pays, and kept up
+  // to date until the round ends.
   std::unique_ptr<ArcLists> arcs_at_;
-  std::size_t scanned_arcs_ = 0;  // arcs, in search of those at removed nodes, in this round
+  std::size_t scanned_arcs_ = 0;  // arcs scanned in this round for those at removed nodes
 };
 
 inline std::uint64_t magnitude(std::int64_t value) {

@@ -1,14 +1,15 @@
-// Whether a round is better solved from scratch (a cold start) than by the engine, which goes on
-// from the last answer and is told of every change (a warm start).
+// The rule that decides whether a round is solved from scratch (a cold start) or by the engine,
+// which gets all changes and continues from the last answer (a warm start).
 //
 // Both are estimated in counted operations, never timed, so that the same history is solved in the
-// same way at every run. What a cold start counts is what the last one did, in proportion to the
-// network's size. What a warm start counts at least follows from its changes: to be told, and to
-// send anew the flow that is displaced. Where that is more than a cold start, or most sources have
-// become sinks, the engine is not even told. Else it runs, and in a round of many changes it gives
-// up once it has counted as much as a cold start, or expects to
-// (Control::give_up_when_slower_than): the round takes no more than twice as long. Where much is
-// displaced it gives up much sooner: most engines do not know how far they are.
+// same way in every run. The estimate of a cold start is what the last one counted, in proportion
+// to the network's size. The estimate of a warm start is a lower bound from the changes: applying
+// them, and rerouting the displaced flow. If that exceeds a cold start, or if most sources have
+// become sinks, the engine does not even get the changes. Otherwise it runs. In a round of many
+// changes it gives up once it has counted as much as a cold start, or expects to
+// (Control::give_up_when_slower_than), so that a round takes at most twice as long. If much flow is
+// displaced it gives up much earlier, because most engines do not know how far they are from the
+// end.
 #pragma once
 
 #include <algorithm>
@@ -19,19 +20,19 @@
 
 namespace flowsolver {
 
-// What has changed since the last answer.
+// The changes since the last answer.
 struct RoundChanges {
   std::int64_t values = 0;        // capacities, costs and supplies
-  std::int64_t structure = 0;     // nodes and arcs that came or went
-  std::int64_t displaced = 0;     // nodes and arcs whose flow cannot stay as it is, about
-  std::int64_t sign_changes = 0;  // nodes that were sources and are sinks now, or the reverse
+  std::int64_t structure = 0;     // nodes and arcs added or removed
+  std::int64_t displaced = 0;     // nodes and arcs whose flow cannot stay as it is (estimate)
+  std::int64_t sign_changes = 0;  // nodes that changed from source to sink or back
 
   std::int64_t all() const { return values + structure; }
 };
 
 class ColdStartRule {
  public:
-  // A solve from scratch of a network of so many nodes and arcs ended with an answer.
+  // Called after a solve from scratch of a network of `size` nodes and arcs.
   void note_cold_start(const Stats& stats, std::size_t size) {
     by_searches_ = stats.pushes + stats.relabels + stats.pivots == 0;
     const bool is_hybrid = !by_searches_ && stats.searches > 0;
@@ -40,7 +41,7 @@ class ColdStartRule {
   }
 
   bool is_known() const { return size_ > 0; }
-  // What a solve from scratch is expected to count; kInfinity before the first one.
+  // The operations expected of a solve from scratch; kInfinity before the first one.
   std::int64_t expected(std::size_t size) const {
     if (!is_known()) return kInfinity;
     return static_cast<std::int64_t>(static_cast<double>(operations_) * static_cast<double>(size) /
@@ -48,13 +49,13 @@ class ColdStartRule {
            1;
   }
 
-  // Whether the engine need not even be told. `sources`: nodes with supply.
+  // Whether a cold start is cheaper than even applying the changes. `sources`: nodes with supply.
   bool is_cheaper(const RoundChanges& round, std::size_t size, std::size_t sources) const {
     return min_warm_operations(round) > expected(size) / kDropFactor ||
            round.sign_changes > static_cast<std::int64_t>(sources / kMostSourcesShare);
   }
 
-  // For an engine that has been told: see Control::give_up_when_slower_than.
+  // Limits a warm start: see Control::give_up_when_slower_than.
   void limit_warm_start(Control& control, const RoundChanges& round, std::size_t size,
                         std::size_t sources, const Stats& now) const {
     const std::int64_t cold = std::max(kMinOperations, expected(size));
@@ -65,8 +66,8 @@ class ColdStartRule {
   }
 
  private:
-  // Of the other algorithms to which shortest paths hand over (incremental_ssp.hpp): they take
-  // less time.
+  // Counted operations per unit of search work, for the algorithms that shortest paths fall back on
+  // (incremental_ssp.hpp): theirs take less time.
   static constexpr std::int64_t kOperationsPerSearchStep = 3;
   static constexpr std::int64_t kPerValue = 1, kPerStructure = 8, kPerDisplaced = 8;
   static constexpr std::int64_t kStepsPerSearchStep = 2;
@@ -81,7 +82,7 @@ class ColdStartRule {
   }
 
   std::int64_t operations_ = 0;
-  std::size_t size_ = 0;  // 0: none yet
+  std::size_t size_ = 0;  // 0: no cold start yet
   bool by_searches_ = true;
 };
 

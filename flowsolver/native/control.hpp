@@ -1,5 +1,5 @@
-// How a running solve is stopped from outside: cancelled by another thread, or at a budget of
-// counted operations or of time.
+// Stopping a running solve from outside: cancellation by another thread, and budgets of counted
+// operations or of time.
 #pragma once
 
 #include <algorithm>
@@ -14,10 +14,10 @@
 
 namespace flowsolver {
 
-// One for each running solve. Methods look at it about every kCheckInterval counted operations, and
-// as often in passes over arrays, while they build their data structures and write their answer.
-// `cancel` and the limits of operations may be set by any thread at any time; the deadline and the
-// poll before the solve begins.
+// One Control per running solve. Methods check it about every kCheckInterval counted operations,
+// also in passes over arrays and while they build data structures and write the answer. Any thread
+// may call `cancel` and set the operation limits at any time. The deadline and the poll are set
+// before the solve begins.
 class Control {
  public:
   using Clock = std::chrono::steady_clock;
@@ -25,13 +25,14 @@ class Control {
   static constexpr std::chrono::milliseconds kPollInterval{20};
 
   Control() = default;
-  // Has the outer one's budget, and stops when that is cancelled, too. The outer one outlives it.
+  // Has the budget of `outer`, and is cancelled when that is. `outer` must outlive it.
   explicit Control(const Control& outer)
       : max_operations_(outer.max_operations_.load(std::memory_order_relaxed)),
         deadline_(outer.deadline_),
         has_deadline_(outer.has_deadline_),
         outer_(&outer) {}
-  // For a method that another one calls: looks are the outer one's, with what was counted before.
+  // For a method called within another one: checks are made with `outer`, after adding `before`,
+  // the work counted by the caller.
   Control(const Control& outer, const Stats& before)
       : outer_(&outer), before_(before), continues_outer_(true) {}
   Control& operator=(const Control&) = delete;
@@ -41,8 +42,8 @@ class Control {
   void limit_operations(std::int64_t most) {
     max_operations_.store(most, std::memory_order_relaxed);
   }
-  // Beyond so many operations an answer comes too late for a race (racer_threads.hpp): the solve is
-  // cancelled.
+  // Cancels the solve beyond so many operations, when its answer cannot win a race any more
+  // (racer_threads.hpp).
   void cancel_after_operations(std::int64_t most) {
     max_useful_operations_.store(most, std::memory_order_relaxed);
   }
@@ -58,18 +59,19 @@ class Control {
     return has_deadline_ || max_operations_.load(std::memory_order_relaxed) != kInfinity;
   }
 
-  // The same can be had another way, which is expected to count `operations` (cold_start.hpp). The
-  // run gives up, with kBudget, once it has counted `budget` more than `now`, or reports that
-  // what is left will take longer than the other way. Only for runs in one thread.
+  // The same answer is expected to take `operations` counted operations another way
+  // (cold_start.hpp). The run ends with kBudget once it has counted `budget` operations more than
+  // `now`, or when report_progress finds that the rest will take longer than the other way. Only
+  // for runs in one thread.
   void give_up_when_slower_than(std::int64_t operations, std::int64_t budget, const Stats& now) {
     alternative_operations_ = operations;
     began_ = now.operations();
     give_up_beyond_ = budget < kInfinity - began_ ? began_ + budget : kInfinity;
   }
   bool gave_up() const { return gave_up_; }
-  // By a run that has done so many of like pieces of its work, since it had counted `before`, and
-  // has so many left. One that is on the way to be done in time need not give up before. kBudget:
-  // give up.
+  // Called by a run that works on equal pieces: `done` of them since it had counted `before`,
+  // `left` to do. A run that will finish in time need not give up early. Returns kBudget when it
+  // should give up.
   Status report_progress(const Stats& stats, std::int64_t before, std::size_t done,
                          std::size_t left) const {
     if (alternative_operations_ == kInfinity || done == 0) return Status::kOptimal;
@@ -82,9 +84,10 @@ class Control {
     return gave_up_ ? Status::kBudget : Status::kOptimal;
   }
 
-  // Asked at looks, with what the solve has counted, by the thread that looks; true cancels.
+  // Called at checks with the work counted so far, in the solving thread. Returning true cancels
+  // the solve.
   using Interrupted = std::function<bool(const Stats&)>;
-  // Once per `interval`; at every look when that is zero.
+  // Polls once per `interval`, or at every check if that is zero.
   void poll(Interrupted interrupted, Clock::duration interval = kPollInterval) {
     interrupted_ = std::move(interrupted);
     poll_interval_ = interval;
@@ -94,7 +97,7 @@ class Control {
   bool cancelled() const {
     return cancelled_.load(std::memory_order_relaxed) || (outer_ != nullptr && outer_->cancelled());
   }
-  // kOptimal: go on. kCancelled: stop. kBudget: stop with what there is.
+  // kOptimal: continue. kCancelled: stop. kBudget: stop with the state reached.
   Status check(const Stats& stats) const {
     if (cancelled()) return Status::kCancelled;
     if (alternative_operations_ != kInfinity && stats.operations() > give_up_beyond_) {
@@ -140,25 +143,24 @@ class Control {
   const bool continues_outer_ = false;
 };
 
-// Thrown where no status can be returned: out of constructors and from within searches, which then
-// leave no trace but in Stats. It does not leave methods and engines.
+// Thrown where no status can be returned: out of constructors and from within searches, which leave
+// their state unchanged except for Stats. It never leaves a method or an engine.
 struct Stopped {
   Status status;
 };
 
-// Calls `check` once per kCheckInterval steps of a loop whose work is not yet counted elsewhere.
+// Checks a control once per kCheckInterval steps of a loop whose work is not counted elsewhere.
 class CancellationChecker {
  public:
   explicit CancellationChecker(const Control& control) : control_(control) {}
-  // kOptimal nearly always. `steps`: done since the last call.
+  // Counts `steps` steps. Returns kOptimal except when a check is due and says otherwise.
   Status step(const Stats& stats, std::int64_t steps = 1) {
     if ((left_ -= steps) > 0) return Status::kOptimal;
     left_ = Control::kCheckInterval;
     return control_.check(stats);
   }
-  // While something is made without which the next solve could not go on from where this one came:
-  // throws Stopped when cancelled, but not at a budget, or solves with budgets too small for it
-  // would never get beyond it.
+  // For building data structures. Throws Stopped when cancelled but ignores budgets: a solve whose
+  // budgets are smaller than the build would otherwise never get beyond it.
   void step_until_cancelled(const Stats& stats, std::int64_t steps = 1) {
     if (step(stats, steps) == Status::kCancelled) throw Stopped{Status::kCancelled};
   }
@@ -168,8 +170,8 @@ class CancellationChecker {
   std::int64_t left_ = Control::kCheckInterval;
 };
 
-// A pass over an array in blocks, with a look after each: visit(begin, end). Stops when cancelled
-// only, as `step_until_cancelled`.
+// Passes over an array in blocks, visit(begin, end), with a check after each. Stops only when
+// cancelled, as `step_until_cancelled`.
 template <class Visit>
 Status for_each_block(std::size_t size, const Control& control, const Stats& stats, Visit visit) {
   constexpr std::size_t kBlock = std::size_t{1} << 14;
@@ -180,8 +182,8 @@ Status for_each_block(std::size_t size, const Control& control, const Stats& sta
   return Status::kOptimal;
 }
 
-// visit(i) for every i, with looks as `step_until_cancelled`: a loop that is nothing but its body
-// between them.
+// visit(i) for every i, with checks as in `step_until_cancelled`. Between two checks the loop holds
+// nothing but its body.
 template <class Visit>
 void for_each_until_cancelled(std::size_t size, const Control& control, Visit visit) {
   for (std::size_t begin = 0; begin < size; begin += Control::kCheckInterval) {

@@ -1,11 +1,11 @@
-// The ids of one kind (nodes, or arcs) of a network that changes from round to round: which are
-// handed out next, and when those of what was removed come back.
+// The ids of one kind (nodes or arcs) of a changing network: which id is handed out next, and when
+// the ids of removed nodes or arcs are reused.
 //
 // An id that was live at the last kOptimal round stays reserved until the next kOptimal one, so
-// that what is read of that optimum by id means one thing. Any other id comes back after the round
-// in which it was removed, whatever its status: rounds that stay infeasible need no more ids than
-// were live at the last optimum, live at any time since, and removed in one round. Within a round
-// no id changes its meaning.
+// that everything read about that optimum by id stays valid. Any other id is free after the round
+// in which it was removed, whatever the round's status. So rounds that stay infeasible need no more
+// ids than were live at the last optimum, live at any time since, and removed in one round. Within
+// a round no id changes its meaning.
 #pragma once
 
 #include <algorithm>
@@ -19,17 +19,17 @@ class IdPool {
  public:
   using Id = std::uint32_t;
 
-  // Ids 0 .. ids - 1 are live; there has been no optimum.
+  // Ids 0 .. ids - 1 are live; there was no optimum yet.
   explicit IdPool(std::size_t ids) {
     states_.reserve(ids + ids / 4);
     states_.assign(ids, State::kSince);
   }
 
-  // Ids handed out so far are below this.
+  // All ids handed out so far are below this.
   std::size_t size() const { return states_.size(); }
-  // The next one to be handed out; size() when none has come back.
+  // The next id to hand out; size() if none is free.
   Id next() const { return free_.empty() ? static_cast<Id>(size()) : free_.back().id; }
-  // Hands out `next`: the last one removed of those that have come back, or a new one.
+  // Hands out `next`: the last removed of the free ids, or a new one.
   void take() {
     if (free_.empty()) {
       states_.push_back(State::kSince);
@@ -55,14 +55,14 @@ class IdPool {
   }
 
  private:
-  // Handed out before the last optimum, or since.
+  // Whether the id was handed out before the last optimum or since.
   enum class State : std::uint8_t { kOfOptimum, kSince };
   struct Removed {
     Id id;
-    std::uint32_t number;  // of removals before it, since the last optimum
+    std::uint32_t number;  // number of removals before this one since the last optimum
   };
 
-  // How the rounds before have ended makes no difference to the order.
+  // Orders the free ids by removal, so that how earlier rounds ended does not affect the order.
   void end_optimal_round() {
     free_.insert(free_.end(), reserved_.begin(), reserved_.end());
     reserved_.clear();
@@ -81,12 +81,12 @@ class IdPool {
   }
 
   std::vector<State> states_;
-  std::vector<Id> since_optimum_;  // the ids of state kSince, once there was an optimum
+  std::vector<Id> since_optimum_;  // ids in state kSince, once there was an optimum
   bool had_optimum_ = false;
-  std::vector<Removed> free_;        // the last is handed out first
-  std::size_t free_at_optimum_ = 0;  // of those, how many had come back by then
+  std::vector<Removed> free_;        // the last one is handed out first
+  std::size_t free_at_optimum_ = 0;  // number of free ids at the last optimum
   std::vector<Removed> removed_;     // in this round
-  std::vector<Removed> reserved_;    // in earlier ones, until the next optimum
+  std::vector<Removed> reserved_;    // removed in earlier rounds, reserved until the next optimum
   std::uint32_t removals_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// Capacities of an IncrementalSolver (incremental_solver.hpp) that are too large for its sums: the
-// level they are lowered to, and whether an answer would have made use of more.
+// The part of IncrementalSolver (incremental_solver.hpp) that handles capacities too large for its
+// sums: the level to which they are lowered, and whether an answer would use more.
 #include <limits>
 
 #include "graph/capacity_level.hpp"
@@ -13,7 +13,7 @@ Network IncrementalSolver::given_network() const {
   return given;
 }
 
-// That of the network, whose capacities are lowered first if they are too large.
+// Checks the network's numbers, after lowering capacities that are too large.
 Status IncrementalSolver::check_numbers() {
   if (!lowered_.any()) lowered_.begin(std::numeric_limits<std::int64_t>::max());
   const Status status = network_.check_numbers();
@@ -23,13 +23,13 @@ Status IncrementalSolver::check_numbers() {
   return choose_level(in_use) ? network_.check_numbers() : Status::kBadCapacityRange;
 }
 
-// From sums; false when they do not tell.
+// Decided from sums; false when they do not suffice.
 bool IncrementalSolver::level_is_high_enough() const {
   const __int128 below = network_.capacity_sum() - __int128{lowered_.level()} * lowered_.count();
   return lowered_.level() > network_.supply_magnitudes() + below;
 }
 
-// False: there is none. O(n + m).
+// Chooses a level and lowers the capacities to it. O(n + m). False: there is no level.
 bool IncrementalSolver::choose_level(std::int64_t in_use) {
   const Network given = given_network();
   const std::optional<std::int64_t> level = capacity_level(given, in_use);
@@ -41,7 +41,7 @@ bool IncrementalSolver::choose_level(std::int64_t in_use) {
   return true;
 }
 
-// Whether flow over an arc whose capacity was lowered should be without bounds
+// Whether the flow on an arc whose capacity was lowered would be unbounded without that
 // (graph/capacity_level.hpp).
 bool IncrementalSolver::is_unbounded(ArcId arc, std::int64_t flow, std::int64_t tail_price,
                                      std::int64_t head_price) const {
@@ -49,13 +49,13 @@ bool IncrementalSolver::is_unbounded(ArcId arc, std::int64_t flow, std::int64_t 
          net().cost[arc] - tail_price + head_price < 0;
 }
 
-// Of an optimum whose cost is out of range: there is no flow to look at.
+// The status of an optimum whose cost is out of range, for which there is no flow to examine.
 Status IncrementalSolver::report_unbounded_cycle() {
   const Status cycle = find_unbounded_cycle(given_network(), lowered_.level(), control_, stats_);
   return cycle == Status::kOptimal ? Status::kBadCostRange : cycle;
 }
 
-// is_unbounded for an answer from scratch. `live`: as in adopt_cold.
+// Applies is_unbounded to an answer from scratch. `live`: as in adopt_cold.
 void IncrementalSolver::check_bounds(Solution& solution, const LiveNetwork* live) {
   if (solution.status != Status::kOptimal) return;
   const Network& solved = live == nullptr ? net() : live->network;

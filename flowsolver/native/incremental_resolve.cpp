@@ -1,5 +1,5 @@
-// A round of an IncrementalSolver (incremental_solver.hpp): by the engine, or from scratch; and
-// what is adopted of the answer.
+// The part of IncrementalSolver (incremental_solver.hpp) that runs a round, with the engine or from
+// scratch, and adopts the answer.
 #include <algorithm>
 #include <limits>
 
@@ -11,7 +11,7 @@
 namespace flowsolver {
 
 Status IncrementalSolver::resolve() {
-  // A cancellation that comes too late for this round is none of the next one's.
+  // A cancellation that comes too late for this round must not affect the next one.
   struct ClearAtEndOfRound {
     Control& control;
     ~ClearAtEndOfRound() { control.clear(); }
@@ -34,7 +34,7 @@ Status IncrementalSolver::solve() {
   if (ranges != Status::kOptimal) return ranges;
   const Status status = solve_within_range();
   if (status != Status::kUnbounded) return status;
-  // With the level that a solve from scratch would take, fewer capacities may count as unbounded.
+  // With the level that a solve from scratch would choose, fewer capacities may count as unbounded.
   const std::int64_t level = lowered_.level();
   if (!choose_level(0) || lowered_.level() == level) return status;
   return solve_within_range();
@@ -55,7 +55,8 @@ Status IncrementalSolver::solve_within_range() {
   return status;
 }
 
-// Where there has been an answer, and no budget within which there may be none.
+// A cold start needs an earlier answer to compare with, and no budget that might end it without
+// one.
 bool IncrementalSolver::may_start_cold() const {
   return cold_operations_ < 0 && cold_start_.is_known() && !uses_fallback_ && budget_stops_ == 0 &&
          !control_.has_budget();
@@ -88,12 +89,11 @@ bool IncrementalSolver::should_switch_engines() const {
                         : budget_stops_ >= kMaxBudgetStops && !engine_->makes_lasting_progress();
 }
 
-// A new engine is made when there is none, or when the root is no longer a sink but another node
-// is.
+// Makes an engine if there is none, or if the root is no longer a sink but another node is.
 void IncrementalSolver::ensure_engine() {
   const std::vector<std::uint8_t>& alive = network_.node_alive();
-  if (change_policy_ == ChangePolicy::kDiscard) drop_engine();  // it can be told no more
-  if (prices_drifted_ && engine_ != nullptr) {  // from scratch: flow and prices are forgotten
+  if (change_policy_ == ChangePolicy::kDiscard) drop_engine();  // its changes are lost
+  if (prices_drifted_ && engine_ != nullptr) {  // start from scratch, without flow and prices
     drop_engine();
     warm_is_optimum_ = false;
     warm_flow_.clear();
@@ -120,19 +120,19 @@ void IncrementalSolver::ensure_engine() {
   const EngineStart start{net(), network_.arc_alive(), root_, warm_flow_, warm_price_};
   engine_ = uses_fallback_ ? make_incremental_ssp(start, control_, stats_)
                            : make_engine_(start, control_, stats_);
-  if (engine_ == nullptr) return;  // the next resolve starts from the same
+  if (engine_ == nullptr) return;  // the next resolve starts from the same state
   warm_flow_ = {};
   warm_price_ = {};
-  log_.clear();  // it is built from the network as it is
+  log_.clear();  // the engine was made from the network as it is now
   change_policy_ = ChangePolicy::kApply;
   ++stats_.rebuilds;
 }
 
-// An engine that an exception (no memory) left half-way is in no state to go on from.
+// An exception (out of memory) leaves the engine in an undefined state, so it is dropped.
 Status IncrementalSolver::run_engine() {
   try {
     control_.guarantee_steps(0);
-    // In small rounds it is worth more to keep the engine, whose first round takes the longest.
+    // In small rounds the engine is worth keeping: its first round is the slowest.
     const bool compares = change_policy_ != ChangePolicy::kApply && may_start_cold();
     ensure_engine();
     if (engine_ == nullptr) return Status::kCancelled;
@@ -161,7 +161,7 @@ Status IncrementalSolver::run_engine() {
           return is_unbounded(a, engine_->flow(a, net().tail[a]), engine_->price(net().tail[a]),
                               engine_->price(net().head[a]));
         })) {
-      compare_all_ = true;  // what this round touched is not adopted
+      compare_all_ = true;  // the answer of this round is not adopted
       return Status::kUnbounded;
     }
     std::int64_t cost = 0;
@@ -185,7 +185,7 @@ Status IncrementalSolver::run_engine() {
   }
 }
 
-// Of the live part of the network. The answer is what the next engine is built from.
+// Solves the live part of the network from scratch. The next engine is made from the answer.
 Status IncrementalSolver::solve_cold() {
   LiveNetwork live;
   try {
@@ -201,14 +201,15 @@ Status IncrementalSolver::solve_cold() {
   ++stats_.rebuilds;
   cut_ = std::move(solution.cut);
   if (dense != nullptr) {
-    for (NodeId& v : cut_) v = dense->nodes[v];  // still ascending
+    for (NodeId& v : cut_) v = dense->nodes[v];  // still ascending after renumbering
   }
   if (lowered_.any()) check_bounds(solution, dense);
   if (solution.status == Status::kOptimal) {
     cost_ = solution.cost;
     note_cold_start(solution.stats);
   } else if (solution.status != Status::kBudget) {
-    if (change_policy_ != ChangePolicy::kApply) drop_engine();  // rather than tell it so much
+    // cheaper than applying so many changes
+    if (change_policy_ != ChangePolicy::kApply) drop_engine();
     return solution.status;
   }
   const Status status = solution.status;
@@ -257,7 +258,7 @@ void IncrementalSolver::note_touched() {
   }
 }
 
-// `live`: what the solution is of; null: of the network itself.
+// `live`: the network that the solution is for; null: the whole network.
 void IncrementalSolver::adopt_cold(Solution solution, const LiveNetwork* live) {
   engine_.reset();
   value_limit_ = std::numeric_limits<std::uint64_t>::max();
@@ -300,7 +301,8 @@ void IncrementalSolver::apply_log() {
   }
 }
 
-// However it ended, also if the engine has not run: ids are used again then.
+// Called at the end of each round, however it ended, even if the engine did not run: ids are reused
+// from here on.
 void IncrementalSolver::end_round() {
   if (change_policy_ == ChangePolicy::kDiscard) drop_engine();
   apply_log();

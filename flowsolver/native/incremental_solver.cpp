@@ -25,16 +25,15 @@ IncrementalSolver::IncrementalSolver(const Network& network, MakeEngine make_eng
   flow_.assign(network.num_arcs(), 0);
 }
 
-// Values beyond the engine's width, or so large that its arithmetic could overflow before the next
-// range check, are not given to it: it is dropped, and the next resolve builds another one that
-// fits.
+// Drops the engine if a value does not fit its width, or is so large that its arithmetic could
+// overflow before the next range check. The next resolve makes one that fits.
 void IncrementalSolver::keep_within_range(std::int64_t value) {
   if (magnitude(value) > value_limit_) drop_engine();
 }
 
-// The changes of a small round are told to the engine as they are made, those of a large one when
-// it is about to run, unless it is given up for a cold start. Where there is no engine, the next
-// one is built from the network.
+// Small rounds: each change is applied to the engine as it is made. Large rounds: changes are
+// logged and applied when the engine is about to run, unless it is given up for a cold start.
+// Without an engine nothing need be done: the next one is made from the network.
 template <class Apply, class Log>
 void IncrementalSolver::apply_change(Apply apply, Log log_change) {
   solved_ = false;
@@ -47,10 +46,10 @@ void IncrementalSolver::apply_change(Apply apply, Log log_change) {
   }
 }
 
-// Called when there are many changes, or are about to be.
+// Called when there are many changes, or when many are announced.
 void IncrementalSolver::review_round(std::int64_t expected) {
   constexpr std::int64_t kInterval = 1024;
-  constexpr std::size_t kLongLog = 4;  // times the network
+  constexpr std::size_t kLongLog = 4;  // times the network's size
   if (change_policy_ == ChangePolicy::kApply && round_.all() + expected > kFewChanges)
     change_policy_ = ChangePolicy::kLog;
   next_review_ = std::max(round_.all(), kFewChanges) + kInterval;
@@ -101,7 +100,7 @@ void IncrementalSolver::remove_arc(ArcId arc) {
   remove_arcs({&arc, 1});
 }
 
-// The engine has been told, or will be.
+// The engine has these changes, or will get them.
 void IncrementalSolver::remove_arcs(std::span<const ArcId> arcs) {
   for (ArcId a : arcs) {
     network_.remove_arc(a);
@@ -193,7 +192,7 @@ void IncrementalSolver::set_supply(NodeId node, std::int64_t supply) {
                [=](ChangeLog& log) { log.change_supply(node, supply - before); });
 }
 
-// Of live ids: as far as the last resolve came.
+// For live ids: the state that the last resolve reached.
 std::int64_t IncrementalSolver::flow_now(ArcId arc) const {
   if (engine_ != nullptr) return log_.is_new_arc(arc) ? 0 : engine_->flow(arc, net().tail[arc]);
   if (warm_is_optimum_) return flow_[arc];
@@ -246,7 +245,7 @@ Certificate IncrementalSolver::certify_touched() const {
   nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
   std::vector<ArcId> arcs;
   for (NodeId v : nodes) {
-    // the root balances when all others do
+    // the root balances if all other nodes do
     if (network_.node_alive()[v] == 0 || v == root_) continue;
     arcs.clear();
     engine_->incident_arcs({&v, 1}, arcs);

@@ -1,5 +1,4 @@
-// The live part of a network that changes, numbered without gaps: what a solve from scratch is
-// given.
+// The live part of a changing network, numbered without gaps: the input of a solve from scratch.
 #pragma once
 
 #include <span>
@@ -12,12 +11,12 @@ namespace flowsolver {
 
 struct LiveNetwork {
   Network network;
-  std::vector<NodeId> nodes;  // their ids where they come from, ascending
+  std::vector<NodeId> nodes;  // ids in the changing network, ascending
   std::vector<ArcId> arcs;
 };
 
-// O(n + m). `node_alive`, `arc_alive`: per id. Arcs are alive only between nodes that are. Throws
-// Stopped when cancelled.
+// O(n + m). `node_alive`, `arc_alive`: per id. Live arcs join live nodes only. Throws Stopped when
+// cancelled.
 LiveNetwork live_network(const Network& all, std::span<const std::uint8_t> node_alive,
                          std::span<const std::uint8_t> arc_alive, const Control& control);
 

@@ -1,5 +1,5 @@
-// The capacities of a changing network that are lowered to a level (graph/capacity_level.hpp), and
-// what they were given as.
+// The capacities of a changing network that were lowered to a level (graph/capacity_level.hpp),
+// with their original values.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ class LoweredCapacities {
   std::int64_t level() const { return level_; }
   std::int64_t count() const { return count_; }
 
-  // From here on, and for no arc so far.
+  // Starts a new level. No arc is lowered to it yet.
   void begin(std::int64_t level) {
     level_ = level;
     count_ = 0;
@@ -25,7 +25,7 @@ class LoweredCapacities {
     arcs_.clear();
   }
 
-  // What to work with for an arc that is given this capacity.
+  // The capacity to use for an arc whose given capacity is `capacity`.
   std::int64_t lower(ArcId arc, std::int64_t capacity) {
     if (capacity <= level_) {
       forget(arc);
@@ -46,7 +46,7 @@ class LoweredCapacities {
     if (arcs_.size() > 2 * static_cast<std::size_t>(count_) + kFew) compact();
   }
 
-  // `capacity`: what is worked with.
+  // The given capacity. `capacity`: the one in use.
   std::int64_t given(ArcId arc, std::int64_t capacity) const {
     return arc < given_.size() && given_[arc] > 0 ? given_[arc] : capacity;
   }
@@ -65,10 +65,11 @@ class LoweredCapacities {
     std::erase_if(arcs_, [this](ArcId arc) { return given_[arc] == 0; });
   }
 
-  std::int64_t level_ = std::numeric_limits<std::int64_t>::max();  // nothing is lowered
+  // the maximum: nothing is lowered
+  std::int64_t level_ = std::numeric_limits<std::int64_t>::max();
   std::int64_t count_ = 0;
   std::vector<std::int64_t> given_;  // per arc id; 0: not lowered
-  std::vector<ArcId> arcs_;          // those lowered, and some that no longer are; may repeat
+  std::vector<ArcId> arcs_;          // lowered arcs, and some that no longer are; may repeat
 };
 
 }  // namespace flowsolver

@@ -8,7 +8,7 @@ namespace flowsolver {
 
 namespace {
 
-// Arcs by their tail, in order of ids.
+// Arcs by tail, in order of ids.
 struct Outgoing {
   explicit Outgoing(const Network& network)
       : first(network.num_nodes() + 1, 0), arcs(network.num_arcs()) {
@@ -20,7 +20,7 @@ struct Outgoing {
   std::vector<ArcId> first, arcs;
 };
 
-// Units not yet walked, per arc, and demand not yet met, per node.
+// Units not yet walked, per arc, and unmet demand, per node.
 class Remainder {
  public:
   Remainder(const Network& network, const Outgoing& outgoing, std::vector<std::int64_t> units)
@@ -35,8 +35,8 @@ class Remainder {
     }
   }
 
-  // The arcs of a walk from v to a node with demand left, whose units it takes; empty if there is
-  // none. A step back gives the arc's units up for good: nothing could be delivered over its head.
+  // The arcs of a walk from v to a node with unmet demand, whose units it takes; empty if there is
+  // none. A step back discards the arc's units: nothing could be delivered over its head.
   const std::vector<ArcId>& walk(NodeId v) {
     walk_.clear();
     while (demand_[v] == 0) {  // bounded: takes units off an arc each time

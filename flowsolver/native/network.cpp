@@ -57,7 +57,7 @@ std::uint64_t largest_magnitude(std::span<const std::int64_t> values) {
 
 NodeId largest_sink(const Network& network, std::span<const std::uint8_t> alive) {
   NodeId root = kNone;
-  // found where the least, in a pass without branches, is first
+  // the least value is found first in a pass without branches, then its position
   if (alive.empty() && !network.supply.empty()) {
     std::int64_t least = network.supply[0];
     for (std::int64_t supply : network.supply) least = std::min(least, supply);
@@ -117,7 +117,7 @@ bool as_int64(__int128 value, std::int64_t& out) {
 
 namespace {
 
-// Bounds found in one quick pass are nearly always enough, both for costs and for the sum of
+// Bounds found in one quick pass nearly always suffice, both for costs and for the sum of
 // capacities.
 Ranges ranges_of(const Network& network, std::size_t live_nodes, const Control& control) {
   std::uint64_t cost_bits = 0, capacity_bits = 0;
@@ -154,7 +154,7 @@ Ranges ranges_of(const Network& network, std::size_t live_nodes, const Control& 
     for (std::int64_t capacity : network.capacity) capacities += capacity;
   }
   if (supplies > kMaxNodeSum) return {Status::kBadCapacityRange, false};
-  // The sum over all arcs bounds the sum around every node and is nearly always enough.
+  // The sum over all arcs bounds the sum around every node and nearly always suffices.
   if (2 * capacities + supplies > kMaxNodeSum && !node_sums_fit(network))
     return {Status::kBadCapacityRange, false};
   return {balance == 0 ? Status::kOptimal : Status::kUnbalanced, narrow(cost_bits | capacity_bits)};

@@ -1,13 +1,13 @@
-// A min-cost flow problem as plain arrays, and what a solver says about it.
+// A minimum-cost flow problem as plain arrays, the solution, and the status of a solve.
 //
 // Problem. A directed graph of nodes 0..n-1 and arcs 0..m-1. Arc a goes from tail[a] to head[a],
 // carries an integer flow 0 <= x[a] <= capacity[a] and costs cost[a] per unit (any sign). Node v
-// has supply[v]: positive where flow starts, negative where it ends. A flow is feasible when, for
-// every v, (flow out of v) - (flow into v) == supply[v]. Wanted: a feasible flow of least total
-// cost. Parallel arcs, self-loops, zero capacities and unconnected nodes are fine.
+// has supply[v]: positive where flow starts, negative where it ends. A flow is feasible if, for
+// every v, (flow out of v) - (flow into v) == supply[v]. Sought: a feasible flow of least total
+// cost. Parallel arcs, self-loops, zero capacities and isolated nodes are allowed.
 //
-// Signs. A potential (price) p[v] is what one more unit of supply at v would cost; the reduced cost
-// of an arc is
+// Signs. A potential (price) p[v] is the cost of one more unit of supply at v; the reduced cost of
+// an arc is
 //   rc[a] = cost[a] - p[tail[a]] + p[head[a]].
 // (OR-tools' potentials have the opposite sign.)
 #pragma once
@@ -23,7 +23,8 @@ using NodeId = std::uint32_t;
 using ArcId = std::uint32_t;
 inline constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 inline constexpr std::int64_t kInfinity = std::numeric_limits<std::int64_t>::max();
-// Ids and half-edge positions are 32 bits wide; room is left for the spare places of growing nodes.
+// Ids and half-edge positions are 32 bits wide; the limits leave room for the spare places of
+// growing nodes.
 inline constexpr std::size_t kMaxNodes = std::size_t{1} << 30;
 inline constexpr std::size_t kMaxArcs = std::size_t{1} << 29;
 
@@ -35,7 +36,7 @@ enum class Status : std::uint8_t {
   kBadCostRange,
   kBadCapacityRange,  // supplies and capacities around some node, or all supplies, sum beyond 2^61
   kCancelled,         // stopped by the caller; no answer
-  // stopped at its budget of operations or time; the flow is the best there was, and need not
+  // stopped at its budget of operations or time; the flow is the best one reached, and need not
   // balance
   kBudget,
   // a cycle of negative cost over arcs whose capacities are beyond range (race.hpp): no least cost
@@ -55,22 +56,22 @@ struct Network {
 struct Stats {
   std::int64_t searches = 0;       // shortest-path searches
   std::int64_t settled = 0;        // nodes taken from the queue
-  std::int64_t scanned = 0;        // half-edges looked at
+  std::int64_t scanned = 0;        // half-edges scanned
   std::int64_t augmentations = 0;  // paths along which flow was sent
   std::int64_t phases = 0;         // searches from all unbalanced nodes at once
-  std::int64_t repaired = 0;       // prices, arcs and placed sources put right after changes
-  std::int64_t rebuilds = 0;       // times the residual graph was built anew
+  std::int64_t repaired = 0;       // prices, arcs and assigned sources repaired after changes
+  std::int64_t rebuilds = 0;       // times the residual graph was rebuilt
   // single arcs along which flow was sent (cost scaling, relaxation)
   std::int64_t pushes = 0;
   std::int64_t relabels = 0;  // prices moved one at a time, or a set of them at once
   std::int64_t pivots = 0;    // exchanges of tree arcs (network simplex), cycles cancelled
-  // times a method took a network for infeasible that is not: an error of the method, which was
-  // found, and the network solved anew (proven_infeasibility.hpp)
+  // times a method took a feasible network for infeasible: an error of the method, which was
+  // detected, and the network was solved again (proven_infeasibility.hpp)
   std::int64_t disproved = 0;
 
   void add(const Stats& other);
 
-  // One figure to compare methods by: steps weighted by about how many looks at a half-edge they
+  // One number to compare methods by: steps weighted by about how many scans of a half-edge they
   // take.
   std::int64_t operations() const {
     return scanned + 4 * (settled + augmentations + repaired) + 2 * pushes + 8 * relabels +
@@ -80,7 +81,8 @@ struct Stats {
 
 struct Solution {
   Status status = Status::kInfeasible;
-  std::int64_t cost = 0;  // meaningful when optimal, like the two below; when infeasible zeros
+  // cost, flow and potential are meaningful if optimal, and zero if infeasible
+  std::int64_t cost = 0;
   std::vector<std::int64_t> flow;       // per arc
   std::vector<std::int64_t> potential;  // per node
   // when infeasible: the nodes whose supply cannot leave (certificate.hpp), ascending

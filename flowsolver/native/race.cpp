@@ -21,13 +21,14 @@ RaceAnswer race_within_range(const Network& network, std::span<const Algorithm* 
                                        stats = solutions[i].stats;
                                        const Status status = solutions[i].status;
                                        if (status == Status::kCancelled)
-                                         solutions[i] = {};  // freed here, not by who waits
+                                         // freed in the racer's thread, not by the waiting one
+                                         solutions[i] = {};
                                        return status;
                                      });
   return {std::move(solutions[outcome.leader]), racers[outcome.leader], outcome.stop_duration};
 }
 
-// With capacities above the level lowered to it.
+// The race on the network with capacities above the level lowered to it.
 RaceAnswer race_lowered(const Network& network, std::span<const Algorithm* const> racers,
                         const Start& start, const Control& control, WinnerRule winner_rule,
                         std::int64_t level) {

@@ -53,7 +53,7 @@ class RacerThreads {
     std::int64_t max_useful_operations = kInfinity;
   };
 
-  // For lanes that the caller's thread runs.
+  // For racers that the caller's thread runs.
   void poll_outer(RacerRun& run) {
     run.control.poll([this](const Stats&) { return outer_.check({}) == Status::kCancelled; });
   }
@@ -125,7 +125,7 @@ class RacerThreads {
   const WinnerRule winner_rule_;
   const Racer& racer_;
   std::deque<RacerRun> runs_;
-  std::mutex mutex_;  // guards the three below, and runs_[i].max_useful_operations
+  std::mutex mutex_;  // guards the three members below, and runs_[i].max_useful_operations
   std::condition_variable all_finished_;
   std::size_t finished_ = 0;
   std::size_t first_answer_ = kNoRacer;

@@ -1,5 +1,5 @@
-// The registry of algorithms. A new one is a header and a source that define a Method (method.hpp),
-// and one row in solve.cpp.
+// The registry of algorithms. A new algorithm is a header and a source file that define a Method
+// (method.hpp), and one row in solve.cpp.
 #pragma once
 
 #include <memory>
@@ -15,13 +15,14 @@ struct Algorithm {
   std::string_view name;
   std::string_view summary;
   Method method;
-  // What keeps its state under changes (incremental_solver.hpp). Null: the method's own start is
-  // the last answer (warm_start_engine.hpp).
+  // Makes the engine that keeps the algorithm's state under changes (incremental_solver.hpp). Null:
+  // the method starts from the last answer (warm_start_engine.hpp).
   std::unique_ptr<Engine> (*make_own_engine)(const EngineStart& start, const Control& control,
                                              Stats& stats) = nullptr;
-  bool makes_lasting_progress = false;  // without one: as Engine::makes_lasting_progress
+  // for a method without an engine: as Engine::makes_lasting_progress
+  bool makes_lasting_progress = false;
 
-  // As the method, and kInfeasible is proven (proven_infeasibility.hpp).
+  // Calls the method; kInfeasible is proven (proven_infeasibility.hpp).
   Solution solve(const Network& network, const Start& start, const Control& control) const;
   std::unique_ptr<Engine> make_engine(const EngineStart& start, const Control& control,
                                       Stats& stats) const;

@@ -1,4 +1,4 @@
-// Nodes that wait to be discharged, each once, first in first out.
+// A queue of nodes that wait to be discharged, first in first out. Each node is in it at most once.
 #pragma once
 
 #include <vector>
@@ -9,8 +9,7 @@ namespace flowsolver {
 
 class ActiveQueue {
  public:
-  // For so many nodes, in O(n); empty. The nodes given before keep their place when only the number
-  // grows.
+  // Makes room for so many nodes, in O(n). The queue must be empty if the number shrinks.
   void resize(NodeId nodes) { is_queued_.resize(nodes, 0); }
 
   void clear() {
@@ -39,14 +38,14 @@ class ActiveQueue {
     return v;
   }
 
-  // Visits those that wait.
+  // Visits the nodes in the queue.
   template <class Visit>
   void for_each(Visit visit) const {
     for (std::size_t i = begin_; i < nodes_.size(); ++i) visit(nodes_[i]);
   }
 
  private:
-  std::vector<NodeId> nodes_;  // those before `begin_` have been taken
+  std::vector<NodeId> nodes_;  // those before `begin_` were taken
   std::size_t begin_ = 0;
   std::vector<std::uint8_t> is_queued_;  // per node
 };

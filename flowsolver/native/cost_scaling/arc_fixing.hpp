@@ -1,26 +1,25 @@
-// Speculative arc fixing: half-edges whose reduced cost is far from zero are left out of sight for
-// a phase of cost scaling.
+// Speculative arc fixing: half-edges whose reduced cost is far from zero are not scanned during a
+// phase of cost scaling.
 //
 // Definitions. A fixed arc keeps its flow for a phase; the others are open. Both half-edges of an
-// arc are fixed, or none.
+// arc are fixed, or neither.
 //
 // Invariant. The half-edges of v are begin(v) .. end(v); those before open(v) are fixed. Their
-// order within a node is another than the graph's was built with: `finish` makes the graph's own
-// index of arcs agree with it again.
+// order within a node differs from that in which the graph was built; `finish` updates the graph's
+// own index of arcs.
 //
-// Why. A flow that is eps-optimal differs from those that are so for a smaller eps only on arcs
-// with |rc| <= 2 n eps (Tardos; Goldberg and Tarjan): the others need not be looked at again. The
-// bound is pessimistic. Fixing from far less on is speculative: the next phase, or price refine
-// after the last, looks at all arcs again, finds those that should not be fixed and puts them
-// right; and where too little was left open for any flow, the phase is run again with all arcs
-// open.
+// Why. A flow that is eps-optimal differs from one for a smaller eps only on arcs with |rc| <= 2 n
+// eps (Tardos; Goldberg and Tarjan), so the other arcs need not be scanned again. That bound is
+// pessimistic. Fixing from much smaller |rc| on is speculative: the next phase, or price refine
+// after the last one, scans all arcs again and repairs those that should not have been fixed. If
+// too few arcs were open for any flow, the phase is repeated with all arcs open.
 //
-// Complexity. O(arcs of v) a node and phase; four bytes a half-edge.
+// Complexity. O(arcs of v) per node and phase; four bytes a half-edge.
 //
-// References. Goldberg, An efficient implementation of a scaling minimum-cost flow algorithm, J.
-// Algorithms 22 (1997), sec. 5 (arc fixing). Departure: he looks for violations from time to time
-// within a phase, and unfixes what is found; here each phase begins with any pseudoflow anyway, so
-// that its start is the place for that.
+// Reference. Goldberg, An efficient implementation of a scaling minimum-cost flow algorithm, J.
+// Algorithms 22 (1997), section 5 (arc fixing). Departure: Goldberg checks for violations from time
+// to time within a phase and unfixes what is found. Here each phase starts from any pseudoflow
+// anyway, so its start is the place for that.
 #pragma once
 
 #include <cstdint>
@@ -31,11 +30,11 @@
 
 namespace flowsolver {
 
-// Graphs that have an order of their own to keep (dynamic_graph.hpp) take part with all arcs open.
+// On graphs whose half-edges have a fixed order (dynamic_graph.hpp) all arcs are open.
 template <class Graph>
 class ArcFixing {
  public:
-  // `enterable`: per half-edge, kept in the order of the graph's; may be empty.
+  // `reverse_residual`: per half-edge, kept in the graph's order; may be empty.
   ArcFixing(Graph& graph, LargeArray<std::uint8_t>& enterable)
       : graph_(graph), reverse_residual_(enterable), open_(graph.num_nodes()) {
     for (NodeId v = 0; v < graph.num_nodes(); ++v) open_[v] = graph.begin(v);
@@ -43,8 +42,7 @@ class ArcFixing {
 
   std::uint32_t open(NodeId v) const { return open_[v]; }
 
-  // All of v's half-edges are open from now on but those for which `fixed(half-edge)`. Stopped
-  // early, all are open.
+  // Opens the half-edges of v except those for which `fixed(half-edge)`. If stopped, all are open.
   template <class Fixed>
   Status partition(NodeId v, const Fixed& fixed, CancellationChecker& checker, const Stats& stats) {
     if (origin_.empty()) number();
@@ -78,7 +76,7 @@ class ArcFixing {
     for (std::uint32_t e = 0; e < origin_.size(); ++e) origin_[e] = e;
   }
 
-  // Of one node: neither is the other's partner.
+  // Swaps two half-edges of one node, which are never partners.
   void swap(std::uint32_t e, std::uint32_t f) {
     std::swap(graph_.edges[e], graph_.edges[f]);
     graph_.edges[graph_.edges[e].partner].partner = e;
@@ -91,7 +89,7 @@ class ArcFixing {
   Graph& graph_;
   LargeArray<std::uint8_t>& reverse_residual_;
   std::vector<std::uint32_t> open_;  // per node
-  // per half-edge, where it was built; empty until arcs are fixed
+  // per half-edge, its original position; empty until arcs are fixed
   LargeArray<std::uint32_t> origin_;
 };
 

@@ -25,7 +25,7 @@ constexpr int kShiftBelowAfterStall = 5;
 constexpr int kFixBeyondShift = 2;  // arcs are fixed from 4 sqrt(n) eps on
 constexpr std::int64_t kMaxPrice = std::int64_t{1} << 60;
 
-// Largest s >= 0 with 2^s <= value; 0 below 1.
+// The largest s >= 0 with 2^s <= value; 0 for values below 1.
 int floor_log2(__int128 value) {
   int shift = 0;
   while (value >> (shift + 1) > 0) ++shift;
@@ -38,7 +38,8 @@ Price floor_divide(Price value, Price by) {
   return value % by < 0 ? quotient - 1 : quotient;
 }
 
-// Whole prices of prices with `scale` > n to the unit, rounded where none lies (see the header).
+// Rounds prices of costs scaled by `scale` > n to whole ones, at a residue that no price has (see
+// the header).
 template <class Price>
 std::vector<std::int64_t> rounded(const std::vector<Price>& price, Price scale,
                                   const Control& control) {
@@ -69,8 +70,8 @@ class CostScaling {
         control_(control),
         stats_(stats) {}
 
-  // The flow is then in the graph and the prices where the start's were. Nothing when Price is too
-  // narrow: the flow is some pseudoflow, the start's prices are as they were.
+  // The answer's flow is in the graph, its prices replace the start's. No status: Price is too
+  // narrow; the flow is then any pseudoflow, and the start's prices are unchanged.
   std::optional<Status> run() {
     const Price scale = static_cast<Price>(graph_.num_nodes()) + 1;
     if (static_cast<Price>(largest_magnitude(price_)) > kMaxScaledPrice<Price> / scale)
@@ -90,7 +91,7 @@ class CostScaling {
   std::optional<Status> run(PushRelabel<Graph, Price>& phases, Price scale) {
     const int unit_shift = floor_log2(scale),
               max_shift = floor_log2(static_cast<Price>(largest_cost_) * scale);
-    const int root_shift = floor_log2(graph_.num_nodes()) / 2 + 1;  // of the number of nodes
+    const int root_shift = floor_log2(graph_.num_nodes()) / 2 + 1;  // about log2(sqrt(n))
     int shift = std::max({0, unit_shift - kFinerThanUnit, max_shift - kMaxFirstShiftBelow});
     Price fix_beyond = 0;
     for (bool feasible = false;;) {
@@ -135,11 +136,10 @@ class CostScaling {
   Stats& stats_;
 };
 
-// Prices to start from that suit the graph's pseudoflow where that is possible; deficits are
-// drained.
+// Computes start prices that prove the graph's pseudoflow optimal where possible; cancels deficits.
 template <class Graph>
-Status fit_start(Graph& graph, std::vector<std::int64_t>& price, bool refine,
-                 const Control& control, Stats& stats) {
+Status prepare_start(Graph& graph, std::vector<std::int64_t>& price, bool refine,
+                     const Control& control, Stats& stats) {
   if (refine) {
     std::vector<std::int64_t> refined = price;
     const RefineResult result = refine_prices(
@@ -147,7 +147,7 @@ Status fit_start(Graph& graph, std::vector<std::int64_t>& price, bool refine,
     if (result.status != Status::kOptimal) return result.status;
     if (result.done) price = std::move(refined);
   }
-  // A new source knows nothing yet: its price is that of its cheapest way.
+  // A new source gets the price of its cheapest path.
   for (NodeId v = 0; v < graph.num_nodes(); ++v) {
     if (graph.excess[v] <= 0) continue;
     std::int64_t least = kInfinity;
@@ -169,7 +169,7 @@ Status run_phases(Graph& graph, std::vector<std::int64_t>& price, std::int64_t l
                 : *CostScaling<Graph, __int128>(graph, price, largest_cost, control, stats).run();
 }
 
-// Prices of a start that are too far apart for phases are of no use.
+// Start prices that are too far apart for phases are not used.
 void limit_prices(std::vector<std::int64_t>& price, std::int64_t largest_cost) {
   const __int128 n = static_cast<__int128>(price.size());
   if (largest_magnitude(price) > 4 * n * largest_cost) std::fill(price.begin(), price.end(), 0);
@@ -195,7 +195,7 @@ Solution solve_with(const Network& network, const Start& start, bool refine, con
     const PriceEstimate estimate = estimate_price(network, largest_sink(network), control);
     for (NodeId v : estimate.nodes) price[v] = estimate.price;
   } else {
-    state.status = fit_start(graph, price, refine, control, state.stats);
+    state.status = prepare_start(graph, price, refine, control, state.stats);
   }
   if (state.status == Status::kOptimal)
     state.status = run_phases(graph, price, largest_cost, control, state.stats);
@@ -214,10 +214,11 @@ Solution solve_from(const Network& network, const Start& start, bool refine,
 }  // namespace
 
 template <class V>
-Status scale_costs(DynamicGraph<V>& graph, std::vector<std::int64_t>& price, bool fit,
+Status scale_costs(DynamicGraph<V>& graph, std::vector<std::int64_t>& price, bool is_near_optimal,
                    std::int64_t largest_cost, const Control& control, Stats& stats) {
   limit_prices(price, largest_cost);
-  const Status status = fit ? fit_start(graph, price, true, control, stats) : Status::kOptimal;
+  const Status status =
+      is_near_optimal ? prepare_start(graph, price, true, control, stats) : Status::kOptimal;
   return status == Status::kOptimal ? run_phases(graph, price, largest_cost, control, stats)
                                     : status;
 }

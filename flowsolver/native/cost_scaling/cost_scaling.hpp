@@ -2,54 +2,55 @@
 // price refine and arc fixing.
 //
 // Definitions. n nodes, C = max |cost|. Costs are scaled by K = n + 1; P are prices of scaled
-// costs; rc = K cost - P[tail]
-// + P[head]. A pseudoflow is eps-optimal when rc >= -eps on every residual half-edge. Active: a
-// node with excess > 0.
+// costs; rc = K cost - P[tail] + P[head]. A pseudoflow is eps-optimal if rc >= -eps on every
+// residual half-edge. Active: a node with excess > 0.
 //
 // Invariant. After each phase with eps the flow balances and is eps-optimal (push_relabel.hpp).
 //
 // Method. A phase makes the flow eps-optimal. After it, once eps is no more than a unit of cost,
-// price refine (price_refine.hpp) is tried on P / K: if whole prices exist that prove the flow
-// optimal, that is the answer, else eps is divided by 16 and the next phase begins. With eps = 1 it
+// price refine (price_refine.hpp) is tried on P / K. If whole prices exist that prove the flow
+// optimal, that is the answer; else eps is divided by 16 and the next phase begins. With eps = 1 it
 // is the answer for certain: no residual cycle has scaled cost below -n > -K, so none has negative
-// cost. Its prices need no search: of the K residues mod K the n prices leave one, r, free; with
+// cost. Its prices need no search: of the K residues mod K, the n prices leave one, r, free; with
 // p[v] = floor((P[v] - r - 1) / K), P[u] <= P[v] + K cost + 1 gives p[u] <= p[v] + cost, because
 // adding 1 to P[v] - r - 1 does not pass a multiple of K. The same rounding is used before that.
 //
-// First eps. Not C K as in textbooks: about K / 8, an eighth of a unit of cost, because then on
-// scheduling graphs the first phase nearly always ends with an optimal flow, while a phase with
-// more must be undone by the next. Where costs are large it is at least C K / 2^17. On other graphs
-// prices have too far to climb for that: a first phase that stalls (push_relabel.hpp) is left, and
-// one with at least C K / 32 goes on from there, and so on up to C K; from then on it is scaling as
-// usual.
+// First eps. Not C K as in textbooks, but about K / 8, an eighth of a unit of cost: on scheduling
+// graphs the first phase then nearly always ends with an optimal flow, while a phase with a larger
+// eps would be undone by the next. If costs are large, eps is at least C K / 2^17. On other graphs
+// prices have to rise too far for that. A first phase that stalls (push_relabel.hpp) is ended, and
+// one with at least C K / 32 continues from there, and so on up to C K. From then on it is scaling
+// as usual.
 //
 // Arc fixing. From the second phase on, arcs with |rc| beyond 4 sqrt(n) eps (of the phase before)
-// are fixed for the phase (arc_fixing.hpp). That changes no answer: refine looks at all arcs; a
-// flow it cannot prove optimal goes through another phase, the last of which fixes nothing; and a
-// phase that finds no flow among what is open is run again with all open.
+// are fixed for the phase (arc_fixing.hpp). That changes no answer: price refine scans all arcs; a
+// flow that it cannot prove optimal goes through another phase, the last of which fixes nothing;
+// and a phase that finds no flow on the open arcs is repeated with all arcs open.
 //
-// Start. Flow and prices of the start (first zero). Without any, the price of what is short is
-// estimated (price_estimate.hpp). Prices given are refined for the pseudoflow given, so that
-// changed costs that can be met by prices move no flow; new sources get the price of their cheapest
-// way; and deficits left by removed sources are drained to the sink (deficit_cancelling.hpp). What
-// does not suit is then saturated by the first phase, and only the excesses that come of it move:
-// an incremental solve is the same as one from scratch, with little to do.
+// Start. Flow and prices of the start (by default zero). Without any, the price of scarce capacity
+// is estimated (price_estimate.hpp). Given prices are refined for the given pseudoflow, so that
+// changed costs that prices alone can absorb move no flow; new sources get the price of their
+// cheapest path; deficits left by removed sources are cancelled against the sink's excess
+// (deficit_cancelling.hpp). The first phase then saturates the arcs that still violate optimality,
+// and only the resulting excesses move. So an incremental solve is a solve from scratch with little
+// to do.
 //
 // Infeasibility is proven by the first phase (push_relabel.hpp). kBudget leaves the pseudoflow and
 // the prices P / K of that moment.
 //
-// Range. Prices are 64 bits wide as long as push_relabel.hpp finds that enough (n C K below 2^58 or
-// so), else 128: C K <= kMaxPathCost, start prices are within 4 n C, and each of at most 40 phases
-// adds at most 2 n (C K + eps) to prices near deficits and as much again to others. An answer's
-// prices are kept within 2^60, which optimal prices need not exceed, before they are refined.
+// Range. Prices are 64 bits wide as long as push_relabel.hpp finds that sufficient (n C K below
+// about 2^58), else 128: C K <= kMaxPathCost, start prices are within 4 n C, and each of at most 40
+// phases adds at most 2 n (C K + eps) to prices near deficits and as much again to others. An
+// answer's prices are kept within 2^60, which optimal prices need not exceed, before they are
+// refined.
 //
 // Complexity. O(n^2 m log(n C)). Memory: 40 bytes an arc, 48 once arcs are fixed, about 60 a node.
 //
 // References. Goldberg and Tarjan, Finding minimum-cost circulations by successive approximation
 // (1990); Ahuja, Magnanti, Orlin, Network Flows (1993), section 10.3; Goldberg (1997); Kovacs
 // (2015); Gog et al., Firmament, OSDI 2016, sections 4, 5.2, 6.2. Departures from the paper: eps
-// starts small and rises only when a phase stalls, where the paper starts from C, or incrementally
-// from the costliest change.
+// starts small and rises only when a phase stalls; the paper starts from C, or incrementally from
+// the largest cost change.
 #pragma once
 
 #include <vector>
@@ -63,17 +64,17 @@ class DynamicGraph;
 
 Solution solve_cost_scaling(const Network& network, const Start& start, const Control& control);
 
-// The same from prices as they were given: what price refine spares (the paper's figure 13) is
-// measured against it.
+// The same without refining the start's prices: the baseline for measuring the benefit of price
+// refine (the paper's figure 13).
 Solution solve_cost_scaling_unrefined(const Network& network, const Start& start,
                                       const Control& control);
 
-// The same on a graph that stays (dynamic_graph.hpp): its flow and `price` (per node, within 2^61)
-// are the start and become the answer, or after kBudget what there is. Other than kOptimal and
-// kBudget: any pseudoflow, and prices that need not suit it. `fit`: the start is an answer's, with
-// what has changed since, and not from scratch. Arcs are not fixed. Throws Stopped.
+// The same on a graph that persists (dynamic_graph.hpp). Its flow and `price` (per node, within
+// 2^61) are the start and become the answer, or after kBudget the state reached. With other
+// statuses they are any pseudoflow and prices. `is_near_optimal`: the start is an earlier answer
+// with changes since, not from scratch. Arcs are not fixed. Throws Stopped.
 template <class V>
-Status scale_costs(DynamicGraph<V>& graph, std::vector<std::int64_t>& price, bool fit,
+Status scale_costs(DynamicGraph<V>& graph, std::vector<std::int64_t>& price, bool is_near_optimal,
                    std::int64_t largest_cost, const Control& control, Stats& stats);
 
 }  // namespace flowsolver

@@ -76,7 +76,7 @@ class CostScalingEngine final : public Engine {
   std::uint64_t value_limit() const override {
     return static_cast<std::uint64_t>(sizeof(V) == 4 ? kNarrowLimit : std::int64_t{1} << 56);
   }
-  // those of a solve over the whole graph begin at the root's again
+  // a solve over the whole graph starts from prices relative to the root's
   bool prices_drifted() const override { return false; }
 
   bool local() const override { return true; }
@@ -91,11 +91,11 @@ class CostScalingEngine final : public Engine {
     graph_.begin_round();
     scaling_.prices().begin_round();
     changed_since_answer_.clear();
-    synced_racer_ = false;
+    is_in_sync_ = false;
   }
 
  private:
-  // few, and one in so many nodes and arcs
+  // a few, and 1 / kManyChanges of the nodes and arcs
   static constexpr std::size_t kFewChanges = 64, kManyChanges = 16;
 
   std::int64_t costliest() const {
@@ -123,11 +123,12 @@ class CostScalingEngine final : public Engine {
   const NodeId root_;
   DynamicGraph<V> graph_;
   LocalScaling<V> scaling_;
-  bool has_answer_;            // flow and prices are some answer's, with what changed since
-  bool synced_racer_ = false;  // with a race (race_engine.hpp) since the last answer it handed over
+  bool has_answer_;  // flow and prices are an earlier answer with changes since
+  // in step with a race (race_engine.hpp) since the last answer it gave
+  bool is_in_sync_ = false;
   std::vector<NodeId>
       changed_since_answer_;   // since the last answer: new nodes, and tails of arcs that changed
-  std::int64_t largest_cost_;  // at least
+  std::int64_t largest_cost_;  // an upper bound
 };
 
 template <class V>
@@ -163,7 +164,7 @@ Status CostScalingEngine<V>::run_whole(const Control& control, Stats& stats) {
   std::vector<std::int64_t> price(graph_.num_nodes());
   for (NodeId v = 0; v < graph_.num_nodes(); ++v) price[v] = scaling_.prices().whole(v);
   scaling_.forget();
-  scaling_.note_all();  // should it be stopped
+  scaling_.note_all();  // in case it is stopped
   if (!has_answer_) {
     const PriceEstimate estimate = estimate_price(network_, root_, control);
     for (NodeId v : estimate.nodes) price[v] = estimate.price;
@@ -187,7 +188,7 @@ Status CostScalingEngine<V>::run_whole(const Control& control, Stats& stats) {
 template <class V>
 void CostScalingEngine<V>::adopt_flow(ArcId arc, const Engine& winner) {
   const std::uint32_t there = arc < graph_.position.size() ? graph_.position[arc] : kNone;
-  if (there == kNone) return;  // a loop's is the same already
+  if (there == kNone) return;  // the flow of a loop is the same already
   const std::uint32_t back = graph_.edges[there].partner;
   const NodeId tail = graph_.edges[back].to, head = graph_.edges[there].to;
   const std::int64_t more = winner.flow(arc, tail) - graph_.edges[back].residual;
@@ -199,7 +200,7 @@ template <class V>
 void CostScalingEngine<V>::adopt(const Engine& winner) {
   ScaledPrices<V>& prices = scaling_.prices();
   scaling_.forget();
-  bool local = synced_racer_ && winner.local();
+  bool local = is_in_sync_ && winner.local();
   if (local) {
     std::vector<ArcId> arcs;
     for (const FlowBefore& before : graph_.touched_arcs()) arcs.push_back(before.arc);
@@ -208,7 +209,7 @@ void CostScalingEngine<V>::adopt(const Engine& winner) {
     std::vector<NodeId> nodes = prices.repriced();
     nodes.insert(nodes.end(), prices.moved().begin(), prices.moved().end());
     nodes.insert(nodes.end(), changed_since_answer_.begin(), changed_since_answer_.end());
-    // A source's price may be what its arcs make of others', and move with its arcs alone.
+    // The price of a source may be implied by its arcs, and move with its arcs alone.
     for (const FlowBefore& before : winner.touched_arcs()) {
       if (alive_[before.arc] != 0) nodes.push_back(network_.tail[before.arc]);
     }
@@ -229,7 +230,7 @@ void CostScalingEngine<V>::adopt(const Engine& winner) {
   }
   graph_.drop_balanced();
   begin_round();
-  has_answer_ = synced_racer_ = true;
+  has_answer_ = is_in_sync_ = true;
 }
 
 }  // namespace

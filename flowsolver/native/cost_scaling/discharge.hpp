@@ -5,26 +5,25 @@
 // Deficits are never relabelled.
 //
 // Invariant. eps-optimality: units move over admissible half-edges only (the partner then has rc >
-// 0), and a relabel of a node without one raises its price at most to the least that makes some
-// admissible. That there is none is known by the current arc, before which no half-edge of a node
-// is admissible: whoever lowers a price, or gives half-edges other places, sees to that.
+// 0), and a relabel of a node without one raises its price at most so far that some become
+// admissible. The current arc shows that there is none: no half-edge of a node before it is
+// admissible. Whoever lowers a price, or moves half-edges, must maintain that.
 //
-// Method. Active nodes in a queue, first in first out. From one, a path of at most kMaxPathArcs
-// admissible half-edges is grown with current arcs; its tip is relabelled and dropped when stuck;
-// units are then pushed along it. Looking further than one arc keeps units from being pushed where
-// they must come back from.
-// - A tip is raised as far as its residual half-edges let it: the way back to where the path came
-// from is not one of them,
-//   since no unit has come that way. (Taking it for one, as is usual, raises aggregators by two eps
-//   at a time: contended cells took five times as many relabels.)
-// - Of more than kWide half-edges, a relabel is by eps as soon as one is found that this makes
-// admissible.
+// Method. Active nodes are in a queue, first in first out. From one, a path of up to kMaxPathArcs
+// admissible half-edges is grown along current arcs. Its tip is relabelled and dropped when it is
+// stuck. Units are then pushed along the path. Looking further than one arc avoids pushing units
+// that must come back.
+// - A tip is raised as far as its residual half-edges allow, not counting the one back to where the
+//   path came from, since no unit has come that way. (Counting it, as is usual, raises aggregators
+//   by two eps at a time: contended cells took five times as many relabels.)
+// - A node with more than kWide half-edges is relabelled by eps as soon as a half-edge is found
+//   that this makes admissible.
 //
 // Infeasibility: an active node without a residual half-edge.
 //
 // References. Goldberg, The partial augment-relabel algorithm for the maximum flow problem (ESA
 // 2008); Kovacs, Minimum-cost flow algorithms: an experimental evaluation (2015). Departure: the
-// way back is left out of relabels.
+// half-edge back is left out of relabels.
 #pragma once
 
 #include <algorithm>
@@ -56,9 +55,9 @@ class Discharge {
   Discharge(View& view, ActiveQueue& queue, CancellationChecker& checker, Stats& stats)
       : view_(view), graph_(view.graph()), queue_(queue), checker_(checker), stats_(stats) {}
 
-  // `active` nodes are in the queue. When more than set_next_update said are scanned,
-  // `update(active)` is called, which sets a later time; a Phase that does not go on ends this one.
-  // Nodes left active are in the queue then.
+  // Precondition: the `active` nodes are in the queue. When stats.scanned exceeds the limit of
+  // set_next_update, `update(active)` is called, which sets the next limit; a Phase that has not
+  // succeeded ends this one. Nodes that are still active are then in the queue.
   template <class Update>
   Phase run(std::size_t active, const Update& update) {
     active_ = active;
@@ -80,14 +79,14 @@ class Discharge {
   static constexpr std::uint32_t kWide = 64;
   static constexpr Price kUnreachable = std::numeric_limits<Price>::max();
 
-  // A path of admissible half-edges, as far as it got.
+  // A path of admissible half-edges, as far as it was grown.
   struct Path {
     std::array<std::uint32_t, kMaxPathArcs> edge;
     std::array<NodeId, kMaxPathArcs + 1> node;
     int length = 0;
   };
 
-  // The first admissible half-edge of v from its current one on, or kNone.
+  // The first admissible half-edge of v from its current arc on, or kNone.
   std::uint32_t find_admissible(NodeId v) {
     const std::uint32_t begin = view_.node(v).current, last = graph_.end(v);
     const Price price_v = view_.node(v).price;
@@ -100,13 +99,13 @@ class Discharge {
     return e < last ? e : kNone;
   }
 
-  // Raises v, none of whose half-edges is admissible. `back`: reduced cost of the way back, for
-  // when nothing is residual; kInfeasible when that is kUnreachable as well.
+  // Raises the price of v, none of whose half-edges is admissible. `back`: reduced cost of the
+  // half-edge back, used if no other is residual. kInfeasible: that is kUnreachable as well.
   Status relabel(NodeId v, Price back) {
     const std::uint32_t first = view_.open(v), last = graph_.end(v);
     const Price price_v = view_.node(v).price, eps = view_.eps();
     const Price enough = last - first > kWide ? eps : 0;
-    // what is before `at` costs at least least_before
+    // half-edges before `at` have rc >= least_before
     Price least = kUnreachable, least_before = kUnreachable;
     std::uint32_t at = first;
     ++stats_.relabels;
@@ -140,7 +139,7 @@ class Discharge {
     out_of_range_ = out_of_range_ || price > 2 * kMaxScaledPrice<Price>;
   }
 
-  // Relabels on the way.
+  // Grows the path, relabelling stuck tips.
   Status grow(Path& path) {
     while (path.length < kMaxPathArcs && graph_.excess[path.node[path.length]] >= 0 &&
            stats_.scanned <= next_update_ && !out_of_range_) {
@@ -206,7 +205,7 @@ class Discharge {
   ActiveQueue& queue_;
   CancellationChecker& checker_;
   Stats& stats_;
-  std::size_t active_ = 0;  // nodes, in the queue or not
+  std::size_t active_ = 0;  // active nodes, in the queue or not
   std::int64_t next_update_ = 0;
   bool out_of_range_ = false;
 };

@@ -1,17 +1,18 @@
-// A priority queue of nodes by whole distances that only grow: multi-level buckets.
+// A priority queue of nodes by integer distance for searches whose distances never decrease:
+// multi-level buckets.
 //
-// Definitions. `last` is the distance taken last; what is inserted is not below it. A distance is
-// written in four digits of eight bits; level l has a bucket for every value of digit l, and a
-// distance is kept at the level of its highest digit that differs from `last`'s (level 0 when none
+// Definitions. `last` is the distance taken last; inserted distances are not below it. A distance
+// is written in four digits of eight bits. Level l has a bucket for every value of digit l. A
+// distance is kept at the level of its highest digit that differs from `last`'s (level 0 if none
 // does).
 //
-// Method. The nearest is in the first bucket in use at the lowest level in use: at level 0 all of a
-// bucket are equally far; another bucket is dealt out to the levels below it once `last` has
-// reached it. A node whose distance falls is inserted again: what was inserted before is recognised
-// when taken, by the distance its node has now.
+// Method. The nearest node is in the first nonempty bucket of the lowest nonempty level. At level 0
+// all entries of a bucket have the same distance; a bucket of another level is distributed to the
+// levels below it once `last` has reached it. A node whose distance falls is inserted again; the
+// outdated entry is recognised when it is taken, by comparing it with the node's distance.
 //
-// Complexity. Each entry moves at most three times, and not at all beyond where the search ends:
-// unlike one bucket for every distance, nothing is paid for how far the furthest are. Equal
+// Complexity. Each entry moves at most three times, and not at all beyond the distance at which the
+// search ends: unlike with one bucket per distance, the range of distances costs nothing. Equal
 // distances: last in, first out.
 //
 // References. Denardo and Fox, Shortest-route methods: 1 (1979); Cherkassky, Goldberg, Silverstein,
@@ -47,8 +48,8 @@ class DistanceQueue {
     link(static_cast<std::uint32_t>(entries_.size() - 1));
   }
 
-  // The nearest node v for which distance_of(v) is the distance it was inserted with, or kNone:
-  // then it is empty.
+  // Takes the nearest node v whose entry has the distance distance_of(v); kNone if the queue is
+  // empty.
   template <class DistanceOf>
   NodeId take(const DistanceOf& distance_of) {
     // bounded: each entry is taken or goes to a lower level

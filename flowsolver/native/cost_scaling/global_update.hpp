@@ -1,17 +1,17 @@
-// Global update of prices in a phase of cost scaling: a search backward from all deficits
-// (distance_queue.hpp) with lengths floor(rc / eps) + 1; prices rise by eps * distance, which makes
-// a shortest path from every active node admissible but for its last eps.
+// The global update of prices in a phase of cost scaling: a search backward from all deficits
+// (distance_queue.hpp) with lengths floor(rc / eps) + 1. Prices rise by eps * distance, which makes
+// a shortest path from every active node admissible except for its last eps.
 //
-// It ends when it has all active nodes; nodes beyond rise as far as the last settled, which keeps
-// eps-optimality: if u is beyond the distance D and v within, rc > eps (D - d(v) - 1) before and so
-// >= -eps after. So that its work is that of the nodes it has seen, what all rise by is one figure,
-// given back, and the settled fall by what they should rise less.
+// The search ends when all active nodes are settled. Nodes beyond rise as far as the last settled
+// one, which preserves eps-optimality: if u is beyond the distance D and v within, rc > eps (D -
+// d(v) - 1) before, so rc >= -eps after. To make the work that of the nodes seen, the common rise
+// is returned as one number, and the settled nodes are lowered by the difference.
 //
-// A search that has seen all nodes that reach a deficit, with some active node not among them,
-// proves that no flow is feasible: those it reaches hold more supply than capacity leads out of
+// If the search has seen all nodes that reach a deficit, and some active node is not among them, no
+// flow is feasible: the nodes reached from the active nodes have more supply than capacity out of
 // them.
 //
-// References. Goldberg (1997), price updates. Departure: it is local.
+// Reference. Goldberg (1997), price updates. Departure: the update is local.
 #pragma once
 
 #include <cstdint>
@@ -29,9 +29,9 @@ class GlobalUpdate {
 
   GlobalUpdate(View& view, Stats& stats) : view_(view), stats_(stats) {}
 
-  // From the deficits among `deficits` (others are taken out), until `active` nodes with excess
-  // have been settled. `distance`: what all nodes rise by, in eps. kInfeasible as above; kCancelled
-  // and kBudget change nothing.
+  // Searches from the deficits among `deficits` (others are removed) until `active` nodes with
+  // excess are settled. `distance`: what all nodes rise by, in eps. kInfeasible as above;
+  // kCancelled and kBudget change nothing.
   Status run(std::vector<NodeId>& deficits, std::size_t active, CancellationChecker& checker,
              std::uint32_t& distance) {
     distance = 0;
@@ -58,7 +58,7 @@ class GlobalUpdate {
 
  private:
   static constexpr std::uint32_t kFar = View::Node::kFar;
-  // nodes further away rise as if at it
+  // nodes further away rise as if at this distance
   static constexpr std::uint32_t kMaxDistance = std::uint32_t{1} << 31;
 
   void label(NodeId v, std::uint32_t distance) {
@@ -67,7 +67,7 @@ class GlobalUpdate {
     nearest_.insert(v, distance);
   }
 
-  // What leads to v is at most its distance and the length of the half-edge away.
+  // Labels the nodes with a residual half-edge to v.
   void settle(NodeId v, std::uint32_t distance) {
     const auto& graph = view_.graph();
     const Price price_v = view_.node(v).price, scale = view_.scale();
@@ -91,7 +91,7 @@ class GlobalUpdate {
     ++stats_.settled;
   }
 
-  // Settles nodes until all active ones are; `distance` is then the furthest's.
+  // Settles nodes until all active ones are settled; `distance` is then that of the last one.
   Status search(const std::vector<NodeId>& deficits, std::size_t active,
                 CancellationChecker& checker, std::uint32_t& distance) {
     nearest_.clear();

@@ -1,44 +1,42 @@
-// Incremental cost scaling: phases of cost scaling whose work is that of what has changed.
+// Incremental cost scaling: phases of cost scaling whose work depends on the changes only.
 //
 // Definitions as in scaled_prices.hpp and push_relabel.hpp. Settled: all prices are whole, rc >= 0
-// on all residual half-edges and no node has an excess or deficit; the flow is then optimal.
+// on all residual half-edges, and no node has an excess or deficit. Then the flow is optimal.
 //
-// Invariant. Between runs every residual half-edge has rc >= -eps, but for those at arcs and nodes
-// that are listed as changed; nodes with an excess or deficit are listed by the graph. Prices of
-// nodes that have not moved are whole, and half-edges between two of them have rc >= 0, so that
-// nothing need be known of the others when prices are made whole.
+// Invariant. Between runs every residual half-edge has rc >= -eps, except for those at arcs and
+// nodes listed as changed; nodes with an excess or deficit are listed by the graph. Prices of nodes
+// that have not moved are whole, and half-edges between two such nodes have rc >= 0. So the other
+// nodes need not be known when prices are made whole.
 //
 // Method. A run
-// - gives new nodes the price of their cheapest way, and fills what has rc < 0 among what is
-// listed: rc >= -eps everywhere,
-//   for any eps;
-// - drains deficits over tight forward half-edges with flow to a node with excess, or to a sink,
-// whose deficit the next
-//   source to come will fill (efficient task removal, deficit_cancelling.hpp);
-// - runs phases as push_relabel.hpp does, for eps = K / 8 and then an eighth of it and so on:
-// saturates half-edges with
-//   rc < 0, at moved nodes only, since there are none elsewhere; discharges deficits
-//   (reverse_discharge.hpp) until only sinks have any, then active nodes. Both look at such nodes
-//   and what they reach, and at nothing else. Where deficits have far to go, as where a cell is
-//   oversubscribed, there is one global update (global_update.hpp) before active nodes are
+// - gives new nodes the price of their cheapest path, and saturates the listed half-edges with rc <
+//   0, so that rc >= -eps holds everywhere, for any eps;
+// - cancels deficits along tight forward half-edges with flow, against a node with excess or a
+//   sink, whose deficit the next new source will fill (efficient task removal,
+//   deficit_cancelling.hpp);
+// - runs phases as push_relabel.hpp does, for eps = K / 8, then an eighth of it, and so on. A phase
+//   saturates half-edges with rc < 0, at moved nodes only, since there are none elsewhere. It
+//   discharges deficits (reverse_discharge.hpp) until only sinks have any, then active nodes; both
+//   visit only such nodes and what they reach. If deficits are far from excesses, as in an
+//   oversubscribed cell, there is one global update (global_update.hpp) before active nodes are
 //   discharged;
-// - after each phase makes prices whole (ScaledPrices::settle), which ends the run if they then
-// suit.
+// - after each phase makes prices whole (ScaledPrices::round_to_whole). If that succeeds, the run
+//   is complete.
 //
-// Termination. With eps = 1 prices can be made whole for certain. Before that, phases that have
-// looked at as many half-edges as a pass over the graph takes are given up: the start is far from
-// an optimum, or eps is small beside how far prices must climb. A solve over the whole graph knows
-// how to deal with that (cost_scaling.hpp).
+// Termination. With eps = 1 prices can always be made whole. Before that, phases that have scanned
+// as many half-edges as a pass over the graph takes are given up: the start is far from an optimum,
+// or eps is small compared with how far prices must rise. A solve over the whole graph handles that
+// (cost_scaling.hpp).
 //
-// Stopped runs. A run that is stopped leaves what it has reached: the pseudoflow, prices, eps. The
-// next goes on with that, unless there have been changes, when eps starts anew. Making prices whole
-// goes on at a budget; an update that is stopped there is begun anew.
+// Stopped runs. A run that is stopped leaves the pseudoflow, prices and eps that it reached. The
+// next run continues with them, unless there were changes, when eps starts again. Making prices
+// whole ignores budgets; a global update that is stopped is repeated.
 //
 // Infeasibility is proven as in push_relabel.hpp.
 //
-// References. Goldberg and Tarjan (1990); Gog et al., Firmament, OSDI 2016,
-// sections 5.2, 5.3.2, 6.2. Departures: the paper starts from eps as large as the costliest change
-// and touches all nodes in each phase.
+// References. Goldberg and Tarjan (1990); Gog et al., Firmament, OSDI 2016, sections 5.2, 5.3.2,
+// 6.2. Departures: the paper starts from eps as large as the largest cost change and touches all
+// nodes in each phase.
 #pragma once
 
 #include <algorithm>
@@ -60,7 +58,7 @@ class LocalScaling {
 
   struct Outcome {
     Status status = Status::kOptimal;  // or kInfeasible, kCancelled, kBudget
-    bool given_up = false;             // status says nothing then
+    bool given_up = false;             // then `status` has no meaning
   };
 
   LocalScaling(Graph& graph, const Network& network)
@@ -70,12 +68,12 @@ class LocalScaling {
   const ScaledPrices<V>& prices() const { return prices_; }
 
   // What has changed.
-  void note_change() { changed_ = true; }  // and one of these where it is not only about excesses
+  void note_change() { changed_ = true; }  // with one of those below, unless only excesses changed
   void note_arc(ArcId arc) { changed_arcs_.push_back(arc); }
   void note_node(NodeId v) { changed_nodes_.push_back(v); }  // flow or prices around it
   void note_new_node(NodeId v) { new_nodes_.push_back(v); }
   void note_all() { all_changed_ = true; }
-  void note_block(NodeId v) {  // half-edges of v have other places
+  void note_block(NodeId v) {  // half-edges of v were moved
     if (is_phase_unfinished_) {
       prices_.rewind_current(v);
     } else {
@@ -85,7 +83,7 @@ class LocalScaling {
   void note_all_blocks() {
     for (NodeId v = 0; v < graph_.num_nodes(); ++v) note_block(v);
   }
-  // Flow and prices are another answer's: nothing is under way.
+  // Flow and prices were replaced by another answer: no phase is unfinished.
   void forget();
 
   std::size_t num_changes() const {
@@ -100,12 +98,13 @@ class LocalScaling {
   static constexpr int kShiftPerPhase = 3;
   // the first eps is at most an eighth of a unit of cost
   static constexpr int kFinerThanUnit = 3;
-  static constexpr int kMaxFirstShiftBelow = 17;  // and at least the largest cost by 2^17
+  static constexpr int kMaxFirstShiftBelow = 17;  // and at least the largest cost / 2^17
   static constexpr std::int64_t kFewScans = 4096;
-  static constexpr std::int64_t kReversedShare = 16;  // of the graph, for deficits
+  // share of the graph that discharging deficits may scan
+  static constexpr std::int64_t kReversedShare = 16;
   static constexpr std::int64_t kMaxDrained = 64, kMaxDrainedMore = 4096;
 
-  // As many as a pass over the graph takes, from now on.
+  // The value of stats.scanned after as many scans as a pass over the graph takes.
   std::int64_t scans_from(const Stats& stats) const {
     return stats.scanned + kFewScans + static_cast<std::int64_t>(graph_.edges.size());
   }
@@ -123,13 +122,13 @@ class LocalScaling {
   const Network& network_;
   ScaledPrices<V> prices_;
   ActiveQueue queue_;
-  // a phase with the prices' eps has begun and prices are not whole again
+  // a phase with the current eps has begun, and prices are not whole yet
   bool is_phase_unfinished_ = false;
   bool changed_ = false, all_changed_ = false;
   std::vector<ArcId> changed_arcs_;
   std::vector<NodeId> changed_nodes_, new_nodes_;
-  std::int64_t give_up_at_ = kInfinity;  // scanned
-  // Drains.
+  std::int64_t give_up_at_ = kInfinity;  // limit of stats.scanned
+  // For cancel_deficits.
   std::vector<std::uint8_t> seen_;  // per node
   std::vector<NodeId> seen_nodes_;
   std::vector<std::uint32_t> path_;
@@ -187,7 +186,8 @@ void LocalScaling<V>::saturate_around(NodeId v, Stats& stats) {
 
 template <class V>
 Status LocalScaling<V>::restore_eps_optimality(CancellationChecker& checker, Stats& stats) {
-  for (int round = 0; round < 2; ++round) {  // the ways of some lead over others
+  // twice, because the cheapest path of a new node may lead over another one
+  for (int round = 0; round < 2; ++round) {
     for (NodeId v : new_nodes_) price_new(v);
   }
   new_nodes_.clear();
@@ -215,8 +215,8 @@ Status LocalScaling<V>::restore_eps_optimality(CancellationChecker& checker, Sta
   return Status::kOptimal;
 }
 
-// The way to a node with excess or a sink, in `path_`. A node it turned back from leads to none and
-// stays seen.
+// Finds a path to a node with excess or a sink, in `path_`. A node from which the search turned
+// back leads to none and stays marked.
 template <class V>
 bool LocalScaling<V>::find_flow_path(NodeId v, std::int64_t& steps) {
   const auto mark_seen = [this](NodeId u) {
@@ -256,7 +256,7 @@ void LocalScaling<V>::cancel_deficits(Stats& stats) {
   std::int64_t steps = kMaxDrainedMore + kMaxDrained * static_cast<std::int64_t>(nodes.size());
   const std::int64_t steps_before = steps;
   for (NodeId v : nodes) {
-    // bounded: by the steps of all ways, which find_flow_path counts down
+    // bounded: by the steps of all paths, which find_flow_path counts down
     while (graph_.excess[v] < 0 && !is_sink(v) && find_flow_path(v, steps)) {
       const NodeId end = graph_.edges[path_.back()].to;
       std::int64_t amount = -graph_.excess[v];
@@ -265,7 +265,7 @@ void LocalScaling<V>::cancel_deficits(Stats& stats) {
         amount = std::min<std::int64_t>(amount, graph_.edges[graph_.edges[e].partner].residual);
       for (std::uint32_t e : path_) {
         graph_.push(graph_.edges[e].to, graph_.edges[e].partner, amount);
-        seen_[graph_.edges[e].to] = 0;  // other ways may pass there
+        seen_[graph_.edges[e].to] = 0;  // other paths may pass there
       }
       seen_[v] = 0;
       graph_.note_unbalanced(end);
@@ -304,7 +304,8 @@ Phase LocalScaling<V>::run_phase(bool succeeded, const Control& control, Stats& 
         deficits.push_back(v);
       }
     }
-    // What deficits are left have far to go: prices are to move by much, which one update does.
+    // The remaining deficits are far from excesses: prices must change by much, which one global
+    // update does.
     if (std::any_of(deficits.begin(), deficits.end(), is_open_deficit)) {
       GlobalUpdate<ScaledPrices<V>> global_update(prices_, stats);
       std::uint32_t distance = 0;
@@ -362,7 +363,7 @@ typename LocalScaling<V>::Outcome LocalScaling<V>::run(std::int64_t largest_cost
       return {};
     }
     if (!prices_.fits(largest_cost) || stats.scanned > give_up_at_) return {Status::kOptimal, true};
-    changed_ = true;  // should it be stopped on the way
+    changed_ = true;  // in case the loop below is stopped
     prices_.set_shift(std::max(0, prices_.shift() - kShiftPerPhase));
     for (NodeId v : prices_.moved()) {
       saturate_around(v, stats);

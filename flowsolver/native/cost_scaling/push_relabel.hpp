@@ -1,42 +1,41 @@
-// One phase of cost scaling: from any pseudoflow and prices to a flow that is eps-optimal, by
-// partial augment-relabel.
+// One phase of cost scaling: from any pseudoflow and prices to an eps-optimal flow, by partial
+// augment-relabel.
 //
 // Definitions. Costs are multiplied by `scale`; P are prices of scaled costs; rc = scale * cost -
-// P[tail] + P[head]. A pseudoflow is eps-optimal when rc >= -eps on every residual half-edge.
-// Active: a node with excess > 0. Admissible: a residual half-edge with rc < 0. eps is a power of
-// two. Open: half-edges that the phase looks at (arc_fixing.hpp); what is said of half-edges is
-// said of open ones.
+// P[tail] + P[head]. A pseudoflow is eps-optimal if rc >= -eps on every residual half-edge. Active:
+// a node with excess > 0. Admissible: a residual half-edge with rc < 0. eps is a power of two.
+// Open: half-edges that the phase scans (arc_fixing.hpp); statements about half-edges mean open
+// ones.
 //
-// Invariant. After `saturate` the pseudoflow is eps-optimal, and every step keeps it so.
+// Invariant. After `saturate` the pseudoflow is eps-optimal, and every step preserves that.
 //
 // Method.
 // - saturate: fills every residual half-edge with rc < 0, so that no cycle is admissible, then or
-// later. Half-edges with
-//   |rc| beyond a bound given are fixed, all others are open.
+//   later. Half-edges with |rc| beyond a given bound are fixed; all others are open.
 // - discharge of active nodes (discharge.hpp).
-// - global update (global_update.hpp) at the start when many are active, and whenever eight times
-// as many half-edges have
-//   been looked at as the last update took, and half of the open ones besides.
+// - global update (global_update.hpp): at the start if many nodes are active, and whenever the
+//   half-edges scanned since the last update exceed eight times its own scans plus half of the open
+//   half-edges.
 //
-// Stalls. A phase that starts from no feasible flow gets nowhere, or not soon enough, when eps is
-// small beside how far prices must climb. It is left when, after each node has been relabelled once
-// on average or each half-edge looked at eight times, the excess has not fallen by a 24th of what
-// it was at first, nor by a third; or when an update after the first still raises prices by a 16th
-// of what the first did, and by more than 1024 eps.
+// Stalls. A phase that starts from no feasible flow makes little or no progress when eps is small
+// compared with how far prices must rise. It is ended when, after each node was relabelled once on
+// average or each half-edge scanned eight times, the excess has fallen by less than a 24th of the
+// initial one and by less than a third; or when an update after the first one still raises prices
+// by a 16th of what the first did, and by more than 1024 eps.
 //
 // Infeasibility is proven, never guessed: by a discharge or an update.
 //
-// Termination, range. Let w be a deficit that active v reaches (if none, the update finds that).
-// Adding up rc >= -eps over a path of at most n - 1 half-edges from v to w: P[v] <= P[w] + (n -
-// 1)(scale * C + eps), so that a node is relabelled O(n (scale C / eps + 1)) times while active;
+// Termination, range. Let w be a deficit that active v reaches (if there is none, the update finds
+// that). Adding up rc >= -eps over a path of at most n - 1 half-edges from v to w: P[v] <= P[w] +
+// (n - 1)(scale * C + eps). So a node is relabelled O(n (scale C / eps + 1)) times while active;
 // from a flow that was (eps * a)-optimal, O(n a) times (Goldberg and Tarjan). The tip of a path is
-// at most kMostArcs half-edges below an active node before it is raised, so that each node is
-// raised above that at most once more, at most scale * C + eps above a neighbour: in all at most 2
-// n (scale * C + eps) above the deficits. Nodes that reach no deficit rise with every update. A
-// phase that could leave the range, or does, says so: 64 bits hold prices kMaxPrice from zero and
-// as much rise.
+// at most kMaxPathArcs half-edges below an active node before it is raised. So each node is raised
+// above that at most once more, by at most scale * C + eps above a neighbour: in all at most 2 n
+// (scale * C + eps) above the deficits. Nodes that reach no deficit rise with every update. A phase
+// that could leave the range, or does, reports so: 64 bits hold prices kMaxScaledPrice from zero
+// and as much rise.
 //
-// Complexity. O(n^2 m) a phase in general.
+// Complexity. O(n^2 m) per phase in general.
 //
 // References. Goldberg, The partial augment-relabel algorithm for the maximum flow problem (ESA
 // 2008); Kovacs, Minimum-cost flow algorithms: an experimental evaluation (2015), cost scaling with
@@ -73,7 +72,8 @@ class PushRelabel {
     queue_.resize(nodes_);
   }
 
-  // For eps = 2^shift. Arcs with |rc| > fix_beyond keep their flow; 0: none.
+  // Runs a phase with eps = 2^shift. `may_stall`: end it when it stalls. Arcs with |rc| >
+  // fix_beyond keep their flow; 0: none.
   Phase run(int shift, bool may_stall, Price fix_beyond) {
     view_.set_shift(shift);
     ++stats_.phases;
@@ -96,19 +96,20 @@ class PushRelabel {
     return price;
   }
 
-  // Before the graph's own index of arcs is used again.
+  // Must be called before the graph's own index of arcs is used again.
   void finish() { view_.fixing().finish(); }
 
  private:
   using View = ScaledGraph<Graph, Price>;
   using HalfEdge = typename Graph::HalfEdge;
-  // below one node in so many, an update costs more than it spares
+  // if fewer than 1 / kFewActive of the nodes are active, an update costs more than it saves
   static constexpr std::size_t kFewActive = 64;
-  static constexpr std::int64_t kScansPerUpdate = 8;  // an update's scans take longer than others
+  // the scans of an update are slower than others
+  static constexpr std::int64_t kScansPerUpdate = 8;
   static constexpr std::int64_t kScansPerCheck = 8, kMinProgress = 24;
   static constexpr std::uint32_t kFewSteps = 1024, kMinApproach = 16;
 
-  // What all have risen goes into their prices; those must leave room for what a phase adds.
+  // Adds the common rise to all prices. False: they leave no room for what a phase adds.
   bool apply_global_rise() {
     Price furthest = 0;
     for (NodeId v = 0; v < nodes_; ++v) {
@@ -223,7 +224,7 @@ class PushRelabel {
   CancellationChecker checker_;
   const NodeId nodes_;
   View view_;
-  Price global_rise_ = 0;  // all prices, by updates
+  Price global_rise_ = 0;  // the common rise of all prices by global updates
   std::int64_t num_open_ = 0;
   ActiveQueue queue_;
   std::size_t active_ = 0;

@@ -1,29 +1,30 @@
-// Discharging nodes with a deficit in a phase of cost scaling: push-relabel the other way round.
-// `View`: scaled_graph.hpp.
+// Discharging nodes with a deficit in a phase of cost scaling: push-relabel in the reverse
+// direction. `View`: scaled_graph.hpp.
 //
-// Definitions as in discharge.hpp. A deficit is discharged by moving units to it over admissible
-// half-edges, rc < 0, from nodes that have a deficit then, until those are sinks, which are left
-// alone, or had an excess.
+// Definitions as in discharge.hpp. A deficit is discharged by pulling units to it over admissible
+// half-edges, rc < 0. The nodes they come from then have a deficit, unless they had an excess.
+// Deficits of sinks are left alone.
 //
-// Why. What a departed task leaves on a full machine that others wait for is a deficit. Left to
-// active nodes, one of them has to find it. Taken from its own end, the machine gets cheaper until
-// the first who would rather be there comes, and so on to a machine with room or a task that
-// waited: the work is that of the change.
+// Why. A removed task leaves a deficit on a full machine that other tasks wait for. If only active
+// nodes were discharged, one of them would have to find it. Discharged from its own end, the
+// machine gets cheaper until the first task that gains by moving there does so, and so on, up to a
+// machine with free slots or a waiting task. The work is that of the change.
 //
-// Invariant. eps-optimality: a node is lowered only once none of its half-edges in is admissible,
-// by the least reduced cost of those and eps, so that rc >= -eps on all of them; half-edges out
-// only get dearer. Of more than kWide half-edges, by eps as soon as one is found that this makes
-// admissible: if another one were admissible already, it would end below -eps. So each node has a
-// current half-edge before which none in is admissible; nothing but lowering it makes one so.
+// Invariant. eps-optimality: a node is lowered only when none of its half-edges in is admissible,
+// by the least reduced cost of those plus eps, so that rc >= -eps on all of them; half-edges out
+// only get more expensive. A node with more than kWide half-edges is lowered by eps as soon as a
+// half-edge is found that this makes admissible; if another one were admissible already, it would
+// end below -eps. So each node has a current half-edge before which none of its half-edges in is
+// admissible; only lowering the node makes one so.
 //
-// In the end, what has become admissible is taken back into the current arcs of its tails
-// (discharge.hpp), which rely on the same.
+// In the end, half-edges that became admissible are entered into the current arcs of their tails
+// (discharge.hpp), which rely on the same property.
 //
-// Termination. As that of discharging active nodes, with sinks in the place of deficits; but it is
-// only a beginning of what those do, and ends when so many half-edges have been looked at as it is
-// given, or where no half-edge leads to a node.
+// Termination. As when discharging active nodes, with sinks in the place of deficits. This is only
+// a preparation for that, and ends after a given number of scans, or when no half-edge leads to a
+// node.
 //
-// References. Bertsekas, Castanon, Tsaknakis, Reverse auction and the solution of inequality
+// Reference. Bertsekas, Castanon, Tsaknakis, Reverse auction and the solution of inequality
 // constrained assignment problems, SIAM J. Optimization 3 (1993).
 #pragma once
 
@@ -46,9 +47,10 @@ class ReverseDischarge {
   ReverseDischarge(View& view, ActiveQueue& queue, CancellationChecker& checker, Stats& stats)
       : view_(view), graph_(view.graph()), queue_(queue), checker_(checker), stats_(stats) {}
 
-  // Once. The nodes to begin with are in the queue; none is in the end. `is_sink(v)`;
-  // `on_excess_changed(v)`: v has got an excess or deficit, or has lost it. `resumed`: some
-  // half-edges may be admissible already. kCancelled or kBudget when stopped.
+  // Called once. The nodes to discharge are in the queue; it is empty in the end. `is_sink(v)`:
+  // whether to leave the deficit of v alone. `on_excess_changed(v)`: v has got or lost an excess or
+  // deficit. `resumed`: some half-edges may be admissible already. kCancelled or kBudget when
+  // stopped.
   template <class IsSink, class OnExcessChanged>
   Status run(std::int64_t max_scans, bool resumed, const IsSink& is_sink,
              const OnExcessChanged& on_excess_changed) {
@@ -72,7 +74,7 @@ class ReverseDischarge {
       }
     }
     queue_.clear();
-    for (NodeId w : discharged_) {  // stopped or not
+    for (NodeId w : discharged_) {  // also if it was stopped
       renew_current_arcs(w);
       const Status checked = checker_.step(stats_, graph_.end(w) - graph_.begin(w));
       if (status == Status::kOptimal) status = checked;
@@ -83,14 +85,14 @@ class ReverseDischarge {
  private:
   static constexpr std::uint32_t kWide = 64;
 
-  // Of half-edges that lead to w, whose own end is e.
+  // The reduced cost of the partner of e, which leads to w.
   Price reduced_cost_in(NodeId w, std::uint32_t e) const {
     const auto& edge = graph_.edges[e];
     return view_.node(w).price - view_.node(edge.to).price -
            static_cast<Price>(edge.cost) * view_.scale();
   }
 
-  // On to the first that is admissible, or end(w).
+  // Advances `current` to the first admissible half-edge, or to end(w).
   void find_admissible(NodeId w, std::uint32_t& current) {
     const std::uint32_t begin = current, last = graph_.end(w);
     while (current < last &&
@@ -112,8 +114,8 @@ class ReverseDischarge {
     if (graph_.excess[u] < 0 && !is_sink(u)) queue_.push(u);
   }
 
-  // Lowers w, none of whose half-edges in is admissible. False: none is enterable, or prices leave
-  // the range.
+  // Lowers w, none of whose half-edges in is admissible. False: none has residual capacity, or
+  // prices leave the range.
   bool lower(NodeId w, std::uint32_t& current) {
     const std::uint32_t first = graph_.begin(w), last = graph_.end(w);
     const Price eps = view_.eps(), enough = last - first > kWide ? eps : 0;
@@ -149,7 +151,7 @@ class ReverseDischarge {
   CancellationChecker& checker_;
   Stats& stats_;
   std::vector<NodeId> discharged_;
-  std::unordered_map<NodeId, std::uint32_t> current_;  // of those
+  std::unordered_map<NodeId, std::uint32_t> current_;  // of the discharged nodes
 };
 
 }  // namespace flowsolver

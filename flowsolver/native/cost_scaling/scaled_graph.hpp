@@ -1,11 +1,13 @@
-// A residual graph with prices of scaled costs, as a phase of cost scaling over all of it sees it.
+// A residual graph with prices of scaled costs, as the phases of cost scaling over a whole graph
+// use it.
 //
 // Definitions. Costs are multiplied by `scale`; P are prices of scaled costs; rc = scale * cost -
 // P[tail] + P[head]. eps is a power of two, so that distances are shifts. Open: half-edges that the
-// phase looks at (arc_fixing.hpp). Enterable: half-edges whose partner has residual capacity, noted
-// so that searches backward read half-edges in order and their partners not at all.
+// phase scans (arc_fixing.hpp). For each half-edge the graph records whether its partner has
+// residual capacity, so that backward searches read half-edges in order and do not read their
+// partners.
 //
-// scaled_prices.hpp has the same face for phases that know what they touch.
+// scaled_prices.hpp has the same interface for phases whose work depends on the changes.
 #pragma once
 
 #include <cstdint>
@@ -21,15 +23,15 @@ template <class Price>
 struct ScaledNode {
   static constexpr std::uint32_t kFar = kNone;
   Price price;
-  std::uint32_t current;   // open half-edges before it are not admissible
-  std::uint32_t distance;  // in a global update, else kFar
+  std::uint32_t current;   // the current arc: no open half-edge before it is admissible
+  std::uint32_t distance;  // in a global update; else kFar
 };
 
-// Prices further from zero end the phase.
+// Prices of larger magnitude end the phase.
 template <class Price>
 inline constexpr Price kMaxScaledPrice = Price{1} << (8 * sizeof(Price) - 4);
 
-// Whether a phase stays in range that starts from prices no further from zero than `furthest`
+// Whether a phase stays in range if it starts from prices of at most this magnitude
 // (push_relabel.hpp, "Range").
 template <class Price>
 bool phase_fits(Price furthest, NodeId nodes, Price scale, Price largest_cost, Price eps) {
@@ -79,10 +81,10 @@ class ScaledGraph {
     reverse_residual_[partner] = graph_.edges[e].residual > 0;
   }
 
-  // The price of v is about to change.
+  // Called before the price of v changes.
   void touch(NodeId) {}
 
-  // Before the first update: a phase with little to do gets by without.
+  // Called before the first global update; a phase with little to do does not need it.
   bool knows_reverse_residual() const { return !reverse_residual_.empty(); }
   Status mark_reverse_residual(CancellationChecker& checker, Stats& stats) {
     reverse_residual_.resize(graph_.edges.size());
@@ -105,7 +107,7 @@ class ScaledGraph {
   int shift_ = 0;
   Price eps_ = 1;
   LargeArray<Node> node_;
-  LargeArray<std::uint8_t> reverse_residual_;  // per half-edge, from the first update on
+  LargeArray<std::uint8_t> reverse_residual_;  // per half-edge, from the first global update on
   ArcFixing<Graph> fixing_;
 };
 

@@ -1,26 +1,24 @@
-// Prices of scaled costs that are kept beside a graph that is kept (dynamic_graph.hpp), and know
-// which of them moved.
+// Prices of scaled costs beside a dynamic graph (dynamic_graph.hpp), with a record of which prices
+// moved.
 //
 // Definitions. Costs are multiplied by K, a power of two above the number of nodes; P are prices of
-// scaled costs; rc = K cost - P[tail] + P[head]. A price is whole when K divides it.
+// scaled costs; rc = K cost - P[tail] + P[head]. A price is whole if K divides it.
 //
 // Invariant. Prices of nodes that have not moved are whole.
 //
-// Method. A phase of cost scaling looks at graph and prices through the same face as in
-// scaled_graph.hpp, and tells of every node whose price it is about to change. `round_to_whole`
-// makes the moved prices whole again:
-// - to the nearest multiple of K but for where the border lies: at r, a residue mod K that no price
-// has, near K / 2:
-//   P := K floor((P + K - 1 - r) / K). Whole prices stay as they are.
-// - With rc >= -1 on all residual half-edges, rounding leaves rc >= 0 whatever r is: P[u] <= P[v] +
-// K cost + 1, and adding 1
-//   to P[v] + K - 1 - r does not pass a multiple of K.
-// - Otherwise what is rounded is refined: from the moved nodes on prices fall to what their
-// residual half-edges ask for,
-//   first in first out (price_refine.hpp). That is done with a bound on the half-edges looked at;
-//   beyond it, prices are put back as they were.
+// Method. A phase of cost scaling uses the same interface as that of scaled_graph.hpp, and calls
+// `touch` for every node whose price it is about to change. `round_to_whole` makes the moved prices
+// whole again:
+// - It rounds to the nearest multiple of K, except for the position of the border between down and
+//   up: at r, a residue mod K that no price has, near K / 2. P := K floor((P + K - 1 - r) / K).
+//   Whole prices do not change.
+// - If rc >= -1 on all residual half-edges, rounding gives rc >= 0 whatever r is: P[u] <= P[v] + K
+//   cost + 1, and adding 1 to P[v] + K - 1 - r does not pass a multiple of K.
+// - Otherwise the rounded prices are refined: starting at the moved nodes, prices fall to what
+//   their residual half-edges require, first in first out (price_refine.hpp). The number of
+//   half-edges scanned is limited; beyond the limit, all prices are restored.
 //
-// Complexity. `round_to_whole`: O(half-edges at moved nodes), and at those which fall.
+// Complexity. `round_to_whole`: O(half-edges at moved nodes), and at the nodes that are lowered.
 #pragma once
 
 #include <algorithm>
@@ -45,13 +43,13 @@ class ScaledPrices {
 
   explicit ScaledPrices(Graph& graph) : graph_(graph) {}
 
-  // Whole prices of all nodes; those that are not what they were count as repriced.
+  // Sets whole prices of all nodes. Those that differ from before count as repriced.
   void assign(std::span<const std::int64_t> price, const Control& control);
-  // The same for some nodes, price(v); the others' are whole. False, and to be followed by
-  // `assign`: there is no room for one.
+  // Sets the prices price(v) of some nodes; all others' are whole. False if one does not fit; then
+  // call `assign`.
   template <class PriceOf>
   bool assign_some(std::span<const NodeId> nodes, const PriceOf& price);
-  // For nodes added since; K grows with their number.
+  // Adds nodes; K grows with their number.
   void grow();
   // Whether a phase that starts from these prices stays within 64 bits.
   bool fits(std::int64_t largest_cost) const;
@@ -59,7 +57,7 @@ class ScaledPrices {
   std::int64_t whole(NodeId v) const { return node_[v].price >> unit_shift_; }
   int unit_shift() const { return unit_shift_; }
 
-  // What phases look at.
+  // The interface for phases.
   Graph& graph() { return graph_; }
   const Graph& graph() const { return graph_; }
   Node& node(NodeId v) { return node_[v]; }
@@ -82,21 +80,22 @@ class ScaledPrices {
   static Status mark_reverse_residual(CancellationChecker&, Stats&) { return Status::kOptimal; }
   bool has_reverse_residual(std::uint32_t e) const { return graph_.has_reverse_residual(e); }
 
-  // Nodes whose prices need not be whole.
+  // Nodes whose prices may not be whole.
   const std::vector<NodeId>& moved() const { return moved_; }
-  // Prices have moved: bounds them again.
+  // Updates the bound of all prices after some moved.
   void note_range() {
     for (NodeId v : moved_)
       furthest_ = std::max(furthest_, node_[v].price < 0 ? -node_[v].price : node_[v].price);
   }
-  // Done: no node counts as moved any more. `is_exact`: rc >= -1. Not done, or stopped by the pace:
-  // nothing has changed.
+  // Makes the moved prices whole. Done: no node counts as moved any more. Not done, or stopped:
+  // nothing has changed. `is_exact`: rc >= -1 holds.
   RefineResult round_to_whole(bool is_exact, CancellationChecker& checker, Stats& stats);
 
-  // Its block has changed, or moved. Outside of phases no half-edge is admissible: none before the
-  // end of the block is, and an aggregator need not be gone through before its first relabel.
+  // The node's block has changed or moved. Between phases no half-edge is admissible, so the
+  // current arc is the end of the block, and an aggregator need not be scanned before its first
+  // relabel.
   void forget_current(NodeId v) { node_[v].current = graph_.end(v); }
-  // The same while a phase is under way, when any half-edge may be admissible.
+  // The same during a phase, when any half-edge may be admissible.
   void rewind_current(NodeId v) { node_[v].current = graph_.begin(v); }
 
   const std::vector<NodeId>& repriced() const { return repriced_; }
@@ -104,8 +103,8 @@ class ScaledPrices {
 
  private:
   static constexpr std::uint8_t kMoved = 1, kRepriced = 2, kQueued = 4;
-  static constexpr std::int64_t kMaxScansFactor = 8;  // of the half-edges at moved nodes
-  // and a few, and one in so many of all
+  static constexpr std::int64_t kMaxScansFactor = 8;  // times the half-edges at moved nodes
+  // plus kFewScans, plus 1 / kMaxScansShare of all half-edges
   static constexpr std::int64_t kFewScans = 4096, kMaxScansShare = 16;
 
   struct PreviousPrice {
@@ -129,8 +128,8 @@ class ScaledPrices {
   LargeArray<Node> node_;
   std::vector<std::uint8_t> flags_;  // per node
   std::vector<NodeId> moved_, repriced_;
-  Price furthest_ = 0;                          // no price is further from zero
-  std::vector<PreviousPrice> previous_prices_;  // while settling
+  Price furthest_ = 0;                          // the magnitude of all prices is at most this
+  std::vector<PreviousPrice> previous_prices_;  // during round_to_whole
   std::vector<NodeId> lowered_;
 };
 
@@ -142,7 +141,7 @@ void ScaledPrices<V>::assign(std::span<const std::int64_t> price, const Control&
   for (std::size_t v = 0; v < known; ++v) before[v] = node_[v].price >> unit_shift_before;
   const auto furthest = static_cast<std::int64_t>(largest_magnitude(price));
   unit_shift_ = std::bit_width(n) + 1;
-  // Prices for which this leaves no room are only kept.
+  // If prices do not fit with this K, they are only stored.
   if (furthest > kMaxScaledPrice<Price> >> unit_shift_) unit_shift_ = 0;
   furthest_ = furthest << unit_shift_;
   moved_.clear();
@@ -183,7 +182,7 @@ void ScaledPrices<V>::grow() {
   }
   if (unit_shift_ == 0 || std::int64_t{n} + 2 < scale()) return;
   constexpr int kMore = 2;
-  if (furthest_ > kMaxScaledPrice<Price> >> kMore) {  // fits() is false then
+  if (furthest_ > kMaxScaledPrice<Price> >> kMore) {  // then fits() is false
     furthest_ = kInfinity;
     return;
   }
@@ -207,7 +206,7 @@ void ScaledPrices<V>::begin_round() {
   repriced_.clear();
 }
 
-// The first from K / 2 on that no price has; all that have not moved have 0.
+// The first residue from K / 2 on that no price has; all prices that have not moved have residue 0.
 template <class V>
 std::int64_t ScaledPrices<V>::free_residue() const {
   const Price unit = scale();
@@ -254,7 +253,7 @@ RefineResult ScaledPrices<V>::refine(CancellationChecker& checker, Stats& stats)
     if (const Status status = checker.step(stats, scanned + 1); status != Status::kOptimal)
       return {status};
   }
-  for (std::size_t k = 0; k < lowered_.size(); ++k) {  // grows while we go
+  for (std::size_t k = 0; k < lowered_.size(); ++k) {  // grows meanwhile
     const NodeId v = lowered_[k];
     flags_[v] &= static_cast<std::uint8_t>(~kQueued);
     const Price price_v = node_[v].price;

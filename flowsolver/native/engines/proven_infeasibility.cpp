@@ -23,7 +23,7 @@ Solution solve_on(Method method, const Network& network, const Start& start, con
   return solution;
 }
 
-// An optimum by the plain reference, of a network that is feasible.
+// An optimum by the plain reference, for a network that is feasible.
 Solution solve_by_reference(const Network& network, const Control& control, const Stats& before) {
   Solution solution = solve_on(solve_cycle_cancelling, network, {}, control, before);
   if (solution.status == Status::kInfeasible) throw_repeated_disproof();
@@ -40,7 +40,7 @@ Solution solve_proven(Method method, const Network& network, const Start& start,
     CutSearch search = find_cut(network, solution.flow, control, solution.stats);
     if (search.status == Status::kBudget)
       as_int64(flow_cost(network, solution.flow), solution.cost);
-    if (search.status == Status::kInfeasible) {  // the pseudoflow has served its purpose
+    if (search.status == Status::kInfeasible) {  // the pseudoflow is not needed any more
       solution.cost = 0;
       std::fill(solution.flow.begin(), solution.flow.end(), 0);
       std::fill(solution.potential.begin(), solution.potential.end(), 0);

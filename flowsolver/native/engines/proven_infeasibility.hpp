@@ -1,13 +1,14 @@
 // Methods and engines whose kInfeasible is proven: it comes with a cut (certificate.hpp), whatever
-// they found it by.
+// algorithm found it.
 //
-// A method that ends kInfeasible has found no way for some excess. A cut is then looked for in the
-// residual graph it ended with (cut_search.hpp), which finds one if there is any. If there is none,
-// the method was wrong: that counts as Stats::disproved, and it solves the network anew, from
-// nothing; if it is wrong again, cycle cancelling does, which finds a feasible flow first.
+// A method that ends with kInfeasible has found no path for some excess. Then a cut is searched for
+// in the residual graph of its pseudoflow (cut_search.hpp); the search finds one if there is any.
+// If there is none, the method was wrong. This is counted in Stats::disproved, and the method
+// solves the network again from scratch. If it is wrong again, cycle cancelling solves it, which
+// finds a feasible flow first.
 //
-// All answers go through here: from scratch, of each racer before it counts as an answer
-// (racer_threads.hpp), and of engines.
+// All answers pass through here: those from scratch, those of racers before they count as answers
+// (racer_threads.hpp), and those of engines.
 #pragma once
 
 #include <memory>
@@ -18,18 +19,19 @@
 
 namespace flowsolver {
 
-// method(network, start, control), and after kInfeasible the cut.
+// Calls method(network, start, control); after kInfeasible the solution has the cut.
 Solution solve_proven(Method method, const Network& network, const Start& start,
                       const Control& control);
 
 struct ProvenRun {
   Status status = Status::kCancelled;
   std::vector<NodeId> cut;  // after kInfeasible
-  bool rebuilt = false;     // the engine is another one now: not what it was told to have touched
+  // the engine was replaced: what it has touched since begin_round is unknown
+  bool rebuilt = false;
 };
 
-// Runs `engine`. `cold_start`: what an engine starts from that knows no flow and no prices; `make`
-// makes one. Null in the end: cancelled while it was made anew.
+// Runs `engine`. `cold_start`: the start of an engine without flow and prices; `make` makes one.
+// `engine` is null in the end if it was cancelled while being made again.
 ProvenRun run_proven(std::unique_ptr<Engine>& engine, const EngineStart& cold_start,
                      const MakeEngine& make, const Control& control, Stats& stats);
 

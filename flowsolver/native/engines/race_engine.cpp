@@ -48,15 +48,15 @@ void RaceEngine::change_supply(NodeId v, std::int64_t delta) {
   apply_to_engines(&Engine::change_supply, v, delta);
 }
 
-// In the racer's thread. Of what the racers share, the network and the kept answer, nothing changes
-// meanwhile. `control` is the racer's, `round` that of all.
+// Runs in the racer's thread. Meanwhile nothing changes in what the racers share: the network and
+// the stored answer. `control` is the racer's, `round` that of all.
 Status RaceEngine::run_racer(Racer& racer, const Control& round, const Control& control,
                              Stats& stats) const {
   if (racer.algorithm->make_own_engine == nullptr) {
     racer.solution = racer.algorithm->solve(network_, start(), control);
     stats = racer.solution.stats;
     const Status status = racer.solution.status;
-    // freed here, not by who waits
+    // freed in the racer's thread, not by the waiting one
     if (!is_answer(status) && status != Status::kBudget) racer.solution = {};
     return status;
   }
@@ -89,7 +89,7 @@ Status RaceEngine::run(const Control& control, Stats& stats) {
                            try {
                              return run_racer(racer, control, own, counted);
                            } catch (...) {
-                             racer.engine.reset();  // in no state to go on from
+                             racer.engine.reset();  // its state is undefined
                              throw;
                            }
                          });
@@ -113,7 +113,8 @@ void RaceEngine::conclude_round(const Outcome& outcome) {
     racer.rebuilt = false;
   }
   const bool has_optimum =
-      outcome.status == Status::kOptimal;  // so that making an engine is no solve
+      // so that the engine is made from an optimum, not by a solve
+      outcome.status == Status::kOptimal;
   for (Racer& racer : racers_)
     racer.lost_before_engine =
         racer.engine == nullptr && has_optimum && winner_rule_ == WinnerRule::kFirst;
@@ -136,7 +137,7 @@ void RaceEngine::sync_losers(const Racer& winner, Status status) {
       if (synced_racer_ == &racer) synced_racer_ = nullptr;
     } else if (status == Status::kOptimal) {
       racer.engine->adopt(*this);
-      // when it wins, everything is compared
+      // if it wins the next round, everything is compared
       if (racer.engine->local()) racer.engine->begin_round();
     }
   }
@@ -154,7 +155,7 @@ void RaceEngine::store_state_of(Racer& leader, bool answered) {
   }
   if (!answered) return;
   knows_touched_ = synced_racer_ == &leader && last_to_answer_ == &leader;
-  // no one else can make use of what it touched
+  // nothing else needs what it touched
   if (synced_racer_ == &leader && !knows_touched_) leader.engine->begin_round();
   last_to_answer_ = &leader;
 }

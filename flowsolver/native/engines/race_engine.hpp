@@ -1,26 +1,25 @@
-// Several algorithms at once on a network that changes: each round's answer is that of the one that
-// wins (racer_threads.hpp), and all racers start the next round from it.
+// A race of several algorithms on a changing network. The answer of a round is that of its winner
+// (racer_threads.hpp), and all racers start the next round from it.
 //
-// State. The last answer is kept once for all (warm_start_state.hpp). Racers without an engine of
-// their own only read it: handing the winner's answer to them costs nothing, and a loser has
-// nothing to put back. Racers with one have it built in their own thread in the first round, and
-// are told of every change. One that loses before its engine is made would lose every round that
-// way: the next round waits for the engine, which then is made from the kept answer.
+// State. The last answer is stored once for all racers (warm_start_state.hpp). Racers without an
+// engine of their own only read it, so passing the winner's answer on costs nothing, and a loser
+// need not restore anything. Racers with an engine make it in their own thread in the first round,
+// and get every change. A racer that loses before its engine is made would lose every round in that
+// way, so the next round waits until the engine was made from the stored answer.
 //
-// After a round. If the winner is local (knows what it touched) and won the round before as well,
-// what it touched is copied into the kept answer: work proportional to the round's. If another won
-// the round before, everything is: O(n + m).
-//   A loser with an engine of its own keeps its state and goes on from where it was stopped;
-//   Engine::adopt lets it have the
-// winner's answer. In a deterministic race, where it was stopped is a matter of timing: there its
-// state is thrown away, in its thread of the next round, and it starts anew from the winner's
-// answer.
-//   At a budget (Status::kBudget) the leader's state is kept like an answer.
+// After a round. If the winner is local (it knows what it touched) and also won the round before,
+// what it touched is copied into the stored answer: work proportional to the round's. If another
+// racer won the round before, everything is copied: O(n + m).
+// A loser with an engine keeps its state, continues from where it was stopped, and may use the
+// winner's answer (Engine::adopt). In a deterministic race, where it was stopped depends on timing:
+// so its state is dropped, in its own thread of the next round, and it starts again from the
+// winner's answer.
+// At a budget (Status::kBudget) the leader's state is stored like an answer.
 //
-// Reference. Gog et al., Firmament, OSDI 2016, sections 6.1 and 6.2. Departures: there, relaxation
-// runs from scratch in every round and only cost scaling is incremental, its state handed over
-// through price refine; here every racer may be either, and price refine is the business of the
-// method that needs it.
+// Reference. Gog et al., Firmament, OSDI 2016, sections 6.1 and 6.2. Departures: in the paper,
+// relaxation runs from scratch in every round and only cost scaling is incremental, starting from
+// relaxation's state after price refine. Here every racer may be incremental, and price refine is
+// part of the method that needs it.
 #pragma once
 
 #include <memory>
@@ -32,9 +31,9 @@
 
 namespace flowsolver {
 
-// What is to be known of a round beside its answer.
+// What a race reports beside its answer.
 struct RaceReport {
-  const Algorithm* winner = nullptr;  // of the last round that ended with an answer
+  const Algorithm* winner = nullptr;  // the winner of the last round that ended with an answer
   // how long the losers of the last round took to stop (racer_threads.hpp)
   Control::Clock::duration stop_duration{};
 };
@@ -55,7 +54,7 @@ class RaceEngine final : public WarmStartState {
   void change_supply(NodeId v, std::int64_t delta) override;
   Status run(const Control& control, Stats& stats) override;
 
-  // Where an engine is at hand that has the kept answer, its own is exact.
+  // An engine whose state is the stored answer gives exact values.
   std::int64_t flow(ArcId arc, NodeId tail) const override {
     return synced_racer_ != nullptr ? synced_racer_->engine->flow(arc, tail)
                                     : WarmStartState::flow(arc, tail);
@@ -81,11 +80,11 @@ class RaceEngine final : public WarmStartState {
  private:
   struct Racer {
     const Algorithm* algorithm;
-    std::unique_ptr<Engine> engine;   // null: not built yet, or none of its own
-    Solution solution;                // without an engine: of this round; with one, only a cut
-    bool outdated = false;            // its engine is to be made anew from the kept answer
-    bool rebuilt = false;             // its engine, in this round
-    bool lost_before_engine = false;  // before it had an engine, in the last round
+    std::unique_ptr<Engine> engine;  // null: not made yet, or the algorithm has none
+    Solution solution;      // without an engine: the solution of this round; with one, only a cut
+    bool outdated = false;  // its engine must be made again from the stored answer
+    bool rebuilt = false;   // its engine was made in this round
+    bool lost_before_engine = false;  // it lost the last round before its engine was made
   };
 
   Status run_racer(Racer& racer, const Control& round, const Control& control, Stats& stats) const;
@@ -103,7 +102,7 @@ class RaceEngine final : public WarmStartState {
   const WinnerRule winner_rule_;
   std::vector<Racer> racers_;
   RaceReport& report_;
-  // The racer with a local engine from whose state the kept answer differs at most in what its
+  // The racer with a local engine whose state differs from the stored answer only in what the
   // engine has touched.
   Racer* synced_racer_ = nullptr;
   const Racer* last_to_answer_ = nullptr;

@@ -1,8 +1,8 @@
-// An engine for any method: the flow and prices of the last answer are the start of the next.
+// An engine for any method: the flow and prices of the last answer are the start of the next solve.
 //
-// A change costs O(1); a resolve reads the whole network, O(n + m), before its method does
-// anything. That is little beside what the plain references take; the other algorithms have engines
-// of their own.
+// A change costs O(1). A resolve reads the whole network, O(n + m), before the method does
+// anything. That is little compared with what the plain references take; the other algorithms have
+// engines of their own.
 #pragma once
 
 #include "engines/warm_start_state.hpp"

@@ -1,9 +1,9 @@
-// The last answer, a flow and prices, kept up to date under changes: what a method starts from that
-// has no engine of its own (warm_start_engine.hpp), and what several engines that race have in
-// common (race_engine.hpp).
+// The state of a warm start: the flow and prices of the last answer, kept up to date while the
+// network changes. A method without an engine of its own starts from it (warm_start_engine.hpp),
+// and so do the racers of a race (race_engine.hpp).
 //
-// Each change costs O(1). The flow stays within the capacities; it need not balance, nor suit the
-// prices.
+// Each change costs O(1). The flow stays within the capacities. It need not balance, and the prices
+// need not prove anything about it.
 #pragma once
 
 #include <utility>
@@ -32,7 +32,7 @@ class WarmStartState : public Engine {
   std::int64_t price(NodeId v) const override { return price_[v]; }
   __int128 cost() const override;
   void adopt(const Engine& winner) override;
-  // differences fit, too
+  // differences of such values fit as well
   std::uint64_t value_limit() const override { return std::uint64_t{1} << 61; }
   bool prices_drifted() const override;
 
@@ -43,12 +43,13 @@ class WarmStartState : public Engine {
   void begin_round() override {}
 
  protected:
-  // Nothing until there has been an answer: from scratch.
+  // The start of the next solve: empty, that is from scratch, until there was an answer.
   Start start() const { return has_solution_ ? Start{flow_, price_} : Start{}; }
   void store(Solution&& answer);
-  void store_cut(std::vector<NodeId> cut) { cut_ = std::move(cut); }  // of the last run
-  // What the engine touched since its last begin_round, when all else is the same already. Prices
-  // that only follow others' (Engine::implicitly_priced_by) stay behind; a start may.
+  void store_cut(std::vector<NodeId> cut) { cut_ = std::move(cut); }  // the cut of the last run
+  // Copies what the engine touched since its last begin_round; everything else is equal already.
+  // Prices that follow others' (Engine::implicitly_priced_by) are not updated, which a start
+  // allows.
   void adopt_touched(const Engine& winner);
 
   const Network& network_;

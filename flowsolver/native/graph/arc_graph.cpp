@@ -17,7 +17,7 @@ Status ArcGraph<V>::build(const Network& network, const Start& start, const Cont
     first.assign(n + 1, 0);
     return status;
   };
-  // Every arc in turn, in blocks with nothing but `visit` in them.
+  // Visits the arcs in order, in blocks whose loop holds nothing but `visit`.
   const auto each_arc = [&](auto&& visit) {
     for (ArcId begin = 0; begin < m;) {
       const ArcId end = static_cast<ArcId>(
@@ -42,7 +42,7 @@ Status ArcGraph<V>::build(const Network& network, const Start& start, const Cont
   for (std::size_t v = 0; v < n; ++v) first[v + 1] += first[v];
   edges.resize(first[n]);
   forward.resize(first[n]);
-  // Heads are anywhere: the first arcs would meet nearly all pages.
+  // Heads are scattered: even the first arcs would touch nearly all pages.
   for (std::size_t e = 0; e < edges.size(); e += kPage) {
     edges[e] = {};
     if (const Status status = control.check(stats); status != Status::kOptimal)

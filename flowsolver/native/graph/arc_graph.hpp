@@ -1,14 +1,13 @@
-// The residual graph of the methods that work from arrays to arrays: built in O(n + m), then fixed
-// but for the flow. One that changes with the network is in dynamic_graph.hpp; what both have
-// (begin, end, edges, excess, push) is all that searches need.
+// The static residual graph of methods that solve from arrays to arrays. It is built in O(n + m);
+// then only its flow changes. A graph that changes with the network is in dynamic_graph.hpp.
+// Searches use only what both have in common: begin, end, edges, excess, push.
 //
-// Every arc that is no loop and has capacity is two half-edges, forward at its tail and backward at
-// its head, in one block per node, in order of arc ids. A half-edge knows its residual capacity and
-// where its partner is. Loops are settled while building: full when their cost is negative, else
-// empty; they cannot matter otherwise.
+// Each arc with capacity that is not a loop is two half-edges, forward at its tail and backward at
+// its head, in one block per node, in order of arc ids. A half-edge stores its residual capacity
+// and the position of its partner. Loops are settled while building: full if their cost is
+// negative, else empty. They have no further effect.
 //
-// `Value` is the type of costs and capacities: 32 bits where they fit (16-byte half-edges),
-// else 64.
+// `Value` is the type of costs and capacities: 32 bits if they fit (16-byte half-edges), else 64.
 #pragma once
 
 #include <vector>
@@ -23,17 +22,16 @@ template <class V>
 class ArcGraph {
  public:
   using Value = V;
-  // within a node, as long as `position` is put right in the end
+  // half-edges of a node may be reordered if `position` is corrected in the end
   static constexpr bool kMayReorder = true;
   struct HalfEdge {
     NodeId to;
     std::uint32_t partner;
-    Value cost;      // of moving a unit this way
-    Value residual;  // units that can still be moved this way
+    Value cost;      // of a unit in this direction
+    Value residual;  // units that can still be sent in this direction
   };
 
-  // Fills the graph; kOptimal, or kCancelled or kBudget when stopped on the way. Counts every arc
-  // as one scanned.
+  // Builds the graph. kCancelled or kBudget when stopped. Counts every arc as one scanned.
   Status build(const Network& network, const Start& start, const Control& control, Stats& stats);
 
   NodeId num_nodes() const { return static_cast<NodeId>(first.empty() ? 0 : first.size() - 1); }
@@ -50,8 +48,8 @@ class ArcGraph {
     excess[there.to] += amount;
   }
 
-  // The flow, loops included, and its cost, for a solution whose status is known. Where they are of
-  // no use (cancelled) they are left alone; cancelled meanwhile, the solution is.
+  // Writes the flow, loops included, and its cost into a solution whose status is set. Does nothing
+  // if the status makes them useless (cancelled). If cancelled meanwhile, so is the solution.
   void write_flow(const Network& network, const Control& control, Solution& solution) const;
 
   std::vector<std::uint32_t> first;  // half-edges of v: [first[v], first[v + 1])
@@ -59,7 +57,7 @@ class ArcGraph {
   LargeArray<std::uint8_t> forward;                        // per half-edge
   LargeArray<std::uint32_t> position;                      // arc -> its forward half-edge, or kNone
   LargeArray<std::int64_t> excess;                         // per node: supply + inflow - outflow
-  std::vector<std::pair<ArcId, std::int64_t>> full_loops;  // and their flow
+  std::vector<std::pair<ArcId, std::int64_t>> full_loops;  // with their flow
 };
 
 extern template class ArcGraph<std::int32_t>;

@@ -1,5 +1,5 @@
-// The arcs at each node, under changes: doubly linked lists, O(1) to add and remove one. 16 bytes
-// an arc, 8 a node.
+// The arcs at each node of a changing network: doubly linked lists, O(1) to add or remove an arc.
+// 16 bytes an arc, 8 a node.
 #pragma once
 
 #include <array>

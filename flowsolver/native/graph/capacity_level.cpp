@@ -12,11 +12,11 @@ namespace {
 
 using Wide = __int128;
 
-// Capacities by their number of bits.
+// Counts and sums of capacities by their number of bits.
 struct Census {
   std::array<Wide, 65> sum{};
   std::array<std::int64_t, 65> count{};
-  Wide supplies = 0, positive = 0;  // magnitudes; those above 0
+  Wide supplies = 0, positive = 0;  // sums: of magnitudes, and of positive supplies
   bool negative_costs = false;
 };
 
@@ -36,7 +36,7 @@ Census census_of(const Network& network) {
   return census;
 }
 
-// The level of so many bits, and the sum of the capacities up to it.
+// The level of `bits` bits, and the sum of the capacities up to it.
 struct Level {
   Wide value, below;
 };
@@ -80,8 +80,8 @@ std::optional<std::int64_t> capacity_level(const Network& network, std::int64_t 
   std::vector<int> candidates;
   if (in_use > 0) candidates.push_back(std::bit_width(static_cast<std::uint64_t>(in_use)));
   for (int bits = kFewest; bits <= kMost; ++bits) candidates.push_back(bits);
-  // Without negative costs any will do. With them, the fewer capacities are lowered, the better:
-  // a bounded one that is lowered counts as unbounded.
+  // Without negative costs any level is right. With them, the fewer capacities are lowered the
+  // better: a bounded one that is lowered counts as unbounded.
   if (census.negative_costs)
     std::reverse(candidates.end() - (kMost - kFewest + 1), candidates.end());
   for (const int bits : candidates) {
@@ -113,7 +113,7 @@ Status find_unbounded_cycle(const Network& network, std::int64_t level, const Co
   if (!negative) return Status::kOptimal;
   const Solution solution = solve_cost_scaling(circulation, {}, Control(control, stats));
   stats.add(solution.stats);
-  // No flow at all is a circulation, too: a cost out of range is one far below zero.
+  // Zero flow is a circulation too, so a cost out of range is far below zero.
   if (solution.status == Status::kBadCostRange) return Status::kUnbounded;
   if (solution.status != Status::kOptimal) return solution.status;
   return solution.cost < 0 ? Status::kUnbounded : Status::kOptimal;

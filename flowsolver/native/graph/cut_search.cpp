@@ -10,7 +10,7 @@ namespace flowsolver {
 
 namespace {
 
-// search(control), or while steps are granted search(one that is only ever cancelled).
+// Calls search(control); while steps are guaranteed, with a control that can only be cancelled.
 template <class Search>
 CutSearch with_guarantee(const Control& control, const Search& search) {
   if (!control.guarantees_steps()) return search(control);
@@ -36,7 +36,7 @@ CutSearch search_whole(const Network& network, std::span<const std::int64_t> flo
   return result;
 }
 
-// Of a local engine. kOptimal: no cut was found.
+// The local search, with an engine that is local. kOptimal: no cut was found.
 class NearbySearch {
  public:
   NearbySearch(const Network& network, const Engine& engine, const Control& control, Stats& stats)
@@ -71,7 +71,7 @@ class NearbySearch {
     reached_.push_back(v);
   }
 
-  // Over the residual arcs at nodes that were reached.
+  // Follows the residual arcs at the nodes reached last.
   Status spread(std::span<const NodeId> nodes) {
     arcs_.clear();
     engine_.incident_arcs(nodes, arcs_);
@@ -92,7 +92,7 @@ class NearbySearch {
     return checker_.step(stats_, steps + 1);
   }
 
-  // Of what was reached; only full arcs lead out.
+  // For the set of reached nodes; only full arcs leave it.
   __int128 supply_less_capacity_out() {
     __int128 sum = 0;
     for (NodeId v : reached_) sum += network_.supply[v];
@@ -111,7 +111,7 @@ class NearbySearch {
   std::vector<std::uint8_t> inside_;  // per node
   std::vector<NodeId> reached_;
   std::vector<ArcId> arcs_;
-  std::vector<ArcId> full_;  // those that led out when they were met; may repeat
+  std::vector<ArcId> full_;  // full arcs that left the set when they were found; may repeat
 };
 
 CutSearch search_engine(const Network& network, std::span<const std::uint8_t> alive,

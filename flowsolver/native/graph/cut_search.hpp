@@ -1,18 +1,19 @@
-// The search for the cut that proves a network infeasible (certificate.hpp), in the residual graph
-// of the pseudoflow that a method ended with when it found no way for an excess.
+// The search for a cut that proves a network infeasible (certificate.hpp), in the residual graph of
+// the pseudoflow with which a method ended because it found no path for an excess.
 //
-// Nearby. The nodes that can be reached over residual arcs from those whose excess could not be
-// sent. No residual arc leaves them, so that their supply exceeds the capacity out by what their
-// excesses sum up to, deficits counted negative. Where that is positive they are the cut; the work
-// is that of the nodes reached, but for a byte a node. For engines that know their arcs node by
-// node.
+// Local search. The nodes that can be reached over residual arcs from those whose excess could not
+// be routed. No residual arc leaves this set, so its supply exceeds the capacity out of it by the
+// sum of its excesses, deficits counted negative. If that is positive, the set is the cut. The work
+// is that of the nodes reached, plus a byte per node. For engines that know the arcs at each node.
 //
-// In the whole network. Where nothing is found nearby, the pseudoflow is made feasible if it can be
-// (feasible_flow.hpp): in the end either the nodes that excess reaches are a cut, or the network is
-// feasible, and the method was wrong. O(n + m), and what it takes to send what the method did not.
+// Global search. If the local search finds no cut, the pseudoflow is made feasible as far as
+// possible (feasible_flow.hpp). In the end either the nodes that excess reaches are a cut, or the
+// network is feasible and the method was wrong. O(n + m), and the work of routing what the method
+// did not.
 //
-// Stopped. Both look at the control. Begun anew and stopped at the same budget again and again they
-// would not end, so they do not stop at a budget once the control grants steps (Control).
+// Budgets. Both searches check the control. If they were restarted and stopped at the same budget
+// again and again they would never end, so they ignore budgets once the control guarantees steps
+// (Control::guarantee_steps).
 #pragma once
 
 #include <span>
@@ -25,7 +26,7 @@
 namespace flowsolver {
 
 struct CutSearch {
-  // kInfeasible: `cut` proves it. kOptimal: the network is feasible. kCancelled, kBudget: stopped
+  // kInfeasible: `cut` proves it. kOptimal: the network is feasible. kCancelled, kBudget: stopped.
   Status status = Status::kOptimal;
   std::vector<NodeId> cut;  // ascending
 };

@@ -23,7 +23,7 @@ class DeficitCancelling {
         bool found = false;
         const Status status = follow(v, found);
         if (found) augment(v);
-        // the ways that remain may pass there again
+        // later paths may pass there again
         for (std::uint32_t e : path_) seen_[graph_.edges[e].to] = 0;
         seen_[v] = 0;
         path_.clear();
@@ -41,7 +41,8 @@ class DeficitCancelling {
     return edge.cost - price_[v] + price_[edge.to] == 0;
   }
 
-  // A way of flow from v to an excess; a node it turned back from leads to none and keeps its mark.
+  // Finds a path of flow from v to an excess. A node from which the search turned back leads to
+  // none and stays marked.
   Status follow(NodeId v, bool& found) {
     seen_[v] = 1;
     NodeId tip = v;
@@ -82,9 +83,9 @@ class DeficitCancelling {
   std::span<const std::int64_t> price_;
   CancellationChecker checker_;
   Stats& stats_;
-  // half-edges of a node before it lead nowhere: flow only shrinks
+  // half-edges of a node before this one lead nowhere, since flow only decreases
   std::vector<std::uint32_t> next_;
-  std::vector<std::uint8_t> seen_;  // on the way, or turned back from
+  std::vector<std::uint8_t> seen_;  // on the path, or turned back from
   std::vector<std::uint32_t> path_;
 };
 

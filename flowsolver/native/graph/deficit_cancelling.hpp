@@ -1,20 +1,22 @@
-// Efficient task removal: deficits that a removed source left on the way its flow used to take go
-// on to where the flow ended.
+// Efficient task removal: the deficit that a removed source leaves is moved along the flow it used
+// to send, to where that flow ended.
 //
-// A source of s units is removed, and the sink's supply is raised by s. The node its flow went to
-// first now sends out s units more than it gets: a deficit; and the sink gets s units too many: an
-// excess. Draining takes s units off the flow from the one to the other, so that every node
-// balances again, in time proportional to the way.
+// When a source of s units is removed, the sink's supply is raised by s. The node that its flow
+// reached first now sends s units more than it receives, a deficit, and the sink receives s units
+// too many, an excess. Cancelling takes s units of flow off the path from one to the other, so that
+// all nodes balance again, in time proportional to the path.
 //
 // Invariant. 0 <= x <= capacity; no excess and no deficit grows. Only tight half-edges (rc = 0)
-// lose flow, so a pseudoflow without residual half-edges of negative reduced cost stays so.
+// lose flow. So a pseudoflow without residual half-edges of negative reduced cost keeps that
+// property.
 //
-// Method. From each deficit, depth first over tight half-edges with flow, each node once in all,
-// until one with excess is found. Deficits that reach none stay. O(n + m) in all plus the ways.
+// Method. Depth-first search from each deficit over tight half-edges with flow, visiting each node
+// once in all, until a node with excess is found. Deficits that reach none stay. O(n + m) in all,
+// plus the paths.
 //
-// References. Gog et al., Firmament, OSDI 2016, section 5.3.2. Departure: they remember the removed
-// task's way; here any way of flow to an excess does, so that it serves several sinks, capacities
-// lowered and arcs removed as well.
+// References. Gog et al., Firmament, OSDI 2016, section 5.3.2. Departure: the paper stores the
+// removed task's path. Here any path of flow to an excess serves, so that several sinks, lowered
+// capacities and removed arcs are handled as well.
 #pragma once
 
 #include <span>
@@ -24,8 +26,7 @@
 
 namespace flowsolver {
 
-// `price`: per node. Stops early when `control` says so, leaving a valid pseudoflow; kOptimal
-// otherwise.
+// `price`: per node. kOptimal, or stopped early by `control`, leaving a valid pseudoflow.
 template <class Graph>
 Status cancel_deficits(Graph& graph, std::span<const std::int64_t> price, const Control& control,
                        Stats& stats);

@@ -9,7 +9,8 @@ template <class V>
 DynamicGraph<V>::DynamicGraph(const Network& network, std::span<const std::int64_t> flow,
                               std::span<const std::uint8_t> alive, const Control& control) {
   const std::size_t n = network.num_nodes(), m = network.num_arcs();
-  // Address space only, as for edges below: a first change shall not copy everything.
+  // Reserves address space only, here and for edges below, so that the first change does not copy
+  // everything.
   position.reserve(m + m / 4);
   position.resize(m);
   excess.reserve(n + n / 4);
@@ -122,7 +123,7 @@ void DynamicGraph<V>::make_room(NodeId v) {
            static_cast<std::uint32_t>(begin + room)};
 }
 
-// The place for a new half-edge, to be filled at once.
+// Makes the place for a new half-edge; the caller fills it at once.
 template <class V>
 std::uint32_t DynamicGraph<V>::insert(NodeId v, bool forward) {
   if (blocks_[v].end == blocks_[v].limit) make_room(v);
@@ -256,7 +257,7 @@ void DynamicGraph<V>::compact(const Control& control) {
   for (const Block& block : blocks_) total += block.limit - block.begin;
   LargeArray<HalfEdge> packed(total);
   LargeArray<std::uint32_t> ids(total);
-  // Where each block will begin; then all partners and places are known.
+  // Computes where each block will begin; then all new positions are known.
   std::vector<std::uint32_t> shift(blocks_.size());
   std::uint32_t next = 0;
   for (std::size_t v = 0; v < blocks_.size(); ++v) {

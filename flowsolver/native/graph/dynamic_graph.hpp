@@ -1,19 +1,19 @@
-// The residual graph of a pseudoflow that is kept under changes to the network: nodes and arcs come
-// and go, costs and capacities change, each in O(1) amortised.
+// The residual graph of a pseudoflow under changes to the network: nodes and arcs are added and
+// removed, costs and capacities change, each in O(1) amortised.
 //
-// Every arc that is no loop is two half-edges that know their partner's place, as in arc_graph.hpp,
-// in one block per node with room to grow: the forward ones first, then the backward ones, so that
-// an aggregator's few arcs out are found without a look at all that lead to it. Half-edges move
-// within their blocks only when arcs are added or removed; a block without room left moves to the
-// end, and what it leaves is had back by `compact`.
+// Each arc that is not a loop is two half-edges that store their partner's position, as in
+// arc_graph.hpp, in one block per node with room to grow. The forward ones come first in a block,
+// so that an aggregator's few arcs out are found without scanning all arcs into it. Half-edges move
+// within their block only when arcs are added or removed. A block without room moves to the end,
+// and `compact` recovers the places it leaves.
 //
-// Loops are in no block: they are full when their cost is negative, else empty.
+// Loops are in no block: they are full if their cost is negative, else empty.
 //
-// Arcs whose flow was touched since `begin_round` are remembered, with their flow before; so are
-// nodes whose excess changes to the network altered.
+// Since `begin_round` the graph records the arcs whose flow was touched, with their flow before,
+// and the nodes whose excess was changed by changes to the network.
 //
-// `Value` is the type of costs and capacities: 32 bits where they fit (16-byte half-edges),
-// else 64. Memory: 44 bytes an arc (60 with 64 bits) and the blocks' room, 25 bytes a node.
+// `Value` is the type of costs and capacities: 32 bits if they fit (16-byte half-edges), else 64.
+// Memory: 44 bytes an arc (60 with 64 bits) and the blocks' spare room, 25 bytes a node.
 #pragma once
 
 #include <map>
@@ -30,22 +30,22 @@ template <class V>
 class DynamicGraph {
  public:
   using Value = V;
-  static constexpr bool kMayReorder = false;  // blocks have an order of their own
+  static constexpr bool kMayReorder = false;  // blocks have a fixed order
   using HalfEdge = typename ArcGraph<V>::HalfEdge;
 
-  // From arrays, in O(n + m). `flow` is empty for none. Arcs with alive[a] == 0 are left out
-  // (`alive` empty: all live). Throws Stopped when cancelled.
+  // From arrays, in O(n + m). `flow`: empty for none. `alive`: arcs with alive[a] == 0 are left
+  // out; empty: all live. Throws Stopped when cancelled.
   DynamicGraph(const Network& network, std::span<const std::int64_t> flow,
                std::span<const std::uint8_t> alive, const Control& control);
 
   NodeId num_nodes() const { return static_cast<NodeId>(blocks_.size()); }
-  // Half-edges of v: [begin(v), end(v)), the forward ones before middle(v).
+  // Half-edges of v: [begin(v), end(v)); the forward ones are before middle(v).
   std::uint32_t begin(NodeId v) const { return blocks_[v].begin; }
   std::uint32_t middle(NodeId v) const { return blocks_[v].middle; }
   std::uint32_t end(NodeId v) const { return blocks_[v].end; }
   bool is_forward(std::uint32_t edge) const { return (id_[edge] & kBackward) == 0; }
   ArcId arc(std::uint32_t edge) const { return (id_[edge] & ~(kTouched | kReverseResidual)) >> 1; }
-  // Whether its partner has residual capacity, without a look at that.
+  // Whether the partner has residual capacity, without reading the partner.
   bool has_reverse_residual(std::uint32_t edge) const {
     return (id_[edge] & kReverseResidual) != 0;
   }
@@ -62,18 +62,19 @@ class DynamicGraph {
     excess[there.to] += amount;
   }
 
-  // Of a live arc; 0 of one that is gone.
+  // The flow of a live arc; 0 for a removed one.
   std::int64_t flow(ArcId arc, NodeId tail) const {
     const std::uint32_t there = arc < position.size() ? position[arc] : kNone;
     if (there != kNone) return edges[edges[there].partner].residual;
     const auto loop = loops_.find({tail, arc});
     return loop == loops_.end() ? 0 : loop->second.flow();
   }
-  __int128 cost() const { return cost_; }  // of the flow
+  __int128 cost() const { return cost_; }  // cost of the flow
 
-  // Changes. Where flow is taken off an arc, or a node, what remains is an excess or a deficit.
+  // Changes. If flow is taken off an arc or a node is removed, what remains is an excess or a
+  // deficit.
   void add_node(NodeId v, std::int64_t supply);
-  void remove_node(NodeId v);  // it has no arcs left
+  void remove_node(NodeId v);  // its arcs were removed before
   void add_arc(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity, std::int64_t cost);
   void remove_arc(ArcId arc, NodeId tail);
   void set_capacity(ArcId arc, NodeId tail, std::int64_t capacity);
@@ -84,8 +85,8 @@ class DynamicGraph {
   void incident_arcs(NodeId v, std::vector<ArcId>& arcs) const;
   void begin_round();
   const std::vector<FlowBefore>& touched_arcs() const { return touched_; }
-  // Nodes with an excess or deficit are among them, as long as only changes and `push` after
-  // `drop_balanced` made any.
+  // Contains every node with an excess or deficit that was caused by a change, or by `push` after
+  // `drop_balanced`.
   const std::vector<NodeId>& unbalanced() const { return unbalanced_; }
   void note_unbalanced(NodeId v) {
     if (noted_[v] != 0) return;
@@ -94,14 +95,15 @@ class DynamicGraph {
   }
   void drop_balanced();
 
-  // Half the places are out of use: time for `compact`, in O(n + m), which moves all blocks. Throws
-  // Stopped when cancelled.
+  // Whether half the places are unused, so that `compact` pays. It moves all blocks, in O(n + m).
+  // Throws Stopped when cancelled.
   bool is_sparse() const { return wasted_ > edges.size() / 2 + kMaxWasted; }
   void compact(const Control& control);
 
-  LargeArray<HalfEdge> edges;          // half-edges in no block mean nothing
-  LargeArray<std::uint32_t> position;  // arc -> its forward half-edge, or kNone: gone, or a loop
-  LargeArray<std::int64_t> excess;     // per node: supply + inflow - outflow
+  LargeArray<HalfEdge> edges;  // half-edges outside of blocks are unused
+  // arc -> its forward half-edge; kNone for a removed arc or a loop
+  LargeArray<std::uint32_t> position;
+  LargeArray<std::int64_t> excess;  // per node: supply + inflow - outflow
 
  private:
   static constexpr std::uint32_t kBackward = 1, kReverseResidual = std::uint32_t{1} << 30,
@@ -129,14 +131,14 @@ class DynamicGraph {
   void erase(NodeId v, std::uint32_t edge);
 
   std::vector<Block> blocks_;
-  // per half-edge: twice its arc, one more if it is backward; and what is noted of it
+  // per half-edge: 2 * arc, plus 1 if it is backward, and flags
   LargeArray<std::uint32_t> id_;
   std::map<std::pair<NodeId, ArcId>, Loop> loops_;
   __int128 cost_ = 0;
   std::vector<FlowBefore> touched_;
   std::vector<NodeId> unbalanced_;
   std::vector<std::uint8_t> noted_;  // per node: in unbalanced_
-  std::size_t wasted_ = 0;           // places in abandoned blocks
+  std::size_t wasted_ = 0;           // unused places outside of blocks
 };
 
 extern template class DynamicGraph<std::int32_t>;

@@ -1,30 +1,31 @@
-// A feasible flow from any pseudoflow, whatever it costs: all excess is brought to deficits.
+// A feasible flow from any pseudoflow, whatever it costs: all excess is routed to deficits.
 //
-// Definitions. excess = supply + inflow - outflow, a deficit when negative. The level of a node is
-// the number of residual half-edges on the shortest way from it to a deficit.
+// Definitions. excess = supply + inflow - outflow; a deficit if negative. The level of a node is
+// the number of residual half-edges on a shortest path from it to a deficit.
 //
-// Method. Waves. Each finds the levels by breadth-first search backward from all deficits, and then
-// takes the nodes in order of falling levels: what excess a node has, its own and what has come to
-// it, goes on over residual half-edges to nodes of the next lower level, as far as there is room.
-// So the excess of many nodes travels together, over each half-edge once, however long the ways
-// are. A deficit takes no more than it needs. What finds no room stays where it is until the next
-// wave.
+// Method. Waves. Each wave finds the levels by breadth-first search backward from all deficits.
+// Then it takes the nodes in order of decreasing level. All excess at a node, its own and what
+// arrived in this wave, is pushed over residual half-edges to nodes of the next lower level, as far
+// as capacities allow. So the excess of many nodes moves together and over each half-edge once,
+// however long the paths are. A deficit takes no more than it needs. Excess that finds no capacity
+// stays where it is until the next wave.
 //
-// Termination. Levels never fall: flow goes to lower levels only, and the half-edges back that it
-// makes room on lead to higher ones. When a wave has passed a node whose excess is stuck, every
-// residual half-edge from there to a lower level leads to a deficit that has been filled, so the
-// node's level rises with the next wave. There are at most n^2 waves, and each brings at least one
-// unit to a deficit.
+// Termination. Levels never decrease: flow moves to lower levels only, and the reverse half-edges
+// on which this makes room lead to higher levels. When a wave has left excess at a node, every
+// residual half-edge from the node to a lower level leads to a deficit that was filled, so the
+// node's level increases with the next wave. There are at most n^2 waves, and each routes at least
+// one unit to a deficit.
 //
-// Infeasibility. When no excess that is left has a level, no residual arc leaves the nodes it
-// reaches: their supply exceeds the capacity out of them by the excess that is left. They are the
-// cut that proves it (certificate.hpp), and no other proves a larger gap.
+// Infeasibility. When no node with excess has a level, no residual arc leaves the nodes that the
+// excess reaches: their supply exceeds the capacity out of them by the remaining excess. They are
+// the cut that proves infeasibility (certificate.hpp), and no other cut proves a larger gap.
 //
-// Complexity. O(n + m) a wave. There are few where deficits are near or wide ways lead to them.
+// Complexity. O(n + m) per wave. Few waves are needed where deficits are near or wide paths lead to
+// them.
 //
 // References. Karzanov, Determining the maximal flow in a network by the method of preflows (1974);
-// Goldberg and Tarjan, A new approach to the maximum-flow problem (1988), with levels found anew
-// instead of relabels.
+// Goldberg and Tarjan, A new approach to the maximum-flow problem (1988), with levels computed
+// again instead of relabels.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +38,7 @@
 
 namespace flowsolver {
 
-// The residual half-edges of an ArcGraph, as waves look at them.
+// What waves need of a graph, for an ArcGraph.
 template <class Value>
 class ArcGraphView {
  public:
@@ -47,22 +48,22 @@ class ArcGraphView {
   std::int64_t excess(NodeId v) const { return graph_.excess[v]; }
   std::int64_t degree(NodeId v) const { return graph_.end(v) - graph_.begin(v); }
 
-  // visit(u) for the nodes from which a residual half-edge leads to v.
+  // visit(u) for each u with a residual half-edge u -> v.
   template <class Visit>
   void for_each_predecessor(NodeId v, Visit visit) const {
     for (std::uint32_t e = graph_.begin(v); e < graph_.end(v); ++e) {
       if (graph_.edges[graph_.edges[e].partner].residual > 0) visit(graph_.edges[e].to);
     }
   }
-  // visit(w) for the nodes to which a residual half-edge leads from v.
+  // visit(w) for each w with a residual half-edge v -> w.
   template <class Visit>
   void for_each_head(NodeId v, Visit visit) const {
     for (std::uint32_t e = graph_.begin(v); e < graph_.end(v); ++e) {
       if (graph_.edges[e].residual > 0) visit(graph_.edges[e].to);
     }
   }
-  // send(w, room): how much is to go from v to w. Where flow is taken back (`forward`: where more
-  // is sent).
+  // Pushes send(w, residual) units from v to w, for each residual half-edge. `forward`: half-edges
+  // that add flow; else those that take flow back.
   template <class Send>
   void for_each_push(NodeId v, bool forward, Send send) {
     for (std::uint32_t e = graph_.begin(v); e < graph_.end(v) && graph_.excess[v] > 0; ++e) {
@@ -84,8 +85,7 @@ class FeasibleFlow {
   FeasibleFlow(View view, CancellationChecker& checker, Stats& stats)
       : view_(view), checker_(checker), stats_(stats) {}
 
-  // kOptimal: nothing is left unbalanced. kInfeasible: no excess that is left can reach a deficit.
-  // Or stopped.
+  // kOptimal: all nodes balance. kInfeasible: no remaining excess can reach a deficit. Or stopped.
   Status run() {
     while (true) {
       const std::int64_t excesses = count_excesses();
@@ -98,7 +98,7 @@ class FeasibleFlow {
     }
   }
 
-  // After kInfeasible: the nodes that excess can reach, ascending. kOptimal, or stopped.
+  // After kInfeasible: finds the nodes that excess can reach, ascending. kOptimal, or stopped.
   Status find_cut(std::vector<NodeId>& nodes) {
     std::vector<std::uint8_t> inside(view_.num_nodes(), 0);
     nodes.clear();
@@ -131,7 +131,7 @@ class FeasibleFlow {
     return checker_.step(stats_, view_.degree(v) + 1);
   }
 
-  // No further than it takes to reach every excess. `unreached`: how many are not.
+  // Searches only as far as needed to reach every excess. `unreached`: the number not yet reached.
   Status find_levels(std::int64_t& unreached) {
     ++stats_.phases;
     level_.assign(view_.num_nodes(), kNone);
@@ -159,7 +159,7 @@ class FeasibleFlow {
     for (std::size_t k = reached_.size(); k-- > 0;) {
       const NodeId v = reached_[k];
       if (view_.excess(v) <= 0) continue;
-      // Flow is taken back before more is sent: units that meet would else pass each other.
+      // Flow is taken back first: otherwise units would pass each other in opposite directions.
       for (const bool forward : {false, true}) {
         view_.for_each_push(v, forward, [&](NodeId w, std::int64_t room) -> std::int64_t {
           if (level_[w] >= level_[v]) return 0;
@@ -177,7 +177,7 @@ class FeasibleFlow {
   CancellationChecker& checker_;
   Stats& stats_;
   std::vector<std::uint32_t> level_;  // per node
-  std::vector<NodeId> reached_;       // in order of levels
+  std::vector<NodeId> reached_;       // in order of increasing level
 };
 
 }  // namespace flowsolver

@@ -1,5 +1,5 @@
-// Arrays of tens of megabytes that are read at random: on huge pages where the system offers them,
-// because the searches miss the TLB more often than they compute.
+// Arrays of tens of megabytes that are read at random. They lie on huge pages where the system
+// offers them, because searches spend more time on TLB misses than on computing.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@ struct LargeAllocator {
     void* memory = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
     if (memory == nullptr) throw std::bad_alloc();
 #ifdef __linux__
-    // a hint: failure changes nothing
+    // a hint; failure has no effect
     if (alignment == kHugePage) madvise(memory, bytes, MADV_HUGEPAGE);
 #endif
     return static_cast<T*>(memory);
@@ -44,7 +44,7 @@ struct LargeAllocator {
   }
 };
 
-// As LargeAllocator, and leaves elements uninitialised on resize: they are written right after.
+// As LargeAllocator, but leaves elements uninitialised on resize; the caller writes them at once.
 template <class T>
 struct UninitialisedAllocator : LargeAllocator<T> {
   template <class U>
@@ -64,8 +64,8 @@ struct UninitialisedAllocator : LargeAllocator<T> {
   }
 };
 
-// What is free goes back to the system: arrays that are made now and reserve room to grow would
-// else lie on pages that are counted already. Takes milliseconds.
+// Returns free memory to the system. Otherwise arrays that are made next and reserve room to grow
+// would lie on pages that are counted already. Takes milliseconds.
 inline void release_free_memory() {
 #ifdef __GLIBC__
   malloc_trim(0);

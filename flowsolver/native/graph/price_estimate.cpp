@@ -11,7 +11,7 @@ struct Worth {
   std::int64_t supply;
 };
 
-// The price at which sources worth more than it fill `room`: selection by weight, O(n).
+// The price above which there are sources for just `room` units: selection by weight, O(n).
 std::int64_t clearing_price(std::vector<Worth>& worths, std::int64_t room,
                             CancellationChecker& checker) {
   auto first = worths.begin(), last = worths.end();
@@ -49,11 +49,11 @@ PriceEstimate estimate_price(const Network& network, NodeId root, const Control&
     is_source[v] = network.supply[v] > 0 && is_reached[v] == 0;
     if (is_source[v]) supply += network.supply[v];
   }
-  // A node that is neither source nor reached (a task that has gone) leads nowhere.
+  // A node without supply that no arc reaches (a removed task) leads nowhere.
   for_each_until_cancelled(m, control, [&](std::size_t a) {
     from_others[network.head[a]] |= is_reached[network.tail[a]] & (network.capacity[a] > 0);
   });
-  // Nearly always there is room enough where others lead as well.
+  // Nearly always the capacity that arcs lead to suffices.
   std::int64_t shared_room = 0;
   for (NodeId v = 0; v < n; ++v) {
     if (!is_source[v] && from_others[v] != 0) shared_room += to_root[v];
@@ -82,7 +82,7 @@ PriceEstimate estimate_price(const Network& network, NodeId root, const Control&
   for (NodeId v = 0; v < n; ++v) {
     if (!is_source[v] || inside[v] == kInfinity) continue;
     if (bypass[v] == kInfinity) {
-      room -= network.supply[v];  // comes in at any price
+      room -= network.supply[v];  // uses capacity at any price
     } else {
       worths.push_back({bypass[v] - inside[v], network.supply[v]});
     }

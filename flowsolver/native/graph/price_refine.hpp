@@ -1,25 +1,28 @@
 // Price refine: prices in whole cost units that prove a flow optimal, if it is.
 //
-// Definitions. rc = cost - p[tail] + p[head] on residual half-edges (arc_graph.hpp). A flow (or
-// pseudoflow) is optimal for its own imbalances if prices exist with rc >= 0 on every residual
-// half-edge, that is if its residual graph has no negative cycle.
+// Definitions. rc = cost - p[tail] + p[head] on residual half-edges (arc_graph.hpp). A flow or
+// pseudoflow is optimal for its own imbalances if there are prices with rc >= 0 on every residual
+// half-edge, that is, if its residual graph has no negative cycle.
 //
-// Method. Label correction: from the prices given, p[u] falls to min over residual u -> v of cost +
-// p[v] until nothing falls. Nodes are taken in rounds, first in first out (Bellman and Ford), so
-// that a round's work is that of the nodes which fell in the one before: prices that nearly fit are
-// refined in about one pass over the arcs. The flow is not touched.
+// Method. Label correcting: starting from the given prices, p[u] is lowered to the minimum over
+// residual u -> v of cost + p[v], until no price changes. Nodes are taken in rounds, first in first
+// out (Bellman and Ford), so that the work of a round is that of the nodes lowered in the round
+// before. Prices that are nearly right are refined in about one pass over the arcs. The flow is not
+// changed.
 //
-// Termination. Without a negative cycle the least price any node can reach is that of n - 1 arcs; a
-// round after the n-th proves a negative cycle. `max_scans` ends it earlier, without a verdict.
+// Termination. Without a negative cycle, each price is determined by a path of at most n - 1 arcs;
+// a round after the n-th proves a negative cycle. `max_scans` ends the method earlier, without a
+// verdict.
 //
-// Range. Prices given are within 2^61, so those found stay above -(2^61 + kMaxPathCost + |cost|).
+// Range. The given prices are within 2^61, so the results stay above -(2^61 + kMaxPathCost +
+// |cost|).
 //
 // References. Goldberg, An efficient implementation of a scaling minimum-cost flow algorithm, J.
 // Algorithms 22 (1997), section 5; Bunnagel, Korte, Vygen, Efficient implementation of the
-// Goldberg-Tarjan minimum-cost flow algorithm (1998). Gog et al., Firmament, OSDI 2016,
-// section 6.2. Departure: they refine for the next epsilon of the scaling; here always for zero,
-// because an optimal flow is found so early on scheduling graphs that the remaining phases can be
-// left out.
+// Goldberg-Tarjan minimum-cost flow algorithm (1998); Gog et al., Firmament, OSDI 2016, section
+// 6.2. Departure: there, prices are refined for the next epsilon of the scaling, here always for
+// zero: on scheduling graphs an optimal flow is found so early that the remaining phases can be
+// skipped.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +34,7 @@ namespace flowsolver {
 
 struct RefineResult {
   Status status = Status::kOptimal;  // or kCancelled or kBudget
-  bool done = false;                 // rc >= 0 everywhere; else `price` is somewhere on the way
+  bool done = false;  // rc >= 0 everywhere; if false, `price` holds intermediate values
 };
 
 template <class Graph>

@@ -13,7 +13,7 @@ ResidualGraph<Value>::ResidualGraph(const Arrays& network, std::span<const std::
     : root_(root) {
   CancellationChecker checker(control);
   const std::size_t n = network.num_nodes(), m = network.num_arcs();
-  if (spare) {  // address space only, as for edges below: a first change shall not copy everything
+  if (spare) {  // reserves address space only, so that the first change does not copy everything
     position.reserve(2 * m + m / 2);
     nodes.reserve(n + n / 4);
     for (auto* values : {&room_, &in_degree_, &out_degree_, &root_arc_}) values->reserve(n + n / 4);
@@ -54,7 +54,7 @@ ResidualGraph<Value>::ResidualGraph(const Arrays& network, std::span<const std::
   if (spare) edges.reserve(total + total / 4);
   edges.resize(total);
   // Residual half-edges fill a block from the front, saturated ones from the back (counted in
-  // `current` meanwhile).
+  // `current` for now).
   const auto place = [&](NodeId u, const Edge& edge) {
     Node<Value>& node = nodes[u];
     const std::uint32_t index = edge.residual > 0 ? node.begin + node.residual_degree++
@@ -62,7 +62,7 @@ ResidualGraph<Value>::ResidualGraph(const Arrays& network, std::span<const std::
     edges[index] = edge;
     position[edge.id] = index;
   };
-  // heads are anywhere: their blocks are asked for some arcs in advance
+  // heads are scattered: their blocks are prefetched some arcs in advance
   constexpr ArcId kAhead = 12;
   for_each_until_cancelled(m, control, [&](std::size_t arc) {
     const auto a = static_cast<ArcId>(arc);
@@ -139,7 +139,7 @@ void ResidualGraph<Value>::compact() {
       packed[next + i] = edges[node.begin + i];
       position[packed[next + i].id] = next + i;
     }
-    // only a hint: may be out of the block, and is checked on use
+    // only a hint: may be outside of the block, and is checked on use
     node.current = node.current - node.begin + next;
     node.begin = next;
     next += room_[v];

@@ -1,18 +1,17 @@
-// The residual graph of a pseudoflow, laid out for searching it.
+// The residual graph of a pseudoflow, laid out for searches.
 //
-// Every arc a is two half-edges, 2a at its tail (forward) and 2a+1 at its head (backward). A
-// half-edge knows its own residual capacity and its partner's, so neither search direction touches
-// the partner. The half-edges of a node are one block of `edges`, those with residual capacity
-// first: a machine with fifty preference arcs into it and twelve tasks on it is scanned in twelve
-// steps. `position` finds a half-edge, whose place moves as flow is pushed, by its id.
+// Each arc a is two half-edges, 2a at its tail (forward) and 2a+1 at its head (backward). A
+// half-edge stores its own residual capacity and its partner's, so that neither search direction
+// reads the partner. The half-edges of a node are one block of `edges`, those with residual
+// capacity first: a machine with fifty preference arcs into it and twelve tasks on it is scanned in
+// twelve steps. `position` finds a half-edge by its id; its place changes as flow is pushed.
 //
-// One node is the root: its price is 0 forever and its imbalance is implied by all others'. The
-// first arc from a node to the root is kept inside the node (64 bytes with 32-bit values: one cache
-// line), because "does this node still have room to the sink" is asked whenever a node is labelled.
-// Other arcs at the root are ordinary half-edges.
+// One node is the root: its price is always 0 and its imbalance is implied by all others'. The
+// first arc from a node to the root is stored inside the node (64 bytes with 32-bit values: one
+// cache line), because every search asks, for each node it labels, whether that arc has residual
+// capacity. Other arcs at the root are ordinary half-edges.
 //
-// `Value` is the type of costs and capacities: 32 bits where they fit (20-byte half-edges),
-// else 64.
+// `Value` is the type of costs and capacities: 32 bits if they fit (20-byte half-edges), else 64.
 #pragma once
 
 #include <span>
@@ -28,43 +27,43 @@ template <class Value>
 struct HalfEdge {
   NodeId to;
   std::uint32_t id;
-  Value cost;      // of moving a unit this way
-  Value residual;  // units that can still be moved this way
-  // units that can be moved the other way: the flow, on a forward half-edge
+  Value cost;      // of a unit in this direction
+  Value residual;  // units that can still be sent in this direction
+  // units that can be sent in the other direction: the flow, on a forward half-edge
   Value reverse_residual;
 };
 
 template <class Value>
 struct alignas(64) Node {
   std::int64_t price = 0;
-  std::int64_t distance = 0;   // search scratch, valid when stamp is the current search's
+  std::int64_t distance = 0;   // of the current search; valid if `stamp` is that of the search
   std::int64_t imbalance = 0;  // supply + inflow - outflow: > 0 excess, < 0 deficit
   std::uint32_t stamp = 0;
-  std::uint32_t parent = kNone;  // half-edge the label came over
+  std::uint32_t parent = kNone;  // half-edge over which the node was labelled
   std::uint32_t begin = 0;       // block of half-edges: [begin, begin + degree)
   std::uint32_t degree = 0;
   std::uint32_t residual_degree = 0;
-  std::uint32_t current = 0;  // half-edge the last path left by (aggregators)
-  Value root_residual = 0;    // the arc to the root: room left, flow, cost
+  // half-edge by which the last path left this node (current arc of an aggregator)
+  std::uint32_t current = 0;
+  Value root_residual = 0;  // the arc to the root: residual capacity, flow, cost
   Value root_flow = 0;
   Value root_cost = 0;
-  // learned number of zero-rc steps to a target: backward, forward
+  // estimated number of zero-rc half-edges to a target: backward, forward
   std::uint8_t hops[2] = {0, 0};
   bool settled = false;
   std::uint8_t flags = 0;
 };
 
 enum NodeFlag : std::uint8_t {
-  kNewNode = 1,    // added since the last resolve; its price means nothing yet
+  kNewNode = 1,    // added since the last resolve; has no price yet
   kListed = 2,     // in the list of nodes with an imbalance
   kTouched = 4,    // its price moved in this round
-  kDead = 8,       // no target within reach in this phase
-  kInterior = 16,  // has arcs in and arcs out: a place where paths fan out
-  kChanged = 32,   // a carried source some of whose arcs changed
+  kDead = 8,       // reaches no target in this phase
+  kInterior = 16,  // has arcs in and arcs out: an aggregator or a machine
+  kChanged = 32,   // a unit source some of whose arcs changed
 };
 
-// The arrays of a network as a graph is built from them, written once: half the size where 32 bits
-// do.
+// The arrays from which a graph is built, written once; half the size if 32 bits suffice.
 template <class Value>
 struct PackedNetwork {
   LargeArray<NodeId> tail, head;
@@ -81,11 +80,12 @@ class ResidualGraph {
   using Value = V;
   using Edge = HalfEdge<Value>;
   static constexpr bool kHasUnitSources =
-      false;  // every node is one of its own (see unit_source_graph.hpp)
+      false;  // all nodes are nodes of the graph (compare unit_source_graph.hpp)
 
-  // From arrays, in O(n + m). `flow` is empty for none. `spare` leaves room in the blocks of nodes
-  // that have arcs in. Arcs with alive[a] == 0 are left out (`alive` empty: all live). Sets neither
-  // prices nor imbalances. Throws Stopped when cancelled. A Network, or a PackedNetwork<Value>.
+  // From arrays, in O(n + m): a Network, or a PackedNetwork<Value>. `flow`: empty for none.
+  // `spare`: leave room in the blocks of nodes that have arcs in. Arcs with alive[a] == 0 are left
+  // out (`alive` empty: all live). Sets neither prices nor imbalances. Throws Stopped when
+  // cancelled.
   template <class Arrays>
   ResidualGraph(const Arrays& network, std::span<const std::int64_t> flow,
                 std::span<const std::uint8_t> alive, NodeId root, bool spare,
@@ -105,12 +105,12 @@ class ResidualGraph {
   }
   ArcId root_arc(NodeId v) const { return root_arc_[v]; }
 
-  void grow_to_node(NodeId v);  // nodes up to v exist afterwards
-  // v has no arcs left: forget its state, keep its block for the id's next owner
+  void grow_to_node(NodeId v);  // adds nodes up to v
+  // v has no arcs left: resets its state and keeps its block for the next owner of the id
   void clear_node(NodeId v);
   void attach(ArcId arc, NodeId tail, NodeId head, Value capacity, Value cost);
   void detach(ArcId arc, NodeId tail);
-  // Moves `amount` units along the half-edge at `index`, owned by u. Moves half-edges within the
+  // Pushes `amount` units along the half-edge at `index`, owned by u. Moves half-edges within the
   // blocks of its two ends.
   void push(NodeId u, std::uint32_t index, Value amount);
   void set_capacity(ArcId arc, NodeId tail, Value capacity);  // capacity >= flow
@@ -139,10 +139,10 @@ class ResidualGraph {
   void update_interior(NodeId u);
 
   NodeId root_;
-  std::vector<std::uint32_t> room_;                    // places in the node's block
-  std::vector<std::uint32_t> in_degree_, out_degree_;  // without the arc inside the node
+  std::vector<std::uint32_t> room_;                    // size of the node's block
+  std::vector<std::uint32_t> in_degree_, out_degree_;  // not counting the arc inside the node
   std::vector<ArcId> root_arc_;                        // the arc inside the node, or kNone
-  std::size_t wasted_ = 0;                             // places in abandoned blocks
+  std::size_t wasted_ = 0;                             // places outside of blocks
 };
 
 extern template class ResidualGraph<std::int32_t>;

@@ -6,7 +6,7 @@ namespace flowsolver {
 
 namespace {
 
-// `values`, or zeros.
+// `values`, or zeros if empty.
 Status fill(std::vector<std::int64_t>& filled, std::span<const std::int64_t> values,
             std::size_t size, const Control& control) {
   if (values.empty()) return fill_zeros(filled, size, control);

@@ -1,5 +1,5 @@
-// What methods do before and after: ranges checked, the start as a state to return when stopped
-// early, its prices within range, and the width of the arithmetic chosen.
+// What methods do before and after solving: check ranges, take over the start as the state to
+// return when stopped early, bring its prices into range, and choose the width of the arithmetic.
 #pragma once
 
 #include <vector>
@@ -9,17 +9,16 @@
 namespace flowsolver {
 
 struct StartState {
-  // status by check_ranges; the start's flow and prices, else zeros, and that flow's cost,
-  // saturated
+  // status by check_ranges; the start's flow and prices, or zeros; the cost of that flow, saturated
   Solution solution;
-  bool narrow;  // costs and capacities fit 32 bits
+  bool narrow;  // whether costs and capacities fit 32 bits
 };
-// Of a cancelled one only the status means something.
+// If cancelled, only the status is meaningful.
 StartState start_state(const Network& network, const Start& start, const Control& control);
 
-// A solve in the narrowest arithmetic that holds costs and capacities:
-// solve.operator()<V>(solution) gets the start's state and makes it the answer. Networks out of
-// range, or empty, are answered here.
+// Runs a solve in the narrowest arithmetic that holds costs and capacities:
+// solve.operator()<V>(solution) gets the start's state and turns it into the answer. Networks that
+// are out of range or empty are answered here.
 template <class Solve>
 Solution solve_by_width(const Network& network, const Start& start, const Control& control,
                         Solve solve) {
@@ -37,16 +36,15 @@ Solution solve_by_width(const Network& network, const Start& start, const Contro
   return std::move(solution);
 }
 
-// As many zeros, touched with looks: the first touch of so much memory takes milliseconds.
-// kCancelled, then incomplete.
+// Makes an array of zeros, with checks in between: the first touch of so much memory takes
+// milliseconds. kCancelled: the array is incomplete.
 Status fill_zeros(std::vector<std::int64_t>& filled, std::size_t size, const Control& control);
 
-// The start's prices relative to the largest sink's; all zero when some are further from it than 2
-// * kMaxPathCost, so that sums of a few prices and costs of paths fit. Precondition: there are
-// nodes.
+// The start's prices relative to the largest sink's; all zero if some differ from it by more than 2
+// * kMaxPathCost, so that sums of a few prices and path costs fit. Precondition: there are nodes.
 std::vector<std::int64_t> start_prices(const Network& network, const Start& start);
 
-// Prices relative to the root's.
+// The prices minus the root's.
 std::vector<std::int64_t> relative_to_root(std::span<const std::int64_t> price, NodeId root);
 
 }  // namespace flowsolver

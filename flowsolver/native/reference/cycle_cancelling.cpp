@@ -11,7 +11,7 @@ namespace flowsolver {
 
 namespace {
 
-// Cancels negative cycles of a feasible flow. The labels are right in the end.
+// Cancels negative cycles of a feasible flow. In the end the labels prove optimality.
 template <class Value>
 class Cancelling {
  public:
@@ -57,8 +57,8 @@ class Cancelling {
     std::fill(queued_.begin(), queued_.end(), std::uint8_t{1});
   }
 
-  // First in, first out; the room of those taken is made use of when there is as much as of those
-  // left.
+  // First in, first out. The memory of nodes that were taken is reused once it is as much as that
+  // of those left.
   NodeId take() {
     const NodeId v = queue_[head_++];
     queued_[v] = 0;
@@ -81,8 +81,8 @@ class Cancelling {
     queue_.push_back(v);
   }
 
-  // Follows parent arcs from every node until a node is met that was visited before: in the same
-  // walk, it is on a cycle.
+  // Follows parent arcs from every node until a node is found that was visited before. If that was
+  // in the same walk, it is on a cycle.
   Status cancel_cycles() {
     std::fill(visit_.begin(), visit_.end(), kNone);
     for (NodeId start = 0; start < graph_.num_nodes(); ++start) {
@@ -130,10 +130,10 @@ class Cancelling {
   std::vector<std::int64_t>& label_;
   Stats& stats_;
   CancellationChecker& checker_;
-  std::int64_t lowest_ = 0;            // of labels set
+  std::int64_t lowest_ = 0;            // least label set
   std::vector<std::uint32_t> parent_;  // per node: the half-edge that lowered its label last
   std::vector<std::uint8_t> queued_;
-  std::vector<NodeId> visit_;  // per node: the walk that came to it
+  std::vector<NodeId> visit_;  // per node: the walk that visited it
   std::vector<NodeId> queue_;  // from head_ on
   std::size_t head_ = 0;
 };

@@ -1,29 +1,30 @@
 // Cycle cancelling (Klein): a feasible flow first, then negative cycles until there is none. Slow
-// on large networks by nature; there to be compared with, and to improve a feasible flow within a
-// budget.
+// on large networks; used as a reference, and to improve a feasible flow within a budget.
 //
 // Definitions and signs are network.hpp's: rc = cost - p[tail] + p[head]; excess = supply + inflow
 // - outflow. A residual arc is a half-edge with residual > 0 (arc_graph.hpp). Labels are negated
 // prices: d = -p.
 //
-// Feasible flow. What the start does not balance is sent from excesses to deficits in waves
-// (feasible_flow.hpp), which also find out INFEASIBLE. A balanced start is kept as it is.
+// Feasible flow. Imbalances of the start are routed from excesses to deficits in waves
+// (feasible_flow.hpp), which also detect INFEASIBLE. A balanced start is kept as it is.
 //
-// Cycles. From then on the flow is feasible and its cost falls. Bellman, Ford and Moore's method
-// (first in, first out) lowers labels along residual arcs of rc < 0; the arc that lowered v's label
-// last is v's parent arc. Invariants:   (1) a node that is not in the queue has no residual arc of
-// rc < 0 out of it;   (2) parent arcs are residual and have rc <= 0. When parent arcs form a cycle
-// its cost is the sum of its reduced costs: below zero, since the arc that closed it had rc < 0
-// before it did. The graph of parent arcs is searched for cycles once per n steps (Cherkassky and
-// Goldberg's amortised search); all of them are disjoint, and are cancelled: filled to the least
-// residual, the arcs full then being no parent arcs any more. New residual arcs are reversed parent
-// arcs, so (1) holds, and the method goes on with the labels it has. When the queue is empty (1)
-// says rc >= 0 on all residual arcs: the labels are the proof of optimality.
+// Cycles. From then on the flow is feasible and its cost decreases. The Bellman-Ford-Moore
+// algorithm (first in, first out) lowers labels along residual arcs of rc < 0; the arc that lowered
+// v's label last is v's parent arc. Invariants:
+// (1) A node that is not in the queue has no residual arc of rc < 0 out of it.
+// (2) Parent arcs are residual and have rc <= 0.
+// If parent arcs form a cycle, its cost is the sum of its reduced costs: below zero, since the arc
+// that closed it had rc < 0 before it did. The graph of parent arcs is searched for cycles once per
+// n steps (Cherkassky and Goldberg's amortised search). All cycles are disjoint, and are cancelled:
+// filled to the least residual capacity; the arcs that are then full are no parent arcs any more.
+// New residual arcs are reversed parent arcs, so (1) holds, and the method continues with its
+// labels. When the queue is empty, (1) says rc >= 0 on all residual arcs: the labels prove
+// optimality.
 //
-// Termination. Each cycle lowers the integer cost. Between two cycles labels, which are integers,
-// only fall, and cannot fall without end: a label is that of the node without parent arc at the
+// Termination. Each cycle decreases the integer cost. Between two cycles labels, which are
+// integers, only fall, and not without bound: a label is that of the node without parent arc at the
 // start of its path of parent arcs, plus at least that path's cost. Labels beyond 4 * kMaxPathCost,
-// which takes cycles, are all set to zero and every node queued; so they fit.
+// which takes cycles, are all set to zero and every node is queued; so labels fit.
 //
 // Complexity. O(n^2 (n + m)) for the feasible flow; pseudo-polynomial for the cycles: at most 2 m C
 // U of them, O(n m) for each.
@@ -31,7 +32,7 @@
 // References. Ahuja, Magnanti, Orlin, Network Flows (1993), sections 7.5, 9.6; Klein, Management
 // Science 14 (1967); Cherkassky, Goldberg, Negative-cycle detection algorithms (1999); Gog et al.,
 // Firmament, OSDI 2016, section 4. Departures: labels are kept from one cycle to the next, and all
-// cycles of the parent graph are cancelled at once; Klein's method starts each search anew.
+// cycles of the parent graph are cancelled at once; Klein's method starts each search again.
 #pragma once
 
 #include "method.hpp"

@@ -38,8 +38,8 @@ class SuccessiveShortestPath {
  private:
   struct Label {
     std::int64_t distance = 0;
-    std::uint32_t search = 0;      // the one that set it
-    std::uint32_t parent = kNone;  // half-edge it was reached over
+    std::uint32_t search = 0;      // the search that set it
+    std::uint32_t parent = kNone;  // half-edge over which it was labelled
   };
   struct Step {
     std::uint32_t edge;
@@ -64,11 +64,11 @@ class SuccessiveShortestPath {
     return Status::kOptimal;
   }
 
-  // Prices and labels are right afterwards for the path to `target`. kInfeasible: no deficit can be
+  // Afterwards prices and labels are those for the path to `target`. kInfeasible: no deficit can be
   // reached.
   Status search(NodeId source, NodeId& target) {
     ++stats_.searches;
-    if (++search_ == 0) {  // the count of searches has come round
+    if (++search_ == 0) {  // the counter of searches has wrapped around
       for (Label& label : labels_) label.search = 0;
       search_ = 1;
     }
@@ -97,9 +97,8 @@ class SuccessiveShortestPath {
     return Status::kOptimal;
   }
 
-  // What is as near as the nodes being settled is settled without the queue, first in, first out:
-  // of equally short paths one of few arcs is found. What is no nearer than a deficit is left
-  // alone.
+  // Nodes at the distance being settled bypass the queue, first in, first out: so of equally short
+  // paths one of few arcs is found. Nodes that are no nearer than a deficit are ignored.
   void label_node(NodeId v, std::int64_t distance, std::uint32_t parent) {
     if (distance >= nearest_) return;
     Label& label = labels_[v];
@@ -116,14 +115,14 @@ class SuccessiveShortestPath {
     }
   }
 
-  // False: none is nearer than the nearest deficit.
+  // False: no node is nearer than the nearest deficit.
   bool take_nearest() {
     while (!queue_.empty()) {  // bounded: takes one off the queue each time
       const auto [distance, v] = queue_.front();
       std::pop_heap(queue_.begin(), queue_.end(), std::greater<>());
       queue_.pop_back();
       if (distance >= nearest_) return false;
-      if (distance != labels_[v].distance) continue;  // it was reached on a shorter way later
+      if (distance != labels_[v].distance) continue;  // it was labelled by a shorter path later
       distance_ = distance;
       settled_.push_back(v);
       return true;
@@ -131,7 +130,7 @@ class SuccessiveShortestPath {
     return false;
   }
 
-  // Excesses that the path passes go along, after the source's, as far as there is room.
+  // Sends the excess of the source and, as far as capacities allow, of the nodes on the path.
   void augment(NodeId source, NodeId target) {
     path_.clear();
     std::int64_t room = -graph_.excess[target];
@@ -156,11 +155,11 @@ class SuccessiveShortestPath {
   CancellationChecker checker_;
   std::vector<Label> labels_;
   std::uint32_t search_ = 0;
-  std::int64_t distance_ = 0;  // being settled
-  std::int64_t nearest_ = 0;   // of the deficits reached so far: target_'s distance
+  std::int64_t distance_ = 0;  // the distance being settled
+  std::int64_t nearest_ = 0;   // distance of the nearest deficit labelled so far, target_
   NodeId target_ = kNone;
-  std::vector<Entry> queue_;  // farther ones
-  // in order of distances; from those whose half-edges have been looked at on, at `distance_`
+  std::vector<Entry> queue_;  // nodes at larger distances
+  // in order of distance; the last ones are labelled at `distance_` but not scanned yet
   std::vector<NodeId> settled_;
   std::vector<Step> path_;  // from the target back
 };

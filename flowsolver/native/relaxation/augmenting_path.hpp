@@ -1,8 +1,8 @@
-// A way of balanced arcs to a deficit, over which all excess on it is sent at once.
+// A path of balanced arcs to a deficit, along which all excess on the path is sent at once.
 //
-// The way is given from its end: the half-edge that leads to the deficit first. Each node on it
-// adds what excess it has and there is room for beyond it, the nearest first. Sent one by one, the
-// excesses of a long way would take the square of its length.
+// The path is built backward from the deficit. Each node on it adds as much of its excess as the
+// rest of the path has capacity for, the nearest node first. If the excesses were sent one by one,
+// a long path would take quadratic time.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ class AugmentingPath {
     steps_with_excess_ = 0;
   }
 
-  // The next half-edge back. False: what lies beyond it has no room.
+  // Adds the next half-edge back. False: no capacity is left for excess beyond it.
   bool extend(std::uint32_t edge) {
     room_ = std::min<std::int64_t>(room_, graph_.edge(edge).residual);
     if (room_ == 0) return false;
@@ -37,8 +37,8 @@ class AugmentingPath {
     return room_ > 0;
   }
 
-  // Moves the excess, and returns how much; visit(node, its half-edges from the target) for each
-  // node it came from or over.
+  // Sends the excess and returns the amount; visit(node, number of half-edges to the target) for
+  // each node it came from or over.
   template <class Visit>
   std::int64_t send(Stats& stats, Visit visit) {
     std::int64_t amount_sent = 0;
@@ -60,14 +60,14 @@ class AugmentingPath {
   struct Step {
     std::uint32_t edge;
     NodeId tail;
-    std::int64_t amount;  // of its excess
+    std::int64_t amount;  // of the tail's excess
   };
 
   Graph& graph_;
   NodeId target_ = kNone;
-  std::int64_t room_ = 0;  // for what comes from beyond the last step
+  std::int64_t room_ = 0;  // capacity left for excess from beyond the last step
   std::vector<Step> steps_;
-  std::size_t steps_with_excess_ = 0;  // steps up to the last that adds excess
+  std::size_t steps_with_excess_ = 0;  // steps up to the last one that adds excess
 };
 
 }  // namespace flowsolver

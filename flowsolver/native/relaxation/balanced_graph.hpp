@@ -1,23 +1,24 @@
-// A residual graph with prices that are kept reduced-cost optimal, and what a dual ascent needs to
-// know of it at any time: each node's residual half-edges (residual_lists.hpp), which nodes have
-// excess, and about how far each is from a deficit.
+// A residual graph with prices that are kept reduced-cost optimal, and what the iterations of
+// relaxation need to know at any time: each node's residual half-edges (residual_lists.hpp), which
+// nodes have excess, and about how far each node is from a deficit.
 //
 // Invariant: rc = cost - p[u] + p[w] >= 0 on every residual half-edge u -> w. One with rc = 0 is
-// balanced: flow may be moved along it. (A set under way, multinode_iteration.hpp, keeps its own
-// prices less what it was raised by; the invariant is then meant with the raise added.)
+// balanced: flow may be moved along it. (During a multinode iteration, multinode_iteration.hpp, the
+// prices of the set are stored without its raise; the invariant holds with the raise added.)
 //
-// Loose sources. Where a source's flow is on full arcs only, its price may be anything from what
-// those ask for to where the first other arc gets balanced: the dual objective is the same. It is
-// set to the latter (`raise_degenerate`, a degenerate ascent step). Then the residual half-edges
-// back to it have as reduced cost what it would cost it to go elsewhere, instead of 0, and no set
-// has to take in thousands of tasks that hang on one aggregator and have nowhere to go.
+// Degenerate raises. If the flow of a source is on full arcs only, its price may be anything
+// between what those require and the price at which the first other arc gets balanced: the dual
+// objective is the same. `raise_degenerate` sets it to the latter (a degenerate ascent step). Then
+// the residual half-edges back to it have as reduced cost what it would cost the source to move
+// elsewhere, instead of 0, and no set has to include thousands of tasks that use one aggregator and
+// cannot move.
 //
-// Hops. hops[v] estimates the number of balanced arcs from v to the nearest deficit: 0 exactly at
-// deficits, kFar where no way is known. It says where to look first and nothing else: no answer
-// depends on it. Whoever looks at all arcs of v sets it to 1 + the least of its balanced heads, so
-// that dead ends are learned once.
+// Hops. hops[v] estimates the number of balanced arcs from v to the nearest deficit: exactly 0 at
+// deficits, kFar if no path is known. Hops determine the order of searches only; no answer depends
+// on them. A scan of all arcs of v sets hops[v] to 1 + the least of its balanced heads, so that
+// dead ends are learned once.
 //
-// Range. Prices only rise. What brings them back below 2^59: close_gaps in price_passes.hpp.
+// Range. Prices only rise; close_gaps in price_passes.hpp brings them back below 2^59.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +33,7 @@
 
 namespace flowsolver {
 
-// Arcs: arc_graph.hpp, or dynamic_graph.hpp where they change.
+// Arcs: arc_graph.hpp, or dynamic_graph.hpp if they change.
 template <class Arcs>
 class BalancedGraph {
  public:
@@ -42,21 +43,23 @@ class BalancedGraph {
   static constexpr std::uint32_t kFar = 64;
   static constexpr std::int64_t kMaxPrice = std::int64_t{1} << 60;
 
-  enum class Place : std::uint8_t { kOutside, kLabelled, kInside };  // of the set under way
-  struct Node {  // two to a cache line: nearly all that a look at a node asks for
+  // position relative to the current set
+  enum class Place : std::uint8_t { kOutside, kLabelled, kInside };
+  struct Node {  // two to a cache line: nearly all that a scan reads of a node
     std::int64_t price = 0;
     std::uint32_t hops = 1;
-    // place in its list before which no arc was balanced and led to fewer hops
+    // current arc: position in its list before which no arc was balanced and led to fewer hops
     std::uint32_t current = 0;
-    std::uint32_t list = kNone;    // residual_lists.hpp
-    std::uint32_t parent = kNone;  // inside: the arc it was reached by, kNone at a root
+    std::uint32_t list = kNone;  // residual_lists.hpp
+    // inside the set: the arc by which it was reached, kNone at the root
+    std::uint32_t parent = kNone;
     Place place = Place::kOutside;
     bool source = false;  // has supply
-    bool queued = false;  // waits in `untried` or `postponed`
+    bool queued = false;  // is in `untried` or `postponed`
   };
 
-  // The graph with the start's flow, all arcs that do not suit `price` (empty: all 0) made full or
-  // empty.
+  // Builds the graph with the start's flow; arcs that violate optimality at `price` (empty: all 0)
+  // are filled or emptied.
   Status build(const Network& network, const Start& start, std::span<const std::int64_t> price,
                const Control& control, Stats& stats) {
     Status status = arcs_.build(network, start, control, stats);
@@ -85,7 +88,7 @@ class BalancedGraph {
     requires(!kIsDynamic)
   = default;
   // The graph with this flow and these prices (empty: zeros), of arcs that are alive (empty: all).
-  // Arcs need not suit yet. Throws Stopped when cancelled.
+  // Arcs may still violate optimality. Throws Stopped when cancelled.
   BalancedGraph(const Network& network, std::span<const std::int64_t> flow,
                 std::span<const std::uint8_t> alive, std::span<const std::int64_t> price,
                 const Control& control)
@@ -110,7 +113,7 @@ class BalancedGraph {
   const Arcs& arcs() const { return arcs_; }
   const Edge& edge(std::uint32_t i) const { return arcs_.edges[i]; }
   NodeId tail(std::uint32_t i) const { return arcs_.edges[arcs_.edges[i].partner].to; }
-  __int128 total_excess() const {  // excess in all
+  __int128 total_excess() const {  // sum of all excesses
     __int128 sum = 0;
     for (NodeId v = 0; v < num_nodes(); ++v) sum += is_excess(v) ? excess(v) : 0;
     return sum;
@@ -123,7 +126,8 @@ class BalancedGraph {
     return edge.cost - nodes[v].price + nodes[edge.to].price;
   }
 
-  // The residual half-edges of v: residual_lists.hpp. Without a level: those that may be balanced.
+  // Scans the residual half-edges of v (residual_lists.hpp). Without a level: those that may be
+  // balanced.
   template <class Visit>
   std::uint32_t scan(NodeId v, std::uint32_t from, Stats& stats, Visit&& visit) {
     return lists_.scan(v, from, 0, stats, visit);
@@ -149,7 +153,7 @@ class BalancedGraph {
     nodes[v].current = 0;
     note_price(v);
   }
-  // Half-edges that lead to v get cheaper, whatever was known of them.
+  // Half-edges into v get cheaper, so what is recorded of them is updated.
   void lower(NodeId v, std::int64_t by)
     requires kIsDynamic
   {
@@ -163,7 +167,7 @@ class BalancedGraph {
       if (lists_.uses_heap(edge.to)) lists_.refresh(edge.to, edge.partner);
     }
   }
-  // Every price may have moved, down too.
+  // Must be called after any prices were lowered.
   void forget_keys() { lists_.forget_keys(); }
   void note_price(NodeId v) {
     if constexpr (kIsDynamic) {
@@ -193,7 +197,7 @@ class BalancedGraph {
     }
   }
 
-  // A source without excess. Nothing happens where an arc out is balanced.
+  // For a source without excess. Does nothing if an arc out is balanced.
   void raise_degenerate(NodeId v, Stats& stats) {
     std::int64_t least = kInfinity;
     scan(v, 0, stats, [&](std::uint32_t, const Edge& edge) {
@@ -219,7 +223,7 @@ class BalancedGraph {
       untried.push(v);
     }
   }
-  // Moves flow along a half-edge; the excess at its ends is the caller's to change.
+  // Moves flow along a half-edge; the caller updates the excess of its ends.
   void move(std::uint32_t i, std::int64_t amount) {
     if constexpr (kIsDynamic) {
       const NodeId from = tail(i), to = arcs_.edges[i].to;
@@ -246,8 +250,7 @@ class BalancedGraph {
     ++stats.pushes;
   }
 
-  // Changes. Reduced-cost optimality of what changed is the caller's to put right; excesses:
-  // `note_excesses`.
+  // Changes. The caller restores reduced-cost optimality, and calls `note_excesses`.
   void add_node(NodeId v, std::int64_t supply)
     requires kIsDynamic
   {
@@ -318,8 +321,7 @@ class BalancedGraph {
     arcs_.change_supply(v, delta);
     nodes[v].source = supply > 0;
   }
-  // Half-edges half out of use are put together, in O(n + m), when it is time. Throws Stopped when
-  // cancelled.
+  // Compacts the half-edges if half of them are unused, in O(n + m). Throws Stopped when cancelled.
   void keep_compact(const Control& control)
     requires kIsDynamic
   {
@@ -333,8 +335,8 @@ class BalancedGraph {
     repriced_.clear();
     arcs_.begin_round();
   }
-  // All nodes whose excess may have changed since the last time; then only those that still have
-  // some are.
+  // Updates the queues for all nodes whose excess may have changed since the last call. Then only
+  // nodes with an excess or deficit remain listed.
   void note_excesses()
     requires kIsDynamic
   {
@@ -342,9 +344,9 @@ class BalancedGraph {
     for (NodeId v : changed) note_excess(v);
     arcs_.drop_balanced();
   }
-  // the last two are the caller's
+  // the last two are set by the caller
   enum Mark : std::uint8_t { kRepriced = 1, kNewNode = 2, kChanged = 4 };
-  bool mark(NodeId v, Mark what) {  // false: it was
+  bool mark(NodeId v, Mark what) {  // false: it was marked already
     const bool is_new = !marked(v, what);
     marks_[v] |= what;
     return is_new;
@@ -352,7 +354,7 @@ class BalancedGraph {
   bool marked(NodeId v, Mark what) const { return (marks_[v] & what) != 0; }
   void unmark(NodeId v, Mark what) { marks_[v] &= static_cast<std::uint8_t>(~what); }
 
-  // Nodes with excess are in one of the queues, except the one that was last taken from them.
+  // Nodes with excess are in one of the queues, except the one that was taken last.
   NodeId take(NodeQueue& queue) {
     for (NodeId v = queue.pop(); v != kNone; v = queue.pop()) {  // bounded: takes one off
       nodes[v].queued = false;
@@ -372,13 +374,13 @@ class BalancedGraph {
     }
   }
 
-  // A node at which all excess and deficits may end: its own is what the others' leave. Its price
-  // stays. kNone: none is.
+  // A node at which all excess may end and from which all deficits may draw; its own imbalance is
+  // implied by the others'. Its price stays. kNone: there is none.
   NodeId root = kNone;
   std::vector<Node, LargeAllocator<Node>> nodes;
-  // of labelled nodes: residual capacity of the balanced arcs that lead there from the set
+  // per labelled node: residual capacity of the balanced arcs from the set to it
   std::vector<std::int64_t> cut;
-  // never tried, or pushed to since; failed to get rid of its excess the easy way
+  // untried: not tried since excess arrived. postponed: left for a multinode iteration.
   NodeQueue untried, postponed;
 
  private:
@@ -391,7 +393,7 @@ class BalancedGraph {
     }
     return Status::kOptimal;
   }
-  std::vector<std::uint8_t> marks_;  // per node, where there are changes
+  std::vector<std::uint8_t> marks_;  // per node, if the graph is dynamic
   std::vector<NodeId> repriced_;
   Arcs arcs_;
   ResidualLists<Arcs, Node> lists_{arcs_, nodes};

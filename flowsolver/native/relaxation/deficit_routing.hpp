@@ -1,26 +1,26 @@
-// How deficits are met after changes: by flow taken back on the way it used to go, or pulled from
-// the root (balanced_graph.hpp) along the shortest way. Definitions and signs: relaxation.hpp.
+// How deficits are routed after changes: by cancelling flow along the path it used to take, or from
+// the root (balanced_graph.hpp) along a shortest path. Definitions and signs: relaxation.hpp.
 //
-// Tracing back. What a removed task leaves is a deficit where its flow went first, and the flow
-// goes on from there to the root. It is taken off arc by arc, as long as arcs out with flow are
-// balanced (Firmament, section 5.3.2): mostly to the root in two or three steps, else to where room
-// came free, which is nearer to who wants it.
+// Cancelling. A removed task leaves a deficit where its flow went first, and the flow continues
+// from there to the root. It is taken off arc by arc, as long as there are balanced arcs out with
+// flow (Firmament, section 5.3.2): mostly up to the root in two or three steps, else up to where
+// capacity was freed, which is nearer to the tasks that can use it.
 //
-// Pulling, the mirror image of raising a set. Let d(v) be the distance from v to the deficit in
-// reduced costs, along residual half-edges, and D that of the root. Lowering every v with d(v) < D
-// by D - d(v) is to lower the sets {d <= t} for t = 0 .. D - 1 in turn: each holds a deficit and no
-// excess, and no balanced half-edge leads into it, so that the dual objective rises with each.
-// Reduced-cost optimality stays, and the way from the root is balanced: flow is sent along it. The
-// search ends where the root is found at the distance it has come to; what lies beyond is not
-// looked at. If the root is not found at all, nothing leads to the deficit any more, which proves
-// that no flow is feasible.
+// Routing from the root, the mirror image of raising a set. Let d(v) be the distance from v to the
+// deficit in reduced costs, along residual half-edges, and D that of the root. Lowering every v
+// with d(v) < D by D - d(v) is the same as lowering the sets {d <= t} for t = 0 .. D - 1 in turn:
+// each has a deficit and no excess, and no balanced half-edge leads into it, so that the dual
+// objective increases with each. Reduced-cost optimality is preserved, and the path from the root
+// is balanced: flow is sent along it. The search ends when the root is found at the current
+// distance; nodes beyond are not scanned. If the root is not found at all, nothing leads to the
+// deficit, which proves that no flow is feasible.
 //
-// Following. Mostly the way is balanced already (D = 0), but among tens of thousands of others. So
-// each node knows about how many balanced steps it is from the root (0 there, kFar where no way is
-// known), which says where to look first and nothing else. Before a search, they are followed from
-// the deficit to ever fewer, learning on the way back from dead ends, as excesses do in
-// dual_ascent.hpp. They are measured anew when looks for deficits have been as many as there are
-// half-edges.
+// Following hops. Mostly the path is balanced already (D = 0), but among tens of thousands of
+// others. So each node stores about how many balanced half-edges it is from the root (0 there, kFar
+// if no path is known). Hops determine the order of searches only. Before a search, they are
+// followed from the deficit to ever fewer, updating them on the way back from dead ends, as in
+// dual_ascent.hpp for excesses. They are computed again when searches for deficits have scanned as
+// many half-edges as there are.
 //
 // Precondition: there is a root, and no node has excess.
 #pragma once
@@ -33,12 +33,12 @@
 
 namespace flowsolver {
 
-// What is known of the ways from the root. Outlives a run.
+// The hops from the root. They persist between runs.
 struct RootHops {
   std::vector<std::uint8_t> hops;  // per node
-  // per node: place in its block before which no half-edge leads to fewer hops
+  // per node, its current arc: position in its block before which no half-edge leads to fewer hops
   std::vector<std::uint32_t> current;
-  std::int64_t since = kInfinity;  // half-edges looked at since they were measured
+  std::int64_t since = kInfinity;  // half-edges
 };
 
 template <class Arcs>
@@ -48,7 +48,7 @@ class DeficitRouting {
   using Edge = typename Graph::Edge;
   using Place = typename Graph::Place;
 
-  // `uses_degenerate_raises`: sources whose prices fell are loosened again.
+  // `uses_degenerate_raises`: apply them to sources whose prices fell.
   DeficitRouting(Graph& graph, RootHops& known, bool uses_degenerate_raises, const Control& control,
                  Stats& stats)
       : graph_(graph),
@@ -57,7 +57,8 @@ class DeficitRouting {
         checker_(control),
         stats_(stats) {}
 
-  // As far as it gets; v has a deficit. Where room came free is made known to the nodes above.
+  // Cancels flow from v, which has a deficit, as far as possible. The hops of nodes above freed
+  // capacity are updated.
   void cancel_along_flow(NodeId v) {
     for (int steps = 0; steps < kMaxSteps && v != graph_.root && graph_.excess(v) < 0; ++steps) {
       const Arcs& arcs = graph_.arcs();
@@ -78,7 +79,7 @@ class DeficitRouting {
   }
 
   // Sends some flow to v, which has a deficit. kCancelled: nothing has changed. kInfeasible:
-  // proven. It does not stop at a budget: the same budget again and again would never be enough.
+  // proven. Ignores budgets: the same one again and again would never suffice.
   Status route_to(NodeId v) {
     const std::int64_t before = stats_.scanned;
     const std::size_t n = graph_.num_nodes();
@@ -95,10 +96,11 @@ class DeficitRouting {
     return status;
   }
 
-  std::int64_t lowest_price() const { return lowest_price_; }  // of those the last pull came to
+  // of the nodes that the last search reached
+  std::int64_t lowest_price() const { return lowest_price_; }
 
  private:
-  // By a search.
+  // Routes flow to v by a search.
   Status search_from_root(NodeId v) {
     const Arcs& arcs = graph_.arcs();
     ++stats_.searches;
@@ -134,7 +136,7 @@ class DeficitRouting {
       status = Status::kInfeasible;
       if (nearest_ != kInfinity) {
         path_.clear();
-        // bounded: by the length of the way
+        // bounded: by the length of the path
         for (NodeId u = graph_.root; u != v; u = graph_.edge(path_.back()).to) {
           root_hops_.hops[u] = static_cast<std::uint8_t>(std::min<std::size_t>(path_.size(), kFar));
           root_hops_.current[u] = 0;
@@ -163,7 +165,7 @@ class DeficitRouting {
     return status;
   }
 
-  // Breadth first from the root.
+  // Computes hops by breadth-first search from the root.
   Status measure() {
     const Arcs& arcs = graph_.arcs();
     std::fill(root_hops_.hops.begin(), root_hops_.hops.end(), kFar);
@@ -189,7 +191,7 @@ class DeficitRouting {
     return Status::kOptimal;
   }
 
-  // True when flow was sent.
+  // Follows hops from the deficit. True if flow was sent.
   bool follow(NodeId target) {
     const Arcs& arcs = graph_.arcs();
     const std::int64_t until =
@@ -233,17 +235,17 @@ class DeficitRouting {
     return false;
   }
 
-  // Whether flow can come to w, balanced, the other way over its half-edge i.
+  // Whether flow can come to w over the partner of its half-edge i, which is balanced.
   bool is_balanced_from(NodeId w, std::uint32_t i) const {
     const Edge& edge = graph_.edge(i);
     return graph_.reduced_cost(w, edge) == 0 && graph_.edge(edge.partner).residual > 0;
   }
 
   static constexpr std::uint8_t kFar = 32;
-  // of the half-edges, looked at before a search is made
+  // share of the half-edges scanned before a search is made
   static constexpr std::size_t kFollowShare = 4;
   static constexpr int kMaxSteps = 64;
-  // half-edges of a node looked at for who leads there
+  // nodes with more half-edges are not scanned for predecessors
   static constexpr std::uint32_t kMaxLooked = 4096;
   struct Reached {
     std::int64_t distance;
@@ -254,8 +256,8 @@ class DeficitRouting {
     }
   };
 
-  // v has a balanced way to the root. So have up to two levels of nodes from which a balanced
-  // half-edge leads to it; sources look at theirs anyway.
+  // v has a balanced path to the root, and so have up to two levels of nodes from which a balanced
+  // half-edge leads to it. Sources are skipped: they scan their own arcs anyway.
   void record_path_to_root(NodeId v) {
     const Arcs& arcs = graph_.arcs();
     graph_.nodes[v].hops = 1;
@@ -277,7 +279,7 @@ class DeficitRouting {
     }
   }
 
-  // `half_edge`: the half-edge by which it goes on to the deficit.
+  // `half_edge`: the next one on the path to the deficit.
   void label(NodeId v, std::int64_t distance, std::uint32_t half_edge) {
     auto& node = graph_.nodes[v];
     if (node.place == Place::kOutside) {
@@ -290,7 +292,7 @@ class DeficitRouting {
     std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
   }
 
-  // Along path_, which ends at the root.
+  // Sends flow along path_, which ends at the root.
   void augment(NodeId target) {
     std::int64_t room = -graph_.excess(target);
     for (std::uint32_t i : path_) room = std::min<std::int64_t>(room, graph_.edge(i).residual);
@@ -306,7 +308,7 @@ class DeficitRouting {
   const bool uses_degenerate_raises_;
   CancellationChecker checker_;
   Stats& stats_;
-  std::int64_t nearest_ = kInfinity;  // distance of the root, as far as is known
+  std::int64_t nearest_ = kInfinity;  // least distance found for the root
   std::int64_t lowest_price_ = 0;
   std::vector<std::uint32_t> path_;  // half-edges
   std::vector<NodeId> labelled_;

@@ -1,4 +1,4 @@
-// The iterations of relaxation: definitions, method, termination and complexity are in
+// The iterations of relaxation. Definitions, method, termination and complexity are in
 // relaxation.hpp.
 #pragma once
 
@@ -12,11 +12,11 @@
 
 namespace flowsolver {
 
-// What sets have taken so far, by which steps 3 and the loosening of sources come in. Outlives a
-// run where the graph does.
+// The work of multinode iterations so far. It decides when forwarding (step 3) and degenerate
+// raises begin. Persists between runs if the graph does.
 struct IterationHistory {
-  std::int64_t since_hops = 0;  // half-edges looked at for sets since hops were measured
-  // sets in the window so far, half-edges looked at for them
+  std::int64_t since_hops = 0;  // half-edges scanned for sets since hops were computed
+  // sets
   std::int64_t window = 0, of_window = 0;
   bool forwards_excess = false, uses_degenerate_raises = false;
 };
@@ -35,8 +35,8 @@ class DualAscent {
         history_(history),
         set_(graph_, control, stats) {}
 
-  // Until no node has excess: kOptimal. Nodes with excess are in the graph's queues, before and
-  // after.
+  // Iterates until no node has excess: kOptimal. Nodes with excess are in the graph's queues,
+  // before and after.
   Status run() {
     if (!Graph::kIsDynamic) lowest_excess_ = graph_.total_excess();
     max_scans_ = kMaxScansFactor *
@@ -57,24 +57,24 @@ class DualAscent {
   }
 
  private:
-  // times the half-edges: looks without a fall of what deficits lack
+  // times the number of half-edges: scans without a decrease of the total deficit
   static constexpr std::int64_t kMaxScansFactor = 4;
-  // more than a machine and its tasks and theirs
+  // more than a machine, its tasks and their arcs
   static constexpr std::int64_t kFollowScans = 2048;
-  // half-edges looked at for a set, mean of a window
+  // half-edges scanned per set, mean of a window
   static constexpr std::int64_t kCostlySet = 4096;
-  // of the half-edges, looked at for sets before sources are loosened
+  // share of the half-edges that sets scan before degenerate raises begin
   static constexpr std::int64_t kDegenerateRaiseShare = 8;
   static constexpr std::int64_t kWindow = 64;  // sets
 
-  // Once per step of any loop: half-edges looked at since the last one count as steps.
+  // Called in every loop; counts the half-edges scanned since the last call as steps.
   Status check() {
     const std::int64_t steps = stats_.scanned - scanned_before_ + 1;
     scanned_before_ = stats_.scanned;
     return checker_.step(stats_, steps);
   }
 
-  // One iteration, for the excess of v. `alone`: all others have been postponed.
+  // One iteration, for the excess of v. `alone`: all others were postponed.
   Status iterate(NodeId v, bool alone) {
     if (stats_.scanned > max_scanned_) {
       const __int128 total_excess = graph_.total_excess();
@@ -128,7 +128,7 @@ class DualAscent {
     }
   }
 
-  // Step 4. What it takes decides about loosening, hops and step 3.
+  // Step 4. Its work decides about degenerate raises, hops and step 3.
   Status grow_set(NodeId v) {
     const std::int64_t before = stats_.scanned;
     Status status = set_.run(v);
@@ -153,8 +153,7 @@ class DualAscent {
     return measure_hops(graph_, control_, stats_);
   }
 
-  // Step 3. A source that would fill all its balanced arcs does so, and is raised. False: it would
-  // not.
+  // Step 3. A source that can fill all its balanced arcs does so, and is raised. False: it cannot.
   bool forward_excess(NodeId v) {
     const std::int64_t excess = graph_.excess(v);
     std::int64_t balanced = 0;
@@ -176,7 +175,7 @@ class DualAscent {
     });
   }
 
-  // Step 2. True when no excess is left.
+  // Step 2. True when no excess is left at `origin`.
   bool follow_hops(NodeId origin) {
     const std::int64_t until = stats_.scanned + kFollowScans;
     path_.clear();
@@ -233,9 +232,9 @@ class DualAscent {
   MultinodeIteration<Arcs> set_;
   std::vector<std::uint32_t> path_;
   AugmentingPath<Graph> augmenting_path_{graph_};
-  __int128 lowest_excess_ = __int128{1} << 120;   // excess, the least at the end of any patience
-  std::int64_t max_scans_ = 0, max_scanned_ = 0;  // half-edges looked at
-  std::int64_t scanned_before_ = 0;               // at the last look
+  __int128 lowest_excess_ = __int128{1} << 120;   // least total excess at any check for progress
+  std::int64_t max_scans_ = 0, max_scanned_ = 0;  // in half-edges scanned
+  std::int64_t scanned_before_ = 0;               // at the last check
 };
 
 }  // namespace flowsolver

@@ -1,33 +1,36 @@
-// One iteration of relaxation: a set S is grown from a node with excess over balanced arcs, until
-// flow can be sent to deficits or its prices can be raised. Definitions and termination:
+// A multinode iteration of relaxation: a set S is grown from a node with excess over balanced arcs,
+// until flow can be sent to deficits or the prices of S can be raised. Definitions and termination:
 // relaxation.hpp; graph and prices: balanced_graph.hpp.
 //
-// Slope. With e(S) the excess in S, deficits counted negative, and cut(w) the residual capacity of
-// the balanced arcs from S to a node w outside, the dual objective changes by
-//   slope = e(S) - sum of cut(w)
-// per unit by which the prices of S are raised. It is kept up to date: w joining S adds cut(w) +
-// e(w) and takes off the balanced residual of w's arcs to the outside; sending flow to a deficit
-// outside takes as much from e(S) as from the cut. So each step costs what it looks at.
+// Slope. Let e(S) be the excess in S, deficits counted negative, and cut(w) the residual capacity
+// of the balanced arcs from S to a node w outside. Per unit by which the prices of S are raised,
+// the dual objective changes by
+//   slope = e(S) - sum of cut(w).
+// The slope is updated incrementally: w joining S adds cut(w) + e(w) and subtracts the balanced
+// residual capacity of w's arcs to the outside; sending flow to a deficit outside takes as much
+// from e(S) as from the cut. So each step costs only what it scans.
 //
 // Loop, until e(S) = 0 or nothing is left to do:
-//   - when a balanced arc out of S leads to a deficit, flow is sent there at once, from excesses up
-//   the tree, the nearest first;
-//   - while a candidate is left (balanced arcs lead there from S) it joins S, the one of least hops
-//   first, of those the
-//     last found, unless the slope is positive and would fall by it;
-//   - when the slope is positive, the balanced arcs out of S are saturated, and S is raised until
-//   the next arc is balanced.
-//     No such arc: e(S) > 0 and no residual arc leads out of S, so no flow is feasible.
-// S stays through raises, which makes one set from one search (the textbook begins anew after
-// each), and each raise costs only the nodes whose arcs get balanced: the heap has, for each node
-// of S, the raise at which its next arc does. Members keep their price less the raise at which they
-// joined; `finish` adds the final one.
+// - When a balanced arc out of S leads to a deficit, flow is sent there at once, from excesses up
+//   the tree, the nearest first.
+// - While there is a candidate (balanced arcs lead to it from S), it joins S: the one of least hops
+//   first, of those the one found last. If the slope is positive and would fall by it, the
+//   candidate is deferred.
+// - When the slope is positive, the balanced arcs out of S are saturated, and S is raised until the
+//   next arc is balanced. No such arc: e(S) > 0 and no residual arc leads out of S, so no flow is
+//   feasible.
 //
-// Gathering. A task's excess never makes a slope of more than one, and a full cell would be
-// searched for each task anew. Once a search has cost more than a look at all waiting excesses,
-// those join that lean on S: single-node ascent brings them to a balanced arc into S and none out
-// of it worth more than their excess. Their excess moves along that arc; what is left is given
-// back. From then on the prices of the whole set rise at once, as far as the dual objective does.
+// S persists through raises, which makes one set from one search (the textbook starts again after
+// each raise), and each raise costs only the nodes whose arcs get balanced: a heap has, for each
+// node of S, the raise at which its next arc does. Members store their price minus the raise at
+// which they joined; `finish` adds the final one.
+//
+// Gathering. The excess of one task never makes a slope of more than one, and a full cell would be
+// searched for each task again. Once a search has cost more than scanning all postponed excesses,
+// those join that are adjacent to S: single-node ascent gives them a balanced arc into S and none
+// out of it worth more than their excess. Their excess moves along that arc; what is left is
+// returned. From then on the prices of the whole set rise at once, as far as the dual objective
+// does.
 #pragma once
 
 #include <algorithm>
@@ -51,8 +54,8 @@ class MultinodeIteration {
   MultinodeIteration(Graph& graph, const Control& control, Stats& stats)
       : graph_(graph), checker_(control), stats_(stats) {}
 
-  // kOptimal: the dual objective rose, or the sum of excesses fell. kInfeasible: proven. Else
-  // stopped, the prices settled.
+  // kOptimal: the dual objective increased, or the sum of excesses decreased. kInfeasible: proven.
+  // Or stopped, with prices in a valid state.
   Status run(NodeId root) {
     ++stats_.searches;
     raise_ = 0;
@@ -98,9 +101,9 @@ class MultinodeIteration {
   std::int64_t highest_price() const { return highest_price_; }  // of the last set
 
  private:
-  // to gather costs about as much: a task's arcs
+  // gathering costs about as much: a task's arcs
   static constexpr std::int64_t kScansPerWaiting = 16;
-  // steps: what is below an arc without room left is of no use
+  // steps up the tree: what is below an arc without capacity is of no use
   static constexpr std::int64_t kMaxStepsSincePush = 8192;
   struct Key {
     std::int64_t raise;
@@ -114,9 +117,9 @@ class MultinodeIteration {
     std::int64_t amount;
   };
 
-  // A search that is to stop may do so after any step: what rose stays in balance with what did
-  // not. Where the graph is kept it does not stop at a budget before something moved, or the same
-  // budget again and again would never be enough.
+  // A search may stop after any step: the price changes and flow so far are consistent. If the
+  // graph persists, it does not stop at a budget before it made progress, or the same budget again
+  // and again would never suffice.
   bool go_on() {
     if (status_ != Status::kCancelled) {
       const Status status = checker_.step(stats_, stats_.scanned - checked_at_ + 1);
@@ -127,7 +130,7 @@ class MultinodeIteration {
            (status_ == Status::kBudget && Graph::kIsDynamic && !made_progress_);
   }
 
-  // Whether to break off where the graph is thrown away.
+  // Whether to stop at once because the graph will be discarded.
   bool cancelled() {
     if (Graph::kIsDynamic) return false;
     if (checker_.step(stats_) == Status::kCancelled) status_ = Status::kCancelled;
@@ -164,9 +167,9 @@ class MultinodeIteration {
     scan_member(v, 0);
   }
 
-  // At the arcs of a member: when it joins, and whenever one of them may have got balanced; of a
-  // crowded one's then only those that come up (`from`: half-edges at hand before that were looked
-  // at). Breaks off when no excess is left, which ends the search.
+  // Scans the arcs of a member: when it joins, and whenever one of them may have got balanced. If
+  // the member uses a heap, only half-edges at position `from` of its list and later are scanned
+  // then. Stops when no excess is left, which ends the search.
   void scan_member(NodeId v, std::uint32_t from) {
     const std::int64_t price = graph_.nodes[v].price;
     std::int64_t least = kInfinity;
@@ -195,10 +198,10 @@ class MultinodeIteration {
     std::push_heap(keys_.begin(), keys_.end(), std::greater<>());
   }
 
-  // By a balanced arc out of the set.
+  // Handles a balanced arc out of the set.
   void label_head(NodeId v, std::uint32_t i, const Edge& edge) {
     Node& head = graph_.nodes[edge.to];
-    slope_ -= edge.residual;  // or, where flow is sent, as much from the excess
+    slope_ -= edge.residual;  // where flow is sent, the excess decreases by as much
     if (head.hops == 0) {
       excess_ -= augment(v, i);
       if (edge.residual == 0) return;
@@ -212,9 +215,9 @@ class MultinodeIteration {
     if (head.hops != 0) add_candidate(edge.to);
   }
 
-  // Sends flow from excesses up the tree, the nearest first, to the member v, and on over `last`; v
-  // itself has the deficit when that is kNone. Returns how much: 0 when they are used up, or an arc
-  // of the tree.
+  // Sends flow from excesses up the tree, the nearest first, to the member v, and on over the
+  // half-edge `last`; if that is kNone, v itself has the deficit. Returns the amount: 0 when no
+  // excess, or no capacity of a tree arc, is left.
   std::int64_t augment(NodeId v, std::uint32_t last) {
     augmenting_path_.begin(last == kNone ? v : graph_.edge(last).to);
     bool has_room = last == kNone || augmenting_path_.extend(last);
@@ -253,7 +256,7 @@ class MultinodeIteration {
       const NodeId v = graph_.tail(i);
       const std::int64_t amount = edge.residual;
       graph_.push(v, i, amount, stats_);
-      excess_ -= amount;  // and the cut: the slope stays
+      excess_ -= amount;  // and so does the cut; the slope stays
       graph_.cut[edge.to] = 0;
       head.place = Place::kOutside;
       if (graph_.excess(v) < 0) augment(v, kNone);
@@ -280,12 +283,12 @@ class MultinodeIteration {
   void gather() {
     for (std::size_t k = 0; k < graph_.postponed.size() && excess_ > 0 && go_on(); ++k) {
       const NodeId v = graph_.postponed[k];
-      // What would not be visited may be the least of all: raised by more, it would break the
-      // invariant.
+      // A half-edge that is not visited may have the least reduced cost: a larger raise would
+      // violate the invariant.
       if (graph_.nodes[v].place != Place::kOutside || graph_.excess(v) <= 0 ||
           !graph_.visits_all(v))
         continue;
-      // outside: balanced residual out of the set once v is raised by `least`
+      // outside: balanced residual capacity to nodes outside once v is raised by `least`
       std::int64_t least = kInfinity, outside = 0;
       std::uint32_t into = kNone;
       graph_.scan(v, 0, stats_, [&](std::uint32_t i, const Edge& edge) {
@@ -360,15 +363,15 @@ class MultinodeIteration {
   CancellationChecker checker_;
   Stats& stats_;
   Status status_ = Status::kOptimal;
-  bool made_progress_ = false;         // flow, or prices
-  std::int64_t since_gathering_ = 0;   // half-edges looked at, for this set and those before it
+  bool made_progress_ = false;         // flow or prices changed
+  std::int64_t since_gathering_ = 0;   // half-edges scanned, for this set and those before it
   std::int64_t steps_since_push_ = 0;  // steps up the tree since flow was sent
-  std::int64_t checked_at_ = 0;        // stats_.scanned when control was last looked at
+  std::int64_t checked_at_ = 0;        // stats_.scanned at the last check
   std::int64_t raise_ = 0;
-  __int128 slope_ = 0, excess_ = 0;  // sums over S: each node's fit 64 bits, not all of them
+  __int128 slope_ = 0, excess_ = 0;  // sums over S, which may exceed 64 bits
   std::vector<NodeId> members_;      // of S
-  std::vector<NodeId> labelled_;     // ever, in this search
-  std::vector<NodeId> deferred_;     // candidates the slope would fall by
+  std::vector<NodeId> labelled_;     // nodes labelled in this search
+  std::vector<NodeId> deferred_;     // candidates that would decrease the slope
   std::vector<std::uint32_t> cut_;   // balanced arcs out of S, and some that are inside by now
   std::vector<Key> keys_;            // heap
   std::vector<Gathered> gathered_;

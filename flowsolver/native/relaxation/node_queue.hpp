@@ -1,4 +1,4 @@
-// The order in which excesses are tried.
+// A queue of nodes with excess, first in first out: the order in which relaxation tries them.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,6 @@
 
 namespace flowsolver {
 
-// First in, first out.
 class NodeQueue {
  public:
   void push(NodeId v) { nodes_.push_back(v); }

@@ -1,13 +1,13 @@
-// Passes over a whole balanced graph (balanced_graph.hpp), without a set under way: hops measured
-// anew, prices raised by distance, gaps among prices closed, sources loosened. Relaxation falls
-// back on them by counted work (relaxation.hpp).
+// Passes over a whole balanced graph (balanced_graph.hpp), between iterations: computing hops,
+// raising prices by distance, closing gaps between prices, degenerate raises. Relaxation uses them
+// as a fallback, decided by counted work (relaxation.hpp).
 //
-// Closing gaps. Prices only rise. When one is beyond kMaxPrice, or a start's are too far apart,
-// close_gaps sorts them and moves every group of nodes that lies further than the largest |cost|
-// above the rest down to that distance: arcs out of such a group T have rc < 0 before, and <= 0
-// after, arcs into it rc > 0 and >= 0, so the invariant stays. All prices then lie in [0, (n - 1)
-// max|cost|], below 2^59. By T's arcs, full out and empty in, e(T) > 0 proves that no flow is
-// feasible; otherwise the dual objective does not fall.
+// Closing gaps. Prices only rise. When one exceeds kMaxPrice, or a start's prices are too far
+// apart, close_gaps sorts them and moves every group of nodes that lies further than the largest
+// |cost| above the rest down to that distance. Arcs out of such a group T have rc < 0 before and <=
+// 0 after, arcs into it rc > 0 and >= 0, so the invariant stays. All prices then lie in [0, (n - 1)
+// max|cost|], below 2^59. Since T's arcs are full out and empty in, e(T) > 0 proves that no flow is
+// feasible; otherwise the dual objective does not decrease.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 
 namespace flowsolver {
 
-// Of any half-edge, so that of |cost|.
+// The largest cost of any half-edge, which is the largest |cost|.
 template <class Arcs>
 std::int64_t largest_cost(const Arcs& arcs) {
   std::int64_t largest = 0;
@@ -31,7 +31,7 @@ std::int64_t largest_cost(const Arcs& arcs) {
   return largest;
 }
 
-// Hops as they are: backward from all deficits, breadth first.
+// Computes the hops of all nodes by breadth-first search backward from all deficits.
 template <class Graph>
 Status measure_hops(Graph& graph, const Control& control, Stats& stats) {
   CancellationChecker checker(control);
@@ -62,7 +62,7 @@ Status measure_hops(Graph& graph, const Control& control, Stats& stats) {
   return Status::kOptimal;
 }
 
-// A start's: there are gaps, which it would take many small raises to climb.
+// Whether a start's prices have gaps that many small raises would be needed to close.
 template <class Graph>
 bool prices_too_far_apart(const Graph& graph) {
   const auto cheaper = [](const auto& a, const auto& b) { return a.price < b.price; };
@@ -71,7 +71,7 @@ bool prices_too_far_apart(const Graph& graph) {
          largest_cost(graph.arcs()) * static_cast<std::int64_t>(graph.nodes.size() - 1);
 }
 
-// False: no flow is feasible.
+// See "Closing gaps". False: no flow is feasible.
 template <class Graph>
 bool close_gaps(Graph& graph) {
   std::vector<NodeId> order(graph.num_nodes());
@@ -109,8 +109,8 @@ struct Reached {
 };
 
 // Raises every node by its distance to the nearest deficit in reduced costs, but none by more than
-// the farthest excess; so each excess gets a balanced way to a deficit. kInfeasible: one has no way
-// at all, so what it reaches has more supply than capacity out.
+// the farthest excess. So each excess gets a balanced path to a deficit. kInfeasible: one has no
+// path at all, so the nodes it reaches have more supply than capacity out.
 template <class Graph>
 Status raise_by_distance(Graph& graph, const Control& control, Stats& stats) {
   CancellationChecker checker(control);
@@ -122,7 +122,7 @@ Status raise_by_distance(Graph& graph, const Control& control, Stats& stats) {
     heap.push_back({at, v});
     std::push_heap(heap.begin(), heap.end(), std::greater<>());
   };
-  std::int64_t left = 0, farthest = 0;  // left: excesses not yet reached
+  std::int64_t left = 0, farthest = 0;  // left: number of excesses not yet reached
   for (NodeId v = 0; v < graph.num_nodes(); ++v) {
     if (graph.has_deficit(v)) label(v, 0);
     if (graph.is_excess(v)) ++left;
@@ -143,7 +143,8 @@ Status raise_by_distance(Graph& graph, const Control& control, Stats& stats) {
     const std::int64_t steps = arcs.end(w) - arcs.begin(w);
     stats.scanned += steps;
     const Status status = checker.step(stats, steps + 1);
-    // Kept, it does not stop at a budget: the same one again and again would never be enough.
+    // If the graph persists, it does not stop at a budget: the same one again and again would never
+    // suffice.
     if (status == Status::kCancelled || (status == Status::kBudget && !Graph::kIsDynamic))
       return status;
   }
@@ -158,7 +159,7 @@ Status raise_by_distance(Graph& graph, const Control& control, Stats& stats) {
   return measure_hops(graph, control, stats);
 }
 
-// All that have no excess.
+// Degenerate raises of all sources without excess.
 template <class Graph>
 Status raise_sources_degenerate(Graph& graph, const Control& control, Stats& stats) {
   CancellationChecker checker(control);

@@ -53,7 +53,7 @@ class RelaxationEngine final : public Engine {
 
   Status run(const Control& control, Stats& stats) override;
   std::vector<NodeId> unrouted_nodes() const override;
-  // each raises the dual objective or brings excess to a deficit
+  // each raises the dual objective or routes excess to a deficit
   bool makes_lasting_progress() const override { return true; }
 
   std::int64_t flow(ArcId arc, NodeId tail) const override { return graph_.arcs().flow(arc, tail); }
@@ -79,7 +79,7 @@ class RelaxationEngine final : public Engine {
  private:
   using Graph = BalancedGraph<DynamicGraph<V>>;
   using Edge = typename Graph::Edge;
-  // times the half-edges: looks for single deficits in a run
+  // times the number of half-edges: scans for single deficits in a run
   static constexpr std::int64_t kMaxScansFactor = 4;
 
   void note_changed(NodeId v) {
@@ -101,12 +101,13 @@ class RelaxationEngine final : public Engine {
   Graph graph_;
   IterationHistory history_;
   RootHops from_root_;
-  bool may_have_price_gaps_;         // prices were given that may be
-  std::vector<NodeId> changed_;      // marked so: new, or arcs out of them changed
-  std::vector<ArcId> changed_arcs_;  // some twice, some gone again
+  bool may_have_price_gaps_;  // start prices were given, which may be far apart
+  // nodes marked as changed: new ones, and those with changed arcs out
+  std::vector<NodeId> changed_;
+  std::vector<ArcId> changed_arcs_;  // some twice, some removed again
 };
 
-// The highest price that residual arcs out suit; without any, the lowest that those in do.
+// Sets the highest price that residual arcs out allow; without any, the lowest that those in allow.
 template <class V>
 void RelaxationEngine<V>::price_new_node(NodeId v, Stats& stats) {
   const DynamicGraph<V>& arcs = graph_.arcs();
@@ -137,14 +138,14 @@ void RelaxationEngine<V>::price_source(NodeId v, Stats& stats) {
   }
   stats.scanned += arcs.end(v) - arcs.begin(v);
   std::int64_t price = graph_.nodes[v].price;
-  if (least > max_scanned) least = max_scanned;  // dearer arcs will be emptied
+  if (least > max_scanned) least = max_scanned;  // more expensive arcs will be emptied
   price = std::min(std::max(price, least), max_scanned);
   if (graph_.excess(v) > 0 && max_scanned != kInfinity) price = max_scanned;
   graph_.set_price(v, price);
   ++stats.repaired;
 }
 
-// Cancelled, it leaves all there is to mend for the next time.
+// If cancelled, all changes remain listed for the next run.
 template <class V>
 Status RelaxationEngine<V>::restore_optimality(const Control& control, Stats& stats) {
   const DynamicGraph<V>& arcs = graph_.arcs();
@@ -248,7 +249,7 @@ Status RelaxationEngine<V>::run(const Control& control, Stats& stats) {
   return status;
 }
 
-// With a root, what others lack is its to send.
+// With a root, the excess that cannot be routed is the root's.
 template <class V>
 std::vector<NodeId> RelaxationEngine<V>::unrouted_nodes() const {
   std::vector<NodeId> nodes;

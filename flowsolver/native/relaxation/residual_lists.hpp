@@ -1,27 +1,29 @@
-// Each node's residual half-edges, so that those that may be balanced are found without a look at
-// the others.
+// Lists of each node's residual half-edges, so that those that may be balanced are found without
+// scanning the others.
 //
-// Every residual half-edge is listed at its tail; one whose residual has gone is dropped when it is
-// next come across. So a machine with 70 arcs in looks at its dozen tasks, and an aggregator with
-// 150,000 only at those that use it. A node's list is made when it is first looked at. Nodes of few
-// half-edges (tasks) have none, all of theirs are looked at: half the half-edges there are, for
-// which nothing is kept.
+// Every residual half-edge is listed at its tail. One that lost its residual capacity is dropped
+// when it is next scanned. So for a machine with 70 arcs in, only its dozen tasks are scanned, and
+// for an aggregator with 150,000 only those that use it. A node's list is made when it is first
+// scanned. Nodes of few half-edges (tasks) have no list and are scanned completely: half of all
+// half-edges, for which nothing is stored.
 //
-// Crowded nodes. Where more than kFew are listed, those of reduced cost above what a visitor asks
-// for wait in a heap instead, by cost + price[head] as of when they were put there. While prices
-// only rise the key is a lower bound, and a half-edge whose key is above price[tail] + level needs
-// no look. One that comes to the top and has become dearer goes back with its new key. So of an
-// aggregator's 125,000 arcs of different costs only those are looked at, in O(log) each, that its
-// price has come to.
+// Heaps. If a list exceeds kFew, half-edges of reduced cost above the level that a visitor asks for
+// are moved to a heap, by cost + price[head] at that time. While prices only rise, the key is a
+// lower bound, and a half-edge whose key is above price[tail] + level need not be scanned. One that
+// reaches the top and got more expensive is reinserted with its new key. So of an aggregator's
+// 125,000 arcs of different costs, only those that its price has reached are scanned, in O(log)
+// each.
 //
-// Changes. Lists hold places in a node's block, whatever half-edge is there and wherever the block
-// moves to. When another one is there, or it has become cheaper (its cost fell, or its head's
-// price), `refresh` puts the place at hand, where no key is asked for. What it leaves in the heap
-// is stale and dropped when it comes to the top, as are places that the block no longer has.
+// Changes. Lists hold positions in a node's block, whatever half-edge is there and wherever the
+// block moves. When another half-edge is there, or it got cheaper (its cost or its head's price
+// fell), `refresh` puts the position into the list, where no key is needed. Its entry in the heap
+// is outdated and dropped when it reaches the top, as are positions that the block does not have
+// any more.
 //
-// `Node` has the node's price and `list`: the number of its list, kNone without one.
-// Within a set under way (multinode_iteration.hpp) members' prices are kept lower than they are, by
-// no more than the level asked for: their half-edges are visited rather too early than too late.
+// `Node` has the node's price and `list`: the number of its list, kNone without one. During a
+// multinode iteration (multinode_iteration.hpp) the stored prices of members are lower than their
+// true ones, by no more than the level asked for: their half-edges are visited rather too early
+// than too late.
 #pragma once
 
 #include <algorithm>
@@ -33,7 +35,7 @@
 
 namespace flowsolver {
 
-// Of graphs: whether their arcs change (dynamic_graph.hpp; not those of arc_graph.hpp).
+// Whether the arcs of a graph change (dynamic_graph.hpp) or not (arc_graph.hpp).
 template <class Arcs>
 inline constexpr bool kIsDynamicGraph = requires(const Arcs& arcs) { arcs.touched_arcs(); };
 
@@ -46,7 +48,7 @@ class ResidualLists {
 
   ResidualLists(const Arcs& arcs, Nodes& nodes) : arcs_(arcs), nodes_(nodes) {}
 
-  // Half-edge i of v has got residual capacity.
+  // Half-edge i of v got residual capacity.
   void add(NodeId v, std::uint32_t i) {
     if (!has_list(v)) return;
     List& list = list_of(v);
@@ -55,22 +57,23 @@ class ResidualLists {
   }
 
   bool uses_heap(NodeId v) const { return has_list(v) && lists_[nodes_[v].list].uses_heap; }
-  // Whether a scan visits all of v's residual half-edges, however dear: none waits, or is about to.
+  // Whether a scan visits all residual half-edges of v, however expensive: none is in a heap, or is
+  // about to be.
   bool visits_all(NodeId v) const {
     if (!has_list(v)) return arcs_.end(v) - arcs_.begin(v) <= kFew;
     const List& list = lists_[nodes_[v].list];
     return !list.uses_heap && list.places.size() <= kFew;
   }
-  // Half-edges of v, which is crowded, that are not in its heap; what gets listed or comes up later
-  // stands behind them.
+  // The number of half-edges of v, which uses a heap, that are in its list. Half-edges that are
+  // added later come after them.
   std::uint32_t list_size(NodeId v) const {
     return static_cast<std::uint32_t>(lists_[nodes_[v].list].places.size());
   }
 
-  // Calls visit(index, half-edge) for the residual half-edges of v, from the `from`-th at hand on,
-  // until it returns false: all of them, or if v is crowded those of reduced cost <= level (and
-  // perhaps some to members of a set). Returns where it stopped. What is listed meanwhile is
-  // visited as well.
+  // Calls visit(index, half-edge) for the residual half-edges of v, from position `from` of its
+  // list on, until it returns false: for all of them, or, if v uses a heap, for those of reduced
+  // cost <= level (and perhaps some whose head is a member of a set). Returns where it stopped.
+  // Half-edges that are added meanwhile are visited as well.
   template <class Visit>
   std::uint32_t scan(NodeId v, std::uint32_t from, std::int64_t level, Stats& stats,
                      Visit&& visit) {
@@ -126,8 +129,8 @@ class ResidualLists {
     return k;
   }
 
-  // The least reduced cost of those in v's heap that count; kInfinity when there are none, or v is
-  // not crowded. Those that do not count are put at hand.
+  // The least reduced cost of the half-edges in v's heap for which counts(half-edge) holds;
+  // kInfinity if there are none, or no heap. The others are moved to the list.
   template <class Counts>
   std::int64_t min_in_heap(NodeId v, Stats& stats, Counts&& counts) {
     if (!uses_heap(v)) return kInfinity;
@@ -159,12 +162,12 @@ class ResidualLists {
     return kInfinity;
   }
 
-  // Prices have been lowered: no key is a bound any more.
+  // Must be called after prices were lowered: no key is a bound any more.
   void forget_keys() {
     for (List& list : lists_) list.move_heap_to_list();
   }
 
-  // Half-edge i of v is another one, or has become cheaper or residual.
+  // Half-edge i of v was replaced, or got cheaper or residual.
   void refresh(NodeId v, std::uint32_t i) {
     if (!has_list(v) || i >= arcs_.end(v)) return;
     List& list = list_of(v);
@@ -187,7 +190,7 @@ class ResidualLists {
   }
 
  private:
-  static constexpr std::uint32_t kFew = 16;  // as soon looked at as kept in order
+  static constexpr std::uint32_t kFew = 16;  // scanning so few is as fast as keeping a heap
   enum State : std::uint8_t { kUnlisted, kInList, kInHeap };
   struct HeapEntry {
     std::int64_t key;
@@ -197,8 +200,8 @@ class ResidualLists {
     }
   };
   struct List {
-    std::vector<std::uint32_t> places;  // at hand
-    std::vector<State> states;          // per place
+    std::vector<std::uint32_t> places;  // positions in the list
+    std::vector<State> states;          // per position in the block
     std::vector<HeapEntry> heap;
     bool uses_heap = false;
 
@@ -279,7 +282,7 @@ class ResidualLists {
   const Arcs& arcs_;
   Nodes& nodes_;
   std::vector<List> lists_;
-  std::vector<std::uint32_t> free_;  // lists of nodes that have gone
+  std::vector<std::uint32_t> free_;  // lists of removed nodes
 };
 
 }  // namespace flowsolver

@@ -1,7 +1,7 @@
-// Deficits shown to those above them: aggregators point down at them, so that a forward search that
-// follows current half-edges (path_search.hpp) ends there at once instead of looking through an
-// aggregator's arcs; or they are moved up to the aggregators, where all the sources find them that
-// have an arc there.
+// Guides searches to deficits. Either the current arcs of the aggregators above a deficit are made
+// to lead to it, so that a forward search that follows them (path_search.hpp) ends there without
+// scanning the aggregators' arcs; or the deficit is moved up to an aggregator, where all sources
+// with an arc to it find it.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +16,8 @@ namespace flowsolver {
 
 inline constexpr int kHintLevels = 2;
 
-// A half-edge of v whose other end, for which `is_predecessor` holds, could send flow its way with
-// rc = 0; or kNone. Nodes of many half-edges are not looked through.
+// A half-edge of v whose other end could send flow to v at rc = 0 and satisfies `is_predecessor`;
+// or kNone. Nodes with many half-edges are not scanned.
 template <class Value, class IsPredecessor>
 std::uint32_t tight_predecessor(const ResidualGraph<Value>& graph, NodeId v,
                                 const IsPredecessor& is_predecessor) {
@@ -33,8 +33,7 @@ std::uint32_t tight_predecessor(const ResidualGraph<Value>& graph, NodeId v,
   return kNone;
 }
 
-// `v` has a deficit. Up to two levels of nodes above it get their current half-edge and hops from
-// it.
+// `v` has a deficit. Sets the current arcs and hops of up to kHintLevels nodes above it.
 template <class Value, class IsPredecessor>
 void hint_at_deficit(ResidualGraph<Value>& graph, NodeId v, const IsPredecessor& is_predecessor) {
   graph.nodes[v].hops[true] = 0;
@@ -51,8 +50,7 @@ void hint_at_deficit(ResidualGraph<Value>& graph, NodeId v, const IsPredecessor&
   }
 }
 
-// `v` has a deficit. What of it can be had from above, up to two levels of nodes, is had from
-// there: the deficit is theirs.
+// `v` has a deficit. Moves as much of it as possible up to kHintLevels nodes up.
 template <class Value>
 void move_deficit_up(Pseudoflow<Value>& pseudoflow, NodeId v, Stats& stats) {
   const ResidualGraph<Value>& graph = pseudoflow.graph();
@@ -68,8 +66,8 @@ void move_deficit_up(Pseudoflow<Value>& pseudoflow, NodeId v, Stats& stats) {
   }
 }
 
-// The way back of flow that came to v over aggregators: over zero-rc half-edges, up to two levels
-// of nodes, to a deficit.
+// The path by which a unit that arrived at v can be sent back: over zero-rc half-edges, up to
+// kHintLevels, to a deficit.
 template <class Value>
 class ReturnPath {
  public:

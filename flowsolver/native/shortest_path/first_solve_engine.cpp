@@ -38,7 +38,7 @@ Status FirstSolveEngine::run(const Control& control, Stats& stats) {
   return run_scaling(control, stats);
 }
 
-// kBudget: the budget's, or patience has ended.
+// kBudget: at the budget, or at the operation limit of the fallback.
 Status FirstSolveEngine::run_until_fallback(const Control& control, Stats& stats) {
   Control limited;
   limited.limit_operations(stats.operations() + fallback_operations_);
@@ -63,7 +63,7 @@ Status FirstSolveEngine::run_scaling(const Control& control, Stats& stats) {
   return last_try ? status : inner().run(control, stats);
 }
 
-// With what cost scaling has got to.
+// The final engine starts from the flow and prices that cost scaling reached.
 void FirstSolveEngine::switch_to_final_engine(const Control& control, Stats& stats) {
   std::vector<std::int64_t> flow(network_.num_arcs(), 0), price(network_.num_nodes(), 0);
   for_each_until_cancelled(flow.size(), control, [&](std::size_t a) {

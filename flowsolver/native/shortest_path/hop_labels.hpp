@@ -1,9 +1,9 @@
-// Hops: how many steps with rc = 0 a node is from a target of path_search.hpp, as far as is known.
+// Hops: the estimated number of zero-rc half-edges from a node to a target of path_search.hpp.
 //
-// A search learns them: each node it settles gets one more than the least of those it leads to at
-// no distance. They order nodes at equal distance, where any number may be wrong without harm. Here
-// they are set for many nodes at once, by breadth-first search backward from the targets, when the
-// learned ones have become worthless or have to be exact.
+// A search learns hops: each node that it settles gets one more than the least of the nodes it
+// leads to at distance zero. Hops order nodes at equal distance, where any estimate is allowed.
+// Here they are computed for many nodes at once, by breadth-first search backward from the targets,
+// when the learned ones have become useless or must be exact.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,8 @@
 
 namespace flowsolver {
 
-// Nodes waiting at the distance being settled, by learned hops; last in first out within a count.
+// Nodes waiting at the distance being settled, in buckets by hops; last in first out within a
+// bucket.
 class HopBuckets {
  public:
   static constexpr unsigned kLevels = 64;
@@ -49,11 +50,11 @@ class HopLabels {
   using Value = typename Graph::Value;
   static constexpr unsigned kFar = HopBuckets::kLevels - 2;
 
-  // Makes the hops of all nodes exact. O(n + m). look() is called now and then.
+  // Computes the hops of all nodes. O(n + m). check() is called regularly.
   template <class Check>
   void relabel(Graph& graph, Stats& stats, Check check);
-  // The same for `nodes` around some targets, no farther than it takes to label `most` of them; the
-  // others are said to be far. `stamp`: a search's that has not labelled any node.
+  // The same for the nodes around some targets, until `most` of them are labelled; all other
+  // `nodes` get kFar. `stamp`: of a search that has not labelled any node.
   void label_near_targets(Graph& graph, std::span<const NodeId> nodes,
                           std::span<const NodeId> targets, std::size_t most, std::uint32_t stamp,
                           Stats& stats);
@@ -62,7 +63,7 @@ class HopLabels {
     return has_target_arc(node) || node.hops[kForward] < kUnreached;
   }
 
-  // Whether a target is no zero-rc step away.
+  // Whether the node is a target, or its arc to the root is tight and leads to one.
   static bool has_target_arc(const Node<Value>& node) {
     if (kForward ? node.imbalance < 0 : node.imbalance > 0) return true;
     return (kForward ? node.root_residual > 0 : node.root_flow > 0) && node.root_cost == node.price;
@@ -77,8 +78,8 @@ class HopLabels {
   std::vector<NodeId> reached_;
 };
 
-// Calls meet(u) for the nodes from which a search gets to v at no distance; `known(u)`: those need
-// not be met.
+// Calls visit(u) for the nodes u from which a search reaches v at distance zero. Nodes with
+// `known(u)` may be skipped.
 template <class Graph, bool kForward>
 template <class Known, class Visit>
 void HopLabels<Graph, kForward>::for_each_tight_predecessor(Graph& graph, NodeId v, Stats& stats,

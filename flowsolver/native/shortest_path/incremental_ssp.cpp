@@ -13,8 +13,8 @@ namespace flowsolver {
 
 namespace {
 
-// How often searches may look at every half-edge before cost scaling takes over, which then looks a
-// hundred times or more.
+// How often searches may scan every half-edge before cost scaling takes over, which then scans each
+// a hundred times or more.
 constexpr std::int64_t kFallbackScans = 8;
 
 std::int64_t fallback_operations(const Network& network) {
@@ -28,8 +28,8 @@ std::unique_ptr<Engine> make_growing_engine(const EngineStart& start, const Cont
 
 enum class SolvedBy { kShortestPaths, kCostScaling };
 
-// From nothing: where searches have got to is no better a start (as long on general networks and
-// network-aware cells).
+// From zero: the state that searches reached is no better a start (equally slow on general networks
+// and network-aware cells).
 SolvedBy solve_by_cost_scaling(const Network& network, const Control& control, Solution& solution) {
   const Stats before = solution.stats;
   solution = solve_cost_scaling(network, {}, Control(control, before));
@@ -37,14 +37,15 @@ SolvedBy solve_by_cost_scaling(const Network& network, const Control& control, S
   return SolvedBy::kCostScaling;
 }
 
-// By the engine, from a start or as far as the sources have been placed.
+// By the engine, from a start, or from the sources assigned so far.
 SolvedBy solve_by_engine(const Network& network, NodeId root, InitialAssignment&& from,
                          std::int64_t max_operations, const Control& control, Solution& solution) {
   const auto engine =
       make_ssp_engine({network, {}, root, from.flow, from.price}, false, max_operations, control);
   ++solution.stats.rebuilds;
   solution.status = engine->run(control, solution.stats);
-  if (solution.status == Status::kBudget) {  // the control's, or patience has ended
+  // at the control's budget, or at the limit of the fallback
+  if (solution.status == Status::kBudget) {
     solution.status = control.check(solution.stats);
     if (solution.status == Status::kOptimal)
       return solve_by_cost_scaling(network, control, solution);
@@ -65,7 +66,7 @@ SolvedBy solve_by_engine(const Network& network, NodeId root, InitialAssignment&
   return SolvedBy::kShortestPaths;
 }
 
-// Says by what it was solved, or stopped.
+// Returns by what the network was solved, or stopped.
 SolvedBy solve_in_range(const Network& network, const Start& start, bool narrow,
                         const Control& control, Solution& solution) {
   const NodeId root = largest_sink(network);
@@ -119,7 +120,7 @@ std::unique_ptr<Engine> make_incremental_ssp(const EngineStart& start, const Con
         solve_in_range(start.network, {}, fits_narrow(start.network, control), control, solution);
     stats.add(solution.stats);
     if (solution.status == Status::kCancelled) return nullptr;
-    // Without a way for some source: the engine goes on from zero, and finds out itself.
+    // If some source has no path, the engine starts from zero and finds that out itself.
     const bool stopped = solution.status == Status::kBudget;
     if ((!stopped && solution.status != Status::kOptimal) || solution.potential.empty()) {
       return make_growing_engine(start, control);

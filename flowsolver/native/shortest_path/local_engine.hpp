@@ -1,6 +1,6 @@
-// What the engines of the incremental successive shortest path method (incremental_ssp.hpp) have in
-// common: a pseudoflow with prices on a residual graph, what of it has to be put right at the next
-// run, and what this round has touched.
+// The common part of the engines of incremental successive shortest paths (incremental_ssp.hpp): a
+// pseudoflow with prices on a residual graph, what must be repaired at the next run, and what this
+// round has touched.
 #pragma once
 
 #include <algorithm>
@@ -48,9 +48,9 @@ class LocalEngine : public Engine, protected Pseudoflow<Value> {
   using Pseudoflow<Value>::unbalanced_;
 
   static constexpr std::int64_t kCancelCheckInterval = 64;  // searches
-  // A search that scans more than this share of all arcs is far from local. When such searches have
-  // looked at as much as there is, and more than a few imbalances are left, one search from all of
-  // them at once is the better bargain.
+  // A search that scans more than 1 / kFarShare of all arcs is not local. When such searches have
+  // scanned as many arcs as there are, and more than a few imbalances are left, one search from all
+  // of them at once is cheaper.
   static constexpr std::int64_t kFarShare = 64;
   static constexpr std::size_t kFewLeft = 4;
   static constexpr std::size_t kReportInterval = 16;  // nodes
@@ -59,18 +59,18 @@ class LocalEngine : public Engine, protected Pseudoflow<Value> {
       : Pseudoflow<Value>(std::move(graph), network), network_(network) {}
 
   void mark_dirty(ArcId arc) { dirty_.push_back(arc); }
-  // `done` nodes of `all` have been served since the run had counted `before`.
+  // Reports progress: `done` of `all` nodes were routed since the run had counted `before`.
   static Status report(const Control& control, const Stats& stats, std::int64_t before,
                        std::size_t done, std::size_t all) {
     if (done % kReportInterval != 0) return Status::kOptimal;
     return control.report_progress(stats, before, done, all - done);
   }
-  // Whether flow is to start there (forward), or to end.
+  // Whether flow must start at v (forward) or end there.
   bool needs_flow(NodeId v, bool forward) const {
     return v != graph_.root() &&
            (forward ? graph_.nodes[v].imbalance > 0 : graph_.nodes[v].imbalance < 0);
   }
-  // No way was found from v, or to it: then the root has what it lacks.
+  // No path was found from v, or to v; in the latter case the root has the excess that v lacks.
   Status report_no_path(NodeId v, bool forward) {
     unrouted_ = forward ? v : graph_.root();
     return Status::kInfeasible;
@@ -86,9 +86,9 @@ class LocalEngine : public Engine, protected Pseudoflow<Value> {
 
   const Network& network_;
   std::vector<NodeId> new_nodes_;  // nodes without a price
-  std::vector<ArcId> dirty_;       // arcs that may break the invariant, and some that are gone
+  std::vector<ArcId> dirty_;  // arcs that may violate the invariant, and some that were removed
   std::vector<NodeId> repriced_;
-  NodeId unrouted_ = kNone;  // after kInfeasible: a node whose excess cannot be sent
+  NodeId unrouted_ = kNone;  // after kInfeasible: a node whose excess cannot be routed
 };
 
 }  // namespace flowsolver

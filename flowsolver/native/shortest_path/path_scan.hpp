@@ -1,11 +1,11 @@
-// What a path search (path_search.hpp, which includes this at its end) does at a node: labels it,
-// tests whether it is a target, follows current half-edges from there, and scans what leads on from
-// it.
+// What a path search (path_search.hpp, which includes this file at its end) does at a node: labels
+// it, tests whether it is a target, follows current arcs from it, and scans its half-edges and unit
+// sources.
 #pragma once
 
 namespace flowsolver {
 
-// Whether v is a target itself. If its arc to the root leads to one, that is noted too.
+// Whether v is a target itself. If its arc to the root leads to one, that is recorded too.
 template <class Graph, bool kForward>
 inline bool PathSearch<Graph, kForward>::test_target(const Graph& graph, const Node<Value>& node,
                                                      NodeId v, std::int64_t distance) {
@@ -25,7 +25,7 @@ inline bool PathSearch<Graph, kForward>::test_target(const Graph& graph, const N
   return false;
 }
 
-// Returns whether v must be looked at later.
+// Returns whether v must be settled later.
 template <class Graph, bool kForward>
 inline bool PathSearch<Graph, kForward>::label(Graph& graph, NodeId v, std::int64_t distance,
                                                std::uint32_t parent) {
@@ -77,7 +77,7 @@ inline void PathSearch<Graph, kForward>::enqueue(const Node<Value>& node, NodeId
   }
 }
 
-// A path of length `distance` to v.
+// Labels v if this path of length `distance` is shorter, and enqueues it.
 template <class Graph, bool kForward>
 inline void PathSearch<Graph, kForward>::relabel_and_enqueue(Graph& graph, NodeId v,
                                                              std::int64_t distance,
@@ -109,8 +109,8 @@ inline void PathSearch<Graph, kForward>::scan_edge(Graph& graph, std::uint32_t i
   relabel_and_enqueue(graph, edge.to, kForward ? base + step : base - step, index, hops);
 }
 
-// Forward: the sources that u carries could leave for where else they lead. Backward: those that
-// lead to u could come.
+// Forward: the sources assigned to u can move to their other heads. Backward: the sources with an
+// arc to u can move to u.
 template <class Graph, bool kForward>
 void PathSearch<Graph, kForward>::scan_assigned(Graph& graph, NodeId u, std::int64_t base,
                                                 unsigned& hops, Stats& stats) {
@@ -139,7 +139,8 @@ void PathSearch<Graph, kForward>::scan_assigned(Graph& graph, NodeId u, std::int
     graph.visit_incoming(u, limit, [&](std::uint32_t arc, std::int64_t bound, NodeId lead) {
       ++stats.scanned;
       check(stats);
-      // most lead to where the search has been: no need to look. The bound may be infinite
+      // Most lead to nodes that the search has labelled: they need not be read. The bound may be
+      // infinite.
       if (lead != kNone) {
         const Node<Value>& there = graph.nodes[lead];
         if (there.stamp == stamp_ && there.distance - base <= bound) {
@@ -163,7 +164,7 @@ void PathSearch<Graph, kForward>::scan(Graph& graph, NodeId u, Stats& stats) {
   const std::uint32_t end = begin + (kForward ? node.residual_degree : node.degree);
   const std::int64_t base = kForward ? current_ - node.price : current_ + node.price;
   unsigned hops = HopLabels<Graph, kForward>::kFar;
-  // From the current half-edge on, then round to it.
+  // Starts at the current arc and wraps around to it.
   std::uint32_t start = begin;
   if constexpr (kForward) {
     if ((node.flags & kInterior) != 0 && node.current > begin && node.current < end)

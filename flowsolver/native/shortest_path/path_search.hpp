@@ -1,25 +1,22 @@
-// Shortest residual paths by reduced cost, forward (from excess nodes to the nearest deficit or the
-// root) or backward (from deficit nodes, against the arcs, to the root).
+// Shortest residual paths by reduced cost: forward (from nodes with excess to the nearest deficit
+// or the root) or backward (from nodes with a deficit, against the arcs, to the root).
 //
 // Invariant: rc >= 0 on every residual arc, before and after. A search finds the least distance D
-// to a target and moves the price of every node nearer than D by D - distance, up (forward) or down
-// (backward); the path found then has rc = 0.
+// to a target and changes the price of every node nearer than D by D - distance, up (forward) or
+// down (backward). The path then has rc = 0.
 //
-// What makes it quick on scheduling graphs, where most prices are equal and most distances are
-// ties:
-//  - targets are tested when a node is labelled, not when it is settled, and give an upper bound
-//  that prunes every farther
-//    label; the search ends when the bound equals the distance being settled;
-//  - labels are valid by a version stamp: nothing is reset between searches;
-//  - nodes at equal distance wait in stacks by their learned number of zero-rc hops to a target,
-//  nearest first. Prices are
-//    nearly always exact already, and the cost of a search is the wandering along zero-rc ties:
-//    this ends it;
-//  - an interior node (aggregator) remembers the half-edge by which the last path left it. A label
-//  on it first tries to run
-//    down the chain of these while they have rc = 0: forward to room, backward (over flow) to where
-//    there is some to take. Backward not where sources are carried: an aggregator has its nearest
-//    ones at hand there.
+// What makes it fast on scheduling graphs, where most prices are equal and most distances are ties:
+// - Targets are tested when a node is labelled, not when it is settled. They give an upper bound
+//   that prunes all farther labels. The search ends when the bound equals the distance being
+//   settled.
+// - Labels are valid by a version stamp: nothing is reset between searches.
+// - Nodes at equal distance wait in buckets by their estimated number of zero-rc hops to a target,
+//   nearest first. Prices are nearly always exact already, and most of the cost of a search is
+//   exploring ties.
+// - An aggregator remembers the half-edge by which the last path left it, its current arc. When it
+//   is labelled, the search first follows the chain of current arcs while they have rc = 0: forward
+//   to residual capacity, backward (over flow) to where flow can be taken off. Backward searches do
+//   not do so where nodes have unit sources assigned: there, lists by key find the nearest ones.
 #pragma once
 
 #include <algorithm>
@@ -34,13 +31,13 @@ namespace flowsolver {
 
 struct Target {
   NodeId node = kNone;
-  // the path goes on over the arc inside the node (forward), or comes from it (backward)
+  // the path continues over the arc inside the node (forward), or comes from it (backward)
   bool through_root_arc = false;
   std::int64_t distance = 0;
   bool found() const { return node != kNone; }
 };
 
-// A node a search begins with, other than a source at distance 0.
+// A node from which a search starts, at a distance.
 struct Seed {
   NodeId node;
   std::uint32_t parent;
@@ -52,17 +49,18 @@ class PathSearch {
  public:
   using Value = typename Graph::Value;
 
-  // The nearest target of any source within `limit`. Moves prices when one is found (also records
-  // the nodes whose price moved for the first time in `repriced`). Leaves parents for walking back
-  // from the target.
+  // Finds the target nearest to any of the sources, within `limit`. If there is one, updates
+  // prices, and appends to `repriced` the nodes whose price moved for the first time in this round.
+  // Leaves parents for following the path back from the target.
   Target run(Graph& graph, std::span<const NodeId> sources, std::int64_t limit,
              std::vector<NodeId>& repriced, Stats& stats);
 
-  // From several nodes at their distances. The seeds' parents stand for where they come from.
+  // The same from several nodes at their distances. The parent of a seed says where its path comes
+  // from.
   Target run_from(Graph& graph, std::span<const Seed> seeds, std::int64_t limit,
                   std::vector<NodeId>& repriced, Stats& stats);
 
-  // As hop_labels.hpp says.
+  // See hop_labels.hpp.
   void relabel(Graph& graph, Stats& stats) {
     labels_.relabel(graph, stats, [&] { check(stats); });
   }
@@ -78,31 +76,32 @@ class PathSearch {
     return HopLabels<Graph, kForward>::has_target_arc(node);
   }
 
-  // Searches look at the control from now on, and throw Stopped: no price has moved then. `stats`
-  // begin at zero.
+  // From now on searches check the control, and throw Stopped before any price was changed. `stats`
+  // start at zero.
   void set_control(const Control& control) {
     control_ = &control;
     checked_at_ = 0;
   }
 
-  // Searches that have settled so many nodes at one distance, and are still there, give up: no
-  // target, and prices have moved as if there was one at that distance.
+  // Searches that have settled so many nodes at one distance, and are still there, give up: they
+  // return no target, and prices have moved as if there was one at that distance.
   void set_settle_limit(std::size_t settled) { settle_limit_ = settled; }
   bool gave_up() const { return gave_up_; }
   std::int64_t gave_up_at() const { return current_; }
-  // Whether the last search, which gave up, came to the node by then: at no distance, as prices are
-  // now.
+  // Whether the last search, which gave up, had labelled the node by then: at distance 0 with the
+  // new prices.
   bool has_labelled(const Node<Value>& node) const {
     return node.stamp == stamp_ && node.distance <= current_;
   }
 
-  // Marks what the last, failed, search settled as dead until `clear_dead`.
+  // Marks the nodes that the last search settled without finding a target as dead, until
+  // `clear_dead`.
   void mark_settled_dead(Graph& graph);
   void clear_dead(Graph& graph);
 
  private:
   static constexpr int kChainLimit = 8;
-  // half-edges, whose ends are anywhere in memory
+  // half-edges; their heads are scattered in memory
   static constexpr std::int64_t kCheckInterval = 1024;
 
   struct HeapEntry {
@@ -136,11 +135,11 @@ class PathSearch {
   Target update_prices(Graph& graph, std::vector<NodeId>& repriced);
 
   const Control* control_ = nullptr;
-  std::int64_t checked_at_ = 0;  // scanned then
+  std::int64_t checked_at_ = 0;  // stats.scanned at the last check
   std::uint32_t stamp_ = 0;
   std::size_t settle_limit_ = std::numeric_limits<std::size_t>::max();
   bool gave_up_ = false;
-  std::int64_t bound_ = 0;    // no path longer than or as long as this is of interest
+  std::int64_t bound_ = 0;    // only shorter paths are of interest
   std::int64_t current_ = 0;  // the distance being settled
   std::size_t settled_at_shorter_ = 0;
   Target target_;
@@ -152,7 +151,7 @@ class PathSearch {
 
 template <class Graph, bool kForward>
 void PathSearch<Graph, kForward>::restart(Graph& graph) {
-  // both directions share the nodes' stamps: one uses odd ones, the other even ones
+  // The two directions share the nodes' stamps: one uses odd stamps, the other even ones.
   if (stamp_ >= kNone - 4) {
     for (Node<Value>& node : graph.nodes) node.stamp = 0;
     stamp_ = 0;
@@ -167,7 +166,7 @@ void PathSearch<Graph, kForward>::restart(Graph& graph) {
   gave_up_ = false;
 }
 
-// Moves prices.
+// Updates prices and returns the target.
 template <class Graph, bool kForward>
 Target PathSearch<Graph, kForward>::update_prices(Graph& graph, std::vector<NodeId>& repriced) {
   const std::int64_t relabel_and_enqueue = gave_up_          ? current_
@@ -188,7 +187,7 @@ Target PathSearch<Graph, kForward>::update_prices(Graph& graph, std::vector<Node
   return target_;
 }
 
-// Most sources are one step from a target: no search is needed to see that.
+// Most sources are adjacent to a target: then no search is needed.
 template <class Graph, bool kForward>
 bool PathSearch<Graph, kForward>::find_adjacent_target(Graph& graph, NodeId source, Stats& stats) {
   Node<Value>& from = graph.nodes[source];

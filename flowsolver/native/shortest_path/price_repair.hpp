@@ -1,8 +1,9 @@
-// Restores rc >= 0 on residual arcs after changes: gives new nodes a price, and puts right the arcs
-// whose cost, capacity or existence changed. A price that suits all arcs of the node is looked for
-// first (a task's continuation arc got dearer, and still is its best); where there is none, the
-// arcs in the way are saturated or emptied, which is always valid and leaves imbalances for the
-// searches.
+// Restores rc >= 0 on residual arcs after changes: gives new nodes a price and repairs the arcs
+// whose cost or capacity changed or that were added.
+//
+// First a price is sought that satisfies all arcs of the node (for example, if the arc of a running
+// task to its machine got more expensive and is still its best). If there is none, the violating
+// arcs are saturated or emptied. That is always valid and leaves imbalances for the searches.
 #pragma once
 
 #include <algorithm>
@@ -23,9 +24,9 @@ class PriceRepair {
         repriced_(repriced),
         stats_(stats) {}
 
-  // Both lists are consumed. Of those in `dirty` some may be gone.
+  // Both lists are emptied. Some arcs in `dirty` may have been removed.
   void run(std::vector<NodeId>& fresh, std::vector<ArcId>& dirty) {
-    // Sources last: their price follows from where they lead.
+    // Sources last: their price follows from the heads of their arcs.
     for (bool sources : {false, true}) {
       for (NodeId v : fresh) {
         if ((graph_.nodes[v].flags & kNewNode) == 0 || is_source(v) != sources) continue;
@@ -57,7 +58,7 @@ class PriceRepair {
     return neighbour != v && (graph_.nodes[neighbour].flags & kNewNode) == 0;
   }
 
-  // The prices v may have without breaking any arc to a neighbour that has one.
+  // The interval of prices at which no arc between v and a priced neighbour is violated.
   Interval feasible_prices(NodeId v) const {
     const Node<Value>& node = graph_.nodes[v];
     Interval feasible_prices;
@@ -97,9 +98,9 @@ class PriceRepair {
     }
   }
 
-  // No price suits all arcs. Take the end that few arcs object to. When the way to the root is the
-  // only one to object to the low end, that one: its room becomes a deficit here, which is how new
-  // machines join a cell whose slots have a price.
+  // No price satisfies all arcs. Takes the end of the interval that fewer arcs object to. If the
+  // arc to the root is the only one that objects to the low end, takes that one: the arc's capacity
+  // becomes a deficit here. This is how new machines join a cell whose slots have a price.
   void set_price_in_conflict(NodeId v, const Interval& range) {
     const Node<Value>& node = graph_.nodes[v];
     std::int64_t against_low = 0, against_high = 0;
@@ -152,7 +153,7 @@ class PriceRepair {
                                    : graph_.edges[graph_.position[2 * arc]].residual;
   }
 
-  // Fills an arc with rc < 0, empties one with rc > 0.
+  // Fills an arc with rc < 0; empties one with rc > 0.
   void saturate(ArcId arc, NodeId tail, NodeId head) {
     const std::int64_t rc = reduced_cost(arc, tail);
     if (rc < 0) pseudoflow_.add_flow(arc, tail, head, room(arc, tail));
@@ -173,7 +174,7 @@ class PriceRepair {
         return;
       }
     }
-    // A source in conflict: all its arcs at once, so that its best arc decides.
+    // For a source in conflict, all arcs at once, so that its best arc decides.
     if (tail != head && is_source(tail) && tail != graph_.root() &&
         graph_.nodes[tail].degree <= kLowDegree) {
       set_price_in_conflict(tail, feasible_prices(tail));

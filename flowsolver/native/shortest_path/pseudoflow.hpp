@@ -1,5 +1,5 @@
-// Moving flow with everything that hangs on it: imbalances, the running cost, and which arcs a
-// round touched.
+// A pseudoflow on a residual graph, with everything that depends on it: imbalances, the cost, and
+// which arcs a round has touched.
 #pragma once
 
 #include <utility>
@@ -28,7 +28,8 @@ class Pseudoflow {
     if (v == graph_.root()) node.imbalance = 0;  // implied by the others
   }
 
-  // Along the half-edge at `index`, owned by u; leaves imbalances alone (a step of a path).
+  // Moves flow along the half-edge at `index`, owned by u. Does not change imbalances (a step of a
+  // path).
   void move_flow(NodeId u, std::uint32_t index, Value amount) {
     const auto& edge = graph_.edges[index];
     touch(edge.id >> 1, graph_.is_forward(edge) ? edge.reverse_residual : edge.residual);
@@ -36,7 +37,7 @@ class Pseudoflow {
     graph_.push(u, index, amount);
   }
 
-  // Over the arc inside v; amount < 0 takes flow back. Leaves imbalances alone.
+  // Moves flow over the arc inside v; amount < 0 takes flow off. Does not change imbalances.
   void move_root_flow(NodeId v, std::int64_t amount) {
     Node<Value>& node = graph_.nodes[v];
     touch(graph_.root_arc(v), node.root_flow);
@@ -45,7 +46,7 @@ class Pseudoflow {
     node.root_flow += static_cast<Value>(amount);
   }
 
-  // More flow on the arc (less when amount < 0), its ends' imbalances following.
+  // Adds flow to the arc (takes it off if amount < 0) and updates the imbalances of its ends.
   void add_flow(ArcId arc, NodeId tail, NodeId head, std::int64_t amount) {
     if (amount == 0) return;
     if (graph_.is_root_arc(arc)) {

@@ -62,7 +62,7 @@ class SspEngine final : public LocalEngine<Value> {
       return backward_;
     }
   }
-  // Between searches.
+  // The check between two searches.
   Status check(const Control& control, const Stats& stats) const {
     return stats.scanned > last_scan_ ? Status::kBudget : control.check(stats);
   }
@@ -75,7 +75,7 @@ class SspEngine final : public LocalEngine<Value> {
   PathSearch<ResidualGraph<Value>, true> forward_;
   PathSearch<ResidualGraph<Value>, false> backward_;
   const std::int64_t max_scans_;
-  std::int64_t last_scan_ = kInfinity;  // patience ends there in this run
+  std::int64_t last_scan_ = kInfinity;  // the run ends when it has scanned so much
 };
 
 template <class Value>
@@ -103,8 +103,8 @@ SspEngine<Value>::SspEngine(const EngineStart& start, bool has_spare_room, std::
       shift_imbalance(network.head[a], start.flow[a]);
       cost_ += static_cast<__int128>(network.cost[a]) * start.flow[a];
     }
-    // Only arcs that break the invariant. From a cold start sources get the price of their best arc
-    // first.
+    // Only arcs that violate the invariant. In a cold start, sources get the price of their best
+    // arc first.
     const std::int64_t rc =
         network.cost[a] - graph_.nodes[network.tail[a]].price + graph_.nodes[network.head[a]].price;
     const std::int64_t used = start.flow.empty() ? 0 : start.flow[a];
@@ -185,15 +185,15 @@ void SspEngine<Value>::incident_arcs(std::span<const NodeId> of, std::vector<Arc
   }
 }
 
-// A deficit left at an aggregator by a removed task is moved over flow with rc = 0 to where room
-// came free (X -> rack -> machine), which a backward search would find only after looking at all
-// the aggregator's arcs in.
+// Moves a deficit that a removed task left at an aggregator along flow with rc = 0 to where
+// capacity was freed (X -> rack -> machine). A backward search would find that only after scanning
+// all arcs into the aggregator.
 template <class Value>
 void SspEngine<Value>::move_deficits_along_flow() {
   constexpr std::uint32_t kLook = 600;
-  // A deficit could go round a cycle of flow as often as that has units.
+  // Limited, because a deficit could circulate on a cycle of flow.
   std::size_t left = kMaxMovesPerNode * (graph_.nodes.size() + unbalanced_.size());
-  for (std::size_t k = 0; k < unbalanced_.size(); ++k) {  // grows while we go
+  for (std::size_t k = 0; k < unbalanced_.size(); ++k) {  // grows meanwhile
     NodeId v = unbalanced_[k];
     // bounded: by `left`
     while (graph_.nodes[v].imbalance < 0 && v != graph_.root() &&
@@ -296,7 +296,7 @@ Status SspEngine<Value>::route_in_phases(std::vector<NodeId>& sources, const Con
     if (!nearest.found()) return this->report_no_path(sources.front(), kForward);
     augment<kForward>(nearest, stats);
     // All paths of length zero, as in Dinic's blocking flows: what cannot reach a target now cannot
-    // before prices move.
+    // before prices change.
     paths.relabel(graph_, stats);
     for (NodeId source : sources) {
       while (status == Status::kOptimal && needs_flow(source, kForward) &&

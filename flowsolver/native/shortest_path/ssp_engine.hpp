@@ -1,6 +1,6 @@
-// The working state of the incremental successive shortest path method (described in
-// incremental_ssp.hpp): residual graph, prices, imbalances, and what has to be put right at the
-// next resolve. Values are 32 or 64 bits wide.
+// The engine of incremental successive shortest paths (described in incremental_ssp.hpp) for any
+// network: residual graph, prices, imbalances, and what must be repaired at the next resolve.
+// Values are 32 or 64 bits wide.
 #pragma once
 
 #include <cstdint>

@@ -26,7 +26,8 @@ class SimplexEngine final : public Engine {
         pivots_(network_, flow_, tree_, Observer{this}) {
     const auto n = static_cast<NodeId>(network_.num_nodes());
     flow_.resize(network_.num_arcs(), 0);
-    // nothing could be gone on from before all is made: cancelled, but not stopped at a budget
+    // An incomplete state could not be continued: the construction can be cancelled, but ignores
+    // budgets.
     Control cancellation_only;
     cancellation_only.poll(
         [&control](const Stats& counted) { return control.check(counted) == Status::kCancelled; },
@@ -81,7 +82,7 @@ class SimplexEngine final : public Engine {
   void remove_arc(ArcId arc, NodeId tail, NodeId head) override {
     set_flow(arc, tail, head, 0, true);
     pivots_.forget(arc);
-    flow_[arc] = 0;  // loops are settled again meanwhile
+    flow_[arc] = 0;  // loops were settled again meanwhile
     lists_.remove(arc, tail, head);
   }
 
@@ -128,7 +129,8 @@ class SimplexEngine final : public Engine {
     }
     return artificial_flow() ? Status::kInfeasible : Status::kOptimal;
   }
-  // Excess that the root gets; without any, the sink has what others lack.
+  // Nodes whose excess goes to the root. If there are none, the sink has the excess that others
+  // lack.
   std::vector<NodeId> unrouted_nodes() const override {
     std::vector<NodeId> nodes;
     for (NodeId v : on_artificial_) {
@@ -144,7 +146,8 @@ class SimplexEngine final : public Engine {
   std::int64_t price(NodeId v) const override { return tree_.price(v) - tree_.price(sink_); }
   __int128 cost() const override { return cost_; }
   void adopt(const Engine&) override {}  // its own state is as good a start
-  // Sums of a few of them fit; what no network in range has is not given to it anyway.
+  // Sums of a few such values fit. Values beyond the network's range are not given to engines
+  // anyway.
   std::uint64_t value_limit() const override { return static_cast<std::uint64_t>(kMaxPathCost); }
   bool prices_drifted() const override {
     return false;
@@ -165,7 +168,7 @@ class SimplexEngine final : public Engine {
     touched_.clear();
     repriced_.clear();
   }
-  // Leaves of the tree that arcs do not lead to have their price from v.
+  // Leaves of the tree without arcs in have their price from v.
   void implicitly_priced_by(NodeId v, std::vector<NodeId>& nodes) const override {
     lists_.for_each_in(v, [&](ArcId a) {
       const NodeId tail = network_.tail[a];
@@ -182,19 +185,19 @@ class SimplexEngine final : public Engine {
     void prices_moved(NodeId v) { engine->prices_moved(v); }
     SimplexEngine* engine;
   };
-  // What hangs from the root by an artificial arc since a change; how far its price moved by that,
-  // relative to the others'.
+  // A subtree that a change attached to the root by an artificial arc, and how far its price moved
+  // by that, relative to the others'.
   struct CutSubtree {
     NodeId top;
     std::int64_t moved;
   };
 
   static constexpr NodeId kSpareNodes = 64;
-  // So many arcs are looked at to join a subtree again, and so many enter, before pricing has to
-  // see to it.
+  // To rejoin a subtree, at most kMaxArcsScanned arcs are scanned and at most kMaxRejoins arcs
+  // enter; after that, pricing must do it.
   static constexpr std::int64_t kMaxArcsScanned = 1 << 12;
   static constexpr int kMaxRejoins = 16;
-  // So many subtrees are moved one by one.
+  // Up to so many subtrees are moved one by one.
   static constexpr std::size_t kFewSubtrees = 8;
 
   static std::vector<std::uint8_t> outer_nodes(const Network& network) {
@@ -251,8 +254,8 @@ class SimplexEngine final : public Engine {
     for (std::uint32_t left = tree_.size(top); left > 1; --left) note_repriced(v = tree_.next(v));
   }
 
-  // The arc's flow becomes `amount`; its ends have what is missing. `out`: where it is in the tree,
-  // it leaves that.
+  // Sets the arc's flow to `amount`; its ends get the difference as excess and deficit. `out`: if
+  // it is in the tree, it leaves.
   void set_flow(ArcId arc, NodeId tail, NodeId head, std::int64_t amount, bool out) {
     const std::int64_t now = pivots_.flow(arc);
     if (now != amount) flow_moves(arc, now, amount - now);
@@ -271,7 +274,7 @@ class SimplexEngine final : public Engine {
     if (out) pivots_.reclassify(arc);
   }
 
-  // What is said of it has changed, and it is not in the tree.
+  // Its values have changed, and it is not in the tree.
   void reclassify(ArcId arc, NodeId tail, NodeId head, std::int64_t capacity) {
     if (tail != head) {
       if (capacity > 0) tree_.make_inner(head);
@@ -279,7 +282,7 @@ class SimplexEngine final : public Engine {
       return;
     }
     const std::int64_t now = flow_[arc];
-    pivots_.reclassify(arc);  // settles it
+    pivots_.reclassify(arc);  // settles the loop
     if (flow_[arc] != now) flow_moves(arc, now, flow_[arc] - now);
   }
 
@@ -317,7 +320,7 @@ class SimplexEngine final : public Engine {
   }
   std::int64_t move_price(NodeId v) {
     const ArcId a = tree_.arc(v).arc;
-    if (a == kNone) return 0;  // cut off since
+    if (a == kNone) return 0;  // cut off meanwhile
     const std::int64_t rc = pivots_.reduced_cost(a);
     if (rc == 0) return 0;
     prices_moved(v);
@@ -360,9 +363,9 @@ class SimplexEngine final : public Engine {
     return Status::kOptimal;
   }
 
-  // The most violated of the arcs at what hangs below the artificial arc, or, as long as it has
-  // looked at few, of those it has seen: by that the others' prices stay as near as can be to what
-  // they were. At its cost, all arcs to the rest are violated.
+  // The most violated of the arcs at the subtree below the artificial arc, or, when kMaxArcsScanned
+  // were scanned, of those: so the others' prices stay as near as possible to what they were. At
+  // the artificial arc's cost, all arcs to the rest are violated.
   ArcId best_rejoining_arc(const CutSubtree& cut, PivotWork& work) {
     ArcId best = kNone;
     std::int64_t worst = 0, left = kMaxArcsScanned;
@@ -401,7 +404,8 @@ class SimplexEngine final : public Engine {
     return best;
   }
 
-  // Whether artificial arcs carry flow. Forgets those that are in the tree no more.
+  // Whether artificial arcs carry flow. Drops those from the list that are not in the tree any
+  // more.
   bool artificial_flow() {
     bool any = false;
     std::size_t kept = 0;
@@ -422,19 +426,19 @@ class SimplexEngine final : public Engine {
   SpanningTree tree_;
   SimplexPivots<Observer> pivots_;
   ArcLists lists_;
-  std::vector<std::int64_t> cost_of_;  // as the running cost has it
+  std::vector<std::int64_t> cost_of_;  // as counted in cost_
   __int128 cost_ = 0;
   std::vector<std::int64_t> excess_;   // by node
-  std::vector<NodeId> unbalanced_;     // nodes with an excess, and some without
-  std::vector<CutSubtree> cuts_;       // to be joined to the others again
+  std::vector<NodeId> unbalanced_;     // nodes with an excess or deficit, and some without
+  std::vector<CutSubtree> cuts_;       // subtrees to be rejoined
   std::vector<NodeId> repriced_arcs_;  // nodes whose tree arc has another cost
-  bool prices_unfinished_ = false;     // stopped while all were computed anew
-  // all that hang from the root by artificial arcs, and some that did
+  bool prices_unfinished_ = false;     // stopped while all were computed again
+  // all nodes attached to the root by artificial arcs, and some that were
   std::vector<NodeId> on_artificial_;
   std::vector<FlowBefore> touched_;  // since begin_round
   std::vector<NodeId> repriced_;
   std::vector<bool> is_touched_, is_repriced_, is_on_artificial_;
-  Stats unused_stats_;  // of changes, which count nothing
+  Stats unused_stats_;  // for changes, whose work is not counted
 };
 
 }  // namespace

@@ -1,10 +1,10 @@
 // The pivots of the primal network simplex (network_simplex.hpp): pricing arcs, and sending flow
-// round the cycles they close. What a solve from arrays and an engine that is kept under changes
-// have in common.
+// around the cycles they close. Shared by the solve from scratch and the engine that handles
+// changes.
 //
-// Arcs that are said to have changed are priced before the others. After them blocks of arcs are
-// taken in turn, until all of them in a row hold no entering arc: that many are counted beyond a
-// run's end, so that runs with small budgets come to an end.
+// Arcs that changed are priced first. Then blocks of arcs are taken in turn, until all blocks in a
+// row hold no entering arc. That count persists between runs, so that runs with small budgets reach
+// the end.
 #pragma once
 
 #include <algorithm>
@@ -17,25 +17,25 @@
 
 namespace flowsolver {
 
-// What a run counts, and where it looks.
+// The work counted by a run, and its cancellation checks.
 struct PivotWork {
   PivotWork(const Control& control, Stats& counted) : stats(counted), checker(control) {}
   Stats& stats;
   CancellationChecker checker;
 };
 
-// `Observer` is told of flow_moves(arc, flow now, how much more), before it does, and of
-// prices_moved(node): its subtree's.
+// `Observer` gets flow_moves(arc, flow now, change) before the flow of an arc changes, and
+// prices_moved(node) before the prices of a subtree change.
 template <class Observer>
 class SimplexPivots {
  public:
-  // `flow` is kept up for arcs outside the tree. All outlive it, and change meanwhile as the
-  // operations below say.
+  // `flow` holds the flow of arcs outside the tree. All arguments outlive this object and change as
+  // the operations below say.
   SimplexPivots(const Network& network, std::vector<std::int64_t>& flow, SpanningTree& tree,
                 Observer observer)
       : network_(network), flow_(flow), tree_(tree), observer_(observer) {}
 
-  // The states of all arcs.
+  // Finds the states of all arcs.
   Status classify(PivotWork& work) {
     extend();
     for (ArcId a = 0; a < network_.num_arcs(); ++a) {
@@ -46,7 +46,7 @@ class SimplexPivots {
     return Status::kOptimal;
   }
 
-  // Until no arc enters: then all artificial arcs are empty, or the network is infeasible.
+  // Pivots until no arc enters. Then all artificial arcs are empty, or the network is infeasible.
   Status run(PivotWork& work) {
     Status status = settle_between(work);
     while (status == Status::kOptimal) {
@@ -58,8 +58,8 @@ class SimplexPivots {
     return status;
   }
 
-  // Changes. The arc is new, or has another flow, capacity or cost, and is not in the tree: its
-  // state is found anew.
+  // Changes. The arc is new, or has another flow, capacity or cost, and is not in the tree: finds
+  // its state.
   void reclassify(ArcId a) {
     if (a >= state_.size()) extend();
     classify(a);
@@ -67,14 +67,14 @@ class SimplexPivots {
     if (new_nodes_.size() < state_.size() / 8) new_nodes_.push_back(a);
     blocks_without_entering_ = 0;
   }
-  // The arc is gone, or in the tree.
+  // The arc was removed, or is in the tree.
   void forget(ArcId a) { state_[a] = kInside; }
-  // Prices have moved, other than by pivots.
+  // Prices have moved other than by pivots: all blocks must be priced again.
   void price_all_again() { blocks_without_entering_ = 0; }
 
-  // v has `excess` that no arc carries yet: it goes over the tree to the root as far as it can
-  // (less than zero: it is met from there), the rest over an artificial arc, from which v hangs
-  // then. Returns by how much its price moved by that.
+  // v has `excess` that no arc carries yet. It is sent over the tree to the root as far as possible
+  // (if negative, it is drawn from there); the rest goes over an artificial arc, which then is v's
+  // tree arc. Returns by how much the price of v moved.
   std::int64_t route_excess(NodeId v, std::int64_t excess, std::int64_t artificial_cost,
                             Stats& stats) {
     const bool up = excess > 0;
@@ -85,7 +85,7 @@ class SimplexPivots {
     const std::int64_t amount = std::min(most, room), rest = most - amount;
     stats.scanned += cycle.length;
     push(k, l, cycle.apex, amount);
-    // of arcs that allow equally little the last along the flow leaves
+    // of equally restrictive arcs, the last along the flow leaves
     if (up ? room > most : room >= most) return 0;
     const NodeId out = up ? cycle.up_node : cycle.down_node;
     leave(out, up);
@@ -103,10 +103,10 @@ class SimplexPivots {
   Status pivot(PivotWork& work, ArcId a) {
     return push_around_cycle(work, a, state_[a] == kLower, network_.capacity[a], 0);
   }
-  // Less than 0 where the arc may enter.
+  // Negative if the arc may enter.
   std::int64_t violation(ArcId a) const { return state_[a] * reduced_cost(a); }
 
-  // v's tree arc leaves for an artificial one, at a price `above` the root's.
+  // Replaces v's tree arc by an artificial one, at a price `above` the root's.
   void attach_subtree(NodeId v, const SpanningTree::TreeArc& arc, std::int64_t above,
                       Stats& stats) {
     stats.scanned += tree_.attach_subtree(v, arc, above);
@@ -122,7 +122,7 @@ class SimplexPivots {
   NodeId child(ArcId a) const {
     return tree_.arc(network_.tail[a]).arc == a ? network_.tail[a] : network_.head[a];
   }
-  // Of v's tree arc, an arc of the network.
+  // The flow of v's tree arc, which is an arc of the network.
   std::int64_t tree_flow(NodeId v) const {
     const SpanningTree::TreeArc arc = tree_.arc(v);
     return network_.tail[arc.arc] == v ? arc.down : arc.up;
@@ -138,7 +138,7 @@ class SimplexPivots {
   static constexpr ArcId kMinBlock = 64;
 
   // Blocks of about sqrt(m) / 8 arcs, since a pivot that moves few prices costs little more than
-  // looking at that many. They are taken in strides of the golden section, so that each comes from
+  // pricing that many. They are taken in strides of the golden ratio, so that each block is from
   // another part of the network than those before.
   void extend() {
     const std::uint64_t m = network_.num_arcs();
@@ -169,7 +169,7 @@ class SimplexPivots {
       const ArcId a = between_.back();
       between_.pop_back();
       const std::int64_t used = flow_[a], room = network_.capacity[a] - used;
-      // has changed since
+      // changed meanwhile
       if (state_[a] != kInside || used <= 0 || room <= 0 || in_tree(a)) continue;
       const bool forward = reduced_cost(a) <= 0;
       const Status status = forward ? push_around_cycle(work, a, true, room, used)
@@ -202,8 +202,8 @@ class SimplexPivots {
     return price_out(work, entering);
   }
 
-  // The most violated arc of the next block that has one. No look between its choice and the pivot:
-  // a run gets somewhere.
+  // Finds the most violated arc of the next block that has one. There is no check between this
+  // choice and the pivot, so that a run makes progress.
   Status price_out(PivotWork& work, ArcId& entering) {
     const auto m = static_cast<ArcId>(network_.num_arcs());
     const NodeId* tail = network_.tail.data();
@@ -236,15 +236,16 @@ class SimplexPivots {
     return Status::kOptimal;
   }
 
-  // Flow goes over arc a, forward or backward, round its cycle, as far as there is room: `room` on
-  // the arc itself, `used` the other way. The arc that stops it leaves the tree, unless it is a
-  // itself.
+  // Sends flow over arc a, forward or backward, around its cycle, as far as capacities allow:
+  // `room` on the arc itself, `used` in the other direction. The blocking arc leaves the tree,
+  // unless it is a itself.
   Status push_around_cycle(PivotWork& work, ArcId a, bool forward, std::int64_t room,
                            std::int64_t used) {
     const NodeId k = forward ? network_.tail[a] : network_.head[a],
                  l = forward ? network_.head[a] : network_.tail[a];
     const SpanningTree::Cycle cycle = tree_.find_cycle(k, l);
-    // Of arcs that allow equally little the last along the flow: up, then a itself, then down.
+    // Of equally restrictive arcs, the last along the flow leaves: on the path up, then a itself,
+    // then on the path down.
     std::int64_t amount = room;
     NodeId out = kNone;
     bool is_on_up_path = false;
@@ -296,8 +297,8 @@ class SimplexPivots {
       observer_.flow_moves(a, tree_flow(v), (network_.tail[a] == v) == up ? amount : -amount);
   }
 
-  // On the way up its residual capacity towards the root is gone, on the way down that away from
-  // it.
+  // On the path up its residual capacity towards the root is used up, on the path down that away
+  // from it.
   void leave(NodeId out, bool is_on_up_path) {
     const ArcId leaving = tree_.arc(out).arc;
     if (leaving == kNone) return;
@@ -313,7 +314,7 @@ class SimplexPivots {
   std::vector<std::int8_t> state_;
   std::vector<ArcId> between_, new_nodes_;
   ArcId block_ = kMinBlock, blocks_ = 0, stride_ = 1;
-  ArcId next_ = 0;                     // block
+  ArcId next_ = 0;                     // next block
   ArcId blocks_without_entering_ = 0;  // blocks in a row without an entering arc
 };
 

@@ -13,7 +13,7 @@ constexpr std::int64_t kStepsPerArc = 4;
 
 }  // namespace
 
-// Its arcs, as FeasibleFlow looks at them.
+// The arcs as FeasibleFlow needs them.
 struct SimplexStart::View {
   SimplexStart& start;
 
@@ -134,8 +134,8 @@ Status SimplexStart::route() {
   return Status::kOptimal;
 }
 
-// Where every way is full, or too long to be looked for one by one. What no flow can balance, or no
-// more within the budget, is left.
+// For paths that are full, or too long to be searched for one by one. What no flow can balance, or
+// none within the budget, is left.
 Status SimplexStart::finish_route() {
   const auto has_excess = [](std::int64_t excess) { return excess > 0; };
   if (std::none_of(excess_.begin(), excess_.end(), has_excess)) return Status::kOptimal;
@@ -155,7 +155,7 @@ Status SimplexStart::route_from(NodeId source) {
                        two = network_.cost[b] + hint_[network_.head[b]];
     return one != two ? one > two : a > b;
   };
-  const auto drop_current_arc = [&](NodeId v) {  // the arc at hand
+  const auto drop_current_arc = [&](NodeId v) {  // removes the current arc of v
     std::pop_heap(out_.begin() + out_first_[v], out_.begin() + current_[v], dearer);
     --current_[v];
   };
@@ -240,7 +240,7 @@ Status SimplexStart::join(SpanningTree& tree, NodeId v, NodeId parent,
 }
 
 Status SimplexStart::attach_unreachable(SpanningTree& tree) {
-  while (order_.size() < network_.num_nodes()) {  // the rest of the candidates would join nothing
+  while (order_.size() < network_.num_nodes()) {  // then the remaining candidates would add nothing
     if (const Status status = checker_.step(stats_, kStepsPerHalfEdge); status != Status::kOptimal)
       return status;
     Candidate next;
@@ -273,13 +273,13 @@ Status SimplexStart::attach_unreachable(SpanningTree& tree) {
 Status SimplexStart::grow(SpanningTree& tree, NodeId sink, std::int64_t artificial_cost) {
   const auto n = static_cast<NodeId>(network_.num_nodes());
   best_.assign(n, kInfinity);
-  // address space only
+  // reserves address space only
   for (auto* candidates : {&free_, &ties_, &queue_}) candidates->reserve(network_.num_arcs());
   order_.reserve(n);
   const auto join_root = [&](NodeId v) {
     const std::int64_t amount = excess_[v] < 0 ? -excess_[v] : excess_[v];
     const std::int64_t rest = kArtificialCapacity - amount;
-    // An excess flows up an arc to the root, a deficit down an arc from it.
+    // An excess flows up an arc to the root, a deficit draws over an arc from it.
     if (excess_[v] < 0) return join(tree, v, tree.root(), {kNone, amount, rest}, -artificial_cost);
     return join(tree, v, tree.root(), {kNone, rest, amount}, artificial_cost);
   };

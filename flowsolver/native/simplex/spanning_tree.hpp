@@ -3,23 +3,25 @@
 //
 // Nodes are 0..n-1 and the root n. The thread is the nodes in preorder, cyclic; the subtree of v is
 // the `size` nodes from v to last[v]. A node's tree arc joins it to its parent: an arc of the
-// network, or kNone for the artificial one to the root.
+// network, or kNone for the artificial arc to the root.
 //
 // Outer nodes are those without arcs into them (tasks). Their price matters to their own arcs only,
-// and their neighbours in the tree are no outer nodes: it is kept as a difference from their
-// parent's. As leaves they are not threaded and have size 0. So moving the prices of a subtree
-// costs its inner nodes only, however many tasks hang on them, and a task that changes its parent
+// and no outer node is adjacent to another in the tree. So their price is stored as a difference
+// from their parent's. As leaves they are not threaded and have size 0. So moving the prices of a
+// subtree costs its inner nodes only, however many tasks it has, and a task that changes its parent
 // costs O(1).
 //
-// Strongly feasible: every tree arc has residual capacity towards the root. All operations keep
+// Strongly feasible: every tree arc has residual capacity towards the root. All operations preserve
 // that (network_simplex.hpp).
 //
-// Under changes to the network (simplex_engine.hpp) ids that mean no node hang from the root, as
-// outer leaves: they cost nothing.
+// Under changes to the network (simplex_engine.hpp), unused ids are outer leaves at the root: they
+// cost nothing.
 //
-// An exchange costs O(length of the path that is turned round + ancestors), moving prices
-// O(threaded nodes of the smaller of the two parts). Reference: Ahuja, Magnanti, Orlin, Network
-// Flows (1993), section 11.3; Barr, Glover, Klingman (1979).
+// Complexity. An exchange costs O(length of the path that is reversed + ancestors); moving prices
+// costs O(threaded nodes of the smaller of the two parts).
+//
+// References. Ahuja, Magnanti, Orlin, Network Flows (1993), section 11.3; Barr, Glover, Klingman
+// (1979).
 #pragma once
 
 #include <algorithm>
@@ -35,22 +37,22 @@ namespace flowsolver {
 
 class SpanningTree {
  public:
-  // Residual capacities of a node's tree arc towards its parent, and from it.
+  // A node's tree arc, with its residual capacities towards the parent and from it.
   struct TreeArc {
     ArcId arc = kNone;
     std::int64_t up = 0, down = 0;
   };
-  // The cycle that an arc k -> l closes, walked from the junction down to k, over the arc, and up
-  // from l to the junction.
+  // The cycle that an arc k -> l closes: from the apex down to k, over the arc, and up from l to
+  // the apex.
   struct Cycle {
     NodeId apex = kNone;
-    // below the last tree arc of least room on either side, or kNone
+    // the nodes below the last tree arc of least residual capacity on either side, or kNone
     NodeId down_node = kNone, up_node = kNone;
     std::int64_t down_room = kInfinity, up_room = kInfinity;
     std::int64_t length = 0;
   };
 
-  // `outer`: per node. This and `finish` throw Stopped when cancelled.
+  // `outer`: per node. The constructor and `finish` throw Stopped when cancelled.
   SpanningTree(std::vector<std::uint8_t> outer, const Control& control)
       : root_(static_cast<NodeId>(outer.size())),
         outer_(std::move(outer)),
@@ -73,7 +75,7 @@ class SpanningTree {
   }
 
   NodeId root() const { return root_; }
-  // v's price is above[v] + prices[reference[v]]; of nodes that are not outer ones, prices[v].
+  // The price of v is above[v] + prices[reference[v]]; for inner nodes it is prices[v].
   const std::int64_t* prices() const { return price_.data(); }
   const std::int64_t* above() const { return above_.data(); }
   const NodeId* reference() const { return reference_.data(); }
@@ -81,12 +83,12 @@ class SpanningTree {
   bool attached(NodeId v) const { return nodes_[v].parent != kNone; }
   NodeId parent(NodeId v) const { return nodes_[v].parent; }
   TreeArc arc(NodeId v) const { return {nodes_[v].arc, nodes_[v].up, nodes_[v].down}; }
-  // threaded nodes from v on; 0: an outer leaf
+  // threaded nodes of the subtree of v; 0: an outer leaf
   std::uint32_t size(NodeId v) const { return nodes_[v].size; }
   NodeId next(NodeId v) const { return thread_[v]; }
   bool outer(NodeId v) const { return outer_[v] != 0; }
 
-  // While the tree is built: `parent` is attached, v is not. Afterwards `finish`, once.
+  // For building the tree: `parent` is attached, v is not. Afterwards call `finish` once.
   void attach(NodeId v, NodeId parent, const TreeArc& arc, std::int64_t price) {
     Node& node = nodes_[v];
     node.parent = parent;
@@ -96,8 +98,8 @@ class SpanningTree {
     if (outer_[v] != 0) set_reference(v, parent, price - price_[parent]);
   }
 
-  // Threads the tree, siblings in order of ids: large subtrees are then walked nearly in order of
-  // memory. `order`: all nodes but the root, parents before children.
+  // Threads the tree, siblings in order of ids, so that large subtrees are walked nearly in order
+  // of memory. `order`: all nodes but the root, parents before children.
   void finish(const std::vector<NodeId>& order, const Control& control) {
     CancellationChecker checker(control);
     for (auto v = order.rbegin(); v != order.rend(); ++v) {
@@ -106,7 +108,7 @@ class SpanningTree {
       if (outer_[*v] != 0 && node.size == 1) node.size = 0;
       nodes_[node.parent].size += node.size;
     }
-    // A node's thread is its first child for now, `back` its next sibling, `last` its last child.
+    // For now, a node's thread is its first child, `back` its next sibling, `last` its last child.
     for (NodeId v = root_; v-- > 0;) {
       checker.step_until_cancelled({});
       Node& node = nodes_[v];
@@ -170,10 +172,9 @@ class SpanningTree {
     }
   }
 
-  // The tree arc of `out` leaves, and the subtree below it hangs, turned round so that `in` is its
-  // top, from `parent` by `arc`. `apex` is where the ways up from `in` and `parent` meet.
-  // Prices of the subtree move by `shift`, relative to the others'. Returns how many prices were
-  // moved.
+  // The tree arc of `out` leaves. The subtree below it is attached to `parent` by `arc`, reversed
+  // so that `in` is its top. `apex`: where the paths up from `in` and `parent` meet. Prices of the
+  // subtree move by `shift`, relative to the others'. Returns how many prices were changed.
   std::int64_t exchange(NodeId in, NodeId parent, NodeId out, NodeId apex, const TreeArc& arc,
                         std::int64_t shift) {
     if (nodes_[in].size == 0) {
@@ -198,23 +199,23 @@ class SpanningTree {
     return moved;
   }
 
-  // v, with all below it, hangs from the root by an artificial arc, at a price `above` the root's.
-  // As `exchange`.
+  // Attaches v and its subtree to the root by an artificial arc, at a price `above` the root's.
+  // Returns as `exchange`.
   std::int64_t attach_subtree(NodeId v, const TreeArc& arc, std::int64_t above) {
     return exchange(v, root_, v, root_, arc, above + price_[root_] - price(v));
   }
 
   void set_arc(NodeId v, const TreeArc& arc) { set_arc(nodes_[v], arc); }
 
-  // The prices of v and all below it move by `shift`, relative to the others'. Returns how many
-  // were moved.
+  // Moves the prices of v and its subtree by `shift`, relative to the others'. Returns how many
+  // were changed.
   std::int64_t shift_prices(NodeId v, std::int64_t shift) {
     if (outer_[v] != 0) above_[v] += shift;
     return nodes_[v].size == 0 ? 1 : move_prices(v, nodes_[v].last, nodes_[v].size, shift);
   }
 
-  // All prices anew, by the costs of tree arcs: those of nodes that hang from the root by
-  // artificial arcs stay. What is stored for such an outer node need not be its price.
+  // Computes all prices again from the costs of tree arcs. Prices of nodes attached to the root by
+  // artificial arcs stay. The stored value of such an outer node need not be its price.
   template <class PriceBelow>  // (v, price of its parent) -> price of v
   void reprice(PriceBelow price_below, CancellationChecker& checker) {
     for (NodeId v = thread_[root_]; v != root_; v = thread_[v]) {
@@ -225,7 +226,7 @@ class SpanningTree {
     }
   }
 
-  // Arcs lead into v from now on.
+  // v has arcs into it from now on.
   void make_inner(NodeId v) {
     if (outer_[v] == 0) return;
     const std::int64_t now = price(v);
@@ -234,7 +235,7 @@ class SpanningTree {
     set_reference(v, v, 0);
     outer_[v] = 0;
   }
-  // v has no arcs left: it hangs from the root, and nothing from it.
+  // v has no arcs left: it is a leaf at the root.
   void make_outer(NodeId v) {
     if (outer_[v] != 0) return;
     outer_[v] = 1;
@@ -242,8 +243,8 @@ class SpanningTree {
     thread_out(v);
   }
 
-  // Ids up to `nodes` may become nodes: until then they hang from the root by `arc`, at a price
-  // `above` its. The root gets another id. O(nodes).
+  // Makes room for ids up to `nodes`: unused ones are attached to the root by `arc`, at a price
+  // `above` the root's. The root gets another id. O(nodes).
   void make_room(NodeId nodes, const TreeArc& arc, std::int64_t above) {
     const NodeId before = root_;
     const auto renamed = [=](NodeId v) { return v == before ? nodes : v; };
@@ -308,8 +309,8 @@ class SpanningTree {
     above_[v] = above;
   }
 
-  // An outer node comes into the thread before it has its first child, and goes when it has lost
-  // its last.
+  // An outer node enters the thread before it gets its first child, and leaves it with its last
+  // one.
   void thread_in(NodeId v) {
     const NodeId parent = nodes_[v].parent, after = thread_[parent];
     price_[v] = price(v);
@@ -329,14 +330,14 @@ class SpanningTree {
     for (NodeId u = v; u != kNone; u = nodes_[u].parent) --nodes_[u].size;
   }
 
-  // Turns the path in..out round, threads the subtree anew and puts it after `parent`; all but the
-  // sizes of the nodes outside. Returns the last node of the subtree. The blocks of the thread,
-  // from `in` up: a node of the path comes first in its block, which is cut in two by the block of
-  // the one below it.
+  // Reverses the path in..out, threads the subtree again and puts it after `parent`. Does not
+  // update the sizes of nodes outside. Returns the last node of the subtree. From `in` up, each
+  // node of the path comes first in its block of the thread, which is cut in two by the block of
+  // the node below it.
   NodeId reverse_path(NodeId in, NodeId parent, NodeId out, TreeArc arc, std::int64_t shift) {
     const NodeId old_parent = nodes_[out].parent, old_last = nodes_[out].last;
     const std::uint32_t total = nodes_[out].size;
-    NodeId end = kNone;  // of what is threaded anew
+    NodeId end = kNone;  // end of the new thread
     NodeId below_before = kNone, below_after = kNone, below_last = kNone, above = parent;
     std::uint32_t below_size = 0;
     for (NodeId v = in;;) {  // bounded: by the depth of the tree
@@ -381,8 +382,8 @@ class SpanningTree {
     return end;
   }
 
-  // Only differences of prices count, so the smaller part is moved; the root's price shows how far
-  // all have drifted.
+  // Only differences of prices matter, so the smaller part is changed; the root's price shows how
+  // far all have drifted.
   std::int64_t move_prices(NodeId first, NodeId last, std::uint32_t size, std::int64_t shift) {
     const std::uint32_t others = nodes_[root_].size - size;
     if (size <= others) {
@@ -403,7 +404,7 @@ class SpanningTree {
   std::vector<std::uint8_t> outer_;
   LargeArray<Node> nodes_;
   LargeArray<NodeId> thread_;
-  LargeArray<std::int64_t> price_;  // kept up for nodes that are not outer ones
+  LargeArray<std::int64_t> price_;  // maintained for inner nodes
   LargeArray<std::int64_t> above_;
   LargeArray<NodeId> reference_;
 };

@@ -1,28 +1,35 @@
-// Where a search wanders along ties, or a cell without a free slot must get dearer or cheaper: from
-// the targets towards it.
+// The second half of a bidirectional search: from the targets towards a search that gave up. For
+// searches that settle very many nodes at equal distance, or that must raise or lower the prices of
+// a whole full cell.
 //
-// Definitions, for a forward search (path_search.hpp) that gave up; for a backward one all
-// directions are turned round. F: what it has labelled up to where it gave up, which is at no
-// distance now, for it has moved prices. d(v): the least reduced cost from v to a target (a node
-// with a deficit, or with room to the root). D: the least d of F, which is that of where the search
-// began, because from there F is reached at no cost. Method. Dijkstra against the arcs from all
-// targets, in ranges: up to distance 0, 1, 3, 7, ... only arcs that lead to a node within the range
-// are looked at, so that of the tens of thousands of sources that could leave for a target only
-// those are met for which that costs little. It ends at the first node of F, which is at distance
-// D, or gives up when that is far. Then all prices rise (fall) by min(d, D): those of the nodes
-// nearer than D by what they are away, all others by D. What is tied within the cell is not looked
-// through. A source being placed may have seeds farther away, at delta > 0 and not in F. Labels
-// below D are exact when the search ends: if delta + d < D for one of them, the way over F is not
-// the best, and the search gives up before any price has moved. Result. The path's part beyond F is
-// written over the search's labels, so that it is walked back from the target as any other. All
-// nodes that were looked at learn their hops: the next search from near F finds its way without
-// this one.
+// Definitions, for a forward search (path_search.hpp) that gave up; for a backward search all
+// directions are reversed. F: the nodes that it labelled up to the distance at which it gave up. It
+// has updated prices, so they are at distance 0 now. d(v): the least reduced cost of a path from v
+// to a target (a node with a deficit, or with residual capacity to the root). D: the least d of the
+// nodes of F, which is d of the search's start, because F is reached from there at no cost.
+//
+// Method. Dijkstra's algorithm against the arcs, from all targets, in ranges of distance: up to 0,
+// 1, 3, 7, ... only arcs that lead to a node within the range are scanned. So of tens of thousands
+// of sources that could leave for a target, only those are found for which that costs little. The
+// search ends at the first node of F, which is at distance D, or gives up when that is far. Then
+// all prices rise (fall) by min(d, D): those of nodes nearer than D by their distance, all others
+// by D. Ties within the cell are not searched.
+// A source being assigned may have seeds farther away, at a distance delta > 0 and not in F. Labels
+// below D are exact when the search ends. If delta + d < D for one of them, the path over F is not
+// the shortest, and the search gives up before any price was changed.
+//
+// Result. The part of the path beyond F is written into the labels of the first search, so that the
+// path can be followed back from the target as usual. All scanned nodes store their hops, so that
+// the next search from near F finds its way without this one.
 //
 // Invariant, before and after: rc >= 0 on every residual arc (d satisfies the triangle inequality,
-// and so does min(d, D)). Complexity: O(n) and the lists of the nodes met, per range; each looks at
-// what those before it did once more. Reference. Ahuja, Magnanti, Orlin, Network Flows (1993),
-// section 4.5: reverse and bidirectional Dijkstra. Departure: the half that is there already is at
-// distance 0 throughout, so no distances need to be added up.
+// and so does min(d, D)).
+//
+// Complexity: O(n) and the lists of the scanned nodes, per range; each range scans again what those
+// before it did.
+//
+// Reference. Ahuja, Magnanti, Orlin, Network Flows (1993), section 4.5: reverse and bidirectional
+// Dijkstra. Departure: the first half is at distance 0 throughout, so no distances need be added.
 #pragma once
 
 #include <algorithm>
@@ -41,10 +48,10 @@ class BidirectionalSearch {
  public:
   using Graph = UnitSources<Value>;
 
-  // The target reached from F, or none. `core_nodes`: every node that is no source; `targets`:
-  // every node that may be a target. Both may name a node twice. `is_labelled(node)`: whether it is
-  // in F. Throws Stopped: no price has moved then. `seeds`: what the search that gave up began
-  // with, unless all of that is in F; it gave up at distance `gave_up_at`.
+  // Returns the target reached from F, or none. `core_nodes`: every core node; `targets`: every
+  // node that may be a target; both may contain a node twice. `is_labelled(node)`: whether it is in
+  // F. `seeds`: the seeds of the search that gave up, unless all of them are in F; it gave up at
+  // distance `gave_up_at`. Throws Stopped, before any price was changed.
   template <class IsLabelled>
   Target run(Graph& graph, std::span<const NodeId> core_nodes,
              std::span<const std::span<const NodeId>> targets, std::span<const Seed> seeds,
@@ -84,7 +91,7 @@ class BidirectionalSearch {
 
  private:
   static constexpr std::int64_t kMaxRange = std::int64_t{1} << 20;
-  // of the sources' arcs, that are looked at before giving up
+  // gives up after scanning this share of the sources' arcs
   static constexpr std::int64_t kShare = 8;
 
   struct Label {
@@ -117,15 +124,14 @@ class BidirectionalSearch {
     if (labelled(v) && labels_[v].distance <= distance) return;
     labels_[v] = {distance, stamp_, parent, hops};
     if (distance <= current_) {
-      settled_.push_back(v);  // and to be looked at in its turn
+      settled_.push_back(v);  // and is scanned in its turn
     } else {
       heap_.push_back({distance, v});
       std::push_heap(heap_.begin(), heap_.end());
     }
   }
 
-  // Settles all nodes of the range in order, up to the first that is in reach, which is returned;
-  // or kNone.
+  // Settles the nodes of the range in order. Returns the first one in F, or kNone.
   template <class IsLabelled>
   NodeId settle_range(Graph& graph, const IsLabelled& is_labelled, CancellationChecker& checker,
                       Stats& stats) {
@@ -221,14 +227,15 @@ class BidirectionalSearch {
         });
   }
 
-  // The node nearer to the target.
+  // The next node towards the target.
   NodeId next_on_path(const Graph& graph, std::uint32_t parent) const {
     if (!Graph::is_source_arc(parent)) return graph.owner(parent);
     const std::uint32_t arc = Graph::decode_parent(parent);
     return graph.source_arcs[kForward ? arc : graph.current_arc(graph.source_of(arc))].head;
   }
 
-  // Makes the labels' parents those of the search that gave up, from `meeting_node` on.
+  // Writes the path from `met` to the target into the labels of the search that gave up. Returns
+  // the target.
   Target write_path(Graph& graph, NodeId meeting_node) const {
     NodeId v = meeting_node;
     while (labels_[v].parent != kNone) {  // bounded: by the length of a path
@@ -241,7 +248,7 @@ class BidirectionalSearch {
     return {v, !itself, current_};
   }
 
-  // What it has found is of use to the next searches.
+  // Stores the hops of the settled nodes for later searches.
   void store_hops(Graph& graph) const {
     for (NodeId v : settled_) {
       graph.nodes[v].hops[kForward] = static_cast<std::uint8_t>(
@@ -271,7 +278,7 @@ class BidirectionalSearch {
 
   std::vector<Label> labels_;  // by node
   std::uint32_t stamp_ = 0;
-  std::int64_t range_ = 0;    // nodes no farther than this are settled now
+  std::int64_t range_ = 0;    // nodes up to this distance are settled in this range
   std::int64_t current_ = 0;  // the distance being settled
   std::vector<HeapEntry> heap_;
   std::vector<NodeId> settled_;

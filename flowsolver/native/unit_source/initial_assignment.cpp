@@ -16,7 +16,7 @@ namespace {
 template <class Value>
 class AssignmentBuilder {
  public:
-  // `full`: the flow of core arcs that begin full; empty when none does.
+  // `full`: the flow of core arcs that are full at the start; empty if there are none.
   AssignmentBuilder(const Network& network, SplitNetwork<Value> split,
                     const std::vector<std::int64_t>& price, std::vector<std::uint8_t> is_priced,
                     const std::vector<std::int64_t>& full, const Control& control)
@@ -43,7 +43,7 @@ class AssignmentBuilder {
       result.status = assign_all(control, stats);
       if (result.status == Status::kOptimal) result.status = lower_prices(control, stats);
       if (result.status == Status::kOptimal) result.status = fill_deficits(control, stats);
-    } catch (const Stopped& stopped) {  // by a search, which leaves the state as it was
+    } catch (const Stopped& stopped) {  // by a search, which leaves the state unchanged
       result.status = stopped.status;
     }
     result.local = far_budget_ >= 0;
@@ -54,12 +54,12 @@ class AssignmentBuilder {
 
  private:
   static constexpr std::uint32_t kCheckInterval = 64;
-  // heads are anywhere: they are asked for some sources in advance
+  // heads are scattered: they are prefetched some sources in advance
   static constexpr std::uint32_t kAhead = 8;
-  // A search that looks at more than this share of the sources' arcs is far from local. When such
-  // searches have looked at all arcs so many times over, the whole is left to a method that serves
-  // all imbalances at once. Cells of the Quincy shape, oversubscribed and contended ones too, need
-  // up to 1.4.
+  // A search that scans more than 1 / kFarShare of the sources' arcs is not local. When such
+  // searches have scanned kFarBudget times as many arcs as there are, the rest is left to a method
+  // that routes all imbalances at once. Quincy cells, oversubscribed and contended ones included,
+  // need up to 1.4 times.
   static constexpr std::int64_t kFarShare = 64, kFarBudget = 8;
 
   Status assign_all(const Control& control, Stats& stats) {
@@ -76,7 +76,7 @@ class AssignmentBuilder {
     return Status::kOptimal;
   }
 
-  // While that lessens the deficits.
+  // Lowers prices as long as that decreases the deficits.
   Status lower_prices(const Control& control, Stats& stats) {
     std::int64_t before = kInfinity;
     for (std::int64_t left = deficits(); left > 0 && left < before && far_budget_ >= 0;
@@ -158,7 +158,7 @@ class AssignmentBuilder {
     return search_from_seeds(kInfinity, stats);
   }
 
-  // The same, but not around priced nodes, and only if that takes no change of prices.
+  // As assign_source, but only to priced nodes, and only if that requires no change of prices.
   bool assign_to_priced(std::uint32_t source, Stats& stats) {
     const auto [begin, end] = graph_.arcs_of(source);
     std::int64_t best = kInfinity;
@@ -184,7 +184,7 @@ class AssignmentBuilder {
     return true;
   }
 
-  // A unit ends at v.
+  // Ends a unit of flow at v.
   void end_unit_at(NodeId v, bool through_root_arc) {
     Node<Value>& node = graph_.nodes[v];
     if (through_root_arc) {
@@ -204,7 +204,7 @@ class AssignmentBuilder {
         const std::uint32_t source = Graph::decode_parent(parent);
         const std::uint32_t before = graph_.current_arc(source);
         graph_.assign(source, v);
-        if (before == kNone) return;  // the one being placed
+        if (before == kNone) return;  // the source being assigned
         v = graph_.source_arcs[before].head;
       } else {
         const NodeId u = graph_.owner(parent);
@@ -215,8 +215,8 @@ class AssignmentBuilder {
     }
   }
 
-  // From the target back to the deficit: one unit if a source moves on the way, else as much as
-  // fits.
+  // Augments from the target back to the deficit: by one unit if a source is reassigned on the
+  // path, else by as much as fits.
   void augment_backward(const Target& target) {
     Node<Value>& last = graph_.nodes[target.node];
     std::int64_t amount = kInfinity;
@@ -251,7 +251,7 @@ class AssignmentBuilder {
       last.imbalance -= amount;
     }
   }
-  // The node to which a backward label's parent leads on.
+  // The next node of a backward path.
   NodeId next_on_path(std::uint32_t parent) const {
     return Graph::is_source(parent) ? graph_.source_arcs[Graph::decode_parent(parent)].head
                                     : graph_.owner(parent);
@@ -262,7 +262,7 @@ class AssignmentBuilder {
       throw Stopped{Status::kCancelled};
     result.price.assign(network_.num_nodes(), 0);
     result.complete = true;
-    std::vector<std::int64_t> price_of(core_.num_nodes());  // nearer together than nodes
+    std::vector<std::int64_t> price_of(core_.num_nodes());  // denser in memory than nodes
     for (NodeId v = 0; v < core_.num_nodes(); ++v) {
       result.price[split_.core_node[v]] = price_of[v] = graph_.nodes[v].price;
       result.complete &= graph_.nodes[v].imbalance == 0;
@@ -299,7 +299,7 @@ class AssignmentBuilder {
   using BackSearch = PathSearch<Graph, false>;
 
   const Network& network_;
-  SplitNetwork<Value> split_;  // but for the sources' arcs, which the graph has
+  SplitNetwork<Value> split_;  // without the sources' arcs, which the graph has
   const PackedNetwork<Value>& core_ = split_.core;
   Graph graph_;
   UniformPriceDecrease<Value> descent_;
@@ -310,8 +310,8 @@ class AssignmentBuilder {
   std::vector<NodeId> repriced_;
 };
 
-// Whether all supply fits where nodes lead that are reached themselves: then there is nothing to
-// estimate (price_estimate.hpp). Nearly always so.
+// Whether the capacity that arcs lead to suffices for all supply. Then there is nothing to estimate
+// (price_estimate.hpp). Nearly always so.
 template <class Value>
 bool has_room(const SplitNetwork<Value>& split) {
   const PackedNetwork<Value>& core = split.core;
@@ -329,7 +329,8 @@ bool has_room(const SplitNetwork<Value>& split) {
   return supply <= room;
 }
 
-// Core arcs with rc < 0 at these prices are full, all others empty. Without flow when none is.
+// The flow that fills core arcs with rc < 0 at these prices and leaves all others empty; no flow if
+// there are none.
 template <class Value>
 std::vector<std::int64_t> full_where_cheap(const PackedNetwork<Value>& core,
                                            const std::vector<std::int64_t>& price) {
@@ -353,7 +354,7 @@ template <class Value>
 InitialAssignment assign_source(const Network& network, NodeId root, const Control& control,
                                 Stats& stats) {
   SplitNetwork<Value> split(network, root, control);
-  if (2 * split.arcs.size() < network.num_arcs()) return {};  // little to gain
+  if (2 * split.arcs.size() < network.num_arcs()) return {};  // little would be gained
   PriceEstimate estimate;
   if (!has_room(split)) estimate = estimate_price(network, root, control);
   std::vector<std::int64_t> price(split.core_node.size(), 0);

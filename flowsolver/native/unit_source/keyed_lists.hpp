@@ -1,13 +1,13 @@
-// A list of items per node, each with a key, of which only those with small keys are looked at.
+// A list of items per node, each with a key. A visit evaluates only items with small keys.
 //
-// A key is a lower bound on what looking at the item can bring, and is refreshed when it has been
-// looked at. Lists of up to kFlat items are unordered; longer ones (thousands of tasks at an
-// aggregator) are binary heaps by key, of which a visit sees only what is below its limit, and the
-// fringe of that. An item is in one list at most.
+// A key is a lower bound on the result of evaluating the item, and is updated by the evaluation.
+// Lists of up to kFlat items are unordered. Longer ones (thousands of tasks at an aggregator) are
+// binary heaps by key, of which a visit reads only the items below its limit and their children. An
+// item is in at most one list.
 //
-// Keys are kept in `Key`, 32 bits wide where costs are. What does not fit is rounded down, which a
-// lower bound may always be: to the largest that fits or to minus infinity. Infinity is kept: such
-// items are never looked at.
+// Keys are stored as `Key`, 32 bits wide if costs are. A value that does not fit is rounded down,
+// which a lower bound allows: to the largest value that fits, or to minus infinity. Infinity is
+// kept: such items are never evaluated.
 #pragma once
 
 #include <algorithm>
@@ -28,31 +28,31 @@ class KeyedLists {
   KeyedLists() = default;
   KeyedLists(std::size_t nodes, std::size_t items) : lists_(nodes), place_(items) {}
 
-  // At least so many nodes and items.
+  // Makes room for at least so many nodes and items.
   void extend(std::size_t nodes, std::size_t items) {
     if (lists_.size() < nodes) lists_.resize(nodes);
     if (place_.size() < items) place_.resize(items);
   }
-  // Address space, so that growing does not copy.
+  // Reserves address space, so that growing does not copy.
   void reserve(std::size_t nodes, std::size_t items, std::size_t entries) {
     lists_.reserve(nodes);
     place_.reserve(items);
     entries_.reserve(entries);
   }
 
-  // All lists are empty and without room.
+  // Makes all lists empty and releases their room.
   void clear() {
     std::fill(lists_.begin(), lists_.end(), List{});
     entries_.clear();
     for (std::vector<std::uint32_t>& free : free_) free.clear();
   }
 
-  // Room for `items` in v's list, which is empty and has none.
+  // Makes room for `items` in v's list, which must be empty and have none.
   void make_room(NodeId v, std::uint32_t items) {
     if (items > 0) lists_[v] = take_block(items);
   }
 
-  // `lead`: where the item leads, for those who want to know before they look at it.
+  // `lead`: the node that the item leads to, for callers that need it before the evaluation.
   void add(NodeId v, std::uint32_t item, std::int64_t key, NodeId lead = kNone) {
     List& list = lists_[v];
     if (list.size == list.room) grow(list);
@@ -63,11 +63,11 @@ class KeyedLists {
     }
   }
 
-  // Fetches the list into the cache.
+  // Fetches v's list into the cache.
   void prefetch(NodeId v) const { __builtin_prefetch(&lists_[v], 1); }
 
-  // Many at once, with room made for them; `order` when all are in. Until then the list is good for
-  // nothing else.
+  // Adds many items to lists that have room for them. Call `order` when all are added; before that
+  // the lists may not be used otherwise.
   void append(NodeId v, std::uint32_t item, std::int64_t key, NodeId lead = kNone) {
     List& list = lists_[v];
     put(list, list.size++, {stored(key), item, lead});
@@ -107,7 +107,7 @@ class KeyedLists {
     entries_[lists_[v].begin + place_[item]].lead = lead;
   }
 
-  // The item goes by another number from now on.
+  // Renumbers the item.
   void rename(NodeId v, std::uint32_t item, std::uint32_t name) {
     place_[name] = place_[item];
     entries_[lists_[v].begin + place_[item]].item = name;
@@ -118,7 +118,7 @@ class KeyedLists {
     for (std::uint32_t i = 0; i < lists_[v].size; ++i) evaluate(entries_[lists_[v].begin + i].item);
   }
 
-  // All keys by the same amount (infinite ones stay).
+  // Adds the same amount to all keys except infinite ones.
   void shift_keys(std::int64_t amount) {
     for (const List& list : lists_) {
       for (std::uint32_t i = list.begin; i < list.begin + list.size; ++i) {
@@ -128,8 +128,8 @@ class KeyedLists {
     }
   }
 
-  // Calls look(item, key, lead) for every item of v with key < limit(), which may fall on the way;
-  // `evaluate` returns the new key.
+  // Calls evaluate(item, key, lead) for every item of v with key < limit(), which may decrease
+  // meanwhile; `evaluate` returns the new key.
   template <class Limit, class Evaluate>
   void visit(NodeId v, Limit limit, Evaluate evaluate) {
     const List list = lists_[v];
@@ -168,7 +168,7 @@ class KeyedLists {
  private:
   static constexpr std::uint32_t kFlat = 128;
   static constexpr std::uint32_t kMinRoom = 8;
-  static constexpr std::uint32_t kClassesAbove = 5;  // up to one and a half times as large
+  static constexpr std::uint32_t kClassesAbove = 5;  // blocks up to one and a half times as large
   static constexpr Key kLargest = std::numeric_limits<Key>::max();  // infinity
   static constexpr Key kLeast = std::numeric_limits<Key>::min();    // minus infinity
 
@@ -198,13 +198,14 @@ class KeyedLists {
     entries_[list.begin + at] = entry;
     place_[entry.item] = at;
   }
-  // Rooms have four significant bits: their class is those and how many follow, in order of size.
+  // Block sizes have four significant bits. The class of a size is made of those and of the number
+  // of bits that follow, in order of size.
   static std::uint32_t class_of(std::uint32_t room) {
     const auto shift = static_cast<std::uint32_t>(std::bit_width(room)) - 4;
     return 8 * shift + (room >> shift) - 8;
   }
   static std::uint32_t room_of(std::uint32_t index) { return (8 + index % 8) << (index / 8); }
-  // A free block that is not much larger, or a new one.
+  // Takes a free block that is not much larger, or a new one.
   List take_block(std::uint32_t items) {
     const std::uint32_t least = std::max(items, kMinRoom), step = std::bit_floor(least) / 8;
     const std::uint32_t index = class_of((least + step - 1) / step * step);
@@ -253,10 +254,11 @@ class KeyedLists {
   }
 
   std::vector<List> lists_;
-  LargeArray<std::uint32_t> place_;  // of an item in its node's list
+  LargeArray<std::uint32_t> place_;  // position of an item in its node's list
   LargeArray<Entry> entries_;
-  std::array<std::vector<std::uint32_t>, 8 * 32> free_;  // blocks by the class of their room
-  std::vector<Entry> todo_, seen_;  // of a visit; `todo_` has places in the list for items
+  std::array<std::vector<std::uint32_t>, 8 * 32> free_;  // free blocks by the class of their size
+  // used by a visit; the items of `todo_` are positions in the list
+  std::vector<Entry> todo_, seen_;
 };
 
 }  // namespace flowsolver

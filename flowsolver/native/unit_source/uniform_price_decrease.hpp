@@ -1,14 +1,15 @@
-// Corrects an estimated price of room that was too high, which leaves deficits: room nobody wants
-// at that price.
+// Lowers an estimated price of capacity that was too high. Such a price leaves deficits: capacity
+// that no source uses at that price.
 //
-// All priced nodes get cheaper by the same amount, at which as many of the sources that went around
-// the room would rather come in as there are deficits. Those are taken off their way around, to be
-// placed anew. Arcs between priced nodes keep their reduced cost, so rc >= 0 on every residual arc
-// remains, as long as the amount is at most
-//   rc of every residual arc from a node without price to a priced one, the root's included, and
-//   the advantage of its way around to every source that cannot be taken off it.
-// Filling the deficits by backward searches instead moves the same prices, a little at a time and
-// all of them each time.
+// All priced nodes get cheaper by the same amount, chosen so that as many sources on bypasses as
+// there are deficits would rather use the capacity. Those are unassigned, to be assigned again.
+// Arcs between priced nodes keep their reduced cost. So rc >= 0 is preserved on every residual arc
+// as long as the amount is at most
+//   rc of every residual arc from an unpriced node to a priced one, the root's included, and
+//   the gain from its bypass of every source that cannot be unassigned.
+//
+// Filling the deficits by backward searches instead would change the same prices, a little at a
+// time and all of them each time.
 #pragma once
 
 #include <algorithm>
@@ -29,8 +30,8 @@ class UniformPriceDecrease {
 
   bool is_priced(NodeId v) const { return priced_[v] != 0; }
 
-  // Lowers prices for `deficits` units. Returns the sources taken off, ascending; none: nothing
-  // more to be had this way.
+  // Lowers prices for `deficits` units. Returns the unassigned sources, ascending; empty: nothing
+  // more can be gained.
   const std::vector<std::uint32_t>& lower(std::int64_t deficits) {
     freed_.clear();
     choices_.clear();
@@ -57,7 +58,8 @@ class UniformPriceDecrease {
   }
 
  private:
-  // How far prices may fall for v's sake. Notes the sources that could be taken off v.
+  // The most that prices may fall because of v. Records the sources that could be unassigned from
+  // v.
   std::int64_t max_decrease_at(NodeId v) {
     const Node<Value>& node = graph_.nodes[v];
     if (priced_[v] != 0) return node.root_flow > 0 ? node.price - node.root_cost : kInfinity;
@@ -82,7 +84,7 @@ class UniformPriceDecrease {
     return amount;
   }
 
-  // Over the best arc to a priced node.
+  // The gain of the source's current arc over its best arc to a priced node.
   std::int64_t advantage_of_present_arc(std::uint32_t source) const {
     const auto [begin, end] = graph_.arcs_of(source);
     std::int64_t best = kInfinity;

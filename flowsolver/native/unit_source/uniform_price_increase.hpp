@@ -1,24 +1,26 @@
-// When many sources would rather leave where they are by the same little, all that has a price gets
-// dearer by that, at once.
+// Raises all positive prices by the same amount, when many sources would leave their places for the
+// same small gain.
 //
-// In a cell without a free slot, whose waiting tasks get dearer to leave waiting by one each round,
-// the price of every slot rises by one. Searches find that out too, but only after each of those
-// tasks has taken a place from another task, most of which then take one from them in turn.
+// In a cell without a free slot whose waiting tasks get more expensive to leave waiting by one in
+// each round, the price of every slot rises by one. Searches find that out too, but only after each
+// of those tasks has taken a slot from another task, most of which then take one from them in turn.
 //
-// Definitions. S: the nodes with a price > 0, but for unit sources (whose prices are implied by
-// S's). The worse off: k of the changed sources, carried outside S, that are better off elsewhere
-// by d or more. sigma of a source carried by S: by how much it is better off there than over its
-// best arc out of S. Method. The price of all nodes in S rises by the least of d, the reduced costs
-// of residual arcs out of S, and the k-th smallest sigma. Arcs within S, into it, and of the
-// sources that stay in it keep rc >= 0. Sources with a smaller sigma are handed back, to be
-// displaced. If that are fewer than k because it was sigma that ended the rise, others whose sigma
-// is just that much give way at once, as it is all the same to them: k in all, to make room for k.
-// If it was d, those of the k that are worse off by no more are as well off elsewhere now, and may
-// take the room that the sources handed back leave. So the invariant of incremental_ssp.hpp holds,
-// and less is left to search for; what is optimal is not decided here.
+// Definitions. S: the core nodes with a price > 0 (prices of unit sources are implied). The k
+// candidates: those of the changed sources, assigned outside S, that are cheaper elsewhere by d or
+// more, where d is the least such gain. sigma of a source assigned to S: its gain from staying,
+// compared with its best arc out of S.
 //
-// One pass over all nodes and residual arcs but the sources', and over the sources that are about
-// to leave: worth it only in place of many searches.
+// Method. The prices of all nodes in S rise by the minimum of d, the reduced costs of residual arcs
+// out of S, and the k-th smallest sigma. Arcs within S, arcs into S, and arcs of the sources that
+// stay keep rc >= 0. Sources with a smaller sigma are returned, to be unassigned. If these are
+// fewer than k because sigma ended the rise, other sources whose sigma equals the rise are
+// reassigned at once, which costs nothing: k in all, to make room for k. If d ended the rise, those
+// of the k candidates whose gain is just d are as cheap elsewhere now, and may use the capacity
+// that the returned sources free. So the invariant of incremental_ssp.hpp holds and less is left to
+// search for; optimality is not decided here.
+//
+// Complexity. One pass over all core nodes and their residual arcs, and over the sources that are
+// about to leave. It pays only in place of many searches.
 #pragma once
 
 #include <algorithm>
@@ -34,13 +36,13 @@ namespace flowsolver {
 template <class Value>
 class UniformPriceIncrease {
  public:
-  // `core_nodes`: every node that is no source; some more than once.
+  // `core_nodes`: every core node; some more than once.
   UniformPriceIncrease(ResidualGraph<Value>& graph, UnitSources<Value>& sources,
                        std::span<const NodeId> core_nodes, std::vector<NodeId>& repriced)
       : graph_(graph), sources_(sources), core_nodes_(core_nodes), repriced_(repriced) {}
 
-  // Looks at the sources in `changed` and moves prices if that helps. Appends the sources that do
-  // not suit them any more.
+  // Examines the sources in `changed` and raises prices if that helps. Appends the sources that are
+  // not on their best arc any more.
   void run(std::vector<NodeId>& changed, const Control& control, Stats& stats) {
     const std::size_t worse_off = count_worse_off(changed);
     if (worse_off < kFewSources || worse_off * kArcsPerSearch < sources_.source_arcs.size()) return;
@@ -61,17 +63,17 @@ class UniformPriceIncrease {
     if (amount_ == least) indifferent_outsiders_.swap(nearest_);
   }
 
-  // Sources to which it is all the same whether they leave S, and that should.
+  // Sources assigned to S that can leave S at no cost, and should.
   std::span<const NodeId> indifferent_members() const { return indifferent_members_; }
-  // Sources carried outside S to which it is all the same whether they come.
+  // Sources assigned outside S that can enter S at no cost.
   std::span<const NodeId> indifferent_outsiders() const { return indifferent_outsiders_; }
 
  private:
   static constexpr std::size_t kFewSources = 2;
-  // in order, they take as long as one search in a full cell
+  // scanning this many in order takes as long as one search in a full cell
   static constexpr std::size_t kArcsPerSearch = 32'768;
 
-  // Of sources carried outside S; sets the amount.
+  // Counts the candidates and sets the amount to d.
   std::size_t count_worse_off(std::span<const NodeId> changed) {
     std::size_t count = 0;
     amount_ = kInfinity;
@@ -111,8 +113,8 @@ class UniformPriceIncrease {
     keep_distinct(priced_);
   }
 
-  // Those carried by S with sigma below the amount, or 0: they are among the first to arrive where
-  // they would go. False: stopped.
+  // Lists the sources assigned to S with sigma below the amount, or 0: those are among the first in
+  // the incoming lists of the nodes they would go to. False: stopped.
   bool find_leaving(const Control& control, Stats& stats) {
     leaving_.clear();
     const std::int64_t limit = std::max<std::int64_t>(amount_, 1);
@@ -136,7 +138,7 @@ class UniformPriceIncrease {
           });
       if (checker.step(stats, 1 + stats.scanned - scanned_before) != Status::kOptimal) return false;
     }
-    // Once each, at its best.
+    // Keeps each source once, with its least sigma.
     const auto by_source = [](const auto& a, const auto& b) {
       return std::pair(a.second, a.first) < std::pair(b.second, b.first);
     };
@@ -171,7 +173,7 @@ class UniformPriceIncrease {
   std::vector<NodeId>& repriced_;
   std::int64_t amount_ = 0;
   std::vector<NodeId> priced_;   // S
-  std::vector<NodeId> nearest_;  // worse off by the least of all
+  std::vector<NodeId> nearest_;  // candidates with gain d
   std::vector<NodeId> indifferent_members_, indifferent_outsiders_;
   std::vector<std::pair<std::int64_t, NodeId>> leaving_;  // (sigma, source)
 };

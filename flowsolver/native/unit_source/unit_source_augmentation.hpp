@@ -1,6 +1,7 @@
-// How a carrier engine (unit_source_engine.hpp) decides on its searches, until nothing is left to
-// send: sources one by one, then other imbalances; from both ends where one search wanders; with
-// hops that are advertised anew; and in phases once searches go far.
+// The augmentations of a unit source engine (unit_source_engine.hpp): it routes sources one by one,
+// then the other imbalances. Where one search settles many tied nodes, a search from the targets
+// meets it; hops are computed again when they have become useless; and once searches go far, the
+// rest is routed in phases.
 #pragma once
 
 #include <algorithm>
@@ -56,7 +57,8 @@ bool UnitSourceEngine<Value>::assign_source(NodeId source, const Control& contro
   return true;
 }
 
-// While it lives, also when a search throws, searches give up soon.
+// Limits the nodes that searches settle at one distance, for the lifetime of this object, also when
+// a search throws.
 template <class Paths>
 class ScopedSettleLimit {
  public:
@@ -70,7 +72,7 @@ class ScopedSettleLimit {
   Paths& paths_;
 };
 
-// By the search that `run` runs; if that wanders, from the targets, too.
+// Runs the search `run`; if it gives up, searches from the targets, too.
 template <class Value>
 template <bool kForward, class Run>
 Target UnitSourceEngine<Value>::search_from_both_ends(const Control& control, Stats& stats,
@@ -93,7 +95,7 @@ Target UnitSourceEngine<Value>::search_from_both_ends(const Control& control, St
                                          is_labelled, control, repriced_, stats);
   }
   if (!target.found()) return run();
-  effort_.settled = 0;  // the hops are known
+  effort_.settled = 0;  // hops were just computed
   effort_.settled_before = stats.settled;
   return target;
 }
@@ -104,7 +106,7 @@ void UnitSourceEngine<Value>::begin_effort(const Stats& stats) {
              static_cast<std::int64_t>(graph_.edges.size() + sources_.source_arcs.size())};
 }
 
-// Called after each search. True: the rest had better be done in phases.
+// Called after each search. True: the rest should be routed in phases.
 template <class Value>
 template <bool kForward>
 bool UnitSourceEngine<Value>::should_run_phases(Stats& stats) {
@@ -172,7 +174,7 @@ Status UnitSourceEngine<Value>::route_imbalances(const Control& control, Stats& 
   std::int64_t until_check = 0;
   begin_effort(stats);
   const std::int64_t before = stats.operations();
-  for (std::size_t k = 0; k < unbalanced_.size(); ++k) {  // may grow by nodes that are targets
+  for (std::size_t k = 0; k < unbalanced_.size(); ++k) {  // may grow by targets
     const NodeId v = unbalanced_[k];
     while (needs_flow(v, kForward)) {
       if (until_check-- == 0) {
@@ -194,8 +196,9 @@ Status UnitSourceEngine<Value>::route_imbalances(const Control& control, Stats& 
   return Status::kOptimal;
 }
 
-// Primal-dual: a search from all that is left, then all paths of length zero, as in Dinic's
-// blocking flows: what cannot reach a target now cannot before prices move.
+// Primal-dual algorithm: one search from all remaining sources and imbalances, then all paths of
+// length zero, as in Dinic's blocking flows. What cannot reach a target now cannot before prices
+// change.
 template <class Value>
 template <bool kForward>
 Status UnitSourceEngine<Value>::route_in_phases(const Control& control, Stats& stats) {

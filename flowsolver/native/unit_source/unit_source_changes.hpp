@@ -1,5 +1,5 @@
-// The making of a carrier engine and what every change to the network does to its state
-// (unit_source_engine.hpp): O(degree) each.
+// The construction of a unit source engine (unit_source_engine.hpp), and how it handles each change
+// to the network: O(degree) each.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace flowsolver {
 
-// Per node: whether it is a unit source (see unit_sources.hpp).
+// Per node: whether it is a unit source (unit_sources.hpp).
 inline std::vector<std::uint8_t> find_unit_sources(const EngineStart& start,
                                                    const Control& control) {
   CancellationChecker checker(control);
@@ -28,7 +28,7 @@ inline std::vector<std::uint8_t> find_unit_sources(const EngineStart& start,
   return is_source;
 }
 
-// Per arc: whether it is alive and no source's.
+// Per arc: whether it is alive and its tail is not a unit source.
 inline std::vector<std::uint8_t> core_arcs(const EngineStart& start,
                                            const std::vector<std::uint8_t>& is_source,
                                            const Control& control) {
@@ -63,7 +63,7 @@ UnitSourceEngine<Value>::UnitSourceEngine(const EngineStart& start,
       continue;
     }
     core_nodes_.push_back(v);
-    // nothing is known yet
+    // no hops are known yet
     graph_.nodes[v].hops[0] = graph_.nodes[v].hops[1] = HopBuckets::kLevels - 2;
     if (!start.price.empty()) graph_.nodes[v].price = start.price[v];
     if (network_.supply[v] != 0) shift_imbalance(v, network_.supply[v]);
@@ -99,8 +99,7 @@ UnitSourceEngine<Value>::UnitSourceEngine(const EngineStart& start,
     mark_dirty(a);
   }
   constexpr std::int64_t kStepsPerSource = 8;
-  // A source stays where the start has its unit if prices allow, and is placed by a search
-  // otherwise.
+  // A source stays on its arc of the start if it is the best one; else a search assigns it.
   for (NodeId v = 0; v < network_.num_nodes(); ++v) {
     if (is_source[v] == 0) continue;
     checker.step_until_cancelled({}, kStepsPerSource);
@@ -168,7 +167,7 @@ void UnitSourceEngine<Value>::remove_arc(ArcId arc, NodeId tail, NodeId head) {
   }
   this->add_flow(arc, tail, head, -graph_.flow_at(arc, tail));
   graph_.detach(arc, tail);
-  graph_.nodes[tail].flags |= kInterior;  // though only sources may lead to it
+  graph_.nodes[tail].flags |= kInterior;  // even if only sources lead to it
 }
 
 template <class Value>
@@ -194,8 +193,8 @@ void UnitSourceEngine<Value>::set_cost(ArcId arc, NodeId tail, std::int64_t cost
     const std::uint32_t now = sources_.current_arc(tail);
     if (now == assign) cost_ += dearer;
     sources_.set_cost(assign, static_cast<Value>(cost));
-    // The lower bounds and the advantage of the present arc hold all the more when that gets
-    // cheaper, or another one dearer.
+    // If the current arc gets cheaper or another one more expensive, the lower bounds and the
+    // invariant still hold.
     if (now != kNone && (now == assign) == (dearer > 0)) note_changed(tail);
     return;
   }
@@ -234,11 +233,11 @@ void UnitSourceEngine<Value>::incident_arcs(std::span<const NodeId> of,
   }
 }
 
-// Only unit sources, whose arcs lie together.
+// Done only if all nodes are unit sources, whose arcs are adjacent in memory.
 template <class Value>
 bool UnitSourceEngine<Value>::remove_with_arcs(std::span<const NodeId> of,
                                                std::vector<ArcId>& arcs) {
-  ensure_lists();  // also for `incident_arcs`, where it does nothing
+  ensure_lists();  // also for `incident_arcs`, for which it does nothing
   if (!std::all_of(of.begin(), of.end(), [this](NodeId v) { return sources_.is_source(v); }))
     return false;
   for (NodeId source : of) {
@@ -252,7 +251,7 @@ bool UnitSourceEngine<Value>::remove_with_arcs(std::span<const NodeId> of,
   return true;
 }
 
-// But those of unplaced sources into v.
+// The arcs at v, except those of unassigned sources into v.
 template <class Value>
 void UnitSourceEngine<Value>::arcs_at(NodeId v, std::vector<ArcId>& arcs) const {
   const auto& source_arcs = sources_.source_arcs;
@@ -280,7 +279,7 @@ std::int64_t UnitSourceEngine<Value>::flow(ArcId arc, NodeId tail) const {
   return sources_.is_assigned_over(tail, arc) ? 1 : 0;
 }
 
-// The unit of a source that had none of its arcs; imbalances are the caller's.
+// Assigns an unassigned source. The caller adjusts imbalances.
 template <class Value>
 void UnitSourceEngine<Value>::assign_over(NodeId source, std::uint32_t arc) {
   sources_.assign(source, arc);
@@ -298,7 +297,7 @@ void UnitSourceEngine<Value>::unassign(NodeId source) {
   unassigned_.push_back(source);
 }
 
-// Once, however many of its arcs change.
+// Records the source once, however many of its arcs change.
 template <class Value>
 void UnitSourceEngine<Value>::note_changed(NodeId source) {
   std::uint8_t& flags = graph_.nodes[source].flags;

@@ -10,8 +10,8 @@
 
 namespace flowsolver {
 
-// Prices of ordinary nodes move in the repair without regard to the sources: those they no longer
-// suit are displaced.
+// The repair changes prices of core nodes without regard to the sources. Sources that are not on
+// their best arc any more are unassigned.
 template <class Value>
 void UnitSourceEngine<Value>::repair_core(Stats& stats) {
   if (new_nodes_.empty() && dirty_.empty()) return;
@@ -38,7 +38,7 @@ void UnitSourceEngine<Value>::repair_core(Stats& stats) {
   for (NodeId source : to_recheck_) note_changed(source);
 }
 
-// Sources whose arcs or heads changed: displaced if there is a better way now.
+// Sources whose arcs or heads changed: unassigned if they are not on their best arc any more.
 template <class Value>
 void UnitSourceEngine<Value>::recheck(Stats& stats) {
   for (NodeId source : changed_) {
@@ -54,8 +54,8 @@ void UnitSourceEngine<Value>::recheck(Stats& stats) {
   changed_.clear();
 }
 
-// Its unit goes to where it is as well off and there is room, or a deficit above, and makes room
-// where it was.
+// Reassigns the source to a head of equal cost that has capacity, or a deficit upstream, if there
+// is one. This makes room where it was.
 template <class Value>
 void UnitSourceEngine<Value>::yield_place(NodeId source, Stats& stats) {
   const std::uint32_t now = sources_.current_arc(source);
@@ -82,7 +82,8 @@ void UnitSourceEngine<Value>::yield_place(NodeId source, Stats& stats) {
   }
 }
 
-// After many sources have given way, or are about to: where those who come instead look first.
+// After many sources were reassigned, or before they are: moves deficits to where searches for the
+// arriving sources begin.
 template <class Value>
 void UnitSourceEngine<Value>::move_deficits_up(Stats& stats) {
   for (std::size_t k = 0, before = unbalanced_.size(); k < before; ++k) {
@@ -97,7 +98,7 @@ void UnitSourceEngine<Value>::hint_at_deficits() {
   }
 }
 
-// What ends at the target of a forward path (amount > 0) or begins at that of a backward one.
+// Ends flow at the target of a forward path (amount > 0), or begins it at that of a backward path.
 template <class Value>
 void UnitSourceEngine<Value>::end_flow_at(const Target& target, std::int64_t amount) {
   if (target.through_root_arc) {
@@ -107,7 +108,7 @@ void UnitSourceEngine<Value>::end_flow_at(const Target& target, std::int64_t amo
   }
 }
 
-// The node that is one step nearer to where the search began; kNone at the source being placed.
+// The node before it on the path; kNone if the parent is the source being assigned.
 template <class Value>
 template <bool kForward>
 NodeId UnitSourceEngine<Value>::previous_node(std::uint32_t parent) const {
@@ -173,7 +174,7 @@ void UnitSourceEngine<Value>::augment(const Target& target, Stats& stats) {
   end_flow_at(target, sent);
 }
 
-// Nodes come and go: a list that has doubled is freed of what occurs twice.
+// Removes duplicates and sources from a list of nodes once it has doubled.
 template <class Value>
 void UnitSourceEngine<Value>::compact(std::vector<NodeId>& nodes, std::size_t& compacted) {
   if (nodes.size() < 2 * compacted + 64) return;

@@ -1,10 +1,10 @@
-// The working state of the incremental successive shortest path method (incremental_ssp.hpp) on
-// networks most of whose arcs are unit sources': tasks. They are carried (unit_sources.hpp), so
-// that a search meets machines and aggregators only, and at each of them only the tasks whose next
-// best place is within its bound.
+// The engine of incremental successive shortest paths (incremental_ssp.hpp) for networks most of
+// whose arcs belong to unit sources, that is, to tasks. These are not nodes of the graph
+// (unit_sources.hpp). So a search visits machines and aggregators only, and at each of them only
+// those tasks whose next best place is within its distance bound.
 //
-// A source that gets another supply, an arc in, or an arc without capacity becomes an ordinary node
-// for the rest of its life.
+// A source that gets another supply, an arc in, or an arc without capacity becomes a core node for
+// the rest of its life.
 #pragma once
 
 #include <memory>
@@ -57,16 +57,16 @@ class UnitSourceEngine final : public LocalEngine<Value> {
   using LocalEngine<Value>::needs_flow;
   using Pseudoflow<Value>::shift_imbalance;
 
-  // After searches have settled so many nodes, the ways to the targets are labelled, so many nodes
-  // deep in all.
+  // After searches have settled kRelabelAfter nodes, hops to the targets are computed again, for up
+  // to kMaxRelabelled nodes.
   static constexpr std::int64_t kRelabelAfter = 256;
   static constexpr std::size_t kMaxRelabelled = 1024;
 
   UnitSourceEngine(const EngineStart& start, const std::vector<std::uint8_t>& is_source,
                    const Control& control);
 
-  // Lists the sources that the start placed: not before the first run or change, when the start
-  // need not be kept in memory any more. False: cancelled.
+  // Builds the lists of the sources that the start assigned: not before the first run or change,
+  // when the start need not be kept in memory any more. False: cancelled.
   bool ensure_lists(const Control& control = Control()) {
     if (!listed_) {
       release_free_memory();
@@ -85,10 +85,10 @@ class UnitSourceEngine final : public LocalEngine<Value> {
   void move_deficits_up(Stats& stats);
   void hint_at_deficits();
 
-  // Watches the searches in one direction during one run.
+  // The work of the searches in one direction during one run.
   struct SearchEffort {
     std::int64_t settled_before = 0, scanned_before = 0;
-    std::int64_t settled = 0;  // since the last advertisement
+    std::int64_t settled = 0;  // nodes settled since hops were last computed
     std::int64_t far_budget = 0;
   };
   void begin_effort(const Stats& stats);
@@ -133,20 +133,21 @@ class UnitSourceEngine final : public LocalEngine<Value> {
   BidirectionalSearch<Value, false> backward_bidirectional_;
   SearchEffort effort_;
   std::vector<Seed> seeds_;
-  // every ordinary node with its arc to the root inside, and some without
+  // every core node that has an arc to the root inside, and some without
   std::vector<NodeId> root_tails_;
-  std::vector<NodeId> core_nodes_;  // every node that is no source, and some that are gone
+  std::vector<NodeId> core_nodes_;  // every core node, and some that were removed
   std::size_t compacted_root_tails_ = 0, compacted_core_nodes_ = 0;
   std::vector<NodeId> targets_;
-  // every source that is not placed, and some that are or are gone
+  // every source that is not assigned, and some that are, or were removed
   std::vector<NodeId> unassigned_;
-  std::vector<NodeId> changed_;  // sources whose arcs changed, the same; see `note_changed`
+  // sources whose arcs changed, and some that were removed; see `note_changed`
+  std::vector<NodeId> changed_;
   std::vector<NodeId> to_recheck_;
 };
 
 std::unique_ptr<Engine> make_unit_source_engine(const EngineStart& start, const Control& control);
 
-// Whether most arcs are unit sources'.
+// Whether most arcs belong to unit sources.
 bool mostly_unit_sources(const EngineStart& start, const Control& control);
 
 }  // namespace flowsolver

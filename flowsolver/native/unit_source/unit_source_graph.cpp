@@ -20,7 +20,7 @@ SplitNetwork<V>::SplitNetwork(const Network& network, NodeId network_root, const
   core_node.resize(nodes);
   core.supply.resize(nodes);
   constexpr std::uint32_t kIsSource = std::uint32_t{1} << 31;
-  std::vector<std::uint32_t> number(n);  // of a core node, or kIsSource + the number of a source
+  std::vector<std::uint32_t> number(n);  // of a core node; of a source, kIsSource + its number
   std::uint32_t next_source = 0, next_core = 0;
   for (NodeId v = 0; v < n; ++v) {
     if (is_core[v] == 0) {
@@ -36,7 +36,7 @@ SplitNetwork<V>::SplitNetwork(const Network& network, NodeId network_root, const
 
   std::size_t core_arcs = 0;
   NodeId last = 0;
-  bool in_order = true;  // the sources' arcs, by their tails
+  bool in_order = true;  // whether the sources' arcs are sorted by tail
   for_each_until_cancelled(m, control, [&](std::size_t a) {
     const NodeId tail = network.tail[a];
     const bool of_core = is_core[tail] != 0;
@@ -55,7 +55,7 @@ SplitNetwork<V>::SplitNetwork(const Network& network, NodeId network_root, const
   reached.assign(nodes, 0);
   std::size_t at_core = 0;
   std::uint32_t at = 0;
-  // `place`: where the next arc of the source of that number goes.
+  // `place(source)`: index of the next arc of the source.
   const auto distribute_arcs = [&](auto place) {
     for_each_until_cancelled(m, control, [&](std::size_t a) {
       const std::uint32_t tail = number[network.tail[a]], head = number[network.head[a]];
@@ -81,7 +81,7 @@ SplitNetwork<V>::SplitNetwork(const Network& network, NodeId network_root, const
       begin[source + 1] = at + 1;
       return at;
     });
-    // those without arcs
+    // sources without arcs
     for (std::size_t s = 0; s < sources; ++s) begin[s + 1] = std::max(begin[s], begin[s + 1]);
   } else {
     for_each_until_cancelled(m, control, [&](std::size_t a) {

@@ -1,13 +1,14 @@
-// The residual graph of a network whose unit sources are not nodes of it.
+// The residual graph of a network whose unit sources are not nodes of the graph (for a solve from
+// scratch).
 //
 // A unit source is a node with supply 1 and no arcs in: a task. All its flow is one unit on one
-// arc, so it needs neither a price nor a label nor half-edges: it is carried by the node its arc
-// leads to, and through it that node has a residual arc to every other head w of the source, of
-// length cost(w) - cost(present arc). What is left as nodes (machines, aggregators) is a tenth of a
-// scheduling graph and stays in the cache; the sources' arcs are read in order of their tails.
+// arc. So it needs no price, no label and no half-edges: it is assigned to the head of that arc.
+// Through it, the head has a residual arc to every other head w of the source, of cost cost(w) -
+// cost(current arc). The nodes that remain, the core (machines and aggregators), are a tenth of a
+// scheduling graph and stay in the cache. The sources' arcs are read in order of their tails.
 //
-// Its price follows: cost(present arc) + p[head] is one that all its arcs suit, as long as those
-// lengths have rc >= 0.
+// The price of a source follows: cost(current arc) + p[head] satisfies the optimality conditions of
+// all its arcs if those residual arcs have rc >= 0.
 #pragma once
 
 #include <span>
@@ -20,26 +21,27 @@
 
 namespace flowsolver {
 
-// The network's nodes and arcs told apart. Arcs of unit sources without capacity are left out.
+// The network split into the core and the unit sources. Arcs of unit sources without capacity are
+// left out.
 template <class V>
 struct SplitNetwork {
   struct SourceArc {
-    NodeId head;  // as a number in `core`
+    NodeId head;  // core node
     V cost;
   };
 
   // Throws Stopped when cancelled.
   SplitNetwork(const Network& network, NodeId root, const Control& control);
 
-  PackedNetwork<V> core;          // without the unit sources
-  std::vector<NodeId> core_node;  // what its nodes are in the network
+  PackedNetwork<V> core;          // the network without the unit sources
+  std::vector<NodeId> core_node;  // node of the network, per core node
   LargeArray<ArcId> core_arc;
-  std::vector<std::uint8_t> reached;  // whether arcs with capacity lead to its node
-  NodeId root = kNone;                // in `core`
+  std::vector<std::uint8_t> reached;  // per core node: whether arcs with capacity lead to it
+  NodeId root = kNone;                // core node
   std::vector<NodeId> source_node;    // the unit sources, ascending
   std::vector<std::uint32_t> begin;   // arcs of source s: [begin[s], begin[s + 1])
   LargeArray<SourceArc> arcs;
-  LargeArray<ArcId> arc_id;  // of `arcs`
+  LargeArray<ArcId> arc_id;  // arc of the network, per entry of `arcs`
 };
 
 template <class V>
@@ -48,7 +50,7 @@ class UnitSourceGraph : public ResidualGraph<V> {
   static constexpr bool kHasUnitSources = true;
   using SourceArc = typename SplitNetwork<V>::SourceArc;
 
-  // Takes the sources' arcs out of `split`.
+  // Moves the sources' arcs out of `split`.
   UnitSourceGraph(SplitNetwork<V>& split, std::span<const std::int64_t> flow,
                   const Control& control)
       : ResidualGraph<V>(split.core, flow, {}, split.root, false, control),
@@ -57,17 +59,17 @@ class UnitSourceGraph : public ResidualGraph<V> {
         begin_(std::move(split.begin)),
         current_(split.source_node.size(), kNone) {
     for (NodeId v : split.core.tail) this->nodes[v].flags |= kInterior;
-    assigned.reserve(0, 0, 2 * num_sources());  // blocks have room to spare
+    assigned.reserve(0, 0, 2 * num_sources());  // blocks have spare room
   }
 
   std::size_t num_sources() const { return current_.size(); }
   std::pair<std::uint32_t, std::uint32_t> arcs_of(std::uint32_t source) const {
     return {begin_[source], begin_[source + 1]};
   }
-  // kNone: not placed yet
+  // kNone: not assigned yet
   std::uint32_t current_arc(std::uint32_t source) const { return current_[source]; }
 
-  // Fetches what placing the source will read first.
+  // Prefetches what assigning the source will read first.
   void prefetch_assignment(std::uint32_t source) const {
     if (begin_[source] == begin_[source + 1]) return;
     const NodeId head = source_arcs[begin_[source]].head;
@@ -75,9 +77,8 @@ class UnitSourceGraph : public ResidualGraph<V> {
     assigned.prefetch(head);
   }
 
-  // A path comes to a node over a half-edge, or over a source: then the top bit of the label's
-  // `parent` is set and the rest is the source (forward) or its arc (backward). forward, over that
-  // arc
+  // The `parent` of a label is the half-edge over which a path came to the node, or a source: then
+  // the top bit is set, and the rest is the source (forward search) or its arc (backward search).
   static std::uint32_t parent_of_move(std::uint32_t source, std::uint32_t) {
     return encode_parent(source);
   }
@@ -87,7 +88,7 @@ class UnitSourceGraph : public ResidualGraph<V> {
   static bool is_source(std::uint32_t parent) { return (parent & kSourceBit) != 0; }
   static std::uint32_t decode_parent(std::uint32_t parent) { return parent & ~kSourceBit; }
 
-  // Lets the source's unit go to v, over its cheapest arc there. `key`: see `assigned`.
+  // Assigns the source to v, over its cheapest arc there. `key`: see `assigned`.
   void assign(std::uint32_t source, NodeId v);
   void assign(std::uint32_t source, std::uint32_t arc, std::int64_t key) {
     if (current_[source] != kNone) assigned.remove(source_arcs[current_[source]].head, source);
@@ -95,7 +96,7 @@ class UnitSourceGraph : public ResidualGraph<V> {
     assigned.add(source_arcs[arc].head, source, key);
   }
 
-  // Takes the source off its arc. Returns the node that carried it.
+  // Removes the source from its arc. Returns the node it was assigned to.
   NodeId unassign(std::uint32_t source) {
     const NodeId v = source_arcs[current_[source]].head;
     assigned.remove(v, source);
@@ -103,14 +104,14 @@ class UnitSourceGraph : public ResidualGraph<V> {
     return v;
   }
 
-  // Backward. The arcs into v whose source is elsewhere, keyed by a lower bound on (cost of the arc
-  // - cost of the source's present arc - price of where that leads).
+  // For backward searches: the arcs into v whose source is assigned elsewhere, keyed by a lower
+  // bound on (cost of the arc - cost of the source's current arc - price of the current head).
   void prepare_backward(const Control& control);  // throws Stopped when cancelled
   KeyedLists<std::int64_t>& incoming_at(NodeId v);
   std::uint32_t source_of(std::uint32_t arc) const { return arc_source_[arc]; }
 
-  // For searches: see KeyedLists::visit. Prices only rise before `prepare_backward` and only fall
-  // after it: keys stay valid.
+  // For searches: see KeyedLists::visit. Keys stay valid, because prices only rise before
+  // `prepare_backward` and only fall after it.
   template <class Limit, class Evaluate>
   void visit_assigned(NodeId v, Limit limit, Evaluate evaluate) {
     assigned.visit(v, limit, evaluate);
@@ -120,35 +121,36 @@ class UnitSourceGraph : public ResidualGraph<V> {
     incoming_at(v).visit(v, limit, evaluate);
   }
   void prices_moved(std::span<const NodeId>, std::int64_t, bool) {}
-  void reassign_backward(std::uint32_t arc);  // the arc's source leaves its present arc for it
+  // the arc's source leaves its current arc for this one
+  void reassign_backward(std::uint32_t arc);
 
-  // Forward. The sources carried by v, keyed by a lower bound on (cost of the best other arc +
-  // price of where it leads - cost of the present arc). Valid while prices only rise.
+  // For forward searches: the sources assigned to v, keyed by a lower bound on (cost of the best
+  // other arc + price of its head - cost of the current arc). Valid while prices only rise.
   KeyedLists<V> assigned;
   LargeArray<SourceArc> source_arcs;
 
  private:
   static constexpr std::uint32_t kSourceBit = std::uint32_t{1} << 31;
 
-  // The best way of the arc's source now, less the arc: how far a backward search gets over it.
+  // The key of the arc in `incoming_`.
   std::int64_t incoming_key(std::uint32_t arc) const {
     const SourceArc& present = source_arcs[current_[arc_source_[arc]]];
     return std::int64_t{source_arcs[arc].cost} - present.cost - this->nodes[present.head].price;
   }
 
   std::vector<std::uint32_t> begin_, current_;
-  // By head, for searching backward.
+  // Arcs by head, for backward searches.
   std::vector<std::uint32_t> in_begin_;
   LargeArray<std::uint32_t> in_arcs_, arc_source_;
   KeyedLists<std::int64_t> incoming_;
-  std::vector<std::uint8_t> has_incoming_;  // nodes whose list is filled
+  std::vector<std::uint8_t> has_incoming_;  // nodes whose list was made
 };
 
 template <class V>
 void UnitSourceGraph<V>::assign(std::uint32_t source, NodeId v) {
   const auto [begin, end] = arcs_of(source);
   std::uint32_t chosen = kNone;
-  std::int64_t other = kInfinity;  // the best of the others
+  std::int64_t other = kInfinity;  // the best of the other arcs
   const auto cost_through = [this](std::uint32_t i) {
     return source_arcs[i].cost + this->nodes[source_arcs[i].head].price;
   };

@@ -38,7 +38,7 @@ void UnitSources<V>::remove_source(NodeId v) {
   source = Source{};
 }
 
-// A free block that is not much larger, or a new one.
+// Takes a free block that is not much larger, or a new one.
 template <class V>
 void UnitSources<V>::take_block(Source& source, std::uint32_t room) {
   for (std::size_t fit = room; fit < free_.size() && fit <= std::size_t{2} * room; ++fit) {
@@ -310,11 +310,12 @@ void UnitSources<V>::prices_moved(std::span<const NodeId> moved, std::int64_t re
   }
   std::size_t num_explicit = price_changes_.size();
   std::int64_t rest = 0;
-  if (keys > kMaxKeyUpdates) {  // the farthest moves one by one, the others by the allowance
+  // update keys for the largest price changes, and raise the offset for the others
+  if (keys > kMaxKeyUpdates) {
     num_explicit = 0;
     keys = 0;
     std::make_heap(price_changes_.begin(), price_changes_.end());
-    // bounded: all moves together exceed the limit
+    // bounded: all changes together exceed the limit
     while ((keys += keys_at(price_changes_.front().second)) <= kMaxKeyUpdates) {
       std::pop_heap(price_changes_.begin(),
                     price_changes_.end() - static_cast<std::ptrdiff_t>(num_explicit));
@@ -326,7 +327,7 @@ void UnitSources<V>::prices_moved(std::span<const NodeId> moved, std::int64_t re
       refresh_all();
       return;
     }
-    std::reverse(price_changes_.begin(), price_changes_.end());  // the popped ones come first
+    std::reverse(price_changes_.begin(), price_changes_.end());  // the popped changes come first
   }
   for (std::size_t k = 0; k < num_explicit && price_changes_[k].first > rest; ++k)
     price_changed(price_changes_[k].second, up);

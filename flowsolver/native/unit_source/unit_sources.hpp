@@ -1,23 +1,26 @@
-// Unit sources that come, go and change, beside the residual graph of all other nodes.
+// Unit sources under changes: sources are added, removed and changed, beside the residual graph of
+// all other nodes.
 //
 // A unit source is a node with supply 1, no arcs in, and arcs out of capacity >= 1: a task. It is
-// no node of the graph (see unit_source_graph.hpp, whose sources are fixed, for why): once placed,
-// it is carried by the head of the arc its unit is on, and is a bundle of residual arcs from there
-// to its other heads. Its price is implied: cost(present arc) + p[head].
+// not a node of the graph; unit_source_graph.hpp, where the sources are fixed, says why. While
+// assigned, it belongs to the head of the arc that has its unit, and stands for residual arcs from
+// there to its other heads. Its price is implied: cost(current arc) + p[head].
 //
-// Invariant, for a placed source and each of its other arcs: cost(other) + p[its head] - price of
-// the source >= 0.
+// Invariant, for an assigned source and each of its other arcs: cost(other) + p[its head] - price
+// of the source >= 0.
 //
-// Keys. A search looks only at sources that may lead on within its bound. Each node has two lists
-// (keyed_lists.hpp):
-//   carried: the sources it carries, by a lower bound on (best other arc: cost + p[head]) -
-//   cost(present arc); arrivals: the arcs into it whose source is elsewhere, by a lower bound on
-//   cost(arc) - price of the source.
-// Prices move either way between two looks at a key. A rise of p[v] lowers the true keys of the
-// arrivals of what v carries, a fall those of the sources with an arrival at v. Where few keys are
-// concerned they are set anew. Where a whole cell gets dearer by one, the allowance is raised
-// instead: what is stored is the key plus the allowance at that time, and the bound is what is
-// stored less the allowance now. A key that is looked at is exact again.
+// Keys. A search scans only those sources that may lead on within its distance bound. Each node has
+// two lists (keyed_lists.hpp):
+// - assigned: the sources assigned to it, by a lower bound on (best other arc: cost + p[head]) -
+//   cost(current arc);
+// - incoming: the arcs into it whose source is assigned elsewhere, by a lower bound on cost(arc) -
+//   price of the source.
+// Prices rise and fall between two scans of a key. A rise of p[v] lowers the true keys, in the
+// incoming lists, of the sources assigned to v; a fall lowers those, in the assigned lists, of the
+// sources with an arc to v. If few keys are concerned, they are updated. If all prices of a cell
+// rise by one, an offset is raised instead: the stored value is the key plus the offset at that
+// time, and the bound is the stored value minus the current offset. A key that is scanned is made
+// exact again.
 #pragma once
 
 #include <span>
@@ -42,18 +45,18 @@ class UnitSources {
     ArcId id;
   };
 
-  // No sources yet. Room for growth is reserved for those of `network`, which tells the tails of
+  // Starts without sources. Reserves room for those of `network`, which also gives the tails of
   // arcs.
   UnitSources(ResidualGraph<V>& graph, const Network& network);
 
-  // Membership.
+  // Which nodes are unit sources.
   bool is_source(NodeId v) const { return v < sources_.size() && sources_[v].member; }
-  void add_source(NodeId v);     // no arcs yet
-  void remove_source(NodeId v);  // forgets it and its arcs
+  void add_source(NodeId v);     // without arcs
+  void remove_source(NodeId v);  // with its arcs
   void extend(std::size_t nodes);
 
-  // Arcs of a source, and where one of them is. Going through them by id takes O(1) each, as long
-  // as they were added in order.
+  // The arcs of a source, and the position of one of them. Finding all by id takes O(1) each if
+  // they are looked up in the order in which they were added.
   std::pair<std::uint32_t, std::uint32_t> arcs_of(NodeId source) const {
     return {sources_[source].begin, sources_[source].begin + sources_[source].count};
   }
@@ -61,15 +64,15 @@ class UnitSources {
   bool is_assigned_over(NodeId source, ArcId arc) const {
     return sources_[source].current != kNone && source_arcs[sources_[source].current].id == arc;
   }
-  void reserve_arcs(NodeId source, std::uint32_t arcs);  // before the first
+  void reserve_arcs(NodeId source, std::uint32_t arcs);  // before the first arc is added
   void add_arc(NodeId source, ArcId id, NodeId head, V cost);
-  void remove_arc(NodeId source, std::uint32_t arc);  // not the present one
-  // `refresh` before the next search
+  void remove_arc(NodeId source, std::uint32_t arc);  // not the current arc
+  // call `refresh` before the next search
   void set_cost(std::uint32_t arc, V cost) { source_arcs[arc].cost = cost; }
-  // kNone: not placed
+  // kNone: not assigned
   std::uint32_t current_arc(NodeId source) const { return sources_[source].current; }
   NodeId source_of(std::uint32_t arc) const { return tail_[source_arcs[arc].id]; }
-  // its arcs are in the lists of their heads
+  // whether its arcs are in the lists of their heads
   bool listed(NodeId source) const { return sources_[source].listed; }
 
   std::int64_t cost_through(std::uint32_t arc) const {
@@ -81,19 +84,20 @@ class UnitSources {
     return best_cost(source) >= cost_through(sources_[source].current);
   }
 
-  // Moves of its unit. `assign` is for one that is not placed, `reassign` keeps its price.
+  // Assignments of its unit. `assign` is for a source that is not assigned; `reassign` keeps its
+  // price.
   void assign(NodeId source, std::uint32_t arc);
   void reassign(NodeId source, std::uint32_t arc);
   void unassign(NodeId source);
-  void refresh(NodeId source);  // sets its keys anew
+  void refresh(NodeId source);  // recomputes its keys
 
-  // Many at once, in less time and memory: `preassign` puts the unit on an arc, and `build_lists`
-  // makes the lists, which must be empty, when all are. Until then nothing but reading and
-  // membership is allowed. False, and the lists still empty: cancelled.
+  // For many sources at once, in less time and memory: `preassign` puts the unit on an arc, and
+  // `build_lists`, when all are preassigned, makes the lists, which must be empty. In between only
+  // reading and adding sources is allowed. False: cancelled, and the lists are still empty.
   void preassign(NodeId source, std::uint32_t arc) { sources_[source].current = arc; }
   bool build_lists(const Control& control);
 
-  // Lists of a node.
+  // The lists of a node.
   template <class Evaluate>
   void for_each_assigned(NodeId v, Evaluate evaluate) const {
     assigned_.for_each(v, evaluate);
@@ -105,8 +109,8 @@ class UnitSources {
   std::uint32_t num_assigned(NodeId v) const { return assigned_.size(v); }
   std::uint32_t num_incoming(NodeId v) const { return incoming_.size(v); }
 
-  // What searches need, as in UnitSourceGraph. Labels' parents are half-edges, or arcs of sources
-  // with the top bit set.
+  // What searches need, as in UnitSourceGraph. The parent of a label is a half-edge, or an arc of a
+  // source with the top bit set.
   NodeId root() const { return graph_.root(); }
   NodeId num_nodes() const { return graph_.num_nodes(); }
   NodeId owner(std::uint32_t edge_index) const { return graph_.owner(edge_index); }
@@ -134,11 +138,13 @@ class UnitSources {
           return plus(evaluate(arc, plus(key, -incoming_offset_), lead), incoming_offset_);
         });
   }
-  // Nodes whose price rose (or fell) by reach - distance, where that is > 0.
+  // Must be called after the prices of these nodes rose (fell) by reach - distance, where that is >
+  // 0.
   void prices_moved(std::span<const NodeId> moved, std::int64_t reach, bool up);
-  // Any prices rose (or fell), by so much at most.
+  // Must be called after any prices rose (fell), by at most `most`.
   void prices_moved(std::int64_t most, bool up);
-  // One node's price moved, not by a search, and all placed sources suit it.
+  // Must be called after one node's price was changed by other means than a search, with the
+  // invariant intact.
   void price_changed(NodeId v, bool up) { up ? lower_incoming_keys(v) : lower_assigned_keys(v); }
 
   decltype(ResidualGraph<V>::nodes)& nodes;
@@ -147,16 +153,16 @@ class UnitSources {
 
  private:
   static constexpr std::uint32_t kSourceBit = std::uint32_t{1} << 31;
-  // Keys set anew after one search, at most; beyond that the allowance is raised.
+  // Maximum number of keys updated after one search; beyond it, the offset is raised.
   static constexpr std::int64_t kMaxKeyUpdates = 32'768;
-  // As far as keys may be shifted: they shall still fit where they are kept.
+  // Maximum offset: shifted keys must fit their type.
   static constexpr std::int64_t kMaxOffset = std::int64_t{1} << (sizeof(V) == 4 ? 29 : 58);
 
   struct Source {
     std::uint32_t begin = 0, count = 0, current = kNone;
     std::uint32_t room = 0;  // for arcs
     bool member = false;
-    bool listed = false;  // its arcs but the present one are in the lists of arrivals
+    bool listed = false;  // its arcs, except the current one, are in the incoming lists
   };
   static constexpr std::uint32_t kMinRoom = 8;
 
@@ -176,8 +182,8 @@ class UnitSources {
   ResidualGraph<V>& graph_;
   const std::vector<NodeId>& tail_;               // by arc id
   std::vector<Source> sources_;                   // by node
-  std::uint32_t last_position_ = 0;               // where `position_of` found the last one
-  std::vector<std::vector<std::uint32_t>> free_;  // blocks of `source_arcs` by room
+  std::uint32_t last_position_ = 0;               // where `position_of` found the last arc
+  std::vector<std::vector<std::uint32_t>> free_;  // free blocks of `source_arcs`, by size
   KeyedLists<V> assigned_, incoming_;
   std::int64_t assigned_offset_ = 0, incoming_offset_ = 0;
   std::vector<std::pair<std::int64_t, NodeId>> price_changes_;

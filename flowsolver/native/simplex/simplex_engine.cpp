@@ -5,6 +5,7 @@
 
 #include "graph/arc_lists.hpp"
 #include "graph/start_state.hpp"
+#include "simplex/cut_subtrees.hpp"
 #include "simplex/simplex_pivots.hpp"
 #include "simplex/simplex_start.hpp"
 #include "simplex/spanning_tree.hpp"
@@ -60,7 +61,7 @@ class SimplexEngine final : public Engine {
       extend(tree_.root(), 0);
     }
     record_artificial(v);
-    cuts_.push_back({v, kInfinity});
+    cuts_.add(v, kInfinity);
     add_excess(v, supply);
   }
 
@@ -120,7 +121,7 @@ class SimplexEngine final : public Engine {
     PivotWork work(control, stats);
     try {
       move_prices(work);
-      Status status = rejoin_all(work);
+      Status status = cuts_.rejoin_all(work);
       if (status == Status::kOptimal) status = route_excesses(work);
       if (status == Status::kOptimal) status = pivots_.run(work);
       if (status != Status::kOptimal) return status;
@@ -185,18 +186,7 @@ class SimplexEngine final : public Engine {
     void prices_moved(NodeId v) { engine->prices_moved(v); }
     SimplexEngine* engine;
   };
-  // A subtree that a change attached to the root by an artificial arc, and how far its price moved
-  // by that, relative to the others'.
-  struct CutSubtree {
-    NodeId top;
-    std::int64_t moved;
-  };
-
   static constexpr NodeId kSpareNodes = 64;
-  // To rejoin a subtree, at most kMaxArcsScanned arcs are scanned and at most kMaxRejoins arcs
-  // enter; after that, pricing must do it.
-  static constexpr std::int64_t kMaxArcsScanned = 1 << 12;
-  static constexpr int kMaxRejoins = 16;
   // Up to so many subtrees are moved one by one.
   static constexpr std::size_t kFewSubtrees = 8;
 
@@ -265,7 +255,7 @@ class SimplexEngine final : public Engine {
       if (pivots_.in_tree(arc)) {
         if (!out) return;
         const NodeId v = pivots_.child(arc);
-        cuts_.push_back({v, kArtificialCost + tree_.price(tree_.root()) - tree_.price(v)});
+        cuts_.add(v, kArtificialCost + tree_.price(tree_.root()) - tree_.price(v));
         pivots_.attach_subtree(v, kEmptyArtificial, kArtificialCost, unused_stats_);
         record_artificial(v);
       }
@@ -342,66 +332,12 @@ class SimplexEngine final : public Engine {
       const Status status = work.checker.step(work.stats, work.stats.scanned - before + 1);
       if (tree_.arc(v).arc == kNone) {
         record_artificial(v);
-        cuts_.push_back({v, moved < 0 ? -moved : moved});
+        cuts_.add(v, moved < 0 ? -moved : moved);
       }
       if (status != Status::kOptimal) return status;
-      if (const Status joined = rejoin_all(work); joined != Status::kOptimal) return joined;
+      if (const Status joined = cuts_.rejoin_all(work); joined != Status::kOptimal) return joined;
     }
     return Status::kOptimal;
-  }
-
-  Status rejoin_all(PivotWork& work) {
-    while (!cuts_.empty()) {
-      const CutSubtree cut = cuts_.back();
-      cuts_.pop_back();
-      for (int left = kMaxRejoins; left > 0 && tree_.arc(cut.top).arc == kNone; --left) {
-        const ArcId a = best_rejoining_arc(cut, work);
-        if (a == kNone) break;
-        if (const Status status = pivots_.pivot(work, a); status != Status::kOptimal) return status;
-      }
-    }
-    return Status::kOptimal;
-  }
-
-  // The most violated of the arcs at the subtree below the artificial arc, or, when kMaxArcsScanned
-  // were scanned, of those: so the others' prices stay as near as possible to what they were. At
-  // the artificial arc's cost, all arcs to the rest are violated.
-  ArcId best_rejoining_arc(const CutSubtree& cut, PivotWork& work) {
-    ArcId best = kNone;
-    std::int64_t worst = 0, left = kMaxArcsScanned;
-    const auto consider = [&](ArcId a) {
-      --left;
-      if (pivots_.violation(a) >= worst) return;
-      worst = pivots_.violation(a);
-      best = a;
-    };
-    const auto each = [&](auto visit) {
-      NodeId v = cut.top;
-      visit(v);
-      for (std::uint32_t rest = tree_.size(cut.top); rest > 1 && left > 0 && worst > -cut.moved;
-           --rest) {
-        visit(v = tree_.next(v));
-      }
-    };
-    each([&](NodeId v) {
-      lists_.for_each_out(v, consider, [&] { return left > 0 && worst > -cut.moved; });
-    });
-    if (worst > -cut.moved) {
-      each([&](NodeId v) {
-        const auto go_on = [&] { return left > 0 && worst > -cut.moved; };
-        lists_.for_each_in(
-            v,
-            [&](ArcId a) {
-              consider(a);
-              const NodeId tail = network_.tail[a];
-              if (tree_.size(tail) == 0 && tree_.arc(tail).arc == a)
-                lists_.for_each_out(tail, consider, go_on);
-            },
-            go_on);
-      });
-    }
-    work.stats.scanned += kMaxArcsScanned - left;
-    return best;
   }
 
   // Whether artificial arcs carry flow. Drops those from the list that are not in the tree any
@@ -428,9 +364,9 @@ class SimplexEngine final : public Engine {
   ArcLists lists_;
   std::vector<std::int64_t> cost_of_;  // as counted in cost_
   __int128 cost_ = 0;
-  std::vector<std::int64_t> excess_;   // by node
-  std::vector<NodeId> unbalanced_;     // nodes with an excess or deficit, and some without
-  std::vector<CutSubtree> cuts_;       // subtrees to be rejoined
+  std::vector<std::int64_t> excess_;  // by node
+  std::vector<NodeId> unbalanced_;    // nodes with an excess or deficit, and some without
+  CutSubtrees<Observer> cuts_{network_, lists_, tree_, pivots_};
   std::vector<NodeId> repriced_arcs_;  // nodes whose tree arc has another cost
   bool prices_unfinished_ = false;     // stopped while all were computed again
   // all nodes attached to the root by artificial arcs, and some that were

@@ -1,8 +1,8 @@
-"""Min-cost max-flow on integer networks, from scratch and incrementally. Knows nothing of clusters
-or schedulers.
+"""Min-cost max-flow on integer networks, from scratch and incrementally.
 
-Each name is imported when it is first used: `python -m flowsolver` imports this module before its
-first line can see to stop signals, and numpy takes a while.
+The package is independent of clusters and schedulers. Each name is imported when it is first used,
+because `python -m flowsolver` imports this module before it can handle stop signals, and importing
+numpy takes a while.
 """
 
 from importlib import import_module

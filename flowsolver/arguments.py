@@ -1,4 +1,4 @@
-"""Checks of arguments: every public function turns its arguments into int64 arrays here."""
+"""Checks of arguments: every public function converts its arguments to int64 arrays here."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ INT64 = np.dtype(np.int64)
 def as_int64(name: str, values: ArrayLike) -> Int64Array:
     """`values` as a contiguous one-dimensional int64 array; a scalar becomes one entry.
 
-    Raises TypeError naming the field when there are no values (None), ValueError when they are not
-    integers, do not fit 64 bits, or have several dimensions. Booleans are not integers here.
+    Raises:
+        TypeError: names the field if there are no values (None).
+        ValueError: if they are not integers, do not fit 64 bits, or have several dimensions.
+            Booleans are not integers here.
     """
     array = _as_column(name, values)
     if array.dtype == INT64 and array.flags.c_contiguous:
@@ -28,8 +30,13 @@ def as_int64(name: str, values: ArrayLike) -> Int64Array:
 def as_ids(name: str, values: ArrayLike, num_ids: Callable[[], int]) -> Int64Array:
     """Ids of nodes or arcs, int64[k]: as given, or those where a mask is True.
 
-    `num_ids` tells how many ids there are, which is the length of a mask. Raises as `as_int64`, and
-    ValueError for a mask of another length.
+    Args:
+        name: the field, for messages.
+        values: ids, or a mask bool[num_ids()].
+        num_ids: the number of ids.
+
+    Raises:
+        ValueError: as `as_int64`, and for a mask of another length.
     """
     array = _as_column(name, values)
     if array.dtype == INT64 and array.flags.c_contiguous:
@@ -44,19 +51,23 @@ def as_ids(name: str, values: ArrayLike, num_ids: Callable[[], int]) -> Int64Arr
 
 
 def broadcast(name: str, values: ArrayLike, length: int) -> Int64Array:
-    """As `as_int64`, a single value repeated to `length`."""
+    """As `as_int64`; a single value is repeated to `length`."""
     array = as_int64(name, values)
     return np.full(length, array[0], dtype=np.int64) if array.size == 1 and length != 1 else array
 
 
 def need_type(name: str, value: object, kind: type, expected: str) -> None:
-    """Raises TypeError naming the argument unless `value` is of the type."""
+    """Raise TypeError that names the argument unless `value` is of type `kind`."""
     if not isinstance(value, kind):
         raise TypeError(f"{name}: expected {expected}, got {type(value).__name__}")
 
 
 def as_names(algorithm: str | Sequence[str]) -> list[str]:
-    """One algorithm or several as the native calls take them. TypeError for anything but names."""
+    """One algorithm or several, as the native calls take them.
+
+    Raises:
+        TypeError: for anything but names.
+    """
     several = isinstance(algorithm, Iterable) and not isinstance(algorithm, str)
     names = list(algorithm) if several else [algorithm]
     for name in names:
@@ -65,8 +76,12 @@ def as_names(algorithm: str | Sequence[str]) -> list[str]:
 
 
 def as_budget(max_operations: int | None, max_seconds: float | None) -> tuple[int, float]:
-    """A budget as the native calls take it. TypeError for what is no number, ValueError for a
-    negative one."""
+    """A budget as the native calls take it: negative for None.
+
+    Raises:
+        TypeError: for a value that is not a number.
+        ValueError: for a negative number.
+    """
     for name, value, kind, expected in (
         ("max_operations", max_operations, (int, np.integer), "an integer"),
         ("max_seconds", max_seconds, (int, float, np.integer, np.floating), "a number"),
@@ -111,7 +126,12 @@ def _converted(name: str, array: np.ndarray) -> Int64Array:
 
 
 def _python_integers(name: str, array: np.ndarray) -> np.ndarray:
-    """What numpy made objects of: integers beyond 64 bits, or no integers at all."""
+    """An object array as int64. NumPy makes such arrays of integers beyond 64 bits and of
+    non-integers.
+
+    Raises:
+        ValueError: names the index of the value that is no integer of 64 bits.
+    """
     for index, value in enumerate(array):
         if isinstance(value, bool) or not isinstance(value, int | np.integer):
             got = "None" if value is None else type(value).__name__

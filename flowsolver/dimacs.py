@@ -1,4 +1,4 @@
-"""DIMACS minimum-cost flow files: bytes to network and back (native/dimacs.hpp has the format)."""
+"""DIMACS minimum-cost flow files: bytes to network and back (format: native/dimacs.hpp)."""
 
 from __future__ import annotations
 
@@ -24,8 +24,11 @@ class DimacsError(ValueError):
 
 @dataclass(frozen=True)
 class DimacsProblem:
-    """A problem as read. Lower bounds are taken out of the network: the flow and cost of the file's
-    problem are the network's plus `low` (int64[m]) and `base_cost`."""
+    """A problem as read from a file.
+
+    Lower bounds are removed from the network: the flow and the cost of the file's problem are the
+    network's plus `low` (int64[m]) and `base_cost`.
+    """
 
     network: FlowNetwork
     low: Int64Array
@@ -38,7 +41,15 @@ class DimacsProblem:
 
 
 def parse_dimacs(text: bytes, name: str = "<input>") -> DimacsProblem:
-    """Parses a DIMACS min file. `name` is for messages. Raises DimacsError."""
+    """Parse a DIMACS min file.
+
+    Args:
+        text: the content of the file.
+        name: the file's name, for messages.
+
+    Raises:
+        DimacsError: names the file and the line.
+    """
     need_type("text", text, bytes, "bytes")
     network, low, base_cost, line, error = native.parse_dimacs(text)
     if line > 0:
@@ -47,27 +58,35 @@ def parse_dimacs(text: bytes, name: str = "<input>") -> DimacsProblem:
 
 
 def write_dimacs(network: FlowNetwork, comments: Iterable[str] = ()) -> bytes:
-    """The network as a DIMACS min file, after its comments, a line each."""
+    """The network as a DIMACS min file, after its comments, one line each."""
     return _comment_lines(comments) + native.write_dimacs(core_of(network))
 
 
 def write_dimacs_solution(
     problem: DimacsProblem, solution: Solution, *, potentials: bool = False
 ) -> bytes:
-    """`s <cost>` and a line `f <tail> <head> <flow>` per arc with flow, in the terms of the file's
-    problem.
+    """The solution as text: `s <cost>` and a line `f <tail> <head> <flow>` per arc with flow.
 
-    potentials: also a line `p <node> <price>` per node in cs2's form: the least price is 0, and
-    cost + price[tail] - price[head] is >= 0 where flow can grow and <= 0 where it can shrink. The
-    flow of a solution that is BUDGET comes after a comment that says so, without potentials. Raises
-    ValueError for any other status.
+    Cost and flow are those of the file's problem. For a solution that is BUDGET, a comment before
+    the flow says so, and there are no potentials.
+
+    Args:
+        problem: the problem as read.
+        solution: OPTIMAL or BUDGET.
+        potentials: also write a line `p <node> <price>` per node in cs2's form: the least price is
+            0, and cost + price[tail] - price[head] is >= 0 where flow can grow and <= 0 where it
+            can shrink.
+
+    Raises:
+        ValueError: for any other status.
     """
     if solution.status not in (Status.OPTIMAL, Status.BUDGET):
         raise ValueError(f"no flow to write: {solution.status.name}")
     comments = []
     if solution.status is Status.BUDGET:
         comments.append(
-            f"{STATUS_TEXT[Status.BUDGET]}: not optimal, {unsent(problem.network, solution.flow)} units of supply not sent"
+            f"{STATUS_TEXT[Status.BUDGET]}: not optimal, "
+            f"{unsent(problem.network, solution.flow)} units of supply not sent"
         )
     text = _comment_lines(comments) + b"s %d\n" % (solution.cost + problem.base_cost)
     text += native.write_dimacs_flow(problem.network.core, solution.flow + problem.low)
@@ -78,7 +97,7 @@ def write_dimacs_solution(
 
 
 def unsent(network: FlowNetwork, flow: Int64Array) -> int:
-    """How much of the supply the flow leaves where it starts, or at nodes between."""
+    """The units of supply that the flow leaves at their source or at nodes in between."""
     excess = network.supply
     np.subtract.at(excess, network.tail, flow)
     np.add.at(excess, network.head, flow)

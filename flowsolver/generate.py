@@ -1,7 +1,7 @@
-"""Min-cost flow graphs for tests and benchmarks, the same for a seed on every machine.
+"""Min-cost flow graphs for tests and benchmarks: the same for a seed on every machine.
 
-Scheduling graphs are a cell's at one moment: every task (supply 1) may go to machines, directly or
-over aggregators, or wait at its job's unscheduled aggregator; machines and unscheduled aggregators
+Scheduling graphs show a cell at one moment. Every task (supply 1) may go to machines, directly or
+over aggregators, or wait at its job's unscheduled aggregator. Machines and unscheduled aggregators
 lead to the sink.
 """
 

@@ -1,4 +1,4 @@
-"""Re-optimising a network that changes a little from round to round."""
+"""Re-optimisation of a network that changes a little from round to round."""
 
 from __future__ import annotations
 
@@ -18,26 +18,25 @@ _NOT_COPIED = (
 
 
 class IncrementalSolver:
-    """A network, its optimal flow, and cheap re-optimisation after changes
-    (native/incremental_solver.hpp).
+    """A network with an optimal flow that is cheap to re-optimise after changes.
 
     Changes are bulk calls on int64 arrays and take effect at the next `resolve`. Nodes and arcs are
-    named by their ids, or by a mask over all ids handed out so far (removed ones included). A call
-    with a bad id, a bad length or a negative capacity raises ValueError naming field and index, and
-    changes nothing. After any sequence of changes `resolve` ends with the status and the cost of a
-    solve from scratch; undoing the changes brings the cost back.
+    named by their ids, or by a mask over all ids handed out so far, including removed ones. A call
+    with a bad id, a bad length or a negative capacity raises ValueError that names the field and
+    index, and changes nothing. After any changes, `resolve` ends with the status and the cost of a
+    solve from scratch.
 
-    Ids: nodes and arcs of the initial network keep theirs. Ids of removed ones are handed out
-    again, last removed first. An id that was live at the last OPTIMAL `resolve`, whose flow can be
-    read, means one thing until the next OPTIMAL one. Any other comes back after the next `resolve`,
-    whatever its status. Between two resolves no id changes its meaning: one that was removed is
-    invalid.
+    Ids. Nodes and arcs of the initial network keep theirs. Ids of removed ones are reused, last
+    removed first. An id that was live at the last OPTIMAL `resolve`, whose flow can be read, keeps
+    its meaning until the next OPTIMAL one. Any other id may be reused after the next `resolve`,
+    whatever its status. Between two resolves no id changes its meaning, and the id of a removed
+    node or arc is invalid.
 
-    A change costs O(1), or where an arc is one of many of a task's, up to as many steps as those
-    are: arcs named in the order in which they were added are found at once.
+    Cost of changes. A change costs O(1). For an arc of a task with many arcs it may take as many
+    steps as those are, but arcs named in the order in which they were added are found at once.
 
-    Threads: one at a time; a second one gets RuntimeError. Only `cancel` may be called at any time.
-    `resolve` and long changes release the GIL.
+    Threads. One thread at a time; another one gets RuntimeError. Only `cancel` may be called at any
+    time. `resolve` and long changes release the GIL.
     """
 
     def __init__(
@@ -47,27 +46,43 @@ class IncrementalSolver:
         *,
         deterministic: bool = False,
     ) -> None:
-        """Copies `network`. Nothing is solved before `resolve`. ValueError for an unknown
-        algorithm.
+        """Copy `network`. Nothing is solved before `resolve`.
 
-        Every algorithm takes every change. A round of `incremental_ssp`, `relaxation`,
-        `cost_scaling` or `network_simplex` is the work of its changes, as long as these are not
-        many or far-reaching (`network_simplex` reads all costs once); the plain references start
-        from the last answer and read the whole network. Several algorithms race at each resolve,
-        see `solve`; those that lose go on from their own state or from the winner's answer.
+        All algorithms handle all changes. The work of a round of `incremental_ssp`, `relaxation`,
+        `cost_scaling` or `network_simplex` depends on its changes, as long as these are not many or
+        far-reaching (`network_simplex` also reads all costs once). The plain references start from
+        the last answer and read the whole network. Several algorithms race at each resolve, see
+        `solve`; the losers continue from their own state or from the winner's answer.
+
+        Args:
+            network: the initial network.
+            algorithm: a name, or several for a race; see `algorithms`.
+            deterministic: as in `solve`.
+
+        Raises:
+            ValueError: for an unknown algorithm.
         """
         self._core = native.IncrementalSolver(core_of(network), as_names(algorithm), deterministic)
 
     def add_nodes(self, supply: ArrayLike) -> Int64Array:
-        """Adds k nodes. `supply`: int64[k]. Returns their ids, int64[k], in order (not always
-        consecutive)."""
+        """Add k nodes.
+
+        Args:
+            supply: int64[k], in units of flow.
+
+        Returns:
+            Their ids, int64[k], in order; not always consecutive.
+        """
         return self._core.add_nodes(as_int64("supply", supply))
 
     def add_arcs(
         self, tail: ArrayLike, head: ArrayLike, capacity: ArrayLike, cost: ArrayLike
     ) -> Int64Array:
-        """Adds k arcs between live nodes; arguments as FlowNetwork.add_arcs. Returns their ids,
-        int64[k]."""
+        """Add k arcs between live nodes. Arguments and errors as in `FlowNetwork.add_arcs`.
+
+        Returns:
+            Their ids, int64[k], in order; not always consecutive.
+        """
         tails = as_int64("tail", tail)
         return self._core.add_arcs(
             tails,
@@ -77,156 +92,204 @@ class IncrementalSolver:
         )
 
     def remove_nodes(self, nodes: ArrayLike) -> None:
-        """Removes nodes, with all arcs at them and the flow on those.
+        """Remove nodes, with all arcs at them and their flow.
 
-        Costs O(degree) per node, and per call a pass over the arcs of the nodes that came since the
-        last OPTIMAL resolve or have lost their place: better one call for many.
+        Costs O(degree) per node, and per call a pass over the arcs of the tasks that were added
+        since the last OPTIMAL resolve or are unassigned. So one call for many nodes is cheaper.
+
+        Args:
+            nodes: ids int64[k] or a mask.
         """
         self._core.remove_nodes(self._node_ids(nodes))
 
     def remove_arcs(self, arcs: ArrayLike) -> None:
-        """Removes arcs and the flow on them."""
+        """Remove arcs and their flow.
+
+        Args:
+            arcs: ids int64[k] or a mask.
+        """
         self._core.remove_arcs(self._arc_ids(arcs))
 
     def set_capacity(self, arcs: ArrayLike, capacity: ArrayLike) -> None:
-        """New capacities >= 0, `UNBOUNDED` for none, int64[k] or one for all; flow above them is
-        taken off."""
+        """Set the capacities of arcs. Flow above a capacity is taken off.
+
+        Args:
+            arcs: ids int64[k] or a mask.
+            capacity: >= 0, `UNBOUNDED` for no limit; int64[k] or one for all.
+        """
         ids = self._arc_ids(arcs)
         self._core.set_capacity(ids, broadcast("capacity", capacity, ids.size))
 
     def set_cost(self, arcs: ArrayLike, cost: ArrayLike) -> None:
-        """New costs, int64[k] or one for all."""
+        """Set the costs of arcs.
+
+        Args:
+            arcs: ids int64[k] or a mask.
+            cost: per unit of flow, int64[k] or one for all.
+        """
         ids = self._arc_ids(arcs)
         self._core.set_cost(ids, broadcast("cost", cost, ids.size))
 
     def set_supply(self, nodes: ArrayLike, supply: ArrayLike) -> None:
-        """New supplies, int64[k] or one for all. O(1) each; for the largest sink it causes no
-        search at all."""
+        """Set the supplies of nodes. O(1) each; for the largest sink it causes no search.
+
+        Args:
+            nodes: ids int64[k] or a mask.
+            supply: int64[k] or one for all.
+        """
         ids = self._node_ids(nodes)
         self._core.set_supply(ids, broadcast("supply", supply, ids.size))
 
     def resolve(
         self, *, max_operations: int | None = None, max_seconds: float | None = None
     ) -> native.Status:
-        """Re-optimises after the changes since the last call and returns the status.
+        """Re-optimise after the changes since the last call.
 
-        After any status but OPTIMAL the solver stays usable: the changes stand, `cost` and `flow`
+        After any status but OPTIMAL the solver stays usable: the changes remain, `cost` and `flow`
         are still those of the last OPTIMAL resolve, and further changes can make the network
-        solvable again. With a budget of counted operations (deterministic) or of time the status
-        may be BUDGET: `flow_reached` has what there is, and the next resolve goes on. Ctrl-C in the
-        main thread ends it with KeyboardInterrupt, as `cancel` would.
+        solvable again. With a budget the status may be BUDGET: `flow_reached` returns the flow so
+        far, and the next resolve continues from there. Ctrl-C in the main thread ends the call with
+        KeyboardInterrupt, as `cancel` would.
 
-        Resolves stopped again and again come to an end, however small their budgets. After eight
-        BUDGETs in a row, those that follow go on at least until they have found one path or cycle
-        to send flow along. Cost scaling, relaxation, simplex and races may lose at a budget all
-        they were about: for them shortest paths do the rest then, from the state reached, and the
-        algorithm itself is back after the next OPTIMAL.
+        Repeated resolves reach an end, however small their budgets. After eight BUDGETs in a row,
+        each further resolve continues at least until it has found one path or cycle to send flow
+        along. Cost scaling, relaxation, simplex and races may lose at a budget all that they had
+        begun: shortest paths then complete the solve from the state reached, and the algorithm
+        itself is used again after the next OPTIMAL.
+
+        Args:
+            max_operations: budget of counted operations, deterministic; None: unlimited.
+            max_seconds: budget of time; None: unlimited.
+
+        Returns:
+            The status.
         """
         return self._core.resolve(*as_budget(max_operations, max_seconds))
 
     def cancel(self) -> None:
-        """From any thread: the running resolve ends with CANCELLED, or, when it is about to end, as
-        it would have; if none is running, the next one does. No other one does.
+        """Cancel the running resolve, or the next one if none is running. Any thread may call this.
 
-        The next resolve starts from no less than the last OPTIMAL or BUDGET one reached. What the
-        cancelled one had done itself is kept by the default algorithm once it has its state, and
-        lost in the first resolve, which starts over.
+        The resolve ends with CANCELLED, unless it is about to end; then it ends as it would have.
+        No other resolve is cancelled. The next resolve starts at least from the state of the last
+        one that ended OPTIMAL or BUDGET. What the cancelled one has done itself is kept by the
+        default algorithm once its state is built; in the first resolve it is lost.
         """
         self._core.cancel()
 
     @property
     def winner(self) -> str | None:
-        """The algorithm that the last answer, optimal or infeasible, is from. None before any."""
+        """The algorithm that gave the last answer, optimal or infeasible; None before the first."""
         return self._core.winner or None
 
     @property
     def stop_seconds(self) -> float:
-        """In a race, the time from the end of the last round's winner until all others had stopped.
-        0.0 without a race."""
+        """The time from the end of the last race's winner until all others had stopped.
+
+        0.0 without a race.
+        """
         return self._core.stop_seconds
 
     @property
     def cost(self) -> int:
-        """Exact total cost of the last OPTIMAL resolve."""
+        """The exact total cost of the last OPTIMAL resolve."""
         return self._core.cost
 
     @property
     def stats(self) -> native.Stats:
-        """Counted work of the last resolve."""
+        """The counted work of the last resolve."""
         return self._core.stats
 
     def flow(self, arcs: ArrayLike | None = None) -> Int64Array:
-        """Flow of the last OPTIMAL resolve: int64[k] of `arcs`, or of all arc ids so far (removed
-        ones 0), a copy.
+        """The flow of the last OPTIMAL resolve. Arcs added since then have flow 0.
 
-        Arcs added since carry 0.
+        Args:
+            arcs: ids int64[k] or a mask; None: all ids so far (removed ones have flow 0).
+
+        Returns:
+            int64[k], a copy.
         """
         return self._core.flow() if arcs is None else self._core.flow_of(self._arc_ids(arcs))
 
     def flow_reached(self) -> Int64Array:
-        """Flow int64[m] by arc id as far as the last resolve came: the optimum, or after BUDGET or
-        CANCELLED what there is.
+        """The flow that the last resolve reached: int64[m] by arc id, a copy.
 
-        It is within capacities, but need not balance.
+        It is the optimum, or after BUDGET or CANCELLED the flow so far, which is within capacities
+        but need not balance.
         """
         return self._core.flow_reached()
 
     def changed_flow(self) -> tuple[Int64Array, Int64Array]:
-        """(arcs, flow): live arcs whose flow differs between the last two OPTIMAL resolves,
-        ascending, and their flow now.
+        """The arcs whose flow differs between the last two OPTIMAL resolves.
 
-        Arcs that were new count as having carried 0 before. Removed arcs are not listed. Both are
-        empty when the last resolve did not end OPTIMAL; the next OPTIMAL one then covers everything
+        New arcs count as having had flow 0 before. Removed arcs are not listed. If the last resolve
+        did not end OPTIMAL, both arrays are empty; the next OPTIMAL one then covers everything
         since the one before.
+
+        Returns:
+            (arcs, flow): live arc ids, ascending, and their flow now, int64[k] each.
         """
         return self._core.changed_flow()
 
     def potential(self) -> Int64Array:
-        """Prices int64[n] by node id (removed ones 0): optimal duals right after an OPTIMAL
-        resolve. A copy."""
+        """The prices by node id (0 for removed ones): int64[n], a copy.
+
+        They are optimal duals directly after an OPTIMAL resolve.
+        """
         return self._core.potential()
 
     @property
     def cut(self) -> Int64Array:
-        """The proof of the last resolve, if that ended INFEASIBLE: the nodes whose supply cannot
-        leave, int64[k], ascending. Their supplies sum up to more than the capacities of the arcs
-        from them to other nodes. Empty after any other status."""
+        """The proof of infeasibility, if the last resolve ended INFEASIBLE; else empty.
+
+        int64[k] of node ids, ascending: the nodes whose supply cannot leave. Their supplies sum to
+        more than the capacities of the arcs from them to other nodes.
+        """
         return self._core.cut()
 
     def certify_cut(self) -> native.CutCertificate:
-        """Checks that `cut` proves the network infeasible as it is now. O(n + m).
+        """Check that `cut` proves the network infeasible as it is now. O(n + m).
 
-        RuntimeError unless the last resolve ended INFEASIBLE.
+        Raises:
+            RuntimeError: if the last resolve did not end INFEASIBLE.
         """
         return self._core.certify_cut()
 
     def certify(self) -> native.Certificate:
-        """Checks everything: feasibility, complementary slackness, primal == dual == `cost`. O(n +
-        m).
+        """Check feasibility, complementary slackness, and primal == dual == `cost`. O(n + m).
 
-        RuntimeError unless the last call that changed anything was a resolve that ended OPTIMAL.
+        Raises:
+            RuntimeError: if the network was changed since the last resolve, or that did not end
+                OPTIMAL.
         """
         return self._core.certify(False)
 
     def certify_touched(self) -> native.Certificate:
-        """Checks balance and slackness at all nodes that the last resolve touched, on all their
-        arcs. Else as `certify`."""
+        """Check balance and slackness at all nodes that the last resolve touched, on all their
+        arcs.
+
+        Raises:
+            RuntimeError: as `certify`.
+        """
         return self._core.certify(True)
 
     def snapshot(self) -> tuple[FlowNetwork, Int64Array, Int64Array]:
-        """(network, nodes, arcs): the live network numbered densely, and the ids its nodes and arcs
-        have here."""
+        """Copy the live network, numbered densely.
+
+        Returns:
+            (network, nodes, arcs): the network, and the ids that its nodes and arcs have here,
+                int64.
+        """
         network, nodes, arcs = self._core.snapshot()
         return FlowNetwork(network), nodes, arcs
 
     @property
     def num_nodes(self) -> int:
-        """Live nodes."""
+        """The number of live nodes."""
         return self._core.num_nodes
 
     @property
     def num_arcs(self) -> int:
-        """Live arcs."""
+        """The number of live arcs."""
         return self._core.num_arcs
 
     def _node_ids(self, nodes: ArrayLike) -> Int64Array:

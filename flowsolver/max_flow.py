@@ -1,4 +1,4 @@
-"""Maximum flow of minimum cost: the largest flow from the supplies, at the least cost."""
+"""Maximum flow of minimum cost: the largest possible flow from the supplies, at the least cost."""
 
 from __future__ import annotations
 
@@ -16,9 +16,12 @@ from flowsolver.solution import Solution, Status, solve
 class MaxFlow:
     """The answer of `solve_max_flow`.
 
-    solution: status, cost, flow int64[m] and potential int64[n], as `solve` returns them.
-    amount: units that reach a sink. supply: int64[n], what each node sends (> 0) or takes (< 0).
-    Amount and supply are meaningful only when the status is OPTIMAL; `certify` then proves the
+    Args:
+        solution: status, cost, flow int64[m] and potential int64[n], as `solve` returns them.
+        amount: units that reach a sink.
+        supply: int64[n], what each node sends (> 0) or receives (< 0).
+
+    `amount` and `supply` are meaningful only if the status is OPTIMAL. `certify` then proves the
     solution on a copy of the network with these supplies.
     """
 
@@ -35,10 +38,9 @@ def solve_max_flow(
     max_operations: int | None = None,
     max_seconds: float | None = None,
 ) -> MaxFlow:
-    """Finds a flow of least cost among those that send as much as possible from nodes of positive
-    supply to nodes of negative supply.
+    """Find a flow of least cost among those that send as much as possible from sources to sinks.
 
-    Supplies are upper bounds here and need not sum to zero. The arguments are those of `solve`; two
+    Supplies are upper bounds here and need not sum to zero. The arguments are those of `solve`. Two
     networks are solved, each with the whole budget. Never ends INFEASIBLE or UNBALANCED.
 
     Method: two minimum-cost flows on the network with additional nodes. In the first, units that
@@ -90,12 +92,12 @@ def solve_max_flow(
 
 
 def _total(values: Int64Array) -> int:
-    """Exact, whatever the values."""
+    """The exact sum, whatever the values."""
     return sum(values.tolist())
 
 
 def _restricted(solution: Solution, n: int, m: int) -> Solution:
-    """Without the nodes and arcs that were added."""
+    """The solution without the nodes and arcs that were added."""
     return replace(solution, flow=solution.flow[:m], potential=solution.potential[:n])
 
 

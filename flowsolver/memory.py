@@ -1,4 +1,4 @@
-"""How much memory this process may still take, so that what cannot fit is refused at once."""
+"""How much memory this process may still use, to refuse problems that cannot fit early."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _CONTAINER = Path("/sys/fs/cgroup")
 
 
 def available_bytes() -> int | None:
-    """What the machine and its container still allow this process; None if neither tells."""
+    """The memory that the machine and its container still allow this process; None if unknown."""
     limits: list[int] = []
     with contextlib.suppress(OSError, KeyError):
         limits.append(_numbers(Path("/proc/meminfo"))["MemAvailable:"] * 1024)
@@ -23,7 +23,12 @@ def available_bytes() -> int | None:
 
 
 def need_memory(what: str, needed_bytes: int) -> None:
-    """Raises MemoryError with a line for people if clearly less memory is available."""
+    """Raise MemoryError with a readable message if clearly less memory is available.
+
+    Args:
+        what: the subject of the message.
+        needed_bytes: an estimate.
+    """
     available = available_bytes()
     if available is not None and needed_bytes > available:
         raise MemoryError(
@@ -36,6 +41,6 @@ def _gib(count: int) -> str:
 
 
 def _numbers(path: Path) -> dict[str, int]:
-    """Lines `name number ...`."""
+    """The values of lines `name number ...`."""
     lines = (line.split() for line in path.read_text("ascii").splitlines())
     return {words[0]: int(words[1]) for words in lines if len(words) > 1}

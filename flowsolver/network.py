@@ -1,4 +1,4 @@
-"""A min-cost flow problem: nodes with supplies, arcs with capacities and costs."""
+"""A minimum-cost flow problem: nodes with supplies, arcs with capacities and costs."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ MAX_NODES, MAX_ARCS = native.MAX_NODES, native.MAX_ARCS  # ids are 32 bits wide
 class FlowNetwork:
     """A directed graph for `flowsolver.solve` and `flowsolver.IncrementalSolver`.
 
-    Nodes and arcs are numbered from 0 in the order they are added. Arc a carries an integer flow 0
-    <= x[a] <= capacity[a] at cost[a] per unit (any sign). supply[v] > 0 where flow starts, < 0
-    where it ends; a feasible flow has outflow - inflow == supply at every node. Parallel arcs,
-    self-loops, zero capacities and isolated nodes are fine.
+    Nodes and arcs are numbered from 0 in the order in which they are added. Arc a carries an
+    integer flow 0 <= x[a] <= capacity[a] at cost[a] per unit (any sign). supply[v] is > 0 where
+    flow starts and < 0 where it ends; a feasible flow has outflow - inflow == supply at every node.
+    Parallel arcs, self-loops, zero capacities and isolated nodes are allowed.
 
-    A capacity may be anything up to `flowsolver.UNBOUNDED` (int64's maximum). Those too large for
-    the solver's sums mean "as much as can be useful": a cycle of negative cost over such arcs makes
-    the status UNBOUNDED.
+    A capacity may be up to `flowsolver.UNBOUNDED` (int64's maximum). Capacities too large for the
+    solver's sums count as unbounded: a cycle of negative cost over such arcs gives the status
+    UNBOUNDED.
 
-    Arguments named nodes or arcs take ids, int64[k], or a mask, bool[n] or bool[m]. A call with a
+    Arguments named nodes or arcs are ids, int64[k], or a mask, bool[n] or bool[m]. A call with a
     bad id, length or value raises ValueError (TypeError for None) that names the field, and changes
-    nothing. Networks can be copied (`copy.copy`: independent of the original) and pickled.
+    nothing. Networks can be copied (`copy.copy` makes an independent network) and pickled.
     """
 
     def __init__(self, core: native.Network | None = None) -> None:
@@ -37,7 +37,14 @@ class FlowNetwork:
         self._core = native.Network() if core is None else core
 
     def add_nodes(self, supply: ArrayLike) -> Int64Array:
-        """Adds k nodes. `supply`: int64[k]. Returns their ids, int64[k]."""
+        """Add k nodes.
+
+        Args:
+            supply: int64[k], in units of flow.
+
+        Returns:
+            Their ids, int64[k].
+        """
         values = as_int64("supply", supply)
         first = self._core.add_nodes(values)
         return np.arange(first, first + values.size, dtype=np.int64)
@@ -45,11 +52,20 @@ class FlowNetwork:
     def add_arcs(
         self, tail: ArrayLike, head: ArrayLike, capacity: ArrayLike, cost: ArrayLike
     ) -> Int64Array:
-        """Adds k arcs. `tail`, `head`: node ids int64[k]; `capacity` >= 0, `cost`: int64[k] or one
-        value for all.
+        """Add k arcs.
 
-        Returns their ids, int64[k]. Raises ValueError naming field and index for an unknown node or
-        a negative capacity; nothing is added then.
+        Args:
+            tail: node ids, int64[k].
+            head: node ids, int64[k] or one for all.
+            capacity: >= 0, in units of flow, int64[k] or one for all.
+            cost: per unit of flow, int64[k] or one for all.
+
+        Returns:
+            Their ids, int64[k].
+
+        Raises:
+            ValueError: for an unknown node or a negative capacity; names the field and index.
+                Nothing is added then.
         """
         tails = as_int64("tail", tail)
         first = self._core.add_arcs(
@@ -61,54 +77,71 @@ class FlowNetwork:
         return np.arange(first, first + tails.size, dtype=np.int64)
 
     def set_capacity(self, arcs: ArrayLike, capacity: ArrayLike) -> None:
-        """New capacities >= 0 of the arcs: int64[k], or one value for all."""
+        """Set the capacities of arcs.
+
+        Args:
+            arcs: ids int64[k] or a mask bool[m].
+            capacity: >= 0, int64[k] or one for all.
+        """
         ids = as_ids("arcs", arcs, lambda: self.num_arcs)
         self._core.set_capacity(ids, broadcast("capacity", capacity, ids.size))
 
     def set_cost(self, arcs: ArrayLike, cost: ArrayLike) -> None:
-        """New costs of the arcs: int64[k], or one value for all."""
+        """Set the costs of arcs.
+
+        Args:
+            arcs: ids int64[k] or a mask bool[m].
+            cost: per unit of flow, int64[k] or one for all.
+        """
         ids = as_ids("arcs", arcs, lambda: self.num_arcs)
         self._core.set_cost(ids, broadcast("cost", cost, ids.size))
 
     def set_supply(self, nodes: ArrayLike, supply: ArrayLike) -> None:
-        """New supplies of the nodes: int64[k], or one value for all."""
+        """Set the supplies of nodes.
+
+        Args:
+            nodes: ids int64[k] or a mask bool[n].
+            supply: int64[k] or one for all.
+        """
         ids = as_ids("nodes", nodes, lambda: self.num_nodes)
         self._core.set_supply(ids, broadcast("supply", supply, ids.size))
 
     @property
     def num_nodes(self) -> int:
-        """Number of nodes; their ids are 0 .. num_nodes - 1."""
+        """The number of nodes; their ids are 0 .. num_nodes - 1."""
         return self._core.num_nodes
 
     @property
     def num_arcs(self) -> int:
-        """Number of arcs; their ids are 0 .. num_arcs - 1."""
+        """The number of arcs; their ids are 0 .. num_arcs - 1."""
         return self._core.num_arcs
 
     @property
     def tail(self) -> Int64Array:
-        """Node each arc leaves: int64[m], a copy."""
+        """The node that each arc leaves: int64[m], a copy."""
         return self._core.tail()
 
     @property
     def head(self) -> Int64Array:
-        """Node each arc enters: int64[m], a copy."""
+        """The node that each arc enters: int64[m], a copy."""
         return self._core.head()
 
     @property
     def capacity(self) -> Int64Array:
-        """Most units each arc can carry: int64[m], a copy; `set_capacity` changes it."""
+        """The largest flow of each arc: int64[m], a copy. `set_capacity` changes it."""
         return self._core.capacity()
 
     @property
     def cost(self) -> Int64Array:
-        """Cost per unit of each arc: int64[m], a copy; `set_cost` changes it."""
+        """The cost per unit of each arc: int64[m], a copy. `set_cost` changes it."""
         return self._core.cost()
 
     @property
     def supply(self) -> Int64Array:
-        """Units that start (> 0) or end (< 0) at each node: int64[n], a copy; `set_supply` changes
-        it."""
+        """The units that start (> 0) or end (< 0) at each node: int64[n], a copy.
+
+        `set_supply` changes them.
+        """
         return self._core.supply()
 
     def __copy__(self) -> FlowNetwork:
@@ -122,7 +155,7 @@ class FlowNetwork:
 
     @property
     def core(self) -> native.Network:
-        """The native object, for this package."""
+        """The native object, for use within this package."""
         return self._core
 
     def __repr__(self) -> str:
@@ -130,7 +163,11 @@ class FlowNetwork:
 
 
 def core_of(network: FlowNetwork) -> native.Network:
-    """The native object behind a network. Raises TypeError for anything else."""
+    """The native object behind a network.
+
+    Raises:
+        TypeError: if it is not a FlowNetwork.
+    """
     need_type("network", network, FlowNetwork, "a FlowNetwork")
     return network.core
 

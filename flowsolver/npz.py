@@ -1,8 +1,7 @@
-"""Problems as NumPy's .npz: the arrays tail, head, capacity, cost (one entry per arc) and supply
-(one per node).
+"""Problems as NumPy's .npz: the arrays tail, head, capacity, cost (per arc) and supply (per node).
 
-A problem with lower bounds has two arrays more, `low` and `base_cost` (DimacsProblem), so that
-solving it gives the flow and the cost of the file it came from.
+A problem with lower bounds has two more arrays, `low` and `base_cost` (DimacsProblem), so that
+solving it gives the flow and the cost of the file it was made from.
 """
 
 from __future__ import annotations
@@ -29,9 +28,13 @@ _UNREADABLE = (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, No
 
 
 def parse_npz(data: bytes, name: str) -> DimacsProblem:
-    """A problem from a file's bytes. ValueError naming the file and the array; MemoryError where
-    the arrays are larger than this machine's memory, which their headers tell before they are
-    read: a few kilobytes of compressed zeros may declare gigabytes."""
+    """Parse a problem in .npz format.
+
+    Raises:
+        ValueError: names the file and the array.
+        MemoryError: if the arrays are larger than this machine's memory. Their headers are checked
+            before they are read: a few kilobytes of compressed zeros may declare gigabytes.
+    """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             shapes = _declared(archive)
@@ -50,7 +53,7 @@ def parse_npz(data: bytes, name: str) -> DimacsProblem:
 
 
 def write_npz(problem: DimacsProblem) -> bytes:
-    """The problem as .npz, numbers in 32 bits where they suffice."""
+    """The problem as .npz, with numbers in 32 bits where they fit."""
     network = problem.network
     arrays = {field: getattr(network, field) for field in _FIELDS}
     if problem.low.any() or problem.base_cost != 0:
@@ -63,7 +66,7 @@ def write_npz(problem: DimacsProblem) -> bytes:
 
 
 def _declared(archive: zipfile.ZipFile) -> dict[str, tuple[int, ...]]:
-    """The shapes of the arrays that make a problem, by their headers."""
+    """The shapes of the problem's arrays, according to their headers."""
     members = set(archive.namelist())
     shapes = {}
     for field in (*_FIELDS, *_OPTIONAL_FIELDS):

@@ -1,4 +1,4 @@
-"""An equal problem with fewer nodes and arcs."""
+"""An equivalent problem with fewer nodes and arcs."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from flowsolver.network import FlowNetwork
 
 
 def packed(network: FlowNetwork) -> FlowNetwork:
-    """The network with parallel arcs of equal cost made one (the first), and without arcs of
-    capacity 0, self-loops that save nothing, and nodes that have neither arcs nor supply; the
-    others are renumbered in their order.
+    """An equivalent network without redundant nodes and arcs. The optimal cost is the same.
 
-    The optimal cost is the same. ValueError when the capacity of arcs made one does not fit 64
-    bits.
+    Parallel arcs of equal cost become one (the first). Arcs of capacity 0, self-loops that save
+    nothing, and nodes without arcs and supply are dropped; the others are renumbered in order.
+
+    Raises:
+        ValueError: if the capacity of joined arcs does not fit 64 bits.
     """
     tail, head, capacity, cost = network.tail, network.head, network.capacity, network.cost
     useful = np.flatnonzero((capacity > 0) & ((tail != head) | (cost < 0)))
@@ -41,7 +42,7 @@ def packed(network: FlowNetwork) -> FlowNetwork:
 
 
 def _sums(values: Int64Array, begin: Int64Array) -> Int64Array:
-    """Sum of the non-negative values from each place in `begin` to the next."""
+    """The sum of the non-negative values from each position in `begin` to the next."""
     if begin.size == 0:
         return np.zeros(0, dtype=np.int64)
     low = np.add.reduceat(values & (2**32 - 1), begin)

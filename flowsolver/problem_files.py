@@ -1,6 +1,6 @@
-"""Problems in files: DIMACS (native/dimacs.hpp), or NumPy's .npz (npz.py).
+"""Problems in files: DIMACS (native/dimacs.hpp) or NumPy's .npz (npz.py).
 
-DIMACS is written without lower bounds; a comment tells what was taken out.
+DIMACS is written without lower bounds; a comment says what was removed.
 """
 
 from __future__ import annotations
@@ -24,8 +24,12 @@ _NO_PROBLEM = {
 
 
 def parse_problem(data: bytes, name: str) -> DimacsProblem:
-    """A problem from a file's bytes, in the format they are in. ValueError naming the file and the
-    line or field; MemoryError where the file asks for more than this machine has."""
+    """Parse a problem in DIMACS or .npz format; the content decides which.
+
+    Raises:
+        ValueError: names the file and the line or field.
+        MemoryError: if the problem needs more memory than this machine has.
+    """
     for beginning, what in _NO_PROBLEM.items():
         if data.startswith(beginning):
             raise ValueError(f"{name}: {what}")
@@ -33,7 +37,7 @@ def parse_problem(data: bytes, name: str) -> DimacsProblem:
 
 
 def write_problem(problem: DimacsProblem, npz: bool, comments: Iterable[str] = ()) -> bytes:
-    """The problem as .npz or DIMACS; only DIMACS has comments."""
+    """The problem as .npz or DIMACS. Only DIMACS has comments."""
     if npz:
         return write_npz(problem)
     return write_dimacs(problem.network, [*comments, *_bounds_comments(problem)])

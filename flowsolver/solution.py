@@ -1,4 +1,4 @@
-"""What a solve returns, and how to check it."""
+"""The solution of a network, and how to check it."""
 
 from __future__ import annotations
 
@@ -41,15 +41,19 @@ STATUS_TEXT: Mapping[native.Status, str] = MappingProxyType(
 class Solution:
     """The answer of `solve`.
 
-    cost: exact total cost. flow: int64[m] by arc id. potential: int64[n]; reduced cost = cost -
-    potential[tail] + potential[head] is >= 0 where flow < capacity and <= 0 where flow > 0. All
-    three mean something only when status is OPTIMAL (for BUDGET see `solve`). stats: counted work
-    (searches, settled, scanned, ...), the same on every machine.
-    winner: the algorithm whose answer this is. stop_seconds: in a race, the time from its end until
-    all others had stopped.
-    cut: when status is INFEASIBLE, its proof: the nodes whose supply cannot leave, int64[k] of node
-    ids, ascending. Their supplies sum to more than the capacities of the arcs from them to other
-    nodes. Empty for any other status.
+    Args:
+        status: how the solve ended.
+        cost: exact total cost. Like flow and potential, it is meaningful only if the status is
+            OPTIMAL; for BUDGET see `solve`.
+        flow: int64[m] by arc id.
+        potential: int64[n] by node id. The reduced cost, cost - potential[tail] + potential[head],
+            is >= 0 where flow < capacity and <= 0 where flow > 0.
+        stats: counted work, the same on every machine.
+        winner: the algorithm that gave this answer.
+        stop_seconds: in a race, the time from the winner's end until all others had stopped.
+        cut: if the status is INFEASIBLE, its proof: the nodes whose supply cannot leave, int64[k]
+            of node ids, ascending. Their supplies sum to more than the capacities of the arcs from
+            them to other nodes. Empty for any other status.
     """
 
     status: native.Status
@@ -70,20 +74,31 @@ def solve(
     max_operations: int | None = None,
     max_seconds: float | None = None,
 ) -> Solution:
-    """Solves `network` from scratch. Releases the GIL. ValueError for an unknown algorithm; see
-    `algorithms`.
+    """Solve `network` from scratch. Releases the GIL.
 
-    Several algorithms race, each in a thread; the first answer wins and the others are stopped.
-    With `deterministic` all of them go on until no other can win by fewer counted operations
-    (`Stats.operations`): winner and answer are then the same at every call.
+    Several algorithms race, each in a thread. The first answer wins and the others are stopped.
+    With `deterministic`, the answer with the fewest counted operations (`Stats.operations`) wins:
+    winner and answer are then the same at every call.
 
-    With a budget of counted operations (deterministic) or of time, the status may be BUDGET: the
-    flow is then the best there was, within capacities but not necessarily balanced, and cost that
-    flow's; of several algorithms, that of the first one. `misplaced_tasks` tells how far it is from
-    an optimum.
+    With a budget the status may be BUDGET. The flow is then the best one reached, within capacities
+    but not necessarily balanced, and `cost` is its cost; in a race, it is that of the algorithm
+    named first. `misplaced_tasks` tells how far it is from an optimum.
 
-    Ctrl-C in the main thread ends the solve with KeyboardInterrupt. The network must not be changed
-    by another thread meanwhile.
+    Ctrl-C in the main thread ends the solve with KeyboardInterrupt. No other thread may change the
+    network meanwhile.
+
+    Args:
+        network: the network.
+        algorithm: a name, or several for a race; see `algorithms`.
+        deterministic: whether the winner of a race is the one with the fewest operations.
+        max_operations: budget of counted operations, deterministic; None: unlimited.
+        max_seconds: budget of time; None: unlimited.
+
+    Returns:
+        The solution. An infeasible network or one out of range is a status, not an exception.
+
+    Raises:
+        ValueError: for an unknown algorithm or a negative budget.
     """
     budget = as_budget(max_operations, max_seconds)
     result, winner, stopping = native.solve(
@@ -102,13 +117,23 @@ def solve(
 
 
 def misplaced_tasks(network: FlowNetwork, flow: ArrayLike, optimum: ArrayLike) -> int:
-    """Tasks (nodes of supply 1) that `flow` does not deliver, or to another machine than the flow
-    `optimum` does.
+    """Count the tasks that a flow does not deliver, or delivers to another machine than an optimum.
 
-    A task's machine is the last node before the demand its unit meets. Units that pass an
-    aggregator are alike; of the ways to tell whose is whose, one is taken by which the flows agree
-    much. The count is thus an upper bound of the least one, and 0 for equal flows
-    (native/misplacement.hpp). `flow` need not balance. ValueError for a wrong length.
+    A task is a node of supply 1. Its machine is the last node before the demand that its unit
+    reaches. Units that pass an aggregator are interchangeable; one decomposition of the flows is
+    used for which they mostly agree. So the count is an upper bound of the least one, and 0 for
+    equal flows (Firmament, OSDI 2016, section 5.1; native/misplaced_tasks.hpp).
+
+    Args:
+        network: the network.
+        flow: int64[m], >= 0; need not balance.
+        optimum: int64[m], a feasible flow.
+
+    Returns:
+        The number of misplaced tasks.
+
+    Raises:
+        ValueError: for a wrong length or a negative flow.
     """
     return native.misplaced_tasks(
         core_of(network), as_int64("flow", flow), as_int64("optimum", optimum)
@@ -116,20 +141,23 @@ def misplaced_tasks(network: FlowNetwork, flow: ArrayLike, optimum: ArrayLike) -
 
 
 def algorithms() -> dict[str, str]:
-    """Name -> one-line summary of every algorithm `solve` knows."""
+    """The algorithms that `solve` knows: name -> one-line summary. The first one is the default."""
     return dict(native.algorithms())
 
 
 def certify(network: FlowNetwork, solution: Solution) -> Certificate | CutCertificate:
-    """Checks the answer in one exact pass, whichever way it was found.
+    """Check an answer in one exact pass, independently of how it was found.
 
     An optimum must have a feasible flow, complementary slackness, and claimed == primal == dual
-    cost. For INFEASIBLE, the cut's `nodes` must have more `supply` than the `capacity` of the arcs
-    out of them, and its ids must be nodes of the network, each named once (otherwise they are
-    counted in `unknown_nodes`). Any other status is checked like an optimum, and fails.
+    cost. For INFEASIBLE, the `nodes` of the cut must have more `supply` than the `capacity` of the
+    arcs out of them, and its ids must be distinct nodes of the network (others are counted in
+    `unknown_nodes`). Any other status is checked like an optimum, and fails.
 
-    `certificate.ok` is the verdict; the other fields say what was found or violated. ValueError
-    if the arrays do not have the network's lengths.
+    Returns:
+        The certificate. `certificate.ok` is the verdict; the other fields say what was found.
+
+    Raises:
+        ValueError: if the arrays do not have the network's lengths.
     """
     need_type("solution", solution, Solution, "a Solution")
     if solution.status is Status.INFEASIBLE:
@@ -143,13 +171,20 @@ def certify(network: FlowNetwork, solution: Solution) -> Certificate | CutCertif
 
 
 def certify_cut(network: FlowNetwork, cut: ArrayLike) -> CutCertificate:
-    """Whether the nodes `cut`, int64[k], prove the network infeasible: their supplies exceed the
-    capacities of the arcs that leave them. Sums are exact, also beyond 64 bits."""
+    """Check whether nodes prove the network infeasible.
+
+    They do if their supplies exceed the capacities of the arcs that leave them. Sums are exact,
+    also beyond 64 bits.
+
+    Args:
+        network: the network.
+        cut: node ids, int64[k].
+    """
     return native.certify_cut(core_of(network), as_int64("cut", cut))
 
 
 def explain(network: FlowNetwork, solution: Solution) -> str:
-    """The status in words; for an INFEASIBLE solution, also the gap that its cut proves."""
+    """The status in words; for INFEASIBLE, also the gap that the cut proves."""
     text = STATUS_TEXT[solution.status]
     if solution.status is not Status.INFEASIBLE:
         return text

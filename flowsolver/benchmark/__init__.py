@@ -1,2 +1,3 @@
-"""The benchmark behind `python -m flowsolver bench`: peers and our algorithms on the same graphs in
-one run."""
+"""The benchmark of `python -m flowsolver bench`: other solvers and ours on the same graphs in one
+run.
+"""

@@ -1,5 +1,6 @@
-"""What is measured: for each figure of the Firmament paper a series of graphs, ever harder along
-its axis, and other graphs."""
+"""The graphs that are measured: a series for each of the Firmament paper's figures, and other
+graphs.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +30,14 @@ _NETGEN_NODES_PER_MACHINE = 4
 
 @dataclass(frozen=True)
 class Case:
-    """One graph: its network and first task (the number of nodes if it has none). Where it stands
-    on its figure's axis."""
+    """One graph of a figure.
+
+    Args:
+        title: unique description.
+        label: short name for plots and tables.
+        position: on the figure's axis.
+        make: returns the network and its first task (the number of nodes if it has none).
+    """
 
     title: str
     label: str
@@ -40,10 +47,16 @@ class Case:
 
 @dataclass(frozen=True)
 class Series:
-    """A figure's graphs.
+    """The graphs of a figure.
 
-    ordered: ever harder along an axis, so that a solver over the time limit need not be tried
-    further; else a graph stands by itself. incremental: rounds of changes are timed, too.
+    Args:
+        figure: name of the figure.
+        title: its title.
+        axis: the label of its axis.
+        cases: the graphs.
+        ordered: whether they get harder along the axis, so that a solver over the time limit is not
+            tried on the rest.
+        incremental: whether rounds of changes are timed, too.
     """
 
     figure: str
@@ -97,8 +110,9 @@ def _network_aware(machines: int, seed: int) -> Case:
 
 
 def _netgen(machines: int, seed: int) -> Case:
-    """NETGEN-8 of Kovács (2015): 8 arcs per node, sqrt(nodes) sources and sinks, each source of
-    1,000 units at the mean."""
+    """NETGEN-8 of Kovács (2015): 8 arcs per node, sqrt(nodes) sources and sinks, 1,000 units per
+    source.
+    """
     nodes = max(16, _NETGEN_NODES_PER_MACHINE * machines)
     ends = math.isqrt(nodes)
     options = NetgenOptions(nodes, 8 * nodes, ends, ends, 1_000 * ends)
@@ -128,7 +142,7 @@ def _others(machines: int, seed: int) -> list[Case]:
 
 
 def series_of(machines: Sequence[int], seed: int, quick: bool) -> list[Series]:
-    """The paper's four figures, and other graphs; those of one cell size are of the largest."""
+    """The paper's four figures and other graphs. Series of one cell size use the largest."""
     largest = max(machines)
     room = largest * _SLOTS // 2
     jobs = [tasks for tasks in (_NEW_TASKS_QUICK if quick else _NEW_TASKS) if tasks <= room] or [

@@ -1,11 +1,10 @@
-"""One solver on one graph, in a process of its own that ends at the time limit whatever the solver
-does.
+"""One solver on one graph, in a process of its own that ends at the time limit.
 
-    python -m flowsolver.benchmark.child JOB      JOB: a Job as JSON
+  python -m flowsolver.benchmark.child JOB      JOB: a Job as JSON
 
-Prints a JSON object per measured solve (Sample); exits by SIGALRM when a solve is over the time
-limit. When its parent ends, it is killed; where the kernel does not offer that, it ends at its next
-sample, which nobody reads.
+Prints a JSON object per measured solve (Sample). Exits by SIGALRM when a solve exceeds the time
+limit. When its parent ends, it is killed; if the kernel does not support that, it ends at its next
+sample, which nothing reads.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from flowsolver.arguments import Int64Array
-from flowsolver.benchmark.peers import PEERS, OverTime, solve_within
+from flowsolver.benchmark.peers import PEERS, TimeLimitExceeded, solve_within
 from flowsolver.benchmark.rounds import Rounds
 from flowsolver.network import FlowNetwork
 from flowsolver.problem_files import parse_problem
@@ -34,8 +33,19 @@ _PR_SET_PDEATHSIG = 1  # prctl(2)
 
 @dataclass(frozen=True)
 class Job:
-    """graph: an .npz file. rounds: 0 to solve the graph from scratch, else changes to go through
-    after that. parent: the bench's process id."""
+    """What to measure.
+
+    Args:
+        solver: name of a peer or of our algorithm, + between those of a race.
+        graph: an .npz file.
+        limit_s: time limit of one solve.
+        repeats: maximum number of solves from scratch.
+        rounds: 0 to solve the graph from scratch; else the number of rounds of changes after that.
+        changes: tasks that leave, and that arrive, in a round.
+        first_task: first task node.
+        seed: of the changes.
+        parent: the benchmark's process id.
+    """
 
     solver: str
     graph: str
@@ -50,7 +60,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Sample:
-    """One solve. certified: of ours, checked after the solve and not timed."""
+    """One solve. `certified` is for our solvers only; the check is not timed."""
 
     mode: str
     seconds: float
@@ -59,8 +69,8 @@ class Sample:
     certified: bool | None
 
 
-class _Limited:
-    """Times a call; the process dies when that takes longer than the limit."""
+class _TimedCall:
+    """Times a call. The process dies when the call exceeds the limit."""
 
     def __init__(self, limit_s: float) -> None:
         self._limit_s = limit_s
@@ -77,27 +87,29 @@ class _Limited:
         return Sample(mode, seconds, cpu_seconds, cost, None if certified is None else certified())
 
 
-def _say(sample: Sample) -> None:
+def _print_sample(sample: Sample) -> None:
     print(json.dumps(asdict(sample)), flush=True)
 
 
 def _from_scratch(network: FlowNetwork, job: Job) -> None:
     timed, run = (
-        _Limited(job.limit_s + (0 if job.solver in PEERS else _GRACE_S)),
+        _TimedCall(job.limit_s + (0 if job.solver in PEERS else _GRACE_S)),
         _runner(network, job),
     )
     begun = time.perf_counter()
     for _ in range(job.repeats):
-        _say(timed("scratch", run))
+        _print_sample(timed("scratch", run))
         if time.perf_counter() - begun > min(_REPEAT_FOR_S, job.limit_s / 2):
             return
 
 
 def _through_rounds(network: FlowNetwork, job: Job) -> None:
-    """Ours go through the rounds, for as long as the limit of one solve; a peer solves the network
-    after the first."""
+    """Time our solver over rounds of changes, for at most the limit of one solve.
+
+    A peer solves the network after the first round.
+    """
     ours = job.solver not in PEERS
-    timed = _Limited(job.limit_s + (_GRACE_S if ours else 0))
+    timed = _TimedCall(job.limit_s + (_GRACE_S if ours else 0))
     rounds = Rounds(
         network,
         job.first_task,
@@ -107,7 +119,7 @@ def _through_rounds(network: FlowNetwork, job: Job) -> None:
     )
     if not ours:
         rounds.apply(*rounds.draw(job.changes))
-        _say(timed("scratch", _runner(rounds.solver.snapshot()[0], job)))
+        _print_sample(timed("scratch", _runner(rounds.solver.snapshot()[0], job)))
         return
     rounds.resolve()
     begun = time.perf_counter()
@@ -121,16 +133,16 @@ def _through_rounds(network: FlowNetwork, job: Job) -> None:
             rounds.resolve()
             return rounds.solver.cost, lambda: rounds.solver.certify().ok
 
-        _say(timed("incremental", incremental))
-        _say(timed("scratch", _runner(rounds.solver.snapshot()[0], job)))
+        _print_sample(timed("incremental", incremental))
+        _print_sample(timed("scratch", _runner(rounds.solver.snapshot()[0], job)))
         if time.perf_counter() - begun > job.limit_s:
             return
 
 
 def _runner(network: FlowNetwork, job: Job) -> Callable[[], tuple[int, Callable[[], bool] | None]]:
-    """One solve from scratch: its cost, and for ours how to certify it."""
+    """One solve from scratch: its cost, and for our solvers a function that certifies it."""
     if job.solver in PEERS:
-        solve_it = PEERS[job.solver].make_ready(network)
+        solve_it = PEERS[job.solver].prepare(network)
         return lambda: (solve_it(), None)
 
     def run() -> tuple[int, Callable[[], bool]]:
@@ -149,7 +161,7 @@ def main() -> None:
     network = parse_problem(Path(job.graph).read_bytes(), job.graph).network
     try:
         (_through_rounds if job.rounds else _from_scratch)(network, job)
-    except OverTime:
+    except TimeLimitExceeded:
         signal.raise_signal(signal.SIGALRM)
 
 

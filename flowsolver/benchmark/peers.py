@@ -1,5 +1,4 @@
-"""Other solvers, and ours, behind one call: a network is made ready, then solved as often as one
-likes."""
+"""Other solvers, and ours, behind one call: a network is prepared once, then solved repeatedly."""
 
 from __future__ import annotations
 
@@ -20,11 +19,11 @@ Run = Callable[[], int]
 
 @dataclass(frozen=True)
 class Peer:
-    """A solver that is not ours. `largest_arcs`: no graph beyond this is worth trying."""
+    """A solver that is not ours. `largest_arcs`: graphs with more arcs are not tried."""
 
     package: str
     title: str
-    make_ready: Callable[[FlowNetwork], Run]
+    prepare: Callable[[FlowNetwork], Run]
     largest_arcs: int | None = None
 
     @property
@@ -49,7 +48,7 @@ def _ortools(network: FlowNetwork) -> Run:
 
 
 def _highs(network: FlowNetwork) -> Run:
-    """The flow as a linear program: its matrix has no other vertices than integral ones."""
+    """The flow as a linear program; all vertices of its polytope are integral."""
     optimize: Any = importlib.import_module("scipy.optimize")
     sparse: Any = importlib.import_module("scipy.sparse")
     arcs = network.num_arcs
@@ -98,15 +97,19 @@ PEERS = {
 }
 
 
-class OverTime(Exception):
+class TimeLimitExceeded(Exception):
     """The solve was stopped at its time limit."""
 
 
 def solve_within(network: FlowNetwork, algorithm: str, limit_s: float) -> Solution:
-    """Ours, or with + between names a race. Raises OverTime."""
+    """Solve with our algorithm, or a race (+ between names), within a time limit.
+
+    Raises:
+        TimeLimitExceeded: if it was stopped.
+    """
     solution = solve(network, algorithm.split("+"), max_seconds=limit_s)
     if solution.status is Status.BUDGET:
-        raise OverTime
+        raise TimeLimitExceeded
     if solution.status is not Status.OPTIMAL:
         raise RuntimeError(f"{algorithm} ended {solution.status.name}")
     return solution

@@ -16,7 +16,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from flowsolver.benchmark.cases import Case, Series
 from flowsolver.benchmark.peers import PEERS
-from flowsolver.benchmark.results import YARDSTICK, Outcome, Result, explanation
+from flowsolver.benchmark.results import BASELINE, Outcome, Result, explanation
 
 _INK, _GRID = "#22252b", "#d5d8de"
 _PEER_COLOURS = ("#22252b", "#7f7f7f", "#b3b3b3")
@@ -161,8 +161,8 @@ def _dots(series: Series, results: Sequence[Result], limit_s: float) -> Figure:
         words.append("hollow: from scratch, filled: incremental")
     if any(result.outcome is Outcome.OVER_TIME for result in timed):
         words.append(f"x: stopped at {limit_s:g} s")
-    if any(result.solver == YARDSTICK for result in timed):
-        words.append(f"dotted: {_label(YARDSTICK)}")
+    if any(result.solver == BASELINE for result in timed):
+        words.append(f"dotted: {_label(BASELINE)}")
     figure.suptitle("; ".join(words), fontsize=10, x=0.01, ha="left")
     return figure
 
@@ -191,7 +191,7 @@ def _draw_dots(
                 markerfacecolor="white" if hollow else colour,
                 markersize=6.5,
             )
-            if solver == YARDSTICK and not stopped:
+            if solver == BASELINE and not stopped:
                 panel.axvline(at, color=_INK, linewidth=0.8, linestyle=(0, (1, 2)), zorder=0)
 
 

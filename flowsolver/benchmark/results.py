@@ -1,4 +1,6 @@
-"""What was measured: one Result for each solver on each graph, and the file they are kept in."""
+"""The results of a benchmark: one Result for each solver on each graph, and the file of all
+results.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
-YARDSTICK = "ortools"  # what all are compared with
+BASELINE = "ortools"  # what all are compared with
 
 
 class Outcome(StrEnum):
@@ -42,8 +44,10 @@ class Result:
 
 
 def judge(results: Sequence[Result]) -> None:
-    """Marks the results of one graph whose costs are not those of a certified answer. Without one,
-    they must agree."""
+    """Mark the results of one graph whose costs differ from those of a certified answer.
+
+    If there is no certified answer, all costs must agree.
+    """
     answered = [result for result in results if result.outcome is Outcome.OK]
     for result in answered:
         if result.certified is False:
@@ -64,7 +68,7 @@ def judge(results: Sequence[Result]) -> None:
 
 
 def explanation(results: Sequence[Result], limit_s: float) -> str:
-    """Of those without a time: why."""
+    """Why some results have no time."""
     stopped = any(result.outcome is Outcome.OVER_TIME for result in results)
     reasons = sorted({result.note for result in results if result.outcome is Outcome.NOT_TRIED})
     words = [f"> {limit_s:g} s: stopped at the time limit of one solve"] if stopped else []

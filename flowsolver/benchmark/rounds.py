@@ -1,11 +1,11 @@
-"""A cell from round to round: some tasks go, as many come."""
+"""Rounds of changes in a cell: some tasks leave, as many arrive."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from flowsolver.arguments import Int64Array
-from flowsolver.benchmark.peers import OverTime
+from flowsolver.benchmark.peers import TimeLimitExceeded
 from flowsolver.generate import Draws
 from flowsolver.incremental import IncrementalSolver
 from flowsolver.network import FlowNetwork
@@ -13,8 +13,9 @@ from flowsolver.solution import Status
 
 
 class Rounds:
-    """Tasks are the nodes from `first_task` on; one that comes has the arcs of one that was there
-    at the start."""
+    """Rounds of changes. Tasks are the nodes from `first_task` on; a new task has the arcs of one
+    that was there at the start.
+    """
 
     def __init__(
         self, network: FlowNetwork, first_task: int, algorithm: str, limit_s: float, seed: int
@@ -33,7 +34,9 @@ class Rounds:
         self._alive = np.arange(first_task, network.num_nodes)
 
     def draw(self, changes: int) -> tuple[Int64Array, Int64Array, Int64Array, Int64Array]:
-        """Places of the tasks that go, and of those that come the arcs: which task, head, cost."""
+        """Draw a round: indexes of the tasks that leave; of new tasks' arcs the task, head and
+        cost.
+        """
         changes = min(changes, self._tasks)
         going = np.argsort(self._draws.bits(self._tasks), kind="stable")[:changes]
         like = self._draws.below(self._tasks, changes)
@@ -52,6 +55,6 @@ class Rounds:
     def resolve(self) -> None:
         status = self.solver.resolve(max_seconds=self._limit_s)
         if status is Status.BUDGET:
-            raise OverTime
+            raise TimeLimitExceeded
         if status is not Status.OPTIMAL:
             raise RuntimeError(f"a round ended {status.name}")

@@ -1,5 +1,4 @@
-"""Runs the benchmark: every solver on every graph, each in a process that ends at the time
-limit."""
+"""Runs the benchmark: every solver on every graph, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -31,7 +30,9 @@ _POLL_S = 0.2
 
 @dataclass(frozen=True)
 class Plan:
-    """solvers: names of peers and of our algorithms, in the order to run and to show them."""
+    """What to run. solvers: names of peers and of our algorithms, in the order to run and show
+    them.
+    """
 
     series: Sequence[Series]
     solvers: Sequence[str]
@@ -45,13 +46,21 @@ class Plan:
 def run_bench(
     plan: Plan,
     results: list[Result],
-    tell: Callable[[str], None],
-    keep: Callable[[], None],
+    on_progress: Callable[[str], None],
+    save: Callable[[], None],
     check: Callable[[], None],
 ) -> None:
-    """Appends to `results` as it goes, so that an interrupted run keeps what it has; tells of each
-    measurement in a line, and asks to keep the results after each graph. check: called several
-    times a second; what it raises ends the bench and the solver that runs."""
+    """Run a benchmark. Appends to `results` as it goes, so that an interrupted run keeps what it
+    has.
+
+    Args:
+        plan: what to run.
+        results: is appended to.
+        on_progress: called with one line after each measurement.
+        save: called after each graph.
+        check: called several times a second; an exception from it ends the benchmark and the solver
+            that is running.
+    """
     total = sum(len(series.cases) for series in plan.series) * len(plan.solvers)
     done = 0
     with tempfile.TemporaryDirectory(prefix="flowsolver-bench-") as folder:
@@ -61,7 +70,7 @@ def run_bench(
             for case in series.cases:
                 network, first_task = case.make()
                 path.write_bytes(write_problem(DimacsProblem.without_bounds(network), npz=True))
-                of_case: list[Result] = []
+                case_results: list[Result] = []
                 for solver in plan.solvers:
                     check()
                     done += 1
@@ -72,11 +81,11 @@ def run_bench(
                         result.outcome is Outcome.OVER_TIME for result in measured
                     ):
                         over.add(solver)
-                    of_case += measured
+                    case_results += measured
                     results += measured
-                    tell(f"{done}/{total}  {case.title}: {solver} {_in_words(measured)}")
-                judge(of_case)
-                keep()
+                    on_progress(f"{done}/{total}  {case.title}: {solver} {_in_words(measured)}")
+                judge(case_results)
+                save()
 
 
 def _blank(
@@ -175,7 +184,7 @@ def _measure(
 
 
 def _output(child: subprocess.Popen[bytes], check: Callable[[], None]) -> tuple[bytes, bytes]:
-    """What it printed, once it has ended."""
+    """The child's output, once it has ended."""
     while True:
         try:
             return child.communicate(timeout=_POLL_S)
@@ -209,7 +218,7 @@ def time_text(seconds: float) -> str:
 
 
 def machine_facts() -> dict[str, Any]:
-    """What the figures depend on beside the code."""
+    """Everything besides the code that the times depend on."""
     facts: dict[str, Any] = {
         "processor": _processor(),
         "cores": os.cpu_count(),
@@ -234,7 +243,7 @@ def _processor() -> str | None:
 
 
 def _commit() -> str | None:
-    """Of the checkout this runs from, with + when files differ from it; None without git."""
+    """The commit of this checkout, with + if files differ from it; None without git."""
     here = Path(__file__).parent
     try:
         known = subprocess.run(

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from flowsolver.commands.common import INTERRUPTED, SELF_CHECK_FAILED, algorithm_of, put, refuse
+from flowsolver.commands.common import (
+    INTERRUPTED,
+    SELF_CHECK_FAILED,
+    algorithm_of,
+    refuse,
+    write_file,
+)
 from flowsolver.solution import algorithms
 
 if TYPE_CHECKING:
@@ -28,7 +34,7 @@ def bench_command(
         str | None,
         typer.Option(
             metavar="M,M,...",
-            help=f"sizes of the cells; unset: {_MACHINES}, quick {_MACHINES_QUICK}",
+            help=f"machines per cell; default: {_MACHINES}, quick {_MACHINES_QUICK}",
         ),
     ] = None,
     algorithm_names: Annotated[
@@ -36,7 +42,7 @@ def bench_command(
         typer.Option(
             "--algorithms",
             metavar="A,A,...",
-            help="ours to run, with + between those of a race; unset: all, and Firmament's race",
+            help="our algorithms, A+B for a race; default: all, and Firmament's race",
         ),
     ] = None,
     peer_names: Annotated[
@@ -44,14 +50,14 @@ def bench_command(
         typer.Option(
             "--peers",
             metavar="P,P,...",
-            help="of ortools, highs, networkx, or none; unset: those installed",
+            help="ortools, highs, networkx, or none; default: those installed",
         ),
     ] = None,
     figures: Annotated[
         str | None,
         typer.Option(
             metavar="F,F,...",
-            help="of machines, utilisation, job-size, others, incremental; unset: all",
+            help="machines, utilisation, job-size, others, incremental; default: all",
         ),
     ] = None,
     time_limit: Annotated[
@@ -60,23 +66,23 @@ def bench_command(
             min=0.001,
             max=1e6,
             metavar="S",
-            help=f"for one solve; unset: {_LIMIT_S:g}, quick {_LIMIT_QUICK_S:g}",
+            help=f"seconds for one solve; default: {_LIMIT_S:g}, quick {_LIMIT_QUICK_S:g}",
         ),
     ] = None,
     repeats: Annotated[
         int,
         typer.Option(
-            min=1, max=1000, metavar="N", help="solves at most, within 2 s; medians count"
+            min=1, max=1000, metavar="N", help="solves per graph, within 2 s; the median counts"
         ),
     ] = 3,
     changes: Annotated[
         int,
         typer.Option(
-            min=1, metavar="N", help="tasks that go, and that come, in an incremental round"
+            min=1, metavar="N", help="tasks that leave, and that arrive, in a round of changes"
         ),
     ] = 100,
     seed: Annotated[
-        int, typer.Option(min=0, metavar="N", help="of the graphs and the changes")
+        int, typer.Option(min=0, metavar="N", help="seed of the graphs and the changes")
     ] = 1,
     quick: Annotated[
         bool, typer.Option("--quick", help="small cells and a short limit: a minute or two")
@@ -86,11 +92,11 @@ def bench_command(
 
     \b
     Figures, each with its table:
-    machines      Quincy's policy, half-used cells of ever more machines
-    utilisation   the largest cell, ever fuller, up to 120 %
-    job-size      one ever larger job comes under load spreading
+    machines      Quincy's policy, half-used cells of 100 to 12,500 machines
+    utilisation   the largest cell, at 50 % to 120 % of its slots
+    job-size      one new job of 10 to 10,000 tasks under load spreading
     others        cold and contended cells, network-aware, NETGEN
-    incremental   rounds of changes: incremental against scratch
+    incremental   rounds of changes: incremental and from scratch
 
     Times are medians of the solve alone, by the clock. Our answers are
     certified afterwards, and all solvers must find the same cost. Ratios are to
@@ -147,7 +153,7 @@ def bench_command(
 def _run(plan: Plan, out: Path) -> int:
     from flowsolver.benchmark.results import Outcome
     from flowsolver.benchmark.run import machine_facts, run_bench
-    from flowsolver.commands.stop_signals import stop_signals_noted
+    from flowsolver.commands.stop_signals import recording_stop_signals
 
     results: list[Result] = []
     machine = machine_facts()
@@ -158,21 +164,21 @@ def _run(plan: Plan, out: Path) -> int:
         )
     begun = time.perf_counter()
     interrupted = 0  # the exit status for that
-    with stop_signals_noted() as noted:
+    with recording_stop_signals() as received:
         try:
             run_bench(
                 plan,
                 results,
-                tell=lambda line: print(
+                on_progress=lambda line: print(
                     f"{time.perf_counter() - begun:6.1f} s  {line}", file=sys.stderr
                 ),
-                keep=lambda: _keep(plan, machine, True, results, out),
-                check=noted.check,
+                save=lambda: _save(plan, machine, True, results, out),
+                check=received.check,
             )
         except KeyboardInterrupt:
-            interrupted = noted.exit_status if noted.number else INTERRUPTED
+            interrupted = received.exit_status if received.number else INTERRUPTED
             print("Writing partial results; press Ctrl-C again to stop at once.", file=sys.stderr)
-        _keep(plan, machine, bool(interrupted), results, out)
+        _save(plan, machine, bool(interrupted), results, out)
     _report(plan, results, out)
     if interrupted:
         return interrupted
@@ -182,7 +188,7 @@ def _run(plan: Plan, out: Path) -> int:
     return SELF_CHECK_FAILED if bad else 0
 
 
-def _keep(
+def _save(
     plan: Plan, machine: dict[str, Any], partial: bool, results: list[Result], out: Path
 ) -> None:
     from flowsolver.benchmark.results import as_json
@@ -195,7 +201,7 @@ def _keep(
         "changes": plan.changes,
         "seed": plan.seed,
     }
-    put(str(out / "bench.json"), as_json(machine, options, partial, results).encode())
+    write_file(str(out / "bench.json"), as_json(machine, options, partial, results).encode())
 
 
 def _report(plan: Plan, results: list[Result], out: Path) -> None:

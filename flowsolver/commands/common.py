@@ -1,5 +1,4 @@
-"""What the commands share: exit statuses, reading and writing problems, and one line for whatever
-is wrong."""
+"""Shared by the commands: exit statuses, reading and writing problems, error messages."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from typing import NoReturn
 
 import typer
 
-from flowsolver.commands.stop_signals import stop_signals_held
+from flowsolver.commands.stop_signals import holding_stop_signals
 from flowsolver.dimacs import DimacsProblem
 from flowsolver.problem_files import parse_problem
 from flowsolver.solution import algorithms
@@ -24,12 +23,15 @@ INTERRUPTED = 130
 
 
 def refuse(message: str) -> NoReturn:
+    """Print a message to standard error and exit with status 2 (bad input)."""
     print(message, file=sys.stderr)
     raise typer.Exit(BAD_INPUT)
 
 
 def algorithm_of(option: str, text: str) -> list[str]:
-    """An algorithm, or those of a race joined by +. Refuses a name that is not known."""
+    """The algorithm, or those of a race joined by +. Refuses an unknown name and one that occurs
+    twice.
+    """
     names = [name.strip() for name in text.split("+")]
     for place, name in enumerate(names):
         if name not in algorithms():
@@ -39,13 +41,14 @@ def algorithm_of(option: str, text: str) -> list[str]:
     return names
 
 
-def name_of(file: str) -> str:
+def display_name(file: str) -> str:
+    """The name of a file for messages; - is standard input."""
     return "<stdin>" if file == "-" else file
 
 
 def read_problem(file: str) -> DimacsProblem:
-    """From a DIMACS or .npz file, - for standard input."""
-    name = name_of(file)
+    """Read a problem from a DIMACS or .npz file; - is standard input. Refuses bad input."""
+    name = display_name(file)
     if file == "-" and sys.stdin is None:
         refuse(f"{name}: closed")
     try:
@@ -59,8 +62,8 @@ def read_problem(file: str) -> DimacsProblem:
         refuse(str(error))
 
 
-def put(file: str, data: bytes) -> None:
-    """Writes it, - for standard output. A regular file is whole or as it was."""
+def write_file(file: str, data: bytes) -> None:
+    """Write a file; - is standard output. A regular file is written completely or not at all."""
     if file == "-":
         left = memoryview(data)
         while left:  # unbuffered (PYTHONUNBUFFERED), a call may write a part only
@@ -72,7 +75,7 @@ def put(file: str, data: bytes) -> None:
             path.write_bytes(data)
             return
         unfinished = path.with_name(path.name + ".partial")
-        with stop_signals_held():
+        with holding_stop_signals():
             try:
                 unfinished.write_bytes(data)
                 os.replace(unfinished, path)

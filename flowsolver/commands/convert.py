@@ -7,19 +7,21 @@ from typing import Annotated
 
 import typer
 
-from flowsolver.commands.common import name_of, put, read_problem, refuse
+from flowsolver.commands.common import display_name, read_problem, refuse, write_file
 from flowsolver.dimacs import DimacsProblem
 from flowsolver.packing import packed
 from flowsolver.problem_files import write_problem
 
 
 class Format(StrEnum):
+    """The file formats that can be written."""
+
     DIMACS = "dimacs"
     NPZ = "npz"
 
 
 def is_npz(file: str, chosen: Format | None = None) -> bool:
-    """Whether to write .npz: as chosen, else as the file's name has it."""
+    """Whether to write .npz: the chosen format, else by the extension of the file's name."""
     return chosen is Format.NPZ if chosen is not None else file.endswith(".npz")
 
 
@@ -38,7 +40,8 @@ def convert_command(
         bool,
         typer.Option(
             "--pack",
-            help="make parallel arcs of equal cost one; drop useless arcs and nodes, renumber the rest; the cost stays",
+            help="join parallel arcs of equal cost, drop arcs and nodes that cannot matter, "
+            "and renumber the rest; the optimal cost is the same",
         ),
     ] = False,
 ) -> None:
@@ -57,5 +60,5 @@ def convert_command(
         try:
             problem = DimacsProblem.without_bounds(packed(problem.network), problem.base_cost)
         except ValueError as error:
-            refuse(f"{name_of(source)}: {error}")
-    put(target, write_problem(problem, is_npz(target, to)))
+            refuse(f"{display_name(source)}: {error}")
+    write_file(target, write_problem(problem, is_npz(target, to)))

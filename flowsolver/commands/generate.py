@@ -6,7 +6,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from flowsolver.commands.common import put, refuse
+from flowsolver.commands.common import refuse, write_file
 from flowsolver.commands.convert import is_npz
 from flowsolver.dimacs import DimacsProblem
 from flowsolver.generate import (
@@ -245,24 +245,29 @@ def netgen_command(
 
 
 def _refuse_field(error: ValueError) -> NoReturn:
-    """A field of the options that is not as it must be, by its name on the command line."""
+    """Refuse an invalid option by its name on the command line."""
     field, equals, rest = str(error).partition(" = ")
     refuse(f"--{field.replace('_', '-')} {rest}" if equals else str(error))
 
 
 def _nodes_of(graph: SchedulingGraph) -> str:
     return (
-        f"nodes: 1 the sink, 2 the cluster aggregator, then {graph.racks} racks, {graph.machines} machines, "
+        f"nodes: 1 the sink, 2 the cluster aggregator, then {graph.racks} racks, "
+        f"{graph.machines} machines, "
         f"{graph.jobs} unscheduled aggregators, {graph.tasks} tasks"
     )
 
 
 def _write(context: typer.Context, network: FlowNetwork, out: str, nodes: str) -> None:
-    """The graph, in DIMACS form after the command that makes it again and what its nodes are."""
+    """Write the graph. In DIMACS, comments give the command that makes it and the meaning of its
+    nodes.
+    """
     chosen = [
         f"{each.opts[0]} {context.params[each.name or '']}"
         for each in context.command.params
         if each.name != "out"
     ]
     made_by = f"flowsolver generate {context.info_name} {' '.join(chosen)}"
-    put(out, write_problem(DimacsProblem.without_bounds(network), is_npz(out), [made_by, nodes]))
+    write_file(
+        out, write_problem(DimacsProblem.without_bounds(network), is_npz(out), [made_by, nodes])
+    )

@@ -14,10 +14,10 @@ from flowsolver.commands.common import (
     OVER_BUDGET,
     SELF_CHECK_FAILED,
     algorithm_of,
-    name_of,
-    put,
+    display_name,
     read_problem,
     refuse,
+    write_file,
 )
 from flowsolver.dimacs import DimacsProblem, unsent, write_dimacs_solution
 from flowsolver.max_flow import solve_max_flow
@@ -127,7 +127,7 @@ def solve_command(
     budget: _Budget = {"max_operations": max_operations, "max_seconds": max_seconds}
     if max_flow:
         if problem.low.any():
-            refuse(f"{name_of(file)}: --max-flow does not support lower bounds")
+            refuse(f"{display_name(file)}: --max-flow does not support lower bounds")
         most = solve_max_flow(problem.network, racers, deterministic=deterministic, **budget)
         solution = most.solution
         if solution.status is Status.OPTIMAL:  # for these supplies it is certified
@@ -147,11 +147,11 @@ def solve_command(
         print(_failure(certificate), file=sys.stderr)
         raise typer.Exit(SELF_CHECK_FAILED)
     if solution.status is Status.INFEASIBLE:
-        refuse(f"{name_of(file)}: {_why_infeasible(problem, solution, certified=check)}")
+        refuse(f"{display_name(file)}: {_why_infeasible(problem, solution, certified=check)}")
     if not optimal and solution.status is not Status.BUDGET:
-        refuse(f"{name_of(file)}: {STATUS_TEXT[solution.status]}")
+        refuse(f"{display_name(file)}: {STATUS_TEXT[solution.status]}")
     if not as_json:
-        put("-", write_dimacs_solution(problem, solution, potentials=potentials))
+        write_file("-", write_dimacs_solution(problem, solution, potentials=potentials))
     if not optimal:
         raise typer.Exit(OVER_BUDGET)
 
@@ -199,6 +199,7 @@ def _failure(certificate: Certificate | CutCertificate) -> str:
         )
     return (
         f"the answer failed its certificate: {certificate.capacity_violations} capacity, "
-        f"{certificate.balance_violations} balance and {certificate.slackness_violations} slackness violations, "
+        f"{certificate.balance_violations} balance and "
+        f"{certificate.slackness_violations} slackness violations, "
         f"costs {'agree' if certificate.costs_agree else 'differ'}"
     )

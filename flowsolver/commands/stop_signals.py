@@ -1,7 +1,8 @@
-"""SIGINT (Ctrl-C), SIGTERM and SIGHUP: a command ends with one line and status 128 + the signal's
-number, and leaves nothing half written.
+"""SIGINT (Ctrl-C), SIGTERM and SIGHUP: a command ends with one line and status 128 + the signal
+number.
 
-Imports nothing that takes time: the command line sees to the signals before its other imports.
+Nothing is left half written. This module imports nothing slow, because the command line installs
+the handlers before its other imports.
 """
 
 from __future__ import annotations
@@ -25,8 +26,7 @@ _STDOUT, _STDERR = 1, 2
 
 
 def exit_on_stop_signals() -> None:
-    """From now on a stop signal ends this process at once; those that are ignored (nohup) stay
-    so."""
+    """Make stop signals end this process at once. Signals that are ignored (nohup) stay ignored."""
     for number in STOP_SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _exit)
@@ -35,7 +35,7 @@ def exit_on_stop_signals() -> None:
 
 
 def _ignore_stop_signals() -> None:
-    """The last that is called: whatever was to be done is done."""
+    """Ignore stop signals from now on. Registered first with atexit, so it is called last."""
     for number in STOP_SIGNALS:
         if signal.getsignal(number) is _exit:
             signal.signal(number, signal.SIG_IGN)
@@ -47,8 +47,8 @@ def _exit(number: int, frame: FrameType | None) -> None:
     os._exit(128 + number)
 
 
-class Noted:
-    """The stop signal that was received, 0 if none was."""
+class ReceivedSignal:
+    """The stop signal that was received; 0 if none was."""
 
     def __init__(self) -> None:
         self.number = 0
@@ -58,24 +58,24 @@ class Noted:
         return 128 + self.number
 
     def check(self) -> None:
-        """Raises KeyboardInterrupt if a signal was received."""
+        """Raise KeyboardInterrupt if a signal was received."""
         if self.number:
             raise KeyboardInterrupt
 
 
 @contextlib.contextmanager
-def stop_signals_noted() -> Iterator[Noted]:
-    """Inside, the first stop signal is noted; a second one does what it did before. Outside the
-    main thread, which alone gets signals, nothing changes.
+def recording_stop_signals() -> Iterator[ReceivedSignal]:
+    """Record the first stop signal within the block; a second one acts as before the block.
 
-    After SIGHUP what is printed goes nowhere: writing to a closed terminal fails.
+    Outside the main thread, which alone receives signals, nothing changes. After SIGHUP, output to
+    the terminal is discarded, because writing to a closed terminal fails.
     """
-    noted = Noted()
+    received = ReceivedSignal()
     terminals = [descriptor for descriptor in (_STDOUT, _STDERR) if os.isatty(descriptor)]
     before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
 
-    def note(number: int, frame: FrameType | None) -> None:
-        noted.number = noted.number or number
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        received.number = received.number or number
         for each in caught:
             signal.signal(each, before[each])
         if number == signal.SIGHUP:
@@ -88,21 +88,21 @@ def stop_signals_noted() -> Iterator[Noted]:
     if threading.current_thread() is not threading.main_thread():
         caught = []
     for number in caught:
-        signal.signal(number, note)
+        signal.signal(number, on_signal)
     try:
-        yield noted
+        yield received
     finally:
         for number in caught:
             signal.signal(number, before[number])
 
 
 @contextlib.contextmanager
-def stop_signals_held() -> Iterator[None]:
-    """Inside, a stop signal waits for the end: for what must not be left half written."""
-    noted = Noted()
+def holding_stop_signals() -> Iterator[None]:
+    """Delay a stop signal to the end of the block: for what must not be left half written."""
+    received = ReceivedSignal()
     try:
-        with stop_signals_noted() as noted:
+        with recording_stop_signals() as received:
             yield
     finally:
-        if noted.number:
-            signal.raise_signal(noted.number)
+        if received.number:
+            signal.raise_signal(received.number)

@@ -1,1 +1,1 @@
-"""The graphs of flowsolver.generate, a module for each policy."""
+"""The graphs of flowsolver.generate, one module per policy."""

@@ -1,5 +1,6 @@
-"""What the cells of all policies share: jobs, which tasks run, and where; arcs from tasks, and arcs
-to the sink."""
+"""Shared by the cells of all policies: jobs, running tasks and their machines, arcs of tasks, arcs
+to the sink.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +19,13 @@ _JOB_SIZE_MIN, _JOB_SIZE_MAX, _JOB_SIZE_ALPHA = 10, 20_000, 1.14
 
 
 def check_size(tasks: int, slots: int, arcs_per_task: int, bytes_per_task: int) -> None:
-    """ValueError or MemoryError, before anything is made, for a cell that is too large.
+    """Raise ValueError or MemoryError for a cell that is too large, before anything is made.
 
-    arcs_per_task: on average about. bytes_per_task: measured, the arrays in between included.
+    Args:
+        tasks: number of tasks.
+        slots: number of slots.
+        arcs_per_task: mean, approximate.
+        bytes_per_task: measured, temporary arrays included.
     """
     if tasks * arcs_per_task > MAX_ARCS:
         raise ValueError(f"{tasks:,} tasks have more than the {MAX_ARCS:,} arcs that fit")
@@ -28,6 +33,7 @@ def check_size(tasks: int, slots: int, arcs_per_task: int, bytes_per_task: int) 
 
 
 def job_sizes(draws: Draws, tasks: int) -> Int64Array:
+    """The sizes of jobs that sum to `tasks`, from a truncated Pareto distribution."""
     sizes: list[int] = []
     left = tasks
     while left > 0:
@@ -42,14 +48,14 @@ def job_sizes(draws: Draws, tasks: int) -> Int64Array:
 def count_tasks(
     machines: int, slots_per_machine: int, percent_used: int, percent_pending: int
 ) -> tuple[int, int]:
-    """How many tasks there are, and how many of them run."""
+    """The number of tasks, and how many of them run."""
     slots = machines * slots_per_machine
     tasks = slots * percent_used // 100
     return tasks, min(tasks - tasks * percent_pending // 100, slots)
 
 
 def choose_running(draws: Draws, tasks: int, running_count: int) -> np.ndarray:
-    """bool[tasks]: half of the pending ones are the newest, the others anywhere."""
+    """Which tasks run: bool[tasks]. Half of the pending ones are the newest, the others random."""
     pending = tasks - running_count
     newest = pending // 2
     running = np.ones(tasks, dtype=bool)
@@ -59,13 +65,12 @@ def choose_running(draws: Draws, tasks: int, running_count: int) -> np.ndarray:
     return running
 
 
-def fill(wish: Int64Array, free: Int64Array, draws: Draws) -> Int64Array:
-    """Machine for each task: the wished one while it has a free slot (first come), else any free
-    slot."""
-    order = np.argsort(wish, kind="stable")
-    arrival = np.empty(wish.size, dtype=np.int64)
-    arrival[order] = rank(wish[order])
-    place = np.where(arrival < free[wish], wish, -1)
+def assign_slots(preferred: Int64Array, free: Int64Array, draws: Draws) -> Int64Array:
+    """A machine for each task: the preferred one while it has a free slot, else any."""
+    order = np.argsort(preferred, kind="stable")
+    arrival = np.empty(preferred.size, dtype=np.int64)
+    arrival[order] = rank(preferred[order])
+    place = np.where(arrival < free[preferred], preferred, -1)
     left = np.flatnonzero(place < 0)
     slots = np.repeat(
         np.arange(free.size), free - np.bincount(place[place >= 0], minlength=free.size)
@@ -74,11 +79,13 @@ def fill(wish: Int64Array, free: Int64Array, draws: Draws) -> Int64Array:
     return place
 
 
-def network_of_tasks(
+def task_network(
     first_task: int, tasks: int, task: Int64Array, head: Int64Array, cost: Int64Array
 ) -> FlowNetwork:
-    """Tasks as the last nodes, the sink as node 0, and an arc per row from its task; the arcs of a
-    task lie together."""
+    """A network with the sink as node 0, tasks as the last nodes, and an arc per row from its task.
+
+    The arcs of a task are adjacent.
+    """
     supply = np.zeros(first_task + tasks, dtype=np.int64)
     supply[first_task:] = 1
     supply[0] = -tasks
@@ -89,17 +96,19 @@ def network_of_tasks(
     return network
 
 
-def add_ways_to_sink(
+def add_arcs_to_sink(
     network: FlowNetwork, first_machine: int, machines: int, slots: int, job_sizes: Int64Array
 ) -> None:
-    """From the machines, and from the unscheduled aggregators, which follow them."""
+    """Add arcs to the sink from the machines, and from the unscheduled aggregators, which follow
+    them.
+    """
     node = first_machine + np.arange(machines + job_sizes.size)
     room = np.concatenate([np.full(machines, slots, dtype=np.int64), job_sizes])
     network.add_arcs(node, np.zeros(node.size, dtype=np.int64), room, 0)
 
 
 def rank(sorted_keys: Int64Array) -> Int64Array:
-    """Position of each entry within its run of equal keys."""
+    """The position of each entry within its run of equal keys."""
     index = np.arange(sorted_keys.size, dtype=np.int64)
     start = (
         np.concatenate([[True], sorted_keys[1:] != sorted_keys[:-1]])
@@ -112,7 +121,7 @@ def rank(sorted_keys: Int64Array) -> Int64Array:
 def check_cell(
     machines: int, percent_used: int, percent_pending: int, slots_per_machine: int
 ) -> None:
-    """ValueError naming the field that makes no cell."""
+    """Raise ValueError that names the field with an invalid value."""
     for name, value in (
         ("machines", machines),
         ("percent_used", percent_used),

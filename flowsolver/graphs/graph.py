@@ -1,4 +1,4 @@
-"""Scheduling graphs: a network, and what its nodes are."""
+"""Scheduling graphs: a network and the meaning of its nodes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from flowsolver.network import FlowNetwork
 
 
 class TaskGraph:
-    """Tasks are the last nodes; the arcs of each lie together, and those of all tasks come first in
-    the network."""
+    """Tasks are the last nodes. Their arcs are the first ones of the network; those of a task are
+    adjacent.
+    """
 
     network: FlowNetwork
     tasks: int
@@ -26,8 +27,7 @@ class TaskGraph:
 
     @cached_property
     def task_arc_begin(self) -> Int64Array:
-        """int64[tasks + 1]: arcs of task i are task_arc_begin[i] .. task_arc_begin[i + 1]; they
-        come first in the network."""
+        """The arcs of task i are task_arc_begin[i] .. task_arc_begin[i + 1]: int64[tasks + 1]."""
         tail = self.network.tail
         count = np.bincount(tail[tail >= self.first_task] - self.first_task, minlength=self.tasks)
         return np.concatenate([[0], np.cumsum(count)])
@@ -35,7 +35,9 @@ class TaskGraph:
 
 @dataclass(frozen=True)
 class SchedulingGraph(TaskGraph):
-    """Node ids: sink 0, X 1, then racks, machines, unscheduled aggregators, tasks."""
+    """Node ids: sink 0, cluster aggregator X 1, then racks, machines, unscheduled aggregators,
+    tasks.
+    """
 
     network: FlowNetwork
     racks: int

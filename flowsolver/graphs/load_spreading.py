@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from flowsolver.graphs.cell import (
-    add_ways_to_sink,
+    add_arcs_to_sink,
+    assign_slots,
     check_cell,
     check_size,
-    fill,
-    network_of_tasks,
     rank,
+    task_network,
 )
 from flowsolver.graphs.draws import Draws
 from flowsolver.graphs.graph import SchedulingGraph
@@ -31,7 +31,7 @@ def load_spreading_graph(
     slots = machines * slots_per_machine
     used = slots // 2
     check_size(used + new_tasks, slots, 3, bytes_per_task=300)
-    place = fill(draws.below(machines, used), np.full(machines, slots_per_machine), draws)
+    place = assign_slots(draws.below(machines, used), np.full(machines, slots_per_machine), draws)
     occupied = np.bincount(place, minlength=machines)
     first_machine, first_unscheduled = 2, 2 + machines
     first_task = first_unscheduled + 2
@@ -41,7 +41,7 @@ def load_spreading_graph(
     head[:used, 1], head[used:, 1] = first_unscheduled, first_unscheduled + 1
     cost = np.empty((tasks, 2), dtype=np.int64)
     cost[:used], cost[used:] = (0, 20_000), (1, 5_000)
-    network = network_of_tasks(
+    network = task_network(
         first_task, tasks, np.repeat(np.arange(tasks), 2), head.ravel(), cost.ravel()
     )
     free = slots_per_machine - occupied
@@ -52,7 +52,7 @@ def load_spreading_graph(
         1,
         10 * (occupied[machine] + rank(machine)),
     )
-    add_ways_to_sink(
+    add_arcs_to_sink(
         network, first_machine, machines, slots_per_machine, np.array([used, new_tasks])
     )
     return SchedulingGraph(network, 0, machines, 2, tasks, slots_per_machine, 1)

@@ -31,11 +31,11 @@ _BYTES_PER_NODE, _BYTES_PER_ARC = 60, 160  # measured, the arrays in between inc
 
 @dataclass(frozen=True)
 class NetgenOptions:
-    """What to generate. Costs are uniform in min_cost .. max_cost, but max_cost on percent_max_cost
-    of the skeleton arcs.
+    """What to generate.
 
-    percent_capacitated of the arcs have a capacity uniform in min_capacity .. max_capacity (a
-    skeleton arc as much more as its chain needs), the others one of all the supply.
+    Costs are uniform in min_cost .. max_cost, except max_cost on percent_max_cost of the skeleton
+    arcs. percent_capacitated of the arcs have a capacity uniform in min_capacity .. max_capacity (a
+    skeleton arc at least what its chain needs); the others have a capacity of all the supply.
     """
 
     nodes: int
@@ -73,12 +73,12 @@ class NetgenOptions:
 
     @property
     def first_head(self) -> int:
-        """Nodes from here on may have arcs in."""
+        """The first node that may have arcs in."""
         return self.sources - self.transshipment_sources
 
     @property
     def last_tail(self) -> int:
-        """Nodes before this may have arcs out."""
+        """The end of the nodes that may have arcs out."""
         return self.nodes - self.sinks + self.transshipment_sinks
 
     def _pairs(self) -> int:
@@ -88,7 +88,7 @@ class NetgenOptions:
 
 @dataclass(frozen=True)
 class _Skeleton:
-    """Arcs, and the flow each must have room for; int64[k]."""
+    """Arcs, and the flow for which each must have capacity; int64[k]."""
 
     tail: Int64Array
     head: Int64Array
@@ -134,8 +134,10 @@ def netgen_network(options: NetgenOptions, seed: int) -> FlowNetwork:
 
 
 def _shares(draws: Draws, total: int, count: int) -> Int64Array:
-    """int64[count] of sum `total`, each at least 1: each keeps a random part of its equal share,
-    the rest falls anywhere."""
+    """int64[count] of sum `total`, each at least 1.
+
+    Each keeps a random part of its equal share; the rest is distributed at random.
+    """
     equal = total // count
     kept = 1 + draws.below(equal, count)
     rest = equal - kept
@@ -175,8 +177,7 @@ def _skeleton(
 def _random_pairs(
     draws: Draws, options: NetgenOptions, skeleton: _Skeleton
 ) -> tuple[Int64Array, Int64Array]:
-    """(tail, head) of the arcs beyond the skeleton, all different from each other and from the
-    skeleton's."""
+    """(tail, head) of the arcs beyond the skeleton, all distinct, also from the skeleton's."""
     tails, heads = options.last_tail, options.nodes - options.first_head
     taken = skeleton.tail * heads + skeleton.head - options.first_head
     wanted = options.arcs - taken.size

@@ -21,15 +21,15 @@ from flowsolver.graphs.cell import (
     RUN_LIMIT_S,
     UNSCHEDULED_EXTRA,
     WAIT_LIMIT_S,
-    add_ways_to_sink,
+    add_arcs_to_sink,
+    assign_slots,
     check_cell,
     check_size,
     choose_running,
     count_tasks,
-    fill,
     job_sizes,
-    network_of_tasks,
     rank,
+    task_network,
 )
 from flowsolver.graphs.draws import Draws
 from flowsolver.graphs.graph import NetworkAwareGraph
@@ -41,8 +41,10 @@ _PARALLEL_LIMIT = 10
 
 
 def request_arcs(used: Int64Array) -> tuple[Int64Array, Int64Array, Int64Array]:
-    """(aggregator, machine, cost) of every arc from a request aggregator (its index) to a machine
-    (its index in `used`)."""
+    """(aggregator, machine, cost) of every arc from a request aggregator to a machine.
+
+    Aggregators are given by their index, machines by their index in `used`.
+    """
     fitting = np.minimum(
         _PARALLEL_LIMIT, np.maximum(0, LINK_MB_S - used)[None, :] // REQUESTS_MB_S[:, None]
     )
@@ -58,8 +60,7 @@ def network_aware_graph(
     percent_pending: int = 2,
     slots_per_machine: int = 12,
 ) -> NetworkAwareGraph:
-    """A cell whose running tasks are anywhere that has a slot; they may ask for more than a link
-    carries."""
+    """A cell whose tasks run on random machines, and may request more than a link carries."""
     check_cell(machines, percent_used, percent_pending, slots_per_machine)
     draws = Draws(seed)
     tasks, running_count = count_tasks(machines, slots_per_machine, percent_used, percent_pending)
@@ -70,7 +71,7 @@ def network_aware_graph(
     run_s = np.where(running, draws.below(RUN_LIMIT_S, tasks), 0)
     wait_s = np.where(running, 0, draws.below(WAIT_LIMIT_S, tasks))
     place = np.full(tasks, -1, dtype=np.int64)
-    place[running] = fill(
+    place[running] = assign_slots(
         draws.below(machines, running_count), np.full(machines, slots_per_machine), draws
     )
     asked = np.zeros(machines, dtype=np.int64)
@@ -97,10 +98,10 @@ def network_aware_graph(
             LINK_MB_S + UNSCHEDULED_EXTRA + wait_s + run_s,
         ]
     )
-    network = network_of_tasks(first_task, tasks, task, head, cost)
+    network = task_network(first_task, tasks, task, head, cost)
     aggregator, machine, arc_cost = request_arcs(used)
     network.add_arcs(first_aggregator + aggregator, first_machine + machine, 1, arc_cost)
-    add_ways_to_sink(network, first_machine, machines, slots_per_machine, sizes)
+    add_arcs_to_sink(network, first_machine, machines, slots_per_machine, sizes)
     return NetworkAwareGraph(
         network, REQUESTS_MB_S, machines, sizes.size, tasks, slots_per_machine, used
     )

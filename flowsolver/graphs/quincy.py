@@ -21,15 +21,15 @@ from flowsolver.graphs.cell import (
     RUN_LIMIT_S,
     UNSCHEDULED_EXTRA,
     WAIT_LIMIT_S,
-    add_ways_to_sink,
+    add_arcs_to_sink,
+    assign_slots,
     check_cell,
     check_size,
     choose_running,
     count_tasks,
-    fill,
     job_sizes,
-    network_of_tasks,
     rank,
+    task_network,
 )
 from flowsolver.graphs.draws import Draws
 from flowsolver.graphs.graph import SchedulingGraph
@@ -43,11 +43,16 @@ _SIZE_LIMIT = 20_000
 class GraphOptions:
     """What to generate.
 
-    percent_used: tasks, running and pending, in percent of the slots; above 100 is an
-    oversubscribed cell.
-    percent_pending: of the tasks; 100 is a cold start. replicas: copies of each input block (3: two
-    in one rack, one anywhere). skew: blocks fall on machine M * u**skew (scattered), so above 1 few
-    machines hold most data.
+    Args:
+        machines: number of machines.
+        percent_used: tasks, running and pending, in percent of the slots; above 100 the cell is
+            oversubscribed.
+        percent_pending: pending tasks in percent of all tasks; 100 is a cold start.
+        slots_per_machine: slots of each machine.
+        machines_per_rack: machines of each rack.
+        replicas: copies of each input block, 1 or 3 (two in one rack, one anywhere).
+        skew: blocks are on machine M * u**skew (scattered), so that above 1 few machines have most
+            of the data.
     """
 
     machines: int
@@ -68,7 +73,9 @@ class GraphOptions:
 
 
 def quincy_graph(options: GraphOptions, seed: int) -> SchedulingGraph:
-    """A cell under the Quincy policy, its running tasks placed as an earlier run might have."""
+    """A cell under the Quincy policy, its running tasks placed as an earlier run might have placed
+    them.
+    """
     draws = Draws(seed)
     machines, per_rack = options.machines, options.machines_per_rack
     racks = -(-machines // per_rack)
@@ -117,14 +124,14 @@ def quincy_graph(options: GraphOptions, seed: int) -> SchedulingGraph:
             cluster_cost + UNSCHEDULED_EXTRA + wait_s + run_s,
         ]
     )
-    network = network_of_tasks(first_task, tasks, task, head, cost)
+    network = task_network(first_task, tasks, task, head, cost)
     rack_of = np.arange(machines) // per_rack
     rack_slots = np.bincount(rack_of, minlength=racks) * options.slots_per_machine
     network.add_arcs(np.ones(racks, dtype=np.int64), first_rack + np.arange(racks), rack_slots, 0)
     network.add_arcs(
         first_rack + rack_of, first_machine + np.arange(machines), options.slots_per_machine, 0
     )
-    add_ways_to_sink(network, first_machine, machines, options.slots_per_machine, sizes_of_jobs)
+    add_arcs_to_sink(network, first_machine, machines, options.slots_per_machine, sizes_of_jobs)
     return SchedulingGraph(
         network,
         racks,
@@ -139,13 +146,13 @@ def quincy_graph(options: GraphOptions, seed: int) -> SchedulingGraph:
 def contended_options(
     machines: int, percent_used: int = 90, percent_pending: int = 2
 ) -> GraphOptions:
-    """Popular data with one replica: thousands of machines have a positive price."""
+    """Popular data with one replica, so that thousands of machines have a positive price."""
     return GraphOptions(machines, percent_used, percent_pending, replicas=1, skew=3)
 
 
 @dataclass(frozen=True)
 class _Preferences:
-    """Preference arcs by task, cheapest first: task index, node id, cost, each int64[k]."""
+    """Preference arcs by task, cheapest first: task index, node id, cost, int64[k] each."""
 
     task: Int64Array
     target: Int64Array
@@ -239,7 +246,7 @@ def _place(
     """
     tasks, machines, per_rack = running.size, options.machines, options.machines_per_rack
     mood = draws.below(100, tasks)
-    wish = draws.below(machines, tasks)
+    preferred = draws.below(machines, tasks)
     to_machine = prefs.target >= first_machine
     for wanted, is_rack in ((mood < 60, False), ((mood >= 60) & (mood < 85), True)):
         rows = np.flatnonzero(to_machine != is_rack)
@@ -249,9 +256,11 @@ def _place(
         task, target = task[chosen], target[chosen]
         if is_rack:
             low = (target - first_rack) * per_rack
-            wish[task] = low + draws.below(np.minimum(per_rack, machines - low), task.size)
+            preferred[task] = low + draws.below(np.minimum(per_rack, machines - low), task.size)
         else:
-            wish[task] = target - first_machine
+            preferred[task] = target - first_machine
     place = np.full(tasks, -1, dtype=np.int64)
-    place[running] = fill(wish[running], np.full(machines, options.slots_per_machine), draws)
+    place[running] = assign_slots(
+        preferred[running], np.full(machines, options.slots_per_machine), draws
+    )
     return place

@@ -1,16 +1,14 @@
-// Certificates of optimality and of infeasibility, checked without trust in how the answer was
+// Certificates of optimality and of infeasibility, checked independently of how the answer was
 // found.
 //
-// A flow x is optimal if it is feasible and prices p exist with, for every arc,
-//   x < capacity  =>  rc >= 0   and   x > 0  =>  rc <= 0        (complementary slackness; signs in
-//   network.hpp).
-// Then its cost equals the dual's:  sum supply[v] p[v] + sum over arcs with rc < 0 of capacity *
-// rc. Sums are exact (128 bits); reduced costs as well.
+// A flow x is optimal if it is feasible and there are prices p such that, for every arc,
+//   x < capacity  =>  rc >= 0   and   x > 0  =>  rc <= 0        (complementary slackness)
+// with signs as in network.hpp. Then its cost equals the dual's: sum supply[v] p[v] + sum over arcs
+// with rc < 0 of capacity * rc. Sums are exact (128 bits), and so are reduced costs.
 //
 // A network is infeasible if for some set of nodes, a cut, the sum of supplies exceeds the capacity
-// of the arcs that leave it: that much supply cannot leave. (By max-flow min-cut every infeasible
-// network whose supplies balance has one. The nodes outside are then too narrow a way to the
-// demand there.)
+// of the arcs that leave it: that much supply cannot leave. (By the max-flow min-cut theorem, every
+// infeasible network whose supplies balance has one.)
 #pragma once
 
 #include <span>
@@ -41,7 +39,7 @@ Certificate certify(const Network& network, std::span<const std::int64_t> flow,
 
 struct CutCertificate {
   std::int64_t nodes = 0;          // in the cut
-  std::int64_t unknown_nodes = 0;  // entries that are no live node, or one that was named before
+  std::int64_t unknown_nodes = 0;  // entries that are not live nodes, or that occurred before
   __int128 supply = 0;             // of its nodes
   __int128 capacity = 0;           // of the arcs that leave it
 

@@ -159,7 +159,7 @@ std::vector<ArcId> ChangingNetwork::arcs_at_removed(std::span<const NodeId> node
   return arcs;
 }
 
-// The running sums nearly always decide. Only when they look bad are all numbers checked.
+// The running sums nearly always decide. Only when they exceed a bound are all numbers checked.
 Status ChangingNetwork::check_numbers() {
   const __int128 longest =
       static_cast<__int128>(cost_bound_) * static_cast<__int128>(live_nodes_ + 1);

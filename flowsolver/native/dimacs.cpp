@@ -96,16 +96,16 @@ class Parser {
     if (!at_line_end() && *next_ != ' ' && *next_ != '\t') fail("the problem is not \"min\"");
     const std::size_t nodes = count("number of nodes", kMaxNodes);
     expected_arcs_ = count("number of arcs", kMaxArcs);
-    // A node that matters stands on a line of its own or shares an arc's: a wrong count must not
-    // ask for more memory than the file can fill.
+    // A node that matters has a line of its own or is named by an arc's: a wrong count must not
+    // make the parser allocate more memory than the file can fill.
     const std::size_t named = static_cast<std::size_t>(end_ - next_) / kBytesPerNode;
     if (nodes > named + kIdleNodes)
       fail("number of nodes " + std::to_string(nodes) + " is far more than the file names");
     have_problem_ = true;
     problem_.network.supply.assign(nodes, 0);
     has_line_.assign(nodes, false);
-    // The smallest arc line has 12 characters: a wrong count must not ask for more memory than the
-    // file can fill.
+    // The smallest arc line has 12 characters: a wrong count must not make the parser allocate more
+    // memory than the file can fill.
     const std::size_t likely =
         std::min(expected_arcs_, static_cast<std::size_t>(end_ - next_) / 12 + 1);
     problem_.network.tail.reserve(likely);

@@ -71,7 +71,7 @@ class Engine {
   virtual void incident_arcs(std::span<const NodeId> nodes, std::vector<ArcId>& arcs) const = 0;
   // A change: removes the nodes with all arcs at them and appends those arcs, each once. An engine
   // implements it where that is cheaper than a call for every arc. Returns false if it has done
-  // nothing and must be told of each arc and node instead.
+  // nothing; the caller then removes each arc and node.
   virtual bool remove_with_arcs(std::span<const NodeId>, std::vector<ArcId>&) { return false; }
   // Since `begin_round`: the arcs whose flow was touched, with their flow before, and the nodes
   // whose price moved. Nodes whose prices follow from others' may be missing among the latter.

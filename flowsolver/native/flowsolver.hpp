@@ -1,4 +1,4 @@
-// The library: all that other C++ code needs of it.
+// The header of the library for other C++ code. It includes all public headers.
 //
 //   #include <flowsolver/flowsolver.hpp>
 //
@@ -12,18 +12,19 @@
 //       flowsolver::find_algorithm("incremental_ssp")->solve(network, {}, flowsolver::Control());
 //   // answer.status == flowsolver::Status::kOptimal, answer.cost == 12, answer.flow == {4, 0, 4}
 //
-// Arrays of equal length, node ids below supply.size() and capacities >= 0 are the caller's duty:
-// nothing checks them. Numbers out of range and networks without an answer end in a status.
+// The caller must ensure that arrays have equal lengths, node ids are below supply.size(), and
+// capacities are >= 0: nothing checks them. Numbers out of range and networks without an answer
+// give a status.
 //
-// In CMake, find_package(flowsolver) after `cmake --install`, or
+// In CMake: find_package(flowsolver) after `cmake --install`, or
 // add_subdirectory(flowsolver/native); then link flowsolver::flowsolver.
 //
 //   network.hpp             the problem, its answer, statuses, counted work
-//   solve.hpp               the algorithms by name; method.hpp: what each of them promises
-//   control.hpp             budgets of operations and of time, cancelling from another thread
+//   solve.hpp               the algorithms by name; method.hpp: what each of them guarantees
+//   control.hpp             budgets of operations and of time, cancellation from another thread
 //   race.hpp                several algorithms at once, the first answer wins
 //   incremental_solver.hpp  changes, and re-optimisation after them
-//   certificate.hpp         proofs of optimality and of infeasibility without trust in the solver
+//   certificate.hpp         proofs of optimality and of infeasibility, independent of the solver
 //   dimacs.hpp              files
 #pragma once
 

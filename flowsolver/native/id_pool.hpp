@@ -47,8 +47,8 @@ class IdPool {
 
   void end_round(bool optimal) {
     for (const Removed& each : removed_) {
-      const bool comes_back = optimal || states_[each.id] == State::kSince;
-      (comes_back ? free_ : reserved_).push_back(each);
+      const bool becomes_free = optimal || states_[each.id] == State::kSince;
+      (becomes_free ? free_ : reserved_).push_back(each);
     }
     removed_.clear();
     if (optimal) end_optimal_round();

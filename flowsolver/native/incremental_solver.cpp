@@ -113,8 +113,8 @@ void IncrementalSolver::remove_arcs(std::span<const ArcId> arcs) {
 
 void IncrementalSolver::remove_nodes(std::span<const NodeId> nodes) {
   expect_changes(nodes.size());
-  const bool root_goes = std::find(nodes.begin(), nodes.end(), root_) != nodes.end();
-  if (root_goes) drop_engine();
+  const bool removes_root = std::find(nodes.begin(), nodes.end(), root_) != nodes.end();
+  if (removes_root) drop_engine();
   for (NodeId v : nodes) {
     network_.remove_node(v);
     if (v < warm_price_.size()) warm_price_[v] = 0;

@@ -5,7 +5,7 @@ from hypothesis import event, given, settings
 
 from flowsolver import algorithms, parse_dimacs, solve, write_dimacs
 from tests.fixtures.network_strategies import networks, shaped_networks, unit_source_networks
-from tests.fixtures.networks import objections, peers_answer
+from tests.fixtures.networks import violations, peers_answer
 
 
 def check_all_algorithms(network):
@@ -14,7 +14,7 @@ def check_all_algorithms(network):
     expected = peers_answer(network)
     event(expected[0].name)
     wrong = {
-        algorithm: objections(network, solve(network, algorithm), expected)
+        algorithm: violations(network, solve(network, algorithm), expected)
         for algorithm in algorithms()
     }
     assert {algorithm: what for algorithm, what in wrong.items() if what} == {}

@@ -10,7 +10,7 @@ from ortools.graph.python import min_cost_flow
 
 from flowsolver import UNBOUNDED, FlowNetwork, Status, algorithms, certify, solve, solve_max_flow
 from tests.fixtures.network_strategies import networks
-from tests.fixtures.networks import objections, peers_answer
+from tests.fixtures.networks import violations, peers_answer
 
 ENOUGH = 10**6  # more than all supplies and bounded capacities of these networks together
 
@@ -44,7 +44,7 @@ def test_unbounded_arcs(network, data):
     event(expected[0].name)
     network.set_capacity(chosen, rng.choice([2**61, 2**62, UNBOUNDED], chosen.size))
     for algorithm in algorithms():
-        assert objections(network, solve(network, algorithm), expected) == [], algorithm
+        assert violations(network, solve(network, algorithm), expected) == [], algorithm
 
 
 @settings(max_examples=300, deadline=None)

@@ -226,7 +226,7 @@ def test_peers_answer_as_we_do():
     network = quincy_graph(GraphOptions(12, 110, 30), 1).network
     for name, peer in PEERS.items():
         if peer.importable:
-            assert peer.make_ready(network)() == solve(network).cost, name
+            assert peer.prepare(network)() == solve(network).cost, name
 
 
 @pytest.mark.parametrize("algorithm", algorithms())

@@ -11,9 +11,9 @@ from tests.fixtures.networks import (
     check_solution,
     check_stops,
     network,
-    objections,
     peers_answer,
     random_network,
+    violations,
 )
 
 CLASSICS = pytest.mark.parametrize("algorithm", ["successive_shortest_path", "cycle_cancelling"])
@@ -23,7 +23,7 @@ CLASSICS = pytest.mark.parametrize("algorithm", ["successive_shortest_path", "cy
 def test_random_networks(algorithm):
     for seed in range(150):
         net = random_network(seed, 3 + seed % 20, 5 + 5 * (seed % 20))
-        assert objections(net, solve(net, algorithm), peers_answer(net)) == [], seed
+        assert violations(net, solve(net, algorithm), peers_answer(net)) == [], seed
 
 
 @CLASSICS

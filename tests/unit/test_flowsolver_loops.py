@@ -1,10 +1,10 @@
 """Every loop of the solver that could run forever checks for cancellation or states its bound.
 
-The test reads the sources. A loop that counts up or down to an end is bounded, unless its body moves
-that end. A `for` along a tree is bounded as well. Every other loop (`while`, `do`, a `for` that does
-not count) must call a cancellation check, or use the status of one, in its condition or body.
-Otherwise a comment on its line or on the line before must say why it ends (`// bounded: why`) or
-where the check is (`// checks: where`).
+The test reads the sources. A loop that counts up or down to an end is bounded, unless its body
+moves that end. A `for` along a tree is bounded as well. Every other loop (`while`, `do`, a `for`
+that does not count) must call a cancellation check, or use the status of one, in its condition or
+body. Otherwise a comment on its line or on the line before must say why it ends
+(`// bounded: why`) or where the check is (`// checks: where`).
 """
 
 import re

@@ -19,10 +19,10 @@ from tests.fixtures.networks import (
     check_solution,
     grid,
     network,
-    objections,
     peers_answer,
     peers_cost,
     road_on_a_line,
+    violations,
 )
 
 RELAXATION = "relaxation"
@@ -49,7 +49,7 @@ def test_costs_up_to_the_end_of_the_range(net):
         expected = Status.BAD_COST_RANGE, None
     event(expected[0].name)
     large = with_costs(small, small.cost * scale)
-    assert objections(large, solve(large, RELAXATION), expected) == []
+    assert violations(large, solve(large, RELAXATION), expected) == []
 
 
 @settings(max_examples=150, deadline=None)

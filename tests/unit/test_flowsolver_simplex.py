@@ -11,9 +11,9 @@ from tests.fixtures.networks import (
     check_solution,
     check_stops,
     network,
-    objections,
     peers_answer,
     random_network,
+    violations,
 )
 
 SIMPLEX = "network_simplex"
@@ -64,7 +64,7 @@ def test_degenerate_assignments_end(levels):
     )
     net = network([1] * size + [-1] * size, rng.permutation(arcs))
     expected = peers_answer(net)
-    assert objections(net, solve(net, SIMPLEX), expected) == []
+    assert violations(net, solve(net, SIMPLEX), expected) == []
 
 
 def test_trees_are_kept_right_through_many_exchanges():
@@ -72,7 +72,7 @@ def test_trees_are_kept_right_through_many_exchanges():
     certified answers."""
     for seed in range(300):
         net = random_network(seed, 3 + seed % 40, 5 + 7 * (seed % 30))
-        assert objections(net, solve(net, SIMPLEX), peers_answer(net)) == [], seed
+        assert violations(net, solve(net, SIMPLEX), peers_answer(net)) == [], seed
 
 
 def test_load_spreading_starts_at_the_optimum():

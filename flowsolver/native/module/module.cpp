@@ -1,4 +1,4 @@
-// flowsolver._flowsolver: the library for Python.
+// flowsolver._flowsolver: the Python module.
 #include "module/module.hpp"
 
 #include <chrono>
@@ -21,7 +21,7 @@ const Algorithm& known_algorithm(const std::string& name) {
 void set_budget(Control& control, std::int64_t operations, double seconds) {
   control.limit_operations(operations < 0 ? kInfinity : operations);
   using Clock = Control::Clock;
-  constexpr double kForEver = 1e9;  // 30 years, and what the clock can hold
+  constexpr double kForEver = 1e9;  // 30 years, which the clock can represent
   control.stop_at(!(seconds >= 0 && seconds < kForEver)
                       ? Clock::time_point::max()
                       : Clock::now() + std::chrono::duration_cast<Clock::duration>(

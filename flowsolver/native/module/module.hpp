@@ -1,8 +1,8 @@
-// What the parts of the Python module share: arrays in and out, checks of arguments, budgets and
-// signals of long calls.
+// Shared by the parts of the Python module: conversion of arrays, checks of arguments, budgets, and
+// signals during long calls.
 //
-// Arrays are one-dimensional int64; ids are checked here, all of a call's before any is applied.
-// Long calls release the GIL.
+// Arrays are one-dimensional int64. Ids are checked here, all ids of a call before any change is
+// made. Long calls release the GIL.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -82,7 +82,7 @@ inline void need_capacities(const Array& capacity) {
   need_all("capacity", capacity, [](std::int64_t c) { return c >= 0; }, "negative");
 }
 
-// `limit`: all are below it.
+// Refuses an id that occurs twice. `limit`: above all ids.
 inline void need_distinct(const char* field, const Array& array, std::size_t limit) {
   if (array.size() < 2) return;
   const auto reject_twice = [field](std::int64_t id) {
@@ -111,7 +111,8 @@ inline void need_arcs(const Array& tail, const Array& head, const Array& capacit
   need_capacities(capacity);
 }
 
-// ValueError for an unknown name, for none, and for one given twice.
+// The algorithms of these names. Throws ValueError for an unknown name, for an empty list, and for
+// a name that occurs twice.
 std::vector<const Algorithm*> known_algorithms(const std::vector<std::string>& names);
 inline WinnerRule winner_rule(bool deterministic) {
   return deterministic ? WinnerRule::kFewestOperations : WinnerRule::kFirst;
@@ -120,12 +121,12 @@ inline double in_seconds(Control::Clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
-// Budgets: negative means none.
+// Sets the budgets; a negative value means none.
 void set_budget(Control& control, std::int64_t operations, double seconds);
 
-// Signal handlers run in the main thread, and only when asked to: a long call there asks now and
-// then, so that Ctrl-C ends it. When it does, the handler's exception is pending:
-// `end_if_interrupted` then throws it.
+// Python's signal handlers run only in the main thread, and only when asked to. A long call in the
+// main thread asks regularly, so that Ctrl-C ends it. The handler's exception is then pending, and
+// `end_if_interrupted` throws it.
 void end_at_signals(Control& control);
 void end_if_interrupted(Control& control);
 

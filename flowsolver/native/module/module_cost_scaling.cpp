@@ -1,5 +1,4 @@
-// Cost scaling from another algorithm's answer, for Python: what the benchmark of price refine
-// measures.
+// Cost scaling from a given flow and prices, for Python: used by the benchmark of price refine.
 #include "cost_scaling/cost_scaling.hpp"
 #include "engines/proven_infeasibility.hpp"
 #include "module/module.hpp"

@@ -1,4 +1,5 @@
-// IncrementalSolver for Python. An object in a long call refuses others (but for `cancel`).
+// IncrementalSolver for Python. While an object is in a long call, it refuses all other calls
+// except `cancel`.
 #include <atomic>
 #include <stdexcept>
 
@@ -12,7 +13,7 @@ namespace flowsolver {
 
 namespace {
 
-// While one of these lives, the object is busy.
+// Marks the solver as busy for the lifetime of this object.
 class Busy {
  public:
   explicit Busy(std::atomic<bool>& flag) : flag_(flag) {
@@ -131,7 +132,7 @@ class Solver {
 
   std::int64_t cost() { return core().cost(); }
   bool solved() { return core().solved(); }
-  // Whose answer the last one was; empty before any.
+  // The algorithm that gave the last answer; empty before the first one.
   std::string winner() {
     const Busy busy(busy_);
     return report_.winner == nullptr ? "" : std::string(report_.winner->name);
@@ -177,10 +178,10 @@ class Solver {
   }
   std::int64_t num_nodes() { return static_cast<std::int64_t>(core().num_live_nodes()); }
   std::int64_t num_arcs() { return static_cast<std::int64_t>(core().num_live_arcs()); }
-  // Ids handed out so far, those of removed ones included.
+  // The number of ids handed out so far, including those of removed nodes or arcs.
   std::int64_t num_node_ids() { return static_cast<std::int64_t>(core().live_nodes().size()); }
   std::int64_t num_arc_ids() { return static_cast<std::int64_t>(core().live_arcs().size()); }
-  // Live nodes and arcs, numbered anew; the ids they have here.
+  // The live network, numbered densely, and the ids of its nodes and arcs here.
   std::tuple<Network, Result, Result> snapshot() {
     const IncrementalSolver& solver = core();
     LiveNetwork live =

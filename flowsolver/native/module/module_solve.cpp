@@ -1,4 +1,4 @@
-// Solving from scratch, and what all solves return, for Python.
+// Solving from scratch, and the results of all solves, for Python.
 #include <array>
 
 #include "certificate.hpp"
@@ -10,7 +10,7 @@ namespace flowsolver {
 
 namespace {
 
-// And the winner, and how long the losers took to stop.
+// Returns the solution, the name of the winner, and how long the losers took to stop, in seconds.
 std::tuple<Solution, std::string, double> solve(const Network& network,
                                                 const std::vector<std::string>& algorithms,
                                                 bool deterministic, std::int64_t max_operations,
@@ -60,7 +60,7 @@ CutCertificate certify_cut_array(const Network& network, const Array& cut) {
   return certify_cut(network, nodes);
 }
 
-// Any integer of 128 bits.
+// A Python integer of this value.
 nb::object as_python(__int128 value) {
   constexpr int kHalf = 64;
   const auto low = static_cast<std::uint64_t>(value);
@@ -74,7 +74,7 @@ struct Field {
   const char* doc;
 };
 
-// A plain record of counters and verdicts: read-only, printable, picklable.
+// Binds a record of counters and verdicts: read-only, printable, picklable.
 template <class T>
 nb::class_<T> bind_record(nb::module_& m, const char* name, const char* doc,
                           std::vector<Field<T, std::int64_t>> counts,
@@ -110,7 +110,7 @@ nb::class_<T> bind_record(nb::module_& m, const char* name, const char* doc,
   return bound;
 }
 
-// Its sums have 128 bits: more than bind_record's fields.
+// Bound by hand, because its sums have 128 bits.
 void bind_cut_certificate(nb::module_& m) {
   using State = std::array<std::int64_t, 6>;
   constexpr int kHalf = 64;

@@ -198,7 +198,7 @@ class DeficitRouting {
         stats_.scanned + static_cast<std::int64_t>(arcs.edges.size() / kFollowShare);
     path_.clear();
     NodeId w = target;
-    while (stats_.scanned < until) {  // bounded: by half-edges looked at
+    while (stats_.scanned < until) {  // bounded: by the half-edges scanned
       const std::uint32_t begin = arcs.begin(w), degree = arcs.end(w) - begin;
       std::uint32_t place = std::min(root_hops_.current[w], degree);
       const std::uint32_t before = place;

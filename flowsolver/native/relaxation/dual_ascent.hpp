@@ -180,7 +180,7 @@ class DualAscent {
     const std::int64_t until = stats_.scanned + kFollowScans;
     path_.clear();
     NodeId u = origin;
-    while (stats_.scanned < until) {  // bounded: by half-edges looked at
+    while (stats_.scanned < until) {  // bounded: by the half-edges scanned
       auto& node = graph_.nodes[u];
       std::uint32_t down = kNone;
       node.current = graph_.scan(u, node.current, stats_, [&](std::uint32_t i, const Edge& edge) {

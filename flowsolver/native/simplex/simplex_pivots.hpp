@@ -286,12 +286,12 @@ class SimplexPivots {
   void push(NodeId k, NodeId l, NodeId apex, std::int64_t amount) {
     if (amount == 0) return;
     if constexpr (Observer::kObserves) {
-      for (NodeId v = k; v != apex; v = tree_.parent(v)) tell(v, false, amount);
-      for (NodeId v = l; v != apex; v = tree_.parent(v)) tell(v, true, amount);
+      for (NodeId v = k; v != apex; v = tree_.parent(v)) notify(v, false, amount);
+      for (NodeId v = l; v != apex; v = tree_.parent(v)) notify(v, true, amount);
     }
     tree_.push_on_cycle(k, l, apex, amount);
   }
-  void tell(NodeId v, bool up, std::int64_t amount) {
+  void notify(NodeId v, bool up, std::int64_t amount) {
     const ArcId a = tree_.arc(v).arc;
     if (a != kNone)
       observer_.flow_moves(a, tree_flow(v), (network_.tail[a] == v) == up ? amount : -amount);

@@ -56,10 +56,10 @@ class KeyedLists {
   void add(NodeId v, std::uint32_t item, std::int64_t key, NodeId lead = kNone) {
     List& list = lists_[v];
     if (list.size == list.room) grow(list);
-    put(list, list.size++, {stored(key), item, lead});
+    store(list, list.size++, {stored(key), item, lead});
     if (list.size > kFlat) {
       if (list.size == kFlat + 1) order(list);
-      rise(list, list.size - 1);
+      sift_up(list, list.size - 1);
     }
   }
 
@@ -70,7 +70,7 @@ class KeyedLists {
   // the lists may not be used otherwise.
   void append(NodeId v, std::uint32_t item, std::int64_t key, NodeId lead = kNone) {
     List& list = lists_[v];
-    put(list, list.size++, {stored(key), item, lead});
+    store(list, list.size++, {stored(key), item, lead});
   }
   void order(NodeId v) {
     if (lists_[v].size > kFlat) order(lists_[v]);
@@ -81,10 +81,10 @@ class KeyedLists {
     const std::uint32_t at = place_[item];
     const Entry last = entries_[list.begin + --list.size];
     if (at == list.size) return;
-    put(list, at, last);
+    store(list, at, last);
     if (list.size > kFlat) {
-      sink(list, at);
-      rise(list, place_[last.item]);
+      sift_down(list, at);
+      sift_up(list, place_[last.item]);
     }
   }
 
@@ -98,8 +98,8 @@ class KeyedLists {
     const std::uint32_t at = place_[item];
     entries_[list.begin + at].key = stored(key);
     if (list.size > kFlat) {
-      sink(list, at);
-      rise(list, place_[item]);
+      sift_down(list, at);
+      sift_up(list, place_[item]);
     }
   }
 
@@ -108,7 +108,7 @@ class KeyedLists {
   }
 
   // Renumbers the item.
-  void rename(NodeId v, std::uint32_t item, std::uint32_t name) {
+  void renumber(NodeId v, std::uint32_t item, std::uint32_t name) {
     place_[name] = place_[item];
     entries_[lists_[v].begin + place_[item]].item = name;
   }
@@ -161,7 +161,7 @@ class KeyedLists {
     for (const Entry& seen : seen_) {
       const std::uint32_t at = place_[seen.item];
       entries[at].key = seen.key;
-      sink(list, at);
+      sift_down(list, at);
     }
   }
 
@@ -194,7 +194,7 @@ class KeyedLists {
     return key < limit ? key != kLargest : key == kLeast && limit > -kInfinity;
   }
   static bool larger(const Entry& a, const Entry& b) { return a.key > b.key; }
-  void put(const List& list, std::uint32_t at, const Entry& entry) {
+  void store(const List& list, std::uint32_t at, const Entry& entry) {
     entries_[list.begin + at] = entry;
     place_[entry.item] = at;
   }
@@ -227,18 +227,18 @@ class KeyedLists {
     list = wider;
   }
   void order(const List& list) {
-    for (std::uint32_t at = list.size / 2; at-- > 0;) sink(list, at);
+    for (std::uint32_t at = list.size / 2; at-- > 0;) sift_down(list, at);
   }
-  void rise(const List& list, std::uint32_t at) {
+  void sift_up(const List& list, std::uint32_t at) {
     const Entry entry = entries_[list.begin + at];
     // bounded: by the depth of a heap
     while (at > 0 && entries_[list.begin + (at - 1) / 2].key > entry.key) {
-      put(list, at, entries_[list.begin + (at - 1) / 2]);
+      store(list, at, entries_[list.begin + (at - 1) / 2]);
       at = (at - 1) / 2;
     }
-    put(list, at, entry);
+    store(list, at, entry);
   }
-  void sink(const List& list, std::uint32_t at) {
+  void sift_down(const List& list, std::uint32_t at) {
     const Entry entry = entries_[list.begin + at];
     while (true) {  // bounded: by the depth of a heap
       std::uint32_t child = 2 * at + 1;
@@ -247,10 +247,10 @@ class KeyedLists {
           entries_[list.begin + child + 1].key < entries_[list.begin + child].key)
         ++child;
       if (entries_[list.begin + child].key >= entry.key) break;
-      put(list, at, entries_[list.begin + child]);
+      store(list, at, entries_[list.begin + child]);
       at = child;
     }
-    put(list, at, entry);
+    store(list, at, entry);
   }
 
   std::vector<List> lists_;

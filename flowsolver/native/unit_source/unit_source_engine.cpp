@@ -192,9 +192,9 @@ Status UnitSourceEngine<Value>::run(const Control& control, Stats& stats) {
   increase.run(changed_, control, stats);
   for (NodeId source : increase.indifferent_members()) yield_place(source, stats);
   recheck(stats);
-  const bool many_come =
+  const bool has_indifferent_sources =
       !increase.indifferent_members().empty() || !increase.indifferent_outsiders().empty();
-  if (many_come) move_deficits_up(stats);
+  if (has_indifferent_sources) move_deficits_up(stats);
   hint_at_deficits();
   forward_.set_control(control);
   backward_.set_control(control);

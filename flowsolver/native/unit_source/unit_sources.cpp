@@ -71,7 +71,7 @@ void UnitSources<V>::relocate(NodeId v, std::uint32_t room) {
   for (std::uint32_t k = 0; k < source.count; ++k) {
     const std::uint32_t from = before.begin + k, to = source.begin + k;
     source_arcs[to] = source_arcs[from];
-    if (source.listed && from != before.current) incoming_.rename(source_arcs[to].head, from, to);
+    if (source.listed && from != before.current) incoming_.renumber(source_arcs[to].head, from, to);
   }
   if (source.current != kNone) source.current = source.current - before.begin + source.begin;
   release_block(before);
@@ -101,7 +101,7 @@ void UnitSources<V>::remove_arc(NodeId v, std::uint32_t arc) {
   if (source.current == last) {
     source.current = arc;
   } else if (source.listed) {
-    incoming_.rename(source_arcs[arc].head, last, arc);
+    incoming_.renumber(source_arcs[arc].head, last, arc);
   }
 }
 

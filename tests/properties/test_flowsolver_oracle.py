@@ -5,7 +5,7 @@ from hypothesis import event, given, settings
 
 from flowsolver import algorithms, parse_dimacs, solve, write_dimacs
 from tests.fixtures.network_strategies import networks, shaped_networks, unit_source_networks
-from tests.fixtures.networks import violations, peers_answer
+from tests.fixtures.networks import peers_answer, violations
 
 
 def check_all_algorithms(network):

@@ -10,7 +10,7 @@ from ortools.graph.python import min_cost_flow
 
 from flowsolver import UNBOUNDED, FlowNetwork, Status, algorithms, certify, solve, solve_max_flow
 from tests.fixtures.network_strategies import networks
-from tests.fixtures.networks import violations, peers_answer
+from tests.fixtures.networks import peers_answer, violations
 
 ENOUGH = 10**6  # more than all supplies and bounded capacities of these networks together
 

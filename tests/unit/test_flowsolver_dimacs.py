@@ -22,7 +22,10 @@ from flowsolver import (
 from flowsolver.__main__ import app
 from flowsolver.generate import GraphOptions, quincy_graph
 
-GOOD = b"c a comment\np min 4 5\nn 1 4\nn 4 -4\na 1 2 0 4 2\na 1 3 0 2 2\na 2 3 0 2 1\na 2 4 0 3 3\na 3 4 0 5 1\n"
+GOOD = (
+    b"c a comment\np min 4 5\nn 1 4\nn 4 -4\na 1 2 0 4 2\na 1 3 0 2 2\na 2 3 0 2 1\n"
+    b"a 2 4 0 3 3\na 3 4 0 5 1\n"
+)
 
 MALFORMED = [
     ("empty", b"", 1, "no problem line"),

@@ -166,11 +166,14 @@ from flowsolver import IncrementalSolver, solve
 from flowsolver.generate import contended_options, quincy_graph
 signal.signal(signal.SIGINT, signal.default_int_handler)
 network = quincy_graph(contended_options(2000, 105, 50), 1).network
-algorithm = "cycle_cancelling" if sys.argv[1] == "alone" else ["cycle_cancelling", "successive_shortest_path"]
-call = (lambda: IncrementalSolver(network, algorithm).resolve()) if sys.argv[2] == "resolve" else (lambda: solve(network, algorithm))
+names = ["cycle_cancelling", "successive_shortest_path"]
+algorithm = names[0] if sys.argv[1] == "alone" else names
 print("solving", flush=True)
 try:
-    call()
+    if sys.argv[2] == "resolve":
+        IncrementalSolver(network, algorithm).resolve()
+    else:
+        solve(network, algorithm)
 except KeyboardInterrupt:
     print("interrupted", flush=True)
 else:

@@ -1,5 +1,6 @@
-"""Every algorithm stopped at a budget: what there is by then is within capacities, and going on
-ends at the optimum."""
+"""Every algorithm stopped at a budget: the flow is within capacities, and continuing reaches the
+optimum.
+"""
 
 from functools import cache
 
@@ -11,7 +12,7 @@ from flowsolver import IncrementalSolver, Status, algorithms, solve
 from flowsolver.generate import contended_options, quincy_graph
 from tests.fixtures.changing_cell import Cell, all_costs_anew, arrivals, machines_fail
 from tests.fixtures.network_strategies import networks
-from tests.fixtures.networks import check_resolved, peers_answer, peers_cost, random_network
+from tests.fixtures.networks import check_resolved, ortools_answer, ortools_cost, random_network
 
 # A method may run this much over: a few looks at its control, each of thousands of operations.
 OVERRUN = 65_536
@@ -25,7 +26,7 @@ GRAPHS = {
 @cache
 def graph_and_cost(name):
     net = GRAPHS[name]()
-    return net, peers_cost(net)
+    return net, ortools_cost(net)
 
 
 @cache
@@ -57,9 +58,10 @@ def test_stopped_from_scratch(algorithm, graph, percent):
 @pytest.mark.parametrize("algorithm", algorithms())
 @settings(max_examples=5, deadline=None)
 @given(percent=st.integers(0, 99))
-def test_going_on(algorithm, graph, percent):
-    """Each resolve may do half as much again as the one before, so that one of them ends even if
-    each begins anew."""
+def test_continuing_after_budgets(algorithm, graph, percent):
+    """Each resolve may do half as much again as the one before, so that one completes even if each
+    starts again.
+    """
     net, cost = graph_and_cost(graph)
     solver = IncrementalSolver(net, algorithm)
     budget = 1 + operations_of(graph, algorithm) * percent // 100
@@ -74,8 +76,7 @@ def test_going_on(algorithm, graph, percent):
 @settings(max_examples=6, deadline=None)
 @given(budget=st.integers(0, 20_000))
 def test_changes_before_it_is_done(algorithm, budget):
-    """A resolve that was stopped, then other changes, then one that may end: as dear as from
-    scratch."""
+    """A stopped resolve, other changes, then a complete one: the cost from scratch."""
     cell = Cell("contended and oversubscribed", algorithm)
     all_costs_anew(cell)
     assert cell.solver.resolve(max_operations=budget) in (Status.BUDGET, Status.OPTIMAL)
@@ -88,8 +89,8 @@ def test_changes_before_it_is_done(algorithm, budget):
 @settings(max_examples=150, deadline=None)
 @given(networks(), st.integers(0, 300))
 def test_small_networks(network, budget):
-    """Status and cost are those of a solve that may take its time, unless it was stopped."""
-    expected, cost = peers_answer(network)
+    """Status and cost are those of an unlimited solve, unless it was stopped."""
+    expected, cost = ortools_answer(network)
     for algorithm in algorithms():
         solver = IncrementalSolver(network, algorithm)
         for stopped in (solver.resolve(max_operations=budget), solver.resolve(max_seconds=0)):

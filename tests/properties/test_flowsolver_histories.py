@@ -1,5 +1,4 @@
-"""Every algorithm's state under random changes: whatever happened before, `resolve` answers as a
-solve from scratch does."""
+"""Every algorithm under random changes: `resolve` always answers as a solve from scratch does."""
 
 import numpy as np
 from hypothesis import event, given, settings
@@ -7,12 +6,13 @@ from hypothesis import strategies as st
 
 from flowsolver import IncrementalSolver, Status, algorithms
 from tests.fixtures.network_strategies import networks, shaped_networks
-from tests.fixtures.networks import WIDE, peers_answer
+from tests.fixtures.networks import WIDE, ortools_answer
 
 
 class Ensemble:
-    """A solver per algorithm, all told the same: a method called on it is called on each, and all
-    must return the same."""
+    """A solver per algorithm. A method called on the ensemble is called on each; all must return
+    the same.
+    """
 
     def __init__(self, network):
         self.solvers = {
@@ -39,7 +39,7 @@ class Ensemble:
     def resolve(self):
         """Nothing to object against any of them. The status."""
         now, _, arcs = self.first.snapshot()
-        status, cost = peers_answer(now)
+        status, cost = ortools_answer(now)
         event(status.name)
         wrong = {
             algorithm: self.objection(algorithm, status, cost, arcs) for algorithm in self.solvers
@@ -112,7 +112,7 @@ def change_something(data, ensemble):
 
 
 def balance(ensemble):
-    """The largest sink wants what is left."""
+    """Give the largest sink the remaining supply."""
     network, nodes, _ = ensemble.first.snapshot()
     if nodes.size > 0:
         sink = int(np.argmin(network.supply))
@@ -136,7 +136,7 @@ def test_any_changes_end_as_from_scratch(network, data):
 @settings(max_examples=120, deadline=None)
 @given(networks(), st.integers(0, 2**32))
 def test_perturbed_and_restored(network, seed):
-    """Costs, capacities and supplies changed and changed back: the same cost as before."""
+    """Costs, capacities and supplies are changed and changed back: the cost is what it was."""
     ensemble = Ensemble(network)
     ensemble.resolve()
     arcs, nodes = np.arange(network.num_arcs), np.arange(network.num_nodes)

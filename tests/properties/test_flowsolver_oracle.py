@@ -5,13 +5,14 @@ from hypothesis import event, given, settings
 
 from flowsolver import algorithms, parse_dimacs, solve, write_dimacs
 from tests.fixtures.network_strategies import networks, shaped_networks, unit_source_networks
-from tests.fixtures.networks import peers_answer, violations
+from tests.fixtures.networks import ortools_answer, violations
 
 
 def check_all_algorithms(network):
-    """All of them on one network, so that the drawing and the peer are paid for once; each that
-    fails is named."""
-    expected = peers_answer(network)
+    """Check all algorithms on one network, so that it is drawn and solved by OR-tools once. Each
+    failure is named.
+    """
+    expected = ortools_answer(network)
     event(expected[0].name)
     wrong = {
         algorithm: violations(network, solve(network, algorithm), expected)

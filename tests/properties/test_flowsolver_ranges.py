@@ -10,7 +10,7 @@ from ortools.graph.python import min_cost_flow
 
 from flowsolver import UNBOUNDED, FlowNetwork, Status, algorithms, certify, solve, solve_max_flow
 from tests.fixtures.network_strategies import networks
-from tests.fixtures.networks import peers_answer, violations
+from tests.fixtures.networks import ortools_answer, violations
 
 ENOUGH = 10**6  # more than all supplies and bounded capacities of these networks together
 
@@ -38,7 +38,7 @@ def test_unbounded_arcs(network, data):
     chosen = np.flatnonzero((rng.random(network.num_arcs) < chance) & (network.capacity > 0))
     finite = copy.copy(network)
     finite.set_capacity(chosen, ENOUGH)
-    expected = peers_answer(finite)
+    expected = ortools_answer(finite)
     if expected[0] is Status.OPTIMAL and has_negative_cycle(network, chosen):
         expected = Status.UNBOUNDED, None
     event(expected[0].name)

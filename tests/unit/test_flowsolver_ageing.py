@@ -1,5 +1,4 @@
-"""Rounds of ageing: tasks that wait become dearer, those that run cheaper to leave where they are;
-machines fail meanwhile."""
+"""Rounds of ageing costs: waiting gets more expensive, staying gets cheaper, and machines fail."""
 
 import numpy as np
 import pytest
@@ -9,7 +8,7 @@ from hypothesis import strategies as st
 from flowsolver import FlowNetwork, IncrementalSolver, Status
 from tests.fixtures.changing_cell import Cell, as_many_come_as_go
 from tests.fixtures.network_strategies import networks, unit_source_networks
-from tests.fixtures.networks import CELLS, check_resolved, peers_answer
+from tests.fixtures.networks import CELLS, check_resolved, ortools_answer
 
 ALGORITHM = "incremental_ssp"
 KINDS = [*CELLS, "load spreading"]
@@ -25,7 +24,7 @@ def arcs_of_tasks(cell):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_rounds_with_failures(kind):
-    """Each certified and as dear as from scratch, whatever was changed at once."""
+    """Every round is certified and has the cost from scratch, whatever changed at once."""
     cell = Cell(kind, ALGORITHM)
     lost = None
     for round_number in range(12):
@@ -42,9 +41,10 @@ def test_rounds_with_failures(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("step", [1, 7, 1_000])
-def test_only_those_who_wait(kind, step):
-    """Every waiting task dearer, by much or little, until none would rather wait than take a place
-    from another."""
+def test_waiting_gets_more_expensive(kind, step):
+    """Waiting gets more expensive for all waiting tasks until none prefers it to another task's
+    slot.
+    """
     cell = Cell(kind, ALGORITHM)
     for _ in range(5):
         arcs, rows, used, to_wait = arcs_of_tasks(cell)
@@ -53,9 +53,8 @@ def test_only_those_who_wait(kind, step):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_runs_and_gets_cheaper_stays(kind):
-    """A full arc that gets cheaper, or an empty one that gets dearer, is none of the optimum's
-    business: no search."""
+def test_changes_that_agree_with_the_flow_need_no_search(kind):
+    """A full arc that gets cheaper, or an empty one that gets more expensive, causes no search."""
     cell = Cell(kind, ALGORITHM)
     for _ in range(3):
         arcs, rows, used, _ = arcs_of_tasks(cell)
@@ -70,9 +69,10 @@ def test_what_runs_and_gets_cheaper_stays(kind):
 @pytest.mark.parametrize(
     "kind", ["slightly oversubscribed", "oversubscribed", "contended and oversubscribed"]
 )
-def test_all_places_get_dearer_alike(kind):
-    """Where there is no free slot, waiting dearer for everybody moves nobody: prices of slots rise
-    by as much."""
+def test_all_slots_get_more_expensive_alike(kind):
+    """In a cell without a free slot, if waiting gets more expensive for all tasks, no task moves:
+    the prices of all slots rise by the same amount.
+    """
     cell = Cell(kind, ALGORITHM)
     _, _, used, to_wait = arcs_of_tasks(cell)
     waiting = np.count_nonzero(used & to_wait)
@@ -86,9 +86,10 @@ def test_all_places_get_dearer_alike(kind):
 
 
 @pytest.mark.parametrize(("waiting", "tied"), [(40, 20), (20, 40), (30, 30)])
-def test_those_who_change_places_need_no_search(waiting, tied):
-    """Some wait at the cost of a slot, for as much some would leave theirs; those who wait get
-    dearer, and as many as can go in."""
+def test_tied_tasks_change_places_without_search(waiting, tied):
+    """Some tasks wait at the cost of a slot, and as many would leave theirs for that cost. Waiting
+    gets more expensive, and as many as possible change places.
+    """
     machines = 400
     sink, hub, room, machine = 0, 1, 2, 3 + np.arange(machines)
     task = 3 + machines + np.arange(machines + waiting)
@@ -116,8 +117,8 @@ def test_those_who_change_places_need_no_search(waiting, tied):
 
 
 @pytest.mark.parametrize("kind", ["nearly full", "slightly oversubscribed", "contended"])
-def test_a_rack_fails_and_comes_back(kind):
-    """All its tasks displaced at once; the cost is what it was when it is back."""
+def test_a_rack_fails_and_returns(kind):
+    """All its tasks are displaced at once. When it is back, the cost is what it was."""
     cell = Cell(kind, ALGORITHM)
     cell.age()
     cell.resolve()
@@ -133,8 +134,9 @@ def test_a_rack_fails_and_comes_back(kind):
 
 @st.composite
 def cost_rounds(draw):
-    """Per round: how much dearer or cheaper full, empty and half full arcs get, and of which arcs
-    (by id modulo) only."""
+    """Per round: how much the costs of full, empty and half-full arcs change, and for which ids
+    (modulo).
+    """
     step = st.integers(-4, 4)
     return draw(st.lists(st.tuples(step, step, step, st.integers(1, 3)), min_size=1, max_size=6))
 
@@ -142,7 +144,7 @@ def cost_rounds(draw):
 @settings(max_examples=150, deadline=None)
 @given(net=st.one_of(networks(), unit_source_networks()), rounds=cost_rounds())
 def test_bulk_costs_of_any_network(net, rounds):
-    """Costs of many arcs at once, by what flows over them: as OR-tools says, and certified."""
+    """Costs of many arcs change at once, depending on their flow: certified, and OR-tools' cost."""
     solver = IncrementalSolver(net)
     assume(net.num_arcs > 0 and solver.resolve() is Status.OPTIMAL)
     cost = net.cost
@@ -154,4 +156,4 @@ def test_bulk_costs_of_any_network(net, rounds):
         solver.set_cost(chosen, cost[chosen])
         assert solver.resolve() is Status.OPTIMAL
         check_resolved(solver)
-        assert (Status.OPTIMAL, solver.cost) == peers_answer(solver.snapshot()[0])
+        assert (Status.OPTIMAL, solver.cost) == ortools_answer(solver.snapshot()[0])

@@ -1,5 +1,4 @@
-"""What the Python face accepts and refuses: masks, setters, copies, pickles, and errors that name
-what was wrong."""
+"""What the Python interface accepts and refuses: masks, setters, copies, pickles, errors."""
 
 import copy
 import pickle
@@ -72,7 +71,7 @@ def test_the_proof_that_a_network_is_infeasible_survives_pickling():
     assert "supply=9223372036854775808" in repr(proof)
 
 
-def test_an_incremental_solver_refuses_to_be_copied_by_halves(net):
+def test_an_incremental_solver_cannot_be_copied(net):
     solver = IncrementalSolver(net)
     for attempt in (copy.copy, copy.deepcopy, pickle.dumps):
         with pytest.raises(TypeError, match="cannot be copied or pickled"):
@@ -180,7 +179,7 @@ def test_wrong_arguments_are_named(net, call, kind, says):
         call(net)
 
 
-def test_budgets_may_be_as_large_as_one_likes(net):
+def test_budgets_may_be_arbitrarily_large(net):
     assert solve(net, max_operations=10**30, max_seconds=float("inf")).status is Status.OPTIMAL
 
 

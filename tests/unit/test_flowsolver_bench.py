@@ -1,5 +1,4 @@
-"""`python -m flowsolver bench` on small cells, and what it makes of wrong, late and failed
-answers."""
+"""`python -m flowsolver bench` on small cells; reports of wrong, late and failed answers."""
 
 import json
 import os
@@ -198,7 +197,7 @@ def test_wrong_answers_are_found():
 
 
 def test_a_wrong_or_failed_answer_is_the_exit_status(tmp_path, monkeypatch, capsys):
-    """A peer that dies: the line says how, and the status is 1."""
+    """If a peer dies, a line says how, and the exit status is 1."""
     monkeypatch.setattr("flowsolver.benchmark.run.sys.executable", "false")
     options = [
         "--machines",

@@ -1,4 +1,4 @@
-"""The Python face of the native module agrees with C++: statuses, the type stub, the default."""
+"""The Python interface of the native module agrees with C++: statuses, type stub, default."""
 
 import ast
 import inspect

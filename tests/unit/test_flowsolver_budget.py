@@ -1,5 +1,4 @@
-"""Early termination: what a budget leaves, and how many tasks of it are misplaced against the
-optimum."""
+"""Solves that stop at a budget, and how many tasks of their flow are misplaced."""
 
 import itertools
 
@@ -53,8 +52,9 @@ def test_misplaced_by_hand(reached, optimum, misplaced):
 
 
 def test_misplaced_is_an_upper_bound_of_the_least_count():
-    """All ways to place the two tasks, in both flows: by brute force over what each flow can be
-    taken apart into."""
+    """All placements of the two tasks, in both flows, compared with brute force over all
+    decompositions.
+    """
     ways = [(path_a, path_b) for path_a in routes(A) for path_b in routes(B)]
     net = cell()
     for reached, optimum in itertools.product(ways, ways):
@@ -87,7 +87,7 @@ GRAPHS = {"nearly full": GraphOptions(40, 97, 10), "contended": contended_option
 @pytest.mark.parametrize("algorithm", ALL)
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_budgets_end_at_the_optimum(graph, algorithm):
-    """Each budget keeps within capacities; the last one, large enough, leaves nothing misplaced."""
+    """Every flow is within capacities. At the last budget no task is misplaced."""
     scheduling = quincy_graph(GRAPHS[graph], 2)
     net = scheduling.network
     optimum = solve(net, algorithm)
@@ -110,8 +110,8 @@ def test_budgets_end_at_the_optimum(graph, algorithm):
 @pytest.mark.parametrize(
     "options", [GraphOptions(100, 102, 6), *GRAPHS.values()], ids=["oversubscribed", *GRAPHS]
 )
-def test_the_more_budget_the_fewer_are_misplaced(options):
-    """Placing tasks is stopped between two of them: those placed are where they get to the sink."""
+def test_a_larger_budget_misplaces_fewer_tasks(options):
+    """A solve stops between the assignments of two tasks; assigned tasks reach the sink."""
     scheduling = quincy_graph(options, 1)
     net = scheduling.network
     optimum = solve(net)
@@ -132,7 +132,7 @@ def test_the_more_budget_the_fewer_are_misplaced(options):
 
 
 @pytest.mark.parametrize("algorithm", ALL)
-def test_resolve_goes_on_after_each_budget(algorithm):
+def test_resolve_continues_after_each_budget(algorithm):
     net = quincy_graph(GRAPHS["nearly full"], 3).network
     solver = IncrementalSolver(net, algorithm)
     limit, stops = 2000, 0
@@ -171,8 +171,9 @@ def test_a_stopped_first_resolve_takes_no_longer_than_a_fresh_one(cell_name, sha
 
 @pytest.mark.parametrize("cell_name", STOPPED_CELLS)
 def test_a_stopped_first_resolve_takes_changes(cell_name):
-    """Between all the budgets it takes, and once it is solved: then a round's work is that of its
-    changes again."""
+    """Changes between stopped resolves, and after the first complete one: then the work of a round
+    depends on its changes again.
+    """
     graph = STOPPED_CELLS[cell_name]()
     net = graph.network
     tasks = np.arange(graph.first_task, graph.first_task + graph.tasks)

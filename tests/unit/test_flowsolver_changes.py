@@ -1,5 +1,6 @@
-"""Every algorithm under every kind of change: as dear as from scratch after it, as dear as before
-once it is undone."""
+"""Every algorithm under every kind of change: the cost of a solve from scratch afterwards, and the
+old cost once the change is undone.
+"""
 
 from enum import Enum
 from functools import cache
@@ -20,7 +21,7 @@ from tests.fixtures.changing_cell import (
     nobody_may_wait,
     some_dearer,
 )
-from tests.fixtures.networks import check_resolved, network, peers_answer
+from tests.fixtures.networks import check_resolved, network, ortools_answer
 
 
 class Change(Enum):
@@ -36,12 +37,12 @@ def sign(reduced_cost):
 
 def breaks(change, reduced_cost, flow, capacity, reduced_cost_after):
     """Table 3 of Firmament (OSDI 2016): whether a change of an arc breaks feasibility or
-    optimality, that is, whether the old flow and potentials stop proving each other optimal. By
-    kind of change and sign of the reduced cost before it. False is a green cell, True a red one, a
-    condition an orange one. `capacity` is the new one.
+    optimality, that is, whether the old flow and potentials stop proving each other optimal.
 
-    Where it does not hold to the letter: an arc of reduced cost 0 that becomes cheaper breaks
-    nothing if it is full, and an arc without capacity may cost whatever it likes.
+    By kind of change and sign of the reduced cost before it. False is a green cell, True a red one,
+    a condition an orange one. `capacity` is the new one. Two exceptions to the table: an arc of
+    reduced cost 0 that gets cheaper breaks nothing if it is full, and an arc without capacity may
+    have any cost.
     """
     return {
         Change.MORE_CAPACITY: {-1: True, 0: False, 1: False},
@@ -52,8 +53,9 @@ def breaks(change, reduced_cost, flow, capacity, reduced_cost_after):
 
 
 def situations():
-    """Networks with arcs of every reduced cost's sign, empty, full, between, and without capacity;
-    and their solutions."""
+    """Networks with arcs of every sign of reduced cost, empty, full, in between, and without
+    capacity.
+    """
     supply = [6, 0, 0, 2, -5, -3]
     arcs = [
         (0, 1, 4, 2),
@@ -91,8 +93,9 @@ def changed(net, arc, capacity, cost):
 
 @cache
 def table_3():
-    """Every arc of the situations with every change, by little and by much: (network, solution,
-    arc, change, network after)."""
+    """Every arc of the situations with every change, small and large: (network, solution, arc,
+    change, network after).
+    """
     rows = []
     for net in situations():
         solution = solve(net)
@@ -130,7 +133,7 @@ def table_3():
 
 @cache
 def answers_to_table_3():
-    return [peers_answer(after) for *_, after in table_3()]
+    return [ortools_answer(after) for *_, after in table_3()]
 
 
 def reduced_cost(net, potential, arc):
@@ -138,9 +141,9 @@ def reduced_cost(net, potential, arc):
 
 
 def test_table_3_says_what_breaks_the_old_solution():
-    """The old flow and potentials are certified after the change just when the table says so; a
-    flow that breaks no rule is optimal still; and only less capacity makes one infeasible. Every
-    cell, and both answers of orange ones, occur.
+    """The old flow and potentials pass their certificate after the change if and only if the table
+    says so. A flow that violates nothing is still optimal, and only less capacity makes one
+    infeasible. Every cell occurs, and orange ones with both answers.
     """
     seen = set()
     for net, old, arc, change, after in table_3():
@@ -172,8 +175,8 @@ def test_table_3_says_what_breaks_the_old_solution():
 
 
 def test_what_breaks_the_proof_may_leave_the_flow_optimal():
-    """The table is about flow and potentials together: a dearer arc that all must take is in an
-    orange cell whose condition holds, and still the same flow is the only one.
+    """The table is about flow and potentials together: an arc that all flow must use and that gets
+    more expensive is in an orange cell whose condition holds, yet the same flow is the only one.
     """
     net = network([2, -2], [(0, 1, 3, 4)])
     old = solve(net)
@@ -184,7 +187,7 @@ def test_what_breaks_the_proof_may_leave_the_flow_optimal():
 
 
 @pytest.mark.parametrize("algorithm", algorithms())
-def test_every_cell_of_table_3_is_mended(algorithm):
+def test_every_cell_of_table_3_is_repaired(algorithm):
     for (net, _, arc, _, after), (status, cost) in zip(
         table_3(), answers_to_table_3(), strict=True
     ):
@@ -207,7 +210,7 @@ def test_every_cell_of_table_3_is_mended(algorithm):
 @pytest.mark.parametrize("kind", ["nearly full", "oversubscribed", "contended", "load spreading"])
 @pytest.mark.parametrize("change", KINDS_OF_CHANGE)
 @pytest.mark.parametrize("algorithm", algorithms())
-def test_change_and_its_undoing(algorithm, change, kind):
+def test_a_change_and_its_reversal(algorithm, change, kind):
     cell = Cell(kind, algorithm)
     before = cell.solver.cost
     undo = change(cell)
@@ -218,8 +221,8 @@ def test_change_and_its_undoing(algorithm, change, kind):
 
 
 @pytest.mark.parametrize("algorithm", algorithms())
-def test_nobody_may_wait_and_may_again(algorithm):
-    """Infeasible in between, with other changes while it is; then unbalanced; and back."""
+def test_waiting_is_forbidden_and_allowed_again(algorithm):
+    """Infeasible, with other changes meanwhile; then unbalanced; then feasible again."""
     cell = Cell("oversubscribed", algorithm)
     before = cell.solver.cost
     undo_waiting = nobody_may_wait(cell)
@@ -248,8 +251,9 @@ def test_nobody_may_wait_and_may_again(algorithm):
 )
 @pytest.mark.parametrize("algorithm", algorithms())
 def test_rounds_of_a_cell(algorithm, kind):
-    """Arrivals, departures, ageing, machines lost and regained: every round certified and as dear
-    as from scratch."""
+    """Arrivals, departures, ageing, machines lost and recovered: each round certified, with the
+    cost of a solve from scratch.
+    """
     cell = Cell(kind, algorithm)
     for round_number in range(12):
         cell.remove(cell.rng.choice(cell.tasks, 10, replace=False))
@@ -264,7 +268,7 @@ def test_rounds_of_a_cell(algorithm, kind):
 
 @pytest.mark.parametrize("algorithm", algorithms())
 def test_changed_flow_adds_up(algorithm):
-    """What `changed_flow` tells, round by round, is the flow."""
+    """The changes that `changed_flow` reports, round by round, add up to the flow."""
     cell = Cell("contended and oversubscribed", algorithm)
     known = np.zeros(0, dtype=np.int64)
     for change in (arrivals, machines_shrink, departures, ageing, all_costs_anew):
@@ -283,7 +287,7 @@ def test_changed_flow_adds_up(algorithm):
 
 
 @pytest.mark.parametrize("algorithm", algorithms())
-def test_grown_from_nothing_and_back(algorithm):
+def test_grown_from_an_empty_network_and_back(algorithm):
     solver = IncrementalSolver(FlowNetwork(), algorithm)
     assert solver.resolve() is Status.OPTIMAL
     tasks, sink = solver.add_nodes([1, 1]), solver.add_nodes([-2])
@@ -298,7 +302,7 @@ def test_grown_from_nothing_and_back(algorithm):
 
 @pytest.mark.parametrize("algorithm", algorithms())
 def test_sink_can_be_replaced(algorithm):
-    """The largest sink plays a special part inside; it may go, and another may come."""
+    """The largest sink is the root. It can be removed, and another one can be added."""
     solver = IncrementalSolver(
         network([2, 0, 0, -2], [(0, 1, 1, 1), (0, 2, 2, 4), (1, 3, 5, 0), (2, 3, 5, 0)]), algorithm
     )
@@ -320,8 +324,9 @@ def test_sink_can_be_replaced(algorithm):
 
 @pytest.mark.parametrize("algorithm", algorithms())
 def test_values_out_of_range_and_back(algorithm):
-    """Wide values take the solver to wider arithmetic, beyond it to a status; and it comes back
-    from both."""
+    """Large values need wider arithmetic, and beyond that give a status. The solver recovers from
+    both.
+    """
     solver = IncrementalSolver(
         network([4, 0, 0, -4], [(0, 1, 1, 1), (0, 2, 9, 4), (1, 3, 5, 0), (2, 3, 5, 0)]), algorithm
     )
@@ -366,7 +371,7 @@ def test_cancelled_before_it_began(algorithm):
 
 @pytest.mark.parametrize("algorithm", algorithms())
 def test_a_node_of_a_supply_beyond_the_engines_width(algorithm):
-    """The engine at work is left for a wider one before it is told of the node."""
+    """The engine is replaced by a wider one before it gets the node."""
     net = FlowNetwork()
     net.add_nodes([1, -1])
     net.add_arcs([0], [1], 1, 3)

@@ -1,5 +1,4 @@
-"""Textbook successive shortest path and cycle cancelling: what each of them can get wrong. OR-tools
-as oracle."""
+"""Pitfalls of textbook successive shortest path and cycle cancelling, with OR-tools as oracle."""
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ from tests.fixtures.networks import (
     check_solution,
     check_stops,
     network,
-    peers_answer,
+    ortools_answer,
     random_network,
     violations,
 )
@@ -23,11 +22,11 @@ CLASSICS = pytest.mark.parametrize("algorithm", ["successive_shortest_path", "cy
 def test_random_networks(algorithm):
     for seed in range(150):
         net = random_network(seed, 3 + seed % 20, 5 + 5 * (seed % 20))
-        assert violations(net, solve(net, algorithm), peers_answer(net)) == [], seed
+        assert violations(net, solve(net, algorithm), ortools_answer(net)) == [], seed
 
 
 @CLASSICS
-def test_chains_of_the_dearest_costs(algorithm):
+def test_chains_of_the_largest_costs(algorithm):
     """Distances and labels reach the ends of their range, in both directions."""
     nodes = 30
     most = 2**59 // (nodes + 1)
@@ -56,13 +55,13 @@ def test_negative_cycle_without_supply(algorithm):
 
 @CLASSICS
 def test_one_deficit_after_another(algorithm):
-    """A source whose nearest sink takes too little goes on to the next, over the first."""
+    """A source whose nearest sink takes too little sends the rest on to the next one."""
     net = network([5, -2, -2, -1], [(0, 1, 9, 1), (1, 2, 9, 1), (2, 3, 9, 1), (0, 3, 1, 9)])
     check_solution(net, solve(net, algorithm), 2 * 1 + 2 * 2 + 1 * 3)
 
 
 @CLASSICS
-def test_from_prices_that_no_longer_suit(algorithm):
+def test_from_prices_that_are_not_optimal(algorithm):
     net = quincy_graph(GraphOptions(20, 95, machines_per_rack=8), 1).network
     solver = IncrementalSolver(net, algorithm)
     assert solver.resolve() is Status.OPTIMAL
@@ -108,8 +107,9 @@ def test_budgets(algorithm):
 
 
 def test_cycle_cancelling_has_a_feasible_flow_that_gets_cheaper():
-    """What it is good for: stopped at any time after the start, the flow meets the supplies, and
-    more time means less cost."""
+    """Stopped at any time after the start, the flow meets the supplies, and more time means less
+    cost.
+    """
     net = quincy_graph(GraphOptions(20, 95, machines_per_rack=8), 1).network
     whole = solve(net, "cycle_cancelling")
     costs = []
@@ -125,7 +125,7 @@ def test_cycle_cancelling_has_a_feasible_flow_that_gets_cheaper():
     assert costs[0] > costs[-1] >= whole.cost
 
 
-def test_a_kept_optimum_needs_no_work():
+def test_a_stored_optimum_needs_no_work():
     net = quincy_graph(GraphOptions(20, 95, machines_per_rack=8), 1).network
     for algorithm in ("successive_shortest_path", "cycle_cancelling"):
         solver = IncrementalSolver(net, algorithm)

@@ -90,8 +90,9 @@ def test_generate_writes_the_graph_of_the_library(tmp_path):
 
 
 def check_by_hand(problem, answer):
-    """Bounds, balance, cost and, by the prices, optimality of a DIMACS solution. Knows the formats
-    and no more."""
+    """Check a DIMACS solution: bounds, balance, cost and, if it has prices, optimality. Uses the
+    file formats only.
+    """
     arcs, excess, flow, price, cost = {}, {}, {}, {}, None
     for kind, *row in (line.split() for line in problem.decode().splitlines()):
         if kind == "n":
@@ -150,7 +151,7 @@ def test_another_checker_accepts_the_solution(family, algorithm, tmp_path, capsy
     check_by_hand(path.read_bytes(), capsysbinary.readouterr().out)
 
 
-def test_solve_stands_in_for_cs2():
+def test_solve_is_a_replacement_for_cs2():
     """No arguments: the problem from standard input, the flow to standard output."""
     problem = with_bounds_and_parallel_arcs()
     bare, asked = (command("solve", *more, stdin=problem) for more in ([], ["--potentials", "-"]))
@@ -158,7 +159,7 @@ def test_solve_stands_in_for_cs2():
     check_by_hand(problem, asked.stdout)
 
 
-def test_a_budget_is_said_and_the_flow_reached_printed():
+def test_at_a_budget_the_flow_reached_is_printed():
     network = quincy_graph(GraphOptions(200), 1).network
     text = write_dimacs(network)
     budget = str(solve(network).stats.operations // 2)
@@ -197,7 +198,7 @@ def test_a_budget_is_said_and_the_flow_reached_printed():
     )
 
 
-def test_a_race_tells_who_won():
+def test_a_race_reports_its_winner():
     text = write_dimacs(quincy_graph(GraphOptions(40), 1).network)
     racers = ("successive_shortest_path", "incremental_ssp")
     alone = [

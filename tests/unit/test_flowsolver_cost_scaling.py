@@ -1,5 +1,6 @@
-"""cost_scaling: its own pitfalls (bounds of relabels, extremes of the range, starts that do not
-suit). Certificates throughout."""
+"""Pitfalls of cost scaling: bounds of relabels, ends of the range, starts that are not optimal. All
+answers are certified.
+"""
 
 import numpy as np
 import pytest
@@ -61,7 +62,7 @@ def networks(draw, largest_cost=20):
 
 @settings(max_examples=300, deadline=None)
 @given(networks())
-def test_as_the_peer(net):
+def test_costs_equal_ortools(net):
     status, cost = status_and_cost_by_peer(net)
     solution = answer(net)
     assert solution.status is status
@@ -133,9 +134,10 @@ def test_infeasible(case, largest):
     )
 
 
-def test_wide_negative_cycle_does_not_circle():
-    """An excess on a cycle that costs less than nothing by a fraction of epsilon: it must not go
-    round a unit at a time."""
+def test_wide_negative_cycle_does_not_circulate():
+    """An excess on a cycle whose cost is negative by a fraction of epsilon must not circulate a
+    unit at a time.
+    """
     wide = 2**40
     net = network(
         [1, 0, 0, -1], [(0, 1, wide, 1), (1, 2, wide, -1), (2, 0, wide, -1), (2, 3, 1, 2**30)]
@@ -148,7 +150,7 @@ def test_wide_negative_cycle_does_not_circle():
 @settings(max_examples=150, deadline=None)
 @given(networks(), st.data())
 def test_any_change_from_any_answer(net, data):
-    """Start flows that no longer balance and prices that no longer suit."""
+    """Start flows that do not balance, and prices that do not prove anything about them."""
     solver = IncrementalSolver(net, "cost_scaling")
     solver.resolve()
     costs, capacities = st.integers(-(10**6), 10**6), st.integers(0, 9)
@@ -176,8 +178,9 @@ def test_any_change_from_any_answer(net, data):
     ],
 )
 def test_tasks_come_and_go(options):
-    """Removed tasks leave deficits at their machines; the answer costs what a fresh one does, with
-    far less to do."""
+    """Removed tasks leave deficits at their machines. The cost is that of a solve from scratch,
+    with far less work.
+    """
     graph = quincy_graph(options, 4)
     net = graph.network
     scratch = answer(net).stats
@@ -202,9 +205,8 @@ def test_tasks_come_and_go(options):
     assert np.mean(pushes) < scratch.pushes / 2
 
 
-def test_a_removed_task_is_drained():
-    """Its flow is taken off its way to the sink: no unit of anyone else moves, no node is
-    relabelled."""
+def test_the_flow_of_a_removed_task_is_cancelled():
+    """Its flow is taken off its path: no other unit moves, and no node is relabelled."""
     net = network(
         [1, 1, 0, 0, -2], [(0, 2, 1, 1), (1, 2, 1, 3), (2, 3, 2, 0), (3, 4, 2, 0), (1, 4, 1, 9)]
     )
@@ -219,9 +221,10 @@ def test_a_removed_task_is_drained():
     assert solver.stats.relabels == 0
 
 
-def test_estimate_that_misleads():
-    """More tasks than slots, but those that may wait cannot all: the price of room is far above the
-    estimate."""
+def test_a_misleading_estimate():
+    """There are more tasks than slots, but not all of those that may wait can: the price of slots
+    is far above the estimate.
+    """
     graph = quincy_graph(GraphOptions(40, 130, 100), 1)
     net = graph.network
     capacity = net.capacity.copy()
@@ -264,15 +267,14 @@ def test_general_networks_of_many_phases(case, seed):
 
 
 def test_arcs_are_fixed_in_later_phases():
-    """What is looked at in all phases after the first few together is little, though there are many
-    of them."""
+    """All phases after the first few scan little in total, though there are many of them."""
     net = netgen_network(NetgenOptions(2_000, 60_000, 45, 45, 45_000), 1)
     stats = answer(net).stats
     assert stats.phases >= 4
     assert stats.scanned < 80 * 2 * net.num_arcs
 
 
-def test_a_first_phase_that_stalls_is_left_soon():
+def test_a_first_phase_that_stalls_is_ended_early():
     net = netgen_network(NetgenOptions(3_000, 24_000, 55, 55, 55_000), 1)
     assert answer(net).stats.relabels < 100 * net.num_nodes
 
@@ -288,8 +290,9 @@ def test_a_first_phase_that_stalls_is_left_soon():
     ],
 )
 def test_aggregators_rise_in_one_step(graph):
-    """Paths that end at an aggregator do not count the way back to where they came from: no
-    climbing by two epsilons."""
+    """A relabel at the end of a path does not count the half-edge back: aggregators do not rise by
+    two epsilons at a time.
+    """
     net = graph().network
     stats = answer(net).stats
     assert stats.phases == 1
@@ -339,7 +342,7 @@ def long_chain(rng):
 
 @pytest.mark.parametrize("seed", [608534143, 1, 2, 3])
 def test_arcs_that_were_fixed_are_open_again_when_64_bits_run_out(seed):
-    """They do at the first of these seeds, in its third round, which then ends in 128 bits."""
+    """The first of these seeds does so in its third round, which then ends in 128 bits."""
     rng = np.random.default_rng(seed)
     net, dearest = long_chain(rng)
     solver = IncrementalSolver(net, "cost_scaling")

@@ -1,5 +1,6 @@
-"""INFEASIBLE comes with a cut that proves it: from scratch, over changes and in races, of every
-algorithm; what is no proof fails its certificate."""
+"""INFEASIBLE comes with a cut that proves it, for every algorithm: from scratch, under changes and
+in races. A set that is no proof fails its certificate.
+"""
 
 import json
 from functools import partial
@@ -21,7 +22,16 @@ from flowsolver import (
 from flowsolver.__main__ import run
 from flowsolver.generate import GraphOptions, quincy_graph
 from flowsolver.solution import describe_cut
-from tests.fixtures.networks import WIDE, check_solution, grid, hub, network, path, peers_cost, star
+from tests.fixtures.networks import (
+    WIDE,
+    check_solution,
+    grid,
+    hub,
+    network,
+    ortools_cost,
+    path,
+    star,
+)
 
 ALL = list(algorithms())
 RACES = {
@@ -81,7 +91,7 @@ INFEASIBLE = {
 @each_answerer
 def test_infeasible_is_proven(how, family, seed):
     net = INFEASIBLE[family](seed)
-    assert peers_cost(net) is None
+    assert ortools_cost(net) is None
     solution = solve(net, **how)
     check_solution(net, solution, None)
     assert (np.diff(solution.cut) > 0).all()
@@ -89,8 +99,9 @@ def test_infeasible_is_proven(how, family, seed):
 
 @each_answerer
 def test_rounds_are_proven(how):
-    """A hub becomes infeasible for one reason after another, leaves go meanwhile, and it becomes
-    feasible again."""
+    """A hub becomes infeasible for one reason after another while leaves are removed, then feasible
+    again.
+    """
     net = hub(3, leaves=70)
     centre = net.num_nodes - 1
     solver = IncrementalSolver(net, **how)
@@ -121,7 +132,7 @@ def test_rounds_are_proven(how):
         solver.set_capacity([source], [WIDE])
 
 
-def test_a_cut_of_nodes_that_are_gone_proves_nothing():
+def test_a_cut_of_removed_nodes_proves_nothing():
     solver = IncrementalSolver(network([2, 0, -2], [(0, 1, 2, 0), (1, 2, 1, 0)]))
     assert solver.resolve() is Status.INFEASIBLE
     assert solver.cut.tolist() == [0, 1]
@@ -161,7 +172,7 @@ def test_what_is_no_cut_is_not_certified(mutate):
     assert not certify(net, spoilt).ok
 
 
-def test_an_optimum_passed_off_as_infeasible_is_not_certified():
+def test_an_optimum_claimed_infeasible_is_not_certified():
     net = network([1, -1], [(0, 1, 1, 1)])
     good = solve(net)
     for cut in ([0], [1], [0, 1], []):
@@ -218,7 +229,7 @@ def test_command_names_a_few_nodes_of_many(tmp_path, capsysbinary):
     assert capsysbinary.readouterr().err.endswith(b", ...\n")
 
 
-def test_command_tells_that_lower_bounds_are_taken_off(tmp_path, capsysbinary):
+def test_command_says_that_lower_bounds_are_removed(tmp_path, capsysbinary):
     file = tmp_path / "bounds.min"
     file.write_bytes(b"p min 2 1\nn 1 7\nn 2 -7\na 1 2 2 6 1\n")
     assert run(["solve", str(file)]) == 2
@@ -235,7 +246,7 @@ def test_command_gives_the_cut_as_json(infeasible_file, capsysbinary):
     assert answer["certified"] is True
 
 
-def test_command_tells_that_a_cut_is_no_proof(infeasible_file, monkeypatch, capsysbinary):
+def test_command_says_that_a_cut_is_no_proof(infeasible_file, monkeypatch, capsysbinary):
     def lies(net, *_, **__):
         good = solve(net)
         return Solution(good.status, 0, good.flow, good.potential, good.stats, cut=good.cut[1:])

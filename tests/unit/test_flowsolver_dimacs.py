@@ -147,8 +147,7 @@ small = st.integers(-20, 20)
 @given(st.integers(1, 6), st.data())
 @settings(max_examples=200, deadline=None)
 def test_taking_lower_bounds_out_changes_no_answer(nodes, data):
-    """Flow low is sent on every arc: what is left to do has the supplies that are left, and the
-    base cost is what was paid."""
+    """Flow `low` is sent on every arc; supplies and the base cost change accordingly."""
     node = st.integers(1, nodes)
     arcs = data.draw(
         st.lists(st.tuples(node, node, small, st.integers(0, 30), small), min_size=1, max_size=12)
@@ -186,8 +185,9 @@ def test_taking_lower_bounds_out_changes_no_answer(nodes, data):
 
 
 def test_lower_bounds():
-    """A lower bound forces flow over the dear arc; a negative one lets flow run backward for a
-    gain."""
+    """A lower bound forces flow over the expensive arc; a negative one lets flow run backward for a
+    gain.
+    """
     problem = parse_dimacs(b"p min 2 2\nn 1 3\nn 2 -3\na 1 2 2 5 10\na 1 2 0 5 1\n")
     solution = solve(problem.network)
     assert solution.cost + problem.base_cost == 21

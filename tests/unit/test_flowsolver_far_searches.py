@@ -1,8 +1,8 @@
-"""Networks on which shortest paths from scratch search far: network-aware cells and general ones.
+"""Networks on which shortest paths from scratch search far: network-aware cells and general
+networks.
 
-The default algorithm gives up on them after a counted while, and answers by cost scaling; not so in
-cells of the Quincy shape. What it answers, and an engine that begins there, is certified and as
-dear as OR-tools says.
+The default algorithm leaves them to cost scaling after a counted limit, but not cells of the Quincy
+shape. Answers, and engines that start from them, are certified and have OR-tools' cost.
 """
 
 from functools import cache
@@ -21,7 +21,7 @@ from flowsolver.generate import (
     network_aware_graph,
     quincy_graph,
 )
-from tests.fixtures.networks import peers_cost
+from tests.fixtures.networks import ortools_cost
 
 
 def general(nodes, arcs, seed, *, sources=None, supply=None):
@@ -59,7 +59,7 @@ CELLS = {
 @cache
 def network_and_cost(name, seed):
     network = NETWORKS[name](seed)
-    return network, peers_cost(network)
+    return network, ortools_cost(network)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -73,7 +73,7 @@ def test_from_scratch(name, seed):
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_an_engine_begins_with_the_answer(name):
+def test_an_engine_starts_from_the_answer(name):
     network, cost = network_and_cost(name, 1)
     solver = IncrementalSolver(network)
     assert solver.resolve() is Status.OPTIMAL
@@ -102,7 +102,7 @@ def test_rounds_of_a_network_aware_cell():
         rounds.apply(*rounds.draw(40))
         rounds.resolve()
         network, _, _ = rounds.solver.snapshot()
-        assert rounds.solver.cost == peers_cost(network)
+        assert rounds.solver.cost == ortools_cost(network)
         assert rounds.solver.certify().ok
         assert rounds.solver.certify_touched().ok
 
@@ -118,7 +118,7 @@ def test_changes_of_a_general_network():
         solver.set_capacity(arcs[:10], network.capacity[arcs[:10]] + 5)
         assert solver.resolve() is Status.OPTIMAL
         changed, _, _ = solver.snapshot()
-        assert solver.cost == peers_cost(changed)
+        assert solver.cost == ortools_cost(changed)
         assert solver.certify().ok
 
 
@@ -144,4 +144,4 @@ def test_infeasible_after_searches_went_far():
     assert solver.resolve() is Status.INFEASIBLE
     solver.set_capacity(np.arange(network.num_arcs), network.capacity)
     assert solver.resolve() is Status.OPTIMAL
-    assert solver.cost == peers_cost(network)
+    assert solver.cost == ortools_cost(network)

@@ -1,5 +1,5 @@
-"""What a solve from scratch takes on networks of long paths and on hubs, in counted operations for
-each arc: limits of about twice what it takes. Times: tests/benchmarks/bench_flow_first_solves.py.
+"""Counted operations per arc of solves from scratch on long paths and on hubs. The limits are about
+twice the current values. Times: tests/benchmarks/bench_flow_first_solves.py.
 """
 
 import pytest
@@ -41,8 +41,8 @@ def test_long_paths_are_solved(algorithm, kind):
 
 
 @pytest.mark.parametrize("leaves", [5_000, 50_000])
-def test_relaxation_of_a_hub_takes_no_more_for_each_leaf_where_there_are_more(leaves):
-    """Gathering looked at all waiting leaves again for each set."""
+def test_relaxation_work_per_leaf_does_not_grow(leaves):
+    """Gathering once scanned all postponed leaves again for each set."""
     network = hub_network(leaves)
     solution = solve(network, "relaxation")
     assert certify(network, solution).ok

@@ -1,4 +1,4 @@
-"""The scheduling graphs: shape, determinism, and that the hard ones are hard."""
+"""The generated graphs: shape, determinism, and that the hard ones are hard."""
 
 import hashlib
 from dataclasses import replace
@@ -95,7 +95,7 @@ def test_quincy_shape(options):
     assert certify(network, solution).ok
 
 
-def test_contended_graph_has_prices_and_the_plain_one_hardly():
+def test_contended_graph_has_more_prices_than_the_plain_one():
     priced = {}
     for name, options in (
         ("plain", GraphOptions(200, 80)),
@@ -203,7 +203,7 @@ def netgen_options():
 
 @given(netgen_options(), st.integers(0, 2**40))
 @settings(max_examples=200, deadline=None)
-def test_netgen_keeps_its_promises(options, seed):
+def test_netgen_networks_match_their_options(options, seed):
     network = netgen_network(options, seed)
     tail, head, supply = network.tail, network.head, network.supply
     assert (network.num_nodes, network.num_arcs) == (options.nodes, options.arcs)

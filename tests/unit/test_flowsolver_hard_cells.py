@@ -1,8 +1,7 @@
-"""The incremental solver on cells whose tasks are carried by machines and aggregators: full,
-oversubscribed, contended.
+"""The incremental solver on full, oversubscribed and contended cells.
 
-After any round the cost is that of a fresh solve, and the certificate holds, also the one that
-looks only at what was touched.
+After every round the cost is that of a solve from scratch, and both certificates hold: that of the
+whole state, and that of what was touched.
 """
 
 import itertools
@@ -12,7 +11,7 @@ import pytest
 
 from flowsolver import FlowNetwork, IncrementalSolver, Status, certify, solve
 from flowsolver.generate import GraphOptions, contended_options, quincy_graph
-from tests.fixtures.networks import check_resolved, peers_cost
+from tests.fixtures.networks import check_resolved, ortools_cost
 
 CELLS = {
     "full": GraphOptions(60, 100, 6),
@@ -25,7 +24,7 @@ CELLS = {
 
 
 class Cell:
-    """A solved cell, and its tasks that live."""
+    """A solved cell and its live tasks."""
 
     def __init__(self, options, seed):
         self.graph = quincy_graph(options, seed)
@@ -37,7 +36,7 @@ class Cell:
         self.ways = [(network.head[a:b], network.cost[a:b]) for a, b in itertools.pairwise(begin)]
 
     def replace(self, count):
-        """Some tasks go, as many come, each with the arcs of one seen before."""
+        """Some tasks leave and as many arrive, each with the arcs of an earlier one."""
         place = self.rng.choice(self.alive.size, count, replace=False)
         self.solver.remove_nodes(self.alive[place])
         self.alive[place] = self.solver.add_nodes(np.ones(count, dtype=np.int64))
@@ -68,7 +67,7 @@ def test_tasks_come_and_go(cell, seed):
 
 @pytest.mark.parametrize("cell", CELLS)
 def test_costs_of_tasks_move(cell):
-    """Waiting gets dearer, staying gets cheaper, and both back again: the cost returns."""
+    """Waiting gets more expensive and staying cheaper, and back again: the cost is what it was."""
     cell = Cell(CELLS[cell], seed=3)
     graph, solver = cell.graph, cell.solver
     network, first_cost = graph.network, solver.cost
@@ -102,9 +101,8 @@ def test_machines_fail_and_return():
     cell.check()
 
 
-def test_a_task_that_stops_being_one():
-    """Arcs into it, another supply, an arc without capacity, no arcs at all: each time an ordinary
-    node, or no answer."""
+def test_a_task_that_becomes_an_ordinary_node():
+    """A task gets arcs into it, another supply, an arc without capacity, or no arcs at all."""
     cell = Cell(CELLS["contended 1.05"], seed=5)
     solver, (a, b, c, d) = cell.solver, cell.alive[:4]
     solver.add_arcs([a], [b], 1, 3)
@@ -128,7 +126,7 @@ def test_a_task_that_stops_being_one():
 
 
 def test_an_aggregator_joins_and_leaves():
-    """New nodes between tasks and machines get prices that suit the tasks already placed."""
+    """New nodes between tasks and machines get prices at which the assigned tasks stay optimal."""
     cell = Cell(CELLS["1.2"], seed=6)
     solver, graph = cell.solver, cell.graph
     before = solver.cost
@@ -143,9 +141,10 @@ def test_an_aggregator_joins_and_leaves():
     assert solver.cost == before
 
 
-def test_fresh_solve_of_a_cell_whose_jobs_have_grown():
-    """Waiting room a little smaller than the tasks that may wait there is still a way around: the
-    start is near the optimum."""
+def test_solve_from_scratch_of_a_cell_whose_jobs_have_grown():
+    """An unscheduled aggregator with slightly less capacity than tasks still counts as a bypass:
+    the start is near the optimum.
+    """
     cell = Cell(GraphOptions(200, 120, 6), seed=7)
     for _ in range(10):
         cell.replace(20)
@@ -158,8 +157,9 @@ def test_fresh_solve_of_a_cell_whose_jobs_have_grown():
 
 @pytest.mark.parametrize("percent_used", [100, 105])
 def test_prices_of_a_whole_cell_move_up_and_down(percent_used):
-    """More machines than a search goes through before it is met from the targets: room gets dearer,
-    and cheaper again."""
+    """The cell has more machines than a search settles before the search from the targets starts:
+    slots get more expensive, and cheaper again.
+    """
     cell = Cell(GraphOptions(600, percent_used, 6), seed=3)
     machines = np.arange(cell.graph.first_machine, cell.graph.first_machine + 600)
     prices = [cell.solver.potential()[machines]]
@@ -208,9 +208,10 @@ class TiedCell:
 
 
 @pytest.mark.parametrize("dearer", [1, 2, 4])
-def test_a_task_whose_second_way_is_a_little_dearer(dearer):
-    """Beside more machines, full and tied, than a search goes through before it is met from the
-    targets."""
+def test_a_task_whose_second_path_is_slightly_more_expensive(dearer):
+    """Among more full and tied machines than a search settles before the search from the targets
+    starts.
+    """
     cell = TiedCell(400)
     cell.solver.add_arcs(cell.one_more(), [cell.sink], 1, dearer)
     assert cell.solver.resolve() is Status.OPTIMAL
@@ -219,9 +220,10 @@ def test_a_task_whose_second_way_is_a_little_dearer(dearer):
 
 
 @pytest.mark.parametrize("other_way", [2, 6, 7, 8, 9, 20])
-def test_a_search_that_comes_to_many_ties_from_afar(other_way):
-    """A task comes whose place is taken by one that could go to the hub for 3 more: all machines
-    are tied at that distance."""
+def test_a_search_that_reaches_many_ties_at_a_distance(other_way):
+    """A new task takes the slot of one that could go to the hub for 3 more: all machines are tied
+    at that distance.
+    """
     cell = TiedCell(1500)
     solver = cell.solver
     taken, owner = solver.add_nodes([0, 1])
@@ -239,7 +241,7 @@ def test_a_search_that_comes_to_many_ties_from_afar(other_way):
 
 
 def test_a_search_that_was_stopped_before_it_gave_up():
-    """The next one, for another task, goes as far as it takes."""
+    """The next search, for another task, is complete."""
     stopped = 0
     for budget in range(0, 3000, 500):
         cell = TiedCell(1500)
@@ -254,7 +256,7 @@ def test_a_search_that_was_stopped_before_it_gave_up():
 
 
 def test_all_arcs_of_one_task_change():
-    """It is looked at once."""
+    """The task is rechecked once."""
     places = 2000
     sink, place, task = 0, 1 + np.arange(places), 1 + places + np.arange(places)
     network = FlowNetwork()
@@ -292,11 +294,11 @@ def test_costs_of_both_signs_as_wide_as_32_bits(seed):
     fresh = solve(network)
     assert fresh.status is Status.OPTIMAL
     assert certify(network, fresh).ok
-    assert fresh.cost == peers_cost(network)
+    assert fresh.cost == ortools_cost(network)
     solver = IncrementalSolver(network)
     for _ in range(6):
         assert solver.resolve() is Status.OPTIMAL
         check_resolved(solver)
-        assert solver.cost == peers_cost(solver.snapshot()[0])
+        assert solver.cost == ortools_cost(solver.snapshot()[0])
         arcs = rng.choice(network.num_arcs, 20, replace=False)
         solver.set_cost(arcs, costs(arcs.size))

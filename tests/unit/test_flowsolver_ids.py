@@ -1,4 +1,4 @@
-"""Ids of nodes and arcs over rounds of every end: which are handed out again, and when."""
+"""Ids of nodes and arcs over rounds with every status: which ids are reused, and when."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WAITS = 1  # what cannot go elsewhere goes over this node
 
 
 class IdModel:
-    """What the documentation says of the ids of one kind."""
+    """The documented behaviour of the ids of one kind."""
 
     def __init__(self, ids: int) -> None:
         self.size = ids
@@ -60,8 +60,9 @@ class IdModel:
 
 
 class History:
-    """Tasks that come and go around some machines, and rounds that end in every way. Every id and
-    every flow read is what the model says."""
+    """Tasks come and go around some machines, in rounds that end with every status. Every id and
+    every flow is compared with the model.
+    """
 
     def __init__(self, algorithm: str, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
@@ -181,7 +182,7 @@ STEPS = ["come", "come", "come", "go", "exchange_arc"]
     st.integers(0, 99),
     st.lists(st.tuples(st.lists(st.sampled_from(STEPS), max_size=6), st.sampled_from(ENDS))),
 )
-def test_ids_live_as_documented(algorithm, seed, rounds):
+def test_ids_are_reused_as_documented(algorithm, seed, rounds):
     history = History(algorithm, seed)
     for steps, end in [*rounds, ([], "optimal")]:
         for step in steps:
@@ -192,8 +193,10 @@ def test_ids_live_as_documented(algorithm, seed, rounds):
 
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("algorithm", algorithms())
-def test_ids_do_not_grow_whatever_rounds_end_with(algorithm, end):
-    """As many come as go: the ids of an optimum, those since, and those of a round."""
+def test_ids_do_not_grow_whatever_the_statuses(algorithm, end):
+    """As many nodes are added as removed: the ids of an optimum, those since, and those of a round
+    suffice.
+    """
     history = History(algorithm, 3)
     for _ in range(8):
         history.come()
@@ -216,7 +219,8 @@ def test_ids_do_not_grow_whatever_rounds_end_with(algorithm, end):
 @pytest.mark.parametrize("algorithm", algorithms())
 def test_the_range_of_costs_is_that_of_live_nodes(algorithm):
     """A cost that just fits a path over all live nodes is in range, however many ids there are, and
-    out of range with one node more; as for a solve from scratch."""
+    out of range with one more node, as in a solve from scratch.
+    """
     history = History(algorithm, 5)
     for _ in range(8):
         history.come()

@@ -1,5 +1,4 @@
-"""IncrementalSolver: ids, deltas, statuses that pass, threads, and what takes it to its other ways
-of searching."""
+"""IncrementalSolver: ids, changed flow, statuses, threads, budgets, cancellation, phases."""
 
 import threading
 
@@ -82,8 +81,9 @@ def test_bad_changes_change_nothing(call, message):
 
 
 def test_bad_statuses_pass():
-    """Unbalanced, infeasible and out-of-range changes can be taken back, or made good, and lose
-    nothing."""
+    """Unbalanced, infeasible and out-of-range changes can be undone or repaired, and nothing is
+    lost.
+    """
     solver = small()
     solver.set_supply([0], [3])
     assert solver.resolve() is Status.UNBALANCED
@@ -138,8 +138,8 @@ def test_second_thread_is_refused_or_waits_for_its_turn():
     check_resolved(solver)
 
 
-def test_crowded_cell_is_solved_in_phases():
-    """Where searches see most of the graph, they are made for all unbalanced nodes at once."""
+def test_congested_cell_is_solved_in_phases():
+    """If searches scan most of the graph, all unbalanced nodes are searched from at once."""
     graph = quincy_graph(contended_options(60, 120, 25), seed=1)
     network = graph.network
     solver = IncrementalSolver(network)
@@ -164,8 +164,8 @@ STOPPED = {
 RACE = ("cost_scaling", "relaxation")
 
 
-def resolve_by_and_by(solver, most, **budget):
-    """How often it was stopped, and the status in the end."""
+def resolve_repeatedly(solver, most, **budget):
+    """The number of stopped resolves, and the final status."""
     for stops in range(most):
         status = solver.resolve(**budget)
         reached = solver.flow_reached()
@@ -178,13 +178,13 @@ def resolve_by_and_by(solver, most, **budget):
 
 @pytest.mark.parametrize("algorithm", [*algorithms(), RACE], ids=str)
 @pytest.mark.parametrize("cell", STOPPED)
-def test_any_budget_is_enough_often_enough(cell, algorithm):
-    """Each path found lasts, so there are about as many resolves as tasks to be placed, at most."""
+def test_any_budget_suffices_eventually(cell, algorithm):
+    """Each path found is lasting progress, so there are at most about as many resolves as tasks."""
     graph = STOPPED[cell]()
     solver = IncrementalSolver(graph.network, algorithm, deterministic=algorithm == RACE)
     most = 10 * graph.tasks
     fresh = solve(graph.network, "incremental_ssp").stats.operations
-    stops, status = resolve_by_and_by(solver, most, max_operations=0)
+    stops, status = resolve_repeatedly(solver, most, max_operations=0)
     assert stops > 0
     assert status is Status.OPTIMAL
     check_resolved(solver)
@@ -197,16 +197,16 @@ def test_any_budget_is_enough_often_enough(cell, algorithm):
         solver.set_supply([graph.sink], [gone - graph.tasks])
         used = np.flatnonzero(solver.flow())
         solver.set_cost(used[used >= graph.task_arc_begin[gone]][::2], 9 + gone)
-        _, status = resolve_by_and_by(solver, most, **budget)
+        _, status = resolve_repeatedly(solver, most, **budget)
         assert status is Status.OPTIMAL
         check_resolved(solver)
 
 
 @pytest.mark.parametrize(("algorithm", "own_work"), [("cost_scaling", "relabels")])
-def test_an_algorithm_is_back_after_the_next_answer(algorithm, own_work):
+def test_an_algorithm_returns_after_the_next_answer(algorithm, own_work):
     graph = STOPPED["contended"]()
     solver = IncrementalSolver(graph.network, algorithm)
-    stops, _ = resolve_by_and_by(solver, 10 * graph.tasks, max_operations=0)
+    stops, _ = resolve_repeatedly(solver, 10 * graph.tasks, max_operations=0)
     assert stops > 8
     assert getattr(solver.stats, own_work) == 0  # shortest paths ended it
     before = solver.flow()
@@ -220,15 +220,15 @@ def test_an_algorithm_is_back_after_the_next_answer(algorithm, own_work):
 
 
 @pytest.mark.parametrize("algorithm", algorithms())
-def test_any_budget_is_enough_to_see_that_there_is_no_flow(algorithm):
+def test_any_budget_suffices_to_prove_infeasibility(algorithm):
     graph = STOPPED["nearly full"]()
     solver = IncrementalSolver(graph.network, algorithm)
     last = np.arange(*graph.task_arc_begin[-2:])
     solver.set_capacity(last, 0)
-    _, status = resolve_by_and_by(solver, 10 * graph.tasks, max_operations=0)
+    _, status = resolve_repeatedly(solver, 10 * graph.tasks, max_operations=0)
     assert status is Status.INFEASIBLE
     solver.set_capacity(last, 1)
-    _, status = resolve_by_and_by(solver, 10 * graph.tasks, max_operations=0)
+    _, status = resolve_repeatedly(solver, 10 * graph.tasks, max_operations=0)
     assert status is Status.OPTIMAL
     check_resolved(solver)
 
@@ -245,8 +245,9 @@ ROUNDS_OF_EVERY_END = {
 @pytest.mark.parametrize("end", ROUNDS_OF_EVERY_END)
 @pytest.mark.parametrize("algorithm", [*algorithms(), RACE], ids=str)
 def test_a_cancellation_is_for_one_round(algorithm, end):
-    """Sent while none runs, it ends the next one, whatever that would have ended with, and no
-    other."""
+    """If none is running, a cancellation ends the next resolve, whatever its status would be, and
+    no other.
+    """
     net, _, _ = small().snapshot()
     solver = IncrementalSolver(net, algorithm)
     assert solver.resolve() is Status.OPTIMAL
@@ -260,7 +261,7 @@ def test_a_cancellation_is_for_one_round(algorithm, end):
 
 @pytest.mark.parametrize("algorithm", ["incremental_ssp", RACE], ids=str)
 def test_a_cancellation_from_another_thread_is_for_one_round(algorithm):
-    """During a round it ends that or comes too late for it; after it, it ends the next."""
+    """During a resolve, a cancellation ends it or comes too late; after it, it ends the next."""
     solver = IncrementalSolver(STOPPED["nearly full"]().network, algorithm)
     assert solver.resolve() is Status.OPTIMAL
     used = np.flatnonzero(solver.flow())

@@ -1,12 +1,11 @@
-"""Cost scaling between resolves: what its kept graph, flow and prices go through, and that a round
-is local."""
+"""Cost scaling between resolves: its graph, flow and prices under changes, and local rounds."""
 
 import numpy as np
 import pytest
 
 from flowsolver import FlowNetwork, IncrementalSolver, Status, solve
 from flowsolver.generate import GraphOptions, quincy_graph
-from tests.fixtures.networks import check_resolved, hub, peers_cost
+from tests.fixtures.networks import check_resolved, hub, ortools_cost
 
 
 def network(tail, head, capacity, cost, supply):
@@ -18,7 +17,7 @@ def network(tail, head, capacity, cost, supply):
 
 def check(solver):
     assert solver.resolve() is Status.OPTIMAL
-    assert solver.cost == peers_cost(solver.snapshot()[0])
+    assert solver.cost == ortools_cost(solver.snapshot()[0])
     check_resolved(solver)
 
 
@@ -32,7 +31,7 @@ def star(leaves):
 
 
 def test_many_arcs_at_one_node():
-    """Its block is outgrown again and again, and shrinks; removed ids come back."""
+    """Its block grows repeatedly, and shrinks; removed ids are reused."""
     solver = IncrementalSolver(star(5), "cost_scaling")
     check(solver)
     for count in (1, 30, 200):
@@ -62,7 +61,7 @@ def test_a_capacity_that_comes_later():
     assert solver.cost == 9
 
 
-def test_a_loop_that_begins_to_pay():
+def test_a_loop_whose_cost_becomes_negative():
     net = network([1, 1], [0, 1], [1, 4], [9, 2], [-1, 1])
     solver = IncrementalSolver(net, "cost_scaling")
     check(solver)
@@ -90,7 +89,7 @@ def test_infeasible_and_feasible_again():
 
 
 @pytest.mark.parametrize("cost", [-(2**20), 2**20, -(2**40), 2**40])
-def test_costs_far_beyond_what_there_were(cost):
+def test_costs_far_beyond_the_earlier_ones(cost):
     graph = quincy_graph(GraphOptions(30, 95), 2)
     solver = IncrementalSolver(graph.network, "cost_scaling")
     check(solver)
@@ -103,7 +102,7 @@ def test_costs_far_beyond_what_there_were(cost):
 
 
 def test_nodes_beyond_the_scale():
-    """Sixteen times as many nodes as at first: prices are scaled anew on the way."""
+    """Sixteen times as many nodes as at first: prices are rescaled meanwhile."""
     solver = IncrementalSolver(star(4), "cost_scaling")
     check(solver)
     for count in range(5, 70, 4):
@@ -134,8 +133,9 @@ def test_a_machine_with_all_its_tasks_fails_and_comes_back():
 
 
 def change_leaves(solver, hub_node, rng):
-    """Cheap wide ways between leaves; some leaves go, and one takes over their supply; others
-    come."""
+    """Cheap wide arcs between leaves; some leaves are removed, and one gets their supply; others
+    are added.
+    """
     net, nodes, _ = solver.snapshot()
     leaves = rng.permutation(np.flatnonzero(nodes != hub_node))
     ends, gone, heir = nodes[leaves[:20]], leaves[20:24], leaves[24]
@@ -177,8 +177,9 @@ def test_leaves_of_a_hub_come_and_go_while_a_resolve_is_stopped(budget):
 
 
 def test_rounds_are_local():
-    """A task goes and one like another comes: a small part of the arcs is looked at, and no price
-    is repaired far away."""
+    """One task is replaced by a similar one: few arcs are scanned, and no distant price is
+    repaired.
+    """
     graph = quincy_graph(GraphOptions(400, 50), 5)
     net = graph.network
     solver = IncrementalSolver(net, "cost_scaling")

@@ -1,5 +1,6 @@
-"""Rounds that change most of a network at once: right, and with no more work than from scratch;
-and the small rounds after them."""
+"""Rounds that change most of a network at once: correct, and with no more work than from scratch;
+and small rounds after them.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +34,9 @@ def test_no_more_work_than_from_scratch(kind: str, algorithm: str) -> None:
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_one_round_after_another(algorithm: str) -> None:
-    """Every kind of mass change in turn that leaves the others something to change, with a small
-    round after each; what changed from one optimum to the next adds up to the flow."""
+    """All kinds of mass changes in turn, each followed by a small round. The reported flow changes
+    add up to the flow.
+    """
     hub = Hub.of(LEAVES, 2)
     solver = IncrementalSolver(hub.network, algorithm)
     known = np.zeros(hub.network.num_arcs, dtype=np.int64)
@@ -71,7 +73,7 @@ def test_one_round_after_another(algorithm: str) -> None:
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_what_comes_and_goes_in_one_round(algorithm: str) -> None:
-    """More changes than the network has parts, of which nothing is left: the optimum stays."""
+    """More changes than there are nodes and arcs, all of them undone: the optimum stays."""
     hub = Hub.of(LEAVES, 3)
     solver = IncrementalSolver(hub.network, algorithm)
     assert solver.resolve() is Status.OPTIMAL
@@ -91,7 +93,7 @@ def test_what_comes_and_goes_in_one_round(algorithm: str) -> None:
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("times", [1, 20])
 def test_a_mass_change_within_budgets(algorithm: str, times: int) -> None:
-    """Stopped at its budget, so many times, then not."""
+    """Stopped at its budget several times, then not."""
     hub = Hub.of(LEAVES, 4)
     solver = IncrementalSolver(hub.network, algorithm)
     assert solver.resolve() is Status.OPTIMAL
@@ -105,7 +107,7 @@ def test_a_mass_change_within_budgets(algorithm: str, times: int) -> None:
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_mass_change_without_an_answer(algorithm: str) -> None:
-    """All arcs of the hubs go, which cuts every leaf off; then they come back."""
+    """All arcs of the hubs are removed, which disconnects every leaf; then they are added again."""
     hub = Hub.of(LEAVES, 5)
     solver = IncrementalSolver(hub.network, algorithm)
     assert solver.resolve() is Status.OPTIMAL

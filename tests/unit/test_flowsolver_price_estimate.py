@@ -1,5 +1,4 @@
-"""The price the default algorithm's placement from scratch begins with where more tasks want in
-than there is room for."""
+"""The estimated price from which the default algorithm starts in an oversubscribed network."""
 
 import numpy as np
 import pytest
@@ -9,8 +8,8 @@ from flowsolver.generate import GraphOptions, quincy_graph
 
 
 @pytest.mark.parametrize("percent_used", [102, 120])
-def test_tasks_that_have_gone_do_not_spoil_it(percent_used):
-    """Nodes left in place, without supply: what they hung on is still a way around, not room."""
+def test_removed_tasks_do_not_affect_the_estimate(percent_used):
+    """Removed tasks are nodes without supply: their unscheduled aggregator stays a bypass."""
     network = quincy_graph(GraphOptions(1000, percent_used), 1).network
     supply, capacity = np.array(network.supply), np.array(network.capacity)
     gone = np.flatnonzero(supply == 1)[::100]

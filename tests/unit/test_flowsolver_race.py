@@ -107,7 +107,7 @@ def rounds(solver, graph, count=12):
 @pytest.mark.parametrize(
     "names", [ALL, ALL[1:], ALL[::-1]], ids=["all", "none local", "local last"]
 )
-def test_every_round_is_optimal_whoever_wins(cell, names, deterministic):
+def test_every_round_is_optimal_whichever_racer_wins(cell, names, deterministic):
     solver = IncrementalSolver(cell.network, names, deterministic=deterministic)
     before = solver.flow()
     stopping = []
@@ -141,7 +141,7 @@ def test_deterministic_rounds_do_not_depend_on_timing(cell):
     assert history() == history()
 
 
-def test_a_race_goes_on_after_its_budget(cell):
+def test_a_race_continues_after_its_budget(cell):
     solver = IncrementalSolver(cell.network, ALL)
     limit = 1
     while (status := solver.resolve(max_operations=limit)) is Status.BUDGET:
@@ -152,7 +152,7 @@ def test_a_race_goes_on_after_its_budget(cell):
     assert solver.certify().ok
 
 
-def test_cancelled_race_goes_on(cell):
+def test_a_cancelled_race_continues(cell):
     solver = IncrementalSolver(cell.network, ALL)
     solver.cancel()
     assert solver.resolve() is Status.CANCELLED

@@ -1,5 +1,6 @@
-"""Relaxation: what this method in particular could get wrong. Certificates and OR-tools' costs; all
-algorithms: the table tests."""
+"""Pitfalls of relaxation. Answers are certified and have OR-tools' costs; the table tests cover all
+algorithms.
+"""
 
 import numpy as np
 import pytest
@@ -19,8 +20,8 @@ from tests.fixtures.networks import (
     check_solution,
     grid,
     network,
-    peers_answer,
-    peers_cost,
+    ortools_answer,
+    ortools_cost,
     road_on_a_line,
     violations,
 )
@@ -43,7 +44,7 @@ def test_costs_up_to_the_end_of_the_range(net):
     int64."""
     small = with_costs(net, net.cost // np.maximum(1, np.abs(net.cost).max(initial=1) // 6))
     scale = 2**59 // (net.num_nodes + 1) // int(np.abs(small.cost).max(initial=1))
-    status, cost = peers_answer(small)
+    status, cost = ortools_answer(small)
     expected = status, None if cost is None else cost * scale
     if expected[1] is not None and not -INT64 <= expected[1] < INT64:
         expected = Status.BAD_COST_RANGE, None
@@ -54,9 +55,8 @@ def test_costs_up_to_the_end_of_the_range(net):
 
 @settings(max_examples=150, deadline=None)
 @given(st.one_of(networks(), unit_source_networks()), st.data())
-def test_goes_on_from_prices_and_flow_that_do_not_suit(net, data):
-    """Solved under other costs and supplies, which leaves its prices and its flow; then all of them
-    change."""
+def test_continues_from_prices_and_flow_that_are_not_optimal(net, data):
+    """The start is a solution for other costs and supplies, all of which then change."""
     arcs, nodes = np.arange(net.num_arcs), np.arange(net.num_nodes)
     order = np.array(data.draw(st.permutations(list(arcs))), dtype=np.int64)
     factor = data.draw(st.sampled_from([-1, 1, 1000]))
@@ -68,18 +68,16 @@ def test_goes_on_from_prices_and_flow_that_do_not_suit(net, data):
     if net.num_arcs > 0:
         solver.set_cost(arcs, net.cost)
     solver.set_supply(nodes, net.supply)
-    status, cost = peers_answer(net)
+    status, cost = ortools_answer(net)
     assert solver.resolve() is status
     if status is Status.OPTIMAL:
         assert solver.cost == cost
         assert solver.certify().ok
 
 
-def test_prices_that_climb_from_round_to_round_are_brought_back():
-    """Two nodes swap their roles: each time the new source must outbid the other, whose price
-    stays.
-
-    With costs at the end of the range a dozen rounds would lead beyond what prices may be.
+def test_prices_that_rise_from_round_to_round_return_to_range():
+    """Two nodes swap roles: each time the new source must outbid the other, whose price stays. With
+    costs at the end of the range, a dozen rounds would exceed the range of prices.
     """
     large = 2**59 // 5
     solver = IncrementalSolver(
@@ -94,7 +92,9 @@ def test_prices_that_climb_from_round_to_round_are_brought_back():
 
 
 def test_infeasible_is_found_behind_many_raises():
-    """Each set that could be raised leads on to a dearer arc; the last one is a unit too narrow."""
+    """Each set that can be raised leads on to a more expensive arc; the last arc lacks one unit of
+    capacity.
+    """
     steps = 30
     here = np.arange(steps)
     arcs = [(k, k + 1, 7, 3**k % 1000) for k in here] + [(k + 1, k, 5, 1 + k) for k in here]
@@ -105,7 +105,7 @@ def test_infeasible_is_found_behind_many_raises():
     assert solve(network(supply, arcs), RELAXATION).status is Status.INFEASIBLE
 
 
-def test_an_infeasible_round_can_be_put_right():
+def test_an_infeasible_round_can_be_repaired():
     graph = quincy_graph(GraphOptions(20, 90, machines_per_rack=8), 1)
     solver = IncrementalSolver(graph.network, RELAXATION)
     assert solver.resolve() is Status.OPTIMAL
@@ -120,7 +120,7 @@ def test_an_infeasible_round_can_be_put_right():
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_ways_longer_than_hops_are_counted(seed):
+def test_paths_longer_than_hops_are_counted(seed):
     road = road_on_a_line(seed, places=200)
     check_solution(road.network, solve(road.network, RELAXATION), road.cost)
     line = np.arange(300)
@@ -135,11 +135,11 @@ def test_ways_longer_than_hops_are_counted(seed):
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_excesses_of_many_units(seed, scale):
     net = grid(seed, least_cost=-3, scale=scale)
-    check_solution(net, solve(net, RELAXATION), peers_cost(net))
+    check_solution(net, solve(net, RELAXATION), ortools_cost(net))
 
 
 def test_waiting_tasks_are_raised_together():
-    """An oversubscribed cell: far fewer sets than tasks that cannot be placed."""
+    """In an oversubscribed cell there are far fewer sets than tasks that cannot be placed."""
     graph = quincy_graph(GraphOptions(100, 130, 100), 1)
     solution = solve(graph.network, RELAXATION)
     check_solution(graph.network, solution, solve(graph.network).cost)
@@ -147,8 +147,9 @@ def test_waiting_tasks_are_raised_together():
 
 
 def test_work_does_not_grow_with_the_arcs_of_an_aggregator():
-    """One aggregator with an arc of another cost to every machine: looking at all of them for every
-    task would be the square."""
+    """One aggregator has an arc of another cost to every machine: scanning all of them for every
+    task would be quadratic.
+    """
     scanned = []
     for machines in (500, 4000):
         machine = 2 + np.arange(machines)
@@ -169,17 +170,17 @@ def test_work_does_not_grow_with_the_arcs_of_an_aggregator():
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_aggregators_with_thousands_of_arcs(seed):
-    """Sets get dear on these cells, so that excess is passed on to the aggregators."""
+    """Sets get expensive on these cells, so that excess is forwarded to the aggregators."""
     net = network_aware_graph(2000, seed, 95, 20).network
     solution = solve(net, RELAXATION)
-    check_solution(net, solution, peers_cost(net))
+    check_solution(net, solution, ortools_cost(net))
     assert solution.stats.scanned < 300 * net.num_arcs
 
 
 @pytest.mark.parametrize("percent_used", [90, 104])
 def test_contended_cells_with_all_tasks_waiting(percent_used):
     net = quincy_graph(contended_options(400, percent_used, 100), 3).network
-    check_solution(net, solve(net, RELAXATION), peers_cost(net))
+    check_solution(net, solve(net, RELAXATION), ortools_cost(net))
 
 
 GRAPHS = {
@@ -190,9 +191,8 @@ GRAPHS = {
 
 
 @pytest.mark.parametrize("graph", GRAPHS)
-def test_stopped_anywhere_prices_suit_the_flow_and_it_goes_on_from_there(graph):
-    """After any budget: flow within capacities, complementary slackness; excesses are all that is
-    missing."""
+def test_stopped_anywhere_slackness_holds_and_it_continues(graph):
+    """After any budget: flow within capacities, complementary slackness, only excesses."""
     net = GRAPHS[graph]().network
     whole = solve(net, RELAXATION)
     unplaced = []
@@ -275,8 +275,8 @@ def test_rounds_on_a_solved_cell_take_the_work_of_their_changes():
     assert scanned[1] < 3 * scanned[0] + 1000
 
 
-def test_a_waiting_task_that_gets_dearer_moves_nothing():
-    """Its price rises with the arc, as long as nothing else is cheaper by then."""
+def test_a_waiting_task_that_gets_more_expensive_moves_nothing():
+    """Its price rises with the cost of the arc, as long as no other arc is cheaper by then."""
     solver = IncrementalSolver(
         network(
             [1, 1, -2, 0, 0], [(0, 3, 1, 0), (1, 3, 1, 9), (1, 4, 1, 4), (3, 2, 1, 0), (4, 2, 2, 0)]
@@ -291,8 +291,8 @@ def test_a_waiting_task_that_gets_dearer_moves_nothing():
         assert solver.changed_flow()[0].size == 0
 
 
-def test_capacity_from_nothing_and_back():
-    """Arcs without capacity have a place in the graph; loops are settled apart from it."""
+def test_capacity_from_zero_and_back():
+    """Arcs without capacity have a place in the graph; loops are settled separately."""
     solver = IncrementalSolver(
         network([2, -2], [(0, 1, 0, 1), (0, 1, 2, 8), (0, 0, 3, -2)]), RELAXATION
     )
@@ -303,9 +303,10 @@ def test_capacity_from_nothing_and_back():
         assert solver.cost == capacity + 8 * (2 - capacity) - 2 * (3 - capacity)
 
 
-def test_deficits_at_both_ends_of_what_is_priced_out():
-    """A departure from a full, dear machine: who waits farthest off is nearest to gain; each in
-    turn moves up one place."""
+def test_deficits_at_both_ends_of_a_chain_of_prices():
+    """A task leaves a full, expensive machine: the task that gains most from moving is the one
+    farthest away, and each task on the way moves up one place.
+    """
     places = 40
     here = np.arange(places)
     tasks = 1 + places + np.arange(places + 1)

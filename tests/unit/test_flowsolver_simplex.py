@@ -11,7 +11,7 @@ from tests.fixtures.networks import (
     check_solution,
     check_stops,
     network,
-    peers_answer,
+    ortools_answer,
     random_network,
     violations,
 )
@@ -19,9 +19,10 @@ from tests.fixtures.networks import (
 SIMPLEX = "network_simplex"
 
 
-def test_paths_as_dear_as_the_range_allows():
-    """The only way costs as much as a path can; prices reach both ends, artificial arcs must be
-    dearer still."""
+def test_paths_of_the_largest_cost_in_range():
+    """The only path costs as much as a path can; prices reach both ends, and artificial arcs cost
+    more still.
+    """
     nodes = 40
     most = 2**59 // (nodes + 1)
     for sign in (1, -1):
@@ -30,8 +31,8 @@ def test_paths_as_dear_as_the_range_allows():
         check_solution(net, solve(net, SIMPLEX), sign * most * (nodes - 1))
 
 
-def test_dear_networks_without_a_way_are_infeasible():
-    """What an artificial arc saves or costs must not pass for an optimum."""
+def test_expensive_networks_without_a_path_are_infeasible():
+    """The cost of artificial arcs must not pass for that of an optimum."""
     nodes = 40
     most = 2**59 // (nodes + 1)
     path = [(v, v + 1, 1, most) for v in range(nodes - 1)]
@@ -63,27 +64,28 @@ def test_degenerate_assignments_end(levels):
         [source, size + sink, np.ones_like(source), rng.integers(0, levels, size * size)], axis=1
     )
     net = network([1] * size + [-1] * size, rng.permutation(arcs))
-    expected = peers_answer(net)
+    expected = ortools_answer(net)
     assert violations(net, solve(net, SIMPLEX), expected) == []
 
 
-def test_trees_are_kept_right_through_many_exchanges():
-    """Sparse, dense and disconnected networks; a thread or a size gone wrong would not give
-    certified answers."""
+def test_trees_stay_valid_through_many_exchanges():
+    """Sparse, dense and disconnected networks; a wrong thread or size would not give certified
+    answers.
+    """
     for seed in range(300):
         net = random_network(seed, 3 + seed % 40, 5 + 7 * (seed % 30))
-        assert violations(net, solve(net, SIMPLEX), peers_answer(net)) == [], seed
+        assert violations(net, solve(net, SIMPLEX), ortools_answer(net)) == [], seed
 
 
 def test_load_spreading_starts_at_the_optimum():
-    """The cheapest arcs first, from every node on: nothing is left to do."""
+    """The start takes the cheapest arcs first at every node, so nothing is left to do."""
     graph = load_spreading_graph(50, 100, 1)
     solution = solve(graph.network, SIMPLEX)
     assert certify(graph.network, solution).ok
     assert solution.stats.pivots == 0
 
 
-def test_an_optimum_is_known_again():
+def test_an_optimum_is_recognised():
     solver = IncrementalSolver(quincy_graph(GraphOptions(60, 99), 1).network, SIMPLEX)
     assert solver.resolve() is Status.OPTIMAL
     assert solver.stats.pivots > 0
@@ -116,7 +118,9 @@ def test_few_changes_take_few_pivots():
 
 @pytest.mark.parametrize("seed", range(8))
 def test_wider_arcs_leave_flows_between_their_bounds(seed):
-    """Full arcs that are no longer full are in no tree; they close cycles, which have to go."""
+    """Full arcs that get more capacity are not in the tree; they close cycles, which must be
+    resolved.
+    """
     net = random_network(seed, 30, 200)
     solver = IncrementalSolver(net, SIMPLEX)
     solver.resolve()
@@ -127,9 +131,8 @@ def test_wider_arcs_leave_flows_between_their_bounds(seed):
         assert solve(solver.snapshot()[0]).status is Status.INFEASIBLE
 
 
-def test_goes_on_from_where_budgets_stopped_it():
-    """However small the steps: within capacities at every stop, and the flow's cost is the cost
-    claimed."""
+def test_continues_from_where_budgets_stopped_it():
+    """However small the steps: within capacities at every stop, with the claimed cost."""
     net = quincy_graph(GraphOptions(40, 105, 6), 1).network
     whole = check_stops(net, SIMPLEX, 40)
     solver = IncrementalSolver(net, SIMPLEX)
@@ -139,8 +142,8 @@ def test_goes_on_from_where_budgets_stopped_it():
     check_resolved(solver)
 
 
-def test_costs_turned_round_below_a_kept_flow():
-    """The tree is that of the old costs, and every price is wrong."""
+def test_costs_reversed_below_an_optimal_flow():
+    """The tree is optimal for the old costs, and every price is wrong."""
     net = quincy_graph(GraphOptions(20, 99), 1).network
     solver = IncrementalSolver(net, SIMPLEX)
     assert solver.resolve() is Status.OPTIMAL
@@ -160,8 +163,8 @@ def check_resolves(solver):
     check_resolved(solver)
 
 
-def test_the_tree_grows_beyond_the_room_it_began_with():
-    """Ids that no node had are leaves of the tree until there are more nodes than those."""
+def test_the_tree_grows_beyond_its_initial_room():
+    """Unused ids are leaves of the tree until there are more nodes than those."""
     graph = quincy_graph(GraphOptions(20, 50), 1)
     solver = resolved(graph.network)
     begin, end = graph.task_arc_begin[:2]
@@ -180,9 +183,8 @@ def test_the_tree_grows_beyond_the_room_it_began_with():
 
 
 @pytest.mark.parametrize("placed", [False, True])
-def test_arcs_into_what_no_arcs_led_to(placed):
-    """Tasks are leaves whose prices nothing else depends on: that ends with the first arc to them,
-    used or not."""
+def test_arcs_into_nodes_that_had_none(placed):
+    """Tasks are leaves whose prices affect nothing else; that ends with the first arc into them."""
     net = network(
         [1, 1, 0, 0, -2],
         [
@@ -203,7 +205,7 @@ def test_arcs_into_what_no_arcs_led_to(placed):
 
 
 def test_costs_of_many_tree_arcs_at_once():
-    """Where more subtrees move than are moved one by one, all prices are computed anew."""
+    """If more subtrees move than are moved one by one, all prices are computed again."""
     graph = quincy_graph(GraphOptions(60, 99), 1)
     solver = resolved(graph.network)
     machines = graph.first_machine + np.arange(graph.machines)
@@ -215,8 +217,7 @@ def test_costs_of_many_tree_arcs_at_once():
 
 
 def test_capacities_of_tree_arcs_fall_below_their_flow():
-    """Down to what is used, below it, to nothing: what hung on the arc is joined to the tree by
-    another one."""
+    """To the flow, below it, and to zero: another arc joins the subtree to the tree."""
     graph = quincy_graph(GraphOptions(40, 60), 1)
     net = graph.network
     solver = resolved(net)
@@ -247,9 +248,8 @@ def test_loops_come_and_go():
     assert solver.cost == 3
 
 
-def test_infeasible_until_there_is_a_way():
-    """What no arc can carry stays on artificial arcs, and is found there by every resolve until it
-    can go."""
+def test_infeasible_until_there_is_a_path():
+    """Flow that no arc can carry stays on artificial arcs, and every resolve finds it there."""
     solver = resolved(network([1, 0, 0, -1], [(0, 1, 1, 1), (1, 3, 1, 1), (2, 3, 1, 0)]))
     solver.set_capacity([1], [0])
     assert solver.resolve() is Status.INFEASIBLE
@@ -260,8 +260,8 @@ def test_infeasible_until_there_is_a_way():
     assert solver.cost == 9
 
 
-def test_a_round_looks_at_what_changed_and_once_at_all_arcs():
-    """Nothing is read or built anew: a pass over the arcs that ends the round, and little else."""
+def test_a_round_scans_its_changes_and_all_arcs_once():
+    """Nothing is rebuilt: one pass over the arcs ends the round, and little else is scanned."""
     graph = quincy_graph(GraphOptions(300, 90), 1)
     net = graph.network
     solver = resolved(net)
@@ -277,7 +277,7 @@ def test_a_round_looks_at_what_changed_and_once_at_all_arcs():
 
 
 def test_rounds_with_the_same_small_budget_end():
-    """Pivots made, and blocks of arcs found in order, stay from one resolve to the next."""
+    """Pivots, and blocks priced without an entering arc, persist from one resolve to the next."""
     net = quincy_graph(GraphOptions(60, 102, 6), 1).network
     solver = IncrementalSolver(net, SIMPLEX)
     resolves = 1

@@ -97,7 +97,7 @@ def test_status_of_bad_networks(algorithm, supply, arcs, status):
     assert solve(network(supply, arcs), algorithm).status is status
 
 
-def test_where_no_price_can_be_told_searches_end_in_phases():
+def test_without_a_price_estimate_searches_end_in_phases():
     """Waiting has a limit too, for less than half of the tasks, so that all prices climb from zero;
     in the end by one search for all sources at once."""
     graph = quincy_graph(contended_options(1000, 140, 100), 1)
@@ -170,7 +170,7 @@ def test_certificate_sees_every_kind_of_error(spoil):
     assert seen[spoil]
 
 
-def test_feasible_but_dearer_flow_is_not_certified():
+def test_feasible_but_more_expensive_flow_is_not_certified():
     net = network([1, -1], [(0, 1, 1, 1), (0, 1, 1, 2)])
     good = solve(net)
     dear = Solution(good.status, 2, np.array([0, 1]), good.potential, good.stats)

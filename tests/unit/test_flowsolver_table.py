@@ -1,5 +1,6 @@
-"""Every algorithm, and races, on every family of networks: certified, and as dear as OR-tools or a
-formula says."""
+"""Every algorithm, and races, on every family of networks: certified, with the cost of OR-tools or
+a formula.
+"""
 
 from functools import cache, partial
 
@@ -9,7 +10,7 @@ import pytest
 from flowsolver import FlowNetwork, algorithms, parse_dimacs, solve
 from flowsolver.generate import NetgenOptions, netgen_network, network_aware_graph
 from tests.fixtures import networks
-from tests.fixtures.networks import CELLS, check_solution, network, peers_cost, scheduling_graph
+from tests.fixtures.networks import CELLS, check_solution, network, ortools_cost, scheduling_graph
 
 FAMILIES = {
     **{
@@ -45,13 +46,13 @@ each_solver = pytest.mark.parametrize("run", SOLVERS.values(), ids=SOLVERS)
 @cache
 def with_peers_cost(family, seed):
     net = FAMILIES[family](seed)
-    return net, peers_cost(net)
+    return net, ortools_cost(net)
 
 
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("family", FAMILIES)
 @each_solver
-def test_as_dear_as_by_ortools(run, family, seed):
+def test_costs_equal_those_of_ortools(run, family, seed):
     net, cost = with_peers_cost(family, seed)
     check_solution(net, run(net), cost)
 
@@ -69,7 +70,7 @@ FORMULAS = [
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize("formula", FORMULAS)
 @each_solver
-def test_as_dear_as_the_formula(run, formula, seed):
+def test_costs_equal_those_of_a_formula(run, formula, seed):
     known = formula(seed)
     check_solution(known.network, run(known.network), known.cost)
 
@@ -124,8 +125,9 @@ def test_arcs_and_nodes_in_any_order(algorithm, cell):
 
 @pytest.mark.parametrize("name", [name for name in SOLVERS if name != "race"])
 def test_same_answer_again(name):
-    """Nothing but a race for time depends on addresses, hash order or time: the flow itself and the
-    counted work are the same."""
+    """Only a race for time depends on time: flow and counted work are otherwise the same at every
+    call.
+    """
     first, second = (SOLVERS[name](networks.random_network(4)) for _ in range(2))
     np.testing.assert_array_equal(first.flow, second.flow)
     np.testing.assert_array_equal(first.potential, second.potential)
@@ -136,8 +138,9 @@ def test_same_answer_again(name):
 @pytest.mark.parametrize("cut", [0, 1, 7])
 @each_solver
 def test_infeasible_by_little(run, cut):
-    """A bottleneck of parallel arcs in the midst of two grids, as wide as what must pass it, or a
-    little less."""
+    """A bottleneck of parallel arcs between two grids, as wide as the flow that must pass it or
+    slightly less.
+    """
     half = networks.grid(2, side=6)
     nodes, passing = half.num_nodes, 40
     supply = np.concatenate([half.supply, half.supply])
@@ -145,14 +148,15 @@ def test_infeasible_by_little(run, cut):
     rows = np.stack([half.tail, half.head, half.capacity + passing, half.cost], axis=1)
     bridge = [(5, nodes + 9, 10, 3)] * 3 + [(17, nodes + 2, 10 - cut, 1)]
     net = network(supply, np.concatenate([rows, rows + np.array([nodes, nodes, 0, 0]), bridge]))
-    cost = peers_cost(net)
+    cost = ortools_cost(net)
     assert (cost is None) == (cut > 0)
     check_solution(net, run(net), cost)
 
 
-def test_families_are_what_they_are_for():
-    """Tight cells leave someone out, contended ones have dear machines; the random networks have
-    each oddity."""
+def test_families_have_the_properties_they_are_for():
+    """Tight cells leave tasks waiting, contended ones have expensive machines, and random networks
+    have each oddity.
+    """
     assert solve(FAMILIES["oversubscribed"](1)).potential.max() > 200
     graph = scheduling_graph("contended", 1)
     assert solve(graph.network).potential[graph.first_machine : graph.first_unscheduled].any()

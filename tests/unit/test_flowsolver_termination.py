@@ -1,4 +1,4 @@
-"""Every algorithm comes to an end: networks on which one did not."""
+"""Every algorithm terminates: networks on which one once did not."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ import pytest
 
 from flowsolver import IncrementalSolver, Status, algorithms, certify, solve
 from flowsolver.problem_files import parse_problem
-from tests.fixtures.networks import hub_network, long_path, mixed_sign_network, peers_cost
+from tests.fixtures.networks import hub_network, long_path, mixed_sign_network, ortools_cost
 
 ROOT = Path(__file__).parents[2]
 # A circulation of 160 nodes and 2,201 arcs with costs of both signs.
@@ -27,13 +27,13 @@ def test_a_circulation_that_relaxation_never_solved(algorithm):
 
 @pytest.mark.parametrize("seed", range(54))
 def test_relaxation_ends_where_costs_have_both_signs(seed):
-    """Prices once rose too far where a node's arcs were put in order by price for the first time
-    while a set was gathering excess: reduced costs fell below 0, and the node was raised by 0 for
-    ever."""
+    """Prices once rose too far when a heap was made for a node's half-edges while a set gathered
+    excess: reduced costs became negative, and the node was raised by 0 forever.
+    """
     net = mixed_sign_network(seed)
     solution = solve(net, "relaxation", max_operations=5000 * net.num_arcs)
     if solution.status is Status.INFEASIBLE:
-        assert peers_cost(net) is None
+        assert ortools_cost(net) is None
     else:
         assert solution.status is Status.OPTIMAL
         assert certify(net, solution).ok
@@ -52,7 +52,7 @@ HARD = {
 
 @pytest.mark.parametrize("kind", HARD)
 @pytest.mark.parametrize("algorithm", algorithms())
-def test_budgets_are_heeded(algorithm, kind):
+def test_budgets_are_respected(algorithm, kind):
     """From scratch and in resolves, wherever in the solve the budget ends."""
     net = HARD[kind]()
     whole = solve(net, algorithm)

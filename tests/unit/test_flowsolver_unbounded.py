@@ -1,4 +1,6 @@
-"""Capacities up to int64's maximum: as much as can be useful, or no least cost at all."""
+"""Capacities up to int64's maximum: they count as unbounded, and some networks then have no least
+cost.
+"""
 
 from dataclasses import replace
 
@@ -97,8 +99,9 @@ def test_narrow_networks_stay_narrow():
 @pytest.mark.parametrize("algorithm", [*ALL, RACE], ids=str)
 @pytest.mark.parametrize("seed", range(12))
 def test_a_history_with_unbounded_arcs_agrees_with_solves_from_scratch(algorithm, seed):
-    """Arcs without bounds come, go and get bounds, costs of both signs: OPTIMAL with the same cost,
-    INFEASIBLE, UNBOUNDED or out of range in the same rounds."""
+    """Unbounded arcs are added, removed and bounded, with costs of both signs: the same statuses
+    and costs in the same rounds.
+    """
     rng = np.random.default_rng(seed)
     capacities = np.array([0, 1, 5, 2**20, 2**40, 2**59, 2**61, 2**62, UNBOUNDED])
     least = -4 if seed % 2 else 0
@@ -148,7 +151,7 @@ def test_a_snapshot_has_the_capacities_as_they_were_given():
 
 
 @pytest.mark.parametrize("algorithm", [*ALL, RACE], ids=str)
-def test_a_cycle_without_bounds_comes_and_goes(algorithm):
+def test_an_unbounded_cycle_comes_and_goes(algorithm):
     """Nothing of an UNBOUNDED round is adopted, and the level follows supplies and costs."""
     most = UNBOUNDED
     solver = IncrementalSolver(

@@ -1,5 +1,5 @@
-// Solvers of one network that are all told the same changes: one for every algorithm, and races.
-// Each of their resolves must end as a certified solve from scratch does.
+// Solvers of one network that all get the same changes: one for every algorithm, and races. Each
+// resolve must end as a certified solve from scratch does.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 #include "engines/race_engine.hpp"
 #include "networks.hpp"
 #include "race.hpp"
-#include "watch.hpp"
+#include "check_observer.hpp"
 
 namespace flowsolver {
 
@@ -75,7 +75,7 @@ class Ensemble {
     if (!all_done) resolve();  // ids are free again in all or in none
   }
 
-  // Cancelled, or at its budget, at the k-th look of each; so many times in a row.
+  // Each solver is cancelled, or reaches its budget, at its k-th check, several times in a row.
   void resolve_stopped(CheckObserver::Stop how, std::int64_t at_check, std::int64_t times = 1) {
     const Solution fresh = fresh_solution();
     const Status stopped =

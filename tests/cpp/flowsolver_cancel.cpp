@@ -17,7 +17,7 @@ namespace {
 
 constexpr NodeId kSink = 0;
 
-// Sources of two units over two ways to the sink, the cheap one for half of them.
+// Sources of two units with two paths to the sink, the cheap one wide enough for half of them.
 Network two_ways(NodeId sources) {
   Network network;
   network.supply.assign(sources + 3, 2);
@@ -66,7 +66,7 @@ void too_late_is_not_for_the_next(const Algorithm& algorithm) {
   const auto round = [&](Status expected) {
     armed = true;
     const Status status = solver->resolve();
-    // the search for a cut, after the engine's run, may still look
+    // the search for a cut, after the engine's run, may still check
     CHECK(status == expected || (expected == Status::kInfeasible && status == Status::kCancelled));
     armed = false;
     CHECK(solver->resolve() == expected);

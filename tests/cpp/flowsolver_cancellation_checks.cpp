@@ -1,21 +1,21 @@
 // How soon a solve stops, counted instead of timed: every algorithm, from scratch and incremental,
-// on networks large enough for hundreds of looks at its control. Between two looks there is little
-// work; a solve that is cancelled, or at its budget, at any of its looks ends there; and an
-// incremental one goes on from there to the optimum.
+// on networks large enough for hundreds of cancellation checks. Between two checks there is little
+// work. A solve that is cancelled, or reaches its budget, at any of its checks ends there; an
+// incremental one continues from there to the optimum.
 #include <vector>
 
 #include "check.hpp"
 #include "incremental_solver.hpp"
 #include "networks.hpp"
 #include "solve.hpp"
-#include "watch.hpp"
+#include "check_observer.hpp"
 
 using namespace flowsolver;
 
 namespace {
 
-// Steps between looks are not what is counted: a pivot is one step and 32 operations, a node's
-// half-edges may go at once.
+// Operations are not the steps between checks: a pivot is one step and 32 operations, and the
+// half-edges of a node may be scanned at once.
 constexpr std::int64_t kMaxBetweenChecks = 12 * Control::kCheckInterval;
 
 // Tasks that prefer some machines, may go to any over the cluster, or wait.
@@ -78,7 +78,7 @@ Network mixed_signs(NodeId nodes, std::int64_t arcs, std::uint64_t seed) {
   return network;
 }
 
-// Wide arcs both ways between neighbours, supplies everywhere: excess travels far.
+// Wide arcs in both directions between neighbours, supplies everywhere: excess travels far.
 Network long_path(NodeId nodes, std::uint64_t seed) {
   Draws draw(seed);
   Network network;
@@ -99,7 +99,7 @@ std::vector<Network> families() {
           mixed_signs(160, 2'000, 4), long_path(1'000, 5)};
 }
 
-// All of the first looks, then ever fewer.
+// All of the first checks, then fewer and fewer.
 template <class Visit>
 void some_checks(std::int64_t checks, Visit visit) {
   for (std::int64_t k = 1; k <= checks; k += 1 + k / 3) visit(k);
@@ -173,7 +173,7 @@ void incremental_continues_from_any_check(const Network& network, const Algorith
   });
 }
 
-// Machines fail right after a first resolve that was cancelled, at whatever look.
+// Machines fail right after a first resolve that was cancelled, at any check.
 void nodes_go_after_a_stop(const Algorithm& algorithm) {
   const Network network = cell(400, 40, 11, 3);
   Status status = Status::kCancelled;
@@ -189,8 +189,8 @@ void nodes_go_after_a_stop(const Algorithm& algorithm) {
   }
 }
 
-// A first solve that was stopped goes on with limited patience: cancelled at the very look at which
-// that ends, it was cancelled and not stopped at a budget.
+// A first solve that was stopped continues up to the limit of the fallback; it is cancelled at the
+// very check at which that limit is reached.
 void cancelled_at_the_fallback(const Algorithm& algorithm) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     const Network network = general(8, seed % 2 == 0 ? 16 : 24, seed, 1);

@@ -133,8 +133,8 @@ void cuts_between_changes() {
   }
 }
 
-// A source at the one end of a long path, a sink at the other, and a way between that is too narrow
-// by one; costs of no interest.
+// A source at one end of a long path, a sink at the other, and an arc in between that is too narrow
+// by one. Costs do not matter.
 Network long_path(NodeId length, NodeId narrow) {
   Network network;
   network.supply.assign(length, 0);
@@ -147,7 +147,7 @@ Network long_path(NodeId length, NodeId narrow) {
   return network;
 }
 
-// At any look, also such of the search for the cut; the next resolve ends.
+// Stopped at any check, also during the search for the cut; the next resolve reaches the end.
 void stopped_at_any_check() {
   const Network network = long_path(9'000, 8'500);
   for (const Algorithm& algorithm : algorithms()) {
@@ -196,8 +196,7 @@ void ends_however_small_the_budget() {
   }
 }
 
-// In a large network, a task that has nowhere to go is found without a look at the others, round by
-// round.
+// In a large network, a task without a path is found without scanning the others, round by round.
 void local_work() {
   constexpr NodeId kMachines = 200, kTasks = 4'000;
   Draws draw(3);

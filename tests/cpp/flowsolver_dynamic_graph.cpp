@@ -16,7 +16,7 @@ struct Arc {
   std::int64_t capacity, cost, flow;
 };
 
-// What the graph must say, told in full.
+// The expected state of the graph, stored in full.
 struct Model {
   std::map<ArcId, Arc> arcs;
   std::map<NodeId, std::int64_t> supply;

@@ -1,5 +1,5 @@
-// Methods, engines and racers that end INFEASIBLE for a feasible network: the missing cut gives
-// them away, and the network is solved anew (proven_infeasibility.hpp).
+// Methods, engines and racers that end INFEASIBLE for a feasible network: the missing cut reveals
+// the error, and the network is solved again (proven_infeasibility.hpp).
 #include <algorithm>
 #include <memory>
 #include <vector>

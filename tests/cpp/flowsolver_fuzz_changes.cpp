@@ -53,7 +53,7 @@ void read_arcs(fuzz::Bytes& bytes, std::int64_t unit, Network& network) {
   }
 }
 
-// More half-edges at one node than are looked at one by one (discharge.hpp, path_search.hpp).
+// More half-edges at one node than are scanned one by one (discharge.hpp, path_search.hpp).
 void read_hub(fuzz::Bytes& bytes, std::int64_t unit, Network& network) {
   const std::int64_t capacity = read_capacity(bytes), cost = bytes.between(0, kMostCost) * unit;
   for (std::int64_t leaves = bytes.between(33, 50); leaves > 0; --leaves) {
@@ -98,7 +98,7 @@ std::int64_t pick(fuzz::Bytes& bytes, std::size_t size, Live live) {
   return -1;
 }
 
-// The largest sink wants what the others have left.
+// The largest sink gets the remaining demand.
 void balance(Ensemble& all) {
   const IncrementalSolver& solver = all.first();
   NodeId sink = kNone;

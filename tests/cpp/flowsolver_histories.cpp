@@ -155,7 +155,7 @@ class History {
     for (NodeId v : some(live_nodes(), random_.between(2, 30))) set_supply(v, -network().supply[v]);
   }
   void costs_change() {
-    // beyond 32 bits; and so dear that an optimum's cost need not fit 64
+    // beyond 32 bits; and so large that an optimum's cost need not fit 64
     const std::int64_t scale =
         random_.one_in(8) ? std::int64_t{1} << (random_.one_in(2) ? 33 : 44) : 1;
     for (ArcId a : some(live_arcs(), random_.between(1, 20)))
@@ -185,7 +185,7 @@ class History {
       if (lacking[v] < 0 && network().supply[v] < 0) add_arc(nodes[0], v, kWide, 390);
     }
   }
-  // A node with supply and hardly a way out.
+  // A node with supply and little capacity out.
   void cut_off() {
     const NodeId v = random_.one_of(live_nodes());
     for (ArcId a : live_arcs()) {
@@ -197,8 +197,8 @@ class History {
       all_.apply([=](IncrementalSolver& s) { s.remove_arc(a); });
   }
 
-  // A round that is said to become large is handled as such: its changes are noted, or in a very
-  // large one (cold_start.hpp) not even that.
+  // A round that is announced as large is handled as such: its changes are logged, or in a very
+  // large one dropped.
   void announce() {
     constexpr std::size_t kLarge = 2'049, kVeryLarge = 100'000'000;
     if (!announces_.one_in(3)) return;

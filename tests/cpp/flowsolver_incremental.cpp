@@ -201,7 +201,7 @@ void cell_histories() {
       solver.set_supply(sink, -static_cast<std::int64_t>(tasks.size()));
       check_against_scratch(solver);
       if (round % 10 != 5) continue;
-      // A machine fails; one without data comes into its place.
+      // A machine fails; one without data replaces it.
       const auto failed = static_cast<NodeId>(first_machine + random.between(0, machines - 1));
       const NodeId gone[] = {failed};
       solver.remove_nodes(gone);

@@ -5,7 +5,7 @@
 
 #include "cost_scaling/local_scaling.hpp"
 #include "networks.hpp"
-#include "watch.hpp"
+#include "check_observer.hpp"
 
 using namespace flowsolver;
 
@@ -90,7 +90,7 @@ class Scaled {
   LocalScaling<std::int32_t> scaling_;
 };
 
-// Cheap ways between leaves, some supply elsewhere, and a few more arcs at the hub.
+// Cheap arcs between leaves, some supply moved, and a few more arcs at the hub.
 void change(Scaled& scaled, Draws& draw) {
   const auto leaf = [&] { return static_cast<NodeId>(draw(kLeaves)); };
   for (int k = 0; k < 2; ++k) scaled.join(leaf(), leaf(), between(draw, 1, kWide), kCheap);

@@ -34,7 +34,7 @@ Network empty_cell() {
   return network;
 }
 
-// Tasks come and go around the number of slots, arcs change cost and capacity.
+// Tasks come and go around the number of slots, and arcs change cost and capacity.
 class History {
  public:
   History(IncrementalSolver& solver, std::uint64_t seed) : solver_(solver), draw_(seed) {}

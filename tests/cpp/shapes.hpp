@@ -76,7 +76,7 @@ inline Network hub(Random& random) { return hubs(random, 1, random.between(60, 1
 inline Network two_hubs(Random& random) { return hubs(random, 2, random.between(20, 60), kWide); }
 inline Network narrow_hub(Random& random) { return hubs(random, 1, random.between(40, 90), 7); }
 
-// One source per leaf, one sink; no way back.
+// One source per leaf, one sink; no arcs back.
 inline Network star(Random& random) {
   Network network;
   add_node(network, 0);
@@ -150,7 +150,7 @@ inline Network tight(Random& random, std::int64_t nodes, std::int64_t arcs,
 inline Network sparse(Random& random) { return tight(random, random.between(30, 80), 160, 20); }
 inline Network dense(Random& random) { return tight(random, random.between(6, 14), 400, 9); }
 
-// Two parts of many nodes, joined by one way that may be too narrow.
+// Two parts of many nodes, joined by one arc that may be too narrow.
 inline Network bottleneck(Random& random) {
   Network network = hubs(random, 1, random.between(20, 40), kWide);
   const NodeId leaves = static_cast<NodeId>(network.num_nodes());

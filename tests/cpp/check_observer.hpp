@@ -1,5 +1,5 @@
-// A solve's looks at its control: how many, what is counted between them, and stopping at one of
-// them.
+// Observes the cancellation checks of a solve: how many there are, how much work is counted between
+// them, and stopping the solve at one of them.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ class CheckObserver {
     control.poll(
         [this, &control, how, at_check](const Stats& stats) {
           max_between_ = std::max(max_between_, stats.operations() - operations_);
-          // passes that count nothing look with nothing counted
+          // passes that count nothing make checks with zero counts
           operations_ = std::max(operations_, stats.operations());
           const bool now = ++checks_ == at_check;
           if (now && how == Stop::kBudget) control.limit_operations(stats.operations());

@@ -1,8 +1,9 @@
-"""Uniform random numbers that are the same on every machine."""
+"""Uniform draws that are the same on every machine."""
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from flowsolver.arguments import Int64Array
 
@@ -10,10 +11,10 @@ _STEP = 0x9E3779B97F4A7C15  # of SplitMix64
 
 
 class Draws:
-    """Counter-based uniform 64-bit random numbers (SplitMix64), any number at a time.
+    """Counter-based uniform 64-bit draws (SplitMix64), any number at a time.
 
-    A stream starts at the generator's first output from the seed, so that the streams of
-    neighbouring seeds do not overlap.
+    A stream starts at the generator's first output from the seed: streams of neighbouring seeds do
+    not overlap.
     """
 
     def __init__(self, seed: int) -> None:
@@ -22,8 +23,8 @@ class Draws:
         )[0]
         self._count = 0
 
-    def bits(self, size: int) -> np.ndarray:
-        """Random 64-bit numbers: uint64[size]."""
+    def bits(self, size: int) -> NDArray[np.uint64]:
+        """uint64[size]."""
         with np.errstate(over="ignore"):
             z = (
                 np.arange(self._count + 1, self._count + 1 + size, dtype=np.uint64)
@@ -34,13 +35,13 @@ class Draws:
         return _mixed(z)
 
     def below(self, limit: int | Int64Array, size: int) -> Int64Array:
-        """Random numbers in [0, limit): int64[size]. limit < 2**31, one for all or one each."""
+        """int64[size] in [0, limit), limit < 2**31, one or one per draw."""
         return (
             (self.bits(size) >> np.uint64(32)) * np.asarray(limit, dtype=np.uint64) >> np.uint64(32)
         ).astype(np.int64)
 
 
-def _mixed(z: np.ndarray) -> np.ndarray:
+def _mixed(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
     with np.errstate(over="ignore"):
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

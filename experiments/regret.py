@@ -11,11 +11,10 @@ from experiments.config import RunConfig
 from parsync.core.codec import Codec
 from parsync.core.master import MasterCore
 from parsync.metrics.regret import RegretWatch
-from parsync.runtime.live.cell_events import cell_events
+from parsync.runtime.live.cell_events import replay_master
 from parsync.workload.workload import Workload
 
 Regret = Mapping[str, Sequence[Mapping[str, Any]]]
-_EVENTS_PER_FLUSH = 1 << 12
 
 
 def settle_us(config: RunConfig) -> int:
@@ -34,11 +33,8 @@ def regret_of_log(
 ) -> Regret:
     """From the log of a live cell, and a master as it was at the start of that run. Raises
     AgoraError if the log cannot be read."""
-    watch.attach(master)
-    for number, (at_us, event) in enumerate(cell_events(codec, log)):
-        watch.handle(at_us, event)
-        if number % _EVENTS_PER_FLUSH == 0:
-            watch.finish(at_us)  # measurements: those of the run itself count
+    for _ in replay_master(codec, log, watch.attach(master)):
+        pass
     return watch.regret(ended_us)
 
 

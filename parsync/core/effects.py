@@ -14,7 +14,17 @@ from parsync.metrics.record import Record
 
 @dataclass(slots=True)
 class Send:
-    """Deliver the event to the participant at address `to`, whichever process it lives in."""
+    """Deliver the event to the participant at address `to`, whichever process it lives in.
+
+    Any participant may send to any other. The messages of one sender to one receiver arrive in the
+    order of sending, each exactly once, also when the cell is killed and restarted meanwhile. Only
+    the restart of a scheduler host ends that promise. Its agents begin anew with Started, and the
+    messages that wait for them are dropped. In their place the agents are told which of their tasks
+    run and which have lost their place; tasks that were never placed are submitted again. What a
+    killed host had sent and not handed to the cell is lost, too.
+
+    A message to an address without a participant is an AgoraError, which ends the run.
+    """
 
     to: int
     event: Event

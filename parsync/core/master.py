@@ -85,15 +85,14 @@ class MasterCore:
         """The measurements not yet handed out, at the end of a run."""
         return self._records.flush()
 
-    def checkpoint(self) -> tuple[bytes, tuple[Any, ...]]:
-        """The whole state: the cell's, and the rest in a form the codec takes."""
-        return self.cell.checkpoint(), (self._epoch, self._running, self._records.held())
+    def checkpoint(self) -> Any:
+        """The whole state: the cell's, and the master's own."""
+        return self.cell.checkpoint(), self._epoch, self._running, self._records.held()
 
-    def restore(self, cell: bytes, rest: tuple[Any, ...]) -> None:
-        """Go on as the master of the same run did of which these are the checkpoint. AgoraError as
-        Cell.restore."""
+    def restore(self, state: Any) -> None:
+        """Take the state of the same run's master. Errors as Cell.restore."""
+        cell, self._epoch, self._running, held = state
         self.cell = Cell.restore(self.cell.spec, self.cell.partitioning, cell)
-        self._epoch, self._running, held = rest
         self._records.take_up(held)
 
     def record_due_ends(self, allocation: Int64, end_us: Int64) -> None:

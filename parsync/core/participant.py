@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from parsync.core.effects import Effect
 from parsync.core.event import Event
@@ -32,6 +32,27 @@ class Participant(Protocol):
 
     def finish(self, now_us: int) -> list[Record]:
         """Hand out the measurements that it still holds. Called once, at the end of a run."""
+        ...
+
+
+class CellSide(Participant, Protocol):
+    """A participant that lives in the cell's process: the master, or a protocol's own one beside it.
+
+    A killed cell comes back with the state of these participants: from the newest checkpoint, and
+    by handling the events of the log after that once more. Then each handles Started with the next
+    epoch. Its timers of the epoch before are gone, so Started has to set them again.
+    """
+
+    def checkpoint(self) -> Any:
+        """The whole state: numbers, bytes, arrays, events, and tuples of these, for a codec."""
+        ...
+
+    def restore(self, state: Any) -> None:
+        """Take the state of the same run's participant that checkpoint() returned.
+
+        Raises:
+            AgoraError: It is the state of another run.
+        """
         ...
 
 

@@ -18,7 +18,7 @@ import pytest
 
 from experiments.workloads.parsync_cells import paper_options
 from experiments.workloads.synthetic import generate
-from parsync.core.addresses import WORKERS
+from parsync.core.addresses import MASTER, WORKERS
 from parsync.core.codec import CORE, decode
 from parsync.core.events import CommitRequest, TasksFinished, TasksStarted
 from parsync.runtime.assembly import Assembly
@@ -64,11 +64,11 @@ def write_log(assembly: Assembly, log: Path) -> CellStage:
     steps = TASKS_PER_S * SECONDS // STEP_TASKS
     for number in range(1, steps + 1):
         at_us = number * 1_000_000 * SECONDS // steps
-        ended: tuple[TasksFinished, ...] = ()
+        ended: tuple[tuple[int, TasksFinished], ...] = ()
         if len(running) * STEP_TASKS >= TASKS_PER_S * TASK_S:
             held = running.popleft()
             owner = stage.master.cell.describe(held).owner
-            ended = (TasksFinished(held, owner, np.zeros(len(held), np.int64)),)
+            ended = ((MASTER, TasksFinished(held, owner, np.zeros(len(held), np.int64))),)
         mail = service.step(Step(WORKERS, 1, 2 * number - 1, ended).to_bytes(CORE), at_us)
         claims = []
         for k in range(STEP_TASKS // BATCH):
@@ -77,9 +77,8 @@ def write_log(assembly: Assembly, log: Path) -> CellStage:
             machine = machines[task % (TASKS_PER_S * TASK_S)]
             agent = k % AGENTS
             request = np.ones((BATCH, 1), np.int64)
-            claims.append(
-                CommitRequest(agent, Transaction(agent, number, task, machine, request, zero))
-            )
+            transaction = Transaction(agent, number, task, machine, request, zero)
+            claims.append((MASTER, CommitRequest(agent, transaction)))
         service.step(Step(0, 1, number, tuple(claims)).to_bytes(CORE), at_us)
         mail = service.step(Step(WORKERS, 1, 2 * number, ()).to_bytes(CORE), at_us)
         started = [

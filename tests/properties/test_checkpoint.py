@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parsync.core.addresses import ARRIVALS, WORKERS
+from parsync.core.addresses import ARRIVALS, MASTER, WORKERS
 from parsync.core.codec import CORE
 from parsync.core.event import Event
 from parsync.core.events import CommitRequest, MachinesChanged, SyncRequest, TasksFinished
@@ -99,8 +99,8 @@ def log_of(moves: list[tuple[str, int, int, int]], path: Path) -> list[tuple[Any
             epochs[host] = epochs.get(host, 1) + 1
             numbers[host] = 0
         numbers[host] = numbers.get(host, 0) + 1
-        events = () if event is None else (event,)
-        service.step(Step(host, epochs.get(host, 1), numbers[host], events).to_bytes(CORE), at_us)
+        messages = () if event is None else ((MASTER, event),)
+        service.step(Step(host, epochs.get(host, 1), numbers[host], messages).to_bytes(CORE), at_us)
     service.close()
     return [frame for frame in read_cell_log(path) if frame[0] != Frame.HEADER]
 

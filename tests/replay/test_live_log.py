@@ -11,7 +11,7 @@ from pathlib import Path
 import msgpack
 import pytest
 
-from parsync.core.addresses import WORKERS
+from parsync.core.addresses import MASTER, WORKERS
 from parsync.core.codec import decode, encode
 from parsync.runtime import replay
 from parsync.runtime.arm_file import OLD_FILE
@@ -315,7 +315,7 @@ def test_foreign_events_are_refused_in_one_line(
     """As the events of an actor, and as those of a step."""
     event = FOREIGN[kind]
     if name == "cell":
-        step = b"\x94\x00\x01\x01\x91" + event
+        step = b"\x94\x00\x01\x01\x91\x92" + encode(MASTER) + event
         write_log(directory / CELL_LOG, [HEADER, encode((int(Frame.STEP), 1, step, b""))])
     else:
         address = WORKERS if name == "workers" else 2

@@ -12,6 +12,7 @@ from scipy.optimize import linear_sum_assignment
 
 from experiments.arm_config import ArmConfig
 from parsync.core import events
+from parsync.core.addresses import MASTER
 from parsync.core.codec import CORE
 from parsync.core.effects import Effect, Send
 from parsync.core.event import Event
@@ -20,7 +21,7 @@ from parsync.metrics.record import Record
 from parsync.metrics.regret import RegretWatch
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.cell import CELL_LOG, CellService, CellStage, hosts_of
-from parsync.runtime.live.cell_events import cell_events
+from parsync.runtime.live.cell_events import replay_master
 from parsync.runtime.live.steps import Step
 from parsync.runtime.virtual.run import run_virtual
 from parsync.workload.workload import Workload
@@ -213,9 +214,9 @@ def test_the_log_of_a_cell_tells_the_same(tmp_path: Path) -> None:
             cell.close()
             cell = service()
             cell.begin_life(at_us)
-        cell.step(Step(0, 1, number, (event,)).to_bytes(CORE), at_us)
+        cell.step(Step(0, 1, number, ((MASTER, event),)).to_bytes(CORE), at_us)
     cell.close()
     again = RegretWatch(workload, SETTLE_US, SEED).attach(assembly.master())
-    for at_us, event in cell_events(CORE, log):
-        again.handle(at_us, event)
+    for _ in replay_master(CORE, log, again):
+        pass
     assert again.regret(workload.end_us) == books.watch.regret(workload.end_us)

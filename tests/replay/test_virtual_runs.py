@@ -266,7 +266,8 @@ def test_no_task_is_lost_or_doubled_and_no_machine_overfilled(name: str, message
         COORDINATOR: assembly.coordinator(),
         ARRIVALS: assembly.arrivals(),
     }
-    runtime = VirtualRuntime(participants, records.append, assembly.codec, message_us)
+    deciders = dict(enumerate(agents))
+    runtime = VirtualRuntime(participants, deciders, records.append, assembly.codec, message_us)
     runtime.run_until(30_000_000)
     runtime.finish()
     assert sum(agent.queued for agent in agents) == 0

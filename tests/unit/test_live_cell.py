@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from parsync.core.addresses import ARRIVALS, WORKERS
+from parsync.core.addresses import ARRIVALS, MASTER, WORKERS
 from parsync.core.codec import CORE, decode, encode
 from parsync.core.event import Event
 from parsync.core.events import (
@@ -64,7 +64,8 @@ class Run:
             self.service.begin_life(stage.now_us)
 
     def bytes_of(self, host: int, epoch: int, number: int, *events: Event) -> bytes:
-        return Step(host, epoch, number, events).to_bytes(CORE)
+        messages = tuple((MASTER, event) for event in events)
+        return Step(host, epoch, number, messages).to_bytes(CORE)
 
     def mail(
         self, host: int, epoch: int, number: int, *events: Event, at_us: int = 0

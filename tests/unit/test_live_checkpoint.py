@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from parsync.core.addresses import MASTER
 from parsync.core.codec import CORE, encode
 from parsync.core.events import CommitReply, CommitRequest, SyncRequest, TasksFinished
 from parsync.runtime.assembly import Assembly
@@ -77,7 +78,8 @@ class Life:
             ended = TasksFinished(
                 held, np.zeros(len(held), np.int32), np.zeros(len(held), np.int64)
             )
-            step = Step(0, 1, number, (CommitRequest(0, claims), sync, ended))
+            events = (CommitRequest(0, claims), sync, ended)
+            step = Step(0, 1, number, tuple((MASTER, event) for event in events))
             reply = self.service.step(step.to_bytes(CORE), number * 40_000)
             self.checkpoints.wait()
         return reply
@@ -117,7 +119,7 @@ def test_a_restart_replays_only_what_no_checkpoint_holds(killed: Path, tmp_path:
 def test_the_step_before_the_kill_is_answered_from_memory(tmp_path: Path) -> None:
     life = Life(tmp_path, every_bytes=1)
     sync = SyncRequest(2, np.array([0], np.int32), np.array([0]), False)
-    request = Step(0, 1, 1, (sync,)).to_bytes(CORE)
+    request = Step(0, 1, 1, ((MASTER, sync),)).to_bytes(CORE)
     reply = life.service.step(request, 300_000)
     life.checkpoints.wait()
     again = Life(tmp_path)

@@ -11,11 +11,17 @@ from typing import Any
 
 import pytest
 
+from parsync.core.addresses import COORDINATOR, MASTER, WORKERS
+from parsync.core.codec import CORE, encode
+from parsync.core.effects import Effect, Send
+from parsync.core.event import Event
+from parsync.core.events import PhaseDue, SampleDue, Started
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live import coordinator_host, ports
 from parsync.runtime.live.coordinator_host import CoordinatorHost
 from parsync.runtime.live.monitor import Overview
 from parsync.runtime.live.plan import LiveOptions, Substance, plan_run
+from parsync.runtime.live.steps import Step
 from tests.fixtures.live_runs import metrics_of, small_arm, small_workload
 
 WAIT_S = 10.0
@@ -35,12 +41,33 @@ class Handle:
         setattr(self, name, Remote(body))
 
 
+class Cell:
+    """Takes the coordinator's steps, and has a message for it at the first."""
+
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+        self.waiting: tuple[tuple[int, bytes], ...] = ()
+
+    def step(self, request: bytes) -> bytes:
+        self.steps.append(Step.of(CORE, request))
+        reply, self.waiting = encode(self.waiting), ()
+        return reply
+
+
 @pytest.fixture
-def host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> CoordinatorHost:
+def cell() -> Cell:
+    return Cell()
+
+
+@pytest.fixture
+def host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cell: Cell) -> CoordinatorHost:
     arm, workload = small_arm(), small_workload(phase_s=0.2)
     substance = Substance(Assembly.of(arm, workload), partial(metrics_of, workload, arm))
     monkeypatch.setattr(coordinator_host, "share", lambda value: [value])
     monkeypatch.setattr(coordinator_host, "shared", lambda handle: handle[0])
+    monkeypatch.setattr(
+        coordinator_host, "member", lambda namespace, name: Handle("step", cell.step)
+    )
     monkeypatch.setattr(ports.ray, "get", lambda value, timeout: value)
     plan = plan_run("nowhere", substance.assembly, LiveOptions(tmp_path))
     return CoordinatorHost(plan, substance)
@@ -58,6 +85,40 @@ def test_phases_are_followed(host: CoordinatorHost) -> None:
     host.attach(time.time_ns())
     overview = overview_when(host, lambda overview: overview.phase == 1)
     assert host.finish() is None and overview.errors == ()
+
+
+def test_the_coordinator_sends_and_receives(host: CoordinatorHost, cell: Cell) -> None:
+    """As every other participant does."""
+    handled: list[Event] = []
+
+    def handle(now_us: int, event: Event) -> list[Effect]:
+        handled.append(event)
+        return [Send(MASTER, SampleDue(len(handled))), Send(WORKERS, PhaseDue(len(handled)))]
+
+    host._coordinator.handle = handle  # type: ignore[method-assign]
+    cell.waiting = ((COORDINATOR, encode(PhaseDue(7))),)
+    host.attach(time.time_ns())
+    overview_when(host, lambda _: len(cell.steps) >= 2)
+    assert host.finish() is None
+    assert handled == [Started(0), PhaseDue(7)]
+    assert [step.messages for step in cell.steps[:2]] == [
+        ((MASTER, SampleDue(1)), (WORKERS, PhaseDue(1))),
+        ((MASTER, SampleDue(2)), (WORKERS, PhaseDue(2))),
+    ]
+    assert {step.host for step in cell.steps} == {COORDINATOR}
+
+
+def test_a_message_to_nobody_ends_the_coordinator_with_one_clear_line(
+    host: CoordinatorHost,
+) -> None:
+    def handle(now_us: int, event: Event) -> list[Effect]:
+        return [Send(99, PhaseDue(3))]
+
+    host._coordinator.handle = handle  # type: ignore[method-assign]
+    host.attach(time.time_ns())
+    overview = overview_when(host, lambda overview: bool(overview.errors))
+    line = "coordinator: coordinator: sent PhaseDue to address 99, which no participant has"
+    assert overview.errors == (line,)
 
 
 def test_phases_that_no_longer_come_are_an_error(

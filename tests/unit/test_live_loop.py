@@ -20,15 +20,18 @@ from parsync.core.events import (
     SyncReply,
     TasksSubmitted,
 )
+from parsync.metrics.record import Record
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.loop import HostLoop, Ticks, last_step
 from parsync.runtime.live.monitor import Monitor, Report
-from parsync.runtime.live.plan import plan_hosts
+from parsync.runtime.live.plan import addresses_of, plan_hosts
 from parsync.runtime.live.stage import LATENESS_US, Stage, ignore_record
 from parsync.runtime.live.steps import Step, StepClient
 from parsync.runtime.live.waits import Waited, WaitMeter
 from shared_state.transaction import Transaction
 from tests.fixtures.live_runs import mixed_arm, small_arm, small_workload
+
+ADDRESSES = addresses_of(Assembly.of(small_arm(), small_workload()))
 
 
 def not_logged(address: int, at_us: int, event: Event, effects: list[Effect]) -> None:
@@ -56,18 +59,21 @@ class Talker:
             return [Send(MASTER, SampleDue(self.name)), SetTimer(now_us + 10_000, HeartbeatDue())]
         return []
 
+    def finish(self, now_us: int) -> list[Record]:
+        return []
+
 
 def test_one_step_per_tick_carries_everything_in_turn() -> None:
     clock = HandClock()
     talkers = {name: Talker(name) for name in range(3)}
-    stage = Stage(talkers, clock, ignore_record, not_logged)
+    stage = Stage(talkers, {}, ADDRESSES, clock, ignore_record, not_logged)
     steps: list[list[int]] = []
 
     def call(request: bytes) -> bytes:
         steps.append(
             [
                 event.sample
-                for event in Step.of(CORE, request).events
+                for _, event in Step.of(CORE, request).messages
                 if isinstance(event, SampleDue)
             ]
         )
@@ -96,12 +102,12 @@ def test_one_step_per_tick_carries_everything_in_turn() -> None:
 
 def test_what_there_is_to_say_need_not_wait_for_its_tick() -> None:
     clock = HandClock()
-    stage = Stage({0: Talker(0)}, clock, ignore_record, not_logged)
+    stage = Stage({0: Talker(0)}, {}, ADDRESSES, clock, ignore_record, not_logged)
     said: list[tuple[int, int]] = []
     ticked: list[int] = []
 
     def call(request: bytes) -> bytes:
-        said.append((clock.us, len(Step.of(CORE, request).events)))
+        said.append((clock.us, len(Step.of(CORE, request).messages)))
         return encode(())
 
     loop = HostLoop(
@@ -124,11 +130,11 @@ def test_what_there_is_to_say_need_not_wait_for_its_tick() -> None:
 def test_the_last_step_leaves_nothing_unsaid() -> None:
     clock = HandClock()
     talker = Talker(0)
-    stage = Stage({0: talker}, clock, ignore_record, not_logged)
+    stage = Stage({0: talker}, {}, ADDRESSES, clock, ignore_record, not_logged)
     said: list[int] = []
 
     def call(request: bytes) -> bytes:
-        said.append(len(Step.of(CORE, request).events))
+        said.append(len(Step.of(CORE, request).messages))
         clock.us += 20_000  # a timer is due by the time the answer comes
         return encode(((0, encode(SampleDue(99))),))
 
@@ -152,7 +158,7 @@ def test_a_decision_is_delivered_no_earlier_than_its_time() -> None:
     assembly = Assembly.of(small_arm(), small_workload())
     agent, master = assembly.agent(0), assembly.master()
     master.handle(0, Started(0))
-    stage = Stage({0: agent}, clock, ignore_record, not_logged)
+    stage = Stage({0: agent}, {0: agent}, ADDRESSES, clock, ignore_record, not_logged)
     stage.start()
     stage.advance()
     for request in stage.take_outgoing(0):
@@ -214,8 +220,11 @@ def test_the_lateness_of_a_stage_is_not_added_to_decisions_that_follow_each_othe
     assembly = Assembly.of(replace(arm, groups=(going_on,)), small_workload())
     clock, master = HandClock(), assembly.master()
     handled: list[tuple[int, Event]] = []
+    agent = assembly.agent(0)
     stage = Stage(
-        {0: assembly.agent(0)},
+        {0: agent},
+        {0: agent},
+        ADDRESSES,
         clock,
         ignore_record,
         lambda _, at_us, event, __: handled.append((at_us, event)),
@@ -257,7 +266,7 @@ def test_the_lateness_of_a_stage_is_not_added_to_decisions_that_follow_each_othe
 
 def test_a_loop_tells_of_each_step_before_it_takes_the_mail() -> None:
     clock = HandClock()
-    stage = Stage({0: Talker(0)}, clock, ignore_record, not_logged)
+    stage = Stage({0: Talker(0)}, {}, ADDRESSES, clock, ignore_record, not_logged)
     told: list[tuple[int, bool]] = []
 
     def stepped(now_us: int) -> None:

@@ -7,7 +7,9 @@ import random
 
 import pytest
 
+from parsync.core.addresses import MASTER
 from parsync.core.codec import CORE, encode
+from parsync.core.effects import Send
 from parsync.core.events import SampleDue
 from parsync.runtime.live.steps import (
     STALE,
@@ -31,7 +33,9 @@ class Cell:
         step = Step.of(CORE, request)
         reply = self.ledger.known(step)
         if reply is None:
-            self.phases += [event.sample for event in step.events if isinstance(event, SampleDue)]
+            self.phases += [
+                event.sample for _, event in step.messages if isinstance(event, SampleDue)
+            ]
             reply = encode(((step.host, encode(SampleDue(len(self.phases)))),))
             self.ledger.answered(step, reply)
         return reply
@@ -58,16 +62,16 @@ def test_steps_happen_once_and_in_order_over_a_line_that_loses_calls_and_replies
 
     client = StepClient(CORE, host=0, epoch=1, call=call, pause_s=0.0)
     for number in range(100):
-        assert client.step([SampleDue(number)]) == [(0, SampleDue(number + 1))]
+        assert client.step([Send(MASTER, SampleDue(number))]) == [(0, SampleDue(number + 1))]
     assert cell.phases == list(range(100))
     assert client.repeats > 0
 
 
 def test_a_late_step_of_an_earlier_life_is_ignored() -> None:
     cell = Cell()
-    StepClient(CORE, 0, 1, cell.step).step([SampleDue(1)])
-    late = Step(0, 1, 2, (SampleDue(2),)).to_bytes(CORE)
-    StepClient(CORE, 0, 7, cell.step).step([SampleDue(3)])
+    StepClient(CORE, 0, 1, cell.step).step([Send(MASTER, SampleDue(1))])
+    late = Step(0, 1, 2, ((MASTER, SampleDue(2)),)).to_bytes(CORE)
+    StepClient(CORE, 0, 7, cell.step).step([Send(MASTER, SampleDue(3))])
     assert cell.step(late) == STALE
     assert cell.phases == [1, 3]
 
@@ -86,8 +90,8 @@ def test_a_new_life_is_noticed_once() -> None:
 
 def test_hosts_do_not_share_numbers() -> None:
     cell = Cell()
-    StepClient(CORE, 0, 1, cell.step).step([SampleDue(1)])
-    StepClient(CORE, 1, 1, cell.step).step([SampleDue(2)])
+    StepClient(CORE, 0, 1, cell.step).step([Send(MASTER, SampleDue(1))])
+    StepClient(CORE, 1, 1, cell.step).step([Send(MASTER, SampleDue(2))])
     assert cell.phases == [1, 2]
 
 

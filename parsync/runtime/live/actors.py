@@ -23,14 +23,13 @@ from parsync.core.agent import Agent
 from parsync.core.codec import Codec
 from parsync.core.effects import Effect
 from parsync.core.event import Event
-from parsync.core.events import TasksSubmitted
 from parsync.core.participant import Participant
 from parsync.runtime.live.clock import LiveClock
 from parsync.runtime.live.cluster import member, shared_by
-from parsync.runtime.live.courier import Courier, Mailbox
+from parsync.runtime.live.courier import Courier, Mailbox, SubmittingSteps
 from parsync.runtime.live.finished import DueEnds, Finished, once
 from parsync.runtime.live.handled_log import HandledLog, handled_log
-from parsync.runtime.live.loop import HostLoop, LoopThread, SourceLoop, Ticks, last_step, run_turns
+from parsync.runtime.live.loop import HostLoop, LoopThread, Ticks, last_step, run_turns
 from parsync.runtime.live.monitor import Report
 from parsync.runtime.live.plan import (
     CELL,
@@ -40,6 +39,7 @@ from parsync.runtime.live.plan import (
     HostPlan,
     RunPlan,
     Substance,
+    addresses_of,
 )
 from parsync.runtime.live.ports import CellPort, HostLine, Reporter
 from parsync.runtime.live.recorder import Recorder, life_log
@@ -193,7 +193,14 @@ class SchedulerHost(Stepper):
             self._refusal = error
         participants: dict[int, Participant] = dict(self._agents)
         self._waits = WaitMeter(assembly.workload.tasks.submit_us)
-        self._stage = Stage(participants, self._clock, self._recorder, self._handled)
+        self._stage = Stage(
+            participants,
+            self._agents,
+            addresses_of(assembly),
+            self._clock,
+            self._recorder,
+            self._handled,
+        )
         self._mailbox = Mailbox(self.epoch)
         self._steps = StepClient(assembly.codec, host.host, self.epoch, self._cell.step)
         self._ticks = Ticks(plan.tick_us, host.phase_us)
@@ -302,7 +309,12 @@ class WorkerHost(Stepper):
         self._recorder = Recorder(plan, self.name, substance.make_metrics())
         self._workers = assembly.workers()
         self._stage = Stage(
-            {WORKERS: self._workers}, self._clock, self._recorder, self._log.handled
+            {WORKERS: self._workers},
+            {},
+            addresses_of(assembly),
+            self._clock,
+            self._recorder,
+            self._log.handled,
         )
         self._steps = StepClient(assembly.codec, WORKERS, self.epoch, self._cell.step)
         self._ticks = Ticks(plan.tick_us, plan.workers_phase_us)
@@ -354,7 +366,12 @@ class WorkloadSource(Actor):
         self._recorder = Recorder(plan, self.name, substance.make_metrics())
         self._arrivals = assembly.arrivals()
         self._stage = Stage(
-            {ARRIVALS: self._arrivals}, self._clock, self._recorder, self._log.handled
+            {ARRIVALS: self._arrivals},
+            {},
+            addresses_of(assembly),
+            self._clock,
+            self._recorder,
+            self._log.handled,
         )
         self._steps = StepClient(assembly.codec, ARRIVALS, self.epoch, self._cell.step)
         self._couriers = {
@@ -378,19 +395,16 @@ class WorkloadSource(Actor):
 
     def _first_turn(self) -> Callable[[], int]:
         self._stage.start()
-        ticks = Ticks(self._plan.tick_us, self._plan.source_phase_us)
-        return SourceLoop(
+        tick_us = self._plan.tick_us
+        return HostLoop(
             self._stage,
-            self._steps,
+            SubmittingSteps(self._steps, self._couriers, self._plan.host_of),
             self._clock,
-            ticks,
-            self._plan.host_of,
-            self._submit,
+            Ticks(tick_us, self._plan.source_phase_us),
+            tick_us,
+            tick_us,
             self._pump,
         ).turn
-
-    def _submit(self, host: int, mail: list[tuple[int, TasksSubmitted]]) -> None:
-        self._couriers[host].submit(mail)
 
     def _doing(self) -> str:
         waiting = sum(courier.waiting for courier in self._couriers.values())

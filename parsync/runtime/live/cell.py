@@ -16,7 +16,6 @@ digest: blake2b-128 over the effects in order, which is what a replay compares.
 from __future__ import annotations
 
 import hashlib
-import heapq
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from enum import IntEnum
@@ -25,15 +24,16 @@ from typing import Any
 
 import numpy as np
 
-from parsync.core.addresses import WORKERS
+from parsync.core.addresses import ARRIVALS, COORDINATOR, MASTER, WORKERS
 from parsync.core.codec import Codec, decode, encode
-from parsync.core.effects import Effect, Send, SetTimer
 from parsync.core.event import Event
-from parsync.core.events import Started, TasksAdopted, TasksEnded, TasksStarted
+from parsync.core.events import TasksAdopted, TasksEnded, TasksStarted
 from parsync.core.master import MasterCore
+from parsync.core.participant import CellSide
 from parsync.metrics.record import Record
+from parsync.runtime.effects import RecordListener
+from parsync.runtime.live.cell_side import CellSideLoop
 from parsync.runtime.live.checkpoint import Checkpoint, Checkpoints
-from parsync.runtime.live.stage import RecordListener
 from parsync.runtime.live.steps import Step, StepLedger
 from schedulers.interface import ChangeKind
 from shared_state.errors import AgoraError
@@ -41,6 +41,7 @@ from shared_state.journal import JournalWriter, read_journal
 
 CELL_LOG = "cell.journal"
 DIGEST_BYTES = 16
+NOBODY: Mapping[int, CellSide] = {}
 
 
 class Frame(IntEnum):
@@ -67,11 +68,19 @@ class Whereabouts(IntEnum):
     DISPLACED = 2  # evicted or lost its machine, and not placed again
 
 
-class CellStage:
-    """Deterministic: the same lives and steps give the same replies, records and digests. on_record
-    may be anything that takes records.
+class CellStage(CellSideLoop):
+    """The cell's side of a live run: its participants, and what waits for each host.
 
-    host_of: the host of every address the master sends to. tasks: their number.
+    Deterministic: the same lives and steps give the same replies, records and digests. Messages of
+    a step to participants of other hosts wait for those, as the messages of the cell's side do.
+
+    Args:
+        codec: Encodes the events of the arm's protocols.
+        master: Has the address MASTER.
+        host_of: The host of every address outside of the cell.
+        tasks: How many the workload has.
+        on_record: Called with every Record as it is made.
+        beside: The other participants beside the cell, by address.
     """
 
     def __init__(
@@ -81,30 +90,27 @@ class CellStage:
         host_of: Mapping[int, int],
         tasks: int,
         on_record: RecordListener,
+        beside: Mapping[int, CellSide] = NOBODY,
     ) -> None:
+        cell_side: dict[int, CellSide] = {MASTER: master, **beside}
+        super().__init__(cell_side, host_of, on_record)
+        self._cell_side = dict(sorted(cell_side.items()))
         self.codec = codec
         self.master = master
         self._host_of = dict(host_of)
-        self._on_record = on_record
         self._ledger = StepLedger()
         self._outbox: defaultdict[int, list[tuple[int, bytes]]] = defaultdict(list)
-        self._timers: list[tuple[int, int, Event]] = []
-        self._sequence = 0
         self._whereabouts = np.zeros(tasks, np.int8)
         self._owner = np.full(tasks, -1, np.int32)
         self._digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
         self.epoch = -1
-        self.now_us = 0
         self.steps = 0
 
     def begin_life(self, epoch: int, at_us: int) -> bytes:
-        """The master's Started; its timers of an earlier life are gone. Returns the digest of the
-        effects."""
+        """Start the participants in a new epoch. Returns the digest of the effects."""
         self._digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
         self.epoch = epoch
-        self._timers.clear()
-        self.now_us = max(self.now_us, at_us)
-        self._handle(Started(epoch))
+        self.start(epoch, at_us)
         return self._digest.digest()
 
     def known(self, step: Step) -> bytes | None:
@@ -119,10 +125,7 @@ class CellStage:
         self.steps += 1
         if self._ledger.is_new_life(step):
             self._acquaint(step.host)
-        while self._timers and self._timers[0][0] <= self.now_us:
-            self._handle(heapq.heappop(self._timers)[2])
-        for event in step.events:
-            self._handle(event)
+        self.run(at_us, step.messages)
         reply = self.codec.encode(tuple(self._outbox.pop(step.host, ())))
         return reply, self._digest.digest()
 
@@ -132,24 +135,27 @@ class CellStage:
 
     def checkpoint(self) -> tuple[bytes, ...]:
         """The whole state, for restore()."""
-        cell, master = self.master.checkpoint()
         mail = tuple((host, tuple(waiting)) for host, waiting in sorted(self._outbox.items()))
-        own = (self.epoch, self.now_us, self.steps, self._sequence, tuple(sorted(self._timers)))
-        rest = self.codec.encode((master, self._ledger.checkpoint(), mail, own))
-        return rest, cell, self._whereabouts.tobytes(), self._owner.tobytes()
+        own = (self.epoch, self.now_us, self.steps, self._timers.checkpoint())
+        rest = self.codec.encode((self._ledger.checkpoint(), mail, own))
+        states = (self.codec.encode(one.checkpoint()) for one in self._cell_side.values())
+        return rest, self._whereabouts.tobytes(), self._owner.tobytes(), *states
 
     def restore(self, parts: tuple[bytes, ...]) -> None:
-        """Go on as the stage of the same run did of which these are the checkpoint. AgoraError if
-        they are of another cell or workload."""
-        rest, cell, whereabouts, owner = parts
+        """Take the state of the stage of the same run of which these are the checkpoint. AgoraError
+        if they are of another cell or workload."""
+        rest, whereabouts, owner, *states = parts
         if (len(whereabouts), len(owner)) != (self._whereabouts.nbytes, self._owner.nbytes):
             raise AgoraError("cell checkpoint: of another workload")
-        master, ledger, mail, own = self.codec.decode(rest)
-        self.master.restore(cell, master)
+        if len(states) != len(self._cell_side):
+            raise AgoraError("cell checkpoint: of another arm")
+        for one, state in zip(self._cell_side.values(), states, strict=True):
+            one.restore(self.codec.decode(state))
+        ledger, mail, own = self.codec.decode(rest)
         self._ledger.restore(ledger)
         self._outbox.update((host, list(waiting)) for host, waiting in mail)
-        self.epoch, self.now_us, self.steps, self._sequence, timers = own
-        self._timers = list(timers)
+        self.epoch, self.now_us, self.steps, timers = own
+        self._timers.restore(timers)
         self._whereabouts = np.frombuffer(whereabouts, np.int8).copy()
         self._owner = np.frombuffer(owner, np.int32).copy()
 
@@ -158,28 +164,32 @@ class CellStage:
         never: np.ndarray = self._whereabouts == Whereabouts.NEVER_PLACED
         return never
 
-    def _handle(self, event: Event) -> None:
-        for effect in self.master.handle(self.now_us, event):
-            self._carry_out(effect)
+    def send(self, now_us: int, to: int, event: Event, sender: int) -> None:
+        """As Runtime.send."""
+        if to in self.participants:
+            self._digest.update(self.codec.encode((to, event)))
+        super().send(now_us, to, event, sender)
+        if sender == MASTER:
+            self._follow(event)
 
-    def _carry_out(self, effect: Effect) -> None:
-        if isinstance(effect, Send):
-            data = self.codec.encode(effect.event)
-            self._digest.update(encode((effect.to, len(data))) + data)
-            self._outbox[self._host_of[effect.to]].append((effect.to, data))
-            self._follow(effect)
-        elif isinstance(effect, SetTimer):
-            self._digest.update(self.codec.encode((effect.at_us, effect.event)))
-            self._sequence += 1
-            heapq.heappush(self._timers, (effect.at_us, self._sequence, effect.event))
-        elif isinstance(effect, Record):
-            self._digest.update(encode((effect.table, tuple(effect.columns.values()))))
-            self._on_record(effect)
-        else:
-            raise TypeError(f"the master does not decide: {type(effect).__name__}")
+    def set_timer(self, now_us: int, at_us: int, event: Event, address: int) -> None:
+        """As Runtime.set_timer."""
+        self._digest.update(self.codec.encode((address, at_us, event)))
+        super().set_timer(now_us, at_us, event, address)
 
-    def _follow(self, effect: Send) -> None:
-        event = effect.event
+    def record(self, record: Record) -> None:
+        """As Runtime.record."""
+        self._digest.update(encode((record.table, tuple(record.columns.values()))))
+        super().record(record)
+
+    def outgoing(self, to: int, event: Event) -> None:
+        """Keep a message until its receiver's host steps."""
+        data = self.codec.encode(event)
+        self._digest.update(encode((to, len(data))) + data)
+        self._outbox[self._host_of[to]].append((to, data))
+
+    def _follow(self, event: Event) -> None:
+        """Take note of what the master tells of tasks."""
         if type(event) is TasksStarted:
             self._whereabouts[event.task] = Whereabouts.PLACED
             self._owner[event.task] = event.owner
@@ -196,8 +206,8 @@ class CellStage:
                 continue
             running = self.master.cell.allocations(address)
             if len(running):
-                self._carry_out(
-                    Send(address, TasksAdopted(running.task, running.allocation, running.machine))
+                self.outgoing(
+                    address, TasksAdopted(running.task, running.allocation, running.machine)
                 )
             task = displaced[self._owner[displaced] == address]
             if len(task):
@@ -206,7 +216,7 @@ class CellStage:
                 ended = TasksEnded(
                     int(ChangeKind.LOST), task, unknown, unknown.astype(np.int32), request, unknown
                 )
-                self._carry_out(Send(address, ended))
+                self.outgoing(address, ended)
 
 
 def read_cell_log(path: Path) -> Iterator[tuple[Any, ...]]:
@@ -283,6 +293,7 @@ class CellService:
         self._checkpoints = checkpoints
         self._mark = mark
         self._lives = 0
+        self._failure: Exception | None = None
         header = next(read_cell_log(journal), None) if journal.exists() else None
         begin = restored_steps = 0
         if header is not None:
@@ -322,11 +333,24 @@ class CellService:
         self._lives += 1
 
     def step(self, request: bytes, at_us: int) -> bytes:
-        """Carry out a step exactly once."""
+        """Carry out a step exactly once.
+
+        A step that raises an exception may be carried out in part. It is not on record, and neither
+        is any step after it: they raise the same.
+
+        Raises:
+            AgoraError: The log cannot be written, or a message is addressed to nobody.
+        """
+        if self._failure is not None:
+            raise self._failure
         step = Step.of(self.stage.codec, request)
         reply = self.stage.known(step)
         if reply is None:
-            reply, digest = self.stage.handle(step, at_us)
+            try:
+                reply, digest = self.stage.handle(step, at_us)
+            except Exception as error:
+                self._failure = error
+                raise
             self._writer.append(encode((int(Frame.STEP), self.stage.now_us, request, digest)))
             self._writer.flush()
             # not before: what the log does not hold is never acknowledged
@@ -362,6 +386,7 @@ def replay_frame(stage: CellStage, frame: tuple[Any, ...]) -> bool:
 
 
 def hosts_of(hosts: Mapping[int, tuple[int, ...]]) -> dict[int, int]:
-    """address -> host, from the agents of each scheduler host; the worker pool hosts itself."""
+    """The host of every address outside of the cell, from the agents of each scheduler host. Worker
+    pool, arrivals and coordinator have hosts of their own, which are known by their addresses."""
     addresses = {agent: host for host, agents in hosts.items() for agent in agents}
-    return addresses | {WORKERS: WORKERS}
+    return addresses | {address: address for address in (WORKERS, ARRIVALS, COORDINATOR)}

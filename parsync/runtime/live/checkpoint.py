@@ -25,13 +25,13 @@ from parsync.core.codec import decode, encode
 from shared_state.errors import AgoraError
 from shared_state.journal import read_journal
 
-MAGIC = b"agora live cell, checkpoint 1\n"
+MAGIC = b"agora live cell, checkpoint 2\n"
 SUFFIX = ".checkpoint"
 PARTIAL = ".partial"
 WRITTEN_PER_LOGGED = 4
 _COUNT = struct.Struct("<I")
 _PART = struct.Struct("<QI")
-_MAX_PARTS = 16
+_MAX_PARTS = 256
 
 
 @dataclass(frozen=True, slots=True)

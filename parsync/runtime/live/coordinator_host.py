@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,9 @@ from typing import Any
 from parsync.core.addresses import COORDINATOR
 from parsync.runtime.live.actors import JOIN_S, explained
 from parsync.runtime.live.clock import LiveClock
-from parsync.runtime.live.cluster import share, shared
+from parsync.runtime.live.cluster import member, share, shared
 from parsync.runtime.live.handled_log import HandledLog, handled_log
-from parsync.runtime.live.loop import LoopThread, run_turns
+from parsync.runtime.live.loop import HostLoop, LoopThread, Ticks, run_turns
 from parsync.runtime.live.monitor import Monitor, Overview, Report
 from parsync.runtime.live.plan import (
     CELL,
@@ -23,9 +24,12 @@ from parsync.runtime.live.plan import (
     WORKER_POOL,
     RunPlan,
     Substance,
+    addresses_of,
 )
+from parsync.runtime.live.ports import CellPort
 from parsync.runtime.live.stage import Stage, ignore_record
 from parsync.runtime.live.status import Who
+from parsync.runtime.live.steps import StepClient
 
 
 class CoordinatorHost:
@@ -50,8 +54,15 @@ class CoordinatorHost:
             handled_log(Path(plan.journal_dir), COORDINATOR_NAME, self.epoch),
         )
         self._stage = Stage(
-            {COORDINATOR: self._coordinator}, self._clock, ignore_record, self._log.handled
+            {COORDINATOR: self._coordinator},
+            {},
+            addresses_of(substance.assembly),
+            self._clock,
+            ignore_record,
+            self._log.handled,
         )
+        self._plan = plan
+        self._codec = substance.assembly.codec
         self._thread: LoopThread | None = None
 
     def __repr__(self) -> str:
@@ -104,9 +115,20 @@ class CoordinatorHost:
         return None if error is None else f"{COORDINATOR_NAME}: {explained(error)}"
 
     def _live(self, stopping: threading.Event, wake: threading.Event) -> None:
-        run_turns(self._turn, stopping, wake)
+        run_turns(self._first_turn(), stopping, wake)
 
-    def _turn(self) -> int:
-        self._stage.advance()
+    def _first_turn(self) -> Callable[[], int]:
+        """Begin; what the loop is to call again and again."""
+        cell = CellPort(member(self._plan.namespace, CELL))
+        return HostLoop(
+            self._stage,
+            StepClient(self._codec, COORDINATOR, self.epoch, cell.step),
+            self._clock,
+            Ticks(self.TICK_US, 0),
+            self.TICK_US,
+            self.TICK_US,
+            self._flush,
+        ).turn
+
+    def _flush(self, now_us: int) -> None:
         self._log.flush()
-        return self.TICK_US

@@ -10,16 +10,18 @@ life is refused by the cell as a duplicate.)
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from parsync.core.codec import decode, encode
+from parsync.core.effects import Send
 from parsync.core.event import Event
 from parsync.core.events import TasksSubmitted
-from parsync.runtime.live.steps import Unavailable
+from parsync.runtime.live.steps import Steps, Unavailable
 
 NO_LIFE = -1
 NO_MAIL = encode(())
@@ -127,6 +129,36 @@ class Courier:
         self.epoch = self._recover_to
         self._recover_to = None
         return True
+
+
+class SubmittingSteps:
+    """The steps of the workload source: submissions go to the couriers of their hosts, every other
+    message goes along with a step."""
+
+    def __init__(
+        self, steps: Steps, couriers: Mapping[int, Courier], host_of: Mapping[int, int]
+    ) -> None:
+        self._steps = steps
+        self._couriers = couriers
+        self._host_of = host_of
+
+    @property
+    def number(self) -> int:
+        """Of the last step."""
+        return self._steps.number
+
+    def step(self, sends: Iterable[Send]) -> list[tuple[int, Event]]:
+        """As StepClient.step."""
+        others: list[Send] = []
+        submitted: defaultdict[int, list[tuple[int, TasksSubmitted]]] = defaultdict(list)
+        for send in sends:
+            if isinstance(send.event, TasksSubmitted) and send.to in self._host_of:
+                submitted[self._host_of[send.to]].append((send.to, send.event))
+            else:
+                others.append(send)
+        for host, mail in submitted.items():
+            self._couriers[host].submit(mail)
+        return self._steps.step(others)
 
 
 class Mailbox:

@@ -14,19 +14,17 @@ from pathlib import Path
 import numpy as np
 
 from parsync.core.addresses import WORKERS
-from parsync.core.effects import Send
+from parsync.core.event import Event
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.event_logs import log_end
 from parsync.runtime.live.cell import CELL_LOG, frame_at_us
-from parsync.runtime.live.cell_events import cell_events
+from parsync.runtime.live.cell_events import replay_master
 from parsync.runtime.live.completion import complete
 from parsync.runtime.live.finished import DueEnds, Finished
 from parsync.runtime.live.plan import CELL, SOURCE, WORKER_POOL, LiveOptions, plan_run
 from parsync.runtime.live.restarts import Restart
 from shared_state.errors import AgoraError
-
-_FLUSH_EVERY = 1024  # events
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +67,13 @@ def _due_ends(log: Path, assembly: Assembly) -> DueEnds:
     pool is told what a replayed master says. Tasks whose end was reported are among these, too:
     MasterCore.record_due_ends leaves them out.
     """
-    master, workers = assembly.master(), assembly.workers()
-    for number, (at_us, event) in enumerate(cell_events(assembly.codec, log)):
-        for effect in master.handle(at_us, event):
-            if isinstance(effect, Send) and effect.to == WORKERS:
-                workers.handle(at_us, effect.event)
-        if number % _FLUSH_EVERY == 0:
-            master.finish(at_us)  # its measurements: cell_batches makes them
+    workers = assembly.workers()
+
+    def tell(at_us: int, to: int, event: Event) -> None:
+        if to == WORKERS:
+            workers.handle(at_us, event)
+
+    for _ in replay_master(assembly.codec, log, assembly.master(), on_outgoing=tell):
+        pass
     end_us, allocation, _ = workers.due_ends()
     return DueEnds(allocation, end_us)

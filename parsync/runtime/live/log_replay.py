@@ -25,8 +25,7 @@ from parsync.core.effects import StartDecision
 from parsync.core.event import Event
 from parsync.core.events import DecisionDone, SyncReply
 from parsync.core.master import MasterCore
-from parsync.core.participant import Participant
-from parsync.protocols.optimistic.agent import OptimisticAgent
+from parsync.core.participant import Decider, Participant
 from parsync.runtime.arm_file import ARM_FILE
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.assembly_files import read_assembly
@@ -126,6 +125,51 @@ def _is_named(actor: str, end: ArmEnd | None) -> bool:
     return end is not None and any(name.startswith(f"{actor}-") for name in end.logs)
 
 
+class _Cores:
+    """The participants of one actor, made anew.
+
+    Args:
+        codec: Of the arm.
+        participants: By address.
+        deciders: Those of them that take decisions.
+    """
+
+    def __init__(
+        self,
+        codec: Codec,
+        participants: Mapping[int, Participant],
+        deciders: Mapping[int, Decider],
+    ) -> None:
+        self._codec = codec
+        self._participants = participants
+        self._deciders = deciders
+
+    def __contains__(self, address: int) -> bool:
+        return address in self._participants
+
+    def effects_of(self, address: int, at_us: int, event: Event) -> bytes:
+        """The digest of what an event leads to.
+
+        A decision runs as it did: at once, with the decision time that was measured then.
+        """
+        decider = self._deciders.get(address)
+        if decider is not None and isinstance(event, DecisionDone):
+            decider.decision_us(event.elapsed_ns)
+        effects = self._participants[address].handle(at_us, event)
+        digest = effects_digest(self._codec, effects)
+        if decider is not None:
+            for effect in effects:
+                if isinstance(effect, StartDecision):
+                    # Where a scheduler broke its contract it does so again: the run ended there.
+                    # (Where it did not, the round's DecisionDone follows, and finds no plan.)
+                    with (
+                        contextlib.suppress(ContractBroken),
+                        plan_limit(PLAN_LIMIT_S, lambda: at_us),
+                    ):
+                        decider.decide(effect.decision, at_us)
+        return digest
+
+
 class _Replay:
     """The logs of one arm on bare cores, the cell's first."""
 
@@ -203,30 +247,31 @@ class _Replay:
         self._counts = audit.finish()
         return self._divergence is None
 
-    def actors(self) -> list[tuple[str, int, Callable[[], dict[int, Participant]]]]:
-        """(name, id among the cell's hosts, its cores made anew) of every actor but the cell's."""
+    def actors(self) -> list[tuple[str, int, Callable[[], _Cores]]]:
+        """(name, id among the cell's hosts, what makes its cores) of every actor but the cell's."""
         assembly = self._assembly
 
-        def agents(indexes: tuple[int, ...]) -> dict[int, Participant]:
-            return {index: assembly.agent(index) for index in indexes}
+        def agents(indexes: tuple[int, ...]) -> _Cores:
+            made = {index: assembly.agent(index) for index in indexes}
+            return _Cores(assembly.codec, made, made)
+
+        def one(address: int, make: Callable[[], Participant]) -> _Cores:
+            return _Cores(assembly.codec, {address: make()}, {})
 
         return [
-            (COORDINATOR_NAME, COORDINATOR, lambda: {COORDINATOR: assembly.coordinator()}),
-            (SOURCE, ARRIVALS, lambda: {ARRIVALS: assembly.arrivals()}),
+            (COORDINATOR_NAME, COORDINATOR, partial(one, COORDINATOR, assembly.coordinator)),
+            (SOURCE, ARRIVALS, partial(one, ARRIVALS, assembly.arrivals)),
             *((name, host, partial(agents, indexes)) for host, name, indexes in self._hosts),
-            (WORKER_POOL, WORKERS, lambda: {WORKERS: assembly.workers()}),
+            (WORKER_POOL, WORKERS, partial(one, WORKERS, assembly.workers)),
         ]
 
-    def actor(
-        self, name: str, cores: dict[int, Participant], path: Path, life: tuple[int, int]
-    ) -> bool:
+    def actor(self, name: str, cores: _Cores, path: Path, life: tuple[int, int]) -> bool:
         """Feed an actor's log to fresh cores; False at a divergence."""
         replies, codec = self._queues[life], self._assembly.codec
         for number, payload in enumerate(read_journal(path), start=1):
             self._advance(len(payload))
             address, at_us, event, logged = _entry(codec, payload, cores, f"{path}: event {number}")
-            core = cores[address]
-            agent = f"{core.name} " if isinstance(core, OptimisticAgent) else ""
+            agent = f"{self._assembly.arm.agent_name(address)} " if address >= 0 else ""
             where = f"{path}: event {number}, {agent}at {at_us} us"
             if isinstance(event, tuple):
                 if not replies[address] and not self._cell_is_whole:
@@ -237,7 +282,7 @@ class _Replay:
                     return False
             self._events[name] = self._events.get(name, 0) + 1
             try:
-                equal = effects_of(codec, core, at_us, event) == logged
+                equal = cores.effects_of(address, at_us, event) == logged
             except Exception as error:  # the live core had none, or its log would end before
                 self._divergence = f"{where}: {type(error).__name__}: {error}"
                 return False
@@ -273,9 +318,7 @@ def _handled(stage: CellStage, frame: tuple[Any, ...], where: str) -> bool:
         ) from error
 
 
-def _entry(
-    codec: Codec, payload: bytes, cores: dict[int, Participant], where: str
-) -> tuple[int, int, Any, bytes]:
+def _entry(codec: Codec, payload: bytes, cores: _Cores, where: str) -> tuple[int, int, Any, bytes]:
     """(address, time, event, digest). AgoraError if the frame is none of an actor with these
     cores."""
     try:
@@ -299,21 +342,3 @@ def _reply(logged: tuple[Any, ...], replies: deque[SyncReply]) -> SyncReply | No
     reply = replies.popleft()
     moved = tuple((delta.partition, delta.from_version, delta.to_version) for delta in reply.deltas)
     return reply if (reply.epoch, moved) == logged else None
-
-
-def effects_of(codec: Codec, core: Participant, at_us: int, event: Event) -> bytes:
-    """The digest of what an event leads to. Decisions run as they did: at once, with the decision
-    time that was measured then."""
-    if not isinstance(core, OptimisticAgent):
-        return effects_digest(codec, core.handle(at_us, event))
-    if isinstance(event, DecisionDone):
-        core.decision_us(event.elapsed_ns)
-    effects = core.handle(at_us, event)
-    digest = effects_digest(codec, effects)
-    for effect in effects:
-        if isinstance(effect, StartDecision):
-            # Where a scheduler broke its contract it does so again: the run ended there. (Where it
-            # did not, the round's DecisionDone follows, and finds no plan.)
-            with contextlib.suppress(ContractBroken), plan_limit(PLAN_LIMIT_S, lambda: at_us):
-                core.decide(effect.decision, at_us)
-    return digest

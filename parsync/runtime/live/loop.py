@@ -4,15 +4,11 @@ per tick."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
-from parsync.core.addresses import MASTER
-from parsync.core.effects import Send
-from parsync.core.event import Event
-from parsync.core.events import TasksSubmitted
 from parsync.runtime.live.clock import Clock
 from parsync.runtime.live.stage import Stage
-from parsync.runtime.live.steps import StepClient
+from parsync.runtime.live.steps import StepClient, Steps
 
 LAST_STEP_S = 5.0
 
@@ -40,7 +36,7 @@ def ignore_step(now_us: int) -> None:
 
 
 class HostLoop:
-    """Scheduler hosts and the worker pool. wake_us: timers between ticks are looked at no more
+    """The loop of every actor but the cell. wake_us: timers between ticks are looked at no more
     often than this.
 
     spacing_us: with something to say, a step does not wait for its tick but leaves this long after
@@ -53,7 +49,7 @@ class HostLoop:
     def __init__(
         self,
         stage: Stage,
-        steps: StepClient,
+        steps: Steps,
         clock: Clock,
         ticks: Ticks,
         wake_us: int,
@@ -80,9 +76,7 @@ class HostLoop:
         if tick or (self._stage.has_outgoing and now_us >= self._early_us):
             self._early_us = now_us + self._spacing_us
             self._on_step(now_us)
-            for address, event in self._steps.step(
-                to_master(self._stage.take_outgoing(self._steps.number))
-            ):
+            for address, event in self._steps.step(self._stage.take_outgoing(self._steps.number)):
                 self._stage.deliver(address, event)
             self._stage.advance()
             if tick:
@@ -101,59 +95,9 @@ def last_step(stage: Stage, steps: StepClient) -> None:
     """After the loop: say what is left to say, and take the cell's answers to it. No timer fires:
     what it led to would stay unsaid."""
     steps.give_up_s = LAST_STEP_S
-    for address, event in steps.step(to_master(stage.take_outgoing(steps.number))):
+    for address, event in steps.step(stage.take_outgoing(steps.number)):
         stage.deliver(address, event)
     stage.read_mail()
-
-
-class SourceLoop:
-    """The workload source: what is submitted goes to the scheduler hosts, what happens to machines
-    to the cell.
-
-    submit: takes (host, [(agent, event)]) of one tick; pump: moves submissions on, called once per
-    tick.
-    """
-
-    def __init__(
-        self,
-        stage: Stage,
-        steps: StepClient,
-        clock: Clock,
-        ticks: Ticks,
-        host_of: Mapping[int, int],
-        submit: Callable[[int, list[tuple[int, TasksSubmitted]]], None],
-        pump: Callable[[int], None],
-    ) -> None:
-        self._stage = stage
-        self._steps = steps
-        self._clock = clock
-        self._ticks = ticks
-        self._host_of = dict(host_of)
-        self._submit = submit
-        self._pump = pump
-
-    def turn(self) -> int:
-        """Do what is due; how long to wait (us) until something may be due again."""
-        if self._ticks.due(self._clock.now_us()):
-            self._stage.advance()
-            sends = self._stage.take_outgoing(0)
-            events = [send.event for send in sends if send.to == MASTER]
-            if events:
-                self._steps.step(events)
-            by_host: dict[int, list[tuple[int, TasksSubmitted]]] = {}
-            for send in sends:
-                if isinstance(send.event, TasksSubmitted):
-                    by_host.setdefault(self._host_of[send.to], []).append((send.to, send.event))
-            for host, mail in by_host.items():
-                self._submit(host, mail)
-            self._pump(self._clock.now_us())
-        return max(0, self._ticks.next_us - self._clock.now_us())
-
-
-def to_master(sends: list[Send]) -> list[Event]:
-    """The events of messages that can only be meant for the master."""
-    assert all(send.to == MASTER for send in sends), "agents and workers talk to the master only"
-    return [send.event for send in sends]
 
 
 class LoopThread:

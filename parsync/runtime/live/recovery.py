@@ -28,8 +28,6 @@ from parsync.core.events import (
     ArrivalsDue,
     CommitReply,
     CommitRequest,
-    Started,
-    SyncRequest,
     TasksSubmitted,
 )
 from parsync.metrics.agent_log import AgentLog
@@ -44,6 +42,7 @@ from parsync.runtime.live.cell import (
     read_cell_log,
     replay_frame,
 )
+from parsync.runtime.live.cell_events import replay_master
 from parsync.runtime.live.finished import DueEnds
 from parsync.runtime.live.handled_log import handled_logs, read_handled
 from parsync.runtime.live.plan import SOURCE, HostPlan
@@ -52,8 +51,6 @@ from parsync.runtime.live.steps import Step
 from parsync.runtime.records import RecordSink, remove_parts
 from shared_state.errors import AgoraError
 from shared_state.transaction import CommitResult, Transaction
-
-_FLUSH_EVERY = 1024  # transactions
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,27 +67,15 @@ class Answer:
 def answers(log: Path, assembly: Assembly) -> Iterator[Answer]:
     """Every transaction that a live cell was asked, in its order, with the answer that a replayed
     master gives. Errors as read_cell_log."""
-    master = assembly.master()
-    for number, frame in enumerate(read_cell_log(log)):
-        if frame[0] == Frame.LIFE:
-            master.handle(frame[2], Started(frame[1]))
-        if frame[0] != Frame.STEP:
-            continue
-        _, at_us, request, _ = frame
-        step = Step.of(assembly.codec, request)
-        for event in step.events:
-            if type(event) is SyncRequest:
-                continue
-            effects = master.handle(at_us, event)
-            if type(event) is CommitRequest:
-                (result,) = (
-                    effect.event.result
-                    for effect in effects
-                    if isinstance(effect, Send) and type(effect.event) is CommitReply
-                )
-                yield Answer(step.epoch, at_us, event.transaction, result)
-        if number % _FLUSH_EVERY == 0:
-            master.finish(at_us)  # its measurements: the cell has handed them over itself
+    for handled in replay_master(assembly.codec, log, assembly.master()):
+        event = handled.event
+        if type(event) is CommitRequest:
+            (result,) = (
+                effect.event.result
+                for effect in handled.effects
+                if isinstance(effect, Send) and type(effect.event) is CommitReply
+            )
+            yield Answer(handled.epoch, handled.at_us, event.transaction, result)
 
 
 class HostRecovery:
@@ -200,7 +185,8 @@ def source_batches(directory: Path, assembly: Assembly) -> Iterator[Batch]:
                 if isinstance(event, TasksSubmitted) and len(event.task):
                     batch = max(batch, int(batch_of[event.task].max()))
     for frame in frames:
-        for event in Step.of(assembly.codec, frame[2]).events if frame[0] == Frame.STEP else ():
+        messages = Step.of(assembly.codec, frame[2]).messages if frame[0] == Frame.STEP else ()
+        for _, event in messages:
             if isinstance(event, CommitRequest) and len(event.transaction):
                 batch = max(batch, int(batch_of[event.transaction.task].max()))
     if batch >= 0:

@@ -5,19 +5,19 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
-from parsync.core.effects import Effect, Send, SetTimer, StartDecision
+from parsync.core.effects import Effect, Send
 from parsync.core.event import Event, Priority
 from parsync.core.events import DecisionDone, Started
-from parsync.core.participant import Participant
+from parsync.core.participant import Decider, Participant
 from parsync.metrics.record import Record
-from parsync.runtime.deciding import run_decision
+from parsync.runtime.effects import EffectInterpreter, RecordListener
 from parsync.runtime.live.clock import Clock
+from parsync.runtime.timers import TimerQueue
 
 LATENESS_US = 2_000
 
-RecordListener = Callable[[Record], None]
 HandledListener = Callable[[int, int, Event, list[Effect]], None]
 
 
@@ -26,44 +26,56 @@ def ignore_record(record: Record) -> None:
 
 
 class Stage:
-    """Drives the participants of one actor. deliver() may be called from another thread than the
-    rest.
+    """Drives the participants of one actor in real time.
 
     A decision that follows another at once starts when that one was due, not when this stage came
     to deliver it: decision times are the scheduler's, and the stage's lateness (about a
-    millisecond) would add up round after round. It is never delivered before it is computed, and no
-    more than LATENESS_US is made
-    good: a stage that has too much to do must not pile decisions upon each other.
+    millisecond) would add up round after round. It is never delivered before it is computed. No
+    more than LATENESS_US is made good: a stage that has too much to do must not pile decisions upon
+    each other.
 
-    Every message leaves the stage: take_outgoing() hands out what was sent since the last call.
-    on_handled gets (address, time, event, effects) of every event in order, which is what a log
-    needs.
+    Every message leaves the stage, also one to a participant of the same actor: the cell delivers
+    all messages, and its log holds them in one order. take_outgoing() hands out what was sent since
+    the last call. deliver() may be called from another thread than the rest.
+
+    Args:
+        participants: By address.
+        deciders: Those of them that take decisions.
+        addresses: Of all participants of the run.
+        clock: The actor's.
+        on_record: Called with every Record as it is made.
+        on_handled: Called with (address, time, event, effects) of every event in order, before the
+            effects are carried out. That is what a log needs.
     """
 
     def __init__(
         self,
         participants: Mapping[int, Participant],
+        deciders: Mapping[int, Decider],
+        addresses: Collection[int],
         clock: Clock,
         on_record: RecordListener,
         on_handled: HandledListener,
     ) -> None:
         self.participants = dict(participants)
+        self._interpreter = EffectInterpreter(self, addresses, deciders)
         self._clock = clock
         self._on_record = on_record
         self._on_handled = on_handled
         self._mail: deque[tuple[int, Event]] = deque()
-        self._timers: list[tuple[int, int, int, int, Event]] = []
+        self._timers = TimerQueue()
         self._decisions: list[tuple[int, int, int, Event]] = []
-        self._sequence = 0
+        self._decisions_made = 0
+        self._decision_start_us: int | None = None  # of one that follows another at once
         self._outgoing: dict[int, list[Send]] = {address: [] for address in sorted(participants)}
 
     def start(self) -> None:
-        """Every participant's first event."""
+        """Deliver every participant's first event."""
         for address in sorted(self.participants):
             self.deliver(address, Started(epoch=0))
 
     def deliver(self, address: int, event: Event) -> None:
-        """Mail for a participant, handled by the next advance()."""
+        """Take a message for a participant. The next advance() handles it."""
         self._mail.append((address, event))
 
     def advance(self) -> None:
@@ -75,14 +87,18 @@ class Stage:
         while True:
             self.read_mail()
             now_us = self._clock.now_us()
-            if self._timers and self._timers[0][0] <= now_us:
-                due_us, priority, _, address, event = heapq.heappop(self._timers)
-                # a round that follows a decision starts when that one was due (see above)
-                start_us = max(due_us, now_us - LATENESS_US)
-                self._handle(address, event, start_us if priority == Priority.START else None)
+            timer = self._timers.take_due(now_us)
+            if timer is not None:
+                due_us, address, event = timer
+                if event.priority == Priority.START:  # of a round that follows a decision
+                    self._decision_start_us = max(due_us, now_us - LATENESS_US)
+                self._handle(address, event)
+                self._decision_start_us = None
             elif self._decisions and self._decisions[0][0] <= now_us:
                 due_us, _, address, event = heapq.heappop(self._decisions)
-                self._handle(address, event, max(due_us, now_us - LATENESS_US))
+                self._decision_start_us = max(due_us, now_us - LATENESS_US)
+                self._handle(address, event)
+                self._decision_start_us = None
             else:
                 return
 
@@ -95,9 +111,11 @@ class Stage:
     @property
     def next_due_us(self) -> int | None:
         """When the earliest timer or decision is due; None if there is none."""
-        return min(
-            (queue[0][0] for queue in (self._timers, self._decisions) if queue), default=None
-        )
+        due_us = self._timers.next_us
+        if not self._decisions:
+            return due_us
+        decided_us = self._decisions[0][0]
+        return decided_us if due_us is None else min(due_us, decided_us)
 
     @property
     def has_outgoing(self) -> bool:
@@ -105,8 +123,11 @@ class Stage:
         return any(self._outgoing.values())
 
     def take_outgoing(self, rotation: int) -> list[Send]:
-        """What was sent since the last call: each sender's messages in order, senders in turn from
-        place `rotation` on (or the first would always win)."""
+        """Take what was sent since the last call.
+
+        Each sender's messages come in the order of sending. Senders come in turn from place
+        `rotation` on, or the first would always win.
+        """
         senders = list(self._outgoing)
         first = rotation % len(senders)
         taken: list[Send] = []
@@ -122,31 +143,32 @@ class Stage:
             for record in self.participants[address].finish(now_us):
                 self._on_record(record)
 
-    def _handle(self, address: int, event: Event, decided_us: int | None = None) -> None:
-        """decided_us: when the next decision starts if it follows at once."""
+    def send(self, now_us: int, to: int, event: Event, sender: int) -> None:
+        """As Runtime.send: the next step takes the message along."""
+        self._outgoing[sender].append(Send(to, event))
+
+    def set_timer(self, now_us: int, at_us: int, event: Event, address: int) -> None:
+        """As Runtime.set_timer."""
+        if event.priority == Priority.START and self._decision_start_us is not None:
+            at_us = self._decision_start_us
+        self._timers.set(at_us, address, event)
+
+    def finish_decision(
+        self, now_us: int, decision: int, elapsed_ns: int, decision_us: int, address: int
+    ) -> None:
+        """As Runtime.finish_decision."""
+        start_us = now_us if self._decision_start_us is None else self._decision_start_us
+        done = DecisionDone(decision, elapsed_ns)
+        self._decisions_made += 1
+        entry = (start_us + decision_us, self._decisions_made, address, done)
+        heapq.heappush(self._decisions, entry)
+
+    def record(self, record: Record) -> None:
+        """As Runtime.record."""
+        self._on_record(record)
+
+    def _handle(self, address: int, event: Event) -> None:
         now_us = self._clock.now_us()
         effects = self.participants[address].handle(now_us, event)
         self._on_handled(address, now_us, event, effects)
-        for effect in effects:
-            if isinstance(effect, Send):
-                self._outgoing[address].append(effect)
-            elif isinstance(effect, SetTimer):
-                self._sequence += 1
-                due = effect.event
-                at_us = effect.at_us
-                if due.priority == Priority.START and decided_us is not None:
-                    at_us = decided_us
-                timer = (at_us, due.priority, self._sequence, address, due)
-                heapq.heappush(self._timers, timer)
-            elif isinstance(effect, Record):
-                self._on_record(effect)
-            else:
-                self._decide(now_us, now_us if decided_us is None else decided_us, address, effect)
-
-    def _decide(self, now_us: int, start_us: int, address: int, effect: StartDecision) -> None:
-        """Plan at once on the view as it stands; the answer waits until the decision time has
-        passed since start_us."""
-        elapsed_ns, taken_us = run_decision(self.participants[address], effect.decision, now_us)
-        done = DecisionDone(effect.decision, elapsed_ns)
-        self._sequence += 1
-        heapq.heappush(self._decisions, (start_us + taken_us, self._sequence, address, done))
+        self._interpreter.carry_out(now_us, address, effects)

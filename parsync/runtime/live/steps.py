@@ -9,12 +9,14 @@ epoch, which grows from life to life; what an earlier life left behind in the qu
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import msgpack
 
 from parsync.core.codec import Codec, decode
+from parsync.core.effects import Send
 from parsync.core.event import Event
 from shared_state.errors import AgoraError
 
@@ -39,27 +41,44 @@ class ActorFailed(AgoraError):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a host asks of the cell. host: its id; epoch: its life; number: 1, 2, ... within it;
-    events: for the master, in order."""
+    """What a host asks of the cell.
+
+    Attributes:
+        host: Its id.
+        epoch: Its life.
+        number: 1, 2, ... within the epoch.
+        messages: (address, event) of what its participants have sent since the last step, in order.
+            The cell handles what is addressed to its own participants, and delivers the rest.
+    """
 
     host: int
     epoch: int
     number: int
-    events: tuple[Event, ...]
+    messages: tuple[tuple[int, Event], ...]
 
     def to_bytes(self, codec: Codec) -> bytes:
-        return codec.encode((self.host, self.epoch, self.number, self.events))
+        """The step as it travels, and as it is logged."""
+        return codec.encode((self.host, self.epoch, self.number, self.messages))
 
     @staticmethod
     def of(codec: Codec, data: bytes) -> Step:
         """Inverse of to_bytes. AgoraError if the bytes are none of its."""
         try:
-            host, epoch, number, events = codec.decode(data)
+            host, epoch, number, messages = codec.decode(data)
         except Exception as error:  # foreign bytes may hold anything
             raise AgoraError(f"not a step: {error}") from error
-        if not (type(host) is type(epoch) is type(number) is int and type(events) is tuple):
+        if not (type(host) is type(epoch) is type(number) is int and type(messages) is tuple):
             raise AgoraError("not a step: it does not say whose and which it is")
-        return Step(host, epoch, number, events)
+        if not all(map(_is_message, messages)):
+            raise AgoraError("not a step: it holds something else than addressed events")
+        return Step(host, epoch, number, messages)
+
+
+def _is_message(value: Any) -> bool:
+    """Whether a decoded value is a pair of an address and an event."""
+    if type(value) is not tuple or len(value) != 2:
+        return False
+    return type(value[0]) is int and isinstance(value[1], Event)
 
 
 def head_of(data: bytes) -> tuple[int, int, int]:
@@ -68,6 +87,19 @@ def head_of(data: bytes) -> tuple[int, int, int]:
     unpacker.feed(data)
     unpacker.read_array_header()
     return unpacker.unpack(), unpacker.unpack(), unpacker.unpack()
+
+
+class Steps(Protocol):
+    """Where an actor's loop sends its messages: a StepClient, or what stands before one."""
+
+    @property
+    def number(self) -> int:
+        """Of the last step."""
+        ...
+
+    def step(self, sends: Iterable[Send]) -> list[tuple[int, Event]]:
+        """As StepClient.step."""
+        ...
 
 
 class StepClient:
@@ -96,11 +128,19 @@ class StepClient:
         self.repeats = 0
         self.round_trip_us: list[int] = []
 
-    def step(self, events: Sequence[Event]) -> list[tuple[int, Event]]:
-        """(address, event) pairs the cell has for this host. Raises ActorLost if the cell stays
-        away for give_up_s, and Replaced if it knows a later life of this host."""
+    def step(self, sends: Iterable[Send]) -> list[tuple[int, Event]]:
+        """Hand messages to the cell.
+
+        Returns:
+            The (address, event) pairs that the cell has for this host.
+
+        Raises:
+            ActorLost: The cell stays away for give_up_s.
+            Replaced: The cell knows a later life of this host.
+        """
         self.number += 1
-        request = Step(self._host, self._epoch, self.number, tuple(events)).to_bytes(self._codec)
+        messages = tuple((send.to, send.event) for send in sends)
+        request = Step(self._host, self._epoch, self.number, messages).to_bytes(self._codec)
         begun = time.monotonic()
         attempts = 0
         while True:

@@ -13,8 +13,9 @@ from parsync.core.master import MasterCore
 from parsync.core.participant import Participant
 from parsync.core.workers import WorkerPool
 from parsync.runtime.assembly import ArmSpec, Assembly
+from parsync.runtime.effects import RecordListener
 from parsync.runtime.plan_limit import PLAN_LIMIT_S, plan_limit
-from parsync.runtime.virtual.runtime import RecordListener, VirtualRuntime
+from parsync.runtime.virtual.runtime import VirtualRuntime
 from parsync.workload.workload import Workload
 
 
@@ -62,7 +63,8 @@ def run_virtual(
         COORDINATOR: assembly.coordinator(),
         ARRIVALS: arrivals,
     }
-    runtime = VirtualRuntime(participants, on_record, assembly.codec, message_us)
+    deciders = dict(enumerate(agents))
+    runtime = VirtualRuntime(participants, deciders, on_record, assembly.codec, message_us)
     waiting = -1
 
     def call_under_way() -> int | None:

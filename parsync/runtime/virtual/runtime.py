@@ -4,30 +4,34 @@ same event log on any machine."""
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from parsync.core.codec import Codec
-from parsync.core.effects import Send, SetTimer, StartDecision
 from parsync.core.event import Event, Priority
 from parsync.core.events import DecisionDone, Started
-from parsync.core.participant import Participant
+from parsync.core.participant import Decider, Participant
 from parsync.metrics.record import Record
-from parsync.runtime.deciding import run_decision
-
-RecordListener = Callable[[Record], None]
+from parsync.runtime.effects import EffectInterpreter, RecordListener
 
 
 class VirtualRuntime:
-    """Drives participants by address. A message takes message_us one way; a decision takes the time
-    its clock gives it.
+    """Drives all participants of an arm in virtual time.
 
-    on_record gets every Record as it is made. The digest covers every handled event in order, with
-    its time and address.
+    A decision takes the time that its decider's clock gives it. The digest covers every handled
+    event in order, with its time and address.
+
+    Args:
+        participants: By address.
+        deciders: Those of them that take decisions.
+        on_record: Called with every Record as it is made.
+        codec: Encodes the events of the arm's protocols.
+        message_us: How long a message takes from one participant to another.
     """
 
     def __init__(
         self,
         participants: Mapping[int, Participant],
+        deciders: Mapping[int, Decider],
         on_record: RecordListener,
         codec: Codec,
         message_us: int = 0,
@@ -38,6 +42,7 @@ class VirtualRuntime:
         self._heap: list[tuple[int, int, int, int, Event]] = []
         self._sequence = 0
         self._digest = codec.log_digest()
+        self._interpreter = EffectInterpreter(self, participants, deciders)
         self.now_us = 0
         self.events = 0
         for address in sorted(participants):
@@ -49,25 +54,20 @@ class VirtualRuntime:
         return self._digest.hexdigest()
 
     def run_until(self, until_us: int) -> None:
-        """Handle every event up to and including until_us."""
-        heap, participants, message_us = self._heap, self._participants, self._message_us
-        digest = self._digest.update
+        """Handle every event up to and including until_us.
+
+        Raises:
+            AgoraError: A participant sends to an address without a participant, or decides without
+                being a decider.
+        """
+        heap, participants = self._heap, self._participants
+        digest, carry_out = self._digest.update, self._interpreter.carry_out
         while heap and heap[0][0] <= until_us:
             at_us, _, _, address, event = heapq.heappop(heap)
             self.now_us = at_us
             self.events += 1
             digest(address, at_us, event)
-            for effect in participants[address].handle(at_us, event):
-                if isinstance(effect, Send):
-                    sent = effect.event
-                    self._push(at_us + message_us, sent.priority, effect.to, sent)
-                elif isinstance(effect, SetTimer):
-                    timer = effect.event
-                    self._push(max(effect.at_us, at_us), timer.priority, address, timer)
-                elif isinstance(effect, Record):
-                    self._on_record(effect)
-                else:
-                    self._decide(at_us, address, effect)
+            carry_out(at_us, address, participants[address].handle(at_us, event))
         self.now_us = until_us
 
     def under_way(self, *kinds: type) -> list[tuple[int, Event]]:
@@ -85,11 +85,26 @@ class VirtualRuntime:
             for record in self._participants[address].finish(self.now_us):
                 self._on_record(record)
 
+    def send(self, now_us: int, to: int, event: Event, sender: int) -> None:
+        """As Runtime.send: the message takes message_us."""
+        self._push(now_us + self._message_us, event.priority, to, event)
+
+    def set_timer(self, now_us: int, at_us: int, event: Event, address: int) -> None:
+        """As Runtime.set_timer."""
+        self._push(max(at_us, now_us), event.priority, address, event)
+
+    def finish_decision(
+        self, now_us: int, decision: int, elapsed_ns: int, decision_us: int, address: int
+    ) -> None:
+        """As Runtime.finish_decision."""
+        # The measured time stays out of the event: a virtual run repeats, log and all.
+        done = DecisionDone(decision, 0)
+        self._push(now_us + decision_us, Priority.DECIDE, address, done)
+
+    def record(self, record: Record) -> None:
+        """As Runtime.record."""
+        self._on_record(record)
+
     def _push(self, at_us: int, priority: Priority, address: int, event: Event) -> None:
         self._sequence += 1
         heapq.heappush(self._heap, (at_us, priority, self._sequence, address, event))
-
-    def _decide(self, at_us: int, address: int, effect: StartDecision) -> None:
-        _, taken_us = run_decision(self._participants[address], effect.decision, at_us)
-        # The measured time stays out of the event: a virtual run repeats, log and all.
-        self._push(at_us + taken_us, Priority.DECIDE, address, DecisionDone(effect.decision, 0))

@@ -11,7 +11,6 @@ lacks its last events repeats as far as it goes, and only that tells.
 
 from __future__ import annotations
 
-import contextlib
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -20,18 +19,16 @@ from pathlib import Path
 from typing import Any, cast
 
 from parsync.core.addresses import ARRIVALS, COORDINATOR, WORKERS
-from parsync.core.codec import Codec, decode
-from parsync.core.effects import StartDecision
-from parsync.core.event import Event
-from parsync.core.events import DecisionDone, SyncReply
+from parsync.core.events import SyncReply
 from parsync.core.master import MasterCore
-from parsync.core.participant import Decider, Participant
+from parsync.core.participant import Participant
 from parsync.runtime.arm_file import ARM_FILE
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.assembly_files import read_assembly
 from parsync.runtime.audit import AuditedMaster
 from parsync.runtime.event_logs import ArmEnd, LogEnd, read_end, shortfall
 from parsync.runtime.json_files import digest_of, read_bytes
+from parsync.runtime.live.actor_replay import ReplayedActor
 from parsync.runtime.live.cell import (
     CELL_LOG,
     CellStage,
@@ -40,13 +37,11 @@ from parsync.runtime.live.cell import (
     read_cell_log,
     replay_frame,
 )
-from parsync.runtime.live.handled_log import effects_digest, handled_logs
+from parsync.runtime.live.handled_log import handled_logs
 from parsync.runtime.live.log_ends import log_ends
 from parsync.runtime.live.plan import COORDINATOR_NAME, SOURCE, WORKER_POOL
 from parsync.runtime.live.stage import ignore_record
 from parsync.runtime.live.steps import Step
-from parsync.runtime.plan_limit import PLAN_LIMIT_S, plan_limit
-from schedulers.interface import ContractBroken
 from shared_state.errors import AgoraError
 from shared_state.invariants import AuditCounts, CellAudit, InvariantViolation
 from shared_state.journal import read_journal
@@ -97,12 +92,12 @@ def replay(directory: Path, on_progress: Progress = no_progress) -> Replayed:
     run = _Replay(directory, assembly, end, found, on_progress)
     if not run.cell():
         return run.result(gaps)
-    for name, host, make_cores in run.actors():
+    for name, host, make_actor in run.actors():
         logs = handled_logs(directory, name)
         if not logs and not _is_named(name, end):
             gaps.append(f"{name} has no log")
         for epoch, path in logs:
-            if not run.actor(name, make_cores(), path, (host, epoch)):
+            if not run.actor(name, make_actor(), path, (host, epoch)):
                 return run.result(gaps)
     return run.result(gaps)
 
@@ -123,51 +118,6 @@ def _gaps(directory: Path, end: ArmEnd, found: Mapping[str, LogEnd]) -> list[str
 def _is_named(actor: str, end: ArmEnd | None) -> bool:
     """Whether the arm ended with a log of this actor; that it is missing has been told then."""
     return end is not None and any(name.startswith(f"{actor}-") for name in end.logs)
-
-
-class _Cores:
-    """The participants of one actor, made anew.
-
-    Args:
-        codec: Of the arm.
-        participants: By address.
-        deciders: Those of them that take decisions.
-    """
-
-    def __init__(
-        self,
-        codec: Codec,
-        participants: Mapping[int, Participant],
-        deciders: Mapping[int, Decider],
-    ) -> None:
-        self._codec = codec
-        self._participants = participants
-        self._deciders = deciders
-
-    def __contains__(self, address: int) -> bool:
-        return address in self._participants
-
-    def effects_of(self, address: int, at_us: int, event: Event) -> bytes:
-        """The digest of what an event leads to.
-
-        A decision runs as it did: at once, with the decision time that was measured then.
-        """
-        decider = self._deciders.get(address)
-        if decider is not None and isinstance(event, DecisionDone):
-            decider.decision_us(event.elapsed_ns)
-        effects = self._participants[address].handle(at_us, event)
-        digest = effects_digest(self._codec, effects)
-        if decider is not None:
-            for effect in effects:
-                if isinstance(effect, StartDecision):
-                    # Where a scheduler broke its contract it does so again: the run ended there.
-                    # (Where it did not, the round's DecisionDone follows, and finds no plan.)
-                    with (
-                        contextlib.suppress(ContractBroken),
-                        plan_limit(PLAN_LIMIT_S, lambda: at_us),
-                    ):
-                        decider.decide(effect.decision, at_us)
-        return digest
 
 
 class _Replay:
@@ -247,16 +197,16 @@ class _Replay:
         self._counts = audit.finish()
         return self._divergence is None
 
-    def actors(self) -> list[tuple[str, int, Callable[[], _Cores]]]:
-        """(name, id among the cell's hosts, what makes its cores) of every actor but the cell's."""
+    def actors(self) -> list[tuple[str, int, Callable[[], ReplayedActor]]]:
+        """(name, id as a host, what makes its participants) of every actor but the cell's."""
         assembly = self._assembly
 
-        def agents(indexes: tuple[int, ...]) -> _Cores:
+        def agents(indexes: tuple[int, ...]) -> ReplayedActor:
             made = {index: assembly.agent(index) for index in indexes}
-            return _Cores(assembly.codec, made, made)
+            return ReplayedActor(assembly.codec, made, made)
 
-        def one(address: int, make: Callable[[], Participant]) -> _Cores:
-            return _Cores(assembly.codec, {address: make()}, {})
+        def one(address: int, make: Callable[[], Participant]) -> ReplayedActor:
+            return ReplayedActor(assembly.codec, {address: make()}, {})
 
         return [
             (COORDINATOR_NAME, COORDINATOR, partial(one, COORDINATOR, assembly.coordinator)),
@@ -265,14 +215,15 @@ class _Replay:
             (WORKER_POOL, WORKERS, partial(one, WORKERS, assembly.workers)),
         ]
 
-    def actor(self, name: str, cores: _Cores, path: Path, life: tuple[int, int]) -> bool:
-        """Feed an actor's log to fresh cores; False at a divergence."""
-        replies, codec = self._queues[life], self._assembly.codec
+    def actor(self, name: str, actor: ReplayedActor, path: Path, life: tuple[int, int]) -> bool:
+        """Feed an actor's log to its participants, made anew; False at a divergence."""
+        replies = self._queues[life]
         for number, payload in enumerate(read_journal(path), start=1):
             self._advance(len(payload))
-            address, at_us, event, logged = _entry(codec, payload, cores, f"{path}: event {number}")
+            entry = actor.entry(payload, f"{path}: event {number}")
+            address, event = entry.address, entry.event
             agent = f"{self._assembly.arm.agent_name(address)} " if address >= 0 else ""
-            where = f"{path}: event {number}, {agent}at {at_us} us"
+            where = f"{path}: event {number}, {agent}at {entry.at_us} us"
             if isinstance(event, tuple):
                 if not replies[address] and not self._cell_is_whole:
                     return True  # no further: what it was told then is not in the cell's log
@@ -282,7 +233,7 @@ class _Replay:
                     return False
             self._events[name] = self._events.get(name, 0) + 1
             try:
-                equal = cores.effects_of(address, at_us, event) == logged
+                equal = actor.effects_of(address, entry.at_us, event) == entry.digest
             except Exception as error:  # the live core had none, or its log would end before
                 self._divergence = f"{where}: {type(error).__name__}: {error}"
                 return False
@@ -316,23 +267,6 @@ def _handled(stage: CellStage, frame: tuple[Any, ...], where: str) -> bool:
         raise AgoraError(
             f"{where}: not an event of a cell: {type(error).__name__}: {error}"
         ) from error
-
-
-def _entry(codec: Codec, payload: bytes, cores: _Cores, where: str) -> tuple[int, int, Any, bytes]:
-    """(address, time, event, digest). AgoraError if the frame is none of an actor with these
-    cores."""
-    try:
-        entry, logged = decode(payload)
-        address, at_us, event = codec.decode(entry)
-    except Exception as error:  # a foreign frame may hold anything
-        raise AgoraError(f"{where}: not an entry of an actor's log: {error}") from error
-    if not (
-        type(address) is int and address in cores and type(at_us) is int and type(logged) is bytes
-    ):
-        raise AgoraError(f"{where}: belongs to another actor's log")
-    if type(event) is not tuple and not isinstance(event, Event):
-        raise AgoraError(f"{where}: not an event of an actor's log")
-    return address, at_us, event, logged
 
 
 def _reply(logged: tuple[Any, ...], replies: deque[SyncReply]) -> SyncReply | None:

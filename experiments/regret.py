@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from experiments.config import RunConfig
-from parsync.core.codec import Codec
-from parsync.core.master import MasterCore
 from parsync.metrics.regret import RegretWatch
+from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.cell_events import replay_master
 from parsync.workload.workload import Workload
 
@@ -28,12 +27,11 @@ def regret_watch(config: RunConfig, workload: Workload, seed: int) -> RegretWatc
     return RegretWatch(workload, settle_us(config), seed)
 
 
-def regret_of_log(
-    codec: Codec, log: Path, watch: RegretWatch, master: MasterCore, ended_us: int
-) -> Regret:
-    """From the log of a live cell, and a master as it was at the start of that run. Raises
-    AgoraError if the log cannot be read."""
-    for _ in replay_master(codec, log, watch.attach(master)):
+def regret_of_log(assembly: Assembly, log: Path, watch: RegretWatch, ended_us: int) -> Regret:
+    """From the log of a live cell. Raises AgoraError if it cannot be read."""
+    master = assembly.master()
+    beside = assembly.cell_side(master.cell)
+    for _ in replay_master(assembly.codec, log, watch.attach(master), beside):
         pass
     return watch.regret(ended_us)
 

@@ -95,7 +95,7 @@ def run_arm_live(
         if not stopped:
             assembly = Assembly.of(spec, workload)
             watch = regret_watch(config, workload, seed)
-            regret = regret_of_log(assembly.codec, log, watch, assembly.master(), outcome.ended_us)
+            regret = regret_of_log(assembly, log, watch, outcome.ended_us)
     except AgoraError as error:  # the figures are kept
         stopped = stopped or str(error)
     trips = outcome.round_trip_us

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from parsync.core.agent import Agent
 from parsync.core.event import Event
 from parsync.core.node_side import NodeSide
-from parsync.core.participant import Participant
+from parsync.core.participant import CellSide
 from parsync.protocols.capability import ProtocolCapability
 from schedulers.capability import Capability
 from schedulers.checked import CheckedScheduler
@@ -117,7 +117,7 @@ class ProtocolSpec:
     kind: str
     options: type[BaseModel]
     make_agent: Callable[[AgentEnvironment], Agent]
-    cell_side: Callable[[Environment, Cell], Participant] | None = None
+    cell_side: Callable[[Environment, Cell], CellSide] | None = None
     node_side: Callable[[Environment], NodeSide] | None = None
     events: tuple[type[Event], ...] = ()
     capabilities: Callable[[Any], Set[ProtocolCapability]] = lambda options: NO_CAPABILITIES

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from pydantic import BaseModel
 
-from parsync.core.addresses import CELL_SIDE
+from parsync.core.addresses import ARRIVALS, CELL_SIDE, COORDINATOR, MASTER, WORKERS
 from parsync.core.agent import Agent
 from parsync.core.arrivals import ArrivalSource
 from parsync.core.codec import Codec
 from parsync.core.coordinator import Coordinator
 from parsync.core.master import MasterCore
-from parsync.core.participant import Participant
+from parsync.core.participant import CellSide
 from parsync.core.routing import Route, route_jobs
 from parsync.core.workers import WorkerPool
 from parsync.protocols import registry as protocols
@@ -188,19 +188,30 @@ class Assembly:
             sample_us=self.arm.sample_us,
         )
 
-    def cell_side(self, cell: Cell) -> dict[int, Participant]:
+    def cell_side(self, cell: Cell) -> dict[int, CellSide]:
         """The participants of the arm's protocols that live beside the master, by address.
 
         Args:
             cell: The master's cell, which they may read and must not change.
         """
-        participants: dict[int, Participant] = {}
+        participants: dict[int, CellSide] = {}
         for kind in self.protocols:
             make = protocols.get(kind).cell_side
             if make is not None:
                 environment = self._environment(kind)
                 participants[environment.cell_side] = make(environment, cell)
         return participants
+
+    @cached_property
+    def addresses(self) -> frozenset[int]:
+        """The addresses of all participants."""
+        cell_side = [
+            CELL_SIDE - place
+            for place, kind in enumerate(self.protocols)
+            if protocols.get(kind).cell_side is not None
+        ]
+        others = (MASTER, WORKERS, COORDINATOR, ARRIVALS)
+        return frozenset((*range(self.arm.agents), *others, *cell_side))
 
     @staticmethod
     def _is_told_of_ends(group: GroupSpec) -> bool:

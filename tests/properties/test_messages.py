@@ -32,6 +32,7 @@ from parsync.runtime.live.handled_log import HandledLog, handled_log
 from parsync.runtime.live.stage import Stage, ignore_record
 from parsync.runtime.live.steps import Step, StepClient, Unavailable
 from parsync.runtime.virtual.runtime import VirtualRuntime
+from shared_state.cell import Cell
 from shared_state.errors import AgoraError
 from shared_state.journal import read_journal
 from tests.fixtures.counters import COUNTER_EVENTS, Count, CountDue, Counter
@@ -73,9 +74,15 @@ def test_messages_in_virtual_time(message_us: int) -> None:
     check(counters)
 
 
-def new_stage(counters: Mapping[int, Counter]) -> CellStage:
-    beside = {address: counters[address] for address in CELL_SIDES}
-    return CellStage(CODEC, ASSEMBLY.master(), hosts_of(AGENTS), TASKS, ignore_record, beside)
+def new_stage(counters: dict[int, Counter]) -> CellStage:
+    """Its counters are those of `counters`, and take their places there."""
+
+    def make_beside(cell: Cell) -> dict[int, Counter]:
+        made = {address: new_counters()[address] for address in CELL_SIDES}
+        counters.update(made)
+        return made
+
+    return CellStage(CODEC, ASSEMBLY.master(), hosts_of(AGENTS), TASKS, ignore_record, make_beside)
 
 
 def live_run(directory: Path, kills: set[int], loss: int) -> dict[int, Counter]:
@@ -87,8 +94,7 @@ def live_run(directory: Path, kills: set[int], loss: int) -> dict[int, Counter]:
     service: CellService
 
     def cell() -> CellService:
-        """From what the files hold: every life makes its participants anew."""
-        counters.update({address: new_counters()[address] for address in CELL_SIDES})
+        """From what the files hold."""
         checkpoints = Checkpoints(log, None, 3_000, sync=False)
         return CellService(new_stage(counters), log, False, checkpoints)
 

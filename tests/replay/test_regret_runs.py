@@ -217,6 +217,6 @@ def test_the_log_of_a_cell_tells_the_same(tmp_path: Path) -> None:
         cell.step(Step(0, 1, number, ((MASTER, event),)).to_bytes(CORE), at_us)
     cell.close()
     again = RegretWatch(workload, SETTLE_US, SEED).attach(assembly.master())
-    for _ in replay_master(CORE, log, again):
+    for _ in replay_master(CORE, log, again, {}):
         pass
     assert again.regret(workload.end_us) == books.watch.regret(workload.end_us)

@@ -24,14 +24,14 @@ from parsync.metrics.record import Record
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.loop import HostLoop, Ticks, last_step
 from parsync.runtime.live.monitor import Monitor, Report
-from parsync.runtime.live.plan import addresses_of, plan_hosts
+from parsync.runtime.live.plan import plan_hosts
 from parsync.runtime.live.stage import LATENESS_US, Stage, ignore_record
 from parsync.runtime.live.steps import Step, StepClient
 from parsync.runtime.live.waits import Waited, WaitMeter
 from shared_state.transaction import Transaction
 from tests.fixtures.live_runs import mixed_arm, small_arm, small_workload
 
-ADDRESSES = addresses_of(Assembly.of(small_arm(), small_workload()))
+ADDRESSES = Assembly.of(small_arm(), small_workload()).addresses
 
 
 def not_logged(address: int, at_us: int, event: Event, effects: list[Effect]) -> None:

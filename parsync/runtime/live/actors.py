@@ -39,7 +39,6 @@ from parsync.runtime.live.plan import (
     HostPlan,
     RunPlan,
     Substance,
-    addresses_of,
 )
 from parsync.runtime.live.ports import CellPort, HostLine, Reporter
 from parsync.runtime.live.recorder import Recorder, life_log
@@ -196,7 +195,7 @@ class SchedulerHost(Stepper):
         self._stage = Stage(
             participants,
             self._agents,
-            addresses_of(assembly),
+            assembly.addresses,
             self._clock,
             self._recorder,
             self._handled,
@@ -311,7 +310,7 @@ class WorkerHost(Stepper):
         self._stage = Stage(
             {WORKERS: self._workers},
             {},
-            addresses_of(assembly),
+            assembly.addresses,
             self._clock,
             self._recorder,
             self._log.handled,
@@ -368,7 +367,7 @@ class WorkloadSource(Actor):
         self._stage = Stage(
             {ARRIVALS: self._arrivals},
             {},
-            addresses_of(assembly),
+            assembly.addresses,
             self._clock,
             self._recorder,
             self._log.handled,

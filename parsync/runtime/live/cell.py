@@ -36,12 +36,17 @@ from parsync.runtime.live.cell_side import CellSideLoop
 from parsync.runtime.live.checkpoint import Checkpoint, Checkpoints
 from parsync.runtime.live.steps import Step, StepLedger
 from schedulers.interface import ChangeKind
+from shared_state.cell import Cell
 from shared_state.errors import AgoraError
 from shared_state.journal import JournalWriter, read_journal
 
 CELL_LOG = "cell.journal"
 DIGEST_BYTES = 16
-NOBODY: Mapping[int, CellSide] = {}
+
+
+def nobody_beside(cell: Cell) -> Mapping[int, CellSide]:
+    """The participants beside the master of an arm whose protocols have none."""
+    return {}
 
 
 class Frame(IntEnum):
@@ -80,7 +85,7 @@ class CellStage(CellSideLoop):
         host_of: The host of every address outside of the cell.
         tasks: How many the workload has.
         on_record: Called with every Record as it is made.
-        beside: The other participants beside the cell, by address.
+        make_beside: Creates the other participants beside the cell, by address, which may read it.
     """
 
     def __init__(
@@ -90,11 +95,12 @@ class CellStage(CellSideLoop):
         host_of: Mapping[int, int],
         tasks: int,
         on_record: RecordListener,
-        beside: Mapping[int, CellSide] = NOBODY,
+        make_beside: Callable[[Cell], Mapping[int, CellSide]] = nobody_beside,
     ) -> None:
-        cell_side: dict[int, CellSide] = {MASTER: master, **beside}
-        super().__init__(cell_side, host_of, on_record)
-        self._cell_side = dict(sorted(cell_side.items()))
+        beside = make_beside(master.cell)
+        super().__init__({MASTER: master, **beside}, host_of, on_record)
+        self._make_beside = make_beside
+        self._beside = dict(sorted(beside.items()))
         self.codec = codec
         self.master = master
         self._host_of = dict(host_of)
@@ -138,7 +144,8 @@ class CellStage(CellSideLoop):
         mail = tuple((host, tuple(waiting)) for host, waiting in sorted(self._outbox.items()))
         own = (self.epoch, self.now_us, self.steps, self._timers.checkpoint())
         rest = self.codec.encode((self._ledger.checkpoint(), mail, own))
-        states = (self.codec.encode(one.checkpoint()) for one in self._cell_side.values())
+        cell_side = (self.master, *self._beside.values())
+        states = (self.codec.encode(participant.checkpoint()) for participant in cell_side)
         return rest, self._whereabouts.tobytes(), self._owner.tobytes(), *states
 
     def restore(self, parts: tuple[bytes, ...]) -> None:
@@ -147,10 +154,14 @@ class CellStage(CellSideLoop):
         rest, whereabouts, owner, *states = parts
         if (len(whereabouts), len(owner)) != (self._whereabouts.nbytes, self._owner.nbytes):
             raise AgoraError("cell checkpoint: of another workload")
-        if len(states) != len(self._cell_side):
+        if len(states) != 1 + len(self._beside):
             raise AgoraError("cell checkpoint: of another arm")
-        for one, state in zip(self._cell_side.values(), states, strict=True):
-            one.restore(self.codec.decode(state))
+        self.master.restore(self.codec.decode(states[0]))
+        # they read the cell, which is another now
+        self._beside = dict(sorted(self._make_beside(self.master.cell).items()))
+        self.participants |= self._beside
+        for participant, state in zip(self._beside.values(), states[1:], strict=True):
+            participant.restore(self.codec.decode(state))
         ledger, mail, own = self.codec.decode(rest)
         self._ledger.restore(ledger)
         self._outbox.update((host, list(waiting)) for host, waiting in mail)

@@ -13,7 +13,7 @@ from parsync.core.effects import Effect
 from parsync.core.event import Event
 from parsync.core.events import SyncRequest
 from parsync.core.participant import Participant
-from parsync.runtime.live.cell import NOBODY, Frame, hosts_of, read_cell_log
+from parsync.runtime.live.cell import Frame, hosts_of, read_cell_log
 from parsync.runtime.live.cell_side import CellSideLoop
 from parsync.runtime.live.stage import ignore_record
 from parsync.runtime.live.steps import Step
@@ -44,7 +44,7 @@ def replay_master(
     codec: Codec,
     log: Path,
     master: Participant,
-    beside: Mapping[int, Participant] = NOBODY,
+    beside: Mapping[int, Participant],
     on_outgoing: Callable[[int, int, Event], None] = ignore_outgoing,
 ) -> Iterator[Handled]:
     """Feed a cell's log to a master as it was at the start of the run.

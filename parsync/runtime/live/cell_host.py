@@ -43,7 +43,12 @@ class CellHost:
         self._hosts = tuple((host.host, host.name, host.agents) for host in plan.hosts)
         tasks = len(assembly.workload.tasks)
         stage = CellStage(
-            assembly.codec, assembly.master(), hosts_of(agents_of), tasks, self._recorder
+            assembly.codec,
+            assembly.master(),
+            hosts_of(agents_of),
+            tasks,
+            self._recorder,
+            assembly.cell_side,
         )
         self._service = CellService(
             stage, journal, plan.fsync, self._checkpoints, self._recorder.mark

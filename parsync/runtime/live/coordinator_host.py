@@ -24,7 +24,6 @@ from parsync.runtime.live.plan import (
     WORKER_POOL,
     RunPlan,
     Substance,
-    addresses_of,
 )
 from parsync.runtime.live.ports import CellPort
 from parsync.runtime.live.stage import Stage, ignore_record
@@ -56,7 +55,7 @@ class CoordinatorHost:
         self._stage = Stage(
             {COORDINATOR: self._coordinator},
             {},
-            addresses_of(substance.assembly),
+            substance.assembly.addresses,
             self._clock,
             ignore_record,
             self._log.handled,

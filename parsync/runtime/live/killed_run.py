@@ -15,6 +15,7 @@ import numpy as np
 
 from parsync.core.addresses import WORKERS
 from parsync.core.event import Event
+from parsync.core.events import TasksCancelled, TasksStarted
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.event_logs import log_end
@@ -67,13 +68,14 @@ def _due_ends(log: Path, assembly: Assembly) -> DueEnds:
     pool is told what a replayed master says. Tasks whose end was reported are among these, too:
     MasterCore.record_due_ends leaves them out.
     """
-    workers = assembly.workers()
+    workers, master = assembly.workers(), assembly.master()
 
     def tell(at_us: int, to: int, event: Event) -> None:
-        if to == WORKERS:
+        if to == WORKERS and isinstance(event, TasksStarted | TasksCancelled):
             workers.handle(at_us, event)
 
-    for _ in replay_master(assembly.codec, log, assembly.master(), on_outgoing=tell):
+    beside = assembly.cell_side(master.cell)
+    for _ in replay_master(assembly.codec, log, master, beside, on_outgoing=tell):
         pass
     end_us, allocation, _ = workers.due_ends()
     return DueEnds(allocation, end_us)

@@ -179,6 +179,7 @@ class _Replay:
             hosts_of(agents_of),
             len(assembly.workload.tasks),
             ignore_record,
+            assembly.cell_side,
         )
         for number, frame in enumerate(frames, start=1):
             equal = _handled(stage, frame, f"{path}: frame {number}")

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-from parsync.core.addresses import ARRIVALS, COORDINATOR, MASTER, WORKERS
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.runtime.assembly import ArmSpec, Assembly
 from parsync.runtime.plan_limit import PLAN_LIMIT_S
@@ -82,11 +81,6 @@ class RunPlan:
     def host_of(self) -> dict[int, int]:
         """The host of each agent."""
         return {agent: plan.host for plan in self.hosts for agent in plan.agents}
-
-
-def addresses_of(assembly: Assembly) -> frozenset[int]:
-    """The addresses of all participants of a live run."""
-    return frozenset(range(assembly.arm.agents)) | {MASTER, WORKERS, COORDINATOR, ARRIVALS}
 
 
 def plan_hosts(arm: ArmSpec, hosts: int, tick_us: int) -> tuple[HostPlan, ...]:

@@ -67,7 +67,8 @@ class Answer:
 def answers(log: Path, assembly: Assembly) -> Iterator[Answer]:
     """Every transaction that a live cell was asked, in its order, with the answer that a replayed
     master gives. Errors as read_cell_log."""
-    for handled in replay_master(assembly.codec, log, assembly.master()):
+    master = assembly.master()
+    for handled in replay_master(assembly.codec, log, master, assembly.cell_side(master.cell)):
         event = handled.event
         if type(event) is CommitRequest:
             (result,) = (
@@ -206,7 +207,14 @@ def cell_batches(
     frames = read_cell_log(directory / CELL_LOG)
     agents_of = {host: agents for host, _, agents in next(frames)[2]}
     tasks = len(assembly.workload.tasks)
-    stage = CellStage(assembly.codec, assembly.master(), hosts_of(agents_of), tasks, records.append)
+    stage = CellStage(
+        assembly.codec,
+        assembly.master(),
+        hosts_of(agents_of),
+        tasks,
+        records.append,
+        assembly.cell_side,
+    )
     for frame in frames:
         replay_frame(stage, frame)
         yield from ((record.table, record.columns) for record in records)

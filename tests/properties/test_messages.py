@@ -239,6 +239,18 @@ def test_a_message_to_nobody_from_beside_the_cell_stops_the_cell(tmp_path: Path)
     assert [frame[0] for frame in read_cell_log(tmp_path / CELL_LOG)] == [Frame.HEADER, Frame.LIFE]
 
 
+def test_participants_beside_a_restored_cell_read_it_and_not_the_one_before() -> None:
+    cells: list[Cell] = []
+
+    def make_beside(cell: Cell) -> dict[int, Counter]:
+        cells.append(cell)
+        return {}
+
+    stage = CellStage(CODEC, ASSEMBLY.master(), hosts_of(AGENTS), TASKS, ignore_record, make_beside)
+    stage.restore(stage.checkpoint())
+    assert len(cells) == 2 and cells[1] is stage.master.cell is not cells[0]
+
+
 def test_messages_that_wait_for_a_restarted_host_are_dropped(tmp_path: Path) -> None:
     service = CellService(new_stage(new_counters()), tmp_path / CELL_LOG, fsync=False)
     service.start(0, ())

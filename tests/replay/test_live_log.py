@@ -6,6 +6,7 @@ from __future__ import annotations
 import pickle
 import shutil
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import msgpack
@@ -13,8 +14,11 @@ import pytest
 
 from parsync.core.addresses import MASTER, WORKERS
 from parsync.core.codec import decode, encode
+from parsync.protocols import registry as protocols
+from parsync.protocols.spec import NoOptions
 from parsync.runtime import replay
 from parsync.runtime.arm_file import OLD_FILE
+from parsync.runtime.assembly import ProtocolChoice
 from parsync.runtime.assembly_files import read_assembly
 from parsync.runtime.event_logs import ENDED_FILE, write_end
 from parsync.runtime.live.cell import CELL_LOG, Frame
@@ -22,6 +26,7 @@ from parsync.runtime.live.handled_log import handled_log
 from parsync.runtime.live.log_ends import log_ends
 from shared_state.journal import JournalWriter, read_journal
 from tests.fixtures.hand_driven_run import HEADER, LIFE, NAMES, write_run
+from tests.fixtures.live_runs import mixed_arm
 from tests.fixtures.pickles import MakesAFile
 
 
@@ -53,6 +58,33 @@ def test_every_log_replays(directory: Path, capsys: pytest.CaptureFixture[str]) 
     assert replayed.counts.accepted == replayed.counts.submitted == len(assembly.workload.tasks)
     assert replay.main([str(directory)]) == 0
     assert capsys.readouterr().out.startswith(f"{directory}: ok: ")
+
+
+def test_a_protocol_with_a_participant_beside_the_cell_replays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The lottery of examples/ beside a flow scheduler; its office reads the cell."""
+    built_in = {**protocols.BUILT_IN, "lottery": "examples.protocols.lottery:SPEC"}
+    monkeypatch.setattr(protocols, "_GROUP", replace(protocols._GROUP, built_in=built_in))
+    arm = mixed_arm()
+    lottery = replace(arm.groups[0], name="lottery", kind=None)
+    lottery = replace(lottery, protocol=ProtocolChoice("lottery", NoOptions()))
+    write_run(tmp_path, replace(arm, groups=(lottery, arm.groups[1])))
+    replayed = replay.replay(tmp_path)
+    assert replayed.divergence is None and replayed.gaps == () and replayed.lives == 2
+    assembly, _ = read_assembly(tmp_path)
+    assert replayed.counts is not None
+    assert replayed.counts.accepted == replayed.counts.submitted == len(assembly.workload.tasks)
+    path = handled_log(tmp_path, "schedulers-0", LIFE)
+    frames = list(read_journal(path))
+    drawn = next(
+        place
+        for place, frame in enumerate(frames)
+        if type(assembly.codec.decode(decode(frame)[0])[2]).__name__ == "Drawn"
+    )
+    write_log(path, frames[:drawn] + frames[drawn + 1 :])
+    assert replay.main([str(tmp_path)]) == 1
+    assert f"{path.name}: event " in capsys.readouterr().out
 
 
 def write_log(path: Path, frames: list[bytes]) -> None:

@@ -22,10 +22,10 @@ from parsync.core.addresses import MASTER, WORKERS
 from parsync.core.codec import CORE, decode
 from parsync.core.events import CommitRequest, TasksFinished, TasksStarted
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.live.cell import CELL_LOG, CellService, CellStage, hosts_of
+from parsync.runtime.live.actor_runtime import ignore_record
+from parsync.runtime.live.cell import CELL_LOG, CellRuntime, CellService, hosts_of
 from parsync.runtime.live.checkpoint import Checkpoints
 from parsync.runtime.live.plan import LiveOptions
-from parsync.runtime.live.stage import ignore_record
 from parsync.runtime.live.steps import Step
 from shared_state.tasks import Int64
 from shared_state.transaction import Transaction
@@ -43,19 +43,19 @@ def make_assembly() -> Assembly:
     return Assembly.of(replace(small_arm(), groups=(group,), partitions=AGENTS), workload)
 
 
-def new_stage(assembly: Assembly) -> CellStage:
+def new_runtime(assembly: Assembly) -> CellRuntime:
     hosts = hosts_of({0: tuple(range(AGENTS))})
-    return CellStage(CORE, assembly.master(), hosts, len(assembly.workload.tasks), ignore_record)
+    return CellRuntime(CORE, assembly.master(), hosts, len(assembly.workload.tasks), ignore_record)
 
 
 def checkpoints_of(log: Path) -> Checkpoints:
     return Checkpoints(log, None, LiveOptions(log.parent).checkpoint_bytes, sync=False)
 
 
-def write_log(assembly: Assembly, log: Path) -> CellStage:
-    """The stage after SECONDS of work, its log and its newest checkpoint on disk."""
-    stage, checkpoints = new_stage(assembly), checkpoints_of(log)
-    service = CellService(stage, log, False, checkpoints)
+def write_log(assembly: Assembly, log: Path) -> CellRuntime:
+    """The runtime after SECONDS of work, its log and its newest checkpoint on disk."""
+    runtime, checkpoints = new_runtime(assembly), checkpoints_of(log)
+    service = CellService(runtime, log, False, checkpoints)
     service.start(0, ((0, "schedulers-0", tuple(range(AGENTS))),))
     machines = (
         np.random.default_rng(1).permutation(assembly.workload.cell.machines).astype(np.int32)
@@ -67,7 +67,7 @@ def write_log(assembly: Assembly, log: Path) -> CellStage:
         ended: tuple[tuple[int, TasksFinished], ...] = ()
         if len(running) * STEP_TASKS >= TASKS_PER_S * TASK_S:
             held = running.popleft()
-            owner = stage.master.cell.describe(held).owner
+            owner = runtime.master.cell.describe(held).owner
             ended = ((MASTER, TasksFinished(held, owner, np.zeros(len(held), np.int64))),)
         mail = service.step(Step(WORKERS, 1, 2 * number - 1, ended).to_bytes(CORE), at_us)
         claims = []
@@ -89,24 +89,24 @@ def write_log(assembly: Assembly, log: Path) -> CellStage:
         running.append(np.concatenate([event.allocation for event in started]))
     checkpoints.wait()
     assert not checkpoints.problems
-    return stage
+    return runtime
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Assembly, Path, CellStage]:
+def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Assembly, Path, CellRuntime]:
     assembly = make_assembly()
     log = tmp_path_factory.mktemp("cell") / CELL_LOG
     return assembly, log, write_log(assembly, log)
 
 
 @pytest.mark.benchmark(group="checkpoint: taking the state of a cell of 200,000 machines")
-def test_taking_the_state(benchmark: Any, written: tuple[Assembly, Path, CellStage]) -> None:
-    _, _, stage = written
-    parts = benchmark.pedantic(stage.checkpoint, rounds=10)
+def test_taking_the_state(benchmark: Any, written: tuple[Assembly, Path, CellRuntime]) -> None:
+    _, _, runtime = written
+    parts = benchmark.pedantic(runtime.checkpoint, rounds=10)
     benchmark.extra_info.update(
         unit="ms", target=TAKING_TARGET_MS, megabytes=sum(map(len, parts)) // 1_000_000
     )
-    assert len(stage.master.cell.allocations()) == TASKS_PER_S * TASK_S
+    assert len(runtime.master.cell.allocations()) == TASKS_PER_S * TASK_S
 
 
 @pytest.mark.benchmark(
@@ -115,16 +115,18 @@ def test_taking_the_state(benchmark: Any, written: tuple[Assembly, Path, CellSta
 @pytest.mark.parametrize(
     "way", [pytest.param(True, id="agora"), pytest.param(False, id="the log alone")]
 )
-def test_restart(benchmark: Any, way: bool, written: tuple[Assembly, Path, CellStage]) -> None:
-    assembly, log, stage = written
+def test_restart(benchmark: Any, way: bool, written: tuple[Assembly, Path, CellRuntime]) -> None:
+    assembly, log, runtime = written
 
     def setup() -> tuple[tuple[Any, ...], dict[str, Any]]:
-        return (new_stage(assembly),), {}
+        return (new_runtime(assembly),), {}
 
-    def restart(fresh: CellStage) -> CellService:
+    def restart(fresh: CellRuntime) -> CellService:
         return CellService(fresh, log, False, checkpoints_of(log) if way else None)
 
     service = benchmark.pedantic(restart, setup=setup, rounds=3)
     benchmark.extra_info.update(unit="s", replayed=service.replayed_steps)
-    assert service.recovered_steps == stage.steps and (service.replayed_steps < stage.steps) == way
-    assert service.stage.master.cell.state_digest() == stage.master.cell.state_digest()
+    assert (
+        service.recovered_steps == runtime.steps and (service.replayed_steps < runtime.steps) == way
+    )
+    assert service.runtime.master.cell.state_digest() == runtime.master.cell.state_digest()

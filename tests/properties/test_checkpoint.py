@@ -1,4 +1,4 @@
-"""A cell's stage taken up from a checkpoint at any place of its log goes on exactly as one that
+"""A cell's runtime taken up from a checkpoint at any place of its log goes on exactly as one that
 replayed all of it."""
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from parsync.core.codec import CORE
 from parsync.core.event import Event
 from parsync.core.events import CommitRequest, MachinesChanged, SyncRequest, TasksFinished
 from parsync.runtime.assembly import Assembly
+from parsync.runtime.live.actor_runtime import ignore_record
 from parsync.runtime.live.cell import (
     CELL_LOG,
+    CellRuntime,
     CellService,
-    CellStage,
     Frame,
     hosts_of,
     read_cell_log,
     replay_frame,
 )
-from parsync.runtime.live.stage import ignore_record
 from parsync.runtime.live.steps import Step
 from shared_state.transaction import CommitMode, Transaction
 from tests.fixtures.live_runs import small_arm, small_workload
@@ -49,11 +49,11 @@ MOVES = st.lists(
 )
 
 
-def new_stage() -> CellStage:
-    return CellStage(CORE, ASSEMBLY.master(), hosts_of(HOSTS), len(WORKLOAD.tasks), ignore_record)
+def new_runtime() -> CellRuntime:
+    return CellRuntime(CORE, ASSEMBLY.master(), hosts_of(HOSTS), len(WORKLOAD.tasks), ignore_record)
 
 
-def event_of(move: str, agent: int, number: int, stage: CellStage) -> tuple[int, Event | None]:
+def event_of(move: str, agent: int, number: int, runtime: CellRuntime) -> tuple[int, Event | None]:
     """(host, event) of a move."""
     rng = np.random.default_rng(number)
     if move == "claim":
@@ -71,9 +71,9 @@ def event_of(move: str, agent: int, number: int, stage: CellStage) -> tuple[int,
             agent, np.array([number % 4], np.int32), np.array([0]), number % 2 == 0
         )
     if move == "end":
-        held = stage.master.cell.allocations().allocation
+        held = runtime.master.cell.allocations().allocation
         ended = held[rng.random(len(held)) < 0.5]
-        owner = stage.master.cell.describe(ended).owner
+        owner = runtime.master.cell.describe(ended).owner
         return WORKERS, TasksFinished(ended, owner, np.zeros(len(ended), np.int64))
     if move == "machine":
         return ARRIVALS, MachinesChanged(
@@ -84,7 +84,7 @@ def event_of(move: str, agent: int, number: int, stage: CellStage) -> tuple[int,
 
 def log_of(moves: list[tuple[str, int, int, int]], path: Path) -> list[tuple[Any, ...]]:
     """The LIFE and STEP frames that a cell writes on these moves."""
-    service = CellService(new_stage(), path, fsync=False)
+    service = CellService(new_runtime(), path, fsync=False)
     service.start(0, tuple((host, f"schedulers-{host}", agents) for host, agents in HOSTS.items()))
     at_us = 0
     epochs: dict[int, int] = {}
@@ -94,7 +94,7 @@ def log_of(moves: list[tuple[str, int, int, int]], path: Path) -> list[tuple[Any
         if move == "new cell":
             service.begin_life(at_us)
             continue
-        host, event = event_of(move, agent, number, service.stage)
+        host, event = event_of(move, agent, number, service.runtime)
         if move == "new host":
             epochs[host] = epochs.get(host, 1) + 1
             numbers[host] = 0
@@ -113,7 +113,7 @@ def test_checkpoint_and_rest_equal_the_whole(
     with TemporaryDirectory() as directory:
         frames = log_of(moves, Path(directory) / CELL_LOG)
     cut = round(share * len(frames))
-    whole, early, resumed = new_stage(), new_stage(), new_stage()
+    whole, early, resumed = new_runtime(), new_runtime(), new_runtime()
     for frame in frames:
         assert replay_frame(whole, frame)
     for frame in frames[:cut]:

@@ -18,10 +18,11 @@ from parsync.core.effects import Send
 from parsync.core.participant import Participant
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.actor_replay import ReplayedActor
+from parsync.runtime.live.actor_runtime import ActorRuntime, ignore_record
 from parsync.runtime.live.cell import (
     CELL_LOG,
+    CellRuntime,
     CellService,
-    CellStage,
     Frame,
     hosts_of,
     read_cell_log,
@@ -29,7 +30,6 @@ from parsync.runtime.live.cell import (
 )
 from parsync.runtime.live.checkpoint import Checkpoints
 from parsync.runtime.live.handled_log import HandledLog, handled_log
-from parsync.runtime.live.stage import Stage, ignore_record
 from parsync.runtime.live.steps import Step, StepClient, Unavailable
 from parsync.runtime.virtual.runtime import VirtualRuntime
 from shared_state.cell import Cell
@@ -74,7 +74,7 @@ def test_messages_in_virtual_time(message_us: int) -> None:
     check(counters)
 
 
-def new_stage(counters: dict[int, Counter]) -> CellStage:
+def new_runtime(counters: dict[int, Counter]) -> CellRuntime:
     """Its counters are those of `counters`, and take their places there."""
 
     def make_beside(cell: Cell) -> dict[int, Counter]:
@@ -82,7 +82,9 @@ def new_stage(counters: dict[int, Counter]) -> CellStage:
         counters.update(made)
         return made
 
-    return CellStage(CODEC, ASSEMBLY.master(), hosts_of(AGENTS), TASKS, ignore_record, make_beside)
+    return CellRuntime(
+        CODEC, ASSEMBLY.master(), hosts_of(AGENTS), TASKS, ignore_record, make_beside
+    )
 
 
 def live_run(directory: Path, kills: set[int], loss: int) -> dict[int, Counter]:
@@ -96,7 +98,7 @@ def live_run(directory: Path, kills: set[int], loss: int) -> dict[int, Counter]:
     def cell() -> CellService:
         """From what the files hold."""
         checkpoints = Checkpoints(log, None, 3_000, sync=False)
-        return CellService(new_stage(counters), log, False, checkpoints)
+        return CellService(new_runtime(counters), log, False, checkpoints)
 
     def call(request: bytes) -> bytes:
         if chance.random() < 0.1:
@@ -109,8 +111,8 @@ def live_run(directory: Path, kills: set[int], loss: int) -> dict[int, Counter]:
     service = cell()
     service.start(0, tuple((host, f"host-{host}", agents) for host, agents in AGENTS.items()))
     logs = {host: HandledLog(CODEC, handled_log(directory, f"host{host}", EPOCH)) for host in HOSTS}
-    stages = {
-        host: Stage(
+    runtimes = {
+        host: ActorRuntime(
             {address: counters[address] for address in addresses},
             {},
             (*ADDRESSES, MASTER),
@@ -121,18 +123,18 @@ def live_run(directory: Path, kills: set[int], loss: int) -> dict[int, Counter]:
         for host, addresses in HOSTS.items()
     }
     clients = {host: StepClient(CODEC, host, EPOCH, call, pause_s=0.0) for host in HOSTS}
-    for stage in stages.values():
-        stage.start()
+    for runtime in runtimes.values():
+        runtime.start()
     for tick in range(TICKS):
         clock.us = tick * TICK_US
-        for host, stage in stages.items():
+        for host, runtime in runtimes.items():
             if tick in kills and host == 1:  # amid the steps of a tick
                 service = cell()
                 service.begin_life(clock.us)
-            stage.advance()
-            for address, event in clients[host].step(stage.take_outgoing(tick)):
-                stage.deliver(address, event)
-            stage.advance()
+            runtime.advance()
+            for address, event in clients[host].step(runtime.take_outgoing(tick)):
+                runtime.deliver(address, event)
+            runtime.advance()
     for log_of_host in logs.values():
         log_of_host.close()
     return counters
@@ -155,8 +157,8 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_log_of_the_cell_replays_and_a_changed_one_does_not(directory: Path) -> None:
     frames = [frame for frame in read_cell_log(directory / CELL_LOG) if frame[0] != Frame.HEADER]
-    stage, counters = (lambda made: (new_stage(made), made))(new_counters())
-    assert all(replay_frame(stage, frame) for frame in frames)
+    runtime, counters = (lambda made: (new_runtime(made), made))(new_counters())
+    assert all(replay_frame(runtime, frame) for frame in frames)
     assert sum(frame[0] == Frame.LIFE for frame in frames) == 3
     assert min(counters[address].received[0] for address in CELL_SIDES) > 10
     changed = 0
@@ -169,9 +171,9 @@ def test_the_log_of_the_cell_replays_and_a_changed_one_does_not(directory: Path)
             other = Count(event.sender, event.count, event.pass_on + 1)
             messages = (*step.messages[:k], (to, other), *step.messages[k + 1 :])
             request = Step(step.host, step.epoch, step.number, messages).to_bytes(CODEC)
-            stage = new_stage(new_counters())
-            assert all(replay_frame(stage, earlier) for earlier in frames[:place])
-            assert not replay_frame(stage, (*frame[:2], request, frame[3])), (place, k)
+            runtime = new_runtime(new_counters())
+            assert all(replay_frame(runtime, earlier) for earlier in frames[:place])
+            assert not replay_frame(runtime, (*frame[:2], request, frame[3])), (place, k)
             changed += 1
             break
         if changed == 8:
@@ -216,17 +218,17 @@ def test_a_message_to_nobody_is_an_error_that_names_it() -> None:
     with pytest.raises(AgoraError, match=f"^{line}$"):
         VirtualRuntime(participants, {}, ignore_record, CODEC).run_until(0)
     own = {1: counters[1]}
-    stage = Stage(own, {}, ADDRESSES, HandClock(), ignore_record, lambda *_: None)
-    stage.start()
+    runtime = ActorRuntime(own, {}, ADDRESSES, HandClock(), ignore_record, lambda *_: None)
+    runtime.start()
     with pytest.raises(AgoraError, match=f"^{line}$"):
-        stage.advance()
+        runtime.advance()
 
 
 def test_a_message_to_nobody_from_beside_the_cell_stops_the_cell(tmp_path: Path) -> None:
     """The step that led to it is half carried out: nothing of it is on record, and no step
     follows."""
     counters = new_counters()
-    service = CellService(new_stage(counters), tmp_path / CELL_LOG, fsync=False)
+    service = CellService(new_runtime(counters), tmp_path / CELL_LOG, fsync=False)
     service.start(0, ())
     allocator = counters[CELL_SIDE]
     allocator.handle = lambda now_us, event: [Send(99, CountDue())]  # type: ignore[method-assign]
@@ -246,13 +248,15 @@ def test_participants_beside_a_restored_cell_read_it_and_not_the_one_before() ->
         cells.append(cell)
         return {}
 
-    stage = CellStage(CODEC, ASSEMBLY.master(), hosts_of(AGENTS), TASKS, ignore_record, make_beside)
-    stage.restore(stage.checkpoint())
-    assert len(cells) == 2 and cells[1] is stage.master.cell is not cells[0]
+    runtime = CellRuntime(
+        CODEC, ASSEMBLY.master(), hosts_of(AGENTS), TASKS, ignore_record, make_beside
+    )
+    runtime.restore(runtime.checkpoint())
+    assert len(cells) == 2 and cells[1] is runtime.master.cell is not cells[0]
 
 
 def test_messages_that_wait_for_a_restarted_host_are_dropped(tmp_path: Path) -> None:
-    service = CellService(new_stage(new_counters()), tmp_path / CELL_LOG, fsync=False)
+    service = CellService(new_runtime(new_counters()), tmp_path / CELL_LOG, fsync=False)
     service.start(0, ())
 
     def step(host: int, epoch: int, number: int, *messages: tuple[int, Count]) -> list[Count]:

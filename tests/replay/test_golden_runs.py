@@ -26,8 +26,8 @@ from experiments.workloads.google2011 import Google2011Options, load
 from parsync.core.codec import CORE
 from parsync.core.master import MasterCore
 from parsync.runtime.assembly_files import read_assembly
-from parsync.runtime.live.cell import CELL_LOG, CellStage, hosts_of, read_cell_log, replay_frame
-from parsync.runtime.live.stage import ignore_record
+from parsync.runtime.live.actor_runtime import ignore_record
+from parsync.runtime.live.cell import CELL_LOG, CellRuntime, hosts_of, read_cell_log, replay_frame
 from parsync.runtime.virtual.run import run_virtual
 from parsync.workload.workload import Workload
 from shared_state.journal import read_journal
@@ -171,14 +171,16 @@ def live_log(directory: Path) -> Summary:
     assembly, _ = read_assembly(directory)
     observed = OutcomeDigest()
     master = cast(MasterCore, ObservedMaster(assembly.master(), observed))
-    stage = CellStage(CORE, master, hosts_of(HOSTS), len(assembly.workload.tasks), ignore_record)
+    runtime = CellRuntime(
+        CORE, master, hosts_of(HOSTS), len(assembly.workload.tasks), ignore_record
+    )
     frames = read_cell_log(directory / CELL_LOG)
     next(frames)
-    assert all(replay_frame(stage, frame) for frame in frames)
+    assert all(replay_frame(runtime, frame) for frame in frames)
     content = hashlib.blake2b(digest_size=16)
     for payload in read_journal(directory / CELL_LOG):
         content.update(payload)
-    return _summary(observed) | {"steps": stage.steps, "digest": content.hexdigest()}
+    return _summary(observed) | {"steps": runtime.steps, "digest": content.hexdigest()}
 
 
 def _summary(observed: OutcomeDigest) -> Summary:

@@ -20,7 +20,7 @@ from parsync.core.master import MasterCore
 from parsync.metrics.record import Record
 from parsync.metrics.regret import RegretWatch
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.live.cell import CELL_LOG, CellService, CellStage, hosts_of
+from parsync.runtime.live.cell import CELL_LOG, CellRuntime, CellService, hosts_of
 from parsync.runtime.live.cell_events import replay_master
 from parsync.runtime.live.steps import Step
 from parsync.runtime.virtual.run import run_virtual
@@ -199,10 +199,10 @@ def test_the_log_of_a_cell_tells_the_same(tmp_path: Path) -> None:
     log = tmp_path / CELL_LOG
 
     def service() -> CellService:
-        stage = CellStage(
+        runtime = CellRuntime(
             CORE, assembly.master(), hosts_of({0: agents}), len(workload.tasks), lambda _: None
         )
-        return CellService(stage, log, fsync=False)
+        return CellService(runtime, log, fsync=False)
 
     cell = service()
     cell.start(0, ((0, "schedulers-0", agents),))

@@ -1,4 +1,4 @@
-"""The cell's stage and its log: a killed cell comes back as it was, a restarted host is told where
+"""The cell's runtime and its log: a killed cell comes back as it was, a restarted host is told where
 it stands."""
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from parsync.metrics.record import Record
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.cell import (
     CELL_LOG,
+    CellRuntime,
     CellService,
-    CellStage,
     Frame,
     hosts_of,
     read_cell_log,
@@ -50,18 +50,18 @@ class Run:
     def __init__(self, directory: Path) -> None:
         self.path = directory / CELL_LOG
         self.records: list[Record] = []
-        stage = CellStage(
+        runtime = CellRuntime(
             CORE,
             ASSEMBLY.master(),
             hosts_of(HOSTS),
             len(ASSEMBLY.workload.tasks),
             self.records.append,
         )
-        self.service = CellService(stage, self.path, fsync=False)
+        self.service = CellService(runtime, self.path, fsync=False)
         if self.service.origin_ns is None:
             self.service.start(123, NAMED)
         else:
-            self.service.begin_life(stage.now_us)
+            self.service.begin_life(runtime.now_us)
 
     def bytes_of(self, host: int, epoch: int, number: int, *events: Event) -> bytes:
         messages = tuple((MASTER, event) for event in events)
@@ -106,18 +106,18 @@ def test_a_repeated_step_changes_nothing(run: Run) -> None:
     request = run.bytes_of(0, 1, 1, claim(0, 1, [5], [1]))
     first = run.service.step(request, 10)
     assert run.service.step(request, 99) == first
-    assert run.service.stage.master.cell.used.sum() == 1
+    assert run.service.runtime.master.cell.used.sum() == 1
 
 
 def test_a_killed_cell_comes_back_with_state_replies_and_mail(run: Run, tmp_path: Path) -> None:
     request = run.bytes_of(0, 1, 1, claim(0, 1, [5, 6], [1, 1]), claim(2, 1, [7], [1]))
     reply = run.service.step(request, 1_000_000)
-    state = run.service.stage.master.cell.state_digest()
+    state = run.service.runtime.master.cell.state_digest()
     again = Run(tmp_path)  # nothing of the first was closed: it was killed
-    assert again.service.stage.epoch == 1
+    assert again.service.runtime.epoch == 1
     assert again.service.recovered_steps == 1
     assert again.service.origin_ns == 123
-    assert again.service.stage.master.cell.state_digest() == state
+    assert again.service.runtime.master.cell.state_digest() == state
     assert again.service.step(request, 2_000_000) == reply
     started = [event.task.tolist() for _, event in again.mail(WORKERS, 1, 1, at_us=2_000_000)]
     assert started == [[5, 6], [7]]
@@ -173,7 +173,7 @@ def test_never_placed_counts_neither_what_ran_nor_what_lost_its_place(run: Run) 
     allocation = mail[0][1].result.allocation[:1]
     run.mail(WORKERS, 1, 1, TasksFinished(allocation, np.zeros(1, np.int32), np.zeros(1, np.int64)))
     run.mail(ARRIVALS, 1, 1, MachinesChanged(np.array([2], np.int32), np.array([False])))
-    assert np.flatnonzero(~run.service.stage.never_placed()).tolist() == [5, 6, 7]
+    assert np.flatnonzero(~run.service.runtime.never_placed()).tolist() == [5, 6, 7]
 
 
 def test_a_steps_late_twin_from_an_earlier_life_is_not_logged(run: Run) -> None:

@@ -15,7 +15,7 @@ from parsync.core.codec import CORE, encode
 from parsync.core.events import CommitReply, CommitRequest, SyncRequest, TasksFinished
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live import checkpoint as module
-from parsync.runtime.live.cell import CELL_LOG, CellService, CellStage, hosts_of
+from parsync.runtime.live.cell import CELL_LOG, CellRuntime, CellService, hosts_of
 from parsync.runtime.live.checkpoint import (
     Checkpoint,
     Checkpoints,
@@ -54,14 +54,14 @@ class Life:
         self.recorder = Recorder(
             plan, CELL, metrics_of(WORKLOAD, ARM)(), records, self.checkpoints.records_end
         )
-        stage = CellStage(
+        runtime = CellRuntime(
             CORE, ASSEMBLY.master(), hosts_of(HOSTS), len(WORKLOAD.tasks), self.recorder
         )
-        self.service = CellService(stage, log, False, self.checkpoints, self.recorder.mark)
+        self.service = CellService(runtime, log, False, self.checkpoints, self.recorder.mark)
         if self.service.origin_ns is None:
             self.service.start(ORIGIN_NS, NAMED)
         else:
-            self.service.begin_life(stage.now_us)
+            self.service.begin_life(runtime.now_us)
 
     def work(self, first: int, last: int) -> bytes:
         """Steps first..last of host 0: a claim, a sync, and the end of what was placed; the last
@@ -74,7 +74,7 @@ class Life:
                 0, number, task, (task % 40).astype(np.int32), np.ones((CLAIMS, 1), np.int64), zero
             )
             sync = SyncRequest(2, np.array([number % 4], np.int32), np.array([0]), False)
-            held = self.service.stage.master.cell.allocations(0).allocation[:CLAIMS]
+            held = self.service.runtime.master.cell.allocations(0).allocation[:CLAIMS]
             ended = TasksFinished(
                 held, np.zeros(len(held), np.int32), np.zeros(len(held), np.int64)
             )
@@ -85,7 +85,7 @@ class Life:
         return reply
 
     def state(self) -> tuple[bytes, ...]:
-        return self.service.stage.checkpoint()
+        return self.service.runtime.checkpoint()
 
 
 def without_checkpoint(directory: Path, until: int) -> Life:
@@ -108,9 +108,9 @@ def killed(tmp_path: Path) -> Path:
 def test_a_restart_replays_only_what_no_checkpoint_holds(killed: Path, tmp_path: Path) -> None:
     life = Life(killed)
     assert life.service.recovered_steps == 60 and 0 < life.service.replayed_steps < 60
-    assert life.service.stage.epoch == 1
+    assert life.service.runtime.epoch == 1
     alone = without_checkpoint(tmp_path / "alone", 60)
-    alone.service.begin_life(alone.service.stage.now_us)
+    alone.service.begin_life(alone.service.runtime.now_us)
     assert life.state() == alone.state()
     assert life.work(61, 90) == alone.work(61, 90)
     assert life.state() == alone.state()
@@ -133,10 +133,10 @@ def test_records_are_neither_lost_nor_twice(killed: Path, tmp_path: Path) -> Non
     again = Life(killed)
     again.work(61, 80)
     alone = without_checkpoint(tmp_path / "alone", 60)
-    alone.service.begin_life(alone.service.stage.now_us)
+    alone.service.begin_life(alone.service.runtime.now_us)
     alone.work(61, 80)
     for life in (again, alone):
-        for record in life.service.stage.master.finish(4_000_000):
+        for record in life.service.runtime.master.finish(4_000_000):
             life.recorder(record)
     ours, theirs = again.recorder.metrics, alone.recorder.metrics
     ours.flush()
@@ -150,7 +150,7 @@ def test_killed_again_and_again(tmp_path: Path) -> None:
     for life in range(6):
         Life(tmp_path).work(1 + 20 * life, 20 + 20 * life)
     last = Life(tmp_path)
-    assert last.service.stage.epoch == 6 and last.service.recovered_steps == 120
+    assert last.service.runtime.epoch == 6 and last.service.recovered_steps == 120
     everything = Life(tmp_path, every_bytes=1 << 40)
     everything.checkpoints.path.unlink()
     assert Life(tmp_path).service.replayed_steps == 120
@@ -225,12 +225,14 @@ def test_a_checkpoint_of_another_run_is_not_used(killed: Path) -> None:
 
 def test_a_checkpoint_of_another_workload_is_refused() -> None:
     assembly = Assembly.of(ARM, small_workload(machines=20))
-    stage = CellStage(
+    runtime = CellRuntime(
         CORE, assembly.master(), hosts_of(HOSTS), len(assembly.workload.tasks), lambda _: None
     )
-    whole = CellStage(CORE, ASSEMBLY.master(), hosts_of(HOSTS), len(WORKLOAD.tasks), lambda _: None)
+    whole = CellRuntime(
+        CORE, ASSEMBLY.master(), hosts_of(HOSTS), len(WORKLOAD.tasks), lambda _: None
+    )
     with pytest.raises(AgoraError, match="of another workload"):
-        stage.restore(whole.checkpoint())
+        runtime.restore(whole.checkpoint())
 
 
 def test_a_full_disk_keeps_the_old_checkpoint_and_the_run(
@@ -268,7 +270,7 @@ def test_what_the_master_measured_and_has_not_handed_out_is_in_it(tmp_path: Path
     life = Life(tmp_path, every_bytes=1)
     life.work(1, 3)  # ends of tasks, before the first sample
     again = Life(tmp_path)
-    left = [stage.master.finish(0) for stage in (life.service.stage, again.service.stage)]
+    left = [runtime.master.finish(0) for runtime in (life.service.runtime, again.service.runtime)]
     assert [record.table for record in left[0]] == ["ends"]
     assert encode(tuple(left[0][0].columns.values())) == encode(tuple(left[1][0].columns.values()))
 

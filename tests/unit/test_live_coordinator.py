@@ -127,7 +127,7 @@ def test_phases_that_no_longer_come_are_an_error(
     def advance() -> None:
         raise RuntimeError("no more")
 
-    monkeypatch.setattr(host._stage, "advance", advance)
+    monkeypatch.setattr(host._runtime, "advance", advance)
     host.attach(time.time_ns())
     said = "coordinator: RuntimeError: no more"
     assert overview_when(host, lambda overview: bool(overview.errors)).errors == (said,)

@@ -93,7 +93,7 @@ def fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, workload: Workload) ->
 def test_without_its_node_a_run_asks_nobody_and_is_made_up_from_its_logs(fake: FakeRay) -> None:
     said = fake.performance._cut_off(Cut(home=True, head=True))  # type: ignore[arg-type]
     assert said == "cell, workers, source and coordinator: their node is gone"
-    placed = int((~fake.actors[CELL]._service.stage.never_placed()).sum())
+    placed = int((~fake.actors[CELL]._service.runtime.never_placed()).sum())
     for name in list(fake.actors):
         fake.lose(name)
     fake.call = lambda *_: pytest.fail("Ray is asked")  # type: ignore[method-assign]

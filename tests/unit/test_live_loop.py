@@ -1,4 +1,4 @@
-"""Loops, stages and the overview with a hand-driven clock."""
+"""Loops, runtimes and the overview with a hand-driven clock."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from parsync.core.events import (
 )
 from parsync.metrics.record import Record
 from parsync.runtime.assembly import Assembly
+from parsync.runtime.live.actor_runtime import LATENESS_US, ActorRuntime, ignore_record
 from parsync.runtime.live.loop import HostLoop, Ticks, last_step
 from parsync.runtime.live.monitor import Monitor, Report
 from parsync.runtime.live.plan import plan_hosts
-from parsync.runtime.live.stage import LATENESS_US, Stage, ignore_record
 from parsync.runtime.live.steps import Step, StepClient
 from parsync.runtime.live.waits import Waited, WaitMeter
 from shared_state.transaction import Transaction
@@ -35,7 +35,7 @@ ADDRESSES = Assembly.of(small_arm(), small_workload()).addresses
 
 
 def not_logged(address: int, at_us: int, event: Event, effects: list[Effect]) -> None:
-    """These stages keep no log."""
+    """These runtimes keep no log."""
 
 
 class HandClock:
@@ -66,7 +66,7 @@ class Talker:
 def test_one_step_per_tick_carries_everything_in_turn() -> None:
     clock = HandClock()
     talkers = {name: Talker(name) for name in range(3)}
-    stage = Stage(talkers, {}, ADDRESSES, clock, ignore_record, not_logged)
+    runtime = ActorRuntime(talkers, {}, ADDRESSES, clock, ignore_record, not_logged)
     steps: list[list[int]] = []
 
     def call(request: bytes) -> bytes:
@@ -80,7 +80,7 @@ def test_one_step_per_tick_carries_everything_in_turn() -> None:
         return encode(((1, encode(SampleDue(99))),))
 
     loop = HostLoop(
-        stage,
+        runtime,
         StepClient(CORE, 0, 1, call),
         clock,
         Ticks(25_000, 5_000),
@@ -88,7 +88,7 @@ def test_one_step_per_tick_carries_everything_in_turn() -> None:
         25_000,
         lambda now_us: None,
     )
-    stage.start()
+    runtime.start()
     while clock.us <= 55_000:
         clock.us += max(1, loop.turn())
     assert len(steps) == 3
@@ -102,7 +102,7 @@ def test_one_step_per_tick_carries_everything_in_turn() -> None:
 
 def test_what_there_is_to_say_need_not_wait_for_its_tick() -> None:
     clock = HandClock()
-    stage = Stage({0: Talker(0)}, {}, ADDRESSES, clock, ignore_record, not_logged)
+    runtime = ActorRuntime({0: Talker(0)}, {}, ADDRESSES, clock, ignore_record, not_logged)
     said: list[tuple[int, int]] = []
     ticked: list[int] = []
 
@@ -111,7 +111,7 @@ def test_what_there_is_to_say_need_not_wait_for_its_tick() -> None:
         return encode(())
 
     loop = HostLoop(
-        stage,
+        runtime,
         StepClient(CORE, 0, 1, call),
         clock,
         Ticks(25_000, 5_000),
@@ -119,7 +119,7 @@ def test_what_there_is_to_say_need_not_wait_for_its_tick() -> None:
         4_000,
         ticked.append,
     )
-    stage.start()
+    runtime.start()
     while clock.us <= 56_000:
         clock.us += max(1, loop.turn())
     assert [at_us for at_us, _ in said] == [5_000, 10_000, 20_000, 30_000, 40_000, 50_000, 55_000]
@@ -130,7 +130,7 @@ def test_what_there_is_to_say_need_not_wait_for_its_tick() -> None:
 def test_the_last_step_leaves_nothing_unsaid() -> None:
     clock = HandClock()
     talker = Talker(0)
-    stage = Stage({0: talker}, {}, ADDRESSES, clock, ignore_record, not_logged)
+    runtime = ActorRuntime({0: talker}, {}, ADDRESSES, clock, ignore_record, not_logged)
     said: list[int] = []
 
     def call(request: bytes) -> bytes:
@@ -138,11 +138,11 @@ def test_the_last_step_leaves_nothing_unsaid() -> None:
         clock.us += 20_000  # a timer is due by the time the answer comes
         return encode(((0, encode(SampleDue(99))),))
 
-    stage.start()
-    stage.advance()
-    last_step(stage, StepClient(CORE, 0, 1, call))
+    runtime.start()
+    runtime.advance()
+    last_step(runtime, StepClient(CORE, 0, 1, call))
     assert said == [1] and talker.seen[-1][1] == SampleDue(99)
-    assert stage.take_outgoing(0) == []
+    assert runtime.take_outgoing(0) == []
 
 
 def test_missed_ticks_are_not_made_up_for() -> None:
@@ -158,23 +158,23 @@ def test_a_decision_is_delivered_no_earlier_than_its_time() -> None:
     assembly = Assembly.of(small_arm(), small_workload())
     agent, master = assembly.agent(0), assembly.master()
     master.handle(0, Started(0))
-    stage = Stage({0: agent}, {0: agent}, ADDRESSES, clock, ignore_record, not_logged)
-    stage.start()
-    stage.advance()
-    for request in stage.take_outgoing(0):
+    runtime = ActorRuntime({0: agent}, {0: agent}, ADDRESSES, clock, ignore_record, not_logged)
+    runtime.start()
+    runtime.advance()
+    for request in runtime.take_outgoing(0):
         for effect in master.handle(0, request.event):
             if isinstance(effect, Send) and isinstance(effect.event, SyncReply):
-                stage.deliver(0, effect.event)
+                runtime.deliver(0, effect.event)
     task = assembly.workload.arrival_rows[:3]
-    stage.deliver(0, TasksSubmitted(task))
-    stage.advance()
+    runtime.deliver(0, TasksSubmitted(task))
+    runtime.advance()
     clock.us = agent.decision_us(0) - 1
     assert clock.us > 0
-    stage.advance()
-    assert stage.take_outgoing(0) == []
+    runtime.advance()
+    assert runtime.take_outgoing(0) == []
     clock.us += 1
-    stage.advance()
-    assert len(stage.take_outgoing(0)) == 1
+    runtime.advance()
+    assert len(runtime.take_outgoing(0)) == 1
 
 
 @pytest.mark.parametrize("hosts", [1, 2, 3, 9])
@@ -221,7 +221,7 @@ def test_the_lateness_of_a_stage_is_not_added_to_decisions_that_follow_each_othe
     clock, master = HandClock(), assembly.master()
     handled: list[tuple[int, Event]] = []
     agent = assembly.agent(0)
-    stage = Stage(
+    runtime = ActorRuntime(
         {0: agent},
         {0: agent},
         ADDRESSES,
@@ -230,53 +230,53 @@ def test_the_lateness_of_a_stage_is_not_added_to_decisions_that_follow_each_othe
         lambda _, at_us, event, __: handled.append((at_us, event)),
     )
     master.handle(0, Started(0))
-    stage.start()
-    stage.advance()
-    for send in stage.take_outgoing(0):
+    runtime.start()
+    runtime.advance()
+    for send in runtime.take_outgoing(0):
         for effect in master.handle(0, send.event):
             if isinstance(effect, Send) and effect.to == 0:
-                stage.deliver(0, effect.event)
-    stage.advance()
+                runtime.deliver(0, effect.event)
+    runtime.advance()
     clock.us = 1_000
     for first in range(0, 70, 10):
-        stage.deliver(0, TasksSubmitted(np.arange(first, first + 10)))
-    stage.advance()
-    assert stage.next_due_us is not None
-    taken_us = stage.next_due_us - 1_000
+        runtime.deliver(0, TasksSubmitted(np.arange(first, first + 10)))
+    runtime.advance()
+    assert runtime.next_due_us is not None
+    taken_us = runtime.next_due_us - 1_000
     # Each decision is delivered late; the next one ends no later for it, up to the limit.
     for late_us in (300, LATENESS_US, 5_000):
-        due_us = stage.next_due_us
+        due_us = runtime.next_due_us
         clock.us = due_us + late_us
-        stage.advance()
+        runtime.advance()
         decided_us = [at_us for at_us, event in handled if isinstance(event, DecisionDone)]
         assert decided_us[-1] == clock.us
         start_us = max(due_us, clock.us - LATENESS_US)
         while start_us + taken_us <= clock.us:  # so late that another one ended meanwhile
             start_us += taken_us
-        assert stage.next_due_us == start_us + taken_us
-    clock.us = stage.next_due_us + 5_000
-    stage.advance()
+        assert runtime.next_due_us == start_us + taken_us
+    clock.us = runtime.next_due_us + 5_000
+    runtime.advance()
     clock.us += 2_000
-    stage.deliver(0, TasksSubmitted(np.arange(70, 80)))
-    stage.advance()
-    assert stage.next_due_us == clock.us + taken_us, (
+    runtime.deliver(0, TasksSubmitted(np.arange(70, 80)))
+    runtime.advance()
+    assert runtime.next_due_us == clock.us + taken_us, (
         "an agent that was idle starts when it is given something"
     )
 
 
 def test_a_loop_tells_of_each_step_before_it_takes_the_mail() -> None:
     clock = HandClock()
-    stage = Stage({0: Talker(0)}, {}, ADDRESSES, clock, ignore_record, not_logged)
+    runtime = ActorRuntime({0: Talker(0)}, {}, ADDRESSES, clock, ignore_record, not_logged)
     told: list[tuple[int, bool]] = []
 
     def stepped(now_us: int) -> None:
-        told.append((now_us, stage.has_outgoing))
+        told.append((now_us, runtime.has_outgoing))
 
     steps = StepClient(CORE, 0, 1, lambda request: encode(()))
     loop = HostLoop(
-        stage, steps, clock, Ticks(25_000, 5_000), 1_000, 25_000, lambda now_us: None, stepped
+        runtime, steps, clock, Ticks(25_000, 5_000), 1_000, 25_000, lambda now_us: None, stepped
     )
-    stage.start()
+    runtime.start()
     while clock.us <= 30_000:
         clock.us += max(1, loop.turn())
     assert told == [(5_000, True), (30_000, True)]

@@ -24,6 +24,7 @@ from parsync.core.codec import Codec
 from parsync.core.effects import Effect
 from parsync.core.event import Event
 from parsync.core.participant import Participant
+from parsync.runtime.live.actor_runtime import ActorRuntime
 from parsync.runtime.live.clock import LiveClock
 from parsync.runtime.live.cluster import member, shared_by
 from parsync.runtime.live.courier import Courier, Mailbox, SubmittingSteps
@@ -42,7 +43,6 @@ from parsync.runtime.live.plan import (
 )
 from parsync.runtime.live.ports import CellPort, HostLine, Reporter
 from parsync.runtime.live.recorder import Recorder, life_log
-from parsync.runtime.live.stage import Stage
 from parsync.runtime.live.status import Who
 from parsync.runtime.live.steps import ActorFailed, ActorLost, Replaced, StepClient, Unavailable
 from parsync.runtime.live.waits import WaitMeter
@@ -160,13 +160,13 @@ class Actor(ABC):
 class Stepper(Actor):
     """An actor that steps at every tick."""
 
-    _stage: Stage
+    _runtime: ActorRuntime
     _steps: StepClient
 
     def _last_step(self) -> str | None:
         """Collect what the cell still has for this host; what went wrong, if anything."""
         try:
-            last_step(self._stage, self._steps)
+            last_step(self._runtime, self._steps)
         except (ActorFailed, ActorLost) as error:
             return str(error)
         return None
@@ -192,7 +192,7 @@ class SchedulerHost(Stepper):
             self._refusal = error
         participants: dict[int, Participant] = dict(self._agents)
         self._waits = WaitMeter(assembly.workload.tasks.submit_us)
-        self._stage = Stage(
+        self._runtime = ActorRuntime(
             participants,
             self._agents,
             assembly.addresses,
@@ -220,7 +220,7 @@ class SchedulerHost(Stepper):
         """A push of submissions: (this life, whether it was meant for it)."""
         answer, mail = self._mailbox.take(epoch, number, payload)
         for agent, event in mail:
-            self._stage.deliver(agent, event)
+            self._runtime.deliver(agent, event)
         if mail and self._thread is not None:
             self._thread.wake.set()
         return answer.epoch, answer.taken
@@ -244,7 +244,7 @@ class SchedulerHost(Stepper):
             notes = (f"{call}: the run ended meanwhile",)
         elif error is None:
             error = self._last_step()
-        self._stage.finish()
+        self._runtime.finish()
         self._reporter(self._report(error))
         self._recorder.close()
         self._end()
@@ -261,10 +261,10 @@ class SchedulerHost(Stepper):
         )
 
     def _first_turn(self) -> Callable[[], int]:
-        self._stage.start()
+        self._runtime.start()
         steps, spacing_us = self._steps, self._spacing_us
         return HostLoop(
-            self._stage,
+            self._runtime,
             steps,
             self._clock,
             self._ticks,
@@ -307,7 +307,7 @@ class WorkerHost(Stepper):
         super().__init__(WORKER_POOL, plan, assembly.codec, {})
         self._recorder = Recorder(plan, self.name, substance.make_metrics())
         self._workers = assembly.workers()
-        self._stage = Stage(
+        self._runtime = ActorRuntime(
             {WORKERS: self._workers},
             {},
             assembly.addresses,
@@ -334,9 +334,9 @@ class WorkerHost(Stepper):
         )
 
     def _first_turn(self) -> Callable[[], int]:
-        self._stage.start()
+        self._runtime.start()
         return HostLoop(
-            self._stage,
+            self._runtime,
             self._steps,
             self._clock,
             self._ticks,
@@ -364,7 +364,7 @@ class WorkloadSource(Actor):
         self._plan = plan
         self._recorder = Recorder(plan, self.name, substance.make_metrics())
         self._arrivals = assembly.arrivals()
-        self._stage = Stage(
+        self._runtime = ActorRuntime(
             {ARRIVALS: self._arrivals},
             {},
             assembly.addresses,
@@ -383,7 +383,7 @@ class WorkloadSource(Actor):
     def finish(self) -> Finished:
         """End the loop and hand over."""
         error = self._stop()
-        self._stage.finish()
+        self._runtime.finish()
         self._recorder.close()
         self._end()
         resubmitted = sum(courier.resubmitted for courier in self._couriers.values())
@@ -393,10 +393,10 @@ class WorkloadSource(Actor):
         )
 
     def _first_turn(self) -> Callable[[], int]:
-        self._stage.start()
+        self._runtime.start()
         tick_us = self._plan.tick_us
         return HostLoop(
-            self._stage,
+            self._runtime,
             SubmittingSteps(self._steps, self._couriers, self._plan.host_of),
             self._clock,
             Ticks(tick_us, self._plan.source_phase_us),

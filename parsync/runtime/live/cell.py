@@ -1,8 +1,8 @@
-"""The cell's stage: the master, what it has for each host, and the log from which both come back
+"""The cell's runtime: the master, what it has for each host, and the log from which both come back
 after a crash.
 
 The log is written before a reply leaves. One frame is one step, whole or torn, so that a step is
-never half done. Everything the stage does follows from the frames alone: times are in them, timers
+never half done. Everything the runtime does follows from the frames alone: times are in them, timers
 fire at the first step past their time, a reply is made from the effects. Frames, all in the codec's
 form:
 
@@ -73,7 +73,7 @@ class Whereabouts(IntEnum):
     DISPLACED = 2  # evicted or lost its machine, and not placed again
 
 
-class CellStage(CellSideLoop):
+class CellRuntime(CellSideLoop):
     """The cell's side of a live run: its participants, and what waits for each host.
 
     Deterministic: the same lives and steps give the same replies, records and digests. Messages of
@@ -149,7 +149,7 @@ class CellStage(CellSideLoop):
         return rest, self._whereabouts.tobytes(), self._owner.tobytes(), *states
 
     def restore(self, parts: tuple[bytes, ...]) -> None:
-        """Take the state of the stage of the same run of which these are the checkpoint. AgoraError
+        """Take the state of the runtime of the same run of which these are the checkpoint. AgoraError
         if they are of another cell or workload."""
         rest, whereabouts, owner, *states = parts
         if (len(whereabouts), len(owner)) != (self._whereabouts.nbytes, self._owner.nbytes):
@@ -281,8 +281,8 @@ def no_records() -> int:
 
 
 class CellService:
-    """A CellStage with its log. An existing log is replayed first, from the newest checkpoint on if
-    there is one: the stage and its replies come back as they were, in a new epoch, and so do the
+    """A CellRuntime with its log. An existing log is replayed first, from the newest checkpoint on if
+    there is one: the runtime and its replies come back as they were, in a new epoch, and so do the
     records made after the checkpoint.
 
     journal: the log's path. fsync: wait for the disk at each step, to survive the loss of the
@@ -293,13 +293,13 @@ class CellService:
 
     def __init__(
         self,
-        stage: CellStage,
+        runtime: CellRuntime,
         journal: Path,
         fsync: bool,
         checkpoints: Checkpoints | None = None,
         mark: Callable[[], int] = no_records,
     ) -> None:
-        self.stage = stage
+        self.runtime = runtime
         self.origin_ns: int | None = None
         self._checkpoints = checkpoints
         self._mark = mark
@@ -310,14 +310,14 @@ class CellService:
         if header is not None:
             self.origin_ns = header[1]
             begin = self._resume()
-            restored_steps = stage.steps
+            restored_steps = runtime.steps
             for payload in read_journal(journal, begin):
                 frame = decode(payload)
                 if frame[0] != Frame.HEADER:
                     self._lives += frame[0] == Frame.LIFE
-                    replay_frame(stage, frame)
-        self.recovered_steps = stage.steps
-        self.replayed_steps = stage.steps - restored_steps
+                    replay_frame(runtime, frame)
+        self.recovered_steps = runtime.steps
+        self.replayed_steps = runtime.steps - restored_steps
         self._writer = JournalWriter(journal, fsync, whole=begin)
 
     def _resume(self) -> int:
@@ -325,7 +325,7 @@ class CellService:
         found = None if self._checkpoints is None else self._checkpoints.take()
         if found is None:
             return 0
-        self.stage.restore(found.parts)
+        self.runtime.restore(found.parts)
         self._lives = found.lives
         return found.log_end
 
@@ -338,8 +338,8 @@ class CellService:
 
     def begin_life(self, at_us: int) -> None:
         """Call once per life before the first step."""
-        digest = self.stage.begin_life(self._lives, at_us)
-        self._writer.append(encode((int(Frame.LIFE), self._lives, self.stage.now_us, digest)))
+        digest = self.runtime.begin_life(self._lives, at_us)
+        self._writer.append(encode((int(Frame.LIFE), self._lives, self.runtime.now_us, digest)))
         self._writer.flush()
         self._lives += 1
 
@@ -354,18 +354,18 @@ class CellService:
         """
         if self._failure is not None:
             raise self._failure
-        step = Step.of(self.stage.codec, request)
-        reply = self.stage.known(step)
+        step = Step.of(self.runtime.codec, request)
+        reply = self.runtime.known(step)
         if reply is None:
             try:
-                reply, digest = self.stage.handle(step, at_us)
+                reply, digest = self.runtime.handle(step, at_us)
             except Exception as error:
                 self._failure = error
                 raise
-            self._writer.append(encode((int(Frame.STEP), self.stage.now_us, request, digest)))
+            self._writer.append(encode((int(Frame.STEP), self.runtime.now_us, request, digest)))
             self._writer.flush()
             # not before: what the log does not hold is never acknowledged
-            self.stage.answered(step, reply)
+            self.runtime.answered(step, reply)
             if self._checkpoints is not None and self._checkpoints.due(self._writer.end):
                 self._checkpoint(self._checkpoints)
         return reply
@@ -378,22 +378,22 @@ class CellService:
 
     def _checkpoint(self, checkpoints: Checkpoints) -> None:
         assert self.origin_ns is not None
-        parts = self.stage.checkpoint()
+        parts = self.runtime.checkpoint()
         checkpoints.write(
             Checkpoint(self.origin_ns, self._writer.end, self._mark(), self._lives, parts)
         )
 
 
-def replay_frame(stage: CellStage, frame: tuple[Any, ...]) -> bool:
-    """Feed one LIFE or STEP frame to a stage; False if the effects differ from the logged ones."""
+def replay_frame(runtime: CellRuntime, frame: tuple[Any, ...]) -> bool:
+    """Feed one LIFE or STEP frame to a runtime; False if the effects differ from the logged ones."""
     if frame[0] == Frame.LIFE:
         _, epoch, at_us, logged = frame
-        return bool(stage.begin_life(epoch, at_us) == logged)
+        return runtime.begin_life(epoch, at_us) == logged
     _, at_us, request, logged = frame
-    step = Step.of(stage.codec, request)
-    reply, digest = stage.handle(step, at_us)
-    stage.answered(step, reply)
-    return bool(digest == logged)
+    step = Step.of(runtime.codec, request)
+    reply, digest = runtime.handle(step, at_us)
+    runtime.answered(step, reply)
+    return digest == logged
 
 
 def hosts_of(hosts: Mapping[int, tuple[int, ...]]) -> dict[int, int]:

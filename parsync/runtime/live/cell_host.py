@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from parsync.runtime.live.actors import REPORT_US
-from parsync.runtime.live.cell import CELL_LOG, CellService, CellStage, hosts_of
+from parsync.runtime.live.cell import CELL_LOG, CellRuntime, CellService, hosts_of
 from parsync.runtime.live.checkpoint import Checkpoints
 from parsync.runtime.live.clock import LiveClock
 from parsync.runtime.live.cluster import member, shared_by
@@ -42,7 +42,7 @@ class CellHost:
         agents_of = {host.host: host.agents for host in plan.hosts}
         self._hosts = tuple((host.host, host.name, host.agents) for host in plan.hosts)
         tasks = len(assembly.workload.tasks)
-        stage = CellStage(
+        runtime = CellRuntime(
             assembly.codec,
             assembly.master(),
             hosts_of(agents_of),
@@ -51,7 +51,7 @@ class CellHost:
             assembly.cell_side,
         )
         self._service = CellService(
-            stage, journal, plan.fsync, self._checkpoints, self._recorder.mark
+            runtime, journal, plan.fsync, self._checkpoints, self._recorder.mark
         )
         if self._service.origin_ns is not None:
             self._clock.begin(self._service.origin_ns)
@@ -63,7 +63,7 @@ class CellHost:
     def status(self) -> str:
         """What it is doing, in one line."""
         service = self._service
-        master, steps = service.stage.master, service.stage.steps
+        master, steps = service.runtime.master, service.runtime.steps
         doing = f"{master.running:,} tasks running, {steps:,} steps handled"
         if service.recovered_steps:
             doing += f" ({service.recovered_steps:,} before it was restarted)"
@@ -90,22 +90,22 @@ class CellHost:
         reply = self._service.step(request, now_us)
         if now_us - self._last_report_us >= REPORT_US:
             self._last_report_us = now_us
-            epoch = self._service.stage.epoch
+            epoch = self._service.runtime.epoch
             self._reporter(Report(now_us, epoch, 0, True, self._recorder.snapshot(now_us, ())))
             self._who.log(now_us, self.status())
         return reply
 
     def never_placed(self) -> tuple[int, bytes]:
         """(tasks, packed bits): those that hold no place and never held one."""
-        mask = self._service.stage.never_placed()
+        mask = self._service.runtime.never_placed()
         return len(mask), np.packbits(mask).tobytes()
 
     @once
     def finish(self, due_ends: DueEnds | None) -> Finished:
         """Hand over; no step may follow. due_ends: of the worker pool."""
         if due_ends is not None:
-            self._service.stage.master.record_due_ends(due_ends.allocation, due_ends.end_us)
-        for record in self._service.stage.master.finish(self._clock.now_us()):
+            self._service.runtime.master.record_due_ends(due_ends.allocation, due_ends.end_us)
+        for record in self._service.runtime.master.finish(self._clock.now_us()):
             self._recorder(record)
         self._service.close()
         self._recorder.close()

@@ -1,4 +1,4 @@
-"""The newest state of the cell's stage on disk, so that a restarted cell replays only what its log
+"""The newest state of the cell's runtime on disk, so that a restarted cell replays only what its log
 holds beyond it.
 
 The log stays whole: it is the event log and what a replay is fed. The file is written beside it
@@ -36,11 +36,11 @@ _MAX_PARTS = 256
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A stage as of one place in its log.
+    """A runtime as of one place in its log.
 
     origin_ns: when the run's time begins, as in the log's header. log_end: bytes of the log that it
     includes. records_end: bytes of the cell's record log that go with it. lives: begun so far.
-    parts: CellStage.checkpoint().
+    parts: CellRuntime.checkpoint().
     """
 
     origin_ns: int

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from parsync.core.addresses import COORDINATOR
+from parsync.runtime.live.actor_runtime import ActorRuntime, ignore_record
 from parsync.runtime.live.actors import JOIN_S, explained
 from parsync.runtime.live.clock import LiveClock
 from parsync.runtime.live.cluster import member, share, shared
@@ -26,7 +27,6 @@ from parsync.runtime.live.plan import (
     Substance,
 )
 from parsync.runtime.live.ports import CellPort
-from parsync.runtime.live.stage import Stage, ignore_record
 from parsync.runtime.live.status import Who
 from parsync.runtime.live.steps import StepClient
 
@@ -52,7 +52,7 @@ class CoordinatorHost:
             substance.assembly.codec,
             handled_log(Path(plan.journal_dir), COORDINATOR_NAME, self.epoch),
         )
-        self._stage = Stage(
+        self._runtime = ActorRuntime(
             {COORDINATOR: self._coordinator},
             {},
             substance.assembly.addresses,
@@ -88,7 +88,7 @@ class CoordinatorHost:
     def attach(self, origin_ns: int) -> None:
         """The run begins at origin_ns."""
         self._clock.begin(origin_ns)
-        self._stage.start()
+        self._runtime.start()
         self._thread = LoopThread(COORDINATOR_NAME, self._live)
 
     def report(self, name: str, report: Report) -> None:
@@ -120,7 +120,7 @@ class CoordinatorHost:
         """Begin; what the loop is to call again and again."""
         cell = CellPort(member(self._plan.namespace, CELL))
         return HostLoop(
-            self._stage,
+            self._runtime,
             StepClient(self._codec, COORDINATOR, self.epoch, cell.step),
             self._clock,
             Ticks(self.TICK_US, 0),

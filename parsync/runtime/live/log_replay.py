@@ -29,9 +29,10 @@ from parsync.runtime.audit import AuditedMaster
 from parsync.runtime.event_logs import ArmEnd, LogEnd, read_end, shortfall
 from parsync.runtime.json_files import digest_of, read_bytes
 from parsync.runtime.live.actor_replay import ReplayedActor
+from parsync.runtime.live.actor_runtime import ignore_record
 from parsync.runtime.live.cell import (
     CELL_LOG,
-    CellStage,
+    CellRuntime,
     Frame,
     hosts_of,
     read_cell_log,
@@ -40,7 +41,6 @@ from parsync.runtime.live.cell import (
 from parsync.runtime.live.handled_log import handled_logs
 from parsync.runtime.live.log_ends import log_ends
 from parsync.runtime.live.plan import COORDINATOR_NAME, SOURCE, WORKER_POOL
-from parsync.runtime.live.stage import ignore_record
 from parsync.runtime.live.steps import Step
 from shared_state.errors import AgoraError
 from shared_state.invariants import AuditCounts, CellAudit, InvariantViolation
@@ -173,7 +173,7 @@ class _Replay:
         audit.submitted(assembly.workload.arrival_rows)
         bare = assembly.master()
         cell = bare.cell
-        stage = CellStage(
+        runtime = CellRuntime(
             assembly.codec,
             cast(MasterCore, AuditedMaster(bare, audit)),
             hosts_of(agents_of),
@@ -182,19 +182,19 @@ class _Replay:
             assembly.cell_side,
         )
         for number, frame in enumerate(frames, start=1):
-            equal = _handled(stage, frame, f"{path}: frame {number}")
+            equal = _handled(runtime, frame, f"{path}: frame {number}")
             if not equal:
                 self._divergence = (
-                    f"{path}: frame {number}, at {stage.now_us} us: other effects than logged"
+                    f"{path}: frame {number}, at {runtime.now_us} us: other effects than logged"
                 )
                 break
             self._lives += frame[0] == Frame.LIFE
             if frame[0] == Frame.STEP:
                 self._advance(len(frame[2]))
-                self._keep_syncs(stage, Step.of(assembly.codec, frame[2]))
+                self._keep_syncs(runtime, Step.of(assembly.codec, frame[2]))
         else:
             audit.matches(cell)
-        self._steps = stage.steps
+        self._steps = runtime.steps
         self._counts = audit.finish()
         return self._divergence is None
 
@@ -243,10 +243,10 @@ class _Replay:
                 return False
         return True
 
-    def _keep_syncs(self, stage: CellStage, step: Step) -> None:
+    def _keep_syncs(self, runtime: CellRuntime, step: Step) -> None:
         """Keep the sync replies of the step just replayed for the agents they went to."""
-        for address, data in stage.codec.decode(stage.known(step) or b""):
-            event = stage.codec.decode(data)
+        for address, data in runtime.codec.decode(runtime.known(step) or b""):
+            event = runtime.codec.decode(data)
             if isinstance(event, SyncReply):
                 self._queues[step.host, step.epoch][address].append(event)
 
@@ -255,11 +255,11 @@ class _Replay:
         self._on_progress(self._done, self._total)
 
 
-def _handled(stage: CellStage, frame: tuple[Any, ...], where: str) -> bool:
+def _handled(runtime: CellRuntime, frame: tuple[Any, ...], where: str) -> bool:
     """Whether a frame of the cell's log has the effects it had. AgoraError for one that no cell
     could have logged."""
     try:
-        return replay_frame(stage, frame)
+        return replay_frame(runtime, frame)
     except InvariantViolation:
         raise
     except AgoraError as error:

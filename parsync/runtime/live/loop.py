@@ -6,8 +6,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from parsync.runtime.live.actor_runtime import ActorRuntime
 from parsync.runtime.live.clock import Clock
-from parsync.runtime.live.stage import Stage
 from parsync.runtime.live.steps import StepClient, Steps
 
 LAST_STEP_S = 5.0
@@ -48,7 +48,7 @@ class HostLoop:
 
     def __init__(
         self,
-        stage: Stage,
+        runtime: ActorRuntime,
         steps: Steps,
         clock: Clock,
         ticks: Ticks,
@@ -57,7 +57,7 @@ class HostLoop:
         on_tick: Callable[[int], None],
         on_step: Callable[[int], None] = ignore_step,
     ) -> None:
-        self._stage = stage
+        self._runtime = runtime
         self._steps = steps
         self._clock = clock
         self._ticks = ticks
@@ -70,34 +70,34 @@ class HostLoop:
 
     def turn(self) -> int:
         """Do what is due; how long to wait (us) until something may be due again."""
-        self._stage.advance()
+        self._runtime.advance()
         now_us = self._clock.now_us()
         tick = self._ticks.due(now_us)
-        if tick or (self._stage.has_outgoing and now_us >= self._early_us):
+        if tick or (self._runtime.has_outgoing and now_us >= self._early_us):
             self._early_us = now_us + self._spacing_us
             self._on_step(now_us)
-            for address, event in self._steps.step(self._stage.take_outgoing(self._steps.number)):
-                self._stage.deliver(address, event)
-            self._stage.advance()
+            for address, event in self._steps.step(self._runtime.take_outgoing(self._steps.number)):
+                self._runtime.deliver(address, event)
+            self._runtime.advance()
             if tick:
                 self._on_tick(self._clock.now_us())
         now_us = self._clock.now_us()
         wait_us = self._ticks.next_us - now_us
-        if self._stage.has_outgoing:
+        if self._runtime.has_outgoing:
             wait_us = min(wait_us, max(0, self._early_us - now_us))
-        due_us = self._stage.next_due_us
+        due_us = self._runtime.next_due_us
         if due_us is not None:
             wait_us = min(wait_us, max(due_us - now_us, self._wake_us))
         return max(0, wait_us)
 
 
-def last_step(stage: Stage, steps: StepClient) -> None:
+def last_step(runtime: ActorRuntime, steps: StepClient) -> None:
     """After the loop: say what is left to say, and take the cell's answers to it. No timer fires:
     what it led to would stay unsaid."""
     steps.give_up_s = LAST_STEP_S
-    for address, event in steps.step(stage.take_outgoing(steps.number)):
-        stage.deliver(address, event)
-    stage.read_mail()
+    for address, event in steps.step(runtime.take_outgoing(steps.number)):
+        runtime.deliver(address, event)
+    runtime.read_mail()
 
 
 class LoopThread:

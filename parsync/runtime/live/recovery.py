@@ -36,7 +36,7 @@ from parsync.metrics.run_metrics import RunMetrics
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.cell import (
     CELL_LOG,
-    CellStage,
+    CellRuntime,
     Frame,
     hosts_of,
     read_cell_log,
@@ -207,7 +207,7 @@ def cell_batches(
     frames = read_cell_log(directory / CELL_LOG)
     agents_of = {host: agents for host, _, agents in next(frames)[2]}
     tasks = len(assembly.workload.tasks)
-    stage = CellStage(
+    runtime = CellRuntime(
         assembly.codec,
         assembly.master(),
         hosts_of(agents_of),
@@ -216,12 +216,12 @@ def cell_batches(
         assembly.cell_side,
     )
     for frame in frames:
-        replay_frame(stage, frame)
+        replay_frame(runtime, frame)
         yield from ((record.table, record.columns) for record in records)
         records.clear()
     if due_ends is not None:
-        stage.master.record_due_ends(due_ends.allocation, due_ends.end_us)
-    for record in stage.master.finish(ended_us):
+        runtime.master.record_due_ends(due_ends.allocation, due_ends.end_us)
+    for record in runtime.master.finish(ended_us):
         yield record.table, record.columns
 
 

@@ -1,4 +1,4 @@
-"""A stage: the participants of one actor, their timers and their mail. Real time comes from a
+"""A runtime: the participants of one actor, their timers and their mail. Real time comes from a
 clock; nothing here knows Ray."""
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ HandledListener = Callable[[int, int, Event, list[Effect]], None]
 
 
 def ignore_record(record: Record) -> None:
-    """The listener of a stage whose participants measure nothing."""
+    """The listener of a runtime whose participants measure nothing."""
 
 
-class Stage:
+class ActorRuntime:
     """Drives the participants of one actor in real time.
 
-    A decision that follows another at once starts when that one was due, not when this stage came
-    to deliver it: decision times are the scheduler's, and the stage's lateness (about a
+    A decision that follows another at once starts when that one was due, not when this runtime came
+    to deliver it: decision times are the scheduler's, and the runtime's lateness (about a
     millisecond) would add up round after round. It is never delivered before it is computed. No
-    more than LATENESS_US is made good: a stage that has too much to do must not pile decisions upon
+    more than LATENESS_US is made good: a runtime that has too much to do must not pile decisions upon
     each other.
 
-    Every message leaves the stage, also one to a participant of the same actor: the cell delivers
+    Every message leaves the runtime, also one to a participant of the same actor: the cell delivers
     all messages, and its log holds them in one order. take_outgoing() hands out what was sent since
     the last call. deliver() may be called from another thread than the rest.
 

@@ -90,7 +90,7 @@ def test_one_step_per_tick_carries_everything_in_turn() -> None:
     )
     runtime.start()
     while clock.us <= 55_000:
-        clock.us += max(1, loop.turn())
+        clock.us += max(1, loop.run_once())
     assert len(steps) == 3
     assert all(sorted(step) == sorted([0, 1, 2] * (len(step) // 3)) for step in steps)
     assert [step[0] for step in steps] == [0, 1, 2], (
@@ -121,7 +121,7 @@ def test_what_there_is_to_say_need_not_wait_for_its_tick() -> None:
     )
     runtime.start()
     while clock.us <= 56_000:
-        clock.us += max(1, loop.turn())
+        clock.us += max(1, loop.run_once())
     assert [at_us for at_us, _ in said] == [5_000, 10_000, 20_000, 30_000, 40_000, 50_000, 55_000]
     assert [count for _, count in said] == [1, 1, 1, 1, 1, 1, 0]
     assert ticked == [5_000, 30_000, 55_000], "the rest of the actor keeps its regular pace"
@@ -278,7 +278,7 @@ def test_a_loop_tells_of_each_step_before_it_takes_the_mail() -> None:
     )
     runtime.start()
     while clock.us <= 30_000:
-        clock.us += max(1, loop.turn())
+        clock.us += max(1, loop.run_once())
     assert told == [(5_000, True), (30_000, True)]
 
 

@@ -30,7 +30,7 @@ from parsync.runtime.live.cluster import member, shared_by
 from parsync.runtime.live.courier import Courier, Mailbox, SubmittingSteps
 from parsync.runtime.live.finished import DueEnds, Finished, once
 from parsync.runtime.live.handled_log import HandledLog, handled_log
-from parsync.runtime.live.loop import HostLoop, LoopThread, Ticks, last_step, run_turns
+from parsync.runtime.live.loop import HostLoop, LoopThread, Ticks, last_step, run_loop
 from parsync.runtime.live.monitor import Report
 from parsync.runtime.live.plan import (
     CELL,
@@ -100,7 +100,7 @@ class Actor(ABC):
     def _live(self, stopping: threading.Event, wake: threading.Event) -> None:
         try:
             self._await_origin(stopping)
-            run_turns(self._first_turn(), stopping, wake)
+            run_loop(self._start_loop(), stopping, wake)
         except Replaced:  # on a node that was cut off and is back: the run goes on without it
             raise
         except ContractBroken as error:
@@ -122,7 +122,7 @@ class Actor(ABC):
             stopping.wait(0.05)
 
     @abstractmethod
-    def _first_turn(self) -> Callable[[], int]:
+    def _start_loop(self) -> Callable[[], int]:
         """Begin; what the loop is to call again and again."""
 
     @abstractmethod
@@ -260,7 +260,7 @@ class SchedulerHost(Stepper):
             broken=self._thread is not None and isinstance(self._thread.error, ContractBroken),
         )
 
-    def _first_turn(self) -> Callable[[], int]:
+    def _start_loop(self) -> Callable[[], int]:
         self._runtime.start()
         steps, spacing_us = self._steps, self._spacing_us
         return HostLoop(
@@ -272,7 +272,7 @@ class SchedulerHost(Stepper):
             spacing_us,
             self._tick,
             self._waits.stepped,
-        ).turn
+        ).run_once
 
     def _handled(self, address: int, at_us: int, event: Event, effects: list[Effect]) -> None:
         self._log.handled(address, at_us, event, effects)
@@ -333,7 +333,7 @@ class WorkerHost(Stepper):
             self._recorder.metrics, round_trip_us, self._steps.repeats, 0, error, due_ends
         )
 
-    def _first_turn(self) -> Callable[[], int]:
+    def _start_loop(self) -> Callable[[], int]:
         self._runtime.start()
         return HostLoop(
             self._runtime,
@@ -343,7 +343,7 @@ class WorkerHost(Stepper):
             self._tick_us,
             self._tick_us,
             self._tick,
-        ).turn
+        ).run_once
 
     def _doing(self) -> str:
         return f"{self._workers.pending_ends:,} tasks running"
@@ -392,7 +392,7 @@ class WorkloadSource(Actor):
             self._recorder.metrics, round_trip_us, self._steps.repeats, resubmitted, error
         )
 
-    def _first_turn(self) -> Callable[[], int]:
+    def _start_loop(self) -> Callable[[], int]:
         self._runtime.start()
         tick_us = self._plan.tick_us
         return HostLoop(
@@ -403,7 +403,7 @@ class WorkloadSource(Actor):
             tick_us,
             tick_us,
             self._pump,
-        ).turn
+        ).run_once
 
     def _doing(self) -> str:
         waiting = sum(courier.waiting for courier in self._couriers.values())

@@ -16,7 +16,7 @@ from parsync.runtime.live.actors import JOIN_S, explained
 from parsync.runtime.live.clock import LiveClock
 from parsync.runtime.live.cluster import member, share, shared
 from parsync.runtime.live.handled_log import HandledLog, handled_log
-from parsync.runtime.live.loop import HostLoop, LoopThread, Ticks, run_turns
+from parsync.runtime.live.loop import HostLoop, LoopThread, Ticks, run_loop
 from parsync.runtime.live.monitor import Monitor, Overview, Report
 from parsync.runtime.live.plan import (
     CELL,
@@ -114,9 +114,9 @@ class CoordinatorHost:
         return None if error is None else f"{COORDINATOR_NAME}: {explained(error)}"
 
     def _live(self, stopping: threading.Event, wake: threading.Event) -> None:
-        run_turns(self._first_turn(), stopping, wake)
+        run_loop(self._start_loop(), stopping, wake)
 
-    def _first_turn(self) -> Callable[[], int]:
+    def _start_loop(self) -> Callable[[], int]:
         """Begin; what the loop is to call again and again."""
         cell = CellPort(member(self._plan.namespace, CELL))
         return HostLoop(
@@ -127,7 +127,7 @@ class CoordinatorHost:
             self.TICK_US,
             self.TICK_US,
             self._flush,
-        ).turn
+        ).run_once
 
     def _flush(self, now_us: int) -> None:
         self._log.flush()

@@ -68,7 +68,7 @@ class HostLoop:
         self._early_us = ticks.next_us
         self._on_tick = on_tick
 
-    def turn(self) -> int:
+    def run_once(self) -> int:
         """Do what is due; how long to wait (us) until something may be due again."""
         self._runtime.advance()
         now_us = self._clock.now_us()
@@ -125,10 +125,10 @@ class LoopThread:
         return not self._thread.is_alive()
 
 
-def run_turns(turn: Callable[[], int], stopping: threading.Event, wake: threading.Event) -> None:
+def run_loop(run_once: Callable[[], int], stopping: threading.Event, wake: threading.Event) -> None:
     """Turn after turn, sleeping in between or until woken."""
     while not stopping.is_set():
-        wait_us = turn()
+        wait_us = run_once()
         if wait_us > 0:
             wake.wait(wait_us / 1e6)
             wake.clear()

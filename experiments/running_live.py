@@ -19,7 +19,7 @@ from experiments.running import ArmRun, make_metrics, workload_folder
 from parsync.metrics.live import Snapshot
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.cell import CELL_LOG
-from parsync.runtime.live.cluster import Troupe, connect, disconnect
+from parsync.runtime.live.cluster import RunActors, connect, disconnect
 from parsync.runtime.live.monitor import Overview
 from parsync.runtime.live.plan import LiveOptions
 from parsync.runtime.live.run import LiveOutcome, run_live
@@ -52,7 +52,7 @@ def run_arm_live(
     directory: Path,
     on_snapshot: Callable[[Snapshot], None],
     interruption: Interruption,
-    held: list[Troupe] | None,
+    held: list[RunActors] | None,
 ) -> ArmRun:
     """Run one arm in real time.
 

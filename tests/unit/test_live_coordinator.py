@@ -20,7 +20,7 @@ from parsync.runtime.assembly import Assembly
 from parsync.runtime.live import coordinator_host, ports
 from parsync.runtime.live.coordinator_host import CoordinatorHost
 from parsync.runtime.live.monitor import Overview
-from parsync.runtime.live.plan import LiveOptions, Substance, plan_run
+from parsync.runtime.live.plan import LiveOptions, RunInputs, plan_run
 from parsync.runtime.live.steps import Step
 from tests.fixtures.live_runs import metrics_of, small_arm, small_workload
 
@@ -62,15 +62,15 @@ def cell() -> Cell:
 @pytest.fixture
 def host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cell: Cell) -> CoordinatorHost:
     arm, workload = small_arm(), small_workload(phase_s=0.2)
-    substance = Substance(Assembly.of(arm, workload), partial(metrics_of, workload, arm))
+    inputs = RunInputs(Assembly.of(arm, workload), partial(metrics_of, workload, arm))
     monkeypatch.setattr(coordinator_host, "share", lambda value: [value])
     monkeypatch.setattr(coordinator_host, "shared", lambda handle: handle[0])
     monkeypatch.setattr(
         coordinator_host, "member", lambda namespace, name: Handle("step", cell.step)
     )
     monkeypatch.setattr(ports.ray, "get", lambda value, timeout: value)
-    plan = plan_run("nowhere", substance.assembly, LiveOptions(tmp_path))
-    return CoordinatorHost(plan, substance)
+    plan = plan_run("nowhere", inputs.assembly, LiveOptions(tmp_path))
+    return CoordinatorHost(plan, inputs)
 
 
 def overview_when(host: CoordinatorHost, condition: Callable[[Overview], bool]) -> Overview:

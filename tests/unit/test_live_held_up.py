@@ -63,7 +63,7 @@ def test_a_contract_broken_at_the_very_end_ends_that_arm_alone(
     error = ContractBroken("greedy-0", "random", 7, "plan.task: task 3 stands twice")
     ended = type("Ended", (), {"error": error, "stop": lambda self, timeout_s: True})
     fake.actors["schedulers-0"]._thread = ended()
-    fake.performance._interrupted = interrupted
+    fake.live_run._interrupted = interrupted
     outcome = fake.finish(quiet=False)
     assert outcome.partial and outcome.broken is not interrupted
     assert outcome.notes == (str(error),)

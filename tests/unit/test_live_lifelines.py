@@ -91,7 +91,7 @@ def fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, workload: Workload) ->
 
 
 def test_without_its_node_a_run_asks_nobody_and_is_made_up_from_its_logs(fake: FakeRay) -> None:
-    said = fake.performance._cut_off(Cut(home=True, head=True))  # type: ignore[arg-type]
+    said = fake.live_run._cut_off(Cut(home=True, head=True))  # type: ignore[arg-type]
     assert said == "cell, workers, source and coordinator: their node is gone"
     placed = int((~fake.actors[CELL]._service.runtime.never_placed()).sum())
     for name in list(fake.actors):
@@ -101,15 +101,15 @@ def test_without_its_node_a_run_asks_nobody_and_is_made_up_from_its_logs(fake: F
     assert outcome.partial
     assert {restart.actor for restart in outcome.restarts} == {
         *(CELL, WORKER_POOL, SOURCE, COORDINATOR_NAME),
-        *(host.name for host in fake.performance._plan.hosts),
+        *(host.name for host in fake.live_run._plan.hosts),
     }
     assert outcome.metrics.count["committed"].sum() == placed > 0
-    assert not fake.performance.end(), "there is nobody to be kept"
+    assert not fake.live_run.end(), "there is nobody to be kept"
 
 
 def test_without_its_head_node_a_run_still_hears_its_actors(fake: FakeRay) -> None:
-    assert fake.performance._cut_off(Cut(home=False, head=False)) is None  # type: ignore[arg-type]
-    said = fake.performance._cut_off(Cut(home=False, head=True))  # type: ignore[arg-type]
+    assert fake.live_run._cut_off(Cut(home=False, head=False)) is None  # type: ignore[arg-type]
+    said = fake.live_run._cut_off(Cut(home=False, head=True))  # type: ignore[arg-type]
     assert said == "Ray's head node has not answered for 10 s"
     outcome = fake.finish(quiet=False, partial=True)
     assert outcome.partial and outcome.restarts == ()

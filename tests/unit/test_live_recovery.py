@@ -320,7 +320,7 @@ def test_a_task_is_given_up_once_and_only_if_it_was_not_placed_afterwards(
     ray = make_run(monkeypatch, tmp_path, small_arm(), workload)
     ray.pass_time(1_000_000)
     log = tmp_path / "log"
-    host = ray.performance._plan.hosts[0]
+    host = ray.live_run._plan.hosts[0]
     for _, path in life_logs(log, host.name):
         path.unlink()
     told = truth(log)
@@ -331,7 +331,7 @@ def test_a_task_is_given_up_once_and_only_if_it_was_not_placed_afterwards(
     def life(epoch: int, *rows: tuple[int, int]) -> None:
         task, when = np.array(rows).T
         recorder = Recorder(
-            replace(ray.performance._plan, records_dir=None),
+            replace(ray.live_run._plan, records_dir=None),
             host.name,
             RunMetrics(workload.phases, 4, partitions=4),
             life_log(log, host.name, epoch),

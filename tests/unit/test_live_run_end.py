@@ -11,7 +11,7 @@ from parsync.core.codec import encode
 from parsync.runtime.assembly_files import write_assembly
 from parsync.runtime.event_logs import ENDED_FILE, read_end
 from parsync.runtime.live.cell import CELL_LOG, Frame
-from parsync.runtime.live.log_ends import put_on_record
+from parsync.runtime.live.log_ends import write_log_ends
 from shared_state.journal import EventDigest, JournalWriter
 from tests.fixtures.live_runs import small_arm, small_workload
 
@@ -39,7 +39,7 @@ def directory(tmp_path: Path) -> Path:
 
 def test_every_log_is_written_down(directory: Path) -> None:
     digest = write_log(directory)
-    assert put_on_record(directory, "") == (digest, "")
+    assert write_log_ends(directory, "") == (digest, "")
     end = read_end(directory)
     assert end is not None and end.stopped == "" and set(end.logs) == {CELL_LOG}
     log = end.logs[CELL_LOG]
@@ -47,7 +47,7 @@ def test_every_log_is_written_down(directory: Path) -> None:
 
 
 def test_an_arm_that_ended_early_says_why(directory: Path) -> None:
-    assert put_on_record(directory, "workers: its process is gone") == ("", "")
+    assert write_log_ends(directory, "workers: its process is gone") == ("", "")
     end = read_end(directory)
     assert end is not None and end.stopped == "workers: its process is gone" and not end.logs
 
@@ -55,7 +55,7 @@ def test_an_arm_that_ended_early_says_why(directory: Path) -> None:
 def test_a_disk_that_takes_no_more_is_told(directory: Path) -> None:
     digest = write_log(directory)
     (directory / (ENDED_FILE + ".partial")).symlink_to("/dev/full")
-    told, problem = put_on_record(directory, "")
+    told, problem = write_log_ends(directory, "")
     assert told == digest and f"{ENDED_FILE}: cannot write it: No space left on device" in problem
     assert read_end(directory) is None
 
@@ -65,5 +65,5 @@ def test_a_corrupt_log_is_told(directory: Path) -> None:
     data = bytearray((directory / CELL_LOG).read_bytes())
     data[15] ^= 0xFF
     (directory / CELL_LOG).write_bytes(data)
-    digest, problem = put_on_record(directory, "")
+    digest, problem = write_log_ends(directory, "")
     assert digest == "" and "cell.journal: corrupt at byte 0" in problem

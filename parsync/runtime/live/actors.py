@@ -2,7 +2,7 @@
 the loops, turned into Ray actors by cluster.py.
 
 cell_host.py and coordinator_host.py have the two others. The coordinator keeps the handle of the
-run's Substance (see cluster.share), from which actors are built, killed ones again. Actors find
+run's RunInputs (see cluster.share), from which actors are built, killed ones again. Actors find
 each other by name.
 """
 
@@ -38,12 +38,12 @@ from parsync.runtime.live.plan import (
     SOURCE,
     WORKER_POOL,
     HostPlan,
+    RunInputs,
     RunPlan,
-    Substance,
 )
 from parsync.runtime.live.ports import CellPort, HostLine, Reporter
 from parsync.runtime.live.recorder import Recorder, life_log
-from parsync.runtime.live.status import Who
+from parsync.runtime.live.status import StatusLine
 from parsync.runtime.live.steps import ActorFailed, ActorLost, Replaced, StepClient, Unavailable
 from parsync.runtime.live.waits import WaitMeter
 from schedulers.interface import ContractBroken
@@ -56,7 +56,7 @@ WAKE_US = 1_000
 JOIN_S = 15.0
 
 
-def explained(error: BaseException) -> str:
+def error_line(error: BaseException) -> str:
     """One line; a bug is named by its type, too."""
     return str(error) if isinstance(error, AgoraError) else f"{type(error).__name__}: {error}"
 
@@ -70,7 +70,7 @@ class Actor(ABC):
 
     def __init__(self, name: str, plan: RunPlan, codec: Codec, agent_names: dict[int, str]) -> None:
         self.name = name
-        self._who = Who(name, plan.arm)
+        self._status_line = StatusLine(name, plan.arm)
         self._finished = False
         self.epoch = time.time_ns() // 1000  # grows from life to life
         self._clock = LiveClock()
@@ -84,11 +84,11 @@ class Actor(ABC):
         self._loop_ended = True  # once it was asked to
 
     def __repr__(self) -> str:
-        return str(self._who)
+        return str(self._status_line)
 
     def status(self) -> str:
         """What it is doing, in one line."""
-        return self._who.status(self._clock.now_us(), self._finished, self._doing())
+        return self._status_line.status(self._clock.now_us(), self._finished, self._doing())
 
     def ready(self) -> int:
         """The process id, once the actor is built."""
@@ -106,7 +106,7 @@ class Actor(ABC):
         except ContractBroken as error:
             self._reporter(replace(self._report(), broken=str(error)))
         except Exception as error:
-            self._reporter(self._report(error=explained(error)))
+            self._reporter(self._report(error=error_line(error)))
             raise
 
     def _await_origin(self, stopping: threading.Event) -> None:
@@ -140,7 +140,7 @@ class Actor(ABC):
         ):
             self._last_report_us = now_us
             self._reporter(self._report())
-            self._who.log(now_us, self.status())
+            self._status_line.log(now_us, self.status())
 
     def _end(self) -> None:
         """Everything is handed over."""
@@ -154,7 +154,7 @@ class Actor(ABC):
             return None
         self._loop_ended = self._thread.stop(JOIN_S)
         error = self._thread.error
-        return None if error is None else explained(error)
+        return None if error is None else error_line(error)
 
 
 class Stepper(Actor):
@@ -176,14 +176,14 @@ class SchedulerHost(Stepper):
     """Hosts several scheduler agents: one step to the cell per tick for all of them."""
 
     def __init__(self, plan: RunPlan, host: HostPlan) -> None:
-        substance: Substance = shared_by(member(plan.namespace, COORDINATOR_NAME))
-        assembly = substance.assembly
+        inputs: RunInputs = shared_by(member(plan.namespace, COORDINATOR_NAME))
+        assembly = inputs.assembly
         names = {agent: assembly.arm.agent_name(agent) for agent in host.agents}
         super().__init__(host.name, plan, assembly.codec, names)
         self._names = tuple(names.values())
         self._host = host
         log = life_log(Path(plan.journal_dir), host.name, self.epoch)
-        self._recorder = Recorder(plan, host.name, substance.make_metrics(), log)
+        self._recorder = Recorder(plan, host.name, inputs.make_metrics(), log)
         self._agents: dict[int, Agent] = {}
         self._refusal: AgoraError | None = None
         try:
@@ -214,7 +214,7 @@ class SchedulerHost(Stepper):
         return super().ready()
 
     def __repr__(self) -> str:
-        return f"{self._who}: {', '.join(self._names)}"
+        return f"{self._status_line}: {', '.join(self._names)}"
 
     def deliver(self, epoch: int, number: int, payload: bytes) -> tuple[int, bool]:
         """A push of submissions: (this life, whether it was meant for it)."""
@@ -302,10 +302,10 @@ class WorkerHost(Stepper):
     """Hosts the worker pool; its timers are looked at once per tick."""
 
     def __init__(self, plan: RunPlan) -> None:
-        substance: Substance = shared_by(member(plan.namespace, COORDINATOR_NAME))
-        assembly = substance.assembly
+        inputs: RunInputs = shared_by(member(plan.namespace, COORDINATOR_NAME))
+        assembly = inputs.assembly
         super().__init__(WORKER_POOL, plan, assembly.codec, {})
-        self._recorder = Recorder(plan, self.name, substance.make_metrics())
+        self._recorder = Recorder(plan, self.name, inputs.make_metrics())
         self._workers = assembly.workers()
         self._runtime = ActorRuntime(
             {WORKERS: self._workers},
@@ -358,11 +358,11 @@ class WorkloadSource(Actor):
     """Hosts the arrivals: pushes submissions to the scheduler hosts once per tick."""
 
     def __init__(self, plan: RunPlan) -> None:
-        substance: Substance = shared_by(member(plan.namespace, COORDINATOR_NAME))
-        assembly = substance.assembly
+        inputs: RunInputs = shared_by(member(plan.namespace, COORDINATOR_NAME))
+        assembly = inputs.assembly
         super().__init__(SOURCE, plan, assembly.codec, {})
         self._plan = plan
-        self._recorder = Recorder(plan, self.name, substance.make_metrics())
+        self._recorder = Recorder(plan, self.name, inputs.make_metrics())
         self._arrivals = assembly.arrivals()
         self._runtime = ActorRuntime(
             {ARRIVALS: self._arrivals},

@@ -14,10 +14,10 @@ from parsync.runtime.live.clock import LiveClock
 from parsync.runtime.live.cluster import member, shared_by
 from parsync.runtime.live.finished import DueEnds, Finished, once
 from parsync.runtime.live.monitor import Report
-from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, RunPlan, Substance
+from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, RunInputs, RunPlan
 from parsync.runtime.live.ports import Reporter
 from parsync.runtime.live.recorder import Recorder, records_log
-from parsync.runtime.live.status import Who
+from parsync.runtime.live.status import StatusLine
 from shared_state.errors import AgoraError
 
 
@@ -26,17 +26,17 @@ class CellHost:
     checkpoint and its log."""
 
     def __init__(self, plan: RunPlan) -> None:
-        substance: Substance = shared_by(member(plan.namespace, COORDINATOR_NAME))
-        assembly = substance.assembly
+        inputs: RunInputs = shared_by(member(plan.namespace, COORDINATOR_NAME))
+        assembly = inputs.assembly
         self._clock = LiveClock()
         journal = Path(plan.journal_dir) / CELL_LOG
         records = records_log(journal.parent, CELL)
         self._checkpoints = Checkpoints(journal, records, plan.checkpoint_bytes, plan.fsync)
         self._recorder = Recorder(
-            plan, CELL, substance.make_metrics(), records, self._checkpoints.records_end
+            plan, CELL, inputs.make_metrics(), records, self._checkpoints.records_end
         )
         self._reporter = Reporter(member(plan.namespace, COORDINATOR_NAME), CELL, plan.arm, {})
-        self._who = Who(CELL, plan.arm)
+        self._status_line = StatusLine(CELL, plan.arm)
         self._finished = False
         self._last_report_us = LiveClock.BEFORE_US
         agents_of = {host.host: host.agents for host in plan.hosts}
@@ -58,7 +58,7 @@ class CellHost:
             self._service.begin_life(self._clock.now_us())
 
     def __repr__(self) -> str:
-        return str(self._who)
+        return str(self._status_line)
 
     def status(self) -> str:
         """What it is doing, in one line."""
@@ -67,7 +67,7 @@ class CellHost:
         doing = f"{master.running:,} tasks running, {steps:,} steps handled"
         if service.recovered_steps:
             doing += f" ({service.recovered_steps:,} before it was restarted)"
-        return self._who.status(self._clock.now_us(), self._finished, doing)
+        return self._status_line.status(self._clock.now_us(), self._finished, doing)
 
     def ready(self) -> int:
         """The process id, once the actor is built."""
@@ -92,7 +92,7 @@ class CellHost:
             self._last_report_us = now_us
             epoch = self._service.runtime.epoch
             self._reporter(Report(now_us, epoch, 0, True, self._recorder.snapshot(now_us, ())))
-            self._who.log(now_us, self.status())
+            self._status_line.log(now_us, self.status())
         return reply
 
     def never_placed(self) -> tuple[int, bytes]:

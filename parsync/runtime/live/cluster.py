@@ -23,7 +23,7 @@ from parsync.runtime.live import shipping
 from parsync.runtime.live.address import checked_address
 from parsync.runtime.live.nodes import nodes_with_room
 from parsync.runtime.live.ray_watchdog import watched
-from parsync.runtime.live.status import Who
+from parsync.runtime.live.status import StatusLine
 from parsync.runtime.stop_signals import STOP_SIGNALS
 from shared_state.errors import AgoraError
 
@@ -134,7 +134,7 @@ def _in_one_line(error: BaseException) -> str:
     return " ".join(lines) if lines[0].endswith(":") else lines[0]
 
 
-class Troupe:
+class RunActors:
     """The actors of one run: named, in a namespace of its own, restarted where their part can be
     taken up again.
 
@@ -166,7 +166,7 @@ class Troupe:
             "max_task_retries": 0,
             "scheduling_strategy": NodeAffinitySchedulingStrategy(node, soft=True),
         }
-        titled = _titled(cls, f"agora:{Who(name, self._arm)}")
+        titled = _titled(cls, f"agora:{StatusLine(name, self._arm)}")
         handle = ray.remote(**options)(titled).remote(*args)
         self._handles[name] = handle
         return handle

@@ -12,7 +12,7 @@ from typing import Any
 
 from parsync.core.addresses import COORDINATOR
 from parsync.runtime.live.actor_runtime import ActorRuntime, ignore_record
-from parsync.runtime.live.actors import JOIN_S, explained
+from parsync.runtime.live.actors import JOIN_S, error_line
 from parsync.runtime.live.clock import LiveClock
 from parsync.runtime.live.cluster import member, share, shared
 from parsync.runtime.live.handled_log import HandledLog, handled_log
@@ -23,11 +23,11 @@ from parsync.runtime.live.plan import (
     COORDINATOR_NAME,
     SOURCE,
     WORKER_POOL,
+    RunInputs,
     RunPlan,
-    Substance,
 )
 from parsync.runtime.live.ports import CellPort
-from parsync.runtime.live.status import Who
+from parsync.runtime.live.status import StatusLine
 from parsync.runtime.live.steps import StepClient
 
 
@@ -36,48 +36,48 @@ class CoordinatorHost:
 
     TICK_US = 100_000
 
-    def __init__(self, plan: RunPlan, substance: Substance) -> None:
-        self._handle = share(substance)
-        substance = shared(self._handle)  # and nothing holds on to the argument, which is a copy
-        self._who = Who(COORDINATOR_NAME, plan.arm)
+    def __init__(self, plan: RunPlan, inputs: RunInputs) -> None:
+        self._handle = share(inputs)
+        inputs = shared(self._handle)  # and nothing holds on to the argument, which is a copy
+        self._status_line = StatusLine(COORDINATOR_NAME, plan.arm)
         self._over = False
-        self._phases = len(substance.assembly.workload.phases)
+        self._phases = len(inputs.assembly.workload.phases)
         self.epoch = time.time_ns() // 1000
         self._clock = LiveClock()
-        self._coordinator = substance.assembly.coordinator()
+        self._coordinator = inputs.assembly.coordinator()
         self._monitor = Monitor(
             {host.host: host.name for host in plan.hosts}, SOURCE, (CELL, WORKER_POOL)
         )
         self._log = HandledLog(
-            substance.assembly.codec,
+            inputs.assembly.codec,
             handled_log(Path(plan.journal_dir), COORDINATOR_NAME, self.epoch),
         )
         self._runtime = ActorRuntime(
             {COORDINATOR: self._coordinator},
             {},
-            substance.assembly.addresses,
+            inputs.assembly.addresses,
             self._clock,
             ignore_record,
             self._log.handled,
         )
         self._plan = plan
-        self._codec = substance.assembly.codec
+        self._codec = inputs.assembly.codec
         self._thread: LoopThread | None = None
 
     def __repr__(self) -> str:
-        return str(self._who)
+        return str(self._status_line)
 
     def status(self) -> str:
         """What it is doing, in one line."""
         doing = f"load phase {self._coordinator.phase + 1} of {self._phases}"
-        return self._who.status(self._clock.now_us(), self._over, doing)
+        return self._status_line.status(self._clock.now_us(), self._over, doing)
 
     def ready(self) -> int:
         """The process id, once the actor is built."""
         return os.getpid()
 
     def kept(self) -> Any:
-        """The handle of the run's Substance; None once the run is over: an actor that is killed
+        """The handle of the run's RunInputs; None once the run is over: an actor that is killed
         then must not begin another life, and write into what is finished."""
         return None if self._over else self._handle
 
@@ -111,7 +111,7 @@ class CoordinatorHost:
 
     def _error(self) -> str | None:
         error = None if self._thread is None else self._thread.error
-        return None if error is None else f"{COORDINATOR_NAME}: {explained(error)}"
+        return None if error is None else f"{COORDINATOR_NAME}: {error_line(error)}"
 
     def _live(self, stopping: threading.Event, wake: threading.Event) -> None:
         run_loop(self._start_loop(), stopping, wake)

@@ -19,7 +19,7 @@ def log_ends(directory: Path) -> dict[str, LogEnd]:
     }
 
 
-def put_on_record(directory: Path, stopped: str) -> tuple[str, str]:
+def write_log_ends(directory: Path, stopped: str) -> tuple[str, str]:
     """Write down what each log is at the arm's end, for a replay to compare with.
 
     stopped: why the arm did not get to its end, "" if it did. Returns the digest of the cell's log

@@ -91,19 +91,19 @@ def plan_hosts(arm: ArmSpec, hosts: int, tick_us: int) -> tuple[HostPlan, ...]:
     )
     shared, own = np.flatnonzero(~apart).tolist(), np.flatnonzero(apart).tolist()
     count = min(hosts, len(shared))
-    crews = [(f"schedulers-{place}", tuple(shared[place::count])) for place in range(count)]
+    placements = [(f"schedulers-{place}", tuple(shared[place::count])) for place in range(count)]
     if own:
-        crews.append(("flow", tuple(own)))
+        placements.append(("flow", tuple(own)))
     # the workload source and the worker pool have places in the tick, too
-    share = tick_us // (len(crews) + 2)
+    share = tick_us // (len(placements) + 2)
     return tuple(
         HostPlan(host, name, agents, (host + 1) * share)
-        for host, (name, agents) in enumerate(crews)
+        for host, (name, agents) in enumerate(placements)
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Substance:
+class RunInputs:
     """What actors are built from, shared once: both hold the workload. make_metrics: an actor's
     accumulators."""
 

@@ -1,4 +1,4 @@
-"""Who was away in a live run, from when on, and for how long: told by the logs."""
+"""StatusLine was away in a live run, from when on, and for how long: told by the logs."""
 
 from __future__ import annotations
 

@@ -18,12 +18,12 @@ from parsync.runtime.assembly_files import write_assembly
 from parsync.runtime.live.actors import SchedulerHost, WorkerHost, WorkloadSource
 from parsync.runtime.live.cell import CELL_LOG
 from parsync.runtime.live.cell_host import CellHost
-from parsync.runtime.live.cluster import NAMESPACE, Troupe, connect, connected, disconnect
+from parsync.runtime.live.cluster import NAMESPACE, RunActors, connect, connected, disconnect
 from parsync.runtime.live.completion import complete
 from parsync.runtime.live.coordinator_host import CoordinatorHost
 from parsync.runtime.live.finished import Finished
 from parsync.runtime.live.lifelines import HEAD_S, Lifelines
-from parsync.runtime.live.log_ends import put_on_record
+from parsync.runtime.live.log_ends import write_log_ends
 from parsync.runtime.live.monitor import Overview
 from parsync.runtime.live.nodes import check_nodes
 from parsync.runtime.live.plan import (
@@ -32,7 +32,7 @@ from parsync.runtime.live.plan import (
     SOURCE,
     WORKER_POOL,
     LiveOptions,
-    Substance,
+    RunInputs,
     plan_run,
 )
 from parsync.runtime.live.ports import Gone, answer
@@ -90,7 +90,7 @@ class LiveOutcome:
     lives: dict[str, int]
     broken: bool = False
     digest: str = ""
-    held: Troupe | None = None
+    held: RunActors | None = None
 
 
 def run_live(
@@ -121,45 +121,45 @@ def run_live(
         check_nodes(options.journal_dir)
     assembly = Assembly.of(arm, workload)
     write_assembly(options.journal_dir, arm, workload, options.workload_dir)
-    troupe = Troupe(f"{NAMESPACE}{uuid.uuid4().hex[:12]}", arm.name)
+    actors = RunActors(f"{NAMESPACE}{uuid.uuid4().hex[:12]}", arm.name)
     held = False
     try:
-        performance = _Performance(troupe, assembly, options, make_metrics)
-        outcome = performance.run(drain_us, on_overview)
-        held = options.hold and performance.end()
-        outcome = replace(outcome, held=troupe) if held else outcome
+        live_run = _LiveRun(actors, assembly, options, make_metrics)
+        outcome = live_run.run(drain_us, on_overview)
+        held = options.hold and live_run.end()
+        outcome = replace(outcome, held=actors) if held else outcome
     finally:
         if not held and connected():
-            troupe.dismiss()
+            actors.dismiss()
         remove_records(options.journal_dir)
     stopped = (*outcome.notes, "stopped early")[0] if outcome.partial else ""
-    digest, problem = put_on_record(outcome.journal_dir, stopped)
+    digest, problem = write_log_ends(outcome.journal_dir, stopped)
     if problem:
         outcome = replace(outcome, partial=True, notes=(*outcome.notes, problem))
     return replace(outcome, digest=digest)
 
 
-class _Performance:
+class _LiveRun:
     """One run's actors, from first to last."""
 
     def __init__(
         self,
-        troupe: Troupe,
+        actors: RunActors,
         assembly: Assembly,
         options: LiveOptions,
         make_metrics: Callable[[], RunMetrics],
     ) -> None:
-        plan = plan_run(troupe.namespace, assembly, options)
+        plan = plan_run(actors.namespace, assembly, options)
         self._options = options
-        self._troupe = troupe
+        self._actors = actors
         self._assembly = assembly
         self._plan = plan
         self._end_us = assembly.workload.end_us
         self._make_metrics = make_metrics
-        create = troupe.create
+        create = actors.create
         # this process keeps nothing in Ray's object store: Ray would end it with this node
-        substance = Substance(assembly, make_metrics)
-        self._coordinator = create(COORDINATOR_NAME, CoordinatorHost, False, False, plan, substance)
+        inputs = RunInputs(assembly, make_metrics)
+        self._coordinator = create(COORDINATOR_NAME, CoordinatorHost, False, False, plan, inputs)
         self._cell = create(CELL, CellHost, True, False, plan)
         self._hosts = {
             host.name: create(host.name, SchedulerHost, True, True, plan, host)
@@ -350,6 +350,6 @@ class _Performance:
                     self._lost.append(name)
                     self._notes.append(f"{name}: {error}")
                     if not self._headless:
-                        self._troupe.end(name)
+                        self._actors.end(name)
                     return None
                 time.sleep(BACK_S)

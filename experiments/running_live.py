@@ -20,7 +20,7 @@ from parsync.metrics.live import Snapshot
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.cell import CELL_LOG
 from parsync.runtime.live.cluster import RunActors, connect, disconnect
-from parsync.runtime.live.monitor import Overview
+from parsync.runtime.live.monitor import RunStatus
 from parsync.runtime.live.plan import LiveOptions
 from parsync.runtime.live.run import LiveOutcome, run_live
 from parsync.runtime.records import merge_parts
@@ -74,10 +74,10 @@ def run_arm_live(
         plan_limit_s=config.plan_limit_s,
     )
 
-    def show(overview: Overview) -> None:
+    def show(status: RunStatus) -> None:
         interruption.check()
-        if overview.snapshot is not None:
-            on_snapshot(overview.snapshot)
+        if status.snapshot is not None:
+            on_snapshot(status.snapshot)
 
     begun_s = time.monotonic()
     spec = arm.spec(seed, config.heartbeat_us, round(config.sample_s * 1e6), live=True)

@@ -16,7 +16,7 @@ import pytest
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import summarise
 from parsync.runtime import replay
-from parsync.runtime.live.monitor import Overview
+from parsync.runtime.live.monitor import RunStatus
 from parsync.runtime.live.plan import LiveOptions
 from parsync.runtime.live.run import LiveOutcome, run_live
 from parsync.runtime.records import merge_parts
@@ -29,7 +29,7 @@ WORKLOAD = small_workload()
 ARRIVALS = len(WORKLOAD.arrival_rows)
 
 
-def run(directory: Path, on_overview: Callable[[Overview], None]) -> LiveOutcome:
+def run(directory: Path, on_status: Callable[[RunStatus], None]) -> LiveOutcome:
     arm = small_arm()
     metrics = partial(
         RunMetrics,
@@ -39,7 +39,7 @@ def run(directory: Path, on_overview: Callable[[Overview], None]) -> LiveOutcome
         job_of=WORKLOAD.tasks.job,
     )
     options = LiveOptions(directory / "journal", directory / "records")
-    return run_live(arm, WORKLOAD, options, 20_000_000, metrics, on_overview)
+    return run_live(arm, WORKLOAD, options, 20_000_000, metrics, on_status)
 
 
 def kill(name: str) -> None:
@@ -52,8 +52,8 @@ def test_figures_of_a_run_with_killed_hosts_are_complete(
     """The first host early, the last mid-run, and one as soon as everything is placed."""
     todo = [(150_000, "schedulers-0"), (1_300_000, "schedulers-1"), (-1, "schedulers-0")]
 
-    def killer(overview: Overview) -> None:
-        while todo and (overview.quiet if todo[0][0] < 0 else overview.at_us >= todo[0][0]):
+    def killer(status: RunStatus) -> None:
+        while todo and (status.quiet if todo[0][0] < 0 else status.at_us >= todo[0][0]):
             kill(todo.pop(0)[1])
 
     outcome = run(tmp_path, killer)
@@ -90,8 +90,8 @@ def test_figures_of_a_run_with_killed_hosts_are_complete(
 def test_a_killed_source_leaves_what_it_submitted(tmp_path: Path) -> None:
     todo = ["source"]
 
-    def killer(overview: Overview) -> None:
-        if todo and overview.at_us >= 1_500_000:
+    def killer(status: RunStatus) -> None:
+        if todo and status.at_us >= 1_500_000:
             kill(todo.pop())
 
     outcome = run(tmp_path, killer)

@@ -31,7 +31,7 @@ def test_the_logs_of_a_run_hold_what_its_actors_handed_over(
         job_of=workload.tasks.job,
     )
     options = LiveOptions(tmp_path)
-    outcome = live_run.run_live(arm, workload, options, 20_000_000, metrics, lambda overview: None)
+    outcome = live_run.run_live(arm, workload, options, 20_000_000, metrics, lambda status: None)
     killed = measure_killed(Assembly.of(arm, workload), options, metrics)
     assert not outcome.partial and killed.restarts == ()
     figures = summarise(killed.metrics)

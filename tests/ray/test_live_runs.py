@@ -18,7 +18,7 @@ from parsync.metrics.run_metrics import RunMetrics
 from parsync.runtime import replay
 from parsync.runtime.assembly import ArmSpec
 from parsync.runtime.live.cell import CELL_LOG
-from parsync.runtime.live.monitor import Overview
+from parsync.runtime.live.monitor import RunStatus
 from parsync.runtime.live.plan import LiveOptions
 from parsync.runtime.live.run import LiveOutcome, run_live
 from parsync.workload.workload import Workload
@@ -33,10 +33,10 @@ def run(
     directory: Path,
     arm: ArmSpec,
     workload: Workload,
-    on_overview: Callable[[Overview], None] = lambda overview: None,
+    on_status: Callable[[RunStatus], None] = lambda status: None,
 ) -> LiveOutcome:
     options = LiveOptions(directory / "journal", directory / "records", checkpoint_bytes=4096)
-    return run_live(arm, workload, options, DRAIN_US, metrics_of(workload, arm), on_overview)
+    return run_live(arm, workload, options, DRAIN_US, metrics_of(workload, arm), on_status)
 
 
 def process_of(name: str) -> int:
@@ -49,15 +49,15 @@ def process_of(name: str) -> int:
 
 
 class Killer:
-    """Kills an actor's process with SIGKILL at the first overview past at_us."""
+    """Kills an actor's process with SIGKILL at the first status past at_us."""
 
     def __init__(self, name: str, at_us: int) -> None:
         self.name = name
         self.at_us = at_us
         self.done = False
 
-    def __call__(self, overview: Overview) -> None:
-        if not self.done and overview.at_us >= self.at_us:
+    def __call__(self, status: RunStatus) -> None:
+        if not self.done and status.at_us >= self.at_us:
             self.done = True
             os.kill(process_of(self.name), signal.SIGKILL)
 
@@ -89,7 +89,7 @@ def ended_or_due(metrics: RunMetrics) -> int:
 def test_a_run_places_everything_and_replays(tmp_path: Path) -> None:
     workload = small_workload()
     arm = small_arm()
-    seen: list[Overview] = []
+    seen: list[RunStatus] = []
     outcome = run(tmp_path, arm, workload, seen.append)
     check(outcome, workload)
     metrics = outcome.metrics
@@ -99,10 +99,10 @@ def test_a_run_places_everything_and_replays(tmp_path: Path) -> None:
         == len(workload.arrival_rows)
     )
     assert ended_or_due(metrics) == len(workload.arrival_rows)
-    assert {overview.phase for overview in seen} >= {0, 1}
+    assert {status.phase for status in seen} >= {0, 1}
     assert any(
-        overview.snapshot is not None and len(overview.snapshot.schedulers) == arm.agents
-        for overview in seen
+        status.snapshot is not None and len(status.snapshot.schedulers) == arm.agents
+        for status in seen
     )
     assert outcome.round_trip_us.min() > 0 and outcome.tick_us == 25_000
     assert outcome.waited.tasks == len(workload.arrival_rows)
@@ -151,8 +151,8 @@ def test_a_lost_worker_pool_ends_the_run_with_what_there_is(tmp_path: Path) -> N
 
 
 def test_an_interrupted_run_keeps_what_it_has(tmp_path: Path) -> None:
-    def interrupt(overview: Overview) -> None:
-        if overview.at_us > 700_000:
+    def interrupt(status: RunStatus) -> None:
+        if status.at_us > 700_000:
             raise KeyboardInterrupt
 
     outcome = run(tmp_path, small_arm(), small_workload(), interrupt)

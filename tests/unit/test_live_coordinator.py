@@ -19,7 +19,7 @@ from parsync.core.events import PhaseDue, SampleDue, Started
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live import coordinator_host, ports
 from parsync.runtime.live.coordinator_host import CoordinatorHost
-from parsync.runtime.live.monitor import Overview
+from parsync.runtime.live.monitor import RunStatus
 from parsync.runtime.live.plan import LiveOptions, RunInputs, plan_run
 from parsync.runtime.live.steps import Step
 from tests.fixtures.live_runs import metrics_of, small_arm, small_workload
@@ -73,18 +73,18 @@ def host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, cell: Cell) -> Coordin
     return CoordinatorHost(plan, inputs)
 
 
-def overview_when(host: CoordinatorHost, condition: Callable[[Overview], bool]) -> Overview:
+def status_when(host: CoordinatorHost, condition: Callable[[RunStatus], bool]) -> RunStatus:
     begun_s = time.monotonic()
-    while not condition(overview := host.overview()):
-        assert time.monotonic() - begun_s < WAIT_S, overview
+    while not condition(status := host.run_status()):
+        assert time.monotonic() - begun_s < WAIT_S, status
         time.sleep(0.01)
-    return overview
+    return status
 
 
 def test_phases_are_followed(host: CoordinatorHost) -> None:
     host.attach(time.time_ns())
-    overview = overview_when(host, lambda overview: overview.phase == 1)
-    assert host.finish() is None and overview.errors == ()
+    status = status_when(host, lambda status: status.phase == 1)
+    assert host.finish() is None and status.errors == ()
 
 
 def test_the_coordinator_sends_and_receives(host: CoordinatorHost, cell: Cell) -> None:
@@ -98,7 +98,7 @@ def test_the_coordinator_sends_and_receives(host: CoordinatorHost, cell: Cell) -
     host._coordinator.handle = handle  # type: ignore[method-assign]
     cell.waiting = ((COORDINATOR, encode(PhaseDue(7))),)
     host.attach(time.time_ns())
-    overview_when(host, lambda _: len(cell.steps) >= 2)
+    status_when(host, lambda _: len(cell.steps) >= 2)
     assert host.finish() is None
     assert handled == [Started(0), PhaseDue(7)]
     assert [step.messages for step in cell.steps[:2]] == [
@@ -116,9 +116,9 @@ def test_a_message_to_nobody_ends_the_coordinator_with_one_clear_line(
 
     host._coordinator.handle = handle  # type: ignore[method-assign]
     host.attach(time.time_ns())
-    overview = overview_when(host, lambda overview: bool(overview.errors))
+    status = status_when(host, lambda status: bool(status.errors))
     line = "coordinator: coordinator: sent PhaseDue to address 99, which no participant has"
-    assert overview.errors == (line,)
+    assert status.errors == (line,)
 
 
 def test_phases_that_no_longer_come_are_an_error(
@@ -130,5 +130,5 @@ def test_phases_that_no_longer_come_are_an_error(
     monkeypatch.setattr(host._runtime, "advance", advance)
     host.attach(time.time_ns())
     said = "coordinator: RuntimeError: no more"
-    assert overview_when(host, lambda overview: bool(overview.errors)).errors == (said,)
+    assert status_when(host, lambda status: bool(status.errors)).errors == (said,)
     assert host.finish() == said

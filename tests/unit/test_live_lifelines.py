@@ -12,7 +12,7 @@ import pytest
 
 from parsync.runtime.live import run
 from parsync.runtime.live.lifelines import HEAD_S, LOOK_S, Lifelines
-from parsync.runtime.live.monitor import Report
+from parsync.runtime.live.monitor import ActorStatus
 from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, SOURCE, WORKER_POOL
 from parsync.runtime.live.steps import Replaced
 from parsync.workload.workload import Workload
@@ -123,7 +123,7 @@ def test_a_host_that_was_cut_off_and_is_back_does_not_end_the_run(fake: FakeRay)
     fake.kill(name)
     fake.restart(name)
     fake.pass_time(600_000)
-    told: list[Report] = []
+    told: list[ActorStatus] = []
     cut_off._reporter = told.append
     with pytest.raises(Replaced):
         cut_off._live(threading.Event(), threading.Event())

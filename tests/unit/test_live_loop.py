@@ -1,4 +1,4 @@
-"""Loops, runtimes and the overview with a hand-driven clock."""
+"""Loops, runtimes and the status with a hand-driven clock."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from parsync.metrics.record import Record
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.actor_runtime import LATENESS_US, ActorRuntime, ignore_record
 from parsync.runtime.live.loop import HostLoop, Ticks, last_step
-from parsync.runtime.live.monitor import Monitor, Report
+from parsync.runtime.live.monitor import ActorStatus, StatusMonitor
 from parsync.runtime.live.plan import plan_hosts
 from parsync.runtime.live.steps import Step, StepClient
 from parsync.runtime.live.waits import Waited, WaitMeter
@@ -282,20 +282,20 @@ def test_a_loop_tells_of_each_step_before_it_takes_the_mail() -> None:
     assert told == [(5_000, True), (30_000, True)]
 
 
-def settled_reports() -> tuple[Monitor, Report, Report]:
-    monitor = Monitor({0: "host"}, "source", ("cell",))
-    source = Report(1_000, 5, 0, True, None, None, {0: 7})
-    host = Report(2_000, 7, 0, True, None)
+def settled_reports() -> tuple[StatusMonitor, ActorStatus, ActorStatus]:
+    monitor = StatusMonitor({0: "host"}, "source", ("cell",))
+    source = ActorStatus(1_000, 5, 0, True, None, None, {0: 7})
+    host = ActorStatus(2_000, 7, 0, True, None)
     return monitor, source, host
 
 
 def test_a_run_is_quiet_when_all_was_taken_and_placed() -> None:
     monitor, source, host = settled_reports()
     monitor.report("source", source)
-    assert not monitor.overview(2_000, 0).quiet
+    assert not monitor.run_status(2_000, 0).quiet
     monitor.report("host", host)
-    overview = monitor.overview(2_000, 0)
-    assert overview.quiet and overview.waiting == 0
+    status = monitor.run_status(2_000, 0)
+    assert status.quiet and status.waiting == 0
 
 
 @pytest.mark.parametrize(
@@ -311,22 +311,22 @@ def test_a_run_is_not_quiet(host_change: dict[str, int]) -> None:
     monitor, source, host = settled_reports()
     monitor.report("source", source)
     monitor.report("host", replace(host, **host_change))
-    assert not monitor.overview(2_000, 0).quiet
+    assert not monitor.run_status(2_000, 0).quiet
 
 
 def test_who_is_silent_and_who_failed_is_told() -> None:
     monitor, source, host = settled_reports()
     monitor.report("source", replace(source, at_us=9_000_000))
     monitor.report("host", replace(host, error="disk full"))
-    overview = monitor.overview(9_000_000, 0)
-    assert set(overview.silent) == {"host", "cell"}
-    assert overview.errors == ("host: disk full",)
-    assert overview.lives == {"host": 1, "source": 1, "cell": 0}
+    status = monitor.run_status(9_000_000, 0)
+    assert set(status.silent) == {"host", "cell"}
+    assert status.errors == ("host: disk full",)
+    assert status.lives == {"host": 1, "source": 1, "cell": 0}
 
 
 def test_what_an_earlier_life_still_says_is_not_heard() -> None:
     monitor, _, host = settled_reports()
     monitor.report("host", replace(host, epoch=8))
     monitor.report("host", replace(host, epoch=7, at_us=9_000_000, error="replaced", queued=5))
-    overview = monitor.overview(2_500, 0)
-    assert overview.errors == () and overview.lives["host"] == 1
+    status = monitor.run_status(2_500, 0)
+    assert status.errors == () and status.lives["host"] == 1

@@ -31,7 +31,7 @@ from parsync.runtime.live.courier import Courier, Mailbox, SubmittingSteps
 from parsync.runtime.live.finished import DueEnds, Finished, once
 from parsync.runtime.live.handled_log import HandledLog, handled_log
 from parsync.runtime.live.loop import HostLoop, LoopThread, Ticks, last_step, run_loop
-from parsync.runtime.live.monitor import Report
+from parsync.runtime.live.monitor import ActorStatus
 from parsync.runtime.live.plan import (
     CELL,
     COORDINATOR_NAME,
@@ -130,7 +130,7 @@ class Actor(ABC):
         """For people; may be asked in any thread."""
 
     @abstractmethod
-    def _report(self, error: str | None = None) -> Report:
+    def _report(self, error: str | None = None) -> ActorStatus:
         """What the coordinator is told now and then."""
 
     def _tick(self, now_us: int) -> None:
@@ -291,11 +291,11 @@ class SchedulerHost(Stepper):
         queued = sum(agent.queued for agent in agents)
         return f"{committed:,} tasks committed with {claims:,} claims, {queued:,} left queued"
 
-    def _report(self, error: str | None = None) -> Report:
+    def _report(self, error: str | None = None) -> ActorStatus:
         now_us = self._clock.now_us()
         queued = sum(agent.queued for agent in self._agents.values())
         snapshot = self._recorder.snapshot(now_us, self._host.agents)
-        return Report(now_us, self.epoch, queued, queued == 0, snapshot, error)
+        return ActorStatus(now_us, self.epoch, queued, queued == 0, snapshot, error)
 
 
 class WorkerHost(Stepper):
@@ -348,8 +348,8 @@ class WorkerHost(Stepper):
     def _doing(self) -> str:
         return f"{self._workers.pending_ends:,} tasks running"
 
-    def _report(self, error: str | None = None) -> Report:
-        return Report(
+    def _report(self, error: str | None = None) -> ActorStatus:
+        return ActorStatus(
             self._clock.now_us(), self.epoch, 0, self._workers.pending_ends == 0, None, error
         )
 
@@ -417,9 +417,9 @@ class WorkloadSource(Actor):
             courier.pump(now_us)
         self._tick(now_us)
 
-    def _report(self, error: str | None = None) -> Report:
+    def _report(self, error: str | None = None) -> ActorStatus:
         couriers = self._couriers
         settled = self._arrivals.exhausted and all(courier.idle for courier in couriers.values())
         waiting = sum(courier.waiting for courier in couriers.values())
         epochs = {host: courier.epoch for host, courier in couriers.items()}
-        return Report(self._clock.now_us(), self.epoch, waiting, settled, None, error, epochs)
+        return ActorStatus(self._clock.now_us(), self.epoch, waiting, settled, None, error, epochs)

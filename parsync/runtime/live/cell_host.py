@@ -13,7 +13,7 @@ from parsync.runtime.live.checkpoint import Checkpoints
 from parsync.runtime.live.clock import LiveClock
 from parsync.runtime.live.cluster import member, shared_by
 from parsync.runtime.live.finished import DueEnds, Finished, once
-from parsync.runtime.live.monitor import Report
+from parsync.runtime.live.monitor import ActorStatus
 from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, RunInputs, RunPlan
 from parsync.runtime.live.ports import Reporter
 from parsync.runtime.live.recorder import Recorder, records_log
@@ -91,7 +91,7 @@ class CellHost:
         if now_us - self._last_report_us >= REPORT_US:
             self._last_report_us = now_us
             epoch = self._service.runtime.epoch
-            self._reporter(Report(now_us, epoch, 0, True, self._recorder.snapshot(now_us, ())))
+            self._reporter(ActorStatus(now_us, epoch, 0, True, self._recorder.snapshot(now_us, ())))
             self._status_line.log(now_us, self.status())
         return reply
 

@@ -17,7 +17,7 @@ from parsync.runtime.live.clock import LiveClock
 from parsync.runtime.live.cluster import member, share, shared
 from parsync.runtime.live.handled_log import HandledLog, handled_log
 from parsync.runtime.live.loop import HostLoop, LoopThread, Ticks, run_loop
-from parsync.runtime.live.monitor import Monitor, Overview, Report
+from parsync.runtime.live.monitor import ActorStatus, RunStatus, StatusMonitor
 from parsync.runtime.live.plan import (
     CELL,
     COORDINATOR_NAME,
@@ -45,7 +45,7 @@ class CoordinatorHost:
         self.epoch = time.time_ns() // 1000
         self._clock = LiveClock()
         self._coordinator = inputs.assembly.coordinator()
-        self._monitor = Monitor(
+        self._monitor = StatusMonitor(
             {host.host: host.name for host in plan.hosts}, SOURCE, (CELL, WORKER_POOL)
         )
         self._log = HandledLog(
@@ -91,15 +91,15 @@ class CoordinatorHost:
         self._runtime.start()
         self._thread = LoopThread(COORDINATOR_NAME, self._live)
 
-    def report(self, name: str, report: Report) -> None:
+    def report(self, name: str, report: ActorStatus) -> None:
         """From every actor, now and then."""
         self._monitor.report(name, report)
 
-    def overview(self) -> Overview:
+    def run_status(self) -> RunStatus:
         """The run at a glance; phases that no longer come are an error like any actor's."""
-        overview = self._monitor.overview(self._clock.now_us(), self._coordinator.phase)
+        status = self._monitor.run_status(self._clock.now_us(), self._coordinator.phase)
         error = self._error()
-        return overview if error is None else replace(overview, errors=(*overview.errors, error))
+        return status if error is None else replace(status, errors=(*status.errors, error))
 
     def finish(self) -> str | None:
         """End the loop; why it had ended early, if it had. What is known of everyone can still be

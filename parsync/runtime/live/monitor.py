@@ -12,7 +12,7 @@ SILENT_US = 3_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ActorStatus:
     """Now and then from each actor. epoch: its life. queued: tasks its agents hold undecided
     (source: not yet taken by a host).
 
@@ -31,7 +31,7 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
-class Overview:
+class RunStatus:
     """The run at a glance. snapshot: joined from the actors' last ones (None before the first).
     waiting: tasks not placed yet, -1 while unknown.
 
@@ -50,18 +50,18 @@ class Overview:
     broken: tuple[str, ...] = ()
 
 
-class Monitor:
+class StatusMonitor:
     """hosts: names of the scheduler hosts by id. source: the workload source's name."""
 
     def __init__(self, hosts: Mapping[int, str], source: str, others: tuple[str, ...]) -> None:
         self._hosts = dict(hosts)
         self._source = source
         self._names = (*hosts.values(), source, *others)
-        self._reports: dict[str, Report] = {}
+        self._reports: dict[str, ActorStatus] = {}
         self._settled_us: int | None = None
         self._lives: dict[str, set[int]] = {name: set() for name in self._names}
 
-    def report(self, name: str, report: Report) -> None:
+    def report(self, name: str, report: ActorStatus) -> None:
         """Take an actor's report. Reports of an earlier life, on a node that was cut off and
         is back, are ignored."""
         known = self._reports.get(name)
@@ -75,7 +75,7 @@ class Monitor:
             elif self._settled_us is None:
                 self._settled_us = report.at_us
 
-    def overview(self, now_us: int, phase: int) -> Overview:
+    def run_status(self, now_us: int, phase: int) -> RunStatus:
         """As of now."""
         reports = self._reports
         source = reports.get(self._source)
@@ -96,7 +96,7 @@ class Monitor:
                 )
             )
         snapshots = [report.snapshot for report in reports.values() if report.snapshot is not None]
-        return Overview(
+        return RunStatus(
             now_us,
             phase,
             Snapshot.join(snapshots) if snapshots else None,

@@ -19,7 +19,7 @@ from ray.util.metrics import Counter, Gauge
 from parsync.metrics.live import DELAY_BOUNDS_US, SchedulerLine
 from parsync.metrics.run_metrics import Snapshot
 from parsync.runtime.live.courier import Acknowledgement
-from parsync.runtime.live.monitor import Report
+from parsync.runtime.live.monitor import ActorStatus
 from parsync.runtime.live.steps import ActorFailed, Unavailable
 from shared_state.errors import AgoraError
 
@@ -104,7 +104,7 @@ class Reporter:
         self._name = name
         self._gauges = SchedulerGauges(arm, agent_names) if agent_names else None
 
-    def __call__(self, report: Report) -> None:
+    def __call__(self, report: ActorStatus) -> None:
         with contextlib.suppress(RayActorError):
             self._handle.report.remote(self._name, report)
         if self._gauges is not None and report.snapshot is not None:

@@ -24,7 +24,7 @@ from parsync.runtime.live.coordinator_host import CoordinatorHost
 from parsync.runtime.live.finished import Finished
 from parsync.runtime.live.lifelines import HEAD_S, Lifelines
 from parsync.runtime.live.log_ends import write_log_ends
-from parsync.runtime.live.monitor import Overview
+from parsync.runtime.live.monitor import RunStatus
 from parsync.runtime.live.nodes import check_nodes
 from parsync.runtime.live.plan import (
     CELL,
@@ -99,13 +99,13 @@ def run_live(
     options: LiveOptions,
     drain_us: int,
     make_metrics: Callable[[], RunMetrics],
-    on_overview: Callable[[Overview], None],
+    on_status: Callable[[RunStatus], None],
 ) -> LiveOutcome:
     """Run until every task is committed, at most drain_us past the workload's end; a scheduler's
     call that is under way then is waited for, up to its limit. Ray stays; the
     actors are gone afterwards, unless options.hold keeps them to be asked.
 
-    on_overview: a few times a second. make_metrics: each actor's accumulators; it must survive
+    on_status: a few times a second. make_metrics: each actor's accumulators; it must survive
     pickling. Ctrl-C ends the run early, with what it has. Raises AgoraError if Ray cannot be
     reached, or journal_dir holds another run's log.
     """
@@ -125,7 +125,7 @@ def run_live(
     held = False
     try:
         live_run = _LiveRun(actors, assembly, options, make_metrics)
-        outcome = live_run.run(drain_us, on_overview)
+        outcome = live_run.run(drain_us, on_status)
         held = options.hold and live_run.end()
         outcome = replace(outcome, held=actors) if held else outcome
     finally:
@@ -179,38 +179,38 @@ class _LiveRun:
             options.plan_limit_s,
         )
 
-    def run(self, drain_us: int, on_overview: Callable[[Overview], None]) -> LiveOutcome:
+    def run(self, drain_us: int, on_status: Callable[[RunStatus], None]) -> LiveOutcome:
         self._start()
         lifelines = Lifelines.of_this_process()
-        overview = Overview(0, -1, None, -1, False, (), (), {})
+        status = RunStatus(0, -1, None, -1, False, (), (), {})
         partial = False
         try:
             while True:
-                time.sleep(POLL_S if overview.at_us < self._end_us else DRAIN_POLL_S)
-                overview = answer(self._coordinator.overview.remote())
-                on_overview(overview)
+                time.sleep(POLL_S if status.at_us < self._end_us else DRAIN_POLL_S)
+                status = answer(self._coordinator.run_status.remote())
+                on_status(status)
                 gone = self._cut_off(lifelines) if lifelines.due() else None
                 if gone is not None:
                     self._notes.append(gone)
                     partial = True
                     break
-                broken = overview.broken or self._silent.overdue(overview.silent)
+                broken = status.broken or self._silent.overdue(status.silent)
                 if broken:
                     self._notes += broken
                     self._broken = partial = True
                     break
-                if overview.errors:
-                    self._notes += overview.errors
+                if status.errors:
+                    self._notes += status.errors
                     partial = True
                     break
-                lost = self._lost_for_good(overview)
+                lost = self._lost_for_good(status)
                 if lost is not None:
                     self._notes.append(f"{lost}: process is gone")
                     partial = True
                     break
-                if overview.at_us >= self._end_us and overview.quiet:
+                if status.at_us >= self._end_us and status.quiet:
                     break
-                if overview.at_us >= self._end_us + drain_us and not self._silent.held_up():
+                if status.at_us >= self._end_us + drain_us and not self._silent.held_up():
                     break
         except KeyboardInterrupt:
             self._notes.append("interrupted")
@@ -220,7 +220,7 @@ class _LiveRun:
                 time.sleep(POLL_S)  # it may be what the coordinator went with
             self._notes.append(self._cut_off(lifelines) or f"{COORDINATOR_NAME}: {error}")
             partial = True
-        return self._finish(overview, partial)
+        return self._finish(status, partial)
 
     def _cut_off(self, lifelines: Lifelines) -> str | None:
         """Why the run cannot go on whatever its actors do; None if it can."""
@@ -232,11 +232,11 @@ class _LiveRun:
             return f"Ray's head node has not answered for {HEAD_S:g} s"
         return None
 
-    def _lost_for_good(self, overview: Overview) -> str | None:
+    def _lost_for_good(self, status: RunStatus) -> str | None:
         """The worker pool or the source, if it is silent and does not answer (a cell that is away
         keeps their loops waiting, not them)."""
         for name, actor in ((WORKER_POOL, self._workers), (SOURCE, self._source)):
-            if name in overview.silent:
+            if name in status.silent:
                 try:
                     answer(actor.ready.remote())
                 except Unavailable:
@@ -261,7 +261,7 @@ class _LiveRun:
         answer(self._cell.start.remote(origin_ns))
         answer(self._coordinator.attach.remote(origin_ns))
 
-    def _finish(self, overview: Overview, partial: bool) -> LiveOutcome:
+    def _finish(self, status: RunStatus, partial: bool) -> LiveOutcome:
         """Coordinator and source first, cell last: whoever still speaks has somebody to speak
         to."""
         phases_ended: str | None = self._finish_one(COORDINATOR_NAME, self._coordinator)
@@ -282,21 +282,21 @@ class _LiveRun:
         if self._headless:
             disconnect()
         completed = complete(
-            self._plan, self._assembly, finished, self._lost, overview.at_us, self._make_metrics
+            self._plan, self._assembly, finished, self._lost, status.at_us, self._make_metrics
         )
         whole = [one for one in finished.values() if one is not None]
         self._notes += [note for one in whole for note in one.notes]
         errors = [*(one.error for one in whole if one.error is not None), *completed.errors]
         self._notes += [*errors, *completed.notes]
         # What hosts, source and cell leave behind is complete once there is nothing more to do.
-        needed = {COORDINATOR_NAME, WORKER_POOL} if overview.quiet else set(self._lost)
+        needed = {COORDINATOR_NAME, WORKER_POOL} if status.quiet else set(self._lost)
         partial |= bool(errors or self._failed or phases_ended or needed & set(self._lost))
         source = finished[SOURCE]
         trips = [one.round_trip_us for one in whole]
         return LiveOutcome(
-            ended_us=overview.at_us,
-            drained=overview.quiet,
-            waiting=overview.waiting,
+            ended_us=status.at_us,
+            drained=status.quiet,
+            waiting=status.waiting,
             partial=partial,
             interrupted=self._interrupted,
             notes=tuple(dict.fromkeys(self._notes)),
@@ -311,7 +311,7 @@ class _LiveRun:
             replayed_steps=0 if cell is None else cell.replayed,
             resubmitted=0 if source is None else source.recovered,
             restarts=completed.restarts,
-            lives=dict(overview.lives),
+            lives=dict(status.lives),
             broken=self._broken or (not self._interrupted and any(one.broken for one in whole)),
         )
 

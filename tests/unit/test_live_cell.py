@@ -67,7 +67,7 @@ class Run:
         messages = tuple((MASTER, event) for event in events)
         return Step(host, epoch, number, messages).to_bytes(CORE)
 
-    def mail(
+    def step(
         self, host: int, epoch: int, number: int, *events: Event, at_us: int = 0
     ) -> list[tuple[int, Event]]:
         reply = self.service.step(self.bytes_of(host, epoch, number, *events), at_us)
@@ -94,12 +94,12 @@ def claim(agent: int, sequence: int, tasks: list[int], machines: list[int]) -> C
 
 
 def test_replies_wait_for_their_host(run: Run) -> None:
-    mail = run.mail(0, 1, 1, claim(0, 1, [5, 6], [1, 2]), at_us=10)
-    assert [(address, type(event)) for address, event in mail] == [(0, CommitReply)]
-    (address, started), *rest = run.mail(WORKERS, 1, 1, at_us=20)
+    messages = run.step(0, 1, 1, claim(0, 1, [5, 6], [1, 2]), at_us=10)
+    assert [(address, type(event)) for address, event in messages] == [(0, CommitReply)]
+    (address, started), *rest = run.step(WORKERS, 1, 1, at_us=20)
     assert address == WORKERS and not rest and isinstance(started, TasksStarted)
     assert started.task.tolist() == [5, 6] and started.start_us == 10
-    assert run.mail(1, 1, 1) == []
+    assert run.step(1, 1, 1) == []
 
 
 def test_a_repeated_step_changes_nothing(run: Run) -> None:
@@ -119,9 +119,9 @@ def test_a_killed_cell_comes_back_with_state_replies_and_mail(run: Run, tmp_path
     assert again.service.origin_ns == 123
     assert again.service.runtime.master.cell.state_digest() == state
     assert again.service.step(request, 2_000_000) == reply
-    started = [event.task.tolist() for _, event in again.mail(WORKERS, 1, 1, at_us=2_000_000)]
+    started = [event.task.tolist() for _, event in again.step(WORKERS, 1, 1, at_us=2_000_000)]
     assert started == [[5, 6], [7]]
-    ((_, synced),) = again.mail(
+    ((_, synced),) = again.step(
         0, 1, 2, SyncRequest(0, np.array([0], np.int32), np.array([0]), False), at_us=2_000_000
     )
     assert isinstance(synced, SyncReply) and synced.epoch == 1
@@ -129,7 +129,7 @@ def test_a_killed_cell_comes_back_with_state_replies_and_mail(run: Run, tmp_path
 
 def test_a_replayed_cell_records_what_it_had_recorded(run: Run, tmp_path: Path) -> None:
     for number in range(1, 8):
-        run.mail(0, 1, number, claim(0, number, [number], [1]), at_us=number * 100_000)
+        run.step(0, 1, number, claim(0, number, [number], [1]), at_us=number * 100_000)
     samples = [record for record in run.records if record.table == "cell"]
     replayed = [record for record in Run(tmp_path).records if record.table == "cell"]
     assert samples
@@ -139,45 +139,45 @@ def test_a_replayed_cell_records_what_it_had_recorded(run: Run, tmp_path: Path) 
 
 
 def test_a_step_half_written_never_happened(run: Run, tmp_path: Path) -> None:
-    run.mail(0, 1, 1, claim(0, 1, [5], [1]))
+    run.step(0, 1, 1, claim(0, 1, [5], [1]))
     whole = run.path.stat().st_size
-    run.mail(0, 1, 2, claim(0, 2, [6], [2]))
+    run.step(0, 1, 2, claim(0, 2, [6], [2]))
     with run.path.open("r+b") as file:
         file.truncate(whole + 20)
     again = Run(tmp_path)
     assert again.service.recovered_steps == 1
-    mail = again.mail(0, 1, 2, claim(0, 2, [6], [2]))
-    assert isinstance(mail[0][1], CommitReply) and mail[0][1].result.reason.tolist() == [
+    messages = again.step(0, 1, 2, claim(0, 2, [6], [2]))
+    assert isinstance(messages[0][1], CommitReply) and messages[0][1].result.reason.tolist() == [
         Reason.ACCEPTED
     ]
 
 
 def test_a_restarted_host_is_told_what_runs_and_what_lost_its_place(run: Run) -> None:
-    run.mail(0, 1, 1, claim(0, 1, [5, 6], [1, 2]), claim(2, 1, [7], [2]))
-    run.mail(1, 1, 1, claim(1, 1, [8], [2]))
-    run.mail(ARRIVALS, 1, 1, MachinesChanged(np.array([2], np.int32), np.array([False])))
-    mail = run.mail(0, 2, 1)
-    told = [(address, type(event), event.task.tolist()) for address, event in mail]
+    run.step(0, 1, 1, claim(0, 1, [5, 6], [1, 2]), claim(2, 1, [7], [2]))
+    run.step(1, 1, 1, claim(1, 1, [8], [2]))
+    run.step(ARRIVALS, 1, 1, MachinesChanged(np.array([2], np.int32), np.array([False])))
+    messages = run.step(0, 2, 1)
+    told = [(address, type(event), event.task.tolist()) for address, event in messages]
     assert told == [(0, TasksAdopted, [5]), (0, TasksEnded, [6]), (2, TasksEnded, [7])]
     assert all(
-        event.change == ChangeKind.LOST for _, event in mail if isinstance(event, TasksEnded)
+        event.change == ChangeKind.LOST for _, event in messages if isinstance(event, TasksEnded)
     )
-    ((address, ended),) = run.mail(1, 1, 2)
+    ((address, ended),) = run.step(1, 1, 2)
     assert address == 1 and isinstance(ended, TasksEnded) and ended.task.tolist() == [8]
-    assert run.mail(0, 2, 2) == []
+    assert run.step(0, 2, 2) == []
 
 
 def test_never_placed_counts_neither_what_ran_nor_what_lost_its_place(run: Run) -> None:
-    mail = run.mail(0, 1, 1, claim(0, 1, [5, 6, 7], [1, 2, 3]))
-    assert isinstance(mail[0][1], CommitReply)
-    allocation = mail[0][1].result.allocation[:1]
-    run.mail(WORKERS, 1, 1, TasksFinished(allocation, np.zeros(1, np.int32), np.zeros(1, np.int64)))
-    run.mail(ARRIVALS, 1, 1, MachinesChanged(np.array([2], np.int32), np.array([False])))
+    messages = run.step(0, 1, 1, claim(0, 1, [5, 6, 7], [1, 2, 3]))
+    assert isinstance(messages[0][1], CommitReply)
+    allocation = messages[0][1].result.allocation[:1]
+    run.step(WORKERS, 1, 1, TasksFinished(allocation, np.zeros(1, np.int32), np.zeros(1, np.int64)))
+    run.step(ARRIVALS, 1, 1, MachinesChanged(np.array([2], np.int32), np.array([False])))
     assert np.flatnonzero(~run.service.runtime.never_placed()).tolist() == [5, 6, 7]
 
 
 def test_a_steps_late_twin_from_an_earlier_life_is_not_logged(run: Run) -> None:
-    run.mail(0, 2, 1)
+    run.step(0, 2, 1)
     assert run.service.step(run.bytes_of(0, 1, 1, claim(0, 1, [5], [1])), 10) == STALE
     frames = [frame[0] for frame in read_cell_log(run.path)]
     assert frames == [Frame.HEADER, Frame.LIFE, Frame.STEP]
@@ -186,7 +186,7 @@ def test_a_steps_late_twin_from_an_earlier_life_is_not_logged(run: Run) -> None:
 def test_a_step_that_the_log_does_not_hold_is_never_acknowledged(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run.mail(0, 1, 1, claim(0, 1, [5], [1]))
+    run.step(0, 1, 1, claim(0, 1, [5], [1]))
 
     def full(file: int, data: memoryview) -> int:
         raise OSError(28, "No space left on device")

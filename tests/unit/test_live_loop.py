@@ -264,7 +264,7 @@ def test_the_lateness_of_a_stage_is_not_added_to_decisions_that_follow_each_othe
     )
 
 
-def test_a_loop_tells_of_each_step_before_it_takes_the_mail() -> None:
+def test_a_loop_tells_of_each_step_before_it_takes_the_messages() -> None:
     clock = HandClock()
     runtime = ActorRuntime({0: Talker(0)}, {}, ADDRESSES, clock, ignore_record, not_logged)
     told: list[tuple[int, bool]] = []

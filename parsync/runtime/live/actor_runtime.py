@@ -1,4 +1,4 @@
-"""A runtime: the participants of one actor, their timers and their mail. Real time comes from a
+"""A runtime: the participants of one actor, their timers and their messages. Real time comes from a
 clock; nothing here knows Ray."""
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class ActorRuntime:
         self._clock = clock
         self._on_record = on_record
         self._on_handled = on_handled
-        self._mail: deque[tuple[int, Event]] = deque()
+        self._inbox: deque[tuple[int, Event]] = deque()
         self._timers = TimerQueue()
         self._decisions: list[tuple[int, int, int, Event]] = []
         self._decisions_made = 0
@@ -76,16 +76,16 @@ class ActorRuntime:
 
     def deliver(self, address: int, event: Event) -> None:
         """Take a message for a participant. The next advance() handles it."""
-        self._mail.append((address, event))
+        self._inbox.append((address, event))
 
     def advance(self) -> None:
-        """Handle all mail, then every timer that is due, then the decisions, until nothing is left.
+        """Handle all messages, then every timer that is due, then the decisions, until nothing is left.
 
         Timers go before decisions: a sync that was due while its agent decided has been asked for
         when the next round is cut at the one after it.
         """
         while True:
-            self.read_mail()
+            self.handle_messages()
             now_us = self._clock.now_us()
             timer = self._timers.take_due(now_us)
             if timer is not None:
@@ -102,10 +102,10 @@ class ActorRuntime:
             else:
                 return
 
-    def read_mail(self) -> None:
-        """Handle all mail and no timer."""
-        while self._mail:
-            address, event = self._mail.popleft()
+    def handle_messages(self) -> None:
+        """Handle all messages and no timer."""
+        while self._inbox:
+            address, event = self._inbox.popleft()
             self._handle(address, event)
 
     @property

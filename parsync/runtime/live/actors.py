@@ -27,7 +27,6 @@ from parsync.core.participant import Participant
 from parsync.runtime.live.actor_runtime import ActorRuntime
 from parsync.runtime.live.clock import LiveClock
 from parsync.runtime.live.cluster import member, shared_by
-from parsync.runtime.live.courier import Courier, Mailbox, SubmittingSteps
 from parsync.runtime.live.finished import DueEnds, Finished, once
 from parsync.runtime.live.handled_log import HandledLog, handled_log
 from parsync.runtime.live.loop import HostLoop, LoopThread, Ticks, last_step, run_loop
@@ -41,10 +40,11 @@ from parsync.runtime.live.plan import (
     RunInputs,
     RunPlan,
 )
-from parsync.runtime.live.ports import CellPort, HostLine, Reporter
+from parsync.runtime.live.ports import CellPort, RayHostClient, Reporter
 from parsync.runtime.live.recorder import Recorder, life_log
 from parsync.runtime.live.status import StatusLine
 from parsync.runtime.live.steps import ActorFailed, ActorLost, Replaced, StepClient, Unavailable
+from parsync.runtime.live.submissions import SubmissionReceiver, SubmissionSender, SubmittingSteps
 from parsync.runtime.live.waits import WaitMeter
 from schedulers.interface import ContractBroken
 from shared_state.errors import AgoraError
@@ -65,7 +65,7 @@ class Actor(ABC):
     """What all actors have in common: a name, a clock that the cell sets, a log, a loop in a thread
     and reports once in a while.
 
-    An actor's own thread runs the loop; Ray's thread takes mail and questions.
+    An actor's own thread runs the loop; Ray's thread takes messages and questions.
     """
 
     def __init__(self, name: str, plan: RunPlan, codec: Codec, agent_names: dict[int, str]) -> None:
@@ -200,7 +200,7 @@ class SchedulerHost(Stepper):
             self._recorder,
             self._handled,
         )
-        self._mailbox = Mailbox(self.epoch)
+        self._receiver = SubmissionReceiver(self.epoch)
         self._steps = StepClient(assembly.codec, host.host, self.epoch, self._cell.step)
         self._ticks = Ticks(plan.tick_us, host.phase_us)
         self._spacing_us = plan.spacing_us
@@ -218,10 +218,10 @@ class SchedulerHost(Stepper):
 
     def deliver(self, epoch: int, number: int, payload: bytes) -> tuple[int, bool]:
         """A push of submissions: (this life, whether it was meant for it)."""
-        answer, mail = self._mailbox.take(epoch, number, payload)
-        for agent, event in mail:
+        answer, messages = self._receiver.take(epoch, number, payload)
+        for agent, event in messages:
             self._runtime.deliver(agent, event)
-        if mail and self._thread is not None:
+        if messages and self._thread is not None:
             self._thread.wake.set()
         return answer.epoch, answer.taken
 
@@ -373,8 +373,10 @@ class WorkloadSource(Actor):
             self._log.handled,
         )
         self._steps = StepClient(assembly.codec, ARRIVALS, self.epoch, self._cell.step)
-        self._couriers = {
-            host.host: Courier(HostLine(member(plan.namespace, host.name)), self._cell.never_placed)
+        self._senders = {
+            host.host: SubmissionSender(
+                RayHostClient(member(plan.namespace, host.name)), self._cell.never_placed
+            )
             for host in plan.hosts
         }
         self._begin()
@@ -386,7 +388,7 @@ class WorkloadSource(Actor):
         self._runtime.finish()
         self._recorder.close()
         self._end()
-        resubmitted = sum(courier.resubmitted for courier in self._couriers.values())
+        resubmitted = sum(sender.resubmitted for sender in self._senders.values())
         round_trip_us = np.array(self._steps.round_trip_us, np.int64)
         return Finished(
             self._recorder.metrics, round_trip_us, self._steps.repeats, resubmitted, error
@@ -397,29 +399,29 @@ class WorkloadSource(Actor):
         tick_us = self._plan.tick_us
         return HostLoop(
             self._runtime,
-            SubmittingSteps(self._steps, self._couriers, self._plan.host_of),
+            SubmittingSteps(self._steps, self._senders, self._plan.host_of),
             self._clock,
             Ticks(tick_us, self._plan.source_phase_us),
             tick_us,
             tick_us,
-            self._pump,
+            self._poll_senders,
         ).run_once
 
     def _doing(self) -> str:
-        waiting = sum(courier.waiting for courier in self._couriers.values())
-        resubmitted = sum(courier.resubmitted for courier in self._couriers.values())
+        waiting = sum(sender.waiting for sender in self._senders.values())
+        resubmitted = sum(sender.resubmitted for sender in self._senders.values())
         again = f", {resubmitted:,} again to restarted hosts" if resubmitted else ""
         submitted = f"{self._arrivals.submitted:,} tasks submitted{again}"
         return f"{submitted}, {waiting:,} not taken by their host yet"
 
-    def _pump(self, now_us: int) -> None:
-        for courier in self._couriers.values():
-            courier.pump(now_us)
+    def _poll_senders(self, now_us: int) -> None:
+        for sender in self._senders.values():
+            sender.poll(now_us)
         self._tick(now_us)
 
     def _report(self, error: str | None = None) -> ActorStatus:
-        couriers = self._couriers
-        settled = self._arrivals.exhausted and all(courier.idle for courier in couriers.values())
-        waiting = sum(courier.waiting for courier in couriers.values())
-        epochs = {host: courier.epoch for host, courier in couriers.items()}
+        senders = self._senders
+        settled = self._arrivals.exhausted and all(sender.idle for sender in senders.values())
+        waiting = sum(sender.waiting for sender in senders.values())
+        epochs = {host: sender.epoch for host, sender in senders.items()}
         return ActorStatus(self._clock.now_us(), self.epoch, waiting, settled, None, error, epochs)

@@ -141,9 +141,9 @@ class CellRuntime(CellSideLoop):
 
     def checkpoint(self) -> tuple[bytes, ...]:
         """The whole state, for restore()."""
-        mail = tuple((host, tuple(waiting)) for host, waiting in sorted(self._outbox.items()))
+        messages = tuple((host, tuple(waiting)) for host, waiting in sorted(self._outbox.items()))
         own = (self.epoch, self.now_us, self.steps, self._timers.checkpoint())
-        rest = self.codec.encode((self._ledger.checkpoint(), mail, own))
+        rest = self.codec.encode((self._ledger.checkpoint(), messages, own))
         cell_side = (self.master, *self._beside.values())
         states = (self.codec.encode(participant.checkpoint()) for participant in cell_side)
         return rest, self._whereabouts.tobytes(), self._owner.tobytes(), *states
@@ -162,9 +162,9 @@ class CellRuntime(CellSideLoop):
         self.participants |= self._beside
         for participant, state in zip(self._beside.values(), states[1:], strict=True):
             participant.restore(self.codec.decode(state))
-        ledger, mail, own = self.codec.decode(rest)
+        ledger, messages, own = self.codec.decode(rest)
         self._ledger.restore(ledger)
-        self._outbox.update((host, list(waiting)) for host, waiting in mail)
+        self._outbox.update((host, list(waiting)) for host, waiting in messages)
         self.epoch, self.now_us, self.steps, timers = own
         self._timers.restore(timers)
         self._whereabouts = np.frombuffer(whereabouts, np.int8).copy()

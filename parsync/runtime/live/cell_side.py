@@ -44,7 +44,7 @@ class CellSideLoop:
         self._on_record = on_record
         everyone = self._addresses | self.participants.keys()
         self._interpreter = EffectInterpreter(self, everyone, {})
-        self._mail: deque[tuple[int, Event]] = deque()
+        self._inbox: deque[tuple[int, Event]] = deque()
         self._timers = TimerQueue()
 
     def start(self, epoch: int, at_us: int) -> None:
@@ -52,8 +52,8 @@ class CellSideLoop:
         self.now_us = max(self.now_us, at_us)
         self._timers.clear()
         for address in sorted(self.participants):
-            self._mail.append((address, Started(epoch)))
-        self._read_mail()
+            self._inbox.append((address, Started(epoch)))
+        self._handle_messages()
 
     def run(self, at_us: int, messages: Iterable[tuple[int, Event]]) -> None:
         """Handle the timers that are due at at_us, then the messages of a step in their order.
@@ -66,12 +66,12 @@ class CellSideLoop:
         self.now_us = max(self.now_us, at_us)
         while due := self._timers.take_due(self.now_us):
             _, address, event = due
-            self._mail.append((address, event))
-            self._read_mail()
+            self._inbox.append((address, event))
+            self._handle_messages()
         for to, event in messages:
             if to in self.participants:
-                self._mail.append((to, event))
-                self._read_mail()
+                self._inbox.append((to, event))
+                self._handle_messages()
             elif to in self._addresses:
                 self.outgoing(to, event)
             else:
@@ -86,7 +86,7 @@ class CellSideLoop:
     def send(self, now_us: int, to: int, event: Event, sender: int) -> None:
         """As Runtime.send."""
         if to in self.participants:
-            self._mail.append((to, event))
+            self._inbox.append((to, event))
         else:
             self.outgoing(to, event)
 
@@ -104,9 +104,9 @@ class CellSideLoop:
         """As Runtime.record."""
         self._on_record(record)
 
-    def _read_mail(self) -> None:
-        while self._mail:
-            address, event = self._mail.popleft()
+    def _handle_messages(self) -> None:
+        while self._inbox:
+            address, event = self._inbox.popleft()
             effects = self.participants[address].handle(self.now_us, event)
             self.handled(address, event, effects)
             self._interpreter.carry_out(self.now_us, address, effects)

@@ -43,7 +43,7 @@ class HostLoop:
     the last one (a tick or more: never early). A wait for the tick would come on top of every
     decision, and a commit cycle is as short as a decision: at G/N = 25 ms it halves an agent's
     capacity. on_step(now_us): just before each step. on_tick(now_us): after each tick's step. A
-    host steps at each tick even if it has nothing to say: its mail comes with the reply.
+    host steps at each tick even if it has nothing to say: its messages comes with the reply.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ def last_step(runtime: ActorRuntime, steps: StepClient) -> None:
     steps.give_up_s = LAST_STEP_S
     for address, event in steps.step(runtime.take_outgoing(steps.number)):
         runtime.deliver(address, event)
-    runtime.read_mail()
+    runtime.handle_messages()
 
 
 class LoopThread:

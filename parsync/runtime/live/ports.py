@@ -18,9 +18,9 @@ from ray.util.metrics import Counter, Gauge
 
 from parsync.metrics.live import DELAY_BOUNDS_US, SchedulerLine
 from parsync.metrics.run_metrics import Snapshot
-from parsync.runtime.live.courier import Acknowledgement
 from parsync.runtime.live.monitor import ActorStatus
 from parsync.runtime.live.steps import ActorFailed, Unavailable
+from parsync.runtime.live.submissions import Acknowledgement
 from shared_state.errors import AgoraError
 
 CALL_TIMEOUT_S = 10.0
@@ -79,8 +79,8 @@ class CellPort:
         return np.unpackbits(np.frombuffer(bits, np.uint8), count=tasks).view(np.bool_)
 
 
-class HostLine:
-    """A scheduler host, as the courier calls it."""
+class RayHostClient:
+    """A scheduler host, as the sender calls it."""
 
     def __init__(self, handle: Any) -> None:
         self._handle = handle

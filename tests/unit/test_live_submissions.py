@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from parsync.core.events import TasksSubmitted
-from parsync.runtime.live.courier import Acknowledgement, Courier, Mailbox
 from parsync.runtime.live.steps import Unavailable
+from parsync.runtime.live.submissions import Acknowledgement, SubmissionReceiver, SubmissionSender
 
 TASKS = 200
 
@@ -25,17 +25,17 @@ class Host:
 
     def restart(self) -> None:
         self.epoch += 10
-        self.mailbox = Mailbox(self.epoch)
+        self.receiver = SubmissionReceiver(self.epoch)
         self.held: list[tuple[int, int]] = []
 
     def deliver(self, epoch: int, number: int, payload: bytes) -> Acknowledgement:
-        answer, mail = self.mailbox.take(epoch, number, payload)
-        for agent, event in mail:
+        answer, messages = self.receiver.take(epoch, number, payload)
+        for agent, event in messages:
             self.held += [(agent, task) for task in event.task.tolist()]
         return answer
 
 
-class Line:
+class FakeHostClient:
     """Loses calls and answers as it is told, and lets answers wait."""
 
     def __init__(self, host: Host, chance: random.Random) -> None:
@@ -65,20 +65,20 @@ def test_every_task_is_held_once_or_placed_over_restarts_and_lost_calls(seed: in
             raise Unavailable("the cell is away")
         return ~placed
 
-    courier = Courier(Line(host, chance), never_placed)
+    sender = SubmissionSender(FakeHostClient(host, chance), never_placed)
     submitted = 0
     now_us = 0
     for turn in range(1000):
         if submitted < TASKS:
-            courier.submit([(submitted % 3, TasksSubmitted(np.arange(submitted, submitted + 5)))])
+            sender.submit([(submitted % 3, TasksSubmitted(np.arange(submitted, submitted + 5)))])
             submitted += 5
-        courier.pump(now_us)
+        sender.poll(now_us)
         now_us += 25_000
         if host.held and chance.random() < 0.5:
             placed[host.held.pop(0)[1]] = True
         if chance.random() < 0.05 and turn < 500:
             host.restart()
-    assert courier.idle and courier.epoch == host.epoch
+    assert sender.idle and sender.epoch == host.epoch
     held = [task for _, task in host.held]
     assert len(set(held)) == len(held)
     assert sorted([*held, *np.flatnonzero(placed).tolist()]) == list(range(TASKS))
@@ -89,18 +89,18 @@ def test_a_restart_with_nothing_to_submit_is_noticed() -> None:
     host = Host()
     chance = random.Random()
     chance.random = lambda: 0.5  # type: ignore[method-assign]  # nothing is lost or late
-    courier = Courier(Line(host, chance), lambda: np.ones(TASKS, np.bool_))
-    courier.submit([(0, TasksSubmitted(np.arange(3)))])
+    sender = SubmissionSender(FakeHostClient(host, chance), lambda: np.ones(TASKS, np.bool_))
+    sender.submit([(0, TasksSubmitted(np.arange(3)))])
     for tick in range(5):
-        courier.pump(tick * 25_000)
-    assert courier.idle and len(host.held) == 3
+        sender.poll(tick * 25_000)
+    assert sender.idle and len(host.held) == 3
     host.restart()
     for tick in range(5, 20):
-        courier.pump(tick * 25_000)
-    assert courier.idle and courier.epoch == host.epoch
-    assert courier.resubmitted == 3 and len(host.held) == 3
+        sender.poll(tick * 25_000)
+    assert sender.idle and sender.epoch == host.epoch
+    assert sender.resubmitted == 3 and len(host.held) == 3
 
 
 def test_a_push_meant_for_another_life_is_not_taken() -> None:
-    answer, mail = Mailbox(epoch=5).take(4, 1, b"")
-    assert answer == Acknowledgement(5, False) and mail == []
+    answer, messages = SubmissionReceiver(epoch=5).take(4, 1, b"")
+    assert answer == Acknowledgement(5, False) and messages == []

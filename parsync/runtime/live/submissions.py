@@ -24,7 +24,7 @@ from parsync.core.events import TasksSubmitted
 from parsync.runtime.live.steps import Steps, Unavailable
 
 NO_LIFE = -1
-NO_MAIL = encode(())
+NO_SUBMISSIONS = encode(())
 PING_US = 200_000  # how often a host with nothing to receive is asked whether it is still the same
 
 
@@ -37,7 +37,7 @@ class Acknowledgement:
     taken: bool
 
 
-class Line(Protocol):
+class HostClient(Protocol):
     """Calls to one host that do not wait. poll: None while under way; raises Unavailable if the
     outcome is unknown."""
 
@@ -46,12 +46,12 @@ class Line(Protocol):
     def poll(self, call: Any) -> Acknowledgement | None: ...
 
 
-class Courier:
+class SubmissionSender:
     """Brings submissions to one host. never_placed: asks the cell for bool[tasks]; may raise
-    Unavailable, and is asked again at the next pump."""
+    Unavailable, and is asked again at the next poll."""
 
-    def __init__(self, line: Line, never_placed: Callable[[], np.ndarray]) -> None:
-        self._line = line
+    def __init__(self, host: HostClient, never_placed: Callable[[], np.ndarray]) -> None:
+        self._host = host
         self._never_placed = never_placed
         self._history: list[tuple[int, TasksSubmitted]] = []
         self._waiting: list[tuple[int, TasksSubmitted]] = []
@@ -65,7 +65,7 @@ class Courier:
     @property
     def idle(self) -> bool:
         """Everything submitted so far has been taken by the host's life known last."""
-        carries = self._outstanding is not None and self._outstanding[1] != NO_MAIL
+        carries = self._outstanding is not None and self._outstanding[1] != NO_SUBMISSIONS
         return (
             not self._waiting and not carries and self._recover_to is None and self.epoch != NO_LIFE
         )
@@ -75,12 +75,12 @@ class Courier:
         """Tasks not pushed yet."""
         return sum(len(event.task) for _, event in self._waiting)
 
-    def submit(self, mail: list[tuple[int, TasksSubmitted]]) -> None:
+    def submit(self, submissions: list[tuple[int, TasksSubmitted]]) -> None:
         """Take (agent, event) pairs to be pushed."""
-        self._history += mail
-        self._waiting += mail
+        self._history += submissions
+        self._waiting += submissions
 
-    def pump(self, now_us: int) -> None:
+    def poll(self, now_us: int) -> None:
         """See what became of the push under way; begin the next."""
         if self._outstanding is not None and not self._settle():
             return
@@ -94,16 +94,16 @@ class Courier:
             self._outstanding = (
                 self._number,
                 payload,
-                self._line.begin(self.epoch, self._number, payload),
+                self._host.begin(self.epoch, self._number, payload),
             )
 
     def _settle(self) -> bool:
         assert self._outstanding is not None
         number, payload, call = self._outstanding
         try:
-            answer = self._line.poll(call)
+            answer = self._host.poll(call)
         except Unavailable:
-            self._outstanding = (number, payload, self._line.begin(self.epoch, number, payload))
+            self._outstanding = (number, payload, self._host.begin(self.epoch, number, payload))
             return False
         if answer is None:
             return False
@@ -132,14 +132,14 @@ class Courier:
 
 
 class SubmittingSteps:
-    """The steps of the workload source: submissions go to the couriers of their hosts, every other
+    """The steps of the workload source: submissions go to the senders of their hosts, every other
     message goes along with a step."""
 
     def __init__(
-        self, steps: Steps, couriers: Mapping[int, Courier], host_of: Mapping[int, int]
+        self, steps: Steps, senders: Mapping[int, SubmissionSender], host_of: Mapping[int, int]
     ) -> None:
         self._steps = steps
-        self._couriers = couriers
+        self._senders = senders
         self._host_of = host_of
 
     @property
@@ -156,12 +156,12 @@ class SubmittingSteps:
                 submitted[self._host_of[send.to]].append((send.to, send.event))
             else:
                 others.append(send)
-        for host, mail in submitted.items():
-            self._couriers[host].submit(mail)
+        for host, submissions in submitted.items():
+            self._senders[host].submit(submissions)
         return self._steps.step(others)
 
 
-class Mailbox:
+class SubmissionReceiver:
     """The host's side: takes each push of its life once."""
 
     def __init__(self, epoch: int) -> None:
@@ -171,7 +171,7 @@ class Mailbox:
     def take(
         self, epoch: int, number: int, payload: bytes
     ) -> tuple[Acknowledgement, list[tuple[int, Event]]]:
-        """The answer, and the mail if it is new."""
+        """The answer, and the submissions if it is new."""
         if epoch != self._epoch:
             return Acknowledgement(self._epoch, False), []
         if number <= self._number:

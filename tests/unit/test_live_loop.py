@@ -26,8 +26,8 @@ from parsync.runtime.live.actor_runtime import LATENESS_US, ActorRuntime, ignore
 from parsync.runtime.live.loop import HostLoop, Ticks, last_step
 from parsync.runtime.live.monitor import ActorStatus, StatusMonitor
 from parsync.runtime.live.plan import plan_hosts
+from parsync.runtime.live.step_wait import StepWait, StepWaitRecorder
 from parsync.runtime.live.steps import Step, StepClient
-from parsync.runtime.live.waits import Waited, WaitMeter
 from shared_state.transaction import Transaction
 from tests.fixtures.live_runs import mixed_arm, small_arm, small_workload
 
@@ -194,10 +194,12 @@ def test_flow_schedulers_have_a_host_of_their_own() -> None:
     ]
 
 
-def test_waits_are_from_submission_to_the_agent_and_from_decision_to_step() -> None:
-    meter = WaitMeter(np.array([1_000, 2_000, 2_000]))
+def test_waits_are_from_submission_to_the_agent_and_from_the_decision_to_the_step_that_carries_the_claims() -> (
+    None
+):
+    meter = StepWaitRecorder(np.array([1_000, 2_000, 2_000]))
     meter.handled(5_000, TasksSubmitted(np.array([0, 1, 2])), [])
-    assert meter.waited == Waited(3, submission_us=4_000 + 3_000 + 3_000)
+    assert meter.waited == StepWait(3, submission_us=4_000 + 3_000 + 3_000)
     none = np.zeros(0, np.int64)
     claims = Transaction(
         0, 1, np.arange(2), np.zeros(2, np.int32), np.ones((2, 1), np.int64), np.zeros(2, np.int64)
@@ -209,7 +211,7 @@ def test_waits_are_from_submission_to_the_agent_and_from_decision_to_step() -> N
     meter.stepped(9_000)  # nothing waits
     assert meter.waited.claim_us == 2 * 700
     assert meter.waited.mean_us == (10_000 + 1_400) / 3
-    assert WaitMeter(none).waited.mean_us is None
+    assert StepWaitRecorder(none).waited.mean_us is None
 
 
 def test_the_lateness_of_a_stage_is_not_added_to_decisions_that_follow_each_other() -> None:

@@ -17,7 +17,7 @@ from parsync.runtime.live.steps import (
     Replaced,
     Step,
     StepClient,
-    StepLedger,
+    StepDeduplicator,
     Unavailable,
 )
 
@@ -26,18 +26,18 @@ class Cell:
     """Carries out steps by noting their events; replies with how many it has carried out."""
 
     def __init__(self) -> None:
-        self.ledger = StepLedger()
+        self.deduplicator = StepDeduplicator()
         self.phases: list[int] = []
 
     def step(self, request: bytes) -> bytes:
         step = Step.of(CORE, request)
-        reply = self.ledger.known(step)
+        reply = self.deduplicator.known(step)
         if reply is None:
             self.phases += [
                 event.sample for _, event in step.messages if isinstance(event, SampleDue)
             ]
             reply = encode(((step.host, encode(SampleDue(len(self.phases)))),))
-            self.ledger.answered(step, reply)
+            self.deduplicator.answered(step, reply)
         return reply
 
 
@@ -77,15 +77,15 @@ def test_a_late_step_of_an_earlier_life_is_ignored() -> None:
 
 
 def test_a_new_life_is_noticed_once() -> None:
-    ledger = StepLedger()
+    deduplicator = StepDeduplicator()
     first = Step(0, 1, 1, ())
-    assert not ledger.is_new_life(first)
-    ledger.answered(first, b"x")
-    assert not ledger.is_new_life(Step(0, 1, 2, ()))
+    assert not deduplicator.is_new_life(first)
+    deduplicator.answered(first, b"x")
+    assert not deduplicator.is_new_life(Step(0, 1, 2, ()))
     second = Step(0, 2, 1, ())
-    assert ledger.is_new_life(second) and ledger.known(second) is None
-    ledger.answered(second, b"y")
-    assert not ledger.is_new_life(Step(0, 2, 2, ()))
+    assert deduplicator.is_new_life(second) and deduplicator.known(second) is None
+    deduplicator.answered(second, b"y")
+    assert not deduplicator.is_new_life(Step(0, 2, 2, ()))
 
 
 def test_hosts_do_not_share_numbers() -> None:
@@ -97,7 +97,7 @@ def test_hosts_do_not_share_numbers() -> None:
 
 def test_a_step_that_skips_a_number_is_a_bug() -> None:
     with pytest.raises(ValueError, match="step 3 after step 0"):
-        StepLedger().known(Step(0, 1, 3, ()))
+        StepDeduplicator().known(Step(0, 1, 3, ()))
 
 
 def test_a_cell_that_stays_away_is_given_up() -> None:

@@ -43,9 +43,9 @@ from parsync.runtime.live.plan import (
 from parsync.runtime.live.ports import CellPort, RayHostClient, Reporter
 from parsync.runtime.live.recorder import Recorder, life_log
 from parsync.runtime.live.status import StatusLine
+from parsync.runtime.live.step_wait import StepWaitRecorder
 from parsync.runtime.live.steps import ActorFailed, ActorLost, Replaced, StepClient, Unavailable
 from parsync.runtime.live.submissions import SubmissionReceiver, SubmissionSender, SubmittingSteps
-from parsync.runtime.live.waits import WaitMeter
 from schedulers.interface import ContractBroken
 from shared_state.errors import AgoraError
 
@@ -191,7 +191,7 @@ class SchedulerHost(Stepper):
         except AgoraError as error:  # raised here, Ray would tell it with a traceback
             self._refusal = error
         participants: dict[int, Participant] = dict(self._agents)
-        self._waits = WaitMeter(assembly.workload.tasks.submit_us)
+        self._waits = StepWaitRecorder(assembly.workload.tasks.submit_us)
         self._runtime = ActorRuntime(
             participants,
             self._agents,

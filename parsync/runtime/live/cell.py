@@ -34,7 +34,7 @@ from parsync.metrics.record import Record
 from parsync.runtime.effects import RecordListener
 from parsync.runtime.live.cell_side import CellSideLoop
 from parsync.runtime.live.checkpoint import Checkpoint, Checkpoints
-from parsync.runtime.live.steps import Step, StepLedger
+from parsync.runtime.live.steps import Step, StepDeduplicator
 from schedulers.interface import ChangeKind
 from shared_state.cell import Cell
 from shared_state.errors import AgoraError
@@ -64,7 +64,7 @@ _FIELDS: dict[int, tuple[type, ...]] = {
 }
 
 
-class Whereabouts(IntEnum):
+class TaskPlacementState(IntEnum):
     """What the cell knows of a task, so that a restarted host's agents get every task exactly
     once."""
 
@@ -104,9 +104,9 @@ class CellRuntime(CellSideLoop):
         self.codec = codec
         self.master = master
         self._host_of = dict(host_of)
-        self._ledger = StepLedger()
+        self._deduplicator = StepDeduplicator()
         self._outbox: defaultdict[int, list[tuple[int, bytes]]] = defaultdict(list)
-        self._whereabouts = np.zeros(tasks, np.int8)
+        self._placement_state = np.zeros(tasks, np.int8)
         self._owner = np.full(tasks, -1, np.int32)
         self._digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
         self.epoch = -1
@@ -121,7 +121,7 @@ class CellRuntime(CellSideLoop):
 
     def known(self, step: Step) -> bytes | None:
         """The reply to a step that needs no handling; None if it does."""
-        return self._ledger.known(step)
+        return self._deduplicator.known(step)
 
     def handle(self, step: Step, at_us: int) -> tuple[bytes, bytes]:
         """Handle a new step at at_us: (reply, digest of the effects). It is known once answered()
@@ -129,30 +129,30 @@ class CellRuntime(CellSideLoop):
         self._digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
         self.now_us = max(self.now_us, at_us)
         self.steps += 1
-        if self._ledger.is_new_life(step):
-            self._acquaint(step.host)
+        if self._deduplicator.is_new_life(step):
+            self._resync_host(step.host)
         self.run(at_us, step.messages)
         reply = self.codec.encode(tuple(self._outbox.pop(step.host, ())))
         return reply, self._digest.digest()
 
     def answered(self, step: Step, reply: bytes) -> None:
         """The step just handled is on record: from now on its reply is repeated."""
-        self._ledger.answered(step, reply)
+        self._deduplicator.answered(step, reply)
 
     def checkpoint(self) -> tuple[bytes, ...]:
         """The whole state, for restore()."""
         messages = tuple((host, tuple(waiting)) for host, waiting in sorted(self._outbox.items()))
         own = (self.epoch, self.now_us, self.steps, self._timers.checkpoint())
-        rest = self.codec.encode((self._ledger.checkpoint(), messages, own))
+        rest = self.codec.encode((self._deduplicator.checkpoint(), messages, own))
         cell_side = (self.master, *self._beside.values())
         states = (self.codec.encode(participant.checkpoint()) for participant in cell_side)
-        return rest, self._whereabouts.tobytes(), self._owner.tobytes(), *states
+        return rest, self._placement_state.tobytes(), self._owner.tobytes(), *states
 
     def restore(self, parts: tuple[bytes, ...]) -> None:
         """Take the state of the runtime of the same run of which these are the checkpoint. AgoraError
         if they are of another cell or workload."""
-        rest, whereabouts, owner, *states = parts
-        if (len(whereabouts), len(owner)) != (self._whereabouts.nbytes, self._owner.nbytes):
+        rest, placement_state, owner, *states = parts
+        if (len(placement_state), len(owner)) != (self._placement_state.nbytes, self._owner.nbytes):
             raise AgoraError("cell checkpoint: of another workload")
         if len(states) != 1 + len(self._beside):
             raise AgoraError("cell checkpoint: of another arm")
@@ -162,18 +162,17 @@ class CellRuntime(CellSideLoop):
         self.participants |= self._beside
         for participant, state in zip(self._beside.values(), states[1:], strict=True):
             participant.restore(self.codec.decode(state))
-        ledger, messages, own = self.codec.decode(rest)
-        self._ledger.restore(ledger)
+        deduplicator, messages, own = self.codec.decode(rest)
+        self._deduplicator.restore(deduplicator)
         self._outbox.update((host, list(waiting)) for host, waiting in messages)
         self.epoch, self.now_us, self.steps, timers = own
         self._timers.restore(timers)
-        self._whereabouts = np.frombuffer(whereabouts, np.int8).copy()
+        self._placement_state = np.frombuffer(placement_state, np.int8).copy()
         self._owner = np.frombuffer(owner, np.int32).copy()
 
     def never_placed(self) -> np.ndarray:
         """bool[tasks]: tasks that hold no place and never held one."""
-        never: np.ndarray = self._whereabouts == Whereabouts.NEVER_PLACED
-        return never
+        return self._placement_state == TaskPlacementState.NEVER_PLACED
 
     def send(self, now_us: int, to: int, event: Event, sender: int) -> None:
         """As Runtime.send."""
@@ -202,16 +201,16 @@ class CellRuntime(CellSideLoop):
     def _follow(self, event: Event) -> None:
         """Take note of what the master tells of tasks."""
         if type(event) is TasksStarted:
-            self._whereabouts[event.task] = Whereabouts.PLACED
+            self._placement_state[event.task] = TaskPlacementState.PLACED
             self._owner[event.task] = event.owner
         elif type(event) is TasksEnded and event.change != ChangeKind.FINISHED:
-            self._whereabouts[event.task] = Whereabouts.DISPLACED
+            self._placement_state[event.task] = TaskPlacementState.DISPLACED
 
-    def _acquaint(self, host: int) -> None:
+    def _resync_host(self, host: int) -> None:
         """A host came back with new agents: they are told what runs, and what lost its place; tasks
         never placed are submitted again by their source."""
         self._outbox.pop(host, None)
-        displaced = np.flatnonzero(self._whereabouts == Whereabouts.DISPLACED)
+        displaced = np.flatnonzero(self._placement_state == TaskPlacementState.DISPLACED)
         for address, its_host in sorted(self._host_of.items()):
             if its_host != host or address < 0:
                 continue

@@ -10,7 +10,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 import numpy as np
 
 from parsync.metrics.run_metrics import RunMetrics
-from parsync.runtime.live.waits import NOT_WAITED, Waited
+from parsync.runtime.live.step_wait import NO_WAIT, StepWait
 
 Asked = ParamSpec("Asked")
 AnActor = TypeVar("AnActor")
@@ -41,7 +41,7 @@ class Finished:
     due_ends: DueEnds | None = None
     replayed: int = 0
     notes: tuple[str, ...] = ()
-    waited: Waited = NOT_WAITED
+    waited: StepWait = NO_WAIT
     broken: bool = False
 
 

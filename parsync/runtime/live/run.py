@@ -22,7 +22,6 @@ from parsync.runtime.live.cluster import NAMESPACE, RunActors, connect, connecte
 from parsync.runtime.live.completion import complete
 from parsync.runtime.live.coordinator_host import CoordinatorHost
 from parsync.runtime.live.finished import Finished
-from parsync.runtime.live.lifelines import HEAD_S, Lifelines
 from parsync.runtime.live.log_ends import write_log_ends
 from parsync.runtime.live.monitor import RunStatus
 from parsync.runtime.live.nodes import check_nodes
@@ -36,11 +35,12 @@ from parsync.runtime.live.plan import (
     plan_run,
 )
 from parsync.runtime.live.ports import Gone, answer
+from parsync.runtime.live.ray_liveness import HEAD_S, RayLiveness
 from parsync.runtime.live.recorder import remove_records
 from parsync.runtime.live.restarts import Restart
 from parsync.runtime.live.silent_hosts import SilentHosts
+from parsync.runtime.live.step_wait import NO_WAIT, StepWait
 from parsync.runtime.live.steps import ActorFailed, ActorLost, Unavailable
-from parsync.runtime.live.waits import NOT_WAITED, Waited
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 
@@ -80,7 +80,7 @@ class LiveOutcome:
     journal_dir: Path
     records_dir: Path | None
     tick_us: int
-    waited: Waited
+    waited: StepWait
     round_trip_us: np.ndarray
     repeats: int
     recovered_steps: int
@@ -181,7 +181,7 @@ class _LiveRun:
 
     def run(self, drain_us: int, on_status: Callable[[RunStatus], None]) -> LiveOutcome:
         self._start()
-        lifelines = Lifelines.of_this_process()
+        liveness = RayLiveness.of_this_process()
         status = RunStatus(0, -1, None, -1, False, (), (), {})
         partial = False
         try:
@@ -189,7 +189,7 @@ class _LiveRun:
                 time.sleep(POLL_S if status.at_us < self._end_us else DRAIN_POLL_S)
                 status = answer(self._coordinator.run_status.remote())
                 on_status(status)
-                gone = self._cut_off(lifelines) if lifelines.due() else None
+                gone = self._cut_off(liveness) if liveness.due() else None
                 if gone is not None:
                     self._notes.append(gone)
                     partial = True
@@ -216,18 +216,18 @@ class _LiveRun:
             self._notes.append("interrupted")
             self._interrupted = partial = True
         except Unavailable as error:
-            while not lifelines.head_answers() and self._cut_off(lifelines) is None:
+            while not liveness.head_answers() and self._cut_off(liveness) is None:
                 time.sleep(POLL_S)  # it may be what the coordinator went with
-            self._notes.append(self._cut_off(lifelines) or f"{COORDINATOR_NAME}: {error}")
+            self._notes.append(self._cut_off(liveness) or f"{COORDINATOR_NAME}: {error}")
             partial = True
         return self._finish(status, partial)
 
-    def _cut_off(self, lifelines: Lifelines) -> str | None:
+    def _cut_off(self, liveness: RayLiveness) -> str | None:
         """Why the run cannot go on whatever its actors do; None if it can."""
-        if not connected() or lifelines.home_is_gone():
+        if not connected() or liveness.home_is_gone():
             disconnect()
             return f"{CELL}, {WORKER_POOL}, {SOURCE} and {COORDINATOR_NAME}: their node is gone"
-        if lifelines.head_is_gone():
+        if liveness.head_is_gone():
             self._finish_by_s = min(self._finish_by_s, time.monotonic() + HEADLESS_S)
             return f"Ray's head node has not answered for {HEAD_S:g} s"
         return None
@@ -304,7 +304,7 @@ class _LiveRun:
             journal_dir=self._options.journal_dir,
             records_dir=self._options.records_dir,
             tick_us=self._options.tick_us,
-            waited=sum((one.waited for one in whole), NOT_WAITED),
+            waited=sum((one.waited for one in whole), NO_WAIT),
             round_trip_us=np.concatenate(trips) if trips else np.zeros(0, np.int64),
             repeats=sum(one.repeats for one in whole),
             recovered_steps=0 if cell is None else cell.recovered,

@@ -162,7 +162,7 @@ class StepClient:
         return [(address, self._codec.decode(event)) for address, event in decode(reply)]
 
 
-class StepLedger:
+class StepDeduplicator:
     """The cell's side: which step of which life of each host is the last one, and what was
     answered."""
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from parsync.runtime.live import run
-from parsync.runtime.live.lifelines import HEAD_S, LOOK_S, Lifelines
 from parsync.runtime.live.monitor import ActorStatus
 from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, SOURCE, WORKER_POOL
+from parsync.runtime.live.ray_liveness import HEAD_S, LOOK_S, RayLiveness
 from parsync.runtime.live.steps import Replaced
 from parsync.workload.workload import Workload
 from tests.fixtures.fake_ray import FakeRay
@@ -42,32 +42,32 @@ def closed() -> tuple[str, int]:
 
 def test_this_machine_s_node_is_gone_when_nothing_listens_there(server: socket.socket) -> None:
     there = server.getsockname()
-    assert not Lifelines(there, closed()).home_is_gone()
-    assert Lifelines(closed(), there).home_is_gone()
+    assert not RayLiveness(there, closed()).home_is_gone()
+    assert RayLiveness(closed(), there).home_is_gone()
 
 
 def test_a_head_node_may_be_away_for_a_moment(server: socket.socket) -> None:
     clock, there = Clock(), server.getsockname()
-    lifelines = Lifelines(there, there, clock)
+    liveness = RayLiveness(there, there, clock)
     clock.s += 2 * HEAD_S
-    assert not lifelines.head_is_gone(), "it answers"
+    assert not liveness.head_is_gone(), "it answers"
     server.close()
     clock.s += HEAD_S - 0.1
-    assert not lifelines.head_is_gone()
+    assert not liveness.head_is_gone()
     clock.s += 0.1
-    assert lifelines.head_is_gone()
+    assert liveness.head_is_gone()
 
 
 def test_looks_are_a_second_apart() -> None:
     clock = Clock()
-    lifelines = Lifelines(closed(), closed(), clock)
-    assert not lifelines.due()
+    liveness = RayLiveness(closed(), closed(), clock)
+    assert not liveness.due()
     clock.s += LOOK_S
-    assert lifelines.due() and not lifelines.due()
+    assert liveness.due() and not liveness.due()
 
 
 class Cut:
-    """Lifelines of which these are gone."""
+    """RayLiveness of which these are gone."""
 
     def __init__(self, home: bool, head: bool) -> None:
         self.home_is_gone, self.head_is_gone = (lambda: home), (lambda: head)

@@ -21,7 +21,7 @@ HEAD_S = 10.0  # Ray gives up on its head node after 60 s
 Address = tuple[str, int]
 
 
-class Lifelines:
+class RayLiveness:
     """home: where this machine's node listens; head: where the head node does. now_s: a clock."""
 
     def __init__(
@@ -33,13 +33,13 @@ class Lifelines:
         self._looked_s = self._head_seen_s = now_s()
 
     @staticmethod
-    def of_this_process() -> Lifelines:
+    def of_this_process() -> RayLiveness:
         """Those of the Ray that this process is connected to."""
         context = ray.get_runtime_context()
         own = context.get_node_id()
         [home] = [node for node in living_nodes() if node["NodeID"] == own]
         host, _, port = context.gcs_address.rpartition(":")
-        return Lifelines(
+        return RayLiveness(
             (home["NodeManagerAddress"], home["NodeManagerPort"]), (host.strip("[]"), int(port))
         )
 

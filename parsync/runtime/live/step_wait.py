@@ -12,7 +12,7 @@ from shared_state.tasks import Int64
 
 
 @dataclass(frozen=True, slots=True)
-class Waited:
+class StepWait:
     """Sums over tasks. tasks: that reached their agent. submission_us: from their submission until
     then. claim_us: of claims (every attempt counts), from the end of the decision until the step
     that carried them."""
@@ -21,8 +21,8 @@ class Waited:
     submission_us: int = 0
     claim_us: int = 0
 
-    def __add__(self, other: Waited) -> Waited:
-        return Waited(
+    def __add__(self, other: StepWait) -> StepWait:
+        return StepWait(
             self.tasks + other.tasks,
             self.submission_us + other.submission_us,
             self.claim_us + other.claim_us,
@@ -34,10 +34,10 @@ class Waited:
         return (self.submission_us + self.claim_us) / self.tasks if self.tasks else None
 
 
-NOT_WAITED = Waited()
+NO_WAIT = StepWait()
 
 
-class WaitMeter:
+class StepWaitRecorder:
     """Of one host. submit_us: int64[tasks], by task id. Both parts of a task's wait lie between its
     submission and its commit, so that their sum is less than its delay."""
 
@@ -45,13 +45,13 @@ class WaitMeter:
         self._submit_us = submit_us
         # (time, claims) of transactions that no step has taken along
         self._claims: list[tuple[int, int]] = []
-        self.waited = NOT_WAITED
+        self.waited = NO_WAIT
 
     def handled(self, at_us: int, event: Event, effects: list[Effect]) -> None:
         """An agent handled an event."""
         if isinstance(event, TasksSubmitted) and len(event.task):
             late_us = at_us * len(event.task) - int(self._submit_us[event.task].sum())
-            self.waited += Waited(len(event.task), max(0, late_us))
+            self.waited += StepWait(len(event.task), max(0, late_us))
         for effect in effects:
             if isinstance(effect, Send) and isinstance(effect.event, CommitRequest):
                 self._claims.append((at_us, len(effect.event.transaction)))
@@ -60,4 +60,4 @@ class WaitMeter:
         """A step leaves with everything that was to be said."""
         claim_us = sum((now_us - at_us) * claims for at_us, claims in self._claims)
         self._claims.clear()
-        self.waited += Waited(claim_us=claim_us)
+        self.waited += StepWait(claim_us=claim_us)

@@ -25,7 +25,7 @@ class CoreEvent(Event):
 
 @dataclass(frozen=True, slots=True)
 class Started(CoreEvent):
-    """First event of every participant. epoch counts the participant's lives (0 = first)."""
+    """First event of every participant. epoch counts the restarts of the participant (0 = first)."""
 
     number: ClassVar[int] = 1
     priority: ClassVar[Priority] = Priority.FREE
@@ -56,7 +56,7 @@ class SyncRequest(CoreEvent):
 
 @dataclass(frozen=True, slots=True)
 class SyncReply(CoreEvent):
-    """Master -> agent: one delta per partition asked for, in that order. epoch: the master's life
+    """Master -> agent: one delta per partition asked for, in that order. epoch: the master's
     (a change means: resync from 0)."""
 
     number: ClassVar[int] = 4

@@ -131,8 +131,8 @@ def _print_live(arm: Arm, found: Replayed) -> Status:
         print(f"{arm.label}: nothing can be replayed without {CELL_LOG}")
         return Status.INCOMPLETE
     events = f"{sum(found.events.values()):,} events of {len(found.events)} other actors"
-    lives = f"{found.lives} {'life' if found.lives == 1 else 'lives'} of the cell"
-    what = f"{found.steps:,} steps, {lives}, {events}"
+    epochs = f"{found.epochs} {'epoch' if found.epochs == 1 else 'epochs'} of the cell"
+    what = f"{found.steps:,} steps, {epochs}, {events}"
     claims = f"{found.counts.accepted:,} of {found.counts.claims:,} claims accepted"
     return _print_outcome(arm, not gaps, f"{what}, {claims}")
 

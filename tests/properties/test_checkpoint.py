@@ -83,7 +83,7 @@ def event_of(move: str, agent: int, number: int, runtime: CellRuntime) -> tuple[
 
 
 def log_of(moves: list[tuple[str, int, int, int]], path: Path) -> list[tuple[Any, ...]]:
-    """The LIFE and STEP frames that a cell writes on these moves."""
+    """The EPOCH and STEP frames that a cell writes on these moves."""
     service = CellService(new_runtime(), path, fsync=False)
     service.start(0, tuple((host, f"schedulers-{host}", agents) for host, agents in HOSTS.items()))
     at_us = 0
@@ -92,7 +92,7 @@ def log_of(moves: list[tuple[str, int, int, int]], path: Path) -> list[tuple[Any
     for move, agent, number, pause_us in moves:
         at_us += pause_us
         if move == "new cell":
-            service.begin_life(at_us)
+            service.begin_epoch(at_us)
             continue
         host, event = event_of(move, agent, number, service.runtime)
         if move == "new host":

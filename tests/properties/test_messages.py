@@ -130,7 +130,7 @@ def live_run(directory: Path, kills: set[int], loss: int) -> dict[int, Counter]:
         for host, runtime in runtimes.items():
             if tick in kills and host == 1:  # amid the steps of a tick
                 service = cell()
-                service.begin_life(clock.us)
+                service.begin_epoch(clock.us)
             runtime.advance()
             for address, event in clients[host].step(runtime.take_outgoing(tick)):
                 runtime.deliver(address, event)
@@ -159,7 +159,7 @@ def test_the_log_of_the_cell_replays_and_a_changed_one_does_not(directory: Path)
     frames = [frame for frame in read_cell_log(directory / CELL_LOG) if frame[0] != Frame.HEADER]
     runtime, counters = (lambda made: (new_runtime(made), made))(new_counters())
     assert all(replay_frame(runtime, frame) for frame in frames)
-    assert sum(frame[0] == Frame.LIFE for frame in frames) == 3
+    assert sum(frame[0] == Frame.EPOCH for frame in frames) == 3
     assert min(counters[address].received[0] for address in CELL_SIDES) > 10
     changed = 0
     for place, frame in enumerate(frames):
@@ -238,7 +238,7 @@ def test_a_message_to_nobody_from_beside_the_cell_stops_the_cell(tmp_path: Path)
         with pytest.raises(AgoraError, match=f"^{line}$"):
             service.step(data, 10)
     service.close()
-    assert [frame[0] for frame in read_cell_log(tmp_path / CELL_LOG)] == [Frame.HEADER, Frame.LIFE]
+    assert [frame[0] for frame in read_cell_log(tmp_path / CELL_LOG)] == [Frame.HEADER, Frame.EPOCH]
 
 
 def test_participants_beside_a_restored_cell_read_it_and_not_the_one_before() -> None:

@@ -61,7 +61,7 @@ def test_figures_of_a_run_with_killed_hosts_are_complete(
     figures = summarise(outcome.metrics)
     count = {name: int(counts.sum()) for name, counts in outcome.metrics.count.items()}
     assert not todo and not outcome.partial and len(told.commit_us) == ARRIVALS
-    assert outcome.resubmitted > 0 and outcome.lives["schedulers-1"] == 2
+    assert outcome.resubmitted > 0 and outcome.epochs["schedulers-1"] == 2
     assert count["submitted"] == count["committed"] == count["accepted"] == ARRIVALS
     assert figures["totals"]["censored"] == 0 and figures["overall"]["at_least"] == {}
     assert count["claims"] == told.claims and count["duplicate"] == told.duplicates

@@ -70,7 +70,7 @@ def check(outcome: LiveOutcome, workload: Workload) -> replay.Replayed:
     assert replayed.divergence is None and replayed.gaps == ()
     assert replayed.end is not None and replayed.end.stopped == ""
     assert replayed.end.logs[CELL_LOG].digest == outcome.digest
-    hosts = {name for name in outcome.lives if name.startswith("schedulers-") or name == "flow"}
+    hosts = {name for name in outcome.epochs if name.startswith("schedulers-") or name == "flow"}
     assert (
         set(replayed.events) == {*hosts, "workers", "source", "coordinator"}
         and min(replayed.events.values()) > 0
@@ -123,7 +123,7 @@ def test_a_killed_cell_comes_back_with_everything_it_acknowledged(tmp_path: Path
     workload = small_workload()
     outcome = run(tmp_path, small_arm(), workload, Killer("cell", 700_000))
     replayed = check(outcome, workload)
-    assert replayed.lives == outcome.lives["cell"] == 2
+    assert replayed.epochs == outcome.epochs["cell"] == 2
     # a checkpoint held the rest
     assert outcome.recovered_steps > outcome.replayed_steps and outcome.repeats > 0
     assert not list(outcome.journal_dir.glob("cell.checkpoint*")) and not list(

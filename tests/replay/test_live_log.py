@@ -25,7 +25,7 @@ from parsync.runtime.live.cell import CELL_LOG, Frame
 from parsync.runtime.live.handled_log import handled_log
 from parsync.runtime.live.log_ends import log_ends
 from shared_state.journal import JournalWriter, read_journal
-from tests.fixtures.hand_driven_run import HEADER, LIFE, NAMES, write_run
+from tests.fixtures.hand_driven_run import EPOCH, HEADER, NAMES, write_run
 from tests.fixtures.live_runs import mixed_arm
 from tests.fixtures.pickles import MakesAFile
 
@@ -48,7 +48,7 @@ def test_every_log_replays(directory: Path, capsys: pytest.CaptureFixture[str]) 
     replayed = replay.replay(directory)
     assert replayed.divergence is None and replayed.gaps == ()
     assert replayed.end is not None and replayed.end.stopped == ""
-    assert replayed.lives == 2 and set(replayed.events) == set(NAMES.values())
+    assert replayed.epochs == 2 and set(replayed.events) == set(NAMES.values())
     assert replayed.events["coordinator"] == 3 and min(replayed.events.values()) == 3, (
         replayed.events
     )
@@ -71,11 +71,11 @@ def test_a_protocol_with_a_participant_beside_the_cell_replays(
     lottery = replace(lottery, protocol=ProtocolChoice("lottery", NoOptions()))
     write_run(tmp_path, replace(arm, groups=(lottery, arm.groups[1])))
     replayed = replay.replay(tmp_path)
-    assert replayed.divergence is None and replayed.gaps == () and replayed.lives == 2
+    assert replayed.divergence is None and replayed.gaps == () and replayed.epochs == 2
     assembly, _ = read_assembly(tmp_path)
     assert replayed.counts is not None
     assert replayed.counts.accepted == replayed.counts.submitted == len(assembly.workload.tasks)
-    path = handled_log(tmp_path, "schedulers-0", LIFE)
+    path = handled_log(tmp_path, "schedulers-0", EPOCH)
     frames = list(read_journal(path))
     drawn = next(
         place
@@ -123,7 +123,7 @@ def test_a_changed_step_is_the_first_divergence(
 def test_other_effects_of_any_core_are_found(
     directory: Path, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = handled_log(directory, name, LIFE)
+    path = handled_log(directory, name, EPOCH)
     frames = list(read_journal(path))
     place = min(40, len(frames) - 1)
     entry, _ = decode(frames[place])
@@ -135,7 +135,7 @@ def test_other_effects_of_any_core_are_found(
 @pytest.mark.parametrize("name", sorted(set(NAMES.values()) - {"coordinator"}))
 def test_events_left_out_of_any_log_are_found(directory: Path, name: str) -> None:
     """A core that missed them is in another state, which shows sooner or later."""
-    path = handled_log(directory, name, LIFE)
+    path = handled_log(directory, name, EPOCH)
     frames = list(read_journal(path))
     write_log(path, frames[:2] + frames[len(frames) // 2 :])
     assert replay.main([str(directory)]) == 1
@@ -153,7 +153,7 @@ def test_events_left_out_of_any_log_are_found(directory: Path, name: str) -> Non
 def test_what_is_not_an_actors_log_is_refused(
     directory: Path, frame: bytes, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = handled_log(directory, "workers", LIFE)
+    path = handled_log(directory, "workers", EPOCH)
     write_log(path, [frame])
     assert replay.main([str(directory)]) == 2
     assert f"{path.name}: {says}" in capsys.readouterr().err
@@ -216,7 +216,7 @@ def test_a_log_without_its_last_events_is_not_ok(
     directory: Path, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Cut at a frame's end it looks whole, and repeats as far as it goes."""
-    path = directory / CELL_LOG if name == "cell" else handled_log(directory, name, LIFE)
+    path = directory / CELL_LOG if name == "cell" else handled_log(directory, name, EPOCH)
     frames = list(read_journal(path))
     left = max(1, len(frames) // 2)
     path.unlink()
@@ -237,7 +237,7 @@ def test_a_log_without_its_last_events_is_not_ok(
 def test_a_missing_log_is_not_ok(
     directory: Path, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = directory / CELL_LOG if name == "cell" else handled_log(directory, name, LIFE)
+    path = directory / CELL_LOG if name == "cell" else handled_log(directory, name, EPOCH)
     events = sum(1 for _ in read_journal(path))
     path.unlink()
     assert replay.main([str(directory)]) == 2
@@ -245,7 +245,7 @@ def test_a_missing_log_is_not_ok(
 
 
 def test_a_torn_log_is_not_ok(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = handled_log(directory, "flow", LIFE)
+    path = handled_log(directory, "flow", EPOCH)
     path.write_bytes(path.read_bytes()[:-5])
     assert replay.main([str(directory)]) == 2
     assert f"{path.name}: 1 of its " in said(capsys)
@@ -254,7 +254,7 @@ def test_a_torn_log_is_not_ok(directory: Path, capsys: pytest.CaptureFixture[str
 def test_a_log_that_is_another_than_at_the_end_is_not_ok(
     directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = handled_log(directory, "workers", LIFE)
+    path = handled_log(directory, "workers", EPOCH)
     frames = list(read_journal(path))
     path.unlink()
     with JournalWriter(path, sync=False) as writer:
@@ -267,14 +267,14 @@ def test_a_log_that_is_another_than_at_the_end_is_not_ok(
 def test_a_log_with_more_events_and_a_log_too_many_are_not_ok(
     directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = handled_log(directory, "source", LIFE)
+    path = handled_log(directory, "source", EPOCH)
     with JournalWriter(path, sync=False) as writer:
         writer.append(next(iter(read_journal(path))))
-    shutil.copy(handled_log(directory, "flow", LIFE), handled_log(directory, "flow", LIFE + 1))
+    shutil.copy(handled_log(directory, "flow", EPOCH), handled_log(directory, "flow", EPOCH + 1))
     assert replay.main([str(directory)]) == 2
     out = said(capsys)
     assert f"{path.name}: 1 events more than" in out
-    assert f"flow-{LIFE + 1}.journal: no log of this arm" in out
+    assert f"flow-{EPOCH + 1}.journal: no log of this arm" in out
 
 
 def test_a_killed_arm_says_what_could_be_checked(
@@ -283,9 +283,9 @@ def test_a_killed_arm_says_what_could_be_checked(
     (directory / ENDED_FILE).unlink()
     assert replay.main([str(directory)]) == 2
     first, last = said(capsys).splitlines()
-    assert "ended.json is missing: the arm was stopped or killed" in first
-    assert "the part that could be checked was repeated: " in last and "of 5 other actors" in last
-    handled_log(directory, "flow", LIFE).unlink()
+    assert "no ended.json: the arm was stopped or killed before its end" in first
+    assert "what could be checked repeats: " in last and "of 5 other actors" in last
+    handled_log(directory, "flow", EPOCH).unlink()
     assert replay.main([str(directory)]) == 2
     assert "flow has no log" in said(capsys)
     write_end(directory, log_ends(directory), "")  # as if there had never been one
@@ -352,7 +352,7 @@ def test_foreign_events_are_refused_in_one_line(
     else:
         address = WORKERS if name == "workers" else 2
         entry = b"\x93" + encode(address) + encode(5) + event
-        write_log(handled_log(directory, name, LIFE), [encode((entry, b"12345678"))])
+        write_log(handled_log(directory, name, EPOCH), [encode((entry, b"12345678"))])
     assert replay.main([str(directory)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "1: " in line and ".journal: " in line

@@ -190,7 +190,7 @@ def test_evictions_never_make_it_negative() -> None:
 
 
 def test_the_log_of_a_cell_tells_the_same(tmp_path: Path) -> None:
-    """A cell that lived twice: its log holds both lives, and requests to sync, which the reader
+    """A cell that lived twice: its log holds both epochs, and requests to sync, which the reader
     leaves out."""
     workload, config = failing_workload(), ARMS["parsync adaptive"]
     books = watched(config, workload)
@@ -213,7 +213,7 @@ def test_the_log_of_a_cell_tells_the_same(tmp_path: Path) -> None:
         if number == len(told) // 2:
             cell.close()
             cell = service()
-            cell.begin_life(at_us)
+            cell.begin_epoch(at_us)
         cell.step(Step(0, 1, number, ((MASTER, event),)).to_bytes(CORE), at_us)
     cell.close()
     again = RegretWatch(workload, SETTLE_US, SEED).attach(assembly.master())

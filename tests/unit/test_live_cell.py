@@ -61,7 +61,7 @@ class Run:
         if self.service.origin_ns is None:
             self.service.start(123, NAMED)
         else:
-            self.service.begin_life(runtime.now_us)
+            self.service.begin_epoch(runtime.now_us)
 
     def bytes_of(self, host: int, epoch: int, number: int, *events: Event) -> bytes:
         messages = tuple((MASTER, event) for event in events)
@@ -180,7 +180,7 @@ def test_a_steps_late_twin_from_an_earlier_life_is_not_logged(run: Run) -> None:
     run.step(0, 2, 1)
     assert run.service.step(run.bytes_of(0, 1, 1, claim(0, 1, [5], [1])), 10) == STALE
     frames = [frame[0] for frame in read_cell_log(run.path)]
-    assert frames == [Frame.HEADER, Frame.LIFE, Frame.STEP]
+    assert frames == [Frame.HEADER, Frame.EPOCH, Frame.STEP]
 
 
 def test_a_step_that_the_log_does_not_hold_is_never_acknowledged(
@@ -199,7 +199,11 @@ def test_a_step_that_the_log_does_not_hold_is_never_acknowledged(
     for _ in range(2):
         with pytest.raises(JournalError, match="No space left"):
             run.service.step(request, 30)
-    assert [frame[0] for frame in read_cell_log(run.path)] == [Frame.HEADER, Frame.LIFE, Frame.STEP]
+    assert [frame[0] for frame in read_cell_log(run.path)] == [
+        Frame.HEADER,
+        Frame.EPOCH,
+        Frame.STEP,
+    ]
 
 
 def test_another_log_is_refused(tmp_path: Path) -> None:

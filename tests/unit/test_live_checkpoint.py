@@ -42,8 +42,8 @@ def plan_of(directory: Path) -> RunPlan:
     return plan_run("test", ASSEMBLY, LiveOptions(directory))
 
 
-class Life:
-    """One life of a cell that keeps its log, its records and checkpoints in `directory`, as the
+class Cell:
+    """One epoch of a cell that keeps its log, its records and checkpoints in `directory`, as the
     actor would."""
 
     def __init__(self, directory: Path, every_bytes: int = EVERY_BYTES) -> None:
@@ -61,7 +61,7 @@ class Life:
         if self.service.origin_ns is None:
             self.service.start(ORIGIN_NS, NAMED)
         else:
-            self.service.begin_life(runtime.now_us)
+            self.service.begin_epoch(runtime.now_us)
 
     def work(self, first: int, last: int) -> bytes:
         """Steps first..last of host 0: a claim, a sync, and the end of what was placed; the last
@@ -88,41 +88,41 @@ class Life:
         return self.service.runtime.checkpoint()
 
 
-def without_checkpoint(directory: Path, until: int) -> Life:
-    """The same work in one life that makes none."""
+def without_checkpoint(directory: Path, until: int) -> Cell:
+    """The same work in one epoch that makes none."""
     directory.mkdir()
-    life = Life(directory, every_bytes=1 << 40)
-    life.work(1, until)
-    return life
+    cell = Cell(directory, every_bytes=1 << 40)
+    cell.work(1, until)
+    return cell
 
 
 @pytest.fixture
 def killed(tmp_path: Path) -> Path:
     """What a cell killed after 60 steps left."""
-    life = Life(tmp_path)
-    life.work(1, 60)
-    assert life.checkpoints.path.exists() and not life.checkpoints.problems
+    cell = Cell(tmp_path)
+    cell.work(1, 60)
+    assert cell.checkpoints.path.exists() and not cell.checkpoints.problems
     return tmp_path
 
 
 def test_a_restart_replays_only_what_no_checkpoint_holds(killed: Path, tmp_path: Path) -> None:
-    life = Life(killed)
-    assert life.service.recovered_steps == 60 and 0 < life.service.replayed_steps < 60
-    assert life.service.runtime.epoch == 1
+    cell = Cell(killed)
+    assert cell.service.recovered_steps == 60 and 0 < cell.service.replayed_steps < 60
+    assert cell.service.runtime.epoch == 1
     alone = without_checkpoint(tmp_path / "alone", 60)
-    alone.service.begin_life(alone.service.runtime.now_us)
-    assert life.state() == alone.state()
-    assert life.work(61, 90) == alone.work(61, 90)
-    assert life.state() == alone.state()
+    alone.service.begin_epoch(alone.service.runtime.now_us)
+    assert cell.state() == alone.state()
+    assert cell.work(61, 90) == alone.work(61, 90)
+    assert cell.state() == alone.state()
 
 
 def test_the_step_before_the_kill_is_answered_from_memory(tmp_path: Path) -> None:
-    life = Life(tmp_path, every_bytes=1)
+    cell = Cell(tmp_path, every_bytes=1)
     sync = SyncRequest(2, np.array([0], np.int32), np.array([0]), False)
     request = Step(0, 1, 1, ((MASTER, sync),)).to_bytes(CORE)
-    reply = life.service.step(request, 300_000)
-    life.checkpoints.wait()
-    again = Life(tmp_path)
+    reply = cell.service.step(request, 300_000)
+    cell.checkpoints.wait()
+    again = Cell(tmp_path)
     assert (again.service.recovered_steps, again.service.replayed_steps) == (1, 0)
     before = again.state()
     assert again.service.step(request, 400_000) == reply
@@ -130,14 +130,14 @@ def test_the_step_before_the_kill_is_answered_from_memory(tmp_path: Path) -> Non
 
 
 def test_records_are_neither_lost_nor_twice(killed: Path, tmp_path: Path) -> None:
-    again = Life(killed)
+    again = Cell(killed)
     again.work(61, 80)
     alone = without_checkpoint(tmp_path / "alone", 60)
-    alone.service.begin_life(alone.service.runtime.now_us)
+    alone.service.begin_epoch(alone.service.runtime.now_us)
     alone.work(61, 80)
-    for life in (again, alone):
-        for record in life.service.runtime.master.finish(4_000_000):
-            life.recorder(record)
+    for cell in (again, alone):
+        for record in cell.service.runtime.master.finish(4_000_000):
+            cell.recorder(record)
     ours, theirs = again.recorder.metrics, alone.recorder.metrics
     ours.flush()
     theirs.flush()
@@ -147,13 +147,13 @@ def test_records_are_neither_lost_nor_twice(killed: Path, tmp_path: Path) -> Non
 
 
 def test_killed_again_and_again(tmp_path: Path) -> None:
-    for life in range(6):
-        Life(tmp_path).work(1 + 20 * life, 20 + 20 * life)
-    last = Life(tmp_path)
+    for epoch in range(6):
+        Cell(tmp_path).work(1 + 20 * epoch, 20 + 20 * epoch)
+    last = Cell(tmp_path)
     assert last.service.runtime.epoch == 6 and last.service.recovered_steps == 120
-    everything = Life(tmp_path, every_bytes=1 << 40)
+    everything = Cell(tmp_path, every_bytes=1 << 40)
     everything.checkpoints.path.unlink()
-    assert Life(tmp_path).service.replayed_steps == 120
+    assert Cell(tmp_path).service.replayed_steps == 120
 
 
 def test_a_kill_before_the_new_file_has_its_name_leaves_the_old_one(
@@ -171,9 +171,9 @@ def test_a_kill_before_the_new_file_has_its_name_leaves_the_old_one(
             write_checkpoint(path, Checkpoint(ORIGIN_NS, 1 << 40, 0, 9, (b"half",)), sync=False)
     assert (killed / "cell.checkpoint.partial").exists()
     assert read_checkpoint(path) == before
-    life = Life(killed)
-    assert life.service.recovered_steps == 60 and 0 < life.service.replayed_steps < 60
-    life.work(61, 120)
+    cell = Cell(killed)
+    assert cell.service.recovered_steps == 60 and 0 < cell.service.replayed_steps < 60
+    cell.work(61, 120)
     assert not (killed / "cell.checkpoint.partial").exists()
 
 
@@ -188,28 +188,28 @@ def test_a_damaged_checkpoint_is_told_and_the_log_replayed(
     if damage == "flipped":
         data[at] ^= 1
     path.write_bytes({"flipped": data, "cut": data[:at], "longer": data + data[: at + 1]}[damage])
-    life = Life(killed)
-    assert life.service.replayed_steps == life.service.recovered_steps == 60
-    (problem,) = life.checkpoints.problems
+    cell = Cell(killed)
+    assert cell.service.replayed_steps == cell.service.recovered_steps == 60
+    (problem,) = cell.checkpoints.problems
     assert problem.startswith(str(path)) and problem.endswith("the whole log is replayed")
-    life.work(61, 90)
-    assert Life(killed).service.replayed_steps < 60
+    cell.work(61, 90)
+    assert Cell(killed).service.replayed_steps < 60
 
 
 def test_a_checkpoint_ahead_of_its_log_is_not_used(killed: Path) -> None:
     log = killed / CELL_LOG
     os.truncate(log, read_checkpoint(killed / "cell.checkpoint").log_end - 1)
-    life = Life(killed)
-    assert 0 < life.service.replayed_steps == life.service.recovered_steps < 60
-    assert "ahead of cell.journal" in life.checkpoints.problems[0]
+    cell = Cell(killed)
+    assert 0 < cell.service.replayed_steps == cell.service.recovered_steps < 60
+    assert "ahead of cell.journal" in cell.checkpoints.problems[0]
 
 
 def test_a_checkpoint_without_its_records_is_not_used(killed: Path) -> None:
     (killed / "cell.records").unlink()
-    life = Life(killed)
+    cell = Cell(killed)
     assert (
-        life.service.replayed_steps == 60
-        and "ahead of cell.records" in life.checkpoints.problems[0]
+        cell.service.replayed_steps == 60
+        and "ahead of cell.records" in cell.checkpoints.problems[0]
     )
 
 
@@ -217,10 +217,10 @@ def test_a_checkpoint_of_another_run_is_not_used(killed: Path) -> None:
     path = killed / "cell.checkpoint"
     found = read_checkpoint(path)
     write_checkpoint(
-        path, Checkpoint(7, found.log_end, found.records_end, found.lives, found.parts), sync=False
+        path, Checkpoint(7, found.log_end, found.records_end, found.epochs, found.parts), sync=False
     )
-    life = Life(killed)
-    assert life.service.replayed_steps == 60 and "of another run" in life.checkpoints.problems[0]
+    cell = Cell(killed)
+    assert cell.service.replayed_steps == 60 and "of another run" in cell.checkpoints.problems[0]
 
 
 def test_a_checkpoint_of_another_workload_is_refused() -> None:
@@ -267,16 +267,16 @@ def test_checkpoints_write_at_most_four_times_what_the_log_does(tmp_path: Path) 
 
 
 def test_what_the_master_measured_and_has_not_handed_out_is_in_it(tmp_path: Path) -> None:
-    life = Life(tmp_path, every_bytes=1)
-    life.work(1, 3)  # ends of tasks, before the first sample
-    again = Life(tmp_path)
-    left = [runtime.master.finish(0) for runtime in (life.service.runtime, again.service.runtime)]
+    cell = Cell(tmp_path, every_bytes=1)
+    cell.work(1, 3)  # ends of tasks, before the first sample
+    again = Cell(tmp_path)
+    left = [runtime.master.finish(0) for runtime in (cell.service.runtime, again.service.runtime)]
     assert [record.table for record in left[0]] == ["ends"]
     assert encode(tuple(left[0][0].columns.values())) == encode(tuple(left[1][0].columns.values()))
 
 
 def test_the_first_reply_after_a_restart_carries_the_new_epoch(killed: Path) -> None:
-    life = Life(killed)
-    reply = life.work(61, 61)
+    cell = Cell(killed)
+    reply = cell.work(61, 61)
     decoded = [module.decode(data) for _, data in module.decode(reply)]
     assert [event.epoch for event in decoded if isinstance(event, CommitReply)] == [1]

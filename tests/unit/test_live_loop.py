@@ -305,7 +305,7 @@ def test_a_run_is_quiet_when_all_was_taken_and_placed() -> None:
     [{"at_us": 500}, {"epoch": 8}, {"queued": 1, "settled": False}],
     ids=[
         "reported before the last submission",
-        "another life than the source knows",
+        "another epoch than the source knows",
         "tasks queued",
     ],
 )
@@ -323,7 +323,7 @@ def test_who_is_silent_and_who_failed_is_told() -> None:
     status = monitor.run_status(9_000_000, 0)
     assert set(status.silent) == {"host", "cell"}
     assert status.errors == ("host: disk full",)
-    assert status.lives == {"host": 1, "source": 1, "cell": 0}
+    assert status.epochs == {"host": 1, "source": 1, "cell": 0}
 
 
 def test_what_an_earlier_life_still_says_is_not_heard() -> None:
@@ -331,4 +331,4 @@ def test_what_an_earlier_life_still_says_is_not_heard() -> None:
     monitor.report("host", replace(host, epoch=8))
     monitor.report("host", replace(host, epoch=7, at_us=9_000_000, error="replaced", queued=5))
     status = monitor.run_status(2_500, 0)
-    assert status.errors == () and status.lives["host"] == 1
+    assert status.errors == () and status.epochs["host"] == 1

@@ -22,7 +22,7 @@ from parsync.runtime.assembly import ArmSpec
 from parsync.runtime.assembly_files import write_assembly
 from parsync.runtime.live import loop
 from parsync.runtime.live.plan import CELL, SOURCE
-from parsync.runtime.live.recorder import Recorder, life_log, life_logs
+from parsync.runtime.live.recorder import Recorder, epoch_log, epoch_logs
 from parsync.runtime.live.recovery import HostRecovery
 from parsync.runtime.live.restarts import Restart
 from parsync.runtime.live.run import LiveOutcome
@@ -176,7 +176,7 @@ def test_a_run_without_kills_is_handed_over(
 def test_a_flow_scheduler_and_tasks_that_nobody_can_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Tasks larger than every machine are given up once more by each life of their agent, and
+    """Tasks larger than every machine are given up once more by each epoch of their agent, and
     count once."""
     workload = cell_and_tasks()
     request = workload.tasks.request.copy()
@@ -321,27 +321,27 @@ def test_a_task_is_given_up_once_and_only_if_it_was_not_placed_afterwards(
     ray.pass_time(1_000_000)
     log = tmp_path / "log"
     host = ray.live_run._plan.hosts[0]
-    for _, path in life_logs(log, host.name):
+    for _, path in epoch_logs(log, host.name):
         path.unlink()
     told = truth(log)
     placed, at_us = next(iter(told.commit_us.items()))
     never = len(workload.tasks) - 1
     assert never not in told.commit_us
 
-    def life(epoch: int, *rows: tuple[int, int]) -> None:
+    def epoch(epoch: int, *rows: tuple[int, int]) -> None:
         task, when = np.array(rows).T
         recorder = Recorder(
             replace(ray.live_run._plan, records_dir=None),
             host.name,
             RunMetrics(workload.phases, 4, partitions=4),
-            life_log(log, host.name, epoch),
+            epoch_log(log, host.name, epoch),
         )
         columns = {"task": task, "agent": task * 0, "at_us": when, "abandoned": task * 0}
         recorder(Record("unplaceable", columns))
         recorder.close()
 
-    life(1, (never, 200_000), (placed, at_us - 1))
-    life(2, (never, 400_000), (placed, at_us + 100_000))  # it had lost its place
+    epoch(1, (never, 200_000), (placed, at_us - 1))
+    epoch(2, (never, 400_000), (placed, at_us + 100_000))  # it had lost its place
     recovery = HostRecovery(log, ray.assembly, [host])
     rows = [
         (task, when)

@@ -17,7 +17,7 @@ from tests.fixtures.live_runs import small_arm, small_workload
 
 FRAMES = [
     encode((int(Frame.HEADER), 1, ())),
-    encode((int(Frame.LIFE), 0, 250, b"")),
+    encode((int(Frame.EPOCH), 0, 250, b"")),
     encode((int(Frame.STEP), 1500, b"", b"")),
 ]
 

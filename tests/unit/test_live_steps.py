@@ -1,5 +1,5 @@
 """Exactly-once: a step is carried out once whatever becomes of calls and replies, and an earlier
-life of a host changes nothing."""
+epoch of a host changes nothing."""
 
 from __future__ import annotations
 
@@ -79,13 +79,13 @@ def test_a_late_step_of_an_earlier_life_is_ignored() -> None:
 def test_a_new_life_is_noticed_once() -> None:
     deduplicator = StepDeduplicator()
     first = Step(0, 1, 1, ())
-    assert not deduplicator.is_new_life(first)
+    assert not deduplicator.is_new_epoch(first)
     deduplicator.answered(first, b"x")
-    assert not deduplicator.is_new_life(Step(0, 1, 2, ()))
+    assert not deduplicator.is_new_epoch(Step(0, 1, 2, ()))
     second = Step(0, 2, 1, ())
-    assert deduplicator.is_new_life(second) and deduplicator.known(second) is None
+    assert deduplicator.is_new_epoch(second) and deduplicator.known(second) is None
     deduplicator.answered(second, b"y")
-    assert not deduplicator.is_new_life(Step(0, 2, 2, ()))
+    assert not deduplicator.is_new_epoch(Step(0, 2, 2, ()))
 
 
 def test_hosts_do_not_share_numbers() -> None:
@@ -113,5 +113,5 @@ def test_a_superseded_host_learns_so() -> None:
     old = StepClient(CORE, 0, 1, cell.step)
     old.step([])
     StepClient(CORE, 0, 2, cell.step).step([])
-    with pytest.raises(Replaced, match="later life"):
+    with pytest.raises(Replaced, match="later epoch"):
         old.step([])

@@ -1,4 +1,4 @@
-"""Submissions: every task reaches the host's present life exactly once, unless the cell has placed
+"""Submissions: every task reaches the host's present epoch exactly once, unless the cell has placed
 it already."""
 
 from __future__ import annotations

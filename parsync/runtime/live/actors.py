@@ -41,7 +41,7 @@ from parsync.runtime.live.plan import (
     RunPlan,
 )
 from parsync.runtime.live.ports import CellPort, RayHostClient, Reporter
-from parsync.runtime.live.recorder import Recorder, life_log
+from parsync.runtime.live.recorder import Recorder, epoch_log
 from parsync.runtime.live.status import StatusLine
 from parsync.runtime.live.step_wait import StepWaitRecorder
 from parsync.runtime.live.steps import ActorFailed, ActorLost, Replaced, StepClient, Unavailable
@@ -72,7 +72,7 @@ class Actor(ABC):
         self.name = name
         self._status_line = StatusLine(name, plan.arm)
         self._finished = False
-        self.epoch = time.time_ns() // 1000  # grows from life to life
+        self.epoch = time.time_ns() // 1000  # grows from one to the next
         self._clock = LiveClock()
         self._log = HandledLog(codec, handled_log(Path(plan.journal_dir), name, self.epoch))
         self._cell = CellPort(member(plan.namespace, CELL))
@@ -182,7 +182,7 @@ class SchedulerHost(Stepper):
         super().__init__(host.name, plan, assembly.codec, names)
         self._names = tuple(names.values())
         self._host = host
-        log = life_log(Path(plan.journal_dir), host.name, self.epoch)
+        log = epoch_log(Path(plan.journal_dir), host.name, self.epoch)
         self._recorder = Recorder(plan, host.name, inputs.make_metrics(), log)
         self._agents: dict[int, Agent] = {}
         self._refusal: AgoraError | None = None
@@ -217,7 +217,7 @@ class SchedulerHost(Stepper):
         return f"{self._status_line}: {', '.join(self._names)}"
 
     def deliver(self, epoch: int, number: int, payload: bytes) -> tuple[int, bool]:
-        """A push of submissions: (this life, whether it was meant for it)."""
+        """A push of submissions: (this epoch, whether it was meant for it)."""
         answer, messages = self._receiver.take(epoch, number, payload)
         for agent, event in messages:
             self._runtime.deliver(agent, event)

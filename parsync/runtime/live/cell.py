@@ -7,7 +7,7 @@ fire at the first step past their time, a reply is made from the effects. Frames
 form:
 
     (HEADER, origin_ns, ((host, name, agents), ...))      once, first
-    (LIFE, epoch, at_us, digest)                          the cell (re)started: the master handled
+    (EPOCH, epoch, at_us, digest)                          the cell (re)started: the master handled
     Started(epoch) (STEP, at_us, step as received, digest)               a host's step was handled
 
 digest: blake2b-128 over the effects in order, which is what a replay compares.
@@ -53,13 +53,13 @@ class Frame(IntEnum):
     """Part of the log's format: append, never reorder."""
 
     HEADER = 0
-    LIFE = 1
+    EPOCH = 1
     STEP = 2
 
 
 _FIELDS: dict[int, tuple[type, ...]] = {
     Frame.HEADER: (int, int, tuple),
-    Frame.LIFE: (int, int, int, bytes),
+    Frame.EPOCH: (int, int, int, bytes),
     Frame.STEP: (int, int, bytes, bytes),
 }
 
@@ -76,7 +76,7 @@ class TaskPlacementState(IntEnum):
 class CellRuntime(CellSideLoop):
     """The cell's side of a live run: its participants, and what waits for each host.
 
-    Deterministic: the same lives and steps give the same replies, records and digests. Messages of
+    Deterministic: the same epochs and steps give the same replies, records and digests. Messages of
     a step to participants of other hosts wait for those, as the messages of the cell's side do.
 
     Args:
@@ -112,7 +112,7 @@ class CellRuntime(CellSideLoop):
         self.epoch = -1
         self.steps = 0
 
-    def begin_life(self, epoch: int, at_us: int) -> bytes:
+    def begin_epoch(self, epoch: int, at_us: int) -> bytes:
         """Start the participants in a new epoch. Returns the digest of the effects."""
         self._digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
         self.epoch = epoch
@@ -129,7 +129,7 @@ class CellRuntime(CellSideLoop):
         self._digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
         self.now_us = max(self.now_us, at_us)
         self.steps += 1
-        if self._deduplicator.is_new_life(step):
+        if self._deduplicator.is_new_epoch(step):
             self._resync_host(step.host)
         self.run(at_us, step.messages)
         reply = self.codec.encode(tuple(self._outbox.pop(step.host, ())))
@@ -260,7 +260,7 @@ def frame_at_us(payload: bytes) -> int | None:
     """Run time of a frame of a cell's log; None if it has none, or is no such frame."""
     try:
         frame = decode(payload)
-        at_us = frame[{Frame.LIFE: 2, Frame.STEP: 1}[frame[0]]]
+        at_us = frame[{Frame.EPOCH: 2, Frame.STEP: 1}[frame[0]]]
     except Exception:  # whatever a damaged or foreign frame may decode to
         return None
     return at_us if type(at_us) is int else None
@@ -302,7 +302,7 @@ class CellService:
         self.origin_ns: int | None = None
         self._checkpoints = checkpoints
         self._mark = mark
-        self._lives = 0
+        self._epochs = 0
         self._failure: Exception | None = None
         header = next(read_cell_log(journal), None) if journal.exists() else None
         begin = restored_steps = 0
@@ -313,7 +313,7 @@ class CellService:
             for payload in read_journal(journal, begin):
                 frame = decode(payload)
                 if frame[0] != Frame.HEADER:
-                    self._lives += frame[0] == Frame.LIFE
+                    self._epochs += frame[0] == Frame.EPOCH
                     replay_frame(runtime, frame)
         self.recovered_steps = runtime.steps
         self.replayed_steps = runtime.steps - restored_steps
@@ -325,22 +325,22 @@ class CellService:
         if found is None:
             return 0
         self.runtime.restore(found.parts)
-        self._lives = found.lives
+        self._epochs = found.epochs
         return found.log_end
 
     def start(self, origin_ns: int, hosts: tuple[tuple[int, str, tuple[int, ...]], ...]) -> None:
-        """The first life begins: time 0 is origin_ns. hosts: (id, name, agents) of each scheduler
+        """The first epoch begins: time 0 is origin_ns. hosts: (id, name, agents) of each scheduler
         host, for the log."""
         self.origin_ns = origin_ns
         self._writer.append(encode((int(Frame.HEADER), origin_ns, hosts)))
-        self.begin_life(0)
+        self.begin_epoch(0)
 
-    def begin_life(self, at_us: int) -> None:
-        """Call once per life before the first step."""
-        digest = self.runtime.begin_life(self._lives, at_us)
-        self._writer.append(encode((int(Frame.LIFE), self._lives, self.runtime.now_us, digest)))
+    def begin_epoch(self, at_us: int) -> None:
+        """Call once per epoch before the first step."""
+        digest = self.runtime.begin_epoch(self._epochs, at_us)
+        self._writer.append(encode((int(Frame.EPOCH), self._epochs, self.runtime.now_us, digest)))
         self._writer.flush()
-        self._lives += 1
+        self._epochs += 1
 
     def step(self, request: bytes, at_us: int) -> bytes:
         """Carry out a step exactly once.
@@ -379,15 +379,15 @@ class CellService:
         assert self.origin_ns is not None
         parts = self.runtime.checkpoint()
         checkpoints.write(
-            Checkpoint(self.origin_ns, self._writer.end, self._mark(), self._lives, parts)
+            Checkpoint(self.origin_ns, self._writer.end, self._mark(), self._epochs, parts)
         )
 
 
 def replay_frame(runtime: CellRuntime, frame: tuple[Any, ...]) -> bool:
-    """Feed one LIFE or STEP frame to a runtime; False if the effects differ from the logged ones."""
-    if frame[0] == Frame.LIFE:
+    """Feed one EPOCH or STEP frame to a runtime; False if the effects differ from the logged ones."""
+    if frame[0] == Frame.EPOCH:
         _, epoch, at_us, logged = frame
-        return runtime.begin_life(epoch, at_us) == logged
+        return runtime.begin_epoch(epoch, at_us) == logged
     _, at_us, request, logged = frame
     step = Step.of(runtime.codec, request)
     reply, digest = runtime.handle(step, at_us)

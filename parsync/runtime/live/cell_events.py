@@ -70,7 +70,7 @@ def replay_master(
     loop = _Loop({MASTER: master, **beside}, host_of, on_outgoing)
     for frame in frames:
         loop.epoch = -1
-        if frame[0] == Frame.LIFE:
+        if frame[0] == Frame.EPOCH:
             _, epoch, at_us, _ = frame
             loop.start(epoch, at_us)
         else:

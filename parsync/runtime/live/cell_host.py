@@ -55,7 +55,7 @@ class CellHost:
         )
         if self._service.origin_ns is not None:
             self._clock.begin(self._service.origin_ns)
-            self._service.begin_life(self._clock.now_us())
+            self._service.begin_epoch(self._clock.now_us())
 
     def __repr__(self) -> str:
         return str(self._status_line)

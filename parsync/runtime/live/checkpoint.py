@@ -39,14 +39,14 @@ class Checkpoint:
     """A runtime as of one place in its log.
 
     origin_ns: when the run's time begins, as in the log's header. log_end: bytes of the log that it
-    includes. records_end: bytes of the cell's record log that go with it. lives: begun so far.
+    includes. records_end: bytes of the cell's record log that go with it. epochs: begun so far.
     parts: CellRuntime.checkpoint().
     """
 
     origin_ns: int
     log_end: int
     records_end: int
-    lives: int
+    epochs: int
     parts: tuple[bytes, ...]
 
 
@@ -54,7 +54,7 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint, sync: bool) -> int:
     """Put it in the place of the one before, whole or not at all; bytes written. sync: wait for the
     disk. AgoraError naming the file."""
     about = encode(
-        (checkpoint.origin_ns, checkpoint.log_end, checkpoint.records_end, checkpoint.lives)
+        (checkpoint.origin_ns, checkpoint.log_end, checkpoint.records_end, checkpoint.epochs)
     )
     parts = (about, *checkpoint.parts)
     head = (
@@ -116,8 +116,8 @@ def read_checkpoint(path: Path) -> Checkpoint:
         parts.append(part)
     if at != len(data):
         raise damaged
-    origin_ns, log_end, records_end, lives = decode(parts[0])
-    return Checkpoint(origin_ns, log_end, records_end, lives, tuple(parts[1:]))
+    origin_ns, log_end, records_end, epochs = decode(parts[0])
+    return Checkpoint(origin_ns, log_end, records_end, epochs, tuple(parts[1:]))
 
 
 class Checkpoints:

@@ -11,7 +11,7 @@ from parsync.metrics.run_metrics import RunMetrics
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.finished import DueEnds, Finished
 from parsync.runtime.live.plan import CELL, SOURCE, WORKER_POOL, HostPlan, RunPlan
-from parsync.runtime.live.recorder import life_logs
+from parsync.runtime.live.recorder import epoch_logs
 from parsync.runtime.live.recovery import HostRecovery, cell_batches, source_batches, take_in
 from parsync.runtime.live.restarts import Restart, restarts
 from shared_state.errors import AgoraError
@@ -49,7 +49,7 @@ def complete(
     hosts = [
         host
         for host in plan.hosts
-        if finished[host.name] is None or len(life_logs(directory, host.name)) > 1
+        if finished[host.name] is None or len(epoch_logs(directory, host.name)) > 1
     ]
     anew = {host.name for host in hosts}
     metrics = make_metrics()

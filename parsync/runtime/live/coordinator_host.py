@@ -78,7 +78,7 @@ class CoordinatorHost:
 
     def kept(self) -> Any:
         """The handle of the run's RunInputs; None once the run is over: an actor that is killed
-        then must not begin another life, and write into what is finished."""
+        then must not start another epoch, and write into what is finished."""
         return None if self._over else self._handle
 
     def end(self) -> None:

@@ -27,9 +27,9 @@ class DueEnds:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """metrics, waited: of the actor's last life (of the cell: of all its lives). round_trip_us:
+    """metrics, waited: of the actor's last epoch (of the cell: of all its epochs). round_trip_us:
     int64[steps]. repeats: steps that had to be repeated. recovered: what it took over from an
-    earlier life (the cell: steps, replayed of them from its log; the source: tasks submitted
+    earlier epoch (the cell: steps, replayed of them from its log; the source: tasks submitted
     again). error: why its loop ended early; broken: whether that was a scheduler that broke its
     contract. notes: what else is worth telling."""
 

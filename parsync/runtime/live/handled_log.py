@@ -43,12 +43,12 @@ def effects_digest(codec: Codec, effects: list[Effect]) -> bytes:
 
 
 def handled_log(directory: Path, name: str, epoch: int) -> Path:
-    """Where the actor `name` logs in its life `epoch`."""
+    """Where the actor `name` logs in its epoch."""
     return directory / f"{name}-{epoch}.journal"
 
 
 def handled_logs(directory: Path, name: str) -> list[tuple[int, Path]]:
-    """(epoch, log) of each life of the actor `name`, in order."""
+    """(epoch, log) of each epoch of the actor `name`, in order."""
     found = (
         (path.stem.removeprefix(f"{name}-"), path) for path in directory.glob(f"{name}-*.journal")
     )

@@ -61,7 +61,7 @@ def no_progress(done: int, total: int) -> None:
 class Replayed:
     """What a replay found.
 
-    lives: of the cell. events: that the other cores handled, by the name of their actor.
+    epochs: of the cell. events: that the other cores handled, by the name of their actor.
     divergence: the first difference of effects, None if all that is there has equal ones. counts:
     the audit's, None without the cell's log. gaps: what is missing from the logs, or differs from
     what they were when the arm ended, a sentence each. end: how the arm ended, None if it was
@@ -70,7 +70,7 @@ class Replayed:
     """
 
     steps: int = 0
-    lives: int = 0
+    epochs: int = 0
     events: Mapping[str, int] = field(default_factory=dict)
     divergence: str | None = None
     counts: AuditCounts | None = None
@@ -141,7 +141,7 @@ class _Replay:
         self._total = sum((directory / name).stat().st_size for name in found)
         self._hosts: Hosts = ()
         self._queues: SyncQueues = defaultdict(lambda: defaultdict(deque))
-        self._steps = self._lives = 0
+        self._steps = self._epochs = 0
         self._events: dict[str, int] = {}
         self._divergence: str | None = None
         self._counts: AuditCounts | None = None
@@ -150,7 +150,7 @@ class _Replay:
         """What was found."""
         return Replayed(
             self._steps,
-            self._lives,
+            self._epochs,
             self._events,
             self._divergence,
             self._counts,
@@ -188,7 +188,7 @@ class _Replay:
                     f"{path}: frame {number}, at {runtime.now_us} us: other effects than logged"
                 )
                 break
-            self._lives += frame[0] == Frame.LIFE
+            self._epochs += frame[0] == Frame.EPOCH
             if frame[0] == Frame.STEP:
                 self._advance(len(frame[2]))
                 self._keep_syncs(runtime, Step.of(assembly.codec, frame[2]))
@@ -216,9 +216,11 @@ class _Replay:
             (WORKER_POOL, WORKERS, partial(one, WORKERS, assembly.workers)),
         ]
 
-    def actor(self, name: str, actor: ReplayedActor, path: Path, life: tuple[int, int]) -> bool:
+    def actor(
+        self, name: str, actor: ReplayedActor, path: Path, host_epoch: tuple[int, int]
+    ) -> bool:
         """Feed an actor's log to its participants, made anew; False at a divergence."""
-        replies = self._queues[life]
+        replies = self._queues[host_epoch]
         for number, payload in enumerate(read_journal(path), start=1):
             self._advance(len(payload))
             entry = actor.entry(payload, f"{path}: event {number}")

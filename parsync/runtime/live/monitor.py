@@ -13,11 +13,11 @@ SILENT_US = 3_000_000
 
 @dataclass(frozen=True, slots=True)
 class ActorStatus:
-    """Now and then from each actor. epoch: its life. queued: tasks its agents hold undecided
+    """Now and then from each actor. epoch: its own. queued: tasks its agents hold undecided
     (source: not yet taken by a host).
 
     settled: the actor, as far as it can tell, has nothing left to do. host_epochs: the source's
-    belief about the hosts' lives. broken: which of its schedulers broke its contract, and how.
+    belief about the hosts' epochs. broken: which of its schedulers broke its contract, and how.
     """
 
     at_us: int
@@ -36,7 +36,7 @@ class RunStatus:
     waiting: tasks not placed yet, -1 while unknown.
 
     quiet: everything was submitted and placed or given up. silent: actors not heard of for three
-    seconds. lives: of each actor so far. broken: what the hosts report of it.
+    seconds. epochs: of each actor so far. broken: what the hosts report of it.
     """
 
     at_us: int
@@ -46,7 +46,7 @@ class RunStatus:
     quiet: bool
     silent: tuple[str, ...]
     errors: tuple[str, ...]
-    lives: Mapping[str, int]
+    epochs: Mapping[str, int]
     broken: tuple[str, ...] = ()
 
 
@@ -59,16 +59,16 @@ class StatusMonitor:
         self._names = (*hosts.values(), source, *others)
         self._reports: dict[str, ActorStatus] = {}
         self._settled_us: int | None = None
-        self._lives: dict[str, set[int]] = {name: set() for name in self._names}
+        self._epochs: dict[str, set[int]] = {name: set() for name in self._names}
 
     def report(self, name: str, report: ActorStatus) -> None:
-        """Take an actor's report. Reports of an earlier life, on a node that was cut off and
+        """Take an actor's report. Reports of an earlier epoch, on a node that was cut off and
         is back, are ignored."""
         known = self._reports.get(name)
         if known is not None and report.epoch < known.epoch:
             return
         self._reports[name] = report
-        self._lives[name].add(report.epoch)
+        self._epochs[name].add(report.epoch)
         if name == self._source:
             if not report.settled:
                 self._settled_us = None
@@ -108,6 +108,6 @@ class StatusMonitor:
                 if now_us - (reports[name].at_us if name in reports else 0) > SILENT_US
             ),
             tuple(f"{name}: {report.error}" for name, report in reports.items() if report.error),
-            {name: len(epochs) for name, epochs in self._lives.items()},
+            {name: len(epochs) for name, epochs in self._epochs.items()},
             tuple(report.broken for report in reports.values() if report.broken),
         )

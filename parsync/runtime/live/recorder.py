@@ -30,13 +30,13 @@ def records_log(directory: Path, part: str) -> Path:
     return directory / f"{part}{_SUFFIX}"
 
 
-def life_log(directory: Path, host: str, epoch: int) -> Path:
-    """The record log of a scheduler host's life `epoch`."""
+def epoch_log(directory: Path, host: str, epoch: int) -> Path:
+    """The record log of a scheduler host's epoch `epoch`."""
     return records_log(directory, f"{host}-{epoch}")
 
 
-def life_logs(directory: Path, host: str) -> list[tuple[int, Path]]:
-    """(epoch, record log) of each life of a scheduler host, in order."""
+def epoch_logs(directory: Path, host: str) -> list[tuple[int, Path]]:
+    """(epoch, record log) of each epoch of a scheduler host, in order."""
     found = (
         (path.name.removeprefix(f"{host}-").removesuffix(_SUFFIX), path)
         for path in directory.glob(f"{host}-*{_SUFFIX}")

@@ -4,11 +4,11 @@ A scheduler host has its measurements on record up to its last flush: what its a
 (up to a sample interval, and a tick) is lost with its process. But its claims went to the cell, and
 the cell's log has every step that the cell handled. So the master is replayed over that log, and
 each transaction without a record gets one: its commit time is the cell's (the agent would have
-known a step's way later). Of all lives of a host together, a task's attempts are counted in the
-cell's log, and a task that two lives gave up counts once.
+known a step's way later). Of all epochs of a host together, a task's attempts are counted in the
+cell's log, and a task that two epochs gave up counts once.
 
 What never reached the cell is on no record: rounds that were being decided, and of the last sample
-interval of each life the decision time, the syncs and the length of the queue.
+interval of each epoch the decision time, the syncs and the length of the queue.
 
 The submissions of a lost workload source follow from the workload and from how far it had come; the
 measurements of a lost cell are made by its replay.
@@ -46,7 +46,7 @@ from parsync.runtime.live.cell_events import replay_master
 from parsync.runtime.live.finished import DueEnds
 from parsync.runtime.live.handled_log import handled_logs, read_handled
 from parsync.runtime.live.plan import SOURCE, HostPlan
-from parsync.runtime.live.recorder import Batch, life_logs, read_records
+from parsync.runtime.live.recorder import Batch, epoch_logs, read_records
 from parsync.runtime.live.steps import Step
 from parsync.runtime.records import RecordSink, remove_parts
 from shared_state.errors import AgoraError
@@ -55,7 +55,7 @@ from shared_state.transaction import CommitResult, Transaction
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the cell answered to a transaction of the life `epoch` of a host, at at_us of its
+    """What the cell answered to a transaction of the epoch `epoch` of a host, at at_us of its
     time."""
 
     epoch: int
@@ -80,12 +80,12 @@ def answers(log: Path, assembly: Assembly) -> Iterator[Answer]:
 
 
 class HostRecovery:
-    """The measurements of scheduler hosts over all their lives. directory: of the run's logs."""
+    """The measurements of scheduler hosts over all their epochs. directory: of the run's logs."""
 
     def __init__(self, directory: Path, assembly: Assembly, hosts: Iterable[HostPlan]) -> None:
         self._assembly = assembly
         self._hosts = tuple(hosts)
-        self._logs = {host.name: life_logs(directory, host.name) for host in self._hosts}
+        self._logs = {host.name: epoch_logs(directory, host.name) for host in self._hosts}
         tasks = len(assembly.workload.tasks)
         self._committed = np.zeros(tasks, np.bool_)
         self._committed[assembly.workload.initial.task] = True
@@ -108,7 +108,7 @@ class HostRecovery:
                     attempts = np.where(first, self._attempts[columns["task"]], columns["attempts"])
                     yield table, {**columns, "attempts": attempts.astype(np.int32)}
                 elif table == "unplaceable":
-                    # each life gives up once more what is not placed, and may place it after all
+                    # each epoch gives up once more what is not placed, and may place it after all
                     task = columns["task"]
                     final = ~given_up[task] & (self._placed_us[task] <= columns["at_us"])
                     given_up[task[final]] = True

@@ -18,7 +18,7 @@ _OTHERS = {WORKERS: WORKER_POOL, ARRIVALS: SOURCE, COORDINATOR: COORDINATOR_NAME
 @dataclass(frozen=True, slots=True)
 class Restart:
     """An actor that lost its process. at_us: run time of its last sign of life. away_us: from then
-    until the cell heard of its next life (of the cell itself: until it went on); None if the run
+    until the cell heard of its next epoch (of the cell itself: until it went on); None if the run
     ended before."""
 
     actor: str
@@ -30,28 +30,28 @@ def restarts(directory: Path, lost: Collection[str]) -> tuple[Restart, ...]:
     """Every restart in the run whose logs are in `directory`, in order of time. lost: actors that
     were gone at its end. Errors as read_cell_log.
 
-    Two lives between two steps of a host are one restart; one before its first step is at 0.
+    Two epochs between two steps of a host are one restart; one before its first step is at 0.
     """
     frames = read_cell_log(directory / CELL_LOG)
     names = _OTHERS | {host: name for host, name, _ in next(frames)[2]}
     found: list[Restart] = []
     last_us: dict[int, int] = {}
-    life: dict[int, int] = {}
+    epoch_of: dict[int, int] = {}
     now_us = 0
     for frame in frames:
-        if frame[0] == Frame.LIFE:
+        if frame[0] == Frame.EPOCH:
             if frame[1] > 0:
                 found.append(Restart(CELL, now_us, max(0, frame[2] - now_us)))
             now_us = frame[2]
             continue
         now_us = frame[1]
         host, epoch, _ = head_of(frame[2])
-        if host not in life:
-            life[host] = _first_epoch(directory, names[host], epoch)
-        if life[host] != epoch:
+        if host not in epoch_of:
+            epoch_of[host] = _first_epoch(directory, names[host], epoch)
+        if epoch_of[host] != epoch:
             before_us = last_us.get(host, 0)
             found.append(Restart(names[host], before_us, max(0, now_us - before_us)))
-            life[host] = epoch
+            epoch_of[host] = epoch
         last_us[host] = now_us
     heard_us = {names[host]: at_us for host, at_us in last_us.items()} | {CELL: now_us}
     for name in lost:
@@ -61,7 +61,7 @@ def restarts(directory: Path, lost: Collection[str]) -> tuple[Restart, ...]:
 
 
 def _first_epoch(directory: Path, name: str, stepped: int) -> int:
-    """Of the actor's lives; stepped: of the first that the cell heard of."""
+    """Of the actor's epochs; stepped: of the first that the cell heard of."""
     return min((epoch for epoch, _ in handled_logs(directory, name)), default=stepped)
 
 

@@ -65,7 +65,7 @@ class LiveOutcome:
     int64[steps], measured step round trips. repeats: steps sent again.
     recovered_steps: steps a restarted cell came back with; replayed_steps: those of them that no
     checkpoint held.
-    resubmitted: tasks submitted again to restarted hosts. lives: of each actor. digest: of the
+    resubmitted: tasks submitted again to restarted hosts. epochs: of each actor. digest: of the
     cell's log, "" if there is none. held: the actors, if options.hold keeps them: they live no
     longer than this is kept.
     """
@@ -87,7 +87,7 @@ class LiveOutcome:
     replayed_steps: int
     resubmitted: int
     restarts: tuple[Restart, ...]
-    lives: dict[str, int]
+    epochs: dict[str, int]
     broken: bool = False
     digest: str = ""
     held: RunActors | None = None
@@ -311,12 +311,12 @@ class _LiveRun:
             replayed_steps=0 if cell is None else cell.replayed,
             resubmitted=0 if source is None else source.recovered,
             restarts=completed.restarts,
-            lives=dict(status.lives),
+            epochs=dict(status.epochs),
             broken=self._broken or (not self._interrupted and any(one.broken for one in whole)),
         )
 
     def end(self) -> bool:
-        """Nobody begins another life. False if the coordinator, which sees to that, is gone."""
+        """Nobody starts another epoch. False if the coordinator, which sees to that, is gone."""
         if not connected():
             return False
         try:

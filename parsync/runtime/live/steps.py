@@ -1,9 +1,9 @@
-"""Exactly-once steps between a host and the cell: one step outstanding, numbered per life of the
+"""Exactly-once steps between a host and the cell: one step outstanding, numbered per epoch of the
 host, the last reply kept by the cell.
 
 A host whose call fails does not know whether the cell handled it. It repeats the same bytes until
-an answer comes; the cell answers a repeated number from its memory. A host's life is known by its
-epoch, which grows from life to life; what an earlier life left behind in the queues is ignored.
+an answer comes; the cell answers a repeated number from its memory. A host's epoch is known by its
+epoch, which grows from one to the next; what an earlier epoch left behind in the queues is ignored.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from parsync.core.effects import Send
 from parsync.core.event import Event
 from shared_state.errors import AgoraError
 
-STALE = b""  # the reply to a step that an earlier life, or an earlier attempt, left behind
+STALE = b""  # the reply to a step that an earlier epoch, or an earlier attempt, left behind
 
 
 class Unavailable(Exception):
@@ -32,7 +32,7 @@ class ActorLost(AgoraError):
 
 
 class Replaced(ActorLost):
-    """A life of a host that was thought dead and is not: another one has taken its place."""
+    """A process of a host that was thought dead and is not: another one has taken its place."""
 
 
 class ActorFailed(AgoraError):
@@ -45,7 +45,7 @@ class Step:
 
     Attributes:
         host: Its id.
-        epoch: Its life.
+        epoch: Of the host.
         number: 1, 2, ... within the epoch.
         messages: (address, event) of what its participants have sent since the last step, in order.
             The cell handles what is addressed to its own participants, and delivers the rest.
@@ -136,7 +136,7 @@ class StepClient:
 
         Raises:
             ActorLost: The cell stays away for give_up_s.
-            Replaced: The cell knows a later life of this host.
+            Replaced: The cell knows a later epoch of this host.
         """
         self.number += 1
         messages = tuple((send.to, send.event) for send in sends)
@@ -158,19 +158,19 @@ class StepClient:
         if attempts == 0:
             self.round_trip_us.append(int((time.monotonic() - begun) * 1e6))
         if reply == STALE:
-            raise Replaced(f"host {self._host}: a later life of it has taken its place")
+            raise Replaced(f"host {self._host}: a later epoch of it has taken its place")
         return [(address, self._codec.decode(event)) for address, event in decode(reply)]
 
 
 class StepDeduplicator:
-    """The cell's side: which step of which life of each host is the last one, and what was
+    """The cell's side: which step of which epoch of each host is the last one, and what was
     answered."""
 
     def __init__(self) -> None:
         self._last: dict[int, tuple[int, int, bytes]] = {}
 
-    def is_new_life(self, step: Step) -> bool:
-        """True if this host has been known in an earlier life."""
+    def is_new_epoch(self, step: Step) -> bool:
+        """True if this host has been known in an earlier epoch."""
         last = self._last.get(step.host)
         return last is not None and step.epoch > last[0]
 

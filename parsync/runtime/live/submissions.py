@@ -1,11 +1,11 @@
-"""Submissions to the hosts, each task exactly once as far as the host's current life goes; what an
-earlier life lost is submitted again.
+"""Submissions to the hosts, each task exactly once as far as the host's current epoch goes; what an
+earlier epoch lost is submitted again.
 
 One push is outstanding per host; it is numbered, and repeated under its number until it is
-acknowledged. A push names the host's life it is meant for. A host of another life takes nothing and
+acknowledged. A push names the host's epoch it is meant for. A host of another epoch takes nothing and
 says who it is: then every batch ever submitted to its agents is gone through again, and tasks that
-the cell has never placed are pushed to the new life. (A task placed meanwhile by a step of the old
-life is refused by the cell as a duplicate.)
+the cell has never placed are pushed to the new epoch. (A task placed meanwhile by a step of the old
+epoch is refused by the cell as a duplicate.)
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from parsync.core.event import Event
 from parsync.core.events import TasksSubmitted
 from parsync.runtime.live.steps import Steps, Unavailable
 
-NO_LIFE = -1
+NO_EPOCH = -1
 NO_SUBMISSIONS = encode(())
 PING_US = 200_000  # how often a host with nothing to receive is asked whether it is still the same
 
 
 @dataclass(frozen=True, slots=True)
 class Acknowledgement:
-    """epoch: the host's life. taken: the push was meant for it, and has been taken now or
+    """epoch: the host's epoch. taken: the push was meant for it, and has been taken now or
     before."""
 
     epoch: int
@@ -59,15 +59,18 @@ class SubmissionSender:
         self._number = 0
         self._recover_to: int | None = None
         self._last_us = -PING_US
-        self.epoch = NO_LIFE
+        self.epoch = NO_EPOCH
         self.resubmitted = 0
 
     @property
     def idle(self) -> bool:
-        """Everything submitted so far has been taken by the host's life known last."""
+        """Everything submitted so far has been taken by the host's epoch known last."""
         carries = self._outstanding is not None and self._outstanding[1] != NO_SUBMISSIONS
         return (
-            not self._waiting and not carries and self._recover_to is None and self.epoch != NO_LIFE
+            not self._waiting
+            and not carries
+            and self._recover_to is None
+            and self.epoch != NO_EPOCH
         )
 
     @property
@@ -113,7 +116,7 @@ class SubmissionSender:
         return True
 
     def _recover(self) -> bool:
-        """A new life: all that was ever submitted and never placed waits again."""
+        """A new epoch: all that was ever submitted and never placed waits again."""
         assert self._recover_to is not None
         try:
             lost = self._never_placed() if self._history else np.zeros(0, np.bool_)
@@ -124,7 +127,7 @@ class SubmissionSender:
             task = event.task[lost[event.task]]
             if len(task):
                 again.append((agent, TasksSubmitted(task)))
-                self.resubmitted += len(task) if self.epoch != NO_LIFE else 0
+                self.resubmitted += len(task) if self.epoch != NO_EPOCH else 0
         self._waiting = again
         self.epoch = self._recover_to
         self._recover_to = None
@@ -162,7 +165,7 @@ class SubmittingSteps:
 
 
 class SubmissionReceiver:
-    """The host's side: takes each push of its life once."""
+    """The host's side: takes each push of its epoch once."""
 
     def __init__(self, epoch: int) -> None:
         self._epoch = epoch

@@ -47,7 +47,7 @@ from parsync.metrics.run_metrics import RunMetrics
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.event_logs import VIRTUAL_LOG, read_end
 from parsync.runtime.json_files import read_bytes, unreadable
-from parsync.runtime.live.cell import CELL_LOG
+from parsync.runtime.live.cell_log import CELL_LOG
 from parsync.runtime.live.killed_run import measure_killed
 from parsync.runtime.live.plan import LiveOptions
 from parsync.runtime.live.recorder import has_records

@@ -18,7 +18,7 @@ from experiments.regret import Regret, regret_of_log, regret_watch
 from experiments.running import ArmRun, make_metrics, workload_folder
 from parsync.metrics.live import Snapshot
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.live.cell import CELL_LOG
+from parsync.runtime.live.cell_log import CELL_LOG
 from parsync.runtime.live.cluster import RunActors, connect, disconnect
 from parsync.runtime.live.monitor import RunStatus
 from parsync.runtime.live.plan import LiveOptions

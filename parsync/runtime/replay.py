@@ -26,7 +26,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from parsync.runtime import command_line
 from parsync.runtime.arm_file import read_arm
 from parsync.runtime.event_logs import ENDED_FILE, VIRTUAL_LOG, ArmEnd, LogEnd
-from parsync.runtime.live.cell import CELL_LOG
+from parsync.runtime.live.cell_log import CELL_LOG
 from parsync.runtime.live.log_replay import Replayed, replay
 from parsync.runtime.run_directory import SUMMARY, Arm, find_arms, run_of
 from parsync.runtime.virtual.repeat import Repeated, repeat

@@ -17,15 +17,8 @@ from parsync.core.event import Event
 from parsync.core.events import CommitRequest, MachinesChanged, SyncRequest, TasksFinished
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.actor_runtime import ignore_record
-from parsync.runtime.live.cell import (
-    CELL_LOG,
-    CellRuntime,
-    CellService,
-    Frame,
-    hosts_of,
-    read_cell_log,
-    replay_frame,
-)
+from parsync.runtime.live.cell import CellRuntime, CellService, hosts_of, replay_frame
+from parsync.runtime.live.cell_log import CELL_LOG, Frame, read_cell_log
 from parsync.runtime.live.steps import Step
 from shared_state.transaction import CommitMode, Transaction
 from tests.fixtures.live_runs import small_arm, small_workload

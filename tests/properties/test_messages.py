@@ -19,15 +19,8 @@ from parsync.core.participant import Participant
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.actor_replay import ReplayedActor
 from parsync.runtime.live.actor_runtime import ActorRuntime, ignore_record
-from parsync.runtime.live.cell import (
-    CELL_LOG,
-    CellRuntime,
-    CellService,
-    Frame,
-    hosts_of,
-    read_cell_log,
-    replay_frame,
-)
+from parsync.runtime.live.cell import CellRuntime, CellService, hosts_of, replay_frame
+from parsync.runtime.live.cell_log import CELL_LOG, Frame, read_cell_log
 from parsync.runtime.live.checkpoint import Checkpoints
 from parsync.runtime.live.handled_log import HandledLog, handled_log
 from parsync.runtime.live.steps import Step, StepClient, Unavailable

@@ -19,7 +19,7 @@ import pytest
 
 from experiments.summary import read_summary
 from parsync.runtime import replay
-from parsync.runtime.live.cell import CELL_LOG
+from parsync.runtime.live.cell_log import CELL_LOG
 from tests.fixtures.installed import install
 from tests.fixtures.ray_nodes import ROOT, RayNodes
 from tests.unit.test_registry import OWN_SCHEDULER

@@ -27,7 +27,8 @@ from parsync.core.codec import CORE
 from parsync.core.master import MasterCore
 from parsync.runtime.assembly_files import read_assembly
 from parsync.runtime.live.actor_runtime import ignore_record
-from parsync.runtime.live.cell import CELL_LOG, CellRuntime, hosts_of, read_cell_log, replay_frame
+from parsync.runtime.live.cell import CellRuntime, hosts_of, replay_frame
+from parsync.runtime.live.cell_log import CELL_LOG, read_cell_log
 from parsync.runtime.virtual.run import run_virtual
 from parsync.workload.workload import Workload
 from shared_state.journal import read_journal

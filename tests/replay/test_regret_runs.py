@@ -20,8 +20,9 @@ from parsync.core.master import MasterCore
 from parsync.metrics.record import Record
 from parsync.metrics.regret import RegretWatch
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.live.cell import CELL_LOG, CellRuntime, CellService, hosts_of
+from parsync.runtime.live.cell import CellRuntime, CellService, hosts_of
 from parsync.runtime.live.cell_events import replay_master
+from parsync.runtime.live.cell_log import CELL_LOG
 from parsync.runtime.live.steps import Step
 from parsync.runtime.virtual.run import run_virtual
 from parsync.workload.workload import Workload

@@ -15,7 +15,8 @@ from parsync.core.codec import CORE, encode
 from parsync.core.events import CommitReply, CommitRequest, SyncRequest, TasksFinished
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live import checkpoint as module
-from parsync.runtime.live.cell import CELL_LOG, CellRuntime, CellService, hosts_of
+from parsync.runtime.live.cell import CellRuntime, CellService, hosts_of
+from parsync.runtime.live.cell_log import CELL_LOG
 from parsync.runtime.live.checkpoint import (
     Checkpoint,
     Checkpoints,

@@ -1,23 +1,15 @@
 """The cell's runtime: the master, what it has for each host, and the log from which both come back
 after a crash.
 
-The log is written before a reply leaves. One frame is one step, whole or torn, so that a step is
-never half done. Everything the runtime does follows from the frames alone: times are in them, timers
-fire at the first step past their time, a reply is made from the effects. Frames, all in the codec's
-form:
-
-    (HEADER, origin_ns, ((host, name, agents), ...))      once, first
-    (EPOCH, epoch, at_us, digest)                          the cell (re)started: the master handled
-    Started(epoch) (STEP, at_us, step as received, digest)               a host's step was handled
-
-digest: blake2b-128 over the effects in order, which is what a replay compares.
+Everything the runtime does follows from the frames of its log (cell_log.py) alone: times are in
+them, timers fire at the first step past their time, and a reply is made from the effects.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from enum import IntEnum
 from pathlib import Path
 from typing import Any
@@ -32,6 +24,7 @@ from parsync.core.master import MasterCore
 from parsync.core.participant import CellSide
 from parsync.metrics.record import Record
 from parsync.runtime.effects import RecordListener
+from parsync.runtime.live.cell_log import Frame, read_cell_log
 from parsync.runtime.live.cell_side import CellSideLoop
 from parsync.runtime.live.checkpoint import Checkpoint, Checkpoints
 from parsync.runtime.live.steps import Step, StepDeduplicator
@@ -40,28 +33,12 @@ from shared_state.cell import Cell
 from shared_state.errors import AgoraError
 from shared_state.journal import JournalWriter, read_journal
 
-CELL_LOG = "cell.journal"
 DIGEST_BYTES = 16
 
 
 def nobody_beside(cell: Cell) -> Mapping[int, CellSide]:
     """The participants beside the master of an arm whose protocols have none."""
     return {}
-
-
-class Frame(IntEnum):
-    """Part of the log's format: append, never reorder."""
-
-    HEADER = 0
-    EPOCH = 1
-    STEP = 2
-
-
-_FIELDS: dict[int, tuple[type, ...]] = {
-    Frame.HEADER: (int, int, tuple),
-    Frame.EPOCH: (int, int, int, bytes),
-    Frame.STEP: (int, int, bytes, bytes),
-}
 
 
 class TaskPlacementState(IntEnum):
@@ -227,51 +204,6 @@ class CellRuntime(CellSideLoop):
                     int(ChangeKind.LOST), task, unknown, unknown.astype(np.int32), request, unknown
                 )
                 self.outgoing(address, ended)
-
-
-def read_cell_log(path: Path) -> Iterator[tuple[Any, ...]]:
-    """The frames of a cell's log, its header first. AgoraError naming the file and the frame if it
-    is not one, or holds nothing."""
-    number = -1
-    for number, payload in enumerate(read_journal(path)):
-        try:
-            frame = decode(payload)
-        except Exception as error:  # a foreign frame may hold anything
-            raise AgoraError(f"{path}: frame {number} is not a cell's: {error}") from error
-        fields = (
-            _FIELDS.get(frame[0])
-            if type(frame) is tuple and frame and type(frame[0]) is int
-            else None
-        )
-        if (
-            fields is None
-            or tuple(map(type, frame)) != fields
-            or (frame[0] == Frame.HEADER) != (number == 0)
-        ):
-            raise AgoraError(f"{path}: frame {number}: not a cell's log, or another version's")
-        if number == 0 and not all(map(_is_host, frame[2])):
-            raise AgoraError(f"{path}: frame {number}: not the hosts of a cell's log")
-        yield frame
-    if number < 0:
-        raise AgoraError(f"{path}: holds nothing")
-
-
-def frame_at_us(payload: bytes) -> int | None:
-    """Run time of a frame of a cell's log; None if it has none, or is no such frame."""
-    try:
-        frame = decode(payload)
-        at_us = frame[{Frame.EPOCH: 2, Frame.STEP: 1}[frame[0]]]
-    except Exception:  # whatever a damaged or foreign frame may decode to
-        return None
-    return at_us if type(at_us) is int else None
-
-
-def _is_host(entry: Any) -> bool:
-    """(id, name, agents) of a scheduler host; the name is part of its own log's."""
-    if type(entry) is not tuple or tuple(map(type, entry)) != (int, str, tuple):
-        return False
-    _, name, agents = entry
-    return name.replace("-", "").isalnum() and all(type(agent) is int for agent in agents)
 
 
 def no_records() -> int:

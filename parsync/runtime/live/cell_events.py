@@ -14,7 +14,8 @@ from parsync.core.event import Event
 from parsync.core.events import SyncRequest
 from parsync.core.participant import Participant
 from parsync.runtime.live.actor_runtime import ignore_record
-from parsync.runtime.live.cell import Frame, hosts_of, read_cell_log
+from parsync.runtime.live.cell import hosts_of
+from parsync.runtime.live.cell_log import Frame, read_cell_log
 from parsync.runtime.live.cell_side import CellSideLoop
 from parsync.runtime.live.steps import Step
 

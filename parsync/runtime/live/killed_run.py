@@ -19,8 +19,8 @@ from parsync.core.events import TasksCancelled, TasksStarted
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.event_logs import log_end
-from parsync.runtime.live.cell import CELL_LOG, frame_at_us
 from parsync.runtime.live.cell_events import replay_master
+from parsync.runtime.live.cell_log import CELL_LOG, frame_at_us
 from parsync.runtime.live.completion import complete
 from parsync.runtime.live.finished import DueEnds, Finished
 from parsync.runtime.live.plan import CELL, SOURCE, WORKER_POOL, LiveOptions, plan_run

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from parsync.runtime.event_logs import LogEnd, log_end, write_end
-from parsync.runtime.live.cell import CELL_LOG, frame_at_us
+from parsync.runtime.live.cell_log import CELL_LOG, frame_at_us
 from parsync.runtime.live.handled_log import handled_at_us
 from shared_state.errors import AgoraError
 

@@ -30,14 +30,8 @@ from parsync.runtime.event_logs import ArmEnd, LogEnd, read_end, shortfall
 from parsync.runtime.json_files import digest_of, read_bytes
 from parsync.runtime.live.actor_replay import ReplayedActor
 from parsync.runtime.live.actor_runtime import ignore_record
-from parsync.runtime.live.cell import (
-    CELL_LOG,
-    CellRuntime,
-    Frame,
-    hosts_of,
-    read_cell_log,
-    replay_frame,
-)
+from parsync.runtime.live.cell import CellRuntime, hosts_of, replay_frame
+from parsync.runtime.live.cell_log import CELL_LOG, Frame, read_cell_log
 from parsync.runtime.live.handled_log import handled_logs
 from parsync.runtime.live.log_ends import log_ends
 from parsync.runtime.live.plan import COORDINATOR_NAME, SOURCE, WORKER_POOL

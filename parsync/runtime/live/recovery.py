@@ -34,15 +34,9 @@ from parsync.metrics.agent_log import AgentLog
 from parsync.metrics.record import Record
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.runtime.assembly import Assembly
-from parsync.runtime.live.cell import (
-    CELL_LOG,
-    CellRuntime,
-    Frame,
-    hosts_of,
-    read_cell_log,
-    replay_frame,
-)
+from parsync.runtime.live.cell import CellRuntime, hosts_of, replay_frame
 from parsync.runtime.live.cell_events import replay_master
+from parsync.runtime.live.cell_log import CELL_LOG, Frame, read_cell_log
 from parsync.runtime.live.finished import DueEnds
 from parsync.runtime.live.handled_log import handled_logs, read_handled
 from parsync.runtime.live.plan import SOURCE, HostPlan

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from parsync.core.addresses import ARRIVALS, COORDINATOR, WORKERS
-from parsync.runtime.live.cell import CELL_LOG, Frame, read_cell_log
+from parsync.runtime.live.cell_log import CELL_LOG, Frame, read_cell_log
 from parsync.runtime.live.handled_log import handled_logs, handled_times_us
 from parsync.runtime.live.plan import CELL, COORDINATOR_NAME, SOURCE, WORKER_POOL
 from parsync.runtime.live.steps import head_of

@@ -16,8 +16,8 @@ from parsync.metrics.run_metrics import RunMetrics
 from parsync.runtime.assembly import ArmSpec, Assembly
 from parsync.runtime.assembly_files import write_assembly
 from parsync.runtime.live.actors import SchedulerHost, WorkerHost, WorkloadSource
-from parsync.runtime.live.cell import CELL_LOG
 from parsync.runtime.live.cell_host import CellHost
+from parsync.runtime.live.cell_log import CELL_LOG
 from parsync.runtime.live.cluster import NAMESPACE, RunActors, connect, connected, disconnect
 from parsync.runtime.live.completion import complete
 from parsync.runtime.live.coordinator_host import CoordinatorHost

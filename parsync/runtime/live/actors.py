@@ -8,31 +8,23 @@ each other by name.
 
 from __future__ import annotations
 
-import os
-import threading
-import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from parsync.core.addresses import ARRIVALS, WORKERS
 from parsync.core.agent import Agent
-from parsync.core.codec import Codec
 from parsync.core.effects import Effect
 from parsync.core.event import Event
 from parsync.core.participant import Participant
+from parsync.runtime.live.actor import JOIN_S, Actor
 from parsync.runtime.live.actor_runtime import ActorRuntime
-from parsync.runtime.live.clock import LiveClock
 from parsync.runtime.live.cluster import member, shared_by
 from parsync.runtime.live.finished import DueEnds, Finished, once
-from parsync.runtime.live.handled_log import HandledLog, handled_log
-from parsync.runtime.live.loop import HostLoop, LoopThread, Ticks, last_step, run_loop
+from parsync.runtime.live.loop import HostLoop, Ticks
 from parsync.runtime.live.monitor import ActorStatus
 from parsync.runtime.live.plan import (
-    CELL,
     COORDINATOR_NAME,
     SOURCE,
     WORKER_POOL,
@@ -40,139 +32,18 @@ from parsync.runtime.live.plan import (
     RunInputs,
     RunPlan,
 )
-from parsync.runtime.live.ports import CellPort, RayHostClient, Reporter
+from parsync.runtime.live.ports import RayHostClient
 from parsync.runtime.live.recorder import Recorder, epoch_log
-from parsync.runtime.live.status import StatusLine
 from parsync.runtime.live.step_wait import StepWaitRecorder
-from parsync.runtime.live.steps import ActorFailed, ActorLost, Replaced, StepClient, Unavailable
+from parsync.runtime.live.steps import StepClient
 from parsync.runtime.live.submissions import SubmissionReceiver, SubmissionSender, SubmittingSteps
 from schedulers.interface import ContractBroken
 from shared_state.errors import AgoraError
 
-REPORT_US = 500_000
-# when there is nothing left to do, everyone waits for the reports that say so
-DRAIN_REPORT_US = 100_000
 WAKE_US = 1_000
-JOIN_S = 15.0
 
 
-def error_line(error: BaseException) -> str:
-    """One line; a bug is named by its type, too."""
-    return str(error) if isinstance(error, AgoraError) else f"{type(error).__name__}: {error}"
-
-
-class Actor(ABC):
-    """What all actors have in common: a name, a clock that the cell sets, a log, a loop in a thread
-    and reports once in a while.
-
-    An actor's own thread runs the loop; Ray's thread takes messages and questions.
-    """
-
-    def __init__(self, name: str, plan: RunPlan, codec: Codec, agent_names: dict[int, str]) -> None:
-        self.name = name
-        self._status_line = StatusLine(name, plan.arm)
-        self._finished = False
-        self.epoch = time.time_ns() // 1000  # grows from one to the next
-        self._clock = LiveClock()
-        self._log = HandledLog(codec, handled_log(Path(plan.journal_dir), name, self.epoch))
-        self._cell = CellPort(member(plan.namespace, CELL))
-        coordinator = member(plan.namespace, COORDINATOR_NAME)
-        self._reporter = Reporter(coordinator, name, plan.arm, agent_names)
-        self._end_us = plan.end_us
-        self._last_report_us = LiveClock.BEFORE_US
-        self._thread: LoopThread | None = None
-        self._loop_ended = True  # once it was asked to
-
-    def __repr__(self) -> str:
-        return str(self._status_line)
-
-    def status(self) -> str:
-        """What it is doing, in one line."""
-        return self._status_line.status(self._clock.now_us(), self._finished, self._doing())
-
-    def ready(self) -> int:
-        """The process id, once the actor is built."""
-        return os.getpid()
-
-    def _begin(self) -> None:
-        self._thread = LoopThread(self.name, self._live)
-
-    def _live(self, stopping: threading.Event, wake: threading.Event) -> None:
-        try:
-            self._await_origin(stopping)
-            run_loop(self._start_loop(), stopping, wake)
-        except Replaced:  # on a node that was cut off and is back: the run goes on without it
-            raise
-        except ContractBroken as error:
-            self._reporter(replace(self._report(), broken=str(error)))
-        except Exception as error:
-            self._reporter(self._report(error=error_line(error)))
-            raise
-
-    def _await_origin(self, stopping: threading.Event) -> None:
-        while not stopping.is_set():
-            try:
-                origin_ns = self._cell.origin_ns()
-            except Unavailable:
-                origin_ns = None
-            if origin_ns is not None:
-                self._clock.begin(origin_ns)
-                stopping.wait(max(0.0, -self._clock.now_us() / 1e6))
-                return
-            stopping.wait(0.05)
-
-    @abstractmethod
-    def _start_loop(self) -> Callable[[], int]:
-        """Begin; what the loop is to call again and again."""
-
-    @abstractmethod
-    def _doing(self) -> str:
-        """For people; may be asked in any thread."""
-
-    @abstractmethod
-    def _report(self, error: str | None = None) -> ActorStatus:
-        """What the coordinator is told now and then."""
-
-    def _tick(self, now_us: int) -> None:
-        self._log.flush()
-        if now_us - self._last_report_us >= (
-            REPORT_US if now_us < self._end_us else DRAIN_REPORT_US
-        ):
-            self._last_report_us = now_us
-            self._reporter(self._report())
-            self._status_line.log(now_us, self.status())
-
-    def _end(self) -> None:
-        """Everything is handed over."""
-        self._log.close()
-        self._finished = True
-        print(self.status(), flush=True)
-
-    def _stop(self) -> str | None:
-        """End the loop; why it had ended early, if it had."""
-        if self._thread is None:
-            return None
-        self._loop_ended = self._thread.stop(JOIN_S)
-        error = self._thread.error
-        return None if error is None else error_line(error)
-
-
-class Stepper(Actor):
-    """An actor that steps at every tick."""
-
-    _runtime: ActorRuntime
-    _steps: StepClient
-
-    def _last_step(self) -> str | None:
-        """Collect what the cell still has for this host; what went wrong, if anything."""
-        try:
-            last_step(self._runtime, self._steps)
-        except (ActorFailed, ActorLost) as error:
-            return str(error)
-        return None
-
-
-class SchedulerHost(Stepper):
+class SchedulerHost(Actor):
     """Hosts several scheduler agents: one step to the cell per tick for all of them."""
 
     def __init__(self, plan: RunPlan, host: HostPlan) -> None:
@@ -298,7 +169,7 @@ class SchedulerHost(Stepper):
         return ActorStatus(now_us, self.epoch, queued, queued == 0, snapshot, error)
 
 
-class WorkerHost(Stepper):
+class WorkerHost(Actor):
     """Hosts the worker pool; its timers are looked at once per tick."""
 
     def __init__(self, plan: RunPlan) -> None:

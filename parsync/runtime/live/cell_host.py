@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from parsync.runtime.live.actors import REPORT_US
+from parsync.runtime.live.actor import REPORT_US
 from parsync.runtime.live.cell import CellRuntime, CellService, hosts_of
 from parsync.runtime.live.cell_log import CELL_LOG
 from parsync.runtime.live.checkpoint import Checkpoints

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from parsync.core.addresses import COORDINATOR
+from parsync.runtime.live.actor import JOIN_S, error_line
 from parsync.runtime.live.actor_runtime import ActorRuntime, ignore_record
-from parsync.runtime.live.actors import JOIN_S, error_line
 from parsync.runtime.live.clock import LiveClock
 from parsync.runtime.live.cluster import member, share, shared
 from parsync.runtime.live.handled_log import HandledLog, handled_log

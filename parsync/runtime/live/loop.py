@@ -1,5 +1,4 @@
-"""The loop of an actor with participants: timers when they are due, one coalesced step to the cell
-per tick."""
+"""The event loop of an actor: it delivers messages and timers, and steps to the cell once per tick."""
 
 from __future__ import annotations
 
@@ -14,7 +13,10 @@ LAST_STEP_S = 5.0
 
 
 class Ticks:
-    """Tick k is at (k * tick_us) + phase_us; ticks that a slow actor let pass are skipped."""
+    """The times at which an actor steps: tick k is at k * tick_us + phase_us.
+
+    Ticks that pass while the actor is busy are skipped.
+    """
 
     def __init__(self, tick_us: int, phase_us: int) -> None:
         self._tick_us = tick_us
@@ -22,7 +24,7 @@ class Ticks:
         self.next_us = phase_us
 
     def due(self, now_us: int) -> bool:
-        """True once per tick that has come."""
+        """Return True once per tick that has come."""
         if now_us < self.next_us:
             return False
         self.next_us = (
@@ -32,18 +34,32 @@ class Ticks:
 
 
 def ignore_step(now_us: int) -> None:
-    """Of a loop whose steps nobody counts."""
+    """The listener of a loop whose steps nobody counts."""
 
 
 class HostLoop:
-    """The loop of every actor but the cell. wake_us: timers between ticks are looked at no more
-    often than this.
+    """The loop of every actor but the cell.
 
-    spacing_us: with something to say, a step does not wait for its tick but leaves this long after
-    the last one (a tick or more: never early). A wait for the tick would come on top of every
-    decision, and a commit cycle is as short as a decision: at G/N = 25 ms it halves an agent's
-    capacity. on_step(now_us): just before each step. on_tick(now_us): after each tick's step. A
-    host steps at each tick even if it has nothing to say: its messages comes with the reply.
+    A step carries what the actor's participants have sent to the cell, and brings back what the
+    cell has for them. One step per tick would be the least work. But a decision that ends just
+    after a tick would then wait for the next one before its claims leave, and a commit cycle is as
+    short as a decision: at a gap of G/N = 25 ms between syncs, such waits halve an agent's
+    capacity. So a loop with something to send steps as soon as spacing_us have passed since the
+    last step, and does not wait for the tick. The spacing keeps a busy host from stepping for every
+    message. A host with nothing to send steps at each tick all the same, because its messages come
+    with the reply. While a step is under way the loop waits for it; messages and timers that arrive
+    meanwhile are handled after it. If the cell is away, the step is repeated until it is back.
+
+    Args:
+        runtime: The actor's participants.
+        steps: Where their messages go.
+        clock: The actor's.
+        ticks: The times of the regular steps.
+        wake_us: Timers between ticks are looked at no more often than this.
+        spacing_us: The least time between steps that do not wait for their tick; a tick or more:
+            every step waits.
+        on_tick: Called with the time after each tick's step.
+        on_step: Called with the time just before each step.
     """
 
     def __init__(
@@ -69,7 +85,14 @@ class HostLoop:
         self._on_tick = on_tick
 
     def run_once(self) -> int:
-        """Do what is due; how long to wait (us) until something may be due again."""
+        """Do what is due.
+
+        Returns:
+            How long to wait until something may be due again, in us.
+
+        Raises:
+            AgoraError: The cell stays away, or a participant sends to nobody.
+        """
         self._runtime.advance()
         now_us = self._clock.now_us()
         tick = self._ticks.due(now_us)
@@ -92,8 +115,10 @@ class HostLoop:
 
 
 def last_step(runtime: ActorRuntime, steps: StepClient) -> None:
-    """After the loop: say what is left to say, and take the cell's answers to it. No timer fires:
-    what it led to would stay unsaid."""
+    """Step once more after the loop has ended, and handle the cell's answers.
+
+    No timer fires: what it led to could not be sent any more.
+    """
     steps.give_up_s = LAST_STEP_S
     for address, event in steps.step(runtime.take_outgoing(steps.number)):
         runtime.deliver(address, event)
@@ -101,7 +126,12 @@ def last_step(runtime: ActorRuntime, steps: StepClient) -> None:
 
 
 class LoopThread:
-    """Runs turns in a thread of its own until stopped; keeps what went wrong."""
+    """A thread that runs an actor's loop until it is stopped.
+
+    Attributes:
+        wake: Set it to let a sleeping loop run at once.
+        error: What ended the loop early, if anything did.
+    """
 
     def __init__(self, name: str, body: Callable[[threading.Event, threading.Event], None]) -> None:
         self.wake = threading.Event()
@@ -114,11 +144,11 @@ class LoopThread:
     def _run(self) -> None:
         try:
             self._body(self._stopping, self.wake)
-        except BaseException as error:  # the thread's last words: whoever asks the actor is told
+        except BaseException as error:  # kept for the question that comes next
             self.error = error
 
     def stop(self, timeout_s: float) -> bool:
-        """Ask the loop to end and wait for it; whether it has ended."""
+        """Ask the loop to end, and wait for it. Returns whether it has ended."""
         self._stopping.set()
         self.wake.set()
         self._thread.join(timeout_s)
@@ -126,7 +156,8 @@ class LoopThread:
 
 
 def run_loop(run_once: Callable[[], int], stopping: threading.Event, wake: threading.Event) -> None:
-    """Turn after turn, sleeping in between or until woken."""
+    """Call run_once until `stopping` is set, and sleep in between for as long as it returns, or
+    until `wake` is set."""
     while not stopping.is_set():
         wait_us = run_once()
         if wait_us > 0:

@@ -1,9 +1,9 @@
-"""Exactly-once steps between a host and the cell: one step outstanding, numbered per epoch of the
-host, the last reply kept by the cell.
+"""Steps between a host and the cell, each carried out exactly once.
 
-A host whose call fails does not know whether the cell handled it. It repeats the same bytes until
-an answer comes; the cell answers a repeated number from its memory. A host's epoch is known by its
-epoch, which grows from one to the next; what an earlier epoch left behind in the queues is ignored.
+A host has one step outstanding, numbered 1, 2, ... in its epoch. A host whose call fails does not
+know whether the cell handled the step. It repeats the same bytes until an answer comes, and the
+cell answers a repeated number with the reply that it has kept. Every restart of a host begins an
+epoch with a greater number. Steps of an earlier epoch that are still under way are ignored.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ STALE = b""  # the reply to a step that an earlier epoch, or an earlier attempt,
 
 
 class Unavailable(Exception):
-    """The call may or may not have been carried out; its actor is expected back."""
+    """A call failed: it may or may not have been carried out. Its actor is expected back."""
 
 
 class ActorLost(AgoraError):
@@ -32,7 +32,7 @@ class ActorLost(AgoraError):
 
 
 class Replaced(ActorLost):
-    """A process of a host that was thought dead and is not: another one has taken its place."""
+    """Another process has taken the place of this one, which was thought dead and is not."""
 
 
 class ActorFailed(AgoraError):
@@ -62,7 +62,7 @@ class Step:
 
     @staticmethod
     def of(codec: Codec, data: bytes) -> Step:
-        """Inverse of to_bytes. AgoraError if the bytes are none of its."""
+        """The step of which these are the bytes. AgoraError if they are no step's."""
         try:
             host, epoch, number, messages = codec.decode(data)
         except Exception as error:  # foreign bytes may hold anything
@@ -103,10 +103,20 @@ class Steps(Protocol):
 
 
 class StepClient:
-    """A host's side. call: carries bytes to the cell and back, raising Unavailable when the outcome
-    is unknown.
+    """The host's side of steps.
 
-    round_trip_us: of all steps that were answered at the first attempt.
+    Args:
+        codec: Of the arm.
+        host: Its id.
+        epoch: Of this process of it.
+        call: Carries bytes to the cell and back; raises Unavailable when the outcome is unknown.
+        give_up_s: How long a step is repeated.
+        pause_s: The time between two attempts.
+
+    Attributes:
+        number: Of the last step.
+        repeats: Attempts that failed, over all steps.
+        round_trip_us: Of all steps that were answered at the first attempt.
     """
 
     def __init__(
@@ -163,20 +173,25 @@ class StepClient:
 
 
 class StepDeduplicator:
-    """The cell's side: which step of which epoch of each host is the last one, and what was
-    answered."""
+    """The cell's side of steps: the last step of each host, and the reply to it."""
 
     def __init__(self) -> None:
         self._last: dict[int, tuple[int, int, bytes]] = {}
 
     def is_new_epoch(self, step: Step) -> bool:
-        """True if this host has been known in an earlier epoch."""
+        """Return True if the step's host was known in an earlier epoch."""
         last = self._last.get(step.host)
         return last is not None and step.epoch > last[0]
 
     def known(self, step: Step) -> bytes | None:
-        """The reply to a step that has been handled (STALE if it is not the last one); None if it
-        is new and to be handled now."""
+        """The reply to a step that has been handled; None if it is new and to be handled now.
+
+        Returns:
+            STALE for a step of an earlier epoch, or one before the host's last.
+
+        Raises:
+            ValueError: The host left out a number, which is a bug.
+        """
         epoch, number, reply = self._last.get(step.host, (-1, 0, STALE))
         if step.epoch < epoch:
             return STALE
@@ -199,5 +214,5 @@ class StepDeduplicator:
         return tuple((host, *last) for host, last in sorted(self._last.items()))
 
     def restore(self, known: tuple[tuple[int, int, int, bytes], ...]) -> None:
-        """Remember what another one did."""
+        """Take what checkpoint() returned."""
         self._last = {host: (epoch, number, reply) for host, epoch, number, reply in known}

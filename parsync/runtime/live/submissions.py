@@ -1,11 +1,11 @@
-"""Submissions to the hosts, each task exactly once as far as the host's current epoch goes; what an
-earlier epoch lost is submitted again.
+"""Reliable delivery of submissions from the workload source to the scheduler hosts.
 
-One push is outstanding per host; it is numbered, and repeated under its number until it is
-acknowledged. A push names the host's epoch it is meant for. A host of another epoch takes nothing and
-says who it is: then every batch ever submitted to its agents is gone through again, and tasks that
-the cell has never placed are pushed to the new epoch. (A task placed meanwhile by a step of the old
-epoch is refused by the cell as a duplicate.)
+Each epoch of a host receives each task exactly once. One push is outstanding per host. It is
+numbered, and repeated under its number until it is acknowledged. A push names the epoch of the host
+that it is meant for. A host of another epoch takes nothing and answers with its own epoch. Then the
+sender goes through every batch ever submitted to that host's agents, and pushes the tasks that the
+cell has never placed to the new epoch. A task that a step of the old epoch places meanwhile is
+rejected by the cell as a duplicate when it is claimed again.
 """
 
 from __future__ import annotations
@@ -30,25 +30,45 @@ PING_US = 200_000  # how often a host with nothing to receive is asked whether i
 
 @dataclass(frozen=True, slots=True)
 class Acknowledgement:
-    """epoch: the host's epoch. taken: the push was meant for it, and has been taken now or
-    before."""
+    """A host's answer to a push.
+
+    Attributes:
+        epoch: Of the host.
+        taken: Whether the push was meant for this epoch; then it has been taken, now or before.
+    """
 
     epoch: int
     taken: bool
 
 
 class HostClient(Protocol):
-    """Calls to one host that do not wait. poll: None while under way; raises Unavailable if the
-    outcome is unknown."""
+    """Calls to one scheduler host that do not wait for the answer."""
 
-    def begin(self, epoch: int, number: int, payload: bytes) -> Any: ...
+    def begin(self, epoch: int, number: int, payload: bytes) -> Any:
+        """Begin a push. Returns the call, for poll()."""
+        ...
 
-    def poll(self, call: Any) -> Acknowledgement | None: ...
+    def poll(self, call: Any) -> Acknowledgement | None:
+        """The answer to a push; None while it is under way.
+
+        Raises:
+            Unavailable: Whether the host took it is unknown. The sender repeats it.
+        """
+        ...
 
 
 class SubmissionSender:
-    """Brings submissions to one host. never_placed: asks the cell for bool[tasks]; may raise
-    Unavailable, and is asked again at the next poll."""
+    """Delivers submissions to one host.
+
+    Args:
+        host: The host.
+        never_placed: Asks the cell for bool[tasks]. If it raises Unavailable, it is asked again at
+            the next poll.
+
+    Attributes:
+        epoch: Of the host, as it answered last.
+        resubmitted: Tasks that were pushed again to a restarted host.
+    """
 
     def __init__(self, host: HostClient, never_placed: Callable[[], np.ndarray]) -> None:
         self._host = host
@@ -64,7 +84,7 @@ class SubmissionSender:
 
     @property
     def idle(self) -> bool:
-        """Everything submitted so far has been taken by the host's epoch known last."""
+        """Whether the host's epoch known last has taken everything submitted so far."""
         carries = self._outstanding is not None and self._outstanding[1] != NO_SUBMISSIONS
         return (
             not self._waiting
@@ -84,7 +104,7 @@ class SubmissionSender:
         self._waiting += submissions
 
     def poll(self, now_us: int) -> None:
-        """See what became of the push under way; begin the next."""
+        """Take the answer to the push under way, and begin the next. Called once per tick."""
         if self._outstanding is not None and not self._settle():
             return
         if self._recover_to is not None and not self._recover():
@@ -116,7 +136,11 @@ class SubmissionSender:
         return True
 
     def _recover(self) -> bool:
-        """A new epoch: all that was ever submitted and never placed waits again."""
+        """The host was restarted: push what was ever submitted and never placed again.
+
+        Returns:
+            Whether that is known.
+        """
         assert self._recover_to is not None
         try:
             lost = self._never_placed() if self._history else np.zeros(0, np.bool_)
@@ -135,8 +159,10 @@ class SubmissionSender:
 
 
 class SubmittingSteps:
-    """The steps of the workload source: submissions go to the senders of their hosts, every other
-    message goes along with a step."""
+    """The steps of the workload source.
+
+    Submissions go to the senders of their hosts. Every other message goes along with a step.
+    """
 
     def __init__(
         self, steps: Steps, senders: Mapping[int, SubmissionSender], host_of: Mapping[int, int]
@@ -165,7 +191,7 @@ class SubmittingSteps:
 
 
 class SubmissionReceiver:
-    """The host's side: takes each push of its epoch once."""
+    """The host's side: takes each push to its epoch once."""
 
     def __init__(self, epoch: int) -> None:
         self._epoch = epoch
@@ -174,7 +200,7 @@ class SubmissionReceiver:
     def take(
         self, epoch: int, number: int, payload: bytes
     ) -> tuple[Acknowledgement, list[tuple[int, Event]]]:
-        """The answer, and the submissions if it is new."""
+        """Take a push. Returns the answer, and the submissions if they are new."""
         if epoch != self._epoch:
             return Acknowledgement(self._epoch, False), []
         if number <= self._number:

@@ -1,8 +1,8 @@
-"""A run's workload as files: Parquet tables for readers (parsync/workload/tables.py), from
-which a replay makes the workload again.
+"""Writing a run's workload as files, for replays and for readers of the data.
 
-The folder also holds workload.json: what is no table (names, prices, the end), and the digest of
-each file. It is written last, so a folder without it is not whole.
+The folder holds Parquet tables (parsync/workload/tables.py) and workload.json, which has the rest:
+names, prices, the end, and the digest of each table. workload.json is written last, so a folder
+without it is incomplete.
 """
 
 from __future__ import annotations
@@ -47,11 +47,20 @@ Columns = Mapping[str, NDArray[Any]]
 
 
 def write_workload(directory: Path, workload: Workload, partitions: Sequence[int]) -> str:
-    """Make the folder `directory` and write the workload into it; the digest of its workload.json.
+    """Create the folder `directory` and write the workload into it.
 
-    partitions: the numbers of partitions of the run's arms, each told in a column of its own where
-    they differ. ValueError for tasks that are not in order (workload_checks.check_order).
-    AgoraError naming the file that cannot be written.
+    Args:
+        directory: Must not exist.
+        workload: The workload.
+        partitions: The numbers of partitions of the run's arms. Each number gets a column of the
+            machines' table if they differ.
+
+    Returns:
+        The digest of workload.json.
+
+    Raises:
+        ValueError: Tasks are not in order (parsync.workload.checks.check_order).
+        AgoraError: A file cannot be written; the message names it.
     """
     check_order(workload)
     counts = sorted(set(partitions))
@@ -59,7 +68,7 @@ def write_workload(directory: Path, workload: Workload, partitions: Sequence[int
     try:
         directory.mkdir(parents=True)
     except OSError as error:
-        raise AgoraError(f"{directory}: cannot make it: {error.strerror}") from error
+        raise AgoraError(f"{directory}: cannot create it: {error.strerror}") from error
     files: dict[str, str] = {}
     for name, columns in _tables(workload, counts):
         path = directory / f"{name}.parquet"
@@ -87,7 +96,7 @@ def workload_digest(directory: Path) -> str:
 
 
 def _tables(workload: Workload, partitions: Sequence[int]) -> Iterator[tuple[str, Columns]]:
-    """Every table: its columns by name, in any order."""
+    """Every table, as (name, columns by name in any order)."""
     catalog, events, phases = workload.catalog, workload.machine_events, workload.phases
     yield "tasks", _task_columns(workload)
     yield "machines", _machine_columns(workload, partitions)
@@ -162,14 +171,14 @@ def _task_columns(workload: Workload) -> Columns:
 
 
 def _as_slice(rows: Int64) -> Int64 | slice:
-    """Rows that follow each other as what numpy takes in one go."""
+    """Consecutive rows as a slice, which numpy copies faster."""
     if len(rows) and np.array_equal(rows, np.arange(rows[0], rows[0] + len(rows))):
         return slice(int(rows[0]), int(rows[0]) + len(rows))
     return rows
 
 
 def _phase_at(phases: Sequence[Phase], at_us: Int64) -> Int32:
-    """The phase that holds each time; the last one for what lies beyond."""
+    """The phase of each time; the last phase for later times."""
     ends_us = np.array([phase.end_us for phase in phases[:-1]], np.int64)
     return np.searchsorted(ends_us, at_us, side="right").astype(np.int32)
 
@@ -194,7 +203,8 @@ def _machine_columns(workload: Workload, partitions: Sequence[int]) -> Columns:
 
 
 def _write_table(path: Path, schema: Any, columns: Columns) -> str:
-    """The digest of the file, which is small enough to be made in memory: some bytes per task."""
+    """Write a table, and return the digest of its file. The file is built in memory: it takes some
+    bytes per task."""
     rows = len(next(iter(columns.values())))
     packed = {name: "DELTA_BINARY_PACKED" for name in schema.names if name in _PACKED}
     sink = pa.BufferOutputStream()
@@ -219,7 +229,7 @@ def _write_table(path: Path, schema: Any, columns: Columns) -> str:
 
 
 def _arrow_table(schema: Any, columns: Columns, stretch: slice) -> Any:
-    """Some rows, on the arrays' own memory where it is in one piece."""
+    """Some rows of the columns, without a copy where the memory is contiguous."""
     arrays = []
     for column in schema:
         dtype = column.type.to_pandas_dtype()

@@ -1,5 +1,5 @@
-"""The measurements of a whole run: as its actors handed them over, and made anew from the logs
-where an actor was restarted or lost."""
+"""The measurements of a whole run: those that actors handed over, and those that are computed from
+the logs because an actor was restarted or lost."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.finished import DueEnds, Finished
 from parsync.runtime.live.plan import CELL, SOURCE, WORKER_POOL, HostPlan, RunPlan
 from parsync.runtime.live.recorder import epoch_logs
-from parsync.runtime.live.recovery import HostRecovery, cell_batches, source_batches, take_in
+from parsync.runtime.live.recovery import HostRecovery, cell_batches, source_batches, store
 from parsync.runtime.live.restarts import Restart, restarts
 from shared_state.errors import AgoraError
 
@@ -24,9 +24,14 @@ SOURCE_NOTE = (
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """metrics: of all actors. restarts: of any of them. notes: what the figures rest on, or lack,
-    because of those. errors: why that is not all: logs that cannot be read, Parquet that cannot be
-    written."""
+    """The measurements of a run.
+
+    Attributes:
+        metrics: Of all actors.
+        restarts: Of any actor.
+        notes: What the figures lack because of restarts and losses, or were computed from.
+        errors: Why they are incomplete: logs that cannot be read, Parquet that cannot be written.
+    """
 
     metrics: RunMetrics
     restarts: tuple[Restart, ...]
@@ -42,8 +47,15 @@ def complete(
     ended_us: int,
     make_metrics: Callable[[], RunMetrics],
 ) -> Completed:
-    """finished: what each actor with measurements handed over, None if it could not. lost: the
-    actors that were gone at the end of the run, at ended_us. No actor of them may write any more.
+    """Complete the measurements that actors handed over.
+
+    Args:
+        plan: Of the run.
+        assembly: Of the arm.
+        finished: By actor: what it handed over; None if it could not. It writes no more.
+        lost: The actors that were gone at the end of the run.
+        ended_us: When that was.
+        make_metrics: Creates empty accumulators.
     """
     directory = Path(plan.journal_dir)
     hosts = [
@@ -70,10 +82,10 @@ def complete(
         if cell is None:
             parts[CELL] = cell_batches(directory, assembly, due_ends, ended_us)
         for part, batches in parts.items():
-            taken = take_in(batches, part, records_dir, make_metrics)
-            metrics.merge(taken.metrics)
+            stored = store(batches, part, records_dir, make_metrics)
+            metrics.merge(stored.metrics)
             anew.discard(part)
-            errors += taken.errors
+            errors += stored.errors
         notes = [_note(host, recovery, assembly.arm.sample_us) for host in hosts]
         if finished[SOURCE] is None:
             notes.append(SOURCE_NOTE)

@@ -1,12 +1,14 @@
-"""Replay of a live run's logs on bare cores: equal effects, or the first divergence.
+"""Replay of a live run's logs: the effects are equal to the logged ones, or the first divergence is
+found.
 
-The cell's log is fed to a fresh master, then every other log to the cores of its actor, made anew:
-agents, worker pool, workload source, coordinator. The payloads of sync replies are the replayed
-master's. Effects are compared by digest. Meanwhile an audit checks the cell's invariants on its own
-account (shared_state.invariants).
+First the cell's log is fed to a new master and the other participants beside the cell. An audit of
+its own checks the cell's invariants meanwhile (shared_state.invariants). Then every other log is
+fed to new participants of its actor: agents, worker pool, workload source, coordinator
+(actor_replay.py). Sync replies are logged without their payload, which is taken from the replayed
+master. Effects are compared by digest.
 
-Before that every log is compared with what it was when the arm ended (event_logs.py): a log that
-lacks its last events repeats as far as it goes, and only that tells.
+Before that, every log is compared with what it was when the arm ended (event_logs.py). Otherwise a
+log without its last events would go unnoticed: it replays well as far as it goes.
 """
 
 from __future__ import annotations
@@ -48,19 +50,24 @@ Progress = Callable[[int, int], None]
 
 
 def no_progress(done: int, total: int) -> None:
-    """For whoever does not ask."""
+    """The listener of a replay that shows no progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What a replay found.
+    """The result of a replay.
 
-    epochs: of the cell. events: that the other cores handled, by the name of their actor.
-    divergence: the first difference of effects, None if all that is there has equal ones. counts:
-    the audit's, None without the cell's log. gaps: what is missing from the logs, or differs from
-    what they were when the arm ended, a sentence each. end: how the arm ended, None if it was
-    killed (or still runs): then nobody knows whether events are missing at a log's end. cell_log:
-    the cell's log as it is.
+    Attributes:
+        steps: That the cell handled.
+        epochs: Of the cell.
+        events: That the participants of each other actor handled, by the actor's name.
+        divergence: The first difference of effects; None if there is none.
+        counts: The audit's; None without the cell's log.
+        gaps: What is missing from the logs, or differs from what they were when the arm ended; a
+            sentence each.
+        end: How the arm ended; None if it was killed or still runs. Then it is unknown whether
+            events are missing at the end of a log.
+        cell_log: The cell's log as it is.
     """
 
     steps: int = 0
@@ -74,9 +81,17 @@ class Replayed:
 
 
 def replay(directory: Path, on_progress: Progress = no_progress) -> Replayed:
-    """Replay the logs in `directory`, as far as they are there. AgoraError for files that are
-    missing without which nothing can be replayed, or that are corrupt or no such files;
-    InvariantViolation if the run broke one."""
+    """Replay the logs in `directory`, as far as they are there.
+
+    Args:
+        directory: The arm's.
+        on_progress: Called with the bytes of logs replayed so far, and of all.
+
+    Raises:
+        AgoraError: A file is missing without which nothing can be replayed, is corrupt, or is not
+            what its name says.
+        InvariantViolation: The run broke an invariant of the cell.
+    """
     assembly, _ = read_assembly(directory)
     end = read_end(directory)
     found = log_ends(directory)
@@ -110,12 +125,12 @@ def _gaps(directory: Path, end: ArmEnd, found: Mapping[str, LogEnd]) -> list[str
 
 
 def _is_named(actor: str, end: ArmEnd | None) -> bool:
-    """Whether the arm ended with a log of this actor; that it is missing has been told then."""
+    """Whether the arm ended with a log of this actor; a gap says already that it is missing."""
     return end is not None and any(name.startswith(f"{actor}-") for name in end.logs)
 
 
 class _Replay:
-    """The logs of one arm on bare cores, the cell's first."""
+    """The replay of one arm's logs, the cell's first."""
 
     def __init__(
         self,
@@ -128,7 +143,7 @@ class _Replay:
         self._path = directory / CELL_LOG
         self._assembly = assembly
         self._end, self._cell_log = end, found[CELL_LOG]
-        # syncs that the cell's log does not tell of are no divergence if it is known to be cut
+        # if the cell's log is known to be cut, syncs that it lacks are no divergence
         self._cell_is_whole = end is not None and end.logs.get(CELL_LOG) == found[CELL_LOG]
         self._on_progress = on_progress
         self._done = 0
@@ -223,7 +238,7 @@ class _Replay:
             where = f"{path}: event {number}, {agent}at {entry.at_us} us"
             if isinstance(event, tuple):
                 if not replies[address] and not self._cell_is_whole:
-                    return True  # no further: what it was told then is not in the cell's log
+                    return True  # no further: the cell's log ends before this reply
                 event = _reply(event, replies[address])
                 if event is None:
                     self._divergence = f"{where}: a sync reply that the replayed cell did not give"
@@ -252,8 +267,11 @@ class _Replay:
 
 
 def _handled(runtime: CellRuntime, frame: tuple[Any, ...], where: str) -> bool:
-    """Whether a frame of the cell's log has the effects it had. AgoraError for one that no cell
-    could have logged."""
+    """Whether a frame of the cell's log has the logged effects.
+
+    Raises:
+        AgoraError: No cell can have logged this frame.
+    """
     try:
         return replay_frame(runtime, frame)
     except InvariantViolation:

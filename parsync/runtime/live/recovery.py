@@ -1,17 +1,17 @@
-"""Measurements that a killed actor did not hand over, made anew from the logs of its run.
+"""The measurements of killed actors, computed again from the logs of their run.
 
-A scheduler host has its measurements on record up to its last flush: what its agents gathered since
-(up to a sample interval, and a tick) is lost with its process. But its claims went to the cell, and
-the cell's log has every step that the cell handled. So the master is replayed over that log, and
-each transaction without a record gets one: its commit time is the cell's (the agent would have
-known a step's way later). Of all epochs of a host together, a task's attempts are counted in the
-cell's log, and a task that two epochs gave up counts once.
+A scheduler host writes its measurements to a log at each tick. What its agents gathered after the
+last flush is lost with the process: up to a sample interval and a tick. But the claims went to the
+cell, whose log holds every step that it handled. So a master is replayed over that log, and each
+transaction without a record gets one. Its commit time is the cell's; the agent would have recorded
+the time at which the reply arrived. The attempts of a task are counted in the cell's log, over all
+epochs of its host. A task that several epochs gave up counts once.
 
-What never reached the cell is on no record: rounds that were being decided, and of the last sample
-interval of each epoch the decision time, the syncs and the length of the queue.
+Some measurements cannot be recovered, because they never reached the cell: rounds that were being
+decided; and, of the last sample interval of each epoch, decision time, syncs and queue length.
 
-The submissions of a lost workload source follow from the workload and from how far it had come; the
-measurements of a lost cell are made by its replay.
+The submissions of a lost workload source follow from the workload and from how far the source had
+come. The measurements of a lost cell are made by its replay.
 """
 
 from __future__ import annotations
@@ -49,8 +49,12 @@ from shared_state.transaction import CommitResult, Transaction
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the cell answered to a transaction of the epoch `epoch` of a host, at at_us of its
-    time."""
+    """The cell's answer to a transaction.
+
+    Attributes:
+        epoch: Of the host that sent the transaction.
+        at_us: The cell's time.
+    """
 
     epoch: int
     at_us: int
@@ -59,8 +63,11 @@ class Answer:
 
 
 def answers(log: Path, assembly: Assembly) -> Iterator[Answer]:
-    """Every transaction that a live cell was asked, in its order, with the answer that a replayed
-    master gives. Errors as read_cell_log."""
+    """Every transaction that a live cell handled, in order, with the answer of a replayed master.
+
+    Raises:
+        AgoraError: As read_cell_log.
+    """
     master = assembly.master()
     for handled in replay_master(assembly.codec, log, master, assembly.cell_side(master.cell)):
         event = handled.event
@@ -74,7 +81,17 @@ def answers(log: Path, assembly: Assembly) -> Iterator[Answer]:
 
 
 class HostRecovery:
-    """The measurements of scheduler hosts over all their epochs. directory: of the run's logs."""
+    """The measurements of scheduler hosts over all their epochs.
+
+    Args:
+        directory: Of the run's logs.
+        assembly: Of the arm.
+        hosts: Those to recover.
+
+    Attributes:
+        transactions: By host: how many its agents left no record of.
+        claims: By host: of those transactions.
+    """
 
     def __init__(self, directory: Path, assembly: Assembly, hosts: Iterable[HostPlan]) -> None:
         self._assembly = assembly
@@ -86,14 +103,13 @@ class HostRecovery:
         self._attempts = np.zeros(tasks, np.int32)  # of the first commit
         self._placed_us = np.full(tasks, -1, np.int64)  # at the last commit
         self._missing: dict[str, list[Record]] = {host.name: [] for host in self._hosts}
-        # transactions that no agent left a record of, and their claims
         self.transactions = {host.name: 0 for host in self._hosts}
         self.claims = {host.name: 0 for host in self._hosts}
         if self._hosts:
             self._follow(directory / CELL_LOG)
 
     def batches(self, host: HostPlan) -> Iterator[Batch]:
-        """Everything known of the host's agents."""
+        """The measurements of the host's agents, table by table."""
         given_up = np.zeros(len(self._committed), np.bool_)
         for _, path in self._logs[host.name]:
             for table, columns in read_records(path):
@@ -161,8 +177,11 @@ class HostRecovery:
 
 
 def source_batches(directory: Path, assembly: Assembly) -> Iterator[Batch]:
-    """The submissions of a workload source that was lost: of every batch up to the last that it
-    submitted by its own log, that a scheduler host was handed, or that the cell saw claims of."""
+    """The submissions of a workload source that was lost.
+
+    They reach up to the last batch that the source's own log or a scheduler host's holds, or that
+    the cell saw claims of.
+    """
     workload = assembly.workload
     batch_of = np.full(len(workload.tasks), -1, np.int64)
     batch_of[workload.arrival_rows] = np.repeat(
@@ -196,7 +215,14 @@ def source_batches(directory: Path, assembly: Assembly) -> Iterator[Batch]:
 def cell_batches(
     directory: Path, assembly: Assembly, due_ends: DueEnds | None, ended_us: int
 ) -> Iterator[Batch]:
-    """The measurements of a cell that was lost. due_ends: of the worker pool."""
+    """The measurements of a cell that was lost.
+
+    Args:
+        directory: Of the run's logs.
+        assembly: Of the arm.
+        due_ends: Handed over by the worker pool; None if it was lost, too.
+        ended_us: When the run ended.
+    """
     records: list[Record] = []
     frames = read_cell_log(directory / CELL_LOG)
     agents_of = {host: agents for host, _, agents in next(frames)[2]}
@@ -220,20 +246,25 @@ def cell_batches(
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """metrics: what the batches add up to. errors: why they are not all in Parquet."""
+class Stored:
+    """What store() did.
+
+    Attributes:
+        metrics: What the batches add up to.
+        errors: Why they are not all in Parquet.
+    """
 
     metrics: RunMetrics
     errors: tuple[str, ...]
 
 
-def take_in(
+def store(
     batches: Iterable[Batch],
     part: str,
     records_dir: Path | None,
     make_metrics: Callable[[], RunMetrics],
-) -> Taken:
-    """Add up the batches, and put them into Parquet in the place of what `part` left there."""
+) -> Stored:
+    """Add up batches, and write them to Parquet in place of what `part` left there."""
     metrics = make_metrics()
     errors: list[str] = []
     sink = None
@@ -253,4 +284,4 @@ def take_in(
             sink.abandon() if errors else sink.close()
         except AgoraError as error:
             errors.append(str(error))
-    return Taken(metrics, tuple(errors))
+    return Stored(metrics, tuple(errors))

@@ -35,15 +35,21 @@ JOIN_S = 15.0
 
 
 def error_line(error: BaseException) -> str:
-    """One line; a bug is named by its type, too."""
+    """The message of an error, in one line. A bug is named by its type, too."""
     return str(error) if isinstance(error, AgoraError) else f"{type(error).__name__}: {error}"
 
 
 class Actor(ABC):
-    """What all actors have in common: a name, a clock that the cell sets, a log, a loop in a thread
-    and reports once in a while.
+    """The base class of actors with participants.
 
-    An actor's own thread runs the loop; Ray's thread takes messages and questions.
+    An actor has a name, a clock whose time 0 the cell knows, a log, a thread that runs its loop,
+    and reports to the coordinator. Ray's thread takes calls meanwhile.
+
+    Args:
+        name: Unique in the run.
+        plan: Of the run.
+        codec: Of the arm.
+        agent_names: Of the agents that it hosts, by address.
     """
 
     _runtime: ActorRuntime
@@ -53,7 +59,7 @@ class Actor(ABC):
         self.name = name
         self._status_line = StatusLine(name, plan.arm)
         self._finished = False
-        self.epoch = time.time_ns() // 1000  # grows from one to the next
+        self.epoch = time.time_ns() // 1000  # greater after each restart
         self._clock = LiveClock()
         self._log = HandledLog(codec, handled_log(Path(plan.journal_dir), name, self.epoch))
         self._cell = CellPort(member(plan.namespace, CELL))
@@ -68,7 +74,7 @@ class Actor(ABC):
         return str(self._status_line)
 
     def status(self) -> str:
-        """What it is doing, in one line."""
+        """What the actor is doing, in one line."""
         return self._status_line.status(self._clock.now_us(), self._finished, self._doing())
 
     def ready(self) -> int:
@@ -82,7 +88,7 @@ class Actor(ABC):
         try:
             self._await_origin(stopping)
             run_loop(self._start_loop(), stopping, wake)
-        except Replaced:  # on a node that was cut off and is back: the run goes on without it
+        except Replaced:  # its node was cut off and is back: another process has its place
             raise
         except ContractBroken as error:
             self._reporter(replace(self._report(), broken=str(error)))
@@ -104,15 +110,15 @@ class Actor(ABC):
 
     @abstractmethod
     def _start_loop(self) -> Callable[[], int]:
-        """Begin; what the loop is to call again and again."""
+        """Start the participants. Returns what the loop calls again and again."""
 
     @abstractmethod
     def _doing(self) -> str:
-        """For people; may be asked in any thread."""
+        """What the actor is doing, for people. May be called in any thread."""
 
     @abstractmethod
     def _report(self, error: str | None = None) -> ActorStatus:
-        """What the coordinator is told now and then."""
+        """The report to the coordinator."""
 
     def _tick(self, now_us: int) -> None:
         self._log.flush()
@@ -124,13 +130,13 @@ class Actor(ABC):
             self._status_line.log(now_us, self.status())
 
     def _end(self) -> None:
-        """Everything is handed over."""
+        """Close the log: the run is over."""
         self._log.close()
         self._finished = True
         print(self.status(), flush=True)
 
     def _stop(self) -> str | None:
-        """End the loop; why it had ended early, if it had."""
+        """End the loop. Returns why it had ended early; None if it had not."""
         if self._thread is None:
             return None
         self._loop_ended = self._thread.stop(JOIN_S)
@@ -138,7 +144,8 @@ class Actor(ABC):
         return None if error is None else error_line(error)
 
     def _last_step(self) -> str | None:
-        """Collect what the cell still has for this host; what went wrong, if anything."""
+        """Step once more, for what the cell still has. Returns what went wrong; None if nothing
+        did."""
         try:
             last_step(self._runtime, self._steps)
         except (ActorFailed, ActorLost) as error:

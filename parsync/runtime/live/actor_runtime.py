@@ -1,5 +1,7 @@
-"""A runtime: the participants of one actor, their timers and their messages. Real time comes from a
-clock; nothing here knows Ray."""
+"""The runtime of the participants of one actor: their messages, timers and decisions in real time.
+
+Time comes from a clock. Nothing here knows Ray.
+"""
 
 from __future__ import annotations
 
@@ -28,14 +30,14 @@ def ignore_record(record: Record) -> None:
 class ActorRuntime:
     """Drives the participants of one actor in real time.
 
-    A decision that follows another at once starts when that one was due, not when this runtime came
-    to deliver it: decision times are the scheduler's, and the runtime's lateness (about a
-    millisecond) would add up round after round. It is never delivered before it is computed. No
-    more than LATENESS_US is made good: a runtime that has too much to do must not pile decisions upon
-    each other.
+    Decisions are delivered about a millisecond late. If the next decision started at that moment,
+    the lateness would add up round after round and lower a scheduler's modelled capacity. So a
+    decision that follows another at once starts when that one was due. At most LATENESS_US are
+    compensated: longer delays mean that the actor is overloaded, which its figures must show. A
+    decision is never delivered before it is computed.
 
-    Every message leaves the runtime, also one to a participant of the same actor: the cell delivers
-    all messages, and its log holds them in one order. take_outgoing() hands out what was sent since
+    Every message leaves the runtime, also one to a participant of the same actor. The cell delivers
+    all messages, and its log holds them in one order. take_outgoing() returns what was sent since
     the last call. deliver() may be called from another thread than the rest.
 
     Args:
@@ -79,10 +81,10 @@ class ActorRuntime:
         self._inbox.append((address, event))
 
     def advance(self) -> None:
-        """Handle all messages, then every timer that is due, then the decisions, until nothing is left.
+        """Handle all messages, timers that are due and decisions, until none is left.
 
-        Timers go before decisions: a sync that was due while its agent decided has been asked for
-        when the next round is cut at the one after it.
+        Timers go before decisions. A sync that was due while its agent decided has then been asked
+        for when the agent composes its next round.
         """
         while True:
             self.handle_messages()

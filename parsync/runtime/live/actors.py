@@ -1,9 +1,8 @@
-"""The actors around the cell: scheduler hosts, worker pool, workload source. Plain classes around
-the loops, turned into Ray actors by cluster.py.
+"""The actors around the cell: scheduler hosts, worker pool and workload source.
 
-cell_host.py and coordinator_host.py have the two others. The coordinator keeps the handle of the
-run's RunInputs (see cluster.share), from which actors are built, killed ones again. Actors find
-each other by name.
+They are plain classes, which cluster.py turns into Ray actors. The two others are in cell_host.py
+and coordinator_host.py. Actors find each other by name. They are built from the run's RunInputs,
+whose handle the coordinator keeps (cluster.share), so that killed actors can be built again.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ class SchedulerHost(Actor):
         self._refusal: AgoraError | None = None
         try:
             self._agents = {agent: assembly.agent(agent) for agent in host.agents}
-        except AgoraError as error:  # raised here, Ray would tell it with a traceback
+        except AgoraError as error:  # raised here, it would reach the user with a traceback
             self._refusal = error
         participants: dict[int, Participant] = dict(self._agents)
         self._waits = StepWaitRecorder(assembly.workload.tasks.submit_us)
@@ -79,7 +78,11 @@ class SchedulerHost(Actor):
             self._begin()
 
     def ready(self) -> int:
-        """As Actor.ready. Raises the AgoraError for which a scheduler could not be made."""
+        """The process id, once the actor is built.
+
+        Raises:
+            AgoraError: A scheduler cannot be created.
+        """
         if self._refusal is not None:
             raise self._refusal
         return super().ready()
@@ -88,7 +91,7 @@ class SchedulerHost(Actor):
         return f"{self._status_line}: {', '.join(self._names)}"
 
     def deliver(self, epoch: int, number: int, payload: bytes) -> tuple[int, bool]:
-        """A push of submissions: (this epoch, whether it was meant for it)."""
+        """Take a push of submissions. Returns (this epoch, whether the push was meant for it)."""
         answer, messages = self._receiver.take(epoch, number, payload)
         for agent, event in messages:
             self._runtime.deliver(agent, event)
@@ -97,8 +100,8 @@ class SchedulerHost(Actor):
         return answer.epoch, answer.taken
 
     def overdue(self, limit_s: float) -> str | None:
-        """Which scheduler's call is under way, told as one that takes longer than limit_s; None if
-        none is. The asker knows that the loop makes no progress."""
+        """The error of a scheduler's call that takes longer than limit_s; None if no call is under
+        way. The caller knows that the loop makes no progress."""
         for agent in self._agents.values():
             error = agent.overdue(limit_s)
             if error is not None:
@@ -107,7 +110,7 @@ class SchedulerHost(Actor):
 
     @once
     def finish(self) -> Finished:
-        """End the loop and hand over."""
+        """End the loop, and hand over what the run's figures need."""
         error = self._stop()
         notes: tuple[str, ...] = ()
         if not self._loop_ended:  # it has the step to itself
@@ -170,7 +173,7 @@ class SchedulerHost(Actor):
 
 
 class WorkerHost(Actor):
-    """Hosts the worker pool; its timers are looked at once per tick."""
+    """Hosts the worker pool. Its timers are looked at once per tick."""
 
     def __init__(self, plan: RunPlan) -> None:
         inputs: RunInputs = shared_by(member(plan.namespace, COORDINATOR_NAME))
@@ -193,7 +196,7 @@ class WorkerHost(Actor):
 
     @once
     def finish(self) -> Finished:
-        """End the loop and hand over."""
+        """End the loop, and hand over what the run's figures need."""
         error = self._stop() or self._last_step()
         self._recorder.close()
         self._end()
@@ -226,7 +229,7 @@ class WorkerHost(Actor):
 
 
 class WorkloadSource(Actor):
-    """Hosts the arrivals: pushes submissions to the scheduler hosts once per tick."""
+    """Hosts the arrivals, and pushes submissions to the scheduler hosts once per tick."""
 
     def __init__(self, plan: RunPlan) -> None:
         inputs: RunInputs = shared_by(member(plan.namespace, COORDINATOR_NAME))
@@ -254,7 +257,7 @@ class WorkloadSource(Actor):
 
     @once
     def finish(self) -> Finished:
-        """End the loop and hand over."""
+        """End the loop, and hand over what the run's figures need."""
         error = self._stop()
         self._runtime.finish()
         self._recorder.close()

@@ -1,8 +1,7 @@
-"""The cell's runtime: the master, what it has for each host, and the log from which both come back
-after a crash.
+"""The cell's runtime, and the log from which it comes back after a crash.
 
-Everything the runtime does follows from the frames of its log (cell_log.py) alone: times are in
-them, timers fire at the first step past their time, and a reply is made from the effects.
+Everything that the runtime does follows from the frames of its log (cell_log.py) alone: times are
+in them, timers fire at the first step past their time, and a reply is made from the effects.
 """
 
 from __future__ import annotations
@@ -53,8 +52,9 @@ class TaskPlacementState(IntEnum):
 class CellRuntime(CellSideLoop):
     """The cell's side of a live run: its participants, and what waits for each host.
 
-    Deterministic: the same epochs and steps give the same replies, records and digests. Messages of
-    a step to participants of other hosts wait for those, as the messages of the cell's side do.
+    It is deterministic: the same epochs and steps give the same replies, records and digests. The
+    messages for a host wait in its outbox until it steps, in the order of their arrival. They come
+    from the participants beside the cell and, through the steps of other hosts, from everyone else.
 
     Args:
         codec: Encodes the events of the arm's protocols.
@@ -101,8 +101,12 @@ class CellRuntime(CellSideLoop):
         return self._deduplicator.known(step)
 
     def handle(self, step: Step, at_us: int) -> tuple[bytes, bytes]:
-        """Handle a new step at at_us: (reply, digest of the effects). It is known once answered()
-        was called, too."""
+        """Handle a new step.
+
+        Returns:
+            The reply, and the digest of the effects. The caller puts the step on record and then
+            calls answered(), which makes the step known.
+        """
         self._digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
         self.now_us = max(self.now_us, at_us)
         self.steps += 1
@@ -113,7 +117,7 @@ class CellRuntime(CellSideLoop):
         return reply, self._digest.digest()
 
     def answered(self, step: Step, reply: bytes) -> None:
-        """The step just handled is on record: from now on its reply is repeated."""
+        """Remember the reply to the step just handled, which is on record now."""
         self._deduplicator.answered(step, reply)
 
     def checkpoint(self) -> tuple[bytes, ...]:
@@ -126,8 +130,11 @@ class CellRuntime(CellSideLoop):
         return rest, self._placement_state.tobytes(), self._owner.tobytes(), *states
 
     def restore(self, parts: tuple[bytes, ...]) -> None:
-        """Take the state of the runtime of the same run of which these are the checkpoint. AgoraError
-        if they are of another cell or workload."""
+        """Take the state that checkpoint() returned.
+
+        Raises:
+            AgoraError: It is the state of another arm, cell or workload.
+        """
         rest, placement_state, owner, *states = parts
         if (len(placement_state), len(owner)) != (self._placement_state.nbytes, self._owner.nbytes):
             raise AgoraError("cell checkpoint: of another workload")
@@ -184,8 +191,11 @@ class CellRuntime(CellSideLoop):
             self._placement_state[event.task] = TaskPlacementState.DISPLACED
 
     def _resync_host(self, host: int) -> None:
-        """A host came back with new agents: they are told what runs, and what lost its place; tasks
-        never placed are submitted again by their source."""
+        """Bring the new agents of a restarted host up to date.
+
+        They receive which of their tasks run and which have lost their place. What waited for the
+        agents before them is dropped. Tasks that were never placed are submitted again.
+        """
         self._outbox.pop(host, None)
         displaced = np.flatnonzero(self._placement_state == TaskPlacementState.DISPLACED)
         for address, its_host in sorted(self._host_of.items()):
@@ -207,19 +217,29 @@ class CellRuntime(CellSideLoop):
 
 
 def no_records() -> int:
-    """The mark of a cell that keeps no record log."""
+    """The length of the record log of a cell that keeps none."""
     return 0
 
 
 class CellService:
-    """A CellRuntime with its log. An existing log is replayed first, from the newest checkpoint on if
-    there is one: the runtime and its replies come back as they were, in a new epoch, and so do the
-    records made after the checkpoint.
+    """A CellRuntime with its log: steps are carried out exactly once, also across crashes.
 
-    journal: the log's path. fsync: wait for the disk at each step, to survive the loss of the
-    machine and not only of the process. checkpoints: of this log; None: none are made. mark: puts
-    all records made so far into the record log and answers its length in bytes.
-    recovered_steps: those of the log; replayed_steps: those of them that no checkpoint held.
+    An existing log is replayed first, from the newest checkpoint on if there is one. The runtime
+    and its replies come back as they were, and so do the records made after the checkpoint. The
+    caller then begins a new epoch.
+
+    Args:
+        runtime: As it is at the start of a run.
+        journal: The log's path.
+        fsync: Wait for the disk at each step. Then the log survives a crash of the machine, and not
+            only of the process.
+        checkpoints: Of this log; None: none are written.
+        mark: Writes all records made so far to the record log, and returns its length in bytes.
+
+    Attributes:
+        origin_ns: The wall-clock time of the run's time 0; None before start().
+        recovered_steps: The steps in the log that was found.
+        replayed_steps: Those of them that the checkpoint did not include.
     """
 
     def __init__(
@@ -252,7 +272,7 @@ class CellService:
         self._writer = JournalWriter(journal, fsync, whole=begin)
 
     def _resume(self) -> int:
-        """Take up the newest checkpoint; the bytes of the log that it includes."""
+        """Restore the newest checkpoint. Returns the bytes of the log that it includes."""
         found = None if self._checkpoints is None else self._checkpoints.take()
         if found is None:
             return 0
@@ -261,14 +281,18 @@ class CellService:
         return found.log_end
 
     def start(self, origin_ns: int, hosts: tuple[tuple[int, str, tuple[int, ...]], ...]) -> None:
-        """The first epoch begins: time 0 is origin_ns. hosts: (id, name, agents) of each scheduler
-        host, for the log."""
+        """Begin the first epoch.
+
+        Args:
+            origin_ns: The wall-clock time of the run's time 0.
+            hosts: (id, name, agents) of each scheduler host, for the log.
+        """
         self.origin_ns = origin_ns
         self._writer.append(encode((int(Frame.HEADER), origin_ns, hosts)))
         self.begin_epoch(0)
 
     def begin_epoch(self, at_us: int) -> None:
-        """Call once per epoch before the first step."""
+        """Begin an epoch, before its first step."""
         digest = self.runtime.begin_epoch(self._epochs, at_us)
         self._writer.append(encode((int(Frame.EPOCH), self._epochs, self.runtime.now_us, digest)))
         self._writer.flush()
@@ -302,7 +326,7 @@ class CellService:
         return reply
 
     def close(self) -> None:
-        """The log is complete."""
+        """Close the log, which is complete."""
         self._writer.close()
         if self._checkpoints is not None:
             self._checkpoints.close()
@@ -316,7 +340,7 @@ class CellService:
 
 
 def replay_frame(runtime: CellRuntime, frame: tuple[Any, ...]) -> bool:
-    """Feed one EPOCH or STEP frame to a runtime; False if the effects differ from the logged ones."""
+    """Feed an EPOCH or STEP frame to a runtime. Returns whether it has the logged effects."""
     if frame[0] == Frame.EPOCH:
         _, epoch, at_us, logged = frame
         return runtime.begin_epoch(epoch, at_us) == logged

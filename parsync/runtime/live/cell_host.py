@@ -23,8 +23,11 @@ from shared_state.errors import AgoraError
 
 
 class CellHost:
-    """Hosts the master. Killed, it comes back with everything it had acknowledged, from its newest
-    checkpoint and its log."""
+    """Hosts the participants beside the cell.
+
+    A killed cell comes back with everything that it had acknowledged, from its newest checkpoint
+    and its log.
+    """
 
     def __init__(self, plan: RunPlan) -> None:
         inputs: RunInputs = shared_by(member(plan.namespace, COORDINATOR_NAME))
@@ -62,7 +65,7 @@ class CellHost:
         return str(self._status_line)
 
     def status(self) -> str:
-        """What it is doing, in one line."""
+        """What the actor is doing, in one line."""
         service = self._service
         master, steps = service.runtime.master, service.runtime.steps
         doing = f"{master.running:,} tasks running, {steps:,} steps handled"
@@ -75,16 +78,16 @@ class CellHost:
         return os.getpid()
 
     def start(self, origin_ns: int) -> None:
-        """Time 0 of the run."""
+        """Start. origin_ns: the wall-clock time of the run's time 0."""
         self._clock.begin(origin_ns)
         self._service.start(origin_ns, self._hosts)
 
     def origin_ns(self) -> int | None:
-        """When time 0 is; None before start()."""
+        """The wall-clock time of the run's time 0; None before start()."""
         return self._service.origin_ns
 
     def step(self, request: bytes) -> bytes:
-        """One host's step, exactly once."""
+        """Carry out a host's step, exactly once."""
         if self._finished:
             raise AgoraError("the run is over")
         now_us = self._clock.now_us()
@@ -103,7 +106,7 @@ class CellHost:
 
     @once
     def finish(self, due_ends: DueEnds | None) -> Finished:
-        """Hand over; no step may follow. due_ends: of the worker pool."""
+        """Hand over what the figures need; no step may follow. due_ends: of the worker pool."""
         if due_ends is not None:
             self._service.runtime.master.record_due_ends(due_ends.allocation, due_ends.end_us)
         for record in self._service.runtime.master.finish(self._clock.now_us()):

@@ -21,10 +21,10 @@ from parsync.runtime.timers import TimerQueue
 class CellSideLoop:
     """Drives the participants beside the cell.
 
-    An event is handled to its end. The messages that these participants send each other because of
+    An event is handled to its end: the messages that these participants send each other because of
     it are delivered at once, in the order of sending, before the next event. Timers fire at the
-    first step past their time. Subclasses see what happens in `handled`, `outgoing` and the methods
-    of the Runtime protocol.
+    first step past their time. Subclasses override `handled`, `outgoing` and the methods of the
+    Runtime protocol to see what happens.
 
     Args:
         participants: By address, the master among them.
@@ -81,7 +81,7 @@ class CellSideLoop:
         """Called with every event that was handled, before its effects are carried out."""
 
     def outgoing(self, to: int, event: Event) -> None:
-        """Called with every message to a participant in another process, in the order of sending."""
+        """Called with every message to another process, in the order of sending."""
 
     def send(self, now_us: int, to: int, event: Event, sender: int) -> None:
         """As Runtime.send."""

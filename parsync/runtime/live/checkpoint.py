@@ -1,5 +1,5 @@
-"""The newest state of the cell's runtime on disk, so that a restarted cell replays only what its log
-holds beyond it.
+"""Checkpoints: the newest state of the cell's runtime on disk. A restarted cell replays only the rest
+of its log.
 
 The log stays whole: it is the event log and what a replay is fed. The file is written beside it
 under another name and renamed, so a crash leaves the one before. Little-endian:
@@ -36,11 +36,14 @@ _MAX_PARTS = 256
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A runtime as of one place in its log.
+    """The state of a cell's runtime at one place in its log.
 
-    origin_ns: when the run's time begins, as in the log's header. log_end: bytes of the log that it
-    includes. records_end: bytes of the cell's record log that go with it. epochs: begun so far.
-    parts: CellRuntime.checkpoint().
+    Attributes:
+        origin_ns: When the run's time begins, as in the log's header.
+        log_end: Bytes of the log that the state includes.
+        records_end: Bytes of the cell's record log that go with it.
+        epochs: Begun so far.
+        parts: CellRuntime.checkpoint().
     """
 
     origin_ns: int
@@ -51,8 +54,19 @@ class Checkpoint:
 
 
 def write_checkpoint(path: Path, checkpoint: Checkpoint, sync: bool) -> int:
-    """Put it in the place of the one before, whole or not at all; bytes written. sync: wait for the
-    disk. AgoraError naming the file."""
+    """Replace the checkpoint at `path`, whole or not at all.
+
+    Args:
+        path: The file.
+        checkpoint: Its new content.
+        sync: Wait for the disk.
+
+    Returns:
+        The bytes written.
+
+    Raises:
+        AgoraError: The file cannot be written; the message names it.
+    """
     about = encode(
         (checkpoint.origin_ns, checkpoint.log_end, checkpoint.records_end, checkpoint.epochs)
     )
@@ -87,7 +101,12 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint, sync: bool) -> int:
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
-    """AgoraError naming the file if it cannot be read, is damaged, or of another version."""
+    """The checkpoint in a file.
+
+    Raises:
+        AgoraError: The file, which the message names, cannot be read, is damaged, or is of another
+            version.
+    """
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -123,15 +142,20 @@ def read_checkpoint(path: Path) -> Checkpoint:
 class Checkpoints:
     """The checkpoint beside a cell's log: the one found, and those to come.
 
-    journal: the cell's log. records: its record log, None if it keeps none. every_bytes: growth of
-    the log between checkpoints, at least; it is also at least a quarter of a checkpoint's size, so
-    that they write at most four times what the log does. sync: wait for the disk. Written in a
-    thread of its own: what the cell's step pays is taking the state, at paper scale (200,000
-    machines, as many allocations, 1.7 million tasks: 21 MB) 6 ms of processor time, 30 ms the first
-    time.
+    A thread of its own writes checkpoints. A step of the cell pays only for taking the state.
 
-    problems: why no checkpoint was used, or written. records_end: bytes of the record log that go
-    with the one found; 0 without one: the replay makes all records anew.
+    Args:
+        journal: The cell's log.
+        records: Its record log; None if it keeps none.
+        every_bytes: The least growth of the log between two checkpoints. The growth is also at
+            least a quarter of a checkpoint's size, so that checkpoints write at most four times
+            what the log does.
+        sync: Wait for the disk.
+
+    Attributes:
+        problems: Why a checkpoint was not used, or not written.
+        records_end: Bytes of the record log that go with the checkpoint found. 0 without one: the
+            replay makes all records again.
     """
 
     def __init__(self, journal: Path, records: Path | None, every_bytes: int, sync: bool) -> None:
@@ -152,18 +176,19 @@ class Checkpoints:
             self._bytes = sum(map(len, self._found.parts))
 
     def take(self) -> Checkpoint | None:
-        """The checkpoint found, once."""
+        """Take the checkpoint found; None at the second call, or if there was none."""
         found, self._found = self._found, None
         return found
 
     def due(self, log_end: int) -> bool:
-        """Whether a log of this many bytes has grown enough since the last, and that is written."""
+        """Whether a log of this many bytes has grown enough for the next checkpoint, and the last
+        one is written."""
         if self._writing is not None and self._writing.is_alive():
             return False
         return log_end - self._log_end >= max(self._every_bytes, self._bytes // WRITTEN_PER_LOGGED)
 
     def write(self, checkpoint: Checkpoint) -> None:
-        """Begin to write it. A failure is told in `problems`; the one before stays."""
+        """Begin to write a checkpoint. After a failure the one before stays (see `problems`)."""
         self.wait()
         self._log_end = checkpoint.log_end
         self._writing = threading.Thread(
@@ -172,12 +197,12 @@ class Checkpoints:
         self._writing.start()
 
     def wait(self) -> None:
-        """Until the last one is written."""
+        """Wait until the last one is written."""
         if self._writing is not None:
             self._writing.join()
 
     def close(self) -> None:
-        """The log is complete, and no restart will come: there is nothing to keep."""
+        """Remove the checkpoint: the run is over, and the cell will not be restarted."""
         self.wait()
         self.path.unlink(missing_ok=True)
 

@@ -135,12 +135,11 @@ def _in_one_line(error: BaseException) -> str:
 
 
 class RunActors:
-    """The actors of one run: named, in a namespace of its own, restarted where their part can be
-    taken up again.
+    """The actors of one run, by name, in a namespace of their own.
 
-    Every actor is given its node: the caller's own, where the run's directory is, or the cluster's
-    nodes in turn. A node that is gone is replaced by Ray. An actor asks for a byte of memory: those
-    that ask for nothing are put on nodes at random, whatever their strategy.
+    Every actor has a node: the caller's, where the run's directory is, or one of the cluster's
+    nodes in turn. Ray replaces a node that is gone. An actor asks for a byte of memory, because Ray
+    places actors that ask for nothing on random nodes, whatever their strategy.
     """
 
     def __init__(self, namespace: str, arm: str) -> None:
@@ -172,12 +171,12 @@ class RunActors:
         return handle
 
     def end(self, name: str) -> None:
-        """End an actor, and let it not come back."""
+        """Kill an actor for good."""
         with contextlib.suppress(RayError):
             ray.kill(self._handles[name], no_restart=True)
 
     def dismiss(self) -> None:
-        """End every actor."""
+        """Kill every actor for good."""
         for name in self._handles:
             self.end(name)
 
@@ -205,9 +204,12 @@ def shared(handle: Any) -> Any:
 
 
 def shared_by(keeper: Any) -> Any:
-    """The value whose handle the actor `keeper` keeps; where it gives none any more, the calling
-    actor ends for good. (An exception would let Ray restart it again and again. And Ray warns of
-    every restartable actor that has a handle among its arguments.)"""
+    """The value whose handle the actor `keeper` keeps.
+
+    If the keeper has none any more, the calling actor ends for good: after an exception Ray would
+    restart it again and again. The handle is not an argument of actors, because Ray warns of every
+    restartable actor that has one.
+    """
     handle = ray.get(keeper.kept.remote())
     if handle is None:
         ray.actor.exit_actor()

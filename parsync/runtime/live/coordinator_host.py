@@ -1,4 +1,4 @@
-"""The coordinator as an actor: load phases, and what is known of everyone."""
+"""The coordinator as an actor: it follows the load phases and gathers the actors' reports."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ from parsync.runtime.live.steps import StepClient
 
 
 class CoordinatorHost:
-    """Hosts the coordinator (load phases) and what is known of everyone."""
+    """Hosts the coordinator, which follows the load phases, and the status of the run.
+
+    It also keeps what other actors are built from (kept()).
+    """
 
     TICK_US = 100_000
 
@@ -68,7 +71,7 @@ class CoordinatorHost:
         return str(self._status_line)
 
     def status(self) -> str:
-        """What it is doing, in one line."""
+        """What the actor is doing, in one line."""
         doing = f"load phase {self._coordinator.phase + 1} of {self._phases}"
         return self._status_line.status(self._clock.now_us(), self._over, doing)
 
@@ -77,33 +80,36 @@ class CoordinatorHost:
         return os.getpid()
 
     def kept(self) -> Any:
-        """The handle of the run's RunInputs; None once the run is over: an actor that is killed
-        then must not start another epoch, and write into what is finished."""
+        """The handle of the run's RunInputs; None once the run is over.
+
+        An actor that is killed after that must not be built again: it would write into the files of
+        a finished run.
+        """
         return None if self._over else self._handle
 
     def end(self) -> None:
-        """The run is over; the actors may stay to be asked."""
+        """Take note that the run is over. The actors may stay, to be asked for their status."""
         self._over = True
 
     def attach(self, origin_ns: int) -> None:
-        """The run begins at origin_ns."""
+        """Start. origin_ns: the wall-clock time of the run's time 0."""
         self._clock.begin(origin_ns)
         self._runtime.start()
         self._thread = LoopThread(COORDINATOR_NAME, self._live)
 
     def report(self, name: str, report: ActorStatus) -> None:
-        """From every actor, now and then."""
+        """Take an actor's report."""
         self._monitor.report(name, report)
 
     def run_status(self) -> RunStatus:
-        """The run at a glance; phases that no longer come are an error like any actor's."""
+        """The status of the run. An error of the coordinator's own loop is among the errors."""
         status = self._monitor.run_status(self._clock.now_us(), self._coordinator.phase)
         error = self._error()
         return status if error is None else replace(status, errors=(*status.errors, error))
 
     def finish(self) -> str | None:
-        """End the loop; why it had ended early, if it had. What is known of everyone can still be
-        asked for."""
+        """End the loop. Returns why it had ended early; None if it had not. The status of the run
+        can still be asked for."""
         if self._thread is not None:
             self._thread.stop(JOIN_S)
         self._log.close()
@@ -117,7 +123,7 @@ class CoordinatorHost:
         run_loop(self._start_loop(), stopping, wake)
 
     def _start_loop(self) -> Callable[[], int]:
-        """Begin; what the loop is to call again and again."""
+        """As Actor._start_loop."""
         cell = CellPort(member(self._plan.namespace, CELL))
         return HostLoop(
             self._runtime,

@@ -18,8 +18,8 @@ AnActor = TypeVar("AnActor")
 
 @dataclass(frozen=True, slots=True)
 class DueEnds:
-    """What still runs at the end, with the time it would have ended: allocation, end_us
-    int64[n]."""
+    """The tasks that still run at the end of a run: allocation int64[n], and the time at which each
+    would have ended, end_us int64[n]."""
 
     allocation: np.ndarray
     end_us: np.ndarray
@@ -27,11 +27,20 @@ class DueEnds:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """metrics, waited: of the actor's last epoch (of the cell: of all its epochs). round_trip_us:
-    int64[steps]. repeats: steps that had to be repeated. recovered: what it took over from an
-    earlier epoch (the cell: steps, replayed of them from its log; the source: tasks submitted
-    again). error: why its loop ended early; broken: whether that was a scheduler that broke its
-    contract. notes: what else is worth telling."""
+    """What an actor hands over at the end of a run.
+
+    Attributes:
+        metrics: Of the actor's last epoch; of the cell: of all its epochs.
+        round_trip_us: Of its steps, int64[steps].
+        repeats: Attempts at steps that failed.
+        recovered: The cell: steps before its last restart. The source: tasks submitted again.
+        error: Why its loop ended early.
+        due_ends: The worker pool's tasks that still run.
+        replayed: The cell: those of `recovered` that no checkpoint held.
+        notes: Lines for the user.
+        waited: What the runtime added to the delays of its agents' tasks, in the last epoch.
+        broken: Whether a scheduler that broke its contract ended the loop.
+    """
 
     metrics: RunMetrics
     round_trip_us: np.ndarray
@@ -48,8 +57,8 @@ class Finished:
 def once(
     finish: Callable[Concatenate[AnActor, Asked], Finished],
 ) -> Callable[Concatenate[AnActor, Asked], Finished]:
-    """An actor's `finish`, done once: asked again, because the answer was lost on its way, the
-    actor hands over the same."""
+    """Make an actor's `finish` idempotent: a second call, after an answer that was lost, returns
+    the same."""
 
     @wraps(finish)
     def finish_once(actor: Any, *args: Asked.args, **kwargs: Asked.kwargs) -> Finished:

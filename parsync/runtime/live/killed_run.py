@@ -1,4 +1,4 @@
-"""The measurements of a live arm whose processes were all killed, made from its logs. No actor
+"""The measurements of a live arm whose processes were all killed, computed from its logs. No actor
 handed anything over, and a Parquet file that was not closed cannot be read.
 
 The cell's log is complete up to its last step. Each actor's own logs reach up to its last flush, at
@@ -30,8 +30,15 @@ from shared_state.errors import AgoraError
 
 @dataclass(frozen=True, slots=True)
 class KilledRun:
-    """metrics: of all actors. ended_us, digest: run time of the cell's last step, and the digest of
-    its log. restarts: of actors before that. notes: what the figures rest on, and lack."""
+    """What is known of a killed run.
+
+    Attributes:
+        metrics: Of all actors.
+        ended_us: Run time of the cell's last step.
+        digest: Of the cell's log.
+        restarts: Of actors before that.
+        notes: What the figures lack, or were computed from.
+    """
 
     metrics: RunMetrics
     ended_us: int
@@ -43,8 +50,16 @@ class KilledRun:
 def measure_killed(
     assembly: Assembly, options: LiveOptions, make_metrics: Callable[[], RunMetrics]
 ) -> KilledRun:
-    """assembly, options: as run_live had them, but that without options.records_dir nothing is
-    written. Raises AgoraError naming a log that is missing or cannot be read."""
+    """Compute the measurements of a killed run.
+
+    Args:
+        assembly: Of the arm.
+        options: As run_live had them; without records_dir no Parquet is written.
+        make_metrics: Creates empty accumulators.
+
+    Raises:
+        AgoraError: A log is missing or cannot be read; the message names it.
+    """
     log = options.journal_dir / CELL_LOG
     end = log_end(log, frame_at_us)
     worker_pool = Finished(
@@ -64,8 +79,8 @@ def measure_killed(
 def _due_ends(log: Path, assembly: Assembly) -> DueEnds:
     """When each task that the cell started is due to end.
 
-    The worker pool knows the durations, but its own log lacks what it was told last; so another
-    pool is told what a replayed master says. Tasks whose end was reported are among these, too:
+    The worker pool knows the durations, but its own log may lack the last messages to it. So a new
+    pool handles what a replayed master sends. Tasks whose end was reported are among these, too;
     MasterCore.record_due_ends leaves them out.
     """
     workers, master = assembly.workers(), assembly.master()

@@ -1,5 +1,4 @@
-"""What the coordinator knows of a run: every actor's last report, who is silent, and whether all
-work is done."""
+"""The status of a run: every actor's last report, silent actors, and whether all work is done."""
 
 from __future__ import annotations
 
@@ -13,11 +12,17 @@ SILENT_US = 3_000_000
 
 @dataclass(frozen=True, slots=True)
 class ActorStatus:
-    """Now and then from each actor. epoch: its own. queued: tasks its agents hold undecided
-    (source: not yet taken by a host).
+    """What an actor reports to the coordinator a few times per second.
 
-    settled: the actor, as far as it can tell, has nothing left to do. host_epochs: the source's
-    belief about the hosts' epochs. broken: which of its schedulers broke its contract, and how.
+    Attributes:
+        at_us: Run time.
+        epoch: Of the actor.
+        queued: Tasks that its agents have not placed; of the source: that no host has taken yet.
+        settled: As far as the actor knows, it has nothing left to do.
+        snapshot: Of its measurements; None if it has none for the live line.
+        error: Why its loop ended early.
+        host_epochs: The epochs of the hosts, as the source knows them.
+        broken: Which of its schedulers broke its contract, and how.
     """
 
     at_us: int
@@ -32,11 +37,18 @@ class ActorStatus:
 
 @dataclass(frozen=True, slots=True)
 class RunStatus:
-    """The run at a glance. snapshot: joined from the actors' last ones (None before the first).
-    waiting: tasks not placed yet, -1 while unknown.
+    """The status of a run.
 
-    quiet: everything was submitted and placed or given up. silent: actors not heard of for three
-    seconds. epochs: of each actor so far. broken: what the hosts report of it.
+    Attributes:
+        at_us: Run time.
+        phase: The load phase, -1 before the first.
+        snapshot: Joined from the actors' last ones; None before the first.
+        waiting: Tasks that are not placed yet, -1 while unknown.
+        quiet: Every task was submitted, and placed or given up.
+        silent: Actors that have not reported for SILENT_US.
+        errors: The actors' errors, each with the actor's name.
+        epochs: By actor: how many it has had so far.
+        broken: Schedulers that broke their contract, and how.
     """
 
     at_us: int
@@ -51,7 +63,13 @@ class RunStatus:
 
 
 class StatusMonitor:
-    """hosts: names of the scheduler hosts by id. source: the workload source's name."""
+    """Gathers the actors' reports.
+
+    Args:
+        hosts: Names of the scheduler hosts, by id.
+        source: The workload source's name.
+        others: Names of the other actors that report.
+    """
 
     def __init__(self, hosts: Mapping[int, str], source: str, others: tuple[str, ...]) -> None:
         self._hosts = dict(hosts)
@@ -62,8 +80,10 @@ class StatusMonitor:
         self._epochs: dict[str, set[int]] = {name: set() for name in self._names}
 
     def report(self, name: str, report: ActorStatus) -> None:
-        """Take an actor's report. Reports of an earlier epoch, on a node that was cut off and
-        is back, are ignored."""
+        """Take an actor's report.
+
+        Reports of an earlier epoch are ignored: its node was cut off and is back.
+        """
         known = self._reports.get(name)
         if known is not None and report.epoch < known.epoch:
             return
@@ -76,7 +96,7 @@ class StatusMonitor:
                 self._settled_us = report.at_us
 
     def run_status(self, now_us: int, phase: int) -> RunStatus:
-        """As of now."""
+        """The status at now_us in this load phase."""
         reports = self._reports
         source = reports.get(self._source)
         known = source is not None and all(name in reports for name in self._hosts.values())

@@ -51,7 +51,7 @@ class LiveOptions:
 
 @dataclass(frozen=True, slots=True)
 class HostPlan:
-    """One scheduler host. phase_us: where in the tick its steps lie."""
+    """A scheduler host, its agents, and when in a tick it steps (phase_us)."""
 
     host: int
     name: str
@@ -61,8 +61,12 @@ class HostPlan:
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """What every actor of a run is given. arm: its name. end_us: the end of the workload, when
-    the drain begins."""
+    """What every actor of a run is given.
+
+    Attributes:
+        arm: The arm's name.
+        end_us: The end of the workload, when the drain begins.
+    """
 
     namespace: str
     arm: str
@@ -84,8 +88,11 @@ class RunPlan:
 
 
 def plan_hosts(arm: ArmSpec, hosts: int, tick_us: int) -> tuple[HostPlan, ...]:
-    """Agents in turn over `hosts` hosts (never more than agents), those of Capability.OWN_PROCESS
-    together on one more; steps staggered over the tick."""
+    """Distribute agents over scheduler hosts.
+
+    Agents go to `hosts` hosts in turn, or to as many as there are agents. Those whose schedulers
+    have Capability.OWN_PROCESS share one more. The hosts' steps are staggered over the tick.
+    """
     apart = np.array(
         [Capability.OWN_PROCESS in arm.group_of(agent).capabilities for agent in range(arm.agents)]
     )
@@ -104,8 +111,11 @@ def plan_hosts(arm: ArmSpec, hosts: int, tick_us: int) -> tuple[HostPlan, ...]:
 
 @dataclass(frozen=True, slots=True)
 class RunInputs:
-    """What actors are built from, shared once: both hold the workload. make_metrics: an actor's
-    accumulators."""
+    """What actors are built from. It is shared once, because both parts hold the workload.
+
+    Attributes:
+        make_metrics: Creates an actor's accumulators.
+    """
 
     assembly: Assembly
     make_metrics: Callable[[], RunMetrics]

@@ -1,4 +1,4 @@
-"""StatusLine was away in a live run, from when on, and for how long: told by the logs."""
+"""The restarts of a live run's actors, found in its logs."""
 
 from __future__ import annotations
 
@@ -17,9 +17,14 @@ _OTHERS = {WORKERS: WORKER_POOL, ARRIVALS: SOURCE, COORDINATOR: COORDINATOR_NAME
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """An actor that lost its process. at_us: run time of its last sign of life. away_us: from then
-    until the cell heard of its next epoch (of the cell itself: until it went on); None if the run
-    ended before."""
+    """A restart of an actor.
+
+    Attributes:
+        actor: Its name.
+        at_us: Run time of the last event that is known of the process that ended.
+        away_us: From then until the first step of its next epoch; of the cell: until its next
+            epoch began. None if the run ended before.
+    """
 
     actor: str
     at_us: int
@@ -27,10 +32,16 @@ class Restart:
 
 
 def restarts(directory: Path, lost: Collection[str]) -> tuple[Restart, ...]:
-    """Every restart in the run whose logs are in `directory`, in order of time. lost: actors that
-    were gone at its end. Errors as read_cell_log.
+    """Every restart of a run, in order of time.
 
-    Two epochs between two steps of a host are one restart; one before its first step is at 0.
+    Two restarts between two steps of a host count as one. A restart before its first step is at 0.
+
+    Args:
+        directory: Of the run's logs.
+        lost: Actors that were gone at the end of the run.
+
+    Raises:
+        AgoraError: As read_cell_log.
     """
     frames = read_cell_log(directory / CELL_LOG)
     names = _OTHERS | {host: name for host, name, _ in next(frames)[2]}
@@ -61,7 +72,7 @@ def restarts(directory: Path, lost: Collection[str]) -> tuple[Restart, ...]:
 
 
 def _first_epoch(directory: Path, name: str, stepped: int) -> int:
-    """Of the actor's epochs; stepped: of the first that the cell heard of."""
+    """The actor's first epoch. stepped: the first from which the cell had a step."""
     return min((epoch for epoch, _ in handled_logs(directory, name)), default=stepped)
 
 

@@ -1,5 +1,7 @@
-"""How long tasks wait for the runtime and not for a decision: until their submission reaches their
-agent, and claims until a step takes them along."""
+"""The time that tasks wait for the live runtime and not for a decision.
+
+A submission waits until it reaches its agent; claims wait until a step carries them to the cell.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,14 @@ from shared_state.tasks import Int64
 
 @dataclass(frozen=True, slots=True)
 class StepWait:
-    """Sums over tasks. tasks: that reached their agent. submission_us: from their submission until
-    then. claim_us: of claims (every attempt counts), from the end of the decision until the step
-    that carried them."""
+    """Sums over tasks.
+
+    Attributes:
+        tasks: That reached their agent.
+        submission_us: From their submission until then.
+        claim_us: From the end of a decision until the step that carried its claims; every attempt
+            counts.
+    """
 
     tasks: int = 0
     submission_us: int = 0
@@ -30,7 +37,7 @@ class StepWait:
 
     @property
     def mean_us(self) -> float | None:
-        """Per task; None if there were none."""
+        """The mean wait of a task; None if there were no tasks."""
         return (self.submission_us + self.claim_us) / self.tasks if self.tasks else None
 
 
@@ -38,8 +45,14 @@ NO_WAIT = StepWait()
 
 
 class StepWaitRecorder:
-    """Of one host. submit_us: int64[tasks], by task id. Both parts of a task's wait lie between its
-    submission and its commit, so that their sum is less than its delay."""
+    """Adds up the waits of one host's tasks.
+
+    Both parts of a task's wait lie between its submission and its commit, so their sum is less than
+    its delay.
+
+    Args:
+        submit_us: int64[tasks], by task id.
+    """
 
     def __init__(self, submit_us: Int64) -> None:
         self._submit_us = submit_us
@@ -48,7 +61,7 @@ class StepWaitRecorder:
         self.waited = NO_WAIT
 
     def handled(self, at_us: int, event: Event, effects: list[Effect]) -> None:
-        """An agent handled an event."""
+        """Take note of an event that an agent handled."""
         if isinstance(event, TasksSubmitted) and len(event.task):
             late_us = at_us * len(event.task) - int(self._submit_us[event.task].sum())
             self.waited += StepWait(len(event.task), max(0, late_us))
@@ -57,7 +70,7 @@ class StepWaitRecorder:
                 self._claims.append((at_us, len(effect.event.transaction)))
 
     def stepped(self, now_us: int) -> None:
-        """A step leaves with everything that was to be said."""
+        """Take note of a step, which carries all claims made so far."""
         claim_us = sum((now_us - at_us) * claims for at_us, claims in self._claims)
         self._claims.clear()
         self.waited += StepWait(claim_us=claim_us)

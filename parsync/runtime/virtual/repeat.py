@@ -1,5 +1,5 @@
-"""An arm of a run in virtual time, run again: the same configuration, workload and seed give the
-same events, which their digest tells."""
+"""Repeating an arm of a run in virtual time: the same configuration, workload and seed give the same
+events, and so the same digest."""
 
 from __future__ import annotations
 
@@ -20,10 +20,15 @@ from shared_state.errors import AgoraError
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """log: the events of the run just made; None if it was not made, as there is nothing to compare
-    it with. divergence: how its events differ from the first run's, None if they do not. gaps: what
-    is not as it was when the arm ended, a sentence each. end: how the arm ended at first; None if
-    it did not, or its file is gone."""
+    """The result of a repetition.
+
+    Attributes:
+        log: The events of the repeated run; None if there was nothing to compare it with, and it
+            was not run.
+        divergence: How its events differ from the first run's; None if they do not.
+        gaps: What is not as it was when the arm ended; a sentence each.
+        end: How the arm ended at first; None if it did not, or its file is gone.
+    """
 
     log: LogEnd | None = None
     divergence: str | None = None
@@ -36,9 +41,14 @@ def repeat(
 ) -> Repeated:
     """Run the arm of `directory` again.
 
-    on_progress: virtual time so far, and when the workload ends. known: the digest of its events,
-    for an arm without ended.json. AgoraError for files that are missing or not what they should be,
-    and for an arm that does not repeat: its decision times were measured by the clock.
+    Args:
+        directory: The arm's.
+        on_progress: Called with the virtual time so far, and the workload's end.
+        known: The digest of the arm's events, for an arm without ended.json.
+
+    Raises:
+        AgoraError: A file is missing or is not what it should be, or the arm does not repeat
+            because its decision times were measured by the clock.
     """
     assembly, virtual = read_assembly(directory)
     if virtual is None:
@@ -73,15 +83,15 @@ def repeat(
     was = known if end is None else end.logs.get(VIRTUAL_LOG)
     if was in (log, log.digest):
         return Repeated(log, None, gaps, end)
-    divergence = f"the repeated run differs: {_told(log)}, not {_told(was)}"
+    divergence = f"the repeated run differs: {_described(log)}, not {_described(was)}"
     return Repeated(log, divergence, gaps, end)
 
 
-def _told(log: LogEnd | str | None) -> str:
+def _described(log: LogEnd | str | None) -> str:
     if isinstance(log, LogEnd):
         return f"{log.events:,} events, digest {log.digest}"
     return f"digest {log}" if log else "none"
 
 
 def _ignore(record: Record) -> None:
-    """Measurements are the first run's."""
+    """Keep no measurements: the first run has them."""

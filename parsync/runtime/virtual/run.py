@@ -21,8 +21,15 @@ from parsync.workload.workload import Workload
 
 @dataclass(frozen=True, slots=True)
 class VirtualOutcome:
-    """digest: of the whole event log. ended_us: virtual time of the end. drained: every task was
-    committed or given up by then."""
+    """The end of a run in virtual time.
+
+    Attributes:
+        digest: Of all events.
+        ended_us: Virtual time of the end.
+        events: How many there were.
+        drained: Whether every task was committed or given up by then.
+        waiting: Tasks that were not.
+    """
 
     digest: str
     ended_us: int
@@ -87,8 +94,11 @@ def run_virtual(
 
 
 def _record_due_ends(runtime: VirtualRuntime, master: MasterCore, workers: WorkerPool) -> None:
-    """When what still runs is due to end; what the workers have not heard of yet, and what they
-    have told of and the master has not heard, too."""
+    """Record when the tasks that still run are due to end.
+
+    Messages that are under way count: starts and cancellations that the worker pool has not
+    handled, and ends that the master has not handled.
+    """
     for at_us, event in runtime.under_way(TasksStarted, TasksCancelled):
         workers.handle(at_us, event)
     due_us, allocation, _ = workers.due_ends()

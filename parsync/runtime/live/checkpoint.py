@@ -1,5 +1,5 @@
-"""Checkpoints: the newest state of the cell's runtime on disk. A restarted cell replays only the rest
-of its log.
+"""Checkpoints: the newest state of the cell's runtime on disk, after which a restarted cell replays
+only the rest of its log.
 
 The log stays whole: it is the event log and what a replay is fed. The file is written beside it
 under another name and renamed, so a crash leaves the one before. Little-endian:

@@ -1,4 +1,4 @@
-"""The event loop of an actor: it delivers messages and timers, and steps to the cell once per tick."""
+"""The event loop of an actor: it delivers messages and timers, and steps to the cell."""
 
 from __future__ import annotations
 

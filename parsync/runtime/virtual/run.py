@@ -48,15 +48,26 @@ def run_virtual(
     watch: Callable[[MasterCore], Participant] | None = None,
     plan_limit_s: float = PLAN_LIMIT_S,
 ) -> VirtualOutcome:
-    """Run until every task is committed, at most drain_us past the workload's end. on_progress gets
-    the virtual time once per sample interval.
-    message_us: how long every message between participants is under way (0 as in the reference
-    model of ParSync section 4.3).
-    watch: puts a participant in the master's place that hands it every event (parsync.metrics.regret).
-    plan_limit_s: wall time after which a scheduler's call counts as never returning.
+    """Run an arm until every task is committed, at most drain_us past the workload's end.
 
-    Raises ContractBroken if a scheduler breaks its contract. An exception (Ctrl-C too) passes
-    through: what was recorded so far has been handed out except for the last sample interval.
+    Args:
+        arm: The arm.
+        workload: Its workload.
+        drain_us: The longest time after the workload's end.
+        on_record: Called with every Record as it is made.
+        on_progress: Called with the virtual time once per sample interval.
+        message_us: How long a message takes from one participant to another (0 as in the reference
+            model of ParSync section 4.3).
+        watch: Puts a participant in the master's place that hands it every event
+            (parsync.metrics.regret).
+        plan_limit_s: Wall time after which a scheduler's call counts as never returning.
+
+    Raises:
+        ContractBroken: A scheduler breaks its contract.
+        AgoraError: A participant sends to an address that no participant has.
+
+    Any exception, Ctrl-C too, passes through. What was recorded before has been handed out then,
+    except for the last sample interval.
     """
     assembly = Assembly.of(arm, workload)
     static_state = assembly.static_state()

@@ -183,7 +183,7 @@ class CellRuntime(CellSideLoop):
         self._outbox[self._host_of[to]].append((to, data))
 
     def _follow(self, event: Event) -> None:
-        """Take note of what the master tells of tasks."""
+        """Take note of tasks that start, or that lose their place."""
         if type(event) is TasksStarted:
             self._placement_state[event.task] = TaskPlacementState.PLACED
             self._owner[event.task] = event.owner

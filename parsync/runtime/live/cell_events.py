@@ -1,5 +1,7 @@
-"""What a live cell's participants handled, from its log: for whoever wants the run's true state
-without making the replies again."""
+"""The events that a live cell's master handled, read from the cell's log and handled again.
+
+For readers that want the run's true state, without the replies to hosts.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""The log of an actor's cores but for the cell's: every event handled, in order, and a digest of
-what it led to.
+"""The log of an actor's participants: every event handled, in order, and a digest of its effects.
+
+The cell has a log of another kind (cell_log.py).
 
 A frame is (address, at_us, event, digest) with the event in its log form: a sync reply is kept as
 (epoch, ((partition, from, to), ...)) only, because a replay of the cell's log makes the payload
@@ -43,7 +44,7 @@ def effects_digest(codec: Codec, effects: list[Effect]) -> bytes:
 
 
 def handled_log(directory: Path, name: str, epoch: int) -> Path:
-    """Where the actor `name` logs in its epoch."""
+    """The log of the actor `name` in this epoch."""
     return directory / f"{name}-{epoch}.journal"
 
 
@@ -92,14 +93,14 @@ class HandledLog:
         self._writer = JournalWriter(path, sync=False)
 
     def handled(self, address: int, at_us: int, event: Event, effects: list[Effect]) -> None:
-        """Log one event."""
+        """Log an event that was handled."""
         entry = self._codec.log_frame(address, at_us, event)
         self._writer.append(encode((entry, effects_digest(self._codec, effects))))
 
     def flush(self) -> None:
-        """Hand the frames to the file."""
+        """Write the frames to the file. Called once per tick."""
         self._writer.flush()
 
     def close(self) -> None:
-        """The log is complete."""
+        """Close the log, which is complete."""
         self._writer.close()

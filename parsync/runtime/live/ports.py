@@ -43,7 +43,7 @@ def answer(ref: Any, timeout_s: float = CALL_TIMEOUT_S) -> Any:
     except GetTimeoutError as error:
         raise Unavailable(f"no answer within {timeout_s:g} s") from error
     except ActorDiedError as error:
-        # made to no end: the last line of the traceback tells why
+        # its constructor failed: the last line of the traceback has the reason
         why = str(error).strip().splitlines()[-1] if error.actor_init_failed else "process is gone"
         raise Gone(why) from error
     except RayActorError as error:

@@ -1,7 +1,8 @@
-"""The two Ray processes that a run cannot do without: this machine's node and the head node.
+"""Checks that the two Ray processes that a run needs are alive: this machine's node and the head
+node.
 
-If one of them is gone, Ray ends this process sooner or later without a word. A run looks after them
-itself, so that it can end before and write what it has.
+If one of them is gone, Ray ends this process sooner or later without a message. A run checks them
+itself, so that it can end before that and write its measurements.
 """
 
 from __future__ import annotations
@@ -22,7 +23,13 @@ Address = tuple[str, int]
 
 
 class RayLiveness:
-    """home: where this machine's node listens; head: where the head node does. now_s: a clock."""
+    """Whether the two Ray processes still run.
+
+    Args:
+        home: Where this machine's node listens.
+        head: Where the head node listens.
+        now_s: A clock.
+    """
 
     def __init__(
         self, home: Address, head: Address, now_s: Callable[[], float] = time.monotonic

@@ -89,7 +89,7 @@ def main(mark: str) -> None:
 def _wait() -> str | None:
     """Where the session's logs lie ("" if Ray had not started yet), once the process at the other
     end is gone; None once Ray has ended before it."""
-    told = b""
+    received = b""
     raylet, logs = 0, ""
     while True:
         ready, _, _ = select.select([0], [], [], _LOOK_S)
@@ -100,9 +100,9 @@ def _wait() -> str | None:
         data = os.read(0, 4096)
         if not data:
             return logs
-        told += data
-        if told.endswith(b"\n"):
-            number, _, session = told.decode().rstrip("\n").partition(" ")
+        received += data
+        if received.endswith(b"\n"):
+            number, _, session = received.decode().rstrip("\n").partition(" ")
             raylet, logs = int(number), f"{session}/logs/"
 
 

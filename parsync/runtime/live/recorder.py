@@ -1,5 +1,5 @@
 """Where an actor's measurements go: its accumulators, its Parquet parts, and a log from which they
-can be taken up when the actor is killed.
+can be recovered when the actor is killed.
 
 One file per part, `<part>.records`. A frame holds the batches of one flush, ((table, columns),
 ...), so that after a kill an agent's batches of one sample are there together or not at all. The
@@ -31,7 +31,7 @@ def records_log(directory: Path, part: str) -> Path:
 
 
 def epoch_log(directory: Path, host: str, epoch: int) -> Path:
-    """The record log of a scheduler host's epoch `epoch`."""
+    """The record log of one epoch of a scheduler host."""
     return records_log(directory, f"{host}-{epoch}")
 
 
@@ -56,17 +56,23 @@ def has_records(directory: Path) -> bool:
 
 
 def remove_records(directory: Path) -> None:
-    """The run is over: what the logs hold is in the accumulators and in Parquet."""
+    """Remove the record logs of a run that is over: accumulators and Parquet hold the records."""
     for path in directory.glob(f"*{_SUFFIX}"):
         path.unlink(missing_ok=True)
 
 
 class Recorder:
-    """One actor's measurements: to its Parquet parts and to its accumulators.
+    """Keeps one actor's measurements, in its accumulators and its Parquet parts.
 
-    A Parquet part that was not closed cannot be read, so the batches also go to `log`, if there is
-    one. An existing log is taken up first. until: bytes of that log to take up, None for all; the
-    rest is cut.
+    A Parquet part that was not closed cannot be read. So the batches also go to a log, if there is
+    one. An existing log is read first.
+
+    Args:
+        plan: Of the run.
+        part: The name of the Parquet parts.
+        metrics: The accumulators.
+        log: The record log; None: the actor keeps none.
+        until: Bytes of an existing log to read, None for all; the rest is cut off.
     """
 
     def __init__(
@@ -95,11 +101,11 @@ class Recorder:
             self._unflushed.append((record.table, record.columns))
 
     def snapshot(self, at_us: int, agents: tuple[int, ...]) -> Snapshot:
-        """The live line of these agents since the last call."""
+        """The figures of these agents since the last call, for the live line."""
         return self.metrics.snapshot(at_us, agents)
 
     def flush(self) -> None:
-        """What was recorded so far survives this process."""
+        """Write everything recorded so far to the log, so that it survives this process."""
         if self._log is not None:
             if self._unflushed:
                 self._log.append(encode(tuple(self._unflushed)))
@@ -107,13 +113,13 @@ class Recorder:
             self._log.flush()
 
     def mark(self) -> int:
-        """Bytes of the log with all that was recorded so far."""
+        """Flush. Returns the bytes of the log, which holds everything recorded so far."""
         assert self._log is not None
         self.flush()
         return self._log.end
 
     def close(self) -> None:
-        """The parts and the log are whole."""
+        """Close the Parquet parts and the log, which are complete."""
         self.metrics.flush()
         if self._sink is not None:
             self._sink.close()

@@ -55,19 +55,32 @@ BACK_S = 0.2  # between two looks whether an actor is back
 
 @dataclass(frozen=True, slots=True)
 class LiveOutcome:
-    """ended_us: run time of the end. drained: every task was committed or given up by then;
-    waiting: tasks that were not (-1 unknown).
+    """The result of a live run.
 
-    partial: interrupted (by Ctrl-C), an actor was lost for good before all was done, or a scheduler
-    broke its contract (broken); `notes` say what happened. metrics: of all actors, completed from
-    the logs where one was restarted or lost (completion.py). restarts: of any actor. tick_us: a
-    host's step interval. waited: how long tasks waited for ticks and steps. round_trip_us:
-    int64[steps], measured step round trips. repeats: steps sent again.
-    recovered_steps: steps a restarted cell came back with; replayed_steps: those of them that no
-    checkpoint held.
-    resubmitted: tasks submitted again to restarted hosts. epochs: of each actor. digest: of the
-    cell's log, "" if there is none. held: the actors, if options.hold keeps them: they live no
-    longer than this is kept.
+    Attributes:
+        ended_us: Run time of the end.
+        drained: Whether every task was committed or given up by then.
+        waiting: Tasks that were not; -1 if unknown.
+        partial: The run did not get to its end: it was interrupted, an actor was lost for good, or
+            a scheduler broke its contract. `notes` say what happened.
+        interrupted: By Ctrl-C.
+        notes: Lines for the user.
+        metrics: Of all actors, completed from the logs where one was restarted or lost
+            (completion.py).
+        journal_dir: Where the logs are.
+        records_dir: Where the Parquet parts are; None if there are none.
+        tick_us: The time between a host's regular steps.
+        waited: How long tasks waited for ticks and steps.
+        round_trip_us: Of steps, int64[steps].
+        repeats: Attempts at steps that failed.
+        recovered_steps: Steps with which a restarted cell came back.
+        replayed_steps: Those of them that no checkpoint held.
+        resubmitted: Tasks that were submitted again to restarted hosts.
+        restarts: Of any actor.
+        epochs: By actor: how many it had.
+        broken: Whether a scheduler broke its contract.
+        digest: Of the cell's log; "" if there is none.
+        held: The actors, if options.hold keeps them. They end when this object is dropped.
     """
 
     ended_us: int
@@ -101,13 +114,22 @@ def run_live(
     make_metrics: Callable[[], RunMetrics],
     on_status: Callable[[RunStatus], None],
 ) -> LiveOutcome:
-    """Run until every task is committed, at most drain_us past the workload's end; a scheduler's
-    call that is under way then is waited for, up to its limit. Ray stays; the
-    actors are gone afterwards, unless options.hold keeps them to be asked.
+    """Run an arm on Ray until every task is committed, at most drain_us past the workload's end.
 
-    on_status: a few times a second. make_metrics: each actor's accumulators; it must survive
-    pickling. Ctrl-C ends the run early, with what it has. Raises AgoraError if Ray cannot be
-    reached, or journal_dir holds another run's log.
+    A scheduler's call that is under way at the end is waited for, up to its limit. Ctrl-C ends the
+    run early, with the measurements so far. Afterwards the actors are gone, unless options.hold
+    keeps them; Ray stays.
+
+    Args:
+        arm: The arm.
+        workload: Its workload.
+        options: How it runs.
+        drain_us: The longest time after the workload's end.
+        make_metrics: Creates an actor's accumulators. It is pickled.
+        on_status: Called with the status of the run a few times per second.
+
+    Raises:
+        AgoraError: Ray cannot be reached, or journal_dir holds another run's log.
     """
     if (options.journal_dir / CELL_LOG).exists():
         raise AgoraError(
@@ -140,7 +162,7 @@ def run_live(
 
 
 class _LiveRun:
-    """One run's actors, from first to last."""
+    """One run: creates its actors, follows them, and gathers what they hand over."""
 
     def __init__(
         self,
@@ -223,7 +245,7 @@ class _LiveRun:
         return self._finish(status, partial)
 
     def _cut_off(self, liveness: RayLiveness) -> str | None:
-        """Why the run cannot go on whatever its actors do; None if it can."""
+        """Why the run must end whatever its actors do; None if it need not."""
         if not connected() or liveness.home_is_gone():
             disconnect()
             return f"{CELL}, {WORKER_POOL}, {SOURCE} and {COORDINATOR_NAME}: their node is gone"
@@ -262,8 +284,8 @@ class _LiveRun:
         answer(self._coordinator.attach.remote(origin_ns))
 
     def _finish(self, status: RunStatus, partial: bool) -> LiveOutcome:
-        """Coordinator and source first, cell last: whoever still speaks has somebody to speak
-        to."""
+        """Let every actor hand over. Coordinator and source come first and the cell last, so that
+        each can still step."""
         phases_ended: str | None = self._finish_one(COORDINATOR_NAME, self._coordinator)
         if phases_ended is not None:
             self._notes.append(phases_ended)
@@ -316,7 +338,8 @@ class _LiveRun:
         )
 
     def end(self) -> bool:
-        """Nobody starts another epoch. False if the coordinator, which sees to that, is gone."""
+        """Let no actor be built again. Returns False if the coordinator, which sees to that, is
+        gone."""
         if not connected():
             return False
         try:
@@ -330,8 +353,10 @@ class _LiveRun:
         return self._finish_by_s < math.inf
 
     def _finish_one(self, name: str, actor: Any, *arguments: Any, first: Any = None) -> Any:
-        """What the actor hands over; one that is being restarted is waited for. None if it
-        cannot. first: a call of its that is under way."""
+        """What an actor hands over; None if it cannot. One that is being restarted is waited for.
+
+        first: A call to it that is under way.
+        """
         if not connected():
             self._lost.append(name)
             return None

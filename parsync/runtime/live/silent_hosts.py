@@ -1,8 +1,8 @@
-"""Scheduler hosts that say nothing, because a call of one of their schedulers does not return.
+"""Scheduler hosts that do not report, because a call of one of their schedulers does not return.
 
-The loop of a host makes the calls and reports; another thread of the same process answers
-questions. So a host that is silent for longer than the limit is asked what it is doing. One that
-does not answer either is held up by C code that keeps Python's lock. Ending the process ends both.
+The loop of a host makes the calls and sends the reports; another thread of the process answers
+calls. So a host that has not reported for longer than the limit is asked what it is doing. If it
+does not answer either, C code holds Python's lock. In both cases the process is killed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,14 @@ ANSWER_S = 5.0
 
 
 class SilentHosts:
-    """hosts: actors by name. schedulers: the names of theirs. limit_s: of a scheduler's call."""
+    """Finds hosts whose scheduler's call takes too long, and kills them.
+
+    Args:
+        hosts: The actors, by name.
+        schedulers: The names of each host's schedulers.
+        limit_s: Of a scheduler's call.
+        clock_s: A monotonic clock.
+    """
 
     def __init__(
         self,
@@ -43,8 +50,8 @@ class SilentHosts:
         self._calls: dict[str, str | None] | None = None
 
     def overdue(self, silent: Sequence[str]) -> tuple[str, ...]:
-        """Of the actors that are silent, which calls of schedulers take too long. Their processes
-        are ended."""
+        """Kill those of the silent actors whose schedulers' calls take too long. Returns a line for
+        each call."""
         now_s = self._clock_s()
         self._silent_since_s = {
             name: self._silent_since_s.get(name, now_s - SILENT_US / 1e6)
@@ -83,9 +90,9 @@ class SilentHosts:
         except Unavailable:
             if silent_s < self._limit_s + GRACE_S:
                 return None
+            schedulers = ", ".join(self._schedulers[name])
             return (
-                f"{name}: a call of one of its schedulers ({', '.join(self._schedulers[name])}) "
-                "has "
+                f"{name}: a call of one of its schedulers ({schedulers}) has "
                 f"not returned after {silent_s:.0f} s, and lets no other code of its process run"
             )
         return call

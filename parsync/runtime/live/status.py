@@ -1,6 +1,6 @@
-"""What an actor tells people of itself: who it is, and what it is doing.
+"""The line that shows people which actor it is, and what it is doing.
 
-Ray asks an actor for its `repr` once, when it is made, and shows that ever after: it says who the
+Ray asks an actor for its `repr` once, when it is made, and always shows that: it says who the
 actor is. What it is doing is the answer of its method `status`, and the last line of its log, which
 the dashboard's Actors page shows.
 """

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from pathlib import Path
 from typing import Any
@@ -126,7 +126,7 @@ class CellRuntime(CellSideLoop):
         own = (self.epoch, self.now_us, self.steps, self._timers.checkpoint())
         rest = self.codec.encode((self._deduplicator.checkpoint(), messages, own))
         cell_side = (self.master, *self._beside.values())
-        states = (self.codec.encode(participant.checkpoint()) for participant in cell_side)
+        states = [part for one in cell_side for part in _parts_of(self.codec, one.checkpoint())]
         return rest, self._placement_state.tobytes(), self._owner.tobytes(), *states
 
     def restore(self, parts: tuple[bytes, ...]) -> None:
@@ -138,14 +138,15 @@ class CellRuntime(CellSideLoop):
         rest, placement_state, owner, *states = parts
         if (len(placement_state), len(owner)) != (self._placement_state.nbytes, self._owner.nbytes):
             raise AgoraError("cell checkpoint: of another workload")
-        if len(states) != 1 + len(self._beside):
+        found = _states_of(self.codec, states)
+        if len(found) != 1 + len(self._beside):
             raise AgoraError("cell checkpoint: of another arm")
-        self.master.restore(self.codec.decode(states[0]))
+        self.master.restore(found[0])
         # they read the cell, which is another now
         self._beside = dict(sorted(self._make_beside(self.master.cell).items()))
         self.participants |= self._beside
-        for participant, state in zip(self._beside.values(), states[1:], strict=True):
-            participant.restore(self.codec.decode(state))
+        for participant, state in zip(self._beside.values(), found[1:], strict=True):
+            participant.restore(state)
         deduplicator, messages, own = self.codec.decode(rest)
         self._deduplicator.restore(deduplicator)
         self._outbox.update((host, list(waiting)) for host, waiting in messages)
@@ -214,6 +215,30 @@ class CellRuntime(CellSideLoop):
                     int(ChangeKind.LOST), task, unknown, unknown.astype(np.int32), request, unknown
                 )
                 self.outgoing(address, ended)
+
+
+def _parts_of(codec: Codec, state: Any) -> Iterator[bytes]:
+    """A participant's state as parts of a checkpoint.
+
+    The first part holds all but the byte strings of a tuple. Each of those is a part of its own,
+    without a copy: the master's has megabytes.
+    """
+    values = state if type(state) is tuple else (state,)
+    large = [value for value in values if type(value) is bytes]
+    rest = tuple(None if type(value) is bytes else (value,) for value in values)
+    yield codec.encode((type(state) is tuple, rest))
+    yield from large
+
+
+def _states_of(codec: Codec, parts: Sequence[bytes]) -> list[Any]:
+    """The states of several participants, from their parts."""
+    states: list[Any] = []
+    left = iter(parts)
+    for head in left:
+        is_tuple, rest = codec.decode(head)
+        values = tuple(next(left) if value is None else value[0] for value in rest)
+        states.append(values if is_tuple else values[0])
+    return states
 
 
 def no_records() -> int:

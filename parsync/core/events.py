@@ -25,7 +25,7 @@ class CoreEvent(Event):
 
 @dataclass(frozen=True, slots=True)
 class Started(CoreEvent):
-    """First event of every participant. epoch counts the restarts of the participant (0 = first)."""
+    """First event of every participant. epoch: how often it was restarted before."""
 
     number: ClassVar[int] = 1
     priority: ClassVar[Priority] = Priority.FREE

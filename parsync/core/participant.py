@@ -36,7 +36,7 @@ class Participant(Protocol):
 
 
 class CellSide(Participant, Protocol):
-    """A participant that lives in the cell's process: the master, or a protocol's own one beside it.
+    """A participant in the cell's process: the master, or a protocol's own one beside it.
 
     A killed cell comes back with the state of these participants: from the newest checkpoint, and
     by handling the events of the log after that once more. Then each handles Started with the next

@@ -112,15 +112,15 @@ def _check_all(directories: Sequence[Path]) -> Iterator[Status]:
 
 
 def _check(arm: Arm) -> Status:
-    """Replay one arm, and print what was found."""
+    """Replay one arm and print what was found."""
     virtual = read_arm(arm.directory).virtual is not None
     with _progress(arm.label) as on_progress:
         if virtual:
-            return _report_virtual(arm, repeat(arm.directory, on_progress, arm.digest))
-        return _report_live(arm, replay(arm.directory, on_progress))
+            return _print_virtual(arm, repeat(arm.directory, on_progress, arm.digest))
+        return _print_live(arm, replay(arm.directory, on_progress))
 
 
-def _report_live(arm: Arm, found: Replayed) -> Status:
+def _print_live(arm: Arm, found: Replayed) -> Status:
     gaps = [*found.gaps, *_end_gaps(arm, found.end, CELL_LOG, found.cell_log)]
     for gap in gaps:
         print(f"{arm.label}: {gap}")
@@ -134,10 +134,10 @@ def _report_live(arm: Arm, found: Replayed) -> Status:
     epochs = f"{found.epochs} {'epoch' if found.epochs == 1 else 'epochs'} of the cell"
     what = f"{found.steps:,} steps, {epochs}, {events}"
     claims = f"{found.counts.accepted:,} of {found.counts.claims:,} claims accepted"
-    return _report(arm, not gaps, f"{what}, {claims}")
+    return _print_outcome(arm, not gaps, f"{what}, {claims}")
 
 
-def _report_virtual(arm: Arm, found: Repeated) -> Status:
+def _print_virtual(arm: Arm, found: Repeated) -> Status:
     gaps = [*found.gaps, *_end_gaps(arm, found.end, VIRTUAL_LOG, None)]
     for gap in gaps:
         print(f"{arm.label}: {gap}")
@@ -147,10 +147,10 @@ def _report_virtual(arm: Arm, found: Repeated) -> Status:
     if found.log is None:
         print(f"{arm.label}: not run again: there is no digest to compare with")
         return Status.INCOMPLETE
-    return _report(arm, not gaps, f"run again in virtual time: {found.log.events:,} events")
+    return _print_outcome(arm, not gaps, f"run again in virtual time: {found.log.events:,} events")
 
 
-def _report(arm: Arm, whole: bool, what: str) -> Status:
+def _print_outcome(arm: Arm, whole: bool, what: str) -> Status:
     if whole:
         print(f"{arm.label}: ok: {what}")
         return Status.OK
@@ -159,21 +159,26 @@ def _report(arm: Arm, whole: bool, what: str) -> Status:
 
 
 def _end_gaps(arm: Arm, end: ArmEnd | None, name: str, found: LogEnd | None) -> list[str]:
-    """What keeps an arm from being known to be whole, beside its logs. name: of the log whose
-    digest the summary has, too; found: as it is."""
-    summarised = arm.digest
+    """Return what is missing or differs at the end of an arm, besides its logs.
+
+    Args:
+        end: The arm's ended.json, if it has one.
+        name: The log whose digest is also in the summary.
+        found: The state of that log.
+    """
+    recorded = arm.digest
     if end is not None:
-        gaps = [f"the arm did not get to its end: {end.stopped}"] if end.stopped else []
-        found = end.logs.get(name)  # what differs from that is among the gaps already
-    elif summarised:
+        gaps = [f"the arm ended early: {end.stopped}"] if end.stopped else []
+        found = end.logs.get(name)  # differences from that are among the gaps already
+    elif recorded:
         gaps = [f"{ENDED_FILE} is missing"]
     else:
         gaps = [
             f"{ENDED_FILE} is missing: the arm was stopped or killed, or is still running; its "
             "last events may be missing"
         ]
-    if found is not None and summarised not in (None, found.digest):
-        gaps.append(f"{SUMMARY} has another digest: {summarised or 'none'}, not {found.digest}")
+    if found is not None and recorded not in (None, found.digest):
+        gaps.append(f"{SUMMARY}: expected digest {found.digest}, got {recorded or 'none'}")
     return gaps
 
 

@@ -283,8 +283,8 @@ def test_a_killed_arm_says_what_could_be_checked(
     (directory / ENDED_FILE).unlink()
     assert replay.main([str(directory)]) == 2
     first, last = said(capsys).splitlines()
-    assert "no ended.json: the arm was stopped or killed before its end" in first
-    assert "what could be checked repeats: " in last and "of 5 other actors" in last
+    assert "ended.json is missing: the arm was stopped or killed" in first
+    assert "the part that could be checked was repeated: " in last and "of 5 other actors" in last
     handled_log(directory, "flow", EPOCH).unlink()
     assert replay.main([str(directory)]) == 2
     assert "flow has no log" in said(capsys)

@@ -1,5 +1,4 @@
-"""The cell's runtime and its log: a killed cell comes back as it was, a restarted host is told where
-it stands."""
+"""The cell's runtime and its log: a killed cell comes back as it was, and so do restarted hosts."""
 
 from __future__ import annotations
 

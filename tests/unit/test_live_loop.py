@@ -194,9 +194,7 @@ def test_flow_schedulers_have_a_host_of_their_own() -> None:
     ]
 
 
-def test_waits_are_from_submission_to_the_agent_and_from_the_decision_to_the_step_that_carries_the_claims() -> (
-    None
-):
+def test_waits_are_from_submission_to_the_agent_and_from_decision_to_step() -> None:
     meter = StepWaitRecorder(np.array([1_000, 2_000, 2_000]))
     meter.handled(5_000, TasksSubmitted(np.array([0, 1, 2])), [])
     assert meter.waited == StepWait(3, submission_us=4_000 + 3_000 + 3_000)

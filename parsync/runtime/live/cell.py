@@ -157,7 +157,8 @@ class CellRuntime(CellSideLoop):
 
     def never_placed(self) -> np.ndarray:
         """bool[tasks]: tasks that hold no place and never held one."""
-        return self._placement_state == TaskPlacementState.NEVER_PLACED
+        never: np.ndarray = self._placement_state == TaskPlacementState.NEVER_PLACED
+        return never
 
     def send(self, now_us: int, to: int, event: Event, sender: int) -> None:
         """As Runtime.send."""
@@ -368,12 +369,12 @@ def replay_frame(runtime: CellRuntime, frame: tuple[Any, ...]) -> bool:
     """Feed an EPOCH or STEP frame to a runtime. Returns whether it has the logged effects."""
     if frame[0] == Frame.EPOCH:
         _, epoch, at_us, logged = frame
-        return runtime.begin_epoch(epoch, at_us) == logged
+        return bool(runtime.begin_epoch(epoch, at_us) == logged)
     _, at_us, request, logged = frame
     step = Step.of(runtime.codec, request)
     reply, digest = runtime.handle(step, at_us)
     runtime.answered(step, reply)
-    return digest == logged
+    return bool(digest == logged)
 
 
 def hosts_of(hosts: Mapping[int, tuple[int, ...]]) -> dict[int, int]:

@@ -43,6 +43,7 @@ from experiments.summary import (
 )
 from experiments.summary_fields import check_seed
 from experiments.version import version_text
+from parsync.metrics.regret import Regret
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.event_logs import VIRTUAL_LOG, read_end
@@ -179,7 +180,7 @@ class _Found:
             measured.notes,
             measured.stopped,
             wall_s=0.0,
-            regret={},
+            regret=Regret(),
             restarts=measured.restarts,
         )
         result = arm_result(self._config, run, {})

@@ -1,20 +1,18 @@
-"""Regret of an arm's run (parsync/metrics/regret.py): watched as it happens in virtual time, from the
-cell's log of a live run; and its means."""
+"""Regret of an arm's run (parsync/metrics/regret.py): observed as it happens in virtual
+time, computed from the cell's log for a live run."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from experiments.config import RunConfig
 from parsync.core.codec import Codec
 from parsync.core.master import MasterCore
-from parsync.metrics.regret import RegretWatch
+from parsync.metrics.regret import Regret, RegretWatch
 from parsync.runtime.live.cell_events import cell_events
 from parsync.workload.workload import Workload
+from shared_state.observed_cell import ObservedCell
 
-Regret = Mapping[str, Sequence[Mapping[str, Any]]]
 _EVENTS_PER_FLUSH = 1 << 12
 
 
@@ -34,30 +32,9 @@ def regret_of_log(
 ) -> Regret:
     """From the log of a live cell, and a master as it was at the start of that run. Raises
     AgoraError if the log cannot be read."""
-    watch.attach(master)
+    master.cell = ObservedCell(master.cell, watch)
     for number, (at_us, event) in enumerate(cell_events(codec, log)):
-        watch.handle(at_us, event)
+        master.handle(at_us, event)
         if number % _EVENTS_PER_FLUSH == 0:
-            watch.finish(at_us)  # measurements: those of the run itself count
+            master.finish(at_us)  # measurements: those of the run itself count
     return watch.regret(ended_us)
-
-
-def regret_means(regret: Regret) -> dict[str, float]:
-    """Figures of a run, each only if there is something to average.
-
-    decision_regret: of all sampled transactions together, per task claimed. system_regret,
-    system_regret_moving: of the whole cell, mean over the instants, the running tasks staying where
-    they are or free to move.
-    """
-    means: dict[str, float] = {}
-    decisions, instants = regret.get("decision", ()), regret.get("system", ())
-    if decisions:
-        means["decision_regret"] = sum(row["regret"] for row in decisions) / sum(
-            row["tasks"] for row in decisions
-        )
-    if instants:
-        means["system_regret"] = sum(row["without_migration"] for row in instants) / len(instants)
-        means["system_regret_moving"] = sum(row["with_migration"] for row in instants) / len(
-            instants
-        )
-    return means

@@ -19,10 +19,11 @@ from experiments.arm_config import ArmConfig
 from experiments.config import RunConfig
 from experiments.interruption import Interruption, stop_signals_kept_from_children
 from experiments.placement_values import placement_values
-from experiments.regret import Regret, regret_means, regret_watch, settle_us
+from experiments.regret import regret_watch, settle_us
 from experiments.restarts import Restarts
 from experiments.workloads.inspection import digest
 from parsync.metrics.record import Record
+from parsync.metrics.regret import Regret
 from parsync.metrics.run_metrics import NOT_IN_JOB, Group, RunMetrics, Snapshot
 from parsync.metrics.summary import Figures, summarise
 from parsync.runtime.arm_file import InVirtualTime
@@ -151,7 +152,7 @@ def run_arm_virtual(
 
     begun_s = time.monotonic()
     outcome: VirtualOutcome | None = None
-    regret: Regret = {}
+    regret = Regret()
     stopped, interrupted, broken, wall_s = "", False, False, 0.0
     spec = arm.spec(seed, config.heartbeat_us, round(config.sample_s * 1e6), live=False)
     drain_us = round(config.drain_s * 1e6)
@@ -167,7 +168,7 @@ def run_arm_virtual(
             take,
             progress,
             message_us,
-            watch.attach,
+            watch,
             config.plan_limit_s,
         )
         if sink is not None and directory is not None:
@@ -207,7 +208,7 @@ def seed_figures(config: RunConfig, arm: ArmConfig, seed: int) -> Figures:
     if result.stopped:
         raise AgoraError(f"'{arm.name}', seed {seed}: {result.stopped}")
     figures = summarise(result.metrics)
-    figures["overall"] |= regret_means(result.regret)
+    figures["overall"] |= result.regret.means().model_dump(exclude_none=True)
     return {"digest": result.digest, "workload": digest(workload), **figures}
 
 

@@ -14,9 +14,10 @@ import numpy as np
 from experiments.arm_config import ArmConfig
 from experiments.config import RunConfig
 from experiments.interruption import Interruption
-from experiments.regret import Regret, regret_of_log, regret_watch
+from experiments.regret import regret_of_log, regret_watch
 from experiments.running import ArmRun, make_metrics, workload_folder
 from parsync.metrics.live import Snapshot
+from parsync.metrics.regret import Regret
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.cell import CELL_LOG
 from parsync.runtime.live.cluster import Troupe, connect, disconnect
@@ -89,7 +90,7 @@ def run_arm_live(
         held.append(outcome.held)
     stopped = _brief(outcome.notes) if outcome.partial else ""
     log = directory / "log" / CELL_LOG
-    regret: Regret = {}
+    regret = Regret()
     try:
         merge_parts(directory)
         if not stopped:

@@ -37,13 +37,13 @@ from numpy.typing import NDArray
 
 from experiments.bounds import is_bound, value_of
 from experiments.quantities import QUANTITIES
-from experiments.regret import regret_means
 from experiments.restarts import Restarts
 from experiments.series_fields import check_series
 from experiments.statistics import CONFIDENCE, mean_interval, paired_difference
 from experiments.summary_fields import check_summary
 from experiments.whole_files import whole_file
 from experiments.workloads.inspection import digest
+from parsync.metrics.regret import Regret
 from parsync.runtime.json_files import unreadable
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
@@ -92,7 +92,7 @@ class ArmResult:
     series: Mapping[str, NDArray[Any]]
     digest: str
     seeds: Sequence[SeedResult] = ()
-    regret: Mapping[str, Any] = field(default_factory=dict)
+    regret: Regret = field(default_factory=Regret)
     partial: bool = False
     decision_capacity: Sequence[Mapping[str, Any]] = ()
     restarts: Restarts = ()
@@ -356,7 +356,10 @@ def _arrays(series: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
 def describe(arm: ArmResult, slug: str) -> Figures:
     """An arm as the summary has it."""
     figures = dict(arm.figures)
-    figures["overall"] = {**figures["overall"], **regret_means(arm.regret)}
+    figures["overall"] = {
+        **figures["overall"],
+        **arm.regret.means().model_dump(exclude_none=True),
+    }
     return {
         "name": arm.name,
         "slug": slug,
@@ -370,7 +373,7 @@ def describe(arm: ArmResult, slug: str) -> Figures:
         "restarts": [dict(restart) for restart in arm.restarts],
         "digest": arm.digest,
         **figures,
-        "regret": dict(arm.regret),
+        "regret": arm.regret.model_dump(),
         "seeds": [
             {
                 "seed": result.seed,

@@ -16,6 +16,7 @@ from parsync.runtime.assembly import ArmSpec, Assembly
 from parsync.runtime.plan_limit import PLAN_LIMIT_S, plan_limit
 from parsync.runtime.virtual.runtime import RecordListener, VirtualRuntime
 from parsync.workload.workload import Workload
+from shared_state.observed_cell import CellObserver, ObservedCell
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +38,14 @@ def run_virtual(
     on_record: RecordListener,
     on_progress: Callable[[int], None],
     message_us: int = 0,
-    watch: Callable[[MasterCore], Participant] | None = None,
+    observer: CellObserver | None = None,
     plan_limit_s: float = PLAN_LIMIT_S,
 ) -> VirtualOutcome:
     """Run until every task is committed, at most drain_us past the workload's end. on_progress gets
     the virtual time once per sample interval.
     message_us: how long every message between participants is under way (0 as in the reference
     model of ParSync section 4.3).
-    watch: puts a participant in the master's place that hands it every event (parsync.metrics.regret).
+    observer: hears of every call to the cell (parsync.metrics.regret).
     plan_limit_s: wall time after which a scheduler's call counts as never returning.
 
     Raises ContractBroken if a scheduler breaks its contract. An exception (Ctrl-C too) passes
@@ -54,10 +55,12 @@ def run_virtual(
     static_state = assembly.static_state()
     agents = [assembly.agent(index, static_state) for index in range(arm.agents)]
     master, workers, arrivals = assembly.master(), assembly.workers(), assembly.arrivals()
+    if observer is not None:
+        master.cell = ObservedCell(master.cell, observer)
     participants: dict[int, Participant] = dict(enumerate(agents))
     participants |= assembly.cell_side(master.cell)
     participants |= {
-        MASTER: master if watch is None else watch(master),
+        MASTER: master,
         WORKERS: workers,
         COORDINATOR: assembly.coordinator(),
         ARRIVALS: arrivals,

@@ -169,8 +169,8 @@ class RegretWatch(CellObserver):
         # for the transactions to come: which sample each would replace, last first
         self._places: list[int] = []
         self._pending: _Sample | None = None  # the transaction that is being decided
-        self._decision: list[DecisionRegret] = Field(default_factory=list)
-        self._system: list[SystemRegret] = Field(default_factory=list)
+        self._decision: list[DecisionRegret] = []
+        self._system: list[SystemRegret] = []
 
     def on_attach(self, cell: Cell) -> None:
         self._cell = cell

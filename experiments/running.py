@@ -7,7 +7,7 @@ import contextlib
 import multiprocessing
 import os
 import time
-from collections.abc import Callable, Generator, Mapping, Set
+from collections.abc import Callable, Generator, Mapping, Sequence, Set
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -20,12 +20,16 @@ from experiments.config import RunConfig
 from experiments.interruption import Interruption, stop_signals_kept_from_children
 from experiments.placement_values import placement_values
 from experiments.regret import regret_watch, settle_us
-from experiments.restarts import Restarts
+from experiments.restarts import Restart
+from experiments.summary_model import SeedFigures
 from experiments.workloads.inspection import digest
+from parsync.metrics.job_times import NOT_IN_JOB
+from parsync.metrics.live import Snapshot
 from parsync.metrics.record import Record
 from parsync.metrics.regret import Regret
-from parsync.metrics.run_metrics import NOT_IN_JOB, Group, RunMetrics, Snapshot
-from parsync.metrics.summary import Figures, summarise
+from parsync.metrics.run_frame import Group
+from parsync.metrics.run_metrics import RunMetrics
+from parsync.metrics.summary import summarise
 from parsync.runtime.arm_file import InVirtualTime
 from parsync.runtime.assembly_files import write_assembly
 from parsync.runtime.event_logs import VIRTUAL_LOG, LogEnd, write_end
@@ -59,7 +63,7 @@ class ArmRun:
     regret: Regret
     interrupted: bool = False
     broken: bool = False
-    restarts: Restarts = ()
+    restarts: Sequence[Restart] = ()
 
 
 def make_workload(config: RunConfig, seed: int) -> Workload:
@@ -200,7 +204,7 @@ def run_arm_virtual(
     return ArmRun(arm, metrics, digest, notes, stopped, wall_s, regret, interrupted, broken)
 
 
-def seed_figures(config: RunConfig, arm: ArmConfig, seed: int) -> Figures:
+def seed_figures(config: RunConfig, arm: ArmConfig, seed: int) -> SeedFigures:
     """The figures of one arm on one seed's workload; runs in a process of its own. Raises
     AgoraError if it does not get to its end."""
     workload = make_workload(config, seed)
@@ -208,13 +212,19 @@ def seed_figures(config: RunConfig, arm: ArmConfig, seed: int) -> Figures:
     if result.stopped:
         raise AgoraError(f"'{arm.name}', seed {seed}: {result.stopped}")
     figures = summarise(result.metrics)
-    figures["overall"] |= result.regret.means().model_dump(exclude_none=True)
-    return {"digest": result.digest, "workload": digest(workload), **figures}
+    return SeedFigures(
+        digest=result.digest,
+        workload=digest(workload),
+        overall=figures.overall.model_copy(update=result.regret.means().model_dump()),
+        phases=figures.phases,
+        groups=figures.groups,
+        totals=figures.totals,
+    )
 
 
 def run_seeds(
     config: RunConfig, interruption: Interruption, processes: int | None = None
-) -> Generator[tuple[int, str, Figures], None, None]:
+) -> Generator[tuple[int, str, SeedFigures], None, None]:
     """(seed, arm name, figures) of every arm on seeds seed, seed + 1, ..., as they are done.
 
     The processes do not hear stop signals; they end when the iteration or this process does.

@@ -15,7 +15,9 @@ from experiments.arm_config import ArmConfig
 from experiments.config import RunConfig
 from experiments.interruption import Interruption
 from experiments.regret import regret_of_log, regret_watch
+from experiments.restarts import Restart
 from experiments.running import ArmRun, make_metrics, workload_folder
+from parsync.metrics.delay import DelayMetric
 from parsync.metrics.live import Snapshot
 from parsync.metrics.regret import Regret
 from parsync.runtime.assembly import Assembly
@@ -123,7 +125,7 @@ def run_arm_live(
         regret,
         outcome.interrupted,
         outcome.broken,
-        [asdict(restart) for restart in outcome.restarts],
+        [Restart(**asdict(restart)) for restart in outcome.restarts],
     )
 
 
@@ -135,7 +137,9 @@ def _step_waits(outcome: LiveOutcome) -> dict[str, float | None]:
     never committed count until the end of the measurements.
     """
     metrics, mean_us = outcome.metrics, outcome.waited.mean_us
-    censored, waiting_us = metrics.waiting(range(metrics.agents), range(metrics.slots))
+    censored, waiting_us = metrics.get(DelayMetric).waiting(
+        range(metrics.run.agents), range(metrics.run.slots), metrics.last_us
+    )
     delay_us = int(metrics.count["delay_us"].sum()) + int(censored @ waiting_us)
     tasks = int(metrics.count["committed"].sum()) + int(censored.sum())
     if mean_us is None or not delay_us:

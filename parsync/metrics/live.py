@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from parsync.metrics import histogram
-from parsync.metrics.record_buffer import Table
+from parsync.metrics.delay import delay_bucket
+from parsync.metrics.record_batch import RecordBatch
 
 DELAY_BOUNDS_US = tuple(
     1 << k for k in range(10, 28)
@@ -87,29 +87,27 @@ class LiveLine:
         )
         self._delays = np.zeros((self._agents, histogram.BUCKETS), np.int64)
 
-    def add_tasks(
-        self, rows: Table, first: NDArray[np.bool_], delay_bucket: NDArray[np.intp]
-    ) -> None:
-        """delay_bucket: of the first commits alone."""
-        agent = rows["agent"][first]
-        np.add.at(self._delays.reshape(-1), agent * np.int64(histogram.BUCKETS) + delay_bucket, 1)
+    def add(self, batch: RecordBatch) -> None:
+        """Add a batch of any table."""
+        if batch.table == "tasks":
+            self._tasks(batch.first_commits)
+        elif batch.table == "commits":
+            np.add.at(self._claims, batch["agent"], batch["claims"])
+            conflicts = batch["stale"] + batch["full"] + batch["evicted"]
+            np.add.at(self._conflicts, batch["agent"], conflicts)
+        elif batch.table == "agents":
+            self._queue[batch["agent"]] = batch["queued"]
+        elif batch.table == "cell":
+            names = ("running", "machines_up", "used_permille")
+            running, machines_up, used_permille = (int(batch[name][-1]) for name in names)
+            self._cell = (running, machines_up, used_permille)
+
+    def _tasks(self, firsts: RecordBatch) -> None:
+        agent, bucket = firsts["agent"], delay_bucket(firsts)
+        np.add.at(self._delays.reshape(-1), agent * np.int64(histogram.BUCKETS) + bucket, 1)
         self._commits += np.bincount(agent, minlength=self._agents)
-        self._prefers += np.bincount(agent[rows["prefers"][first] == 1], minlength=self._agents)
-        self._preferred += np.bincount(agent[rows["preferred"][first] == 1], minlength=self._agents)
-
-    def add_commits(self, rows: Table) -> None:
-        np.add.at(self._claims, rows["agent"], rows["claims"])
-        np.add.at(self._conflicts, rows["agent"], rows["stale"] + rows["full"] + rows["evicted"])
-
-    def add_agents(self, rows: Table) -> None:
-        self._queue[rows["agent"]] = rows["queued"]
-
-    def add_cell(self, rows: Table) -> None:
-        self._cell = (
-            int(rows["running"][-1]),
-            int(rows["machines_up"][-1]),
-            int(rows["used_permille"][-1]),
-        )
+        self._prefers += np.bincount(agent[firsts["prefers"] == 1], minlength=self._agents)
+        self._preferred += np.bincount(agent[firsts["preferred"] == 1], minlength=self._agents)
 
     def take(self, at_us: int, agents: Iterable[int]) -> Snapshot:
         """Figures of `agents` since the last call; all counters begin anew."""

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from parsync.metrics.figures import Count, Figures, Number
+from parsync.metrics.quantity import Better, Unit, quantity
 from parsync.workload.workload import Workload
 from schedulers.objective import UNPLACED, placement_cost
 from schedulers.optimum import BestPlacement
@@ -103,9 +104,26 @@ class RegretMeans(Figures):
     they are or free to move.
     """
 
-    decision_regret: Number | None = None
-    system_regret: Number | None = None
-    system_regret_moving: Number | None = None
+    decision_regret: Number | None = quantity(
+        "Decision regret per claim",
+        Unit.PLAIN,
+        Better.LOWER,
+        "Cost above the best placement of the same transaction's tasks on the true state just "
+        "before its commit.",
+    )
+    system_regret: Number | None = quantity(
+        "System regret, without migration",
+        Unit.PLAIN,
+        Better.LOWER,
+        "Cost of all running and waiting tasks above the least possible if running ones stay; "
+        "mean over sampled instants.",
+    )
+    system_regret_moving: Number | None = quantity(
+        "System regret, with migration",
+        Unit.PLAIN,
+        Better.LOWER,
+        "The same if running tasks may move, at no price.",
+    )
 
 
 class _Moment(IntEnum):

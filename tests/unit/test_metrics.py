@@ -13,9 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parsync.metrics import histogram
+from parsync.metrics.conflicts import ConflictMetric
 from parsync.metrics.live import DELAY_BOUNDS_US, LiveLine
-from parsync.metrics.run_metrics import Group, RunMetrics
-from parsync.metrics.summary import series, summarise
+from parsync.metrics.record_batch import RecordBatch
+from parsync.metrics.run_frame import Group, RunFrame
+from parsync.metrics.run_metrics import RunMetrics
+from parsync.metrics.summary import ScopeFigures, series, summarise
 from schedulers.interface import ChangeKind
 from shared_state.transaction import Reason
 from tests.unit.record_factory import Phase, Recorded, random_records
@@ -238,18 +241,18 @@ def busy_oracle(recorded: Recorded, agents: set[int], windows: set[int]) -> dict
     }
 
 
-def check(figures: dict[str, float | None], expected: dict[str, float | None]) -> None:
+def check(figures: ScopeFigures, expected: dict[str, float | None]) -> None:
     for name, value in expected.items():
         alike = near if "_p" in name and name.endswith("_us") else close
         bound, _, of = name.partition("/")
         if of:  # the tasks of a bucket of time are charged their mean, in whole microseconds
-            assert abs((figures[bound].get(of) or 0) - (value or 0)) <= 1, (
+            assert abs((getattr(figures, bound).get(of) or 0) - (value or 0)) <= 1, (
                 name,
-                figures[bound].get(of),
+                getattr(figures, bound).get(of),
                 value,
             )  # type: ignore[union-attr]
         else:
-            assert alike(figures[name], value), (name, figures[name], value)
+            assert alike(getattr(figures, name), value), (name, getattr(figures, name), value)
 
 
 @settings(max_examples=25, deadline=None)
@@ -258,12 +261,12 @@ def test_every_scope_agrees_with_a_recomputation_row_by_row(seed: int, tasks: in
     recorded = random_records(seed, AGENTS, PARTITIONS, tasks, 3_000_000)
     summary = summarise(accumulate(recorded, groups=[Group("two", (0, 2)), Group("one", (1,))]))
     everyone, windows = {0, 1, 2}, {0, 1, 2}
-    check(summary["overall"], oracle(recorded, everyone, windows))
-    for number, phase in enumerate(summary["phases"]):
+    check(summary.overall, oracle(recorded, everyone, windows))
+    for number, phase in enumerate(summary.phases):
         check(phase, oracle(recorded, everyone, {number}))
-    check(summary["groups"][0]["overall"], oracle(recorded, {0, 2}, windows))
-    check(summary["groups"][1]["phases"][1], oracle(recorded, {1}, {1}))
-    check(summary["agents"][2], oracle(recorded, {2}, windows))
+    check(summary.groups[0].overall, oracle(recorded, {0, 2}, windows))
+    check(summary.groups[1].phases[1], oracle(recorded, {1}, {1}))
+    check(summary.agents[2], oracle(recorded, {2}, windows))
 
 
 @settings(max_examples=15, deadline=None)
@@ -304,37 +307,35 @@ def test_rivals_ages_and_staleness_are_counted_within_the_windows() -> None:
             nobody = AGENTS if row["reason"] == Reason.EVICTED else row["agent"]
             rivals[row["agent"]][row["rival"] if row["rival"] >= 0 else nobody] += 1
             conflicts[int(row["agent"] == 1)] += 1
-    assert summary["rivals"] == rivals
-    assert metrics.ages[:, 1].sum(axis=1).tolist() == conflicts
+    assert summary.rivals == rivals
+    assert metrics.get(ConflictMetric).ages[:, 1].sum(axis=1).tolist() == conflicts
     for partition in range(PARTITIONS):
         ages = [
             row["age_us"]
             for row in recorded.rows("syncs")
             if row["partition"] == partition and window(row["at_us"]) is not None
         ]
-        assert summary["staleness"]["syncs"][partition] == len(ages)
-        assert close(summary["staleness"]["at_sync_us"][partition], sum(ages) / len(ages))
+        assert summary.staleness.syncs[partition] == len(ages)
+        assert close(summary.staleness.at_sync_us[partition], sum(ages) / len(ages))
         # Sawtooth: an age that grows to a contributes a*a/2 of area over a time of a.
-        assert close(
-            summary["staleness"]["mean_us"][partition], sum(a * a for a in ages) / 2 / sum(ages)
-        )
+        assert close(summary.staleness.mean_us[partition], sum(a * a for a in ages) / 2 / sum(ages))
 
 
 def test_series_add_up_to_the_totals() -> None:
     recorded = random_records(5, AGENTS, PARTITIONS, 150, 3_000_000)
     metrics = accumulate(recorded)
-    arrays, totals = series(metrics), summarise(metrics)["totals"]
+    arrays, totals = series(metrics), summarise(metrics).totals
     assert (
         arrays["submitted"].sum()
-        == totals["submitted"]
+        == totals.submitted
         == sum(r["tasks"] for r in recorded.rows("submissions"))
     )
     assert (
         arrays["claims"].sum()
-        == totals["claims"]
+        == totals.claims
         == sum(r["claims"] for r in recorded.rows("commits"))
     )
-    assert arrays["first_commits"].sum() == totals["committed"]
+    assert arrays["first_commits"].sum() == totals.committed
     bucket = int(arrays["bucket_us"][0])
     for row in recorded.rows("submissions"):
         assert arrays["submitted"][row["agent"], row["submit_us"] // bucket] >= row["tasks"]
@@ -372,12 +373,12 @@ def test_a_censored_task_is_larger_than_every_quantile_below_it() -> None:
         one_task(metrics, task, 1_000_000 + task, 1_000_200 + task)
     for task in range(90, 100):
         one_task(metrics, task, 2_000_000, None)
-    figures = summarise(metrics)["overall"]
-    assert (figures["submitted"], figures["committed"], figures["censored"]) == (100, 90, 10)
-    assert figures["delay_p90_us"] == 200  # the 90th of 100
-    assert figures["delay_p99_us"] is None
-    assert figures["delay_max_us"] is None
-    assert figures["delay_mean_us"] == 200
+    figures = summarise(metrics).overall
+    assert (figures.submitted, figures.committed, figures.censored) == (100, 90, 10)
+    assert figures.delay_p90_us == 200  # the 90th of 100
+    assert figures.delay_p99_us is None
+    assert figures.delay_max_us is None
+    assert figures.delay_mean_us == 200
 
 
 def test_what_never_got_there_is_charged_until_the_run_was_last_seen() -> None:
@@ -390,12 +391,12 @@ def test_what_never_got_there_is_charged_until_the_run_was_last_seen() -> None:
         "cell", {"at_us": [12_000_000], "running": [1], "machines_up": [1], "used_permille": [500]}
     )
     metrics.add("ends", one_end(0, 90_000_000, due=1))
-    figures = summarise(metrics)["overall"]
-    assert figures["incomplete"]
-    assert figures["at_least"]["delay_mean_us"] == (90 * 200 + 10 * 10_000_000) / 100
-    assert figures["at_least"]["delay_p50_us"] == 200
-    assert near(figures["at_least"]["delay_p99_us"], 10_000_000)
-    assert figures["at_least"]["jsd_mean_us"] == (90 * 200 + 10 * 10_000_000) / 100
+    figures = summarise(metrics).overall
+    assert figures.incomplete
+    assert figures.at_least["delay_mean_us"] == (90 * 200 + 10 * 10_000_000) / 100
+    assert figures.at_least["delay_p50_us"] == 200
+    assert near(figures.at_least["delay_p99_us"], 10_000_000)
+    assert figures.at_least["jsd_mean_us"] == (90 * 200 + 10 * 10_000_000) / 100
 
 
 def test_a_task_in_a_thousand_may_be_missing_and_two_may_not() -> None:
@@ -403,9 +404,9 @@ def test_a_task_in_a_thousand_may_be_missing_and_two_may_not() -> None:
         metrics = RunMetrics([Phase(0, 10_000_000, 90)], 1, partitions=1)
         for task in range(1000):
             one_task(metrics, task, 1_000_000, None if task < missing else 1_000_200)
-        figures = summarise(metrics)["overall"]
-        assert figures["incomplete"] == incomplete
-        assert bool(figures["at_least"]) == incomplete
+        figures = summarise(metrics).overall
+        assert figures.incomplete == incomplete
+        assert bool(figures.at_least) == incomplete
 
 
 def test_services_do_not_keep_an_arm_from_finishing_its_jobs() -> None:
@@ -419,9 +420,9 @@ def test_services_do_not_keep_an_arm_from_finishing_its_jobs() -> None:
     one_task(metrics, 0, 1_000_000, 1_000_200)
     one_task(metrics, 1, 1_000_000, 1_000_200)
     metrics.add("ends", one_end(0, 3_000_000))
-    figures = summarise(metrics)["overall"]
-    assert (figures["jobs"], figures["jobs_ending"], figures["jobs_finished"]) == (2, 1, 1)
-    assert figures["at_least"] == {}
+    figures = summarise(metrics).overall
+    assert (figures.jobs, figures.jobs_ending, figures.jobs_finished) == (2, 1, 1)
+    assert figures.at_least == {}
 
 
 def test_what_is_due_to_end_has_not_ended_and_lengthens_no_run() -> None:
@@ -436,12 +437,10 @@ def test_what_is_due_to_end_has_not_ended_and_lengthens_no_run() -> None:
         "cell", {"at_us": [12_000_000], "running": [1], "machines_up": [1], "used_permille": [500]}
     )
     summary = summarise(metrics)
-    assert (summary["totals"]["ended_finished"], summary["totals"]["still_running"]) == (1, 1)
-    assert summary["totals"]["last_us"] == 12_000_000
-    assert summary["overall"]["preferred_time_share"] == 1 / (1 + 10 + 10)
-    assert summary["overall"]["jct_mean_us"] == (2_000_000 + 89_000_000) / 2, (
-        "but its job time is known"
-    )
+    assert (summary.totals.ended_finished, summary.totals.still_running) == (1, 1)
+    assert summary.totals.last_us == 12_000_000
+    assert summary.overall.preferred_time_share == 1 / (1 + 10 + 10)
+    assert summary.overall.jct_mean_us == (2_000_000 + 89_000_000) / 2, "but its job time is known"
 
 
 def test_what_is_submitted_at_the_start_has_figures_of_its_own_if_no_window_holds_it() -> None:
@@ -452,25 +451,23 @@ def test_what_is_submitted_at_the_start_has_figures_of_its_own_if_no_window_hold
         one_task(metrics, 2, 50, 60)
         one_task(metrics, 3, 500, 520)
         summary = summarise(metrics)
-        assert summary["totals"]["submitted"] == 4
+        assert summary.totals.submitted == 4
         if apart:
-            assert (
-                summary["overall"]["submitted"] == 1 and summary["overall"]["delay_mean_us"] == 20
-            )
-            assert summary["start"]["submitted"] == 2 and summary["start"]["censored"] == 1
-            assert summary["start"]["delay_mean_us"] == 5_000
+            assert summary.overall.submitted == 1 and summary.overall.delay_mean_us == 20
+            assert summary.start.submitted == 2 and summary.start.censored == 1
+            assert summary.start.delay_mean_us == 5_000
             # the start's commits are not among them
-            assert summary["overall"]["throughput_per_s"] == 1e6 / 9_900
+            assert summary.overall.throughput_per_s == 1e6 / 9_900
         else:
-            assert summary["overall"]["submitted"] == 4 and summary["start"] is None
+            assert summary.overall.submitted == 4 and summary.start is None
 
 
 def test_without_submissions_nothing_is_called_censored() -> None:
     metrics = RunMetrics([Phase(0, 10, 90)], 1, partitions=1)
     metrics.add("cell", {"at_us": [1], "running": [1], "machines_up": [1], "used_permille": [500]})
-    figures = summarise(metrics)["overall"]
-    assert figures["censored"] is None
-    assert figures["utilisation_mean"] == 0.5
+    figures = summarise(metrics).overall
+    assert figures.censored is None
+    assert figures.utilisation_mean == 0.5
 
 
 def test_a_delay_belongs_to_the_phase_of_its_submission_and_throughput_to_that_of_the_answer() -> (
@@ -481,14 +478,15 @@ def test_a_delay_belongs_to_the_phase_of_its_submission_and_throughput_to_that_o
     )
     one_task(metrics, 0, 900, 1500)
     one_task(metrics, 1, 1050, 1060)  # within what is left out of the second phase
-    phases = summarise(metrics)["phases"]
-    assert [phase["committed"] for phase in phases] == [1, 0]
-    assert [phase["throughput_per_s"] for phase in phases] == [0, 1e6 / 900]
-    assert summarise(metrics)["totals"]["committed"] == 2
+    phases = summarise(metrics).phases
+    assert [phase.committed for phase in phases] == [1, 0]
+    assert [phase.throughput_per_s for phase in phases] == [0, 1e6 / 900]
+    assert summarise(metrics).totals.committed == 2
 
 
 def test_an_empty_run_has_figures_but_no_nan() -> None:
-    text = json.dumps(summarise(RunMetrics([Phase(0, 10, 0)], 2, partitions=3)), allow_nan=False)
+    figures = summarise(RunMetrics([Phase(0, 10, 0)], 2, partitions=3))
+    text = json.dumps(figures.model_dump(mode="json"), allow_nan=False)
     assert json.loads(text)["overall"]["conflict_rate"] is None
 
 
@@ -509,9 +507,9 @@ def test_an_agent_that_was_restarted_counts_its_busy_time_anew() -> None:
             "staleness_us": zero,
         },
     )
-    overall = summarise(metrics)["overall"]
-    assert overall["busy_useful_share"] == (160 + 90 - 60 - 10) / 500
-    assert overall["busy_wasted_share"] == (60 + 10) / 500
+    overall = summarise(metrics).overall
+    assert overall.busy_useful_share == (160 + 90 - 60 - 10) / 500
+    assert overall.busy_wasted_share == (60 + 10) / 500
 
 
 def test_the_snapshot_covers_the_time_since_the_last_one() -> None:
@@ -543,7 +541,7 @@ def test_the_snapshot_covers_the_time_since_the_last_one() -> None:
     joined = first.join([metrics.snapshot(2_000_000, [1]), metrics.snapshot(2_000_000, [0])])
     assert [line.agent for line in joined.schedulers] == [0, 1]
     # showing the line takes nothing from the summary
-    assert summarise(metrics)["overall"]["committed"] == 3
+    assert summarise(metrics).overall.committed == 3
 
 
 @given(st.lists(st.integers(0, 1 << 30), min_size=1, max_size=100))
@@ -555,7 +553,8 @@ def test_the_live_line_counts_delays_below_its_bounds_exactly(delays: list[int])
         "prefers": np.zeros(n, np.int8),
         "preferred": np.zeros(n, np.int8),
     }
-    line.add_tasks(rows, np.ones(n, bool), histogram.bucket_of(np.array(delays)))
+    rows |= {"first": rows["agent"], "submit_us": 0 * rows["agent"], "commit_us": np.array(delays)}
+    line.add(RecordBatch("tasks", rows, RunFrame([Phase(0, 1, 0)], 2, partitions=1)))
     quiet, busy = line.take(1_000_000, (0, 1)).schedulers
     assert busy.delays_below == (
         *(sum(delay < bound for delay in delays) for bound in DELAY_BOUNDS_US),

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from parsync.core.codec import decode, encode
+from parsync.metrics.live import Snapshot
 from parsync.metrics.record import Record
-from parsync.metrics.run_metrics import RunMetrics, Snapshot
+from parsync.metrics.run_metrics import RunMetrics
 from parsync.runtime.live.plan import RunPlan
 from parsync.runtime.records import RecordSink
 from shared_state.journal import JournalWriter, read_journal
@@ -114,7 +115,7 @@ class Recorder:
 
     def close(self) -> None:
         """The parts and the log are whole."""
-        self.metrics.flush()
+        self.metrics.close()
         if self._sink is not None:
             self._sink.close()
         if self._log is not None:

@@ -191,7 +191,10 @@ def run_arm_virtual(
     if sink is not None:
         with contextlib.suppress(AgoraError):
             sink.abandon()
-    metrics.flush()
+    try:
+        metrics.flush()
+    except AgoraError as error:  # of a metric's code: the other figures are kept
+        stopped = stopped or str(error)
     if outcome is None:
         wall_s = time.monotonic() - begun_s
     notes: dict[str, Any] = (

@@ -32,7 +32,7 @@ class BacklogFigures(Figures):
 class BacklogMetric(Metric):
     """Lengths of the schedulers' queues."""
 
-    name = "backlog"
+    kind = "backlog"
     description = "How many tasks wait in the schedulers' queues."
     figures_model = BacklogFigures
     keeps: ClassVar[TableColumns] = {"agents": ("at_us", "agent", "queued")}

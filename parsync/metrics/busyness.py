@@ -42,7 +42,7 @@ class BusynessFigures(Figures):
 class BusynessMetric(Metric):
     """Decision time over time."""
 
-    name = "busyness"
+    kind = "busyness"
     description = "How much of their time schedulers spend on decisions, and on which."
     figures_model = BusynessFigures
     keeps: ClassVar[TableColumns] = {

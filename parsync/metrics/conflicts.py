@@ -79,7 +79,7 @@ class ConflictFigures(Figures):
 class ConflictMetric(Metric):
     """Outcomes of claims, by the age of the state they were planned on and by rival."""
 
-    name = "conflicts"
+    kind = "conflicts"
     description = "Claims that the cell rejected because the state they were planned on was old."
     figures_model = ConflictFigures
     reads: ClassVar[TableColumns] = {

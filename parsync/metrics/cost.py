@@ -27,7 +27,7 @@ class CostFigures(Figures):
 class CostMetric(Metric):
     """The mean cost of first commits."""
 
-    name = "cost"
+    kind = "cost"
     description = "What placements cost by the workload's own costs."
     figures_model = CostFigures
     reads: ClassVar[TableColumns] = {"tasks": ("agent", "submit_us", "first", "cost")}

@@ -92,7 +92,7 @@ class DelayFigures(Figures):
 class DelayMetric(Metric):
     """Delays of first commits."""
 
-    name = "delay"
+    kind = "delay"
     description = "How long tasks wait for their first commit, and how many never get one."
     figures_model = DelayFigures
     reads: ClassVar[TableColumns] = {

@@ -61,7 +61,7 @@ class JobFigures(Figures):
 class JobMetric(Metric):
     """Times of jobs, and of their tasks on machines."""
 
-    name = "jobs"
+    kind = "jobs"
     description = "How long jobs take, and where their tasks run."
     figures_model = JobFigures
     reads: ClassVar[TableColumns] = {

@@ -9,7 +9,7 @@ summary.json, in the report's tables and its data dictionary, and can be compare
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABCMeta, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -72,19 +72,23 @@ class Scope:
         return rows, inside
 
 
-class Metric(ABC):
+class MetricClass(ABCMeta):
+    """What every metric's class is an instance of."""
+
+
+class Metric(metaclass=MetricClass):
     """Adds up measurements of one run, and makes figures of the sums.
 
     A run has one object of each metric, or one in each actor; these are merged at the end. So sums
     must not depend on how rows are batched or which object got them, and objects are pickled.
 
-    name: of the metric. description: one sentence. figures_model: its figures, each declared with
+    kind: the name of the metric. description: one sentence. figures_model: its figures, each declared with
     quantity() or a plain field. reads: the columns it reads, by table (parsync.metrics.tables says
     what they mean). keeps: the columns of the tables `cell`, `agents` and `rounds` that it needs
     row by row when figures are made; Scope.rows gives them.
     """
 
-    name: ClassVar[str]
+    kind: ClassVar[str]
     description: ClassVar[str]
     figures_model: ClassVar[type[Figures]]
     reads: ClassVar[TableColumns] = {}
@@ -94,10 +98,10 @@ class Metric(ABC):
         self.run = run
         self.count = Counters((), run)  # sums by agent and slot; a metric may replace it
 
-    def fold(self, batch: RecordBatch) -> None:  # noqa: B027 - a metric may only keep rows
+    def fold(self, batch: RecordBatch) -> None:
         """Add up a batch of a table of `reads`. Called about once per 16,000 rows."""
 
-    def merge(self, other: Self) -> None:  # noqa: B027
+    def merge(self, other: Self) -> None:
         """Add what another object of the same run has added up."""
 
     @abstractmethod
@@ -126,7 +130,7 @@ class Metric(ABC):
     @classmethod
     def quantities(cls) -> list[Quantity]:
         """The quantities among its figures."""
-        return quantities_of(cls.figures_model, cls.name)
+        return quantities_of(cls.figures_model, cls.kind)
 
 
 def ratio(part: float, whole: float) -> float | None:

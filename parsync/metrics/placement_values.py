@@ -24,7 +24,7 @@ class PlacementValueFigures(Figures):
 class PlacementValueMetric(Metric):
     """The values that RunFrame was given."""
 
-    name = "placement_values"
+    kind = "placement_values"
     description = "What placements got of the values that the workload brings."
     figures_model = PlacementValueFigures
     reads: ClassVar[TableColumns] = {"tasks": ("task", "agent", "machine", "submit_us", "first")}
@@ -33,7 +33,7 @@ class PlacementValueMetric(Metric):
         super().__init__(run)
         shape = (2, run.agents, run.slots)
         self._quantities = [
-            value.quantity.model_copy(update={"metric": self.name}) for value in run.values
+            value.quantity.model_copy(update={"metric": self.kind}) for value in run.values
         ]
         self._sums = {value.quantity.key: np.zeros(shape, np.int64) for value in run.values}
 

@@ -34,7 +34,7 @@ class PreferenceFigures(Figures):
 class PreferenceMetric(Metric):
     """First commits on preferred machines."""
 
-    name = "preferences"
+    kind = "preferences"
     description = "How many tasks with preferences got a preferred machine."
     figures_model = PreferenceFigures
     reads: ClassVar[TableColumns] = {

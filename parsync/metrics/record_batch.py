@@ -33,9 +33,7 @@ class RecordBatch:
 
     def slot(self, column: str) -> NDArray[np.intp]:
         """The slot (run_frame.py) of each time in a column."""
-        slots: NDArray[np.intp] = self.derived(
-            column, lambda: self._run.slot_of(self._columns[column])
-        )
+        slots: NDArray[np.intp] = self.derived(column, lambda: self._run.slot_of(self[column]))
         return slots
 
     def derived(self, name: str, derive: Callable[[], Any]) -> Any:
@@ -57,10 +55,10 @@ class RecordBatch:
     def first_commits(self) -> RecordBatch:
         """Of a batch of `tasks`: the first commits. A task that was evicted or lost its machine is
         committed again."""
-        return self.where(self._columns["first"] == 1)
+        return self.where(self["first"] == 1)
 
     @cached_property
     def delay_us(self) -> Int64:
         """Of a batch of `tasks`: commit minus submission."""
-        delay_us: Int64 = self._columns["commit_us"] - self._columns["submit_us"]
+        delay_us: Int64 = self["commit_us"] - self["submit_us"]
         return delay_us

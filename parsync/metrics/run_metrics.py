@@ -80,9 +80,9 @@ class RunMetrics:
             values=values,
         )
         every = registry.metrics() if kinds is None else tuple(kinds)
-        self.metrics: dict[str, Metric] = {kind.name: kind(self.run) for kind in every}
-        kept = {table for kind in every for table in kind.keeps}
-        self._kept: dict[str, list[Table]] = {table: [] for table in sorted(kept)}
+        self.metrics: dict[str, Metric] = {kind.kind: kind(self.run) for kind in every}
+        self._kept: dict[str, list[Table]] = {}
+        self.keep(sorted({table for kind in every for table in kind.keeps}))
         self.last_commit_us = 0
         self.last_us = 0  # how far the run was seen: what had not happened by then took longer
         self._live = LiveLine(agents)
@@ -90,9 +90,14 @@ class RunMetrics:
 
     def get(self, kind: type[M]) -> M:
         """The metric of this class. KeyError if it is not among them."""
-        metric = self.metrics[kind.name]
+        metric = self.metrics[kind.kind]
         assert isinstance(metric, kind)
         return metric
+
+    def keep(self, tables: Iterable[str]) -> None:
+        """Keep the rows of these tables from now on."""
+        for table in tables:
+            self._kept.setdefault(table, [])
 
     @property
     def count(self) -> dict[str, Int64]:
@@ -110,8 +115,14 @@ class RunMetrics:
 
     def flush(self) -> None:
         """Add up what is held back. Reading a figure of this object is preceded by it."""
+        first: AgoraError | None = None
         for table, rows in self._held.drain():
-            self._fold(table, rows)
+            try:
+                self._fold(table, rows)
+            except AgoraError as error:
+                first = first or error
+        if first is not None:
+            raise first
 
     def close(self) -> None:
         """Nothing more will be added: flush, and let go of the tables that placement values rest
@@ -180,12 +191,15 @@ class RunMetrics:
         if table in self._kept:
             self._kept[table].append(rows)
         self._live.add(batch)
+        first: AgoraError | None = None
         for name, metric in list(self.metrics.items()):
             if table in metric.reads:
                 try:
                     metric.fold(batch)
-                except Exception as error:
-                    raise self._failed(name, "fold", error) from error
+                except Exception as error:  # of somebody else's code: the others go on
+                    first = first or self._failed(name, "fold", error)
+        if first is not None:
+            raise first
 
     def _see(self, table: str, rows: Table) -> None:
         column = _TIME_OF.get(table)
@@ -202,4 +216,6 @@ class RunMetrics:
 
     def _failed(self, name: str, call: str, error: Exception) -> AgoraError:
         del self.metrics[name]
-        return AgoraError(f"metric {name!r}: {call}: {type(error).__name__}: {error}")
+        failed = AgoraError(f"metric {name!r}: {call}: {type(error).__name__}: {error}")
+        failed.__cause__ = error
+        return failed

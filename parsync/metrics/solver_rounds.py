@@ -39,7 +39,7 @@ class SolverRoundFigures(Figures):
 class SolverRoundMetric(Metric):
     """Times of the rounds of flow schedulers."""
 
-    name = "solver_rounds"
+    kind = "solver_rounds"
     description = "How long the rounds of flow schedulers take, by the clock."
     figures_model = SolverRoundFigures
     keeps: ClassVar[TableColumns] = {

@@ -31,7 +31,7 @@ class PartitionStaleness(Figures):
 class StalenessMetric(Metric):
     """Ages of partitions at their syncs."""
 
-    name = "staleness"
+    kind = "staleness"
     description = "How old partitions are in the schedulers' views."
     figures_model = StalenessFigures
     reads: ClassVar[TableColumns] = {"syncs": ("agent", "partition", "at_us", "age_us", "rows")}

@@ -3,7 +3,7 @@ agents and windows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from parsync.metrics.cost import CostFigures
 from parsync.metrics.delay import DelayFigures, DelayMetric
 from parsync.metrics.figures import Count, Figures, Number
 from parsync.metrics.jobs import JobFigures
-from parsync.metrics.metric import KeptRows, Scope
+from parsync.metrics.metric import KeptRows, Metric, Scope
 from parsync.metrics.preferences import PreferenceFigures, PreferenceMetric
 from parsync.metrics.quantity import Quantity, quantities_of
 from parsync.metrics.regret import RegretMeans
@@ -184,6 +184,16 @@ def summarise(metrics: RunMetrics) -> ArmFigures:
     )
 
 
+def scope_figures(
+    metric: Metric, scope: Scope
+) -> tuple[dict[str, Any], Mapping[str, float | None]]:
+    """The figures that a metric makes of a scope, and their lower bounds."""
+    made = metric.figures(scope)
+    if not isinstance(made, metric.figures_model):
+        raise TypeError(f"expected {metric.figures_model.__name__}, got {type(made).__name__}")
+    return made.model_dump(), metric.lower_bounds(scope, made)
+
+
 class _FigureMaker:
     """Makes the figures of any set of agents over any set of windows."""
 
@@ -210,14 +220,14 @@ class _FigureMaker:
         at_least: dict[str, float | None] = {}
         for name, metric in self._metrics.metrics.items():
             try:
-                made = metric.figures(scope)
-                at_least.update(metric.lower_bounds(scope, made))
+                made, bounds = scope_figures(metric, scope)
             except Exception as error:
                 raise AgoraError(
                     f"metric {name!r}: figures: {type(error).__name__}: {error}"
                 ) from error
             own = registry.declared_in(ScopeFigures, type(metric))
-            (fields if own else others).update(made.model_dump())
+            (fields if own else others).update(made)
+            at_least.update(bounds)
         return {**fields, "others": others, "at_least": at_least}
 
 

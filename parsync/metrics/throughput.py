@@ -43,7 +43,7 @@ class ThroughputFigures(Figures):
 class ThroughputMetric(Metric):
     """First commits and ended allocations."""
 
-    name = "throughput"
+    kind = "throughput"
     description = "First commits per second, and allocations that ended."
     figures_model = ThroughputFigures
     reads: ClassVar[TableColumns] = {

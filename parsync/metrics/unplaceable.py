@@ -22,7 +22,7 @@ class UnplaceableFigures(Figures):
 class UnplaceableMetric(Metric):
     """Tasks that leave the queue unplaced."""
 
-    name = "unplaceable"
+    kind = "unplaceable"
     description = "Tasks that can never be placed, and tasks that were given up."
     figures_model = UnplaceableFigures
     reads: ClassVar[TableColumns] = {"unplaceable": ("agent", "at_us", "abandoned")}

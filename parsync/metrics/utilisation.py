@@ -26,7 +26,7 @@ class UtilisationFigures(Figures):
 class UtilisationMetric(Metric):
     """Use of the cell's first resource."""
 
-    name = "utilisation"
+    kind = "utilisation"
     description = "How much of the cell is in use."
     figures_model = UtilisationFigures
     keeps: ClassVar[TableColumns] = {"cell": ("at_us", "running", "machines_up", "used_permille")}

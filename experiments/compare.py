@@ -2,9 +2,9 @@
 
 Runs can be compared if they gave their arms the same work and counted it alike: equal workload
 options, equal workloads under equal seeds (by their digests), equal settling and draining times.
-What else differs between them, such as the time messages take, is said below the table. Arms are
+What else differs between them, such as the time messages take, is named below the table. Arms are
 compared seed by seed over the seeds all of them ran; without common seeds the runs' own figures are
-shown and nothing is said about certainty.
+shown without confidence intervals.
 """
 
 from __future__ import annotations
@@ -295,7 +295,7 @@ def _brief(value: Any) -> str:
     if value is None:
         return "none"
     if isinstance(value, list) and value and isinstance(value[0], Phase):
-        loads = "/".join(f"{phase.load_percent:g}" for phase in value)
+        loads = "/".join(str(phase.load_percent) for phase in value)
         return f"{loads} % until {value[-1].end_us / 1e6:g} s"
     return str(value)
 

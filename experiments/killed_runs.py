@@ -3,7 +3,7 @@
 Arms that had ended have their figures on disk (kept_arms.py), and so has every paired seed. The arm
 that was running is made of its measurements where they are sound: its Parquet files if it closed
 them, the logs of a live arm otherwise. In virtual time it keeps no log, and a Parquet file that was
-not closed cannot be read: such an arm is told of, and repeated by running config.toml again.
+not closed cannot be read: such an arm is named, and repeated by running config.toml again.
 
 Nothing that was there is changed: what is written is summary.json, and series.npz of that arm.
 """

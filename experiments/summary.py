@@ -171,8 +171,8 @@ def distinct(quantities: Sequence[Quantity]) -> list[Quantity]:
 
 def workload_facts(workload: Workload) -> WorkloadFacts:
     """What the arms had to do."""
-    lasting = workload.duration_us[workload.arrival_rows]
-    lasting = lasting[lasting >= 0]
+    duration_us = workload.duration_us[workload.arrival_rows]
+    duration_us = duration_us[duration_us >= 0]
     return WorkloadFacts(
         name=workload.name,
         digest=digest(workload),
@@ -184,7 +184,7 @@ def workload_facts(workload: Workload) -> WorkloadFacts:
         initial_tasks=len(workload.initial.task),
         preferred_permille=workload.preferred_permille,
         end_us=workload.end_us,
-        mean_duration_us=round(float(lasting.mean())) if len(lasting) else None,
+        mean_duration_us=round(float(duration_us.mean())) if len(duration_us) else None,
         phases=[
             Phase(start_us=phase.start_us, end_us=phase.end_us, load_percent=phase.load_percent)
             for phase in workload.phases

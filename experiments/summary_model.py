@@ -34,7 +34,7 @@ class Phase(Figures):
 
     start_us: Count
     end_us: Count
-    load_percent: Number | None
+    load_percent: Count | None
 
 
 class WorkloadFacts(Figures):

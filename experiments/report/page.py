@@ -68,7 +68,7 @@ def render(run: Run, drawn: Sequence[RenderedFigure]) -> str:
 
     def phase_name(index: int) -> str:
         phase = phases[index]
-        load = f", {phase.load_percent:g} %" if phase.load_percent else ""
+        load = f", {phase.load_percent} %" if phase.load_percent else ""
         return f"Phase {index + 1}{load}"
 
     return _fill(
@@ -166,8 +166,10 @@ def _short_settling(summary: RunSummary) -> str:
     if workload.initial_tasks or settle_us >= length_us:
         return ""
     return (
-        f"Short warm-up: only {duration(settle_us)} of each phase are left out, {settle_us / length_us:.2g} of a mean task length "
-        f"({duration(length_us)}), so the cell was still filling when counting began: delays and conflicts are lower than in a cell that is full."
+        f"Short warm-up: only {duration(settle_us)} of each phase are left out, "
+        f"{settle_us / length_us:.2g} of a mean task length ({duration(length_us)}), so the "
+        "cell was still filling when counting began: delays and conflicts are lower than in a "
+        "cell that is full."
     )
 
 
@@ -198,8 +200,8 @@ def _start(summary: RunSummary) -> _Start | None:
 
 
 def _wins(summary: RunSummary, rows: Sequence[Row]) -> list[tuple[str, int, str]]:
-    """(arm, its place, what it is best at) for each arm that is best at something; a tie is said to
-    be one."""
+    """(arm, its place, what it is best at) for each arm that is best at something; a tie is named
+    as one."""
     wins = []
     for index, arm in enumerate(summary.arms):
         labels = []
@@ -207,7 +209,8 @@ def _wins(summary: RunSummary, rows: Sequence[Row]) -> list[tuple[str, int, str]
             if row.cells[index].best:
                 ties = sum(cell.tied for cell in row.cells)
                 labels.append(
-                    row.quantity.label.lower() + (f" ({ties} more not told apart)" if ties else "")
+                    row.quantity.label.lower()
+                    + (f" (not certain beside {ties} more)" if ties else "")
                 )
         if labels:
             wins.append((arm.name, index, ", ".join(labels)))
@@ -297,7 +300,8 @@ def _workload_facts(summary: RunSummary) -> list[tuple[str, str]]:
         ),
         (
             "Tasks",
-            f"{workload.tasks:,} ({workload.arrivals:,} arriving, {workload.initial_tasks:,} running at the start)",
+            f"{workload.tasks:,} ({workload.arrivals:,} arriving, {workload.initial_tasks:,} "
+            "running at the start)",
         ),
         (
             "Run time on a preferred machine",

@@ -18,7 +18,7 @@ def comparison_table(summary: ComparedArms) -> Table:
     """One row per arm, one column per headline quantity: mean over the paired seeds and its
     interval, or the run's own figure.
 
-    Bold green with a star: best; green: not told apart from it. Fits 80 columns.
+    Bold green with a star: best; green: no certain difference to it. Fits 80 columns.
     """
     return arms_table(
         summary,
@@ -56,7 +56,7 @@ def arms_table(summary: ComparedArms, rows: Sequence[Row]) -> Table:
     table = Table(
         title=title,
         title_justify="left",
-        caption="★ best, green: not told apart from the best." + waiting + cut + bounds,
+        caption="★ best, green: no certain difference to the best." + waiting + cut + bounds,
         caption_justify="left",
         box=box.SIMPLE_HEAD,
         padding=(0, 1, 0, 0),

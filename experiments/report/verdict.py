@@ -22,7 +22,7 @@ class Cell:
     value: mean over seeds, or this run's figure where there are no seeds. spread: half the width of
     its interval. run: this run's figure where it is shown beside the seeds' mean. change:
     difference to the baseline; certain: its interval excludes 0, good: it is to the better. best:
-    of all arms; tied: not told apart from the best.
+    of all arms; tied: the difference to the best is not certain.
 
     A figure that leaves out too much stands here with its lower bound, "≥" before it (bounds.py),
     and so do changes that rest on one ("≤" where it is the baseline's). Neither it nor any other
@@ -224,18 +224,22 @@ def _sentence(
         return f"{lead}.{out}"
     second = others[0]
     if not against_best:
-        return f"{lead}, before {names[second]} at {quantity.text(values[second], bounded[second])}; one run cannot say how surely.{out}"
+        next_best = quantity.text(values[second], bounded[second])
+        return (
+            f"{lead}, before {names[second]} at {next_best}; "
+            f"one run gives no confidence interval.{out}"
+        )
     tied = [slug for slug in others if not against_best[slug].certain]
     if len(tied) == len(others):
         return (
-            f"{lead}, but the seeds tell no two apart from it."
+            f"{lead}, but no difference to the others is certain."
             if len(others) > 1
-            else f"{lead}, not surely."
+            else f"{lead}, but the difference is not certain."
         ) + out
     if tied:
         rest = [slug for slug in others if slug not in tied]
         return (
-            f"{lead}; {_and([names[slug] for slug in tied])} cannot be told from it. "
+            f"{lead}; the difference to {_and([names[slug] for slug in tied])} is not certain. "
             f"{_ahead(quantity, names[rest[0]], against_best[rest[0]])}{out}"
         )
     return f"{lead}. {_ahead(quantity, names[second], against_best[second])}{out}"
@@ -305,9 +309,9 @@ def _ahead(quantity: Quantity, name: str, difference: Difference) -> str:
     if quantity.unit is not Unit.SHARE and difference.relative is not None:
         relative = f"{percent_change(difference.relative)}, "
     return (
-        f"{name} is next: {relative}{text(difference.mean)} "
-        f"({CONFIDENCE * 100:.0f} % interval {_from_to(text(difference.low), text(difference.high))}), "
-        f"worse in {worse_in} of {difference.n} seeds."
+        f"{name} is next: {relative}{text(difference.mean)} ({CONFIDENCE * 100:.0f} % interval "
+        f"{_from_to(text(difference.low), text(difference.high))}), worse in {worse_in} of "
+        f"{difference.n} seeds."
     )
 
 

@@ -82,10 +82,10 @@ class Metric(metaclass=MetricClass):
     A run has one object of each metric, or one in each actor; these are merged at the end. So sums
     must not depend on how rows are batched or which object got them, and objects are pickled.
 
-    kind: the name of the metric. description: one sentence. figures_model: its figures, each declared with
-    quantity() or a plain field. reads: the columns it reads, by table (parsync.metrics.tables says
-    what they mean). keeps: the columns of the tables `cell`, `agents` and `rounds` that it needs
-    row by row when figures are made; Scope.rows gives them.
+    kind: the name of the metric. description: one sentence. figures_model: its figures, each
+    declared with quantity() or a plain field. reads: the columns it reads, by table
+    (parsync.metrics.tables has their meanings). keeps: the columns of the tables `cell`, `agents`
+    and `rounds` that it needs row by row when figures are made; Scope.rows gives them.
     """
 
     kind: ClassVar[str]
@@ -110,8 +110,8 @@ class Metric(metaclass=MetricClass):
 
     def lower_bounds(self, scope: Scope, figures: Any) -> Mapping[str, float | None]:
         """Figures that leave out what did not get there, by their keys, with it charged until the
-        run was last seen. A figure with a bound is compared by it, and wins nothing against one
-        without."""
+        run was last seen. A figure with a bound is compared by it, and is not ranked beside
+        figures without one."""
         return {}
 
     def series(self) -> Mapping[str, Int64]:

@@ -1,5 +1,5 @@
-"""The figures a run is judged by, as one model: what every metric makes of its sums, for each set of
-agents and windows."""
+"""The figures of a run as one model: what every metric makes of its sums, for each set of agents and
+windows."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ class ScopeFigures(
     """The figures of some agents over some windows.
 
     others: figures by key that are not fields of the base classes: those of metrics of other
-    packages, and of the values that the workload brings. at_least: lower bounds of figures that leave out what did not get there, by
-    key (Metric.lower_bounds).
+    packages, and of the values that the workload brings. at_least: lower bounds of figures that
+    leave out what did not get there, by key (Metric.lower_bounds).
     """
 
     others: dict[str, Number | None] = Field(default_factory=dict)
@@ -91,7 +91,7 @@ class PhaseFigures(ScopeFigures):
 
     start_us: int
     end_us: int
-    load_percent: Number | None
+    load_percent: Count | None
 
 
 class AgentFigures(ScopeFigures):

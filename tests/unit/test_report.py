@@ -195,13 +195,13 @@ def test_a_clear_winner_is_named_with_margin_and_certainty() -> None:
 def test_arms_the_seeds_cannot_tell_apart_are_not_ranked() -> None:
     row = rows_for({"A": [100.0, 40.0, 70.0], "B": [50.0, 90.0, 69.0]})
     assert row["tied"] == "B" if row["best"] == "A" else row["tied"] == "A"
-    assert "not surely" in row["sentence"]
+    assert "the difference is not certain" in row["sentence"]
     assert row["certain"] == ""
 
 
 def test_an_arm_behind_a_tie_is_measured_against_it() -> None:
     row = rows_for({"A": [10.0, 12.0, 11.0], "B": [11.0, 11.5, 10.9], "C": [500.0, 510.0, 505.0]})
-    assert "cannot be told from it. C is next" in row["sentence"]
+    assert "the difference to B is not certain. C is next" in row["sentence"]
 
 
 def test_equal_arms_have_no_winner() -> None:
@@ -219,7 +219,7 @@ def test_one_run_claims_no_certainty() -> None:
     summary = build_summary(FACTS, workload(), [bare_arm("A"), bare_arm("B")])
     summary = with_overall(summary, delay_mean_us={"A": 5.0, "B": 6.0})
     sentence = verdict(summary, [QUANTITIES["delay_mean_us"]])[0].sentence
-    assert "A is lowest at 5 µs" in sentence and "one run cannot say how surely" in sentence
+    assert "A is lowest at 5 µs" in sentence and "one run gives no confidence interval" in sentence
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
-"""The figures of a run as one model: what every metric makes of its sums, for each set of agents and
-windows."""
+"""The figures of a run as one model: what every metric makes of its sums, for each set of agents
+and windows."""
 
 from __future__ import annotations
 

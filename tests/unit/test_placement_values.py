@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 
 import numpy as np
@@ -18,7 +19,7 @@ from experiments.workloads.input_data import (
     place_replicas,
 )
 from parsync.metrics.run_metrics import RunMetrics
-from parsync.metrics.summary import summarise
+from parsync.metrics.summary import quantities, summarise
 from shared_state.random import Stream, stream_key
 from shared_state.tasks import CellSpec
 from tests.unit.record_factory import Phase
@@ -84,6 +85,19 @@ def test_figures_are_ratios_of_sums_over_first_commits_and_survive_merging_and_p
     figures = summarise(whole)
     assert figures.overall.value("slot_score_mean") == (100 + 300 + 300 + 300) / (4 * 150)
     assert figures.agents[0].value("slot_score_mean") == figures.overall.value("slot_score_mean")
+
+
+def test_actors_get_the_values_and_hand_back_their_sums_alone() -> None:
+    """Every actor of a live run gets a pickled copy of empty metrics, and sends its own back."""
+    value = SlotScore.of_cell(cell([100, 300], [3, 1]))
+    empty = RunMetrics([Phase(0, 1000, 50)], 1, partitions=1, values=[value])
+    part = pickle.loads(pickle.dumps(copy.deepcopy(empty)))
+    assert len(part.run.values) == 1
+    part.close()
+    assert pickle.loads(pickle.dumps(part)).run.values == ()
+    assert [one.key for one in quantities(part) if one.metric == "placement_values"] == [
+        "slot_score_mean"
+    ]
 
 
 def test_input_shares_are_of_the_input_and_not_of_the_tasks() -> None:

@@ -39,6 +39,10 @@ class LongWaits(Metric):
     def merge(self, other):
         self.count.merge(other.count)
 
+    def live(self):  # a column of the terminal's table while a run lasts
+        counts = (self.count["waited_long"], self.count["placed"])
+        return {"long_wait_share": tuple(count.sum(axis=1) for count in counts)}
+
     def figures(self, scope):
         placed = scope.sum(self.count["placed"])
         share = ratio(scope.sum(self.count["waited_long"]), placed)

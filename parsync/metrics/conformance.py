@@ -164,6 +164,7 @@ def _figures(kind: type[Metric], parts: Sequence[Sequence[Batch]]) -> dict[str, 
     kept: dict[str, KeptRows] = {
         table: _DeclaredRows(table, rows, kind) for table, rows in run.kept().items()
     }
+    _check_live(kind, whole)
     found: dict[str, Any] = {}
     for place, agents in (("", None), *((f"agents[{a}].", [a]) for a in range(AGENTS))):
         scope = run.scope(agents, None, kept)
@@ -171,6 +172,15 @@ def _figures(kind: type[Metric], parts: Sequence[Sequence[Batch]]) -> dict[str, 
         found |= {f"{place}{name}": value for name, value in figures.items()}
         found |= {f"{place}at_least.{name}": value for name, value in bounds.items()}
     return found
+
+
+def _check_live(kind: type[Metric], metric: Metric) -> None:
+    keys = {quantity.key for quantity in metric.run_quantities()}
+    for key, columns in _guarded(kind, "live", metric.live).items():
+        if key not in keys:
+            raise _broken(kind, f"live: {key!r} is no quantity among its figures")
+        if len(columns) != 2 or any(np.shape(column) != (AGENTS,) for column in columns):
+            raise _broken(kind, f"live: {key!r}: expected two sums by agent, int64[agents] each")
 
 
 class _Phase:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from parsync.metrics import histogram
 from parsync.metrics.delay import delay_bucket
+from parsync.metrics.quantity import Quantity
 from parsync.metrics.record_batch import RecordBatch
+from shared_state.tasks import Int64
 
 DELAY_BOUNDS_US = tuple(
     1 << k for k in range(10, 28)
@@ -17,6 +19,18 @@ DELAY_BOUNDS_US = tuple(
 _LAST_BUCKET_BELOW = np.append(
     histogram.bucket_of(np.array(DELAY_BOUNDS_US)) - 1, histogram.BUCKETS - 1
 )
+
+
+# A metric's sums by agent since the start: int64[agents] of a part and of its whole.
+LiveSums = tuple[Int64, Int64]
+
+
+@dataclass(frozen=True, slots=True)
+class LiveFigure:
+    """A figure of one scheduler over the window, which a metric adds to the line (Metric.live)."""
+
+    quantity: Quantity
+    value: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +41,7 @@ class SchedulerLine:
     window, whenever they were submitted.
     preferred_share: of those with preferences, the share on a preferred machine. delays_below: how
     many of the delays are below each of DELAY_BOUNDS_US, and how many there are. delay_sum_us:
-    their sum, to 0.4 %.
+    their sum, to 0.4 %. others: what other metrics add.
     """
 
     agent: int
@@ -39,6 +53,7 @@ class SchedulerLine:
     preferred_share: float | None
     delays_below: tuple[int, ...]
     delay_sum_us: int
+    others: tuple[LiveFigure, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +94,7 @@ class LiveLine:
         self._since_us = 0
         self._queue = np.zeros(agents, np.int64)
         self._cell: tuple[int, int, int] | None = None
+        self._shown: dict[str, LiveSums] = {}  # sums by quantity when the line was last shown
         self._clear()
 
     def _clear(self) -> None:
@@ -109,16 +125,31 @@ class LiveLine:
         self._prefers += np.bincount(agent[firsts["prefers"] == 1], minlength=self._agents)
         self._preferred += np.bincount(agent[firsts["preferred"] == 1], minlength=self._agents)
 
-    def take(self, at_us: int, agents: Iterable[int]) -> Snapshot:
-        """Figures of `agents` since the last call; all counters begin anew."""
+    def take(
+        self,
+        at_us: int,
+        agents: Iterable[int],
+        others: Sequence[tuple[Quantity, LiveSums]] = (),
+    ) -> Snapshot:
+        """Figures of `agents` since the last call; all counters begin anew. others: sums of other
+        metrics since the start."""
         window_us = max(at_us - self._since_us, 1)
-        lines = tuple(self._line(agent, window_us) for agent in agents)
+        since = [(quantity, self._since_shown(quantity.key, sums)) for quantity, sums in others]
+        lines = tuple(self._line(agent, window_us, since) for agent in agents)
         cell: tuple[int | None, int | None, int | None] = self._cell or (None, None, None)
         self._since_us = at_us
         self._clear()
         return Snapshot(at_us, window_us, lines, *cell)
 
-    def _line(self, agent: int, window_us: int) -> SchedulerLine:
+    def _since_shown(self, key: str, sums: LiveSums) -> LiveSums:
+        part, whole = (np.array(column, np.int64) for column in sums)
+        shown = self._shown.get(key, (np.zeros_like(part), np.zeros_like(whole)))
+        self._shown[key] = (part, whole)
+        return part - shown[0], whole - shown[1]
+
+    def _line(
+        self, agent: int, window_us: int, others: Sequence[tuple[Quantity, LiveSums]]
+    ) -> SchedulerLine:
         def share(part: int, whole: int) -> float | None:
             return part / whole if whole else None
 
@@ -132,4 +163,8 @@ class LiveLine:
             preferred_share=share(int(self._preferred[agent]), int(self._prefers[agent])),
             delays_below=tuple(np.cumsum(self._delays[agent])[_LAST_BUCKET_BELOW].tolist()),
             delay_sum_us=int(self._delays[agent] @ histogram.MIDDLE),
+            others=tuple(
+                LiveFigure(quantity, share(int(part[agent]), int(whole[agent])))
+                for quantity, (part, whole) in others
+            ),
         )

@@ -114,6 +114,12 @@ class Metric(metaclass=MetricClass):
         figures without one."""
         return {}
 
+    def live(self) -> Mapping[str, tuple[Int64, Int64]]:
+        """Sums since the start that the terminal's live table makes a column of, by the key of a
+        quantity: int64[agents] of a part and of its whole. The column shows part / whole of each
+        scheduler since the table was last drawn. Called about twice a second."""
+        return {}
+
     def series(self) -> Mapping[str, Int64]:
         """Counts over time that plots are drawn from: int64[agents, buckets of run.bucket_us]."""
         return {}

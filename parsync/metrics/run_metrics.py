@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsync.metrics import registry
-from parsync.metrics.live import LiveLine, Snapshot
+from parsync.metrics.live import LiveLine, LiveSums, Snapshot
 from parsync.metrics.metric import KeptRows, Metric, Scope
+from parsync.metrics.quantity import Quantity
 from parsync.metrics.record_batch import RecordBatch
 from parsync.metrics.record_buffer import Columns, RecordBuffer, Table
 from parsync.metrics.run_frame import Group, PhaseLike, PlacementValue, RunFrame
@@ -133,7 +134,20 @@ class RunMetrics:
     def snapshot(self, at_us: int, agents: Iterable[int] | None = None) -> Snapshot:
         """The live line of `agents` (default all) since the last call."""
         self.flush()
-        return self._live.take(at_us, range(self.run.agents) if agents is None else agents)
+        chosen = range(self.run.agents) if agents is None else agents
+        return self._live.take(at_us, chosen, self._live_sums())
+
+    def _live_sums(self) -> list[tuple[Quantity, LiveSums]]:
+        """What metrics add to the live line. AgoraError naming a metric whose code fails."""
+        found: list[tuple[Quantity, LiveSums]] = []
+        for name, metric in list(self.metrics.items()):
+            try:
+                sums = metric.live()
+                known = {quantity.key: quantity for quantity in metric.run_quantities()}
+                found += [(known[key], column) for key, column in sums.items()]
+            except Exception as error:
+                raise self._failed(name, "live", error) from error
+        return found
 
     def merge(self, other: RunMetrics) -> None:
         """Add what another object, made with equal arguments, recorded."""

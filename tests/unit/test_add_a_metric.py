@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import copy
+import io
 import json
 import pickle
 import re
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from experiments.command_line import run_command
 from experiments.compare import app as compare_app
+from experiments.live_table import live_table
 from experiments.parsync_vs_flow import app
 from experiments.report.__main__ import app as report_app
 from experiments.summary import read_summary
@@ -41,6 +44,13 @@ def command(application: object, *arguments: object) -> int:
         run_command(application, list(map(str, arguments)))  # type: ignore[arg-type]
     assert isinstance(left.value.code, int)
     return left.value.code
+
+
+def one_commit(agent: int, commit_us: int) -> dict[str, list[int]]:
+    """A row of the table of tasks."""
+    zero = {name: [0] for name in ("task", "job", "machine", "prefers", "preferred", "cost")}
+    times = {"submit_us": [5], "commit_us": [commit_us], "age_us": [0]}
+    return zero | times | {"agent": [agent], "attempts": [1], "first": [1]}
 
 
 def test_the_page_shows_the_example() -> None:
@@ -93,16 +103,27 @@ def test_actors_of_a_live_run_copy_pickle_and_merge_it(site: Path) -> None:
     empty = RunMetrics(PHASES, 2, partitions=2)
     parts = [pickle.loads(pickle.dumps(copy.deepcopy(empty))) for _ in range(2)]
     for number, part in enumerate(parts):
-        columns = {name: [0] for name in ("task", "job", "machine", "prefers", "preferred")}
-        times = {"submit_us": [5], "commit_us": [200_005], "age_us": [0]}
-        rest = {"agent": [number], "attempts": [1], "first": [1], "cost": [0]}
-        part.add("tasks", columns | times | rest)
+        part.add("tasks", one_commit(number, 200_005))
         part.close()
     whole = pickle.loads(pickle.dumps(parts[0]))
     whole.merge(pickle.loads(pickle.dumps(parts[1])))
     scope = whole.scope(slots=range(whole.run.slots))
     assert whole.metrics["long_waits"].figures(scope).long_wait_share == 1.0
     assert whole.count["waited_long"].sum() == 2
+
+
+def test_its_column_in_the_live_table_covers_the_time_since_the_last_one(site: Path) -> None:
+    install_project(site, EXAMPLE)
+    metrics = RunMetrics(PHASES, 2, partitions=2)
+    for commit_us, shown in ((200_005, "100 %"), (10, "0 %"), (None, "-")):
+        if commit_us is not None:
+            metrics.add("tasks", one_commit(1, commit_us))
+        snapshot = metrics.snapshot(1_000_000)
+        console = Console(width=120, record=True, file=io.StringIO())
+        console.print(live_table("arm", ["a", "b"], snapshot, 1, None))
+        lines = console.export_text().splitlines()
+        assert re.search(r"waits *┃$", lines[2])
+        assert lines[-2].startswith("│b") and lines[-2].split("│")[-2].strip() == shown
 
 
 BROKEN = """

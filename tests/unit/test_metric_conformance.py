@@ -15,6 +15,7 @@ from parsync.metrics.metric import Metric, Scope, TableColumns
 from parsync.metrics.quantity import Better, Unit, quantity
 from parsync.metrics.record_batch import RecordBatch
 from parsync.metrics.run_frame import RunFrame
+from shared_state.tasks import Int64
 
 
 @pytest.mark.parametrize("metric", registry.metrics(), ids=lambda metric: str(metric.kind))
@@ -82,6 +83,16 @@ class Fails(Mine):
         raise ZeroDivisionError("of mine")
 
 
+class OtherLiveKey(Mine):
+    def live(self) -> dict[str, tuple[Int64, Int64]]:
+        return {"yours": (np.zeros(3, np.int64), np.zeros(3, np.int64))}
+
+
+class LiveBySlot(Mine):
+    def live(self) -> dict[str, tuple[Int64, Int64]]:
+        return {"mine": (self.count["mine"], self.count["mine"])}
+
+
 class NoTable(Mine):
     reads: ClassVar[TableColumns] = {"task": ("agent",)}
 
@@ -120,6 +131,8 @@ def test_a_metric_that_keeps_its_promises_passes() -> None:
         (NotANumber, "figures: ValidationError: "),
         (OtherFigures, "figures: TypeError: expected MineFigures, got Figures"),
         (Fails, "fold: ZeroDivisionError: of mine"),
+        (OtherLiveKey, "live: 'yours' is no quantity among its figures"),
+        (LiveBySlot, r"live: 'mine': expected two sums by agent, int64\[agents\] each"),
         (NoTable, "reads: expected tables of .*, got 'task'"),
         (NoColumn, "reads: table 'tasks' has no column 'agents'; it has task, job"),
         (KeepsTooMuch, "keeps: expected tables of cell, agents, rounds, got 'tasks'"),

@@ -114,13 +114,15 @@ class Recorder:
         return self._log.end
 
     def close(self) -> None:
-        """The parts and the log are whole."""
-        self.metrics.close()
-        if self._sink is not None:
-            self._sink.close()
-        if self._log is not None:
-            self.flush()
-            self._log.close()
+        """The parts and the log are whole, also if the code of a metric fails."""
+        try:
+            self.metrics.close()
+        finally:
+            if self._sink is not None:
+                self._sink.close()
+            if self._log is not None:
+                self.flush()
+                self._log.close()
 
     def _add(self, table: str, columns: dict[str, Any]) -> None:
         self.metrics.add(table, columns)

@@ -76,9 +76,7 @@ class ScopeFigures(
 
     def plain_value(self, key: str) -> float | None:
         """The figure of a quantity as it is, whatever it leaves out."""
-        found: float | None = (
-            getattr(self, key) if key in type(self).model_fields else self.others.get(key)
-        )
+        found: float | None = self.others[key] if key in self.others else getattr(self, key, None)
         return found
 
     def is_bound(self, key: str) -> bool:

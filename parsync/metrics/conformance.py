@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import pickle
 from collections.abc import Sequence
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import numpy as np
@@ -155,7 +155,7 @@ def _figures(kind: type[Metric], parts: Sequence[Sequence[Batch]]) -> dict[str, 
                     lambda m=metric, b=batch, r=run: m.fold(_DeclaredColumns(b, r.run, kind)),
                 )
         run.flush()
-        made.append(_guarded(kind, "pickle", lambda m=metric: pickle.loads(pickle.dumps(m))))
+        made.append(_guarded(kind, "pickle", lambda m=metric: _sent(m)))
         frames.append(run)
     whole, run = made[0], frames[0]
     for metric, frame in zip(made[1:], frames[1:], strict=True):
@@ -172,6 +172,12 @@ def _figures(kind: type[Metric], parts: Sequence[Sequence[Batch]]) -> dict[str, 
         found |= {f"{place}{name}": value for name, value in figures.items()}
         found |= {f"{place}at_least.{name}": value for name, value in bounds.items()}
     return found
+
+
+def _sent(metric: Metric) -> Metric:
+    """The metric as another process gets it."""
+    received: Metric = ForkingPickler.loads(ForkingPickler.dumps(metric))
+    return received
 
 
 def _check_live(kind: type[Metric], metric: Metric) -> None:

@@ -20,6 +20,7 @@ from experiments.interruption import Interruption
 from experiments.regret import settle_us
 from experiments.running import make_workload, run_arm_virtual, seed_figures
 from experiments.summary import RunFacts, build_summary
+from experiments.workload_config import WorkloadConfig
 from tests.fixtures.overloaded_cell import OPTIONS, arm, group
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "summary.json"
@@ -32,8 +33,11 @@ def named(name: str, config: ArmConfig) -> ArmConfig:
 
 
 CONFIG = RunConfig(
-    synthetic=OPTIONS.model_copy(
-        update={"load_percent": (60, 180), "gang_permille": 300, "slot_score_variance": 2.0}
+    workload=WorkloadConfig.of(
+        "synthetic",
+        OPTIONS.model_copy(
+            update={"load_percent": (60, 180), "gang_permille": 300, "slot_score_variance": 2.0}
+        ),
     ),
     arms=(
         named("adaptive", arm("diff_block", group(strategy="adaptive", tau_s=0.02))),

@@ -13,10 +13,10 @@ import pytest
 from rich.console import Console
 
 from experiments.command_line import run_command
-from experiments.compare import app as compare_app
+from experiments.commands.compare import app as compare_app
+from experiments.commands.report import app as report_app
+from experiments.commands.run import app
 from experiments.live_table import live_table
-from experiments.parsync_vs_flow import app
-from experiments.report.__main__ import app as report_app
 from experiments.summary import read_summary
 from parsync.metrics import registry
 from parsync.metrics.conformance import check_metric

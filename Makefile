@@ -72,7 +72,8 @@ cpp-test: setup
 	$(CTEST) --test-dir build/asan --output-on-failure
 	$(CMAKE) -S . -B build/tsan -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DAGORA_SANITIZE=thread
 	$(CMAKE) --build build/tsan --target flowsolver_race flowsolver_racer_threads flowsolver_cancel
-	$(CTEST) --test-dir build/tsan --tests-regex '^flowsolver_(race|racer_threads|cancel)$$' --output-on-failure
+	$(CTEST) --test-dir build/tsan --output-on-failure \
+	  --tests-regex '^flowsolver_(race|racer_threads|cancel)$$'
 
 test: check cpp-test
 	$(PY) -m pytest -q tests --ignore=tests/unit

@@ -2,9 +2,9 @@
 
 Runs can be compared if they gave their arms the same work and counted it alike: equal workload
 options, equal workloads under equal seeds (by their digests), equal settling and draining times.
-What else differs between them, such as the time messages take, is said below the table. Arms are
+What else differs between them, such as the time messages take, is named below the table. Arms are
 compared seed by seed over the seeds all of them ran; without common seeds the runs' own figures are
-shown and nothing is said about certainty.
+shown without confidence intervals.
 """
 
 from __future__ import annotations
@@ -21,24 +21,29 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pydantic import JsonValue
 from rich.console import Console
 from rich.text import Text
 
-from experiments.bounds import is_bound, value_of
-from experiments.quantities import HEADLINE, QUANTITIES, Quantity, counted
 from experiments.report.page import verdict_page
 from experiments.report.terminal import arms_table
-from experiments.report.verdict import Row, left_waiting, verdict
-from experiments.summary import BASELINE, FORMAT, paired, read_summary
+from experiments.report.verdict import Row, unplaced_share, verdict
+from experiments.summary import BASELINE, distinct, paired, read_summary
+from experiments.summary_model import ComparedArms, Phase, RunSummary, Settings
 from experiments.whole_files import whole_file
 from experiments.workloads import registry
+from parsync.metrics.quantity import Quantity, counted
 from shared_state.errors import AgoraError
 
 _SAME = ("name", "machines", "dimensions", "capacity", "preferred_permille", "end_us", "phases")
 _SAME_SETTINGS = ("settle_s", "drain_s", "workload")
 _NOTED = ("runtime", "virtual", "live", "heartbeat_us", "sample_s")
 
-Figures = dict[str, Any]
+
+class Comparison(ComparedArms):
+    """The arms of several runs. notes: what else differs between the runs."""
+
+    notes: list[str]
 
 
 def compare(runs: Sequence[Path], metrics: Sequence[str], out: Path | None) -> None:
@@ -51,22 +56,21 @@ def compare(runs: Sequence[Path], metrics: Sequence[str], out: Path | None) -> N
     Raises:
         AgoraError: A metric is unknown, the runs cannot be compared, or `out` cannot be written.
     """
-    quantities = _quantities(metrics)
     write = _writer(out)
     combined = combine(runs)
+    quantities = _quantities(metrics, combined)
     rows = verdict(combined, quantities)
     if not rows:
         raise AgoraError(
             f"--metric {', '.join(quantity.key for quantity in quantities)}: no run measured it"
         )
-    _show(combined, rows if metrics else [row for row in rows if row.quantity.short])
+    _show(combined, rows if metrics else [row for row in rows if row.quantity.column_label])
     if out is not None:
         _create(out, write(combined, rows))
 
 
-def combine(directories: Sequence[Path]) -> Figures:
-    """One summary holding the arms of all runs, named after their run where there are several, with
-    `paired` made anew.
+def combine(directories: Sequence[Path]) -> Comparison:
+    """The arms of all runs, named after their run where there are several, with `paired` made anew.
 
     Raises AgoraError if a directory is not a run, is named twice, or had another workload than the
     first.
@@ -82,30 +86,31 @@ def combine(directories: Sequence[Path]) -> Figures:
                 f"{directory}: cannot be compared with {directories[0]}: {different}; "
                 "runs must have the same workload, settling time and draining time"
             )
-        for arm in summary["arms"]:
-            label = f"{name}: {arm['name']}" if len(names) > 1 else arm["name"]
-            arms.append({**arm, "name": label, "slug": f"{name}/{arm['slug']}"})
-    return {
-        "format": FORMAT,
-        "seed": ", ".join(
-            str(seed) for seed in dict.fromkeys(summary["seed"] for summary in summaries)
-        ),
-        "runtime": "own run",
-        "partial": any(summary["partial"] for summary in summaries),
-        "partial_reason": ", ".join(
-            name for name, summary in zip(names, summaries, strict=True) if summary["partial"]
-        ),
-        "workload": first["workload"],
-        "notes": _notes(dict(zip(names, summaries, strict=True))),
-        "arms": arms,
-        "paired": paired(arms, f"{names[0]}: {BASELINE}" if len(names) > 1 else BASELINE),
-    }
+        for arm in summary.arms:
+            label = f"{name}: {arm.name}" if len(names) > 1 else arm.name
+            arms.append(arm.model_copy(update={"name": label, "slug": f"{name}/{arm.slug}"}))
+    seeds = dict.fromkeys(str(summary.seed) for summary in summaries)
+    quantities = distinct([one for summary in summaries for one in summary.quantities])
+    baseline = f"{names[0]}: {BASELINE}" if len(names) > 1 else BASELINE
+    by_name = dict(zip(names, summaries, strict=True))
+    # Arms are of summaries that were checked, but for their slugs, which are paths here.
+    return Comparison.model_construct(
+        seed=", ".join(seeds),
+        runtime="own run",
+        partial=any(summary.partial for summary in summaries),
+        partial_reason=", ".join(name for name, summary in by_name.items() if summary.partial),
+        workload=first.workload,
+        quantities=quantities,
+        notes=_notes(by_name),
+        arms=arms,
+        paired=paired(arms, quantities, baseline),
+    )
 
 
-def _difference(one: Figures, other: Figures) -> str:
+def _difference(one: RunSummary, other: RunSummary) -> str:
     """The first thing that keeps two runs from being compared, "" if there is none."""
     for field in _SAME:
-        mine, theirs = one["workload"].get(field), other["workload"].get(field)
+        mine, theirs = getattr(one.workload, field), getattr(other.workload, field)
         if mine != theirs:
             return f"{field}: expected {_brief(mine)}, got {_brief(theirs)}"
     ours, others = _settings(one, _SAME_SETTINGS), _settings(other, _SAME_SETTINGS)
@@ -120,20 +125,21 @@ def _difference(one: Figures, other: Figures) -> str:
     return ""
 
 
-def _paths(summary: Figures) -> list[str]:
+def _paths(summary: RunSummary) -> list[str]:
     """The settings that say where a trace lies. It may lie anywhere: its digest counts."""
-    kind = summary["config"].get("workload", {}).get("kind", "")
+    workload = summary.config.get("workload", {})
+    kind = str(workload.get("kind", "")) if isinstance(workload, dict) else ""
     try:
         return [f"workload.{name}" for name in registry.get(kind).path_options()]
     except AgoraError:  # not installed here
         return []
 
 
-def _settings(summary: Figures, names: Sequence[str]) -> Figures:
+def _settings(summary: RunSummary, names: Sequence[str]) -> Settings:
     """Some of a run's configuration, as {path: value}."""
 
-    def flat(path: str, value: Any) -> Figures:
-        if isinstance(value, Mapping):
+    def flat(path: str, value: JsonValue) -> Settings:
+        if isinstance(value, dict):
             return {
                 inner: v
                 for name, part in value.items()
@@ -141,25 +147,21 @@ def _settings(summary: Figures, names: Sequence[str]) -> Figures:
             }
         return {path: value}
 
-    return {
-        path: v for name in names for path, v in flat(name, summary["config"].get(name)).items()
-    }
+    return {path: v for name in names for path, v in flat(name, summary.config.get(name)).items()}
 
 
-def _workload_digests(summary: Figures) -> dict[int, str]:
+def _workload_digests(summary: RunSummary) -> dict[int, str]:
     """Of the workload of each seed that the run used."""
-    digests = {
-        row["seed"]: row.get("workload", "") for arm in summary["arms"] for row in arm["seeds"]
-    }
-    return {**digests, summary["seed"]: summary["workload"]["digest"]}
+    digests = {row.seed: row.workload for arm in summary.arms for row in arm.seeds}
+    return {**digests, summary.seed: summary.workload.digest}
 
 
-def _notes(summaries: Mapping[str, Figures]) -> list[str]:
+def _notes(summaries: Mapping[str, RunSummary]) -> list[str]:
     """What else differs between the runs, a note for each setting."""
     settings = {name: _settings(summary, _NOTED) for name, summary in summaries.items()}
     notes = []
     for path in sorted(set().union(*settings.values())):
-        values = {name: of.get(path) for name, of in settings.items()}
+        values = {name: its.get(path) for name, its in settings.items()}
         if len(set(map(str, values.values()))) > 1:
             notes.append(
                 f"{path}: " + ", ".join(f"{value} in {name}" for name, value in values.items())
@@ -167,7 +169,7 @@ def _notes(summaries: Mapping[str, Figures]) -> list[str]:
     return notes
 
 
-def csv_text(summary: Figures, rows: Sequence[Row]) -> str:
+def csv_text(summary: Comparison, rows: Sequence[Row]) -> str:
     """One line per arm and figure, in the units of summary.json: the run's own value, the mean over
     seeds, the difference to the baseline.
 
@@ -186,15 +188,15 @@ def csv_text(summary: Figures, rows: Sequence[Row]) -> str:
         *(f"difference_{name}" for name in (*names, *sides)),
     ]
     writer.writerow(["arm", "metric", *columns])
-    for arm in summary["arms"]:
+    for arm in summary.arms:
         for row in rows:
             key = row.quantity.key
-            interval = summary["paired"]["arms"].get(arm["slug"], {}).get(key, {})
-            difference = summary["paired"]["differences"].get(arm["slug"], {}).get(key, {})
-            own = [value_of(arm["overall"], key), is_bound(arm["overall"], key)]
-            values = [*own, *(interval.get(n) for n in (*names, "at_least"))]
-            values += [difference.get(n) for n in (*names, *sides)]
-            writer.writerow([arm["name"], key, *map(_csv_value, values)])
+            interval = summary.paired.arms.get(arm.slug, {}).get(key)
+            difference = summary.paired.differences.get(arm.slug, {}).get(key)
+            values = [arm.overall.value(key), arm.overall.is_bound(key)]
+            values += [getattr(interval, name, None) for name in (*names, "at_least")]
+            values += [getattr(difference, name, None) for name in (*names, *sides)]
+            writer.writerow([arm.name, key, *map(_csv_value, values)])
     return buffer.getvalue()
 
 
@@ -204,14 +206,14 @@ def _csv_value(value: float | bool | None) -> str:
     return str(int(value)) if isinstance(value, bool) else str(value)
 
 
-def markdown_text(summary: Figures, rows: Sequence[Row]) -> str:
+def markdown_text(summary: Comparison, rows: Sequence[Row]) -> str:
     """A table of arms and figures; the best of a column in bold, with the difference to the
     baseline below its value."""
     lines = [
         "| Arm | " + " | ".join(row.quantity.label for row in rows) + " |",
         "|---|" + "---:|" * len(rows),
     ]
-    for index, arm in enumerate(summary["arms"]):
+    for index, arm in enumerate(summary.arms):
         cells = []
         for row in rows:
             cell = row.cells[index]
@@ -222,7 +224,7 @@ def markdown_text(summary: Figures, rows: Sequence[Row]) -> str:
             cells.append(
                 "<br>".join(part for part in (f"{value} {cell.spread}".strip(), change) if part)
             )
-        lines.append(f"| {_escaped(arm['name'])} | " + " | ".join(cells) + " |")
+        lines.append(f"| {_escaped(arm.name)} | " + " | ".join(cells) + " |")
     return "\n".join([*lines, "", _escaped(_basis(summary))]) + "\n"
 
 
@@ -231,39 +233,35 @@ def _escaped(text: str) -> str:
     return re.sub(r"([\\`*_\[\]<>|~$&])", r"\\\1", text)
 
 
-def _html_text(summary: Figures, rows: Sequence[Row]) -> str:
+def _html_text(summary: Comparison, rows: Sequence[Row]) -> str:
     return verdict_page(summary, rows, "Runs compared", _basis(summary))
 
 
 _FORMATS = {".html": _html_text, ".csv": csv_text, ".md": markdown_text}
 
 
-def _basis(summary: Mapping[str, Any]) -> str:
+def _basis(summary: Comparison) -> str:
     """What the figures rest on, in a sentence."""
-    seeds = summary["paired"]["seeds"]
-    waiting = [arm["name"] for arm in summary["arms"] if left_waiting(summary, arm)]
+    seeds = summary.paired.seeds
+    waiting = [arm.name for arm in summary.arms if unplaced_share(summary, arm)]
     unplaced = (
         f" Arms that left tasks unplaced: {', '.join(waiting)}. Their delays are lower bounds, "
         "marked ≥; arms that left many are not ranked."
         if waiting
         else ""
     )
-    differing = (
-        f" The runs differ in {'; '.join(summary['notes'])}." if summary.get("notes") else ""
-    )
+    differing = f" The runs differ in {'; '.join(summary.notes)}." if summary.notes else ""
     if not seeds:
         cut = (
             " Arms that were cut short are not ranked."
-            if any(arm["partial"] for arm in summary["arms"])
+            if any(arm.partial for arm in summary.arms)
             else ""
         )
         return (
             "The runs share no seeds: each figure is from one run, and differences may be due to "
             f"chance.{cut}{unplaced}{differing}"
         )
-    baseline = next(
-        arm["name"] for arm in summary["arms"] if arm["slug"] == summary["paired"]["baseline"]
-    )
+    baseline = next(arm.name for arm in summary.arms if arm.slug == summary.paired.baseline)
     return (
         f"Means over the {counted(len(seeds), 'seed')} that all arms ran, ± half their 95 % "
         f"interval. Differences to {baseline} are taken seed by seed, with their 95 % interval."
@@ -271,13 +269,14 @@ def _basis(summary: Mapping[str, Any]) -> str:
     )
 
 
-def _quantities(names: Sequence[str]) -> tuple[Quantity, ...]:
-    unknown = [name for name in names if name not in QUANTITIES]
+def _quantities(names: Sequence[str], summary: Comparison) -> list[Quantity]:
+    known = {quantity.key: quantity for quantity in summary.quantities}
+    unknown = [name for name in names if name not in known]
     if unknown:
         raise AgoraError(
-            f"--metric {unknown[0]}: unknown; expected one of {', '.join(sorted(QUANTITIES))}"
+            f"--metric {unknown[0]}: unknown; expected one of {', '.join(sorted(known))}"
         )
-    return tuple(QUANTITIES[name] for name in names) or HEADLINE
+    return [known[name] for name in names] or summary.headline
 
 
 def _run_names(directories: Sequence[Path]) -> list[str]:
@@ -295,9 +294,9 @@ def _run_names(directories: Sequence[Path]) -> list[str]:
 def _brief(value: Any) -> str:
     if value is None:
         return "none"
-    if isinstance(value, list) and value and isinstance(value[0], Mapping):
-        loads = "/".join(str(phase["load_percent"]) for phase in value)
-        return f"{loads} % until {value[-1]['end_us'] / 1e6:g} s"
+    if isinstance(value, list) and value and isinstance(value[0], Phase):
+        loads = "/".join(str(phase.load_percent) for phase in value)
+        return f"{loads} % until {value[-1].end_us / 1e6:g} s"
     return str(value)
 
 
@@ -319,7 +318,7 @@ def _create(out: Path, text: str) -> None:
         raise AgoraError(f"--out {out}: cannot write it: {error.strerror}") from error
 
 
-def _show(summary: Figures, rows: Sequence[Row]) -> None:
+def _show(summary: Comparison, rows: Sequence[Row]) -> None:
     console = Console()
     console.print(arms_table(summary, rows))
     for row in rows:

@@ -7,20 +7,18 @@ it looks at. One that looks at every partition decides less, and its arm is comp
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from experiments.arm_config import ArmConfig, GroupConfig, ModelledTime
 from experiments.workloads.registry import Outline
+from parsync.metrics.figures import Figures, Number
 
 
-@dataclass(frozen=True, slots=True)
-class Capacity:
-    """Of one group. low, high: decisions per arrival at 100 % load, looking at every partition or
-    at as few as may be; equal where the strategy settles it."""
+class Capacity(Figures):
+    """The decision capacity of one group. low, high: decisions per arrival at 100 % load, looking
+    at every partition or at as few as may be; equal where the strategy settles it."""
 
     group: str
-    low: float
-    high: float
+    low: Number
+    high: Number
 
 
 def decision_capacity(arm: ArmConfig, outline: Outline) -> list[Capacity]:
@@ -37,7 +35,7 @@ def decision_capacity(arm: ArmConfig, outline: Outline) -> list[Capacity]:
             / (_task_us(group.decision, scanned, outline.batch_tasks) / 1e6 * needed_per_s)
             for scanned in (most, fewest)
         )
-        capacities.append(Capacity(group.name, low, high))
+        capacities.append(Capacity(group=group.name, low=low, high=high))
     return capacities
 
 

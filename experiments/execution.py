@@ -18,20 +18,20 @@ from experiments import restarts
 from experiments.arm_config import ArmConfig
 from experiments.command_line import BAD_INPUT
 from experiments.config import RunConfig
-from experiments.finishing import arm_result, finish_run, seed_result
+from experiments.finishing import arm_result, finish_run
 from experiments.interruption import Interruption, stop_signals_noted
 from experiments.kept_arms import keep_arm
 from experiments.killed_runs import run_in_progress
 from experiments.live_table import live_table
 from experiments.preconditions import check_arms, check_memory, check_new, make_run_directory
-from experiments.quantities import counted
 from experiments.resolve import resolve
 from experiments.run_options import RunOptions
 from experiments.running import ArmRun, ArmRunner, make_workload, run_arm_virtual, run_seeds
 from experiments.summary import SUMMARY, slugs, workload_facts, write_seed
+from experiments.summary_model import SeedFigures
 from experiments.version import version_text
 from parsync.metrics.live import Snapshot
-from parsync.metrics.summary import Figures
+from parsync.metrics.quantity import counted
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 
@@ -138,7 +138,7 @@ def run(
     interruption.note = _report_later(directory)
     facts, version = workload_facts(workload), version_text()
     results: list[ArmRun] = []
-    seeds: dict[int, dict[str, Figures]] = {}
+    seeds: dict[int, dict[str, SeedFigures]] = {}
     broken: list[str] = []  # arms that one of their schedulers ended
     reason, status = "", 0
     try:
@@ -236,7 +236,7 @@ def _finish(
     config: RunConfig,
     workload: Workload,
     results: list[ArmRun],
-    seeds: dict[int, dict[str, Figures]],
+    seeds: dict[int, dict[str, SeedFigures]],
     directory: Path,
     reason: str,
     console: Console,
@@ -260,7 +260,7 @@ def _paired_seeds(
     config: RunConfig,
     directory: Path,
     console: Console,
-    figures: dict[int, dict[str, Figures]],
+    figures: dict[int, dict[str, SeedFigures]],
     interruption: Interruption,
 ) -> None:
     """Run the paired seeds: add figures by seed and arm as they arrive, and write them."""
@@ -274,7 +274,7 @@ def _paired_seeds(
         for done, (seed, name, result) in enumerate(runs, start=1):
             of_seed = figures.setdefault(seed, {})
             of_seed[name] = result
-            kept = {slug_of[arm]: seed_result(seed, its) for arm, its in of_seed.items()}
+            kept = {slug_of[arm]: its for arm, its in of_seed.items()}
             write_seed(directory, seed, kept)
             left_s = (time.monotonic() - begun_s) * (total - done) / done
             status.update(

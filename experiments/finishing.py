@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
@@ -17,9 +16,10 @@ from experiments.regret import settle_us
 from experiments.report.page import write_report
 from experiments.report.terminal import comparison_table
 from experiments.running import ArmRun
-from experiments.summary import ArmResult, RunFacts, SeedResult, build_summary, write_run
+from experiments.summary import ArmResult, RunFacts, build_summary, write_run
+from experiments.summary_model import SeedFigures
 from experiments.version import version_text
-from parsync.metrics.summary import Figures, series, summarise
+from parsync.metrics.summary import quantities, series, summarise
 from parsync.workload.workload import Workload
 
 
@@ -27,7 +27,7 @@ def finish_run(
     config: RunConfig,
     workload: Workload,
     runs: Sequence[ArmRun],
-    seeds: Mapping[int, Mapping[str, Figures]],
+    seeds: Mapping[int, Mapping[str, SeedFigures]],
     directory: Path,
     partial: str,
     console: Console,
@@ -61,17 +61,13 @@ def finish_run(
 
 
 def arm_result(
-    config: RunConfig, run: ArmRun, seeds: Mapping[int, Mapping[str, Figures]]
+    config: RunConfig, run: ArmRun, seeds: Mapping[int, Mapping[str, SeedFigures]]
 ) -> ArmResult:
     """An arm's run in figures. seeds: those of all arms, by seed and arm name."""
     arm, live = run.arm, config.runtime == "ray"
     outline = config.workload.outline()
     capacity = [] if outline is None else decision_capacity(arm, outline)
-    results = [
-        seed_result(seed, figures[arm.name])
-        for seed, figures in sorted(seeds.items())
-        if arm.name in figures
-    ]
+    results = {seed: figures[arm.name] for seed, figures in seeds.items() if arm.name in figures}
     return ArmResult(
         name=arm.name,
         mix=[group.model_dump(mode="json", exclude_none=True) for group in arm.groups],
@@ -82,22 +78,12 @@ def arm_result(
         ),
         clock_notes=run.notes,
         figures=summarise(run.metrics),
+        quantities=quantities(run.metrics),
         series=series(run.metrics),
         digest=run.digest,
         seeds=results,
         regret=run.regret,
         partial=bool(run.stopped),
         restarts=run.restarts,
-        decision_capacity=[asdict(of_group) for of_group in capacity],
-    )
-
-
-def seed_result(seed: int, figures: Figures) -> SeedResult:
-    """One arm under one seed, from running.seed_figures."""
-    named = ("digest", "workload")
-    return SeedResult(
-        seed,
-        figures["digest"],
-        {k: v for k, v in figures.items() if k not in named},
-        figures["workload"],
+        decision_capacity=capacity,
     )

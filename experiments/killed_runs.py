@@ -3,7 +3,7 @@
 Arms that had ended have their figures on disk (kept_arms.py), and so has every paired seed. The arm
 that was running is made of its measurements where they are sound: its Parquet files if it closed
 them, the logs of a live arm otherwise. In virtual time it keeps no log, and a Parquet file that was
-not closed cannot be read: such an arm is told of, and repeated by running config.toml again.
+not closed cannot be read: such an arm is named, and repeated by running config.toml again.
 
 Nothing that was there is changed: what is written is summary.json, and series.npz of that arm.
 """
@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import copy
 import fcntl
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -24,29 +23,36 @@ from typing import Any
 from experiments.arm_config import ArmConfig
 from experiments.config import RunConfig, load_config
 from experiments.finishing import arm_result
-from experiments.kept_arms import KeptArm, kept_arm
+from experiments.kept_arms import kept_arm
+from experiments.model_files import read_model, write_model
 from experiments.preconditions import CONFIG_FILE
-from experiments.quantities import duration
 from experiments.regret import settle_us
-from experiments.restarts import Restarts
+from experiments.restarts import Restart
 from experiments.running import ArmRun, make_metrics
 from experiments.summary import (
     SUMMARY,
-    Figures,
     RunFacts,
     describe,
+    distinct,
     slugs,
     summary_of,
     workload_facts,
-    write_json,
     write_series,
 )
-from experiments.summary_fields import check_seed
+from experiments.summary_model import (
+    ArmSummary,
+    KeptArm,
+    KeptSeed,
+    SeedFigures,
+    SeedSummary,
+    WorkloadFacts,
+)
 from experiments.version import version_text
+from parsync.metrics.quantity import Quantity, duration
+from parsync.metrics.regret import Regret
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.event_logs import VIRTUAL_LOG, read_end
-from parsync.runtime.json_files import read_bytes, unreadable
 from parsync.runtime.live.cell_log import CELL_LOG
 from parsync.runtime.live.killed_run import measure_killed
 from parsync.runtime.live.plan import LiveOptions
@@ -58,7 +64,6 @@ from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 
 _LOG = "log"  # of a live arm
-_SEED_FIELDS = ("digest", "workload", "overall")
 
 
 @contextmanager
@@ -99,7 +104,9 @@ def finish_killed(directory: Path) -> None:
         config=config.model_dump(mode="json"),
         partial=found.partial(),
     )
-    write_json(directory / SUMMARY, summary_of(facts, found.workload, found.arms))
+    assert found.workload is not None  # there are arms
+    summary = summary_of(facts, found.workload, found.arms, found.quantities)
+    write_model(directory / SUMMARY, summary)
 
 
 def _in_progress(path: Path) -> bool:
@@ -120,20 +127,21 @@ class _Found:
     def __init__(self, directory: Path, config: RunConfig) -> None:
         self._directory = directory
         self._config = config
-        self._seeds: dict[int, Figures] = {}  # of each arm, by its slug
+        self._seeds: dict[int, dict[str, SeedFigures]] = {}  # of each arm, by its slug
         self._read: Workload | None = None
         self._not_run = 0
-        self.arms: list[Figures] = []
+        self.arms: list[ArmSummary] = []
+        self.quantities: list[Quantity] = []
         self.lacks: list[str] = []
-        self.workload: Figures = {}
+        self.workload: WorkloadFacts | None = None
         self.version = version_text()
         for path in sorted((directory / "seeds").glob("*.json")):
             try:
-                seed, arms = _read_seed(path)
+                kept = read_model(path, KeptSeed)
             except AgoraError as error:
                 self.lacks.append(str(error))
             else:
-                self._seeds[seed] = arms
+                self._seeds[kept.seed] = kept.arms
 
     def take(self, arm: ArmConfig, slug: str) -> None:
         """The next arm of the configuration."""
@@ -149,12 +157,18 @@ class _Found:
         if kept.stopped:
             self.lacks.append(f"'{arm.name}': {kept.stopped}")
         seeds = [
-            {"seed": seed, **{name: its[slug][name] for name in _SEED_FIELDS}}
+            SeedSummary(
+                seed=seed,
+                digest=its[slug].digest,
+                workload=its[slug].workload,
+                overall=its[slug].overall,
+            )
             for seed, its in sorted(self._seeds.items())
             if slug in its
         ]
         self.workload = kept.workload
-        self.arms.append({**kept.arm, "seeds": seeds})
+        self.quantities += kept.quantities
+        self.arms.append(kept.arm.model_copy(update={"seeds": seeds}))
 
     def partial(self) -> str:
         """Why the run did not get to its end, "" if it had: only its report is missing then."""
@@ -179,7 +193,7 @@ class _Found:
             measured.notes,
             measured.stopped,
             wall_s=0.0,
-            regret={},
+            regret=Regret(),
             restarts=measured.restarts,
         )
         result = arm_result(self._config, run, {})
@@ -187,7 +201,13 @@ class _Found:
         if not measured.stopped:
             self.lacks.append(f"'{arm.name}': its regret was not computed")
         facts = workload_facts(workload)
-        return KeptArm(describe(result, slug), facts, self.version, measured.stopped)
+        return KeptArm(
+            version=self.version,
+            stopped=measured.stopped,
+            workload=facts,
+            quantities=distinct(result.quantities),
+            arm=describe(result, slug),
+        )
 
     def _workload_of_run(self) -> Workload:
         """From the run's tables. Raises AgoraError if they cannot be read."""
@@ -204,7 +224,7 @@ class _Measured:
     notes: Mapping[str, Any]
     stopped: str
     digest: str
-    restarts: Restarts = ()
+    restarts: Sequence[Restart] = ()
 
 
 def _from_logs(config: RunConfig, arm: ArmConfig, workload: Workload, folder: Path) -> _Measured:
@@ -227,7 +247,7 @@ def _from_logs(config: RunConfig, arm: ArmConfig, workload: Workload, folder: Pa
         notes,
         _stopped(killed.ended_us),
         killed.digest,
-        [asdict(restart) for restart in killed.restarts],
+        [Restart(**asdict(restart)) for restart in killed.restarts],
     )
 
 
@@ -249,16 +269,3 @@ def _from_parquet(config: RunConfig, arm: ArmConfig, workload: Workload, folder:
 
 def _stopped(ended_us: int) -> str:
     return f"killed; its figures end {duration(ended_us)} into the run"
-
-
-def _read_seed(path: Path) -> tuple[int, Figures]:
-    """A paired seed, and what there is of each arm by its slug. Raises AgoraError naming the file,
-    and the field at fault, if it cannot be used."""
-    try:
-        content = json.loads(read_bytes(path))
-    except (ValueError, RecursionError) as error:
-        raise AgoraError(f"{path}: not readable as JSON: {unreadable(error)}") from error
-    if not isinstance(content, dict):
-        raise AgoraError(f"{path}: expected an object")
-    check_seed(path, content)
-    return content["seed"], content["arms"]

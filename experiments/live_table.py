@@ -35,6 +35,10 @@ def live_table(
     table.add_column("scheduler", no_wrap=True)
     for column in ("queue", "commits/s", "conflicts", "delay p50", "delay p99", "preferred"):
         table.add_column(column, justify="right", no_wrap=True)
+    others = snapshot.schedulers[0].others if snapshot.schedulers else ()
+    for figure in others:
+        label = figure.quantity.column_label or figure.quantity.label
+        table.add_column(Text(label.lower()), justify="right", no_wrap=True)
     for line in snapshot.schedulers:
         table.add_row(Text(names[line.agent]), *_cells(line))
     used = UNKNOWN if snapshot.used_permille is None else f"{snapshot.used_permille / 10:.1f} %"
@@ -58,4 +62,8 @@ def _cells(line: SchedulerLine) -> tuple[str, ...]:
         _milliseconds(line.delay_p50_us),
         _milliseconds(line.delay_p99_us),
         _percent(line.preferred_share),
+        *(
+            UNKNOWN if figure.value is None else figure.quantity.text(figure.value)
+            for figure in line.others
+        ),
     )

@@ -3,16 +3,29 @@ the kind of workload adds."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from experiments.config import RunConfig
-from parsync.metrics.run_metrics import PlacementValue
+from parsync.metrics.quantity import Better, Quantity, Unit
+from parsync.metrics.run_frame import PlacementValue
 from parsync.workload.workload import Workload
 from shared_state.tasks import CellSpec, Int32, Int64
 
 _LARGEST_SCORE = 1 << 38  # sums over a run's tasks stay within int64
+
+SLOT_SCORE = Quantity(
+    key="slot_score_mean",
+    label="Mean slot score",
+    unit=Unit.PLAIN,
+    description="Mean score of the slots used, divided by the mean score of all slots; 1 is what "
+    "random placement gives.",
+    better=Better.HIGHER,
+    headline=True,
+    per_scheduler=True,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +35,8 @@ class SlotScore:
 
     score: Int64
     mean: int
-    name: str = field(default="slot_score_mean", init=False)
+
+    quantity: ClassVar[Quantity] = SLOT_SCORE
 
     @staticmethod
     def of_cell(cell: CellSpec) -> SlotScore:

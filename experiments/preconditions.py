@@ -8,9 +8,9 @@ from itertools import accumulate, count
 from pathlib import Path
 
 from experiments.config import RunConfig
-from experiments.quantities import counted
 from experiments.toml_text import toml_text
 from flowsolver.memory import available_bytes
+from parsync.metrics.quantity import counted
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.plan_limit import plan_limit
 from parsync.runtime.workload_files import WORKLOAD_DIR, write_workload

@@ -1,19 +1,16 @@
-"""Regret of an arm's run (parsync/metrics/regret.py): watched as it happens in virtual time, from the
-cell's log of a live run; and its means."""
+"""Regret of an arm's run (parsync/metrics/regret.py): observed as it happens in virtual
+time, computed from the cell's log for a live run."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from experiments.config import RunConfig
-from parsync.metrics.regret import RegretWatch
+from parsync.metrics.regret import Regret, RegretWatch
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.cell_events import replay_master
 from parsync.workload.workload import Workload
-
-Regret = Mapping[str, Sequence[Mapping[str, Any]]]
+from shared_state.observed_cell import ObservedCell
 
 
 def settle_us(config: RunConfig) -> int:
@@ -30,28 +27,8 @@ def regret_watch(config: RunConfig, workload: Workload, seed: int) -> RegretWatc
 def regret_of_log(assembly: Assembly, log: Path, watch: RegretWatch, ended_us: int) -> Regret:
     """From the log of a live cell. Raises AgoraError if it cannot be read."""
     master = assembly.master()
+    master.cell = ObservedCell(master.cell, watch)
     beside = assembly.cell_side(master.cell)
-    for _ in replay_master(assembly.codec, log, watch.attach(master), beside):
+    for _ in replay_master(assembly.codec, log, master, beside):
         pass
     return watch.regret(ended_us)
-
-
-def regret_means(regret: Regret) -> dict[str, float]:
-    """Figures of a run, each only if there is something to average.
-
-    decision_regret: of all sampled transactions together, per task claimed. system_regret,
-    system_regret_moving: of the whole cell, mean over the instants, the running tasks staying where
-    they are or free to move.
-    """
-    means: dict[str, float] = {}
-    decisions, instants = regret.get("decision", ()), regret.get("system", ())
-    if decisions:
-        means["decision_regret"] = sum(row["regret"] for row in decisions) / sum(
-            row["tasks"] for row in decisions
-        )
-    if instants:
-        means["system_regret"] = sum(row["without_migration"] for row in instants) / len(instants)
-        means["system_regret_moving"] = sum(row["with_migration"] for row in instants) / len(
-            instants
-        )
-    return means

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from experiments.quantities import duration
-
-Restarts = Sequence[Mapping[str, Any]]  # actor, at_us, away_us (None: not back by the end)
+from parsync.metrics.figures import Count, Figures
+from parsync.metrics.quantity import duration
 
 
-def sentence(restart: Mapping[str, Any]) -> str:
+class Restart(Figures):
+    """An actor that was restarted or lost. at_us: when it was lost. away_us: until it was back;
+    None: it was not back by the end."""
+
+    actor: str
+    at_us: Count
+    away_us: Count | None
+
+
+def sentence(restart: Restart) -> str:
     """One restart, with its time in the run and how long the actor was away."""
-    away_us = restart["away_us"]
+    away_us = restart.away_us
     end = "did not come back" if away_us is None else f"was back {duration(away_us)} later"
-    return f"{restart['actor']} was lost {duration(restart['at_us'])} into the run and {end}"
+    return f"{restart.actor} was lost {duration(restart.at_us)} into the run and {end}"
 
 
-def count(restarts: Restarts) -> str:
+def count(restarts: Sequence[Restart]) -> str:
     """How many, for a narrow place; "" if there are none."""
     if not restarts:
         return ""
-    lost = any(restart["away_us"] is None for restart in restarts)
+    lost = any(restart.away_us is None for restart in restarts)
     number = len(restarts)
     if lost:
         return f"{number} actor{'s' if number > 1 else ''} lost"

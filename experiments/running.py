@@ -7,7 +7,7 @@ import contextlib
 import multiprocessing
 import os
 import time
-from collections.abc import Callable, Generator, Mapping, Set
+from collections.abc import Callable, Generator, Mapping, Sequence, Set
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -19,12 +19,17 @@ from experiments.arm_config import ArmConfig
 from experiments.config import RunConfig
 from experiments.interruption import Interruption, stop_signals_kept_from_children
 from experiments.placement_values import placement_values
-from experiments.regret import Regret, regret_means, regret_watch, settle_us
-from experiments.restarts import Restarts
+from experiments.regret import regret_watch, settle_us
+from experiments.restarts import Restart
+from experiments.summary_model import SeedFigures
 from experiments.workloads.inspection import digest
+from parsync.metrics.job_times import NOT_IN_JOB
+from parsync.metrics.live import Snapshot
 from parsync.metrics.record import Record
-from parsync.metrics.run_metrics import NOT_IN_JOB, Group, RunMetrics, Snapshot
-from parsync.metrics.summary import Figures, summarise
+from parsync.metrics.regret import Regret
+from parsync.metrics.run_frame import Group
+from parsync.metrics.run_metrics import RunMetrics
+from parsync.metrics.summary import summarise
 from parsync.runtime.arm_file import InVirtualTime
 from parsync.runtime.assembly_files import write_assembly
 from parsync.runtime.event_logs import VIRTUAL_LOG, LogEnd, write_end
@@ -58,7 +63,7 @@ class ArmRun:
     regret: Regret
     interrupted: bool = False
     broken: bool = False
-    restarts: Restarts = ()
+    restarts: Sequence[Restart] = ()
 
 
 def make_workload(config: RunConfig, seed: int) -> Workload:
@@ -151,7 +156,7 @@ def run_arm_virtual(
 
     begun_s = time.monotonic()
     outcome: VirtualOutcome | None = None
-    regret: Regret = {}
+    regret = Regret()
     stopped, interrupted, broken, wall_s = "", False, False, 0.0
     spec = arm.spec(seed, config.heartbeat_us, round(config.sample_s * 1e6), live=False)
     drain_us = round(config.drain_s * 1e6)
@@ -167,7 +172,7 @@ def run_arm_virtual(
             take,
             progress,
             message_us,
-            watch.attach,
+            watch,
             config.plan_limit_s,
         )
         if sink is not None and directory is not None:
@@ -186,7 +191,10 @@ def run_arm_virtual(
     if sink is not None:
         with contextlib.suppress(AgoraError):
             sink.abandon()
-    metrics.flush()
+    try:
+        metrics.flush()
+    except AgoraError as error:  # of a metric's code: the other figures are kept
+        stopped = stopped or str(error)
     if outcome is None:
         wall_s = time.monotonic() - begun_s
     notes: dict[str, Any] = (
@@ -199,7 +207,7 @@ def run_arm_virtual(
     return ArmRun(arm, metrics, digest, notes, stopped, wall_s, regret, interrupted, broken)
 
 
-def seed_figures(config: RunConfig, arm: ArmConfig, seed: int) -> Figures:
+def seed_figures(config: RunConfig, arm: ArmConfig, seed: int) -> SeedFigures:
     """The figures of one arm on one seed's workload; runs in a process of its own. Raises
     AgoraError if it does not get to its end."""
     workload = make_workload(config, seed)
@@ -207,13 +215,19 @@ def seed_figures(config: RunConfig, arm: ArmConfig, seed: int) -> Figures:
     if result.stopped:
         raise AgoraError(f"'{arm.name}', seed {seed}: {result.stopped}")
     figures = summarise(result.metrics)
-    figures["overall"] |= regret_means(result.regret)
-    return {"digest": result.digest, "workload": digest(workload), **figures}
+    return SeedFigures(
+        digest=result.digest,
+        workload=digest(workload),
+        overall=figures.overall.model_copy(update=result.regret.means().model_dump()),
+        phases=figures.phases,
+        groups=figures.groups,
+        totals=figures.totals,
+    )
 
 
 def run_seeds(
     config: RunConfig, interruption: Interruption, processes: int | None = None
-) -> Generator[tuple[int, str, Figures], None, None]:
+) -> Generator[tuple[int, str, SeedFigures], None, None]:
     """(seed, arm name, figures) of every arm on seeds seed, seed + 1, ..., as they are done.
 
     The processes do not hear stop signals; they end when the iteration or this process does.

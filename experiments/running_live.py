@@ -14,9 +14,12 @@ import numpy as np
 from experiments.arm_config import ArmConfig
 from experiments.config import RunConfig
 from experiments.interruption import Interruption
-from experiments.regret import Regret, regret_of_log, regret_watch
+from experiments.regret import regret_of_log, regret_watch
+from experiments.restarts import Restart
 from experiments.running import ArmRun, make_metrics, workload_folder
+from parsync.metrics.delay import DelayMetric
 from parsync.metrics.live import Snapshot
+from parsync.metrics.regret import Regret
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.cell_log import CELL_LOG
 from parsync.runtime.live.cluster import RunActors, connect, disconnect
@@ -89,7 +92,7 @@ def run_arm_live(
         held.append(outcome.held)
     stopped = _brief(outcome.notes) if outcome.partial else ""
     log = directory / "log" / CELL_LOG
-    regret: Regret = {}
+    regret = Regret()
     try:
         merge_parts(directory)
         if not stopped:
@@ -122,7 +125,7 @@ def run_arm_live(
         regret,
         outcome.interrupted,
         outcome.broken,
-        [asdict(restart) for restart in outcome.restarts],
+        [Restart(**asdict(restart)) for restart in outcome.restarts],
     )
 
 
@@ -134,7 +137,9 @@ def _step_waits(outcome: LiveOutcome) -> dict[str, float | None]:
     never committed count until the end of the measurements.
     """
     metrics, mean_us = outcome.metrics, outcome.waited.mean_us
-    censored, waiting_us = metrics.waiting(range(metrics.agents), range(metrics.slots))
+    censored, waiting_us = metrics.get(DelayMetric).waiting(
+        range(metrics.run.agents), range(metrics.run.slots), metrics.last_us
+    )
     delay_us = int(metrics.count["delay_us"].sum()) + int(censored @ waiting_us)
     tasks = int(metrics.count["committed"].sum()) + int(censored.sum())
     if mean_us is None or not delay_us:

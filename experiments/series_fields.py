@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsync.metrics import histogram
-from parsync.metrics.run_metrics import SERIES, Outcome
+from parsync.metrics.conflicts import Outcome
+from parsync.metrics.summary import SERIES
 from shared_state.errors import AgoraError
 
 _SAMPLED = {"cell": ("used_permille",), "agents": ("agent", "queued"), "rounds": ("solve_us",)}

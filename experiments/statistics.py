@@ -11,34 +11,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 from scipy import stats
+
+from parsync.metrics.figures import LARGEST, Count, Figures, Number
 
 CONFIDENCE = 0.95
 
 Value = float | int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
+class Interval(Figures):
     """Mean of n values and its confidence limits (None where n < 2). missing: seeds without the
-    figure; then there is no mean."""
+    figure; then there is no mean. at_least: some of the values are lower bounds."""
 
-    mean: float | None
-    low: float | None
-    high: float | None
-    n: int
-    missing: int
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+    mean: Number | None = None
+    low: Number | None = None
+    high: Number | None = None
+    n: Count
+    missing: Count = 0
+    at_least: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Figures):
     """Arm minus baseline, seed by seed.
 
     mean, low, high: in the figure's unit. relative, relative_low, relative_high: the arm over the
@@ -51,23 +47,20 @@ class Difference:
     the difference larger.
     """
 
-    mean: float | None
-    low: float | None
-    high: float | None
-    relative: float | None
-    relative_low: float | None
-    relative_high: float | None
-    n: int
-    missing: int
-    lower_in: int
-    higher_in: int
-    sign_p: float | None
+    mean: Number | None = None
+    low: Number | None = None
+    high: Number | None = None
+    relative: Number | None = None
+    relative_low: Number | None = None
+    relative_high: Number | None = None
+    n: Count
+    missing: Count = 0
+    lower_in: Count
+    higher_in: Count
+    sign_p: Number | None
     certain: bool
     at_least: bool = False
     at_most: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def mean_interval(values: Sequence[Value], confidence: float = CONFIDENCE) -> Interval:
@@ -76,13 +69,13 @@ def mean_interval(values: Sequence[Value], confidence: float = CONFIDENCE) -> In
     known = [float(value) for value in values if value is not None]
     missing = len(values) - len(known)
     if missing or not known:
-        return Interval(None, None, None, len(known), missing)
+        return Interval(n=len(known), missing=missing)
     mean = math.fsum(known) / len(known)
     if len(known) < 2:
-        return Interval(mean, None, None, len(known), 0)
+        return Interval(mean=mean, n=len(known))
     error = float(np.std(known, ddof=1)) / math.sqrt(len(known))
     half = float(stats.t.ppf((1 + confidence) / 2, len(known) - 1)) * error
-    return Interval(mean, mean - half, mean + half, len(known), 0)
+    return Interval(mean=mean, low=mean - half, high=mean + half, n=len(known))
 
 
 def paired_difference(
@@ -103,22 +96,16 @@ def paired_difference(
     sign_p = float(stats.binomtest(lower, lower + higher).pvalue) if lower + higher else None
     if missing:
         return Difference(
-            None,
-            None,
-            None,
-            None,
-            None,
-            None,
-            len(known),
-            missing,
-            lower,
-            higher,
-            sign_p,
-            False,
-            at_least,
-            at_most,
+            n=len(known),
+            missing=missing,
+            lower_in=lower,
+            higher_in=higher,
+            sign_p=sign_p,
+            certain=False,
+            at_least=at_least,
+            at_most=at_most,
         )
-    ratios = Interval(None, None, None, 0, 0)
+    ratios = Interval(n=0)
     if known and all(a > 0 and b > 0 for a, b in known):
         ratios = mean_interval([math.log(a) - math.log(b) for a, b in known], confidence)
     return Difference(
@@ -143,7 +130,7 @@ def paired_difference(
 
 
 def _less_one(logarithm: float | None) -> float | None:
-    return None if logarithm is None else math.expm1(min(logarithm, 700.0))
+    return None if logarithm is None else min(math.expm1(min(logarithm, 700.0)), LARGEST)
 
 
 def _excludes_zero(interval: Interval) -> bool:

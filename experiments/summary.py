@@ -4,7 +4,7 @@ in.
 A run directory holds
 
     config.toml            the resolved configuration: re-runs the experiment
-    summary.json           see build_summary
+    summary.json           the model RunSummary (experiments/summary_model.py)
     report.html            self-contained
     figures/               one PNG and one SVG per figure
     workload/              tasks, machines and what else the arms were given, as Parquet
@@ -21,13 +21,12 @@ Files ending in .partial were not finished.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,51 +34,45 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.bounds import is_bound, value_of
-from experiments.quantities import QUANTITIES
-from experiments.regret import regret_means
-from experiments.restarts import Restarts
+from experiments.decision_capacity import Capacity
+from experiments.model_files import read_model, write_model, writing
+from experiments.restarts import Restart
 from experiments.series_fields import check_series
-from experiments.statistics import CONFIDENCE, mean_interval, paired_difference
-from experiments.summary_fields import check_summary
+from experiments.statistics import CONFIDENCE, Interval, mean_interval, paired_difference
+from experiments.summary_model import (
+    ArmSummary,
+    KeptSeed,
+    Paired,
+    Phase,
+    RunSummary,
+    SeedFigures,
+    SeedSummary,
+    Settings,
+    WorkloadFacts,
+)
 from experiments.whole_files import whole_file
 from experiments.workloads.inspection import digest
-from parsync.runtime.json_files import unreadable
+from parsync.metrics.quantity import Quantity
+from parsync.metrics.regret import Regret
+from parsync.metrics.summary import ArmFigures
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 
-FORMAT = 1
 SUMMARY = "summary.json"
 SERIES_FILE = "series.npz"
 BASELINE = "ParSync adaptive"
 LONGEST_SLUG = 60
-
-Figures = dict[str, Any]
 
 # What numpy raises for a file that is no archive of plain arrays.
 _UNREADABLE = (ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile, zlib.error)
 
 
 @dataclass(frozen=True, slots=True)
-class SeedResult:
-    """One arm under one seed of the paired runs. figures: parsync.metrics.summary.summarise.
-    workload: the digest of the seed's workload."""
-
-    seed: int
-    digest: str
-    figures: Figures
-    workload: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class ArmResult:
     """One arm as it ran under the run's own runtime and seed, and its paired seeds.
 
-    mix: one mapping per scheduler group, e.g. name, kind, count, strategy. clock_notes: what its
-    times include, e.g. tick_us, step_wait_share.
-    series: parsync.metrics.summary.series. regret: parsync.metrics.regret, either part optional.
-    decision_capacity: a mapping per group whose decision times are modelled
-    (decision_capacity.Capacity). restarts: of a live run's actors, each with actor, at_us, away_us.
+    quantities: what its figures are called. series: parsync.metrics.summary.series. seeds: its
+    figures by seed. The others are as in ArmSummary.
     """
 
     name: str
@@ -88,14 +81,15 @@ class ArmResult:
     strategy: str
     decision_clock: str
     clock_notes: Mapping[str, Any]
-    figures: Figures
+    figures: ArmFigures
+    quantities: Sequence[Quantity]
     series: Mapping[str, NDArray[Any]]
     digest: str
-    seeds: Sequence[SeedResult] = ()
-    regret: Mapping[str, Any] = field(default_factory=dict)
+    seeds: Mapping[int, SeedFigures] = field(default_factory=dict)
+    regret: Regret = field(default_factory=Regret)
     partial: bool = False
-    decision_capacity: Sequence[Mapping[str, Any]] = ()
-    restarts: Restarts = ()
+    decision_capacity: Sequence[Capacity] = ()
+    restarts: Sequence[Restart] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +109,7 @@ class Run:
     """A run as read back: its summary, and the series of each arm by slug."""
 
     directory: Path
-    summary: Figures
+    summary: RunSummary
     series: dict[str, dict[str, NDArray[Any]]]
 
 
@@ -132,149 +126,145 @@ def slugs(names: Sequence[str]) -> list[str]:
     return taken
 
 
-def build_summary(facts: RunFacts, workload: Workload, arms: Sequence[ArmResult]) -> Figures:
-    """The summary: digest, seed, version, runtime, partial, workload, config, arms[] and paired.
-
-    arms[]: name, slug, what the arm is, and all figures of metrics_summary.summarise (overall,
-    phases, groups, agents, totals, rivals, staleness). paired: by arm and quantity the mean over
-    seeds with its interval, and the difference to the baseline, which is the arm named BASELINE or
-    else the first. The digest is that of the arms' digests in order.
-    """
+def build_summary(facts: RunFacts, workload: Workload, arms: Sequence[ArmResult]) -> RunSummary:
+    """The summary of a run."""
     described = [
         describe(arm, slug)
         for arm, slug in zip(arms, slugs([arm.name for arm in arms]), strict=True)
     ]
-    return summary_of(facts, workload_facts(workload), described)
+    quantities = [one for arm in arms for one in arm.quantities]
+    return summary_of(facts, workload_facts(workload), described, quantities)
 
 
-def summary_of(facts: RunFacts, workload: Figures, arms: Sequence[Figures]) -> Figures:
-    """The summary, as build_summary has it, of arms that are described already. workload: as
-    workload_facts."""
+def summary_of(
+    facts: RunFacts,
+    workload: WorkloadFacts,
+    arms: Sequence[ArmSummary],
+    quantities: Sequence[Quantity],
+) -> RunSummary:
+    """The summary of arms that are described already."""
     of_run = hashlib.blake2b(digest_size=16)
     for arm in arms:
-        for part in (arm["digest"], *(seed["digest"] for seed in arm["seeds"])):
+        for part in (arm.digest, *(seed.digest for seed in arm.seeds)):
             of_run.update(part.encode())
-    summary = {
-        "format": FORMAT,
-        "digest": of_run.hexdigest(),
-        "seed": facts.seed,
-        "version": facts.version,
-        "runtime": facts.runtime,
-        "partial": bool(facts.partial) or any(arm["partial"] for arm in arms),
-        "partial_reason": facts.partial,
-        "settle_us": facts.settle_us,
-        "workload": workload,
-        "config": dict(facts.config),
-        "arms": list(arms),
-        "paired": paired(arms),
-    }
-    plain: Figures = json.loads(_to_json(summary))
-    return plain
+    known = distinct(quantities)
+    return RunSummary(
+        digest=of_run.hexdigest(),
+        seed=facts.seed,
+        version=facts.version,
+        runtime=facts.runtime,
+        partial=bool(facts.partial) or any(arm.partial for arm in arms),
+        partial_reason=facts.partial,
+        settle_us=facts.settle_us,
+        workload=workload,
+        config=_plain(facts.config),
+        quantities=known,
+        arms=list(arms),
+        paired=paired(arms, known),
+    )
 
 
-def workload_facts(workload: Workload) -> Figures:
-    """What the arms had to do, for the report and to tell whether two runs can be compared.
-    mean_duration_us: of the arriving tasks that end."""
-    lasting = workload.duration_us[workload.arrival_rows]
-    lasting = lasting[lasting >= 0]
-    return {
-        "name": workload.name,
-        "digest": digest(workload),
-        "machines": workload.cell.machines,
-        "dimensions": list(workload.cell.dimensions),
-        "capacity": workload.cell.capacity.sum(axis=0).tolist(),
-        "tasks": len(workload.tasks),
-        "arrivals": len(workload.arrival_rows),
-        "initial_tasks": len(workload.initial.task),
-        "preferred_permille": workload.preferred_permille,
-        "end_us": workload.end_us,
-        "mean_duration_us": round(float(lasting.mean())) if len(lasting) else None,
-        "phases": [
-            {"start_us": phase.start_us, "end_us": phase.end_us, "load_percent": phase.load_percent}
+def distinct(quantities: Sequence[Quantity]) -> list[Quantity]:
+    """Each quantity once, in order."""
+    return list({quantity.key: quantity for quantity in reversed(quantities)}.values())[::-1]
+
+
+def workload_facts(workload: Workload) -> WorkloadFacts:
+    """What the arms had to do."""
+    duration_us = workload.duration_us[workload.arrival_rows]
+    duration_us = duration_us[duration_us >= 0]
+    return WorkloadFacts(
+        name=workload.name,
+        digest=digest(workload),
+        machines=workload.cell.machines,
+        dimensions=list(workload.cell.dimensions),
+        capacity=workload.cell.capacity.sum(axis=0).tolist(),
+        tasks=len(workload.tasks),
+        arrivals=len(workload.arrival_rows),
+        initial_tasks=len(workload.initial.task),
+        preferred_permille=workload.preferred_permille,
+        end_us=workload.end_us,
+        mean_duration_us=round(float(duration_us.mean())) if len(duration_us) else None,
+        phases=[
+            Phase(start_us=phase.start_us, end_us=phase.end_us, load_percent=phase.load_percent)
             for phase in workload.phases
         ],
-        "facts": dict(workload.facts),
-    }
-
-
-def paired(arms: Sequence[Mapping[str, Any]], baseline_name: str = BASELINE) -> Figures:
-    """Intervals and differences over the seeds that every arm ran; `seeds` is empty if there are
-    none.
-
-    Figures that leave out too much are taken by their lower bounds (bounds.py), and say so:
-    at_least of an arm, at_least and at_most of a difference.
-    arms: as in the summary, each with `seeds`, a list of {"seed", "overall"}. The baseline is the
-    arm of that name, else the first.
-    """
-    common = (
-        set.intersection(*({row["seed"] for row in arm["seeds"]} for arm in arms))
-        if arms
-        else set()
+        facts=_plain(workload.facts),
     )
+
+
+def paired(
+    arms: Sequence[ArmSummary], quantities: Sequence[Quantity], baseline_name: str = BASELINE
+) -> Paired:
+    """Intervals and differences over the seeds that every arm ran. The baseline is the arm of that
+    name, else the first."""
+    common = set.intersection(*({row.seed for row in arm.seeds} for arm in arms)) if arms else set()
     seeds = sorted(common)
-    names = [arm["name"] for arm in arms]
+    names = [arm.name for arm in arms]
     baseline = (
-        arms[names.index(baseline_name) if baseline_name in names else 0]["slug"] if arms else None
+        arms[names.index(baseline_name) if baseline_name in names else 0].slug if arms else None
     )
     values = {
-        arm["slug"]: [
-            row["overall"] for seed in seeds for row in arm["seeds"] if row["seed"] == seed
-        ]
+        arm.slug: [row.overall for seed in seeds for row in arm.seeds if row.seed == seed]
         for arm in arms
     }
 
     def column(slug: str, key: str) -> list[float | None]:
-        return [value_of(overall, key) for overall in values[slug]]
+        return [overall.value(key) for overall in values[slug]]
 
     def bounded(slug: str, key: str) -> bool:
-        return any(is_bound(overall, key) for overall in values[slug])
+        return any(overall.is_bound(key) for overall in values[slug])
 
-    def told(slug: str) -> list[str]:
-        return [key for key in QUANTITIES if any(key in overall for overall in values[slug])]
+    def interval(slug: str, key: str) -> Interval:
+        mean = mean_interval(column(slug, key))
+        return mean.model_copy(update={"at_least": bounded(slug, key)})
 
-    return {
-        "seeds": seeds,
-        "confidence": CONFIDENCE,
-        "baseline": baseline,
-        "arms": {
-            slug: {
-                key: {**mean_interval(column(slug, key)).to_json(), "at_least": bounded(slug, key)}
-                for key in told(slug)
-            }
-            for slug in values
-        },
-        "differences": {
+    known = {
+        slug: [
+            quantity.key
+            for quantity in quantities
+            if rows
+            and (quantity.unbounded or any(row.value(quantity.key) is not None for row in rows))
+        ]
+        for slug, rows in values.items()
+    }
+    return Paired(
+        seeds=seeds,
+        confidence=CONFIDENCE,
+        baseline=baseline,
+        arms={slug: {key: interval(slug, key) for key in known[slug]} for slug in values},
+        differences={
             slug: {
                 key: paired_difference(
                     column(slug, key),
                     column(baseline, key),
                     at_least=bounded(slug, key),
                     at_most=bounded(baseline, key),
-                ).to_json()
-                for key in told(slug)
-                if baseline is not None and key in told(baseline)
+                )
+                for key in known[slug]
+                if baseline is not None and key in known[baseline]
             }
             for slug in values
             if slug != baseline
         },
-    }
+    )
 
 
-def write_run(directory: Path, summary: Figures, arms: Sequence[ArmResult]) -> None:
+def write_run(directory: Path, summary: RunSummary, arms: Sequence[ArmResult]) -> None:
     """Write summary.json, the arms' series and the seeds' figures into an existing run directory.
 
     Every file is whole or absent; series that are there are kept. Raises AgoraError naming what
     cannot be written.
     """
-    for arm, described in zip(arms, summary["arms"], strict=True):
-        write_series(directory / "arms" / described["slug"], arm.series)
-    by_seed: dict[int, dict[str, SeedResult]] = {}
-    for arm, described in zip(arms, summary["arms"], strict=True):
-        for result in arm.seeds:
-            by_seed.setdefault(result.seed, {})[described["slug"]] = result
+    for arm, described in zip(arms, summary.arms, strict=True):
+        write_series(directory / "arms" / described.slug, arm.series)
+    by_seed: dict[int, dict[str, SeedFigures]] = {}
+    for arm, described in zip(arms, summary.arms, strict=True):
+        for seed, figures in arm.seeds.items():
+            by_seed.setdefault(seed, {})[described.slug] = figures
     for seed, results in by_seed.items():
         write_seed(directory, seed, results)
-    write_json(directory / SUMMARY, summary)
+    write_model(directory / SUMMARY, summary)
 
 
 def write_series(folder: Path, series: Mapping[str, NDArray[Any]]) -> None:
@@ -283,32 +273,25 @@ def write_series(folder: Path, series: Mapping[str, NDArray[Any]]) -> None:
     path = folder / SERIES_FILE
     if path.exists():
         return
-    with _explained(path):
+    with writing(path):
         folder.mkdir(parents=True, exist_ok=True)
         with whole_file(path) as unfinished, unfinished.open("wb") as file:
-            np.savez_compressed(file, **_arrays(series))
+            arrays: dict[str, Any] = dict(series)
+            np.savez_compressed(file, **arrays)
 
 
-def write_seed(directory: Path, seed: int, results: Mapping[str, SeedResult]) -> None:
+def write_seed(directory: Path, seed: int, arms: Mapping[str, SeedFigures]) -> None:
     """Write the figures of one paired seed, by the arms' slugs, into a run directory, in the place
     of what is there. Raises AgoraError if they cannot be written."""
     path = directory / "seeds" / f"{seed}.json"
-    arms = {
-        slug: {
-            "digest": result.digest,
-            "workload": result.workload,
-            **{name: result.figures[name] for name in ("overall", "phases", "groups", "totals")},
-        }
-        for slug, result in results.items()
-    }
-    with _explained(path):
+    with writing(path):
         path.parent.mkdir(exist_ok=True)
-    write_json(path, {"seed": seed, "arms": arms})
+    write_model(path, KeptSeed(seed=seed, arms=dict(arms)))
 
 
-def read_summary(directory: Path) -> Figures:
+def read_summary(directory: Path) -> RunSummary:
     """The summary of a run directory. Raises AgoraError naming the directory if it is not one, or
-    one this version cannot read."""
+    the version or field of a file that cannot be used."""
     path = directory / SUMMARY
     if not directory.is_dir():
         raise AgoraError(f"{directory}: no such directory")
@@ -317,16 +300,7 @@ def read_summary(directory: Path) -> Figures:
             f"{directory}: it has no {SUMMARY}: not a run directory, or the run was killed "
             "(`python -m experiments.report` makes a report of what it left behind)"
         )
-    try:
-        summary: Figures = json.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise AgoraError(f"{path}: cannot read it: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, beyond what Python reads
-        raise AgoraError(f"{path}: not readable as JSON: {unreadable(error)}") from error
-    if not isinstance(summary, dict) or summary.get("format") != FORMAT:
-        raise AgoraError(f"{path}: field format: expected {FORMAT}, as written by this version")
-    check_summary(path, summary)
-    return summary
+    return read_model(path, RunSummary)
 
 
 def read_run(directory: Path) -> Run:
@@ -334,8 +308,8 @@ def read_run(directory: Path) -> Run:
     that is missing."""
     summary = read_summary(directory)
     series: dict[str, dict[str, NDArray[Any]]] = {}
-    for arm in summary["arms"]:
-        path = directory / "arms" / arm["slug"] / SERIES_FILE
+    for arm in summary.arms:
+        path = directory / "arms" / arm.slug / SERIES_FILE
         try:
             with np.load(path, allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
@@ -344,61 +318,51 @@ def read_run(directory: Path) -> Run:
             raise AgoraError(f"{path}: cannot read the series: {what}") from error
         except _UNREADABLE as error:
             raise AgoraError(f"{path}: cannot read the series: {error}") from error
-        check_series(path, arrays, len(arm["agents"]))
-        series[arm["slug"]] = arrays
+        check_series(path, arrays, len(arm.agents))
+        series[arm.slug] = arrays
     return Run(directory, summary, series)
 
 
-def _arrays(series: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
-    return {name: np.asarray(values) for name, values in series.items()}
-
-
-def describe(arm: ArmResult, slug: str) -> Figures:
+def describe(arm: ArmResult, slug: str) -> ArmSummary:
     """An arm as the summary has it."""
-    figures = dict(arm.figures)
-    figures["overall"] = {**figures["overall"], **regret_means(arm.regret)}
-    return {
-        "name": arm.name,
-        "slug": slug,
-        "mix": [dict(group) for group in arm.mix],
-        "sync": arm.sync,
-        "strategy": arm.strategy,
-        "decision_clock": arm.decision_clock,
-        "decision_capacity": [dict(capacity) for capacity in arm.decision_capacity],
-        "clock_notes": dict(arm.clock_notes),
-        "partial": arm.partial,
-        "restarts": [dict(restart) for restart in arm.restarts],
-        "digest": arm.digest,
-        **figures,
-        "regret": dict(arm.regret),
-        "seeds": [
-            {
-                "seed": result.seed,
-                "digest": result.digest,
-                "workload": result.workload,
-                "overall": result.figures["overall"],
-            }
-            for result in arm.seeds
+    figures = arm.figures
+    overall = figures.overall.model_copy(update=arm.regret.means().model_dump())
+    return ArmSummary(
+        name=arm.name,
+        slug=slug,
+        mix=[_plain(group) for group in arm.mix],
+        sync=arm.sync,
+        strategy=arm.strategy,
+        decision_clock=arm.decision_clock,
+        decision_capacity=list(arm.decision_capacity),
+        clock_notes=_plain(arm.clock_notes),
+        partial=arm.partial,
+        restarts=list(arm.restarts),
+        digest=arm.digest,
+        overall=overall,
+        phases=figures.phases,
+        groups=figures.groups,
+        agents=figures.agents,
+        totals=figures.totals,
+        start=figures.start,
+        rivals=figures.rivals,
+        staleness=figures.staleness,
+        regret=arm.regret,
+        seeds=[
+            SeedSummary(
+                seed=seed,
+                digest=result.digest,
+                workload=result.workload,
+                overall=result.overall,
+            )
+            for seed, result in sorted(arm.seeds.items())
         ],
-    }
+    )
 
 
-def write_json(path: Path, content: Figures) -> None:
-    """Whole, or as it was. Raises AgoraError if it cannot be written."""
-    with _explained(path), whole_file(path) as unfinished:
-        unfinished.write_text(_to_json(content) + "\n", "utf-8")
+def _plain(settings: Mapping[str, Any]) -> Settings:
+    """Settings in JSON's own types."""
 
-
-@contextlib.contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        place = error.filename2 or error.filename or path
-        raise AgoraError(f"{place}: cannot write the results: {error.strerror}") from error
-
-
-def _to_json(content: Figures) -> str:
     def plain(value: Any) -> Any:
         if isinstance(value, np.generic | np.ndarray):
             return value.tolist()
@@ -406,4 +370,5 @@ def _to_json(content: Figures) -> str:
             return str(value)
         raise TypeError(f"{type(value).__name__} does not belong in a summary")
 
-    return json.dumps(content, indent=1, allow_nan=False, default=plain, ensure_ascii=False)
+    found: Settings = json.loads(json.dumps(dict(settings), allow_nan=False, default=plain))
+    return found

@@ -16,7 +16,7 @@ from pydantic import (
 from experiments.strict_model import Strict
 from experiments.workloads import registry
 from experiments.workloads.registry import Outline, WorkloadSpec
-from parsync.metrics.run_metrics import PlacementValue
+from parsync.metrics.run_frame import PlacementValue
 from parsync.workload.workload import Workload
 from shared_state.errors import AgoraError
 

@@ -11,9 +11,10 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_mar
 
 
 def _metric_names(incomplete: str) -> list[str]:
-    from experiments.quantities import QUANTITIES
+    from parsync.metrics import registry
 
-    return [name for name in QUANTITIES if name.startswith(incomplete)]
+    names = (quantity.key for metric in registry.metrics() for quantity in metric.quantities())
+    return [name for name in names if name.startswith(incomplete)]
 
 
 @app.command()

@@ -29,6 +29,6 @@ def report_command(
         if not (run / SUMMARY).is_file():
             finish_killed(run)
         summary = read_summary(run)
-        if summary["partial"]:
-            print(f"{run}: partial: {summary['partial_reason']}", file=sys.stderr)
+        if summary.partial:
+            print(f"{run}: partial: {summary.partial_reason}", file=sys.stderr)
         print(write_report(run))

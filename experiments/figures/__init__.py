@@ -27,7 +27,9 @@ class FigureSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class RenderedFigure:
+    """A figure and its files."""
+
     spec: FigureSpec
     png: Path
     svg: Path
@@ -149,7 +151,7 @@ FIGURES: tuple[FigureSpec, ...] = (
 )
 
 
-def draw_all(run: Run, directory: Path, check: Callable[[], None]) -> list[Drawn]:
+def draw_all(run: Run, directory: Path, check: Callable[[], None]) -> list[RenderedFigure]:
     """Draw every figure the run has data for into an existing directory. check: called before each.
     Raises AgoraError if it cannot be written."""
     drawable = in_drawable_letters(run)
@@ -160,7 +162,7 @@ def draw_all(run: Run, directory: Path, check: Callable[[], None]) -> list[Drawn
         if figure is None:
             continue
         # A browser has letters that matplotlib lacks: there, arms have their names.
-        shown = figure if drawable.summary["arms"] == run.summary["arms"] else spec.draw(run)
+        shown = figure if drawable.summary.arms == run.summary.arms else spec.draw(run)
         assert shown is not None
         try:
             png, svg = style.save(figure, shown, directory, spec.name)
@@ -168,5 +170,5 @@ def draw_all(run: Run, directory: Path, check: Callable[[], None]) -> list[Drawn
             raise AgoraError(
                 f"{directory / spec.name}: cannot write the figure: {error.strerror}"
             ) from error
-        drawn.append(Drawn(spec, png, svg))
+        drawn.append(RenderedFigure(spec, png, svg))
     return drawn

@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from experiments.figures import data, style
 from experiments.summary import Run
 from parsync.metrics import histogram
-from parsync.metrics.run_metrics import Outcome
+from parsync.metrics.conflicts import Outcome
 
 _AGE_BINS = 16
 _MATRICES_PER_ROW = 3
@@ -33,7 +33,7 @@ def over_time(run: Run) -> Figure | None:
             )
         style.share_axis(axes)
         axes.set_ylim(bottom=0)
-        style.shade_phases(axes, run.summary["workload"]["phases"], run.summary["settle_us"])
+        style.shade_phases(axes, run.summary.workload.phases, run.summary.settle_us)
         style.time_axis(axes, data.end_us(run))
         axes.set_ylabel("Claims in conflict")
         style.legend(figure, axes)
@@ -81,12 +81,11 @@ def by_age(run: Run) -> Figure | None:
 def rivals(run: Run) -> Figure | None:
     """Who loses claims to whom, a matrix per arm on one scale; a last column for unknown rivals if
     there are any."""
-    shown = [arm for arm in data.arms(run) if np.any(arm.figures["rivals"])]
+    shown = [arm for arm in data.arms(run) if np.any(arm.figures.rivals)]
     if not shown:
         return None
     shares = [
-        np.array(arm.figures["rivals"], float) / max(arm.figures["overall"]["claims"], 1)
-        for arm in shown
+        np.array(arm.figures.rivals, float) / max(arm.figures.overall.claims, 1) for arm in shown
     ]
     shares = [share if share[:, -1].any() else share[:, :-1] for share in shares]
     highest = max(float(share.max()) for share in shares)

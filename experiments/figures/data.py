@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from experiments.figures.labels import label
 from experiments.summary import Run
+from experiments.summary_model import ArmSummary
 from parsync.metrics import histogram
 
 MOST_POINTS = 60
@@ -25,17 +26,17 @@ class Arm:
 
     index: int
     name: str
-    figures: dict[str, Any]
+    figures: ArmSummary
     series: dict[str, NDArray[Any]]
 
 
 def arms(run: Run) -> Iterator[Arm]:
-    for index, arm in enumerate(run.summary["arms"]):
-        yield Arm(index, label(arm["name"]), arm, run.series[arm["slug"]])
+    for index, arm in enumerate(run.summary.arms):
+        yield Arm(index, label(arm.name), arm, run.series[arm.slug])
 
 
 def end_us(run: Run) -> int:
-    return int(run.summary["workload"]["end_us"])
+    return int(run.summary.workload.end_us)
 
 
 def coarse(arm: Arm, name: str, until_us: int) -> tuple[Floats, Floats]:

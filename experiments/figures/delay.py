@@ -21,7 +21,7 @@ def over_time(run: Run) -> Figure | None:
                 time, low, high, color=style.colour(arm.index), alpha=style.BAND_ALPHA, linewidth=0
             )
         style.duration_axis(axes, "y", log=drawn)
-        style.shade_phases(axes, run.summary["workload"]["phases"], run.summary["settle_us"])
+        style.shade_phases(axes, run.summary.workload.phases, run.summary.settle_us)
         style.time_axis(axes, data.end_us(run))
         axes.set_ylabel("Scheduling delay")
         style.legend(figure, axes)

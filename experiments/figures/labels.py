@@ -27,10 +27,10 @@ def label(name: str) -> str:
 def in_drawable_letters(run: Run) -> Run:
     """The run with its arms named after their folders where their names cannot be drawn."""
     arms = [
-        arm if is_drawable(arm["name"]) else {**arm, "name": arm["slug"]}
-        for arm in run.summary["arms"]
+        arm if is_drawable(arm.name) else arm.model_copy(update={"name": arm.slug})
+        for arm in run.summary.arms
     ]
-    return replace(run, summary={**run.summary, "arms": arms})
+    return replace(run, summary=run.summary.model_copy(update={"arms": arms}))
 
 
 def is_drawable(name: str) -> bool:

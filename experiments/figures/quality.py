@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from experiments.bounds import is_bound, value_of
 from experiments.figures import data, style
+from experiments.statistics import Interval
 from experiments.summary import Run
 
 AT_LEAST = " (delay at least)"  # tasks never placed are charged until the run was last seen
@@ -33,7 +33,7 @@ def over_time(run: Run) -> Figure | None:
             )
         style.share_axis(axes)
         axes.set_ylim(0, 1.02)
-        style.shade_phases(axes, run.summary["workload"]["phases"], run.summary["settle_us"])
+        style.shade_phases(axes, run.summary.workload.phases, run.summary.settle_us)
         style.time_axis(axes, data.end_us(run))
         axes.set_ylabel("On a preferred machine")
         style.legend(figure, axes)
@@ -46,51 +46,46 @@ def trade_off(run: Run) -> Figure | None:
     drawn = False
     with style.drawing() as (figure, axes):
         for arm in data.arms(run):
-            overall = arm.figures["overall"]
+            overall = arm.figures.overall
             marker = {
                 "marker": style.MARKERS[arm.index % len(style.MARKERS)],
                 "color": style.colour(arm.index),
             }
-            for seed in arm.figures["seeds"]:
+            for seed in arm.figures.seeds:
                 x, y = (
-                    value_of(seed["overall"], "delay_mean_us"),
-                    seed["overall"].get("preferred_share"),
+                    seed.overall.value("delay_mean_us"),
+                    seed.overall.preferred_share,
                 )
                 if x and y is not None:
                     axes.plot(
                         x, y, linestyle="none", markersize=3, alpha=0.4, markeredgewidth=0, **marker
                     )
-            paired = run.summary["paired"]["arms"].get(arm.figures["slug"], {})
+            paired = run.summary.paired.arms.get(arm.figures.slug, {})
             delay, share = paired.get("delay_mean_us"), paired.get("preferred_share")
-            if (
-                delay
-                and share
-                and delay["low"] is not None
-                and share["low"] is not None
-                and delay["mean"] > 0
-            ):
+            delays, shares = _limits(delay), _limits(share)
+            if delay and delays and shares and delays[1] > 0:
+                (low_x, x, high_x), (_, y, high_y) = delays, shares
                 # An interval that reaches 0 cannot be drawn on a logarithmic axis: it is cut at a
                 # tenth of the mean.
-                below = delay["mean"] - max(delay["low"], delay["mean"] / 10)
                 axes.errorbar(
-                    delay["mean"],
-                    share["mean"],
-                    xerr=[[below], [delay["high"] - delay["mean"]]],
-                    yerr=share["high"] - share["mean"],
+                    x,
+                    y,
+                    xerr=[[x - max(low_x, x / 10)], [high_x - x]],
+                    yerr=high_y - y,
                     linestyle="none",
                     capsize=2,
                     markersize=7,
-                    label=arm.name + (AT_LEAST if delay["at_least"] else ""),
+                    label=arm.name + (AT_LEAST if delay.at_least else ""),
                     **marker,
                 )
                 drawn = True
-            elif overall["delay_mean_us"] and overall["preferred_share"] is not None:
+            elif overall.delay_mean_us and overall.preferred_share is not None:
                 axes.plot(
-                    value_of(overall, "delay_mean_us"),
-                    overall["preferred_share"],
+                    overall.value("delay_mean_us"),
+                    overall.preferred_share,
                     linestyle="none",
                     markersize=8,
-                    label=arm.name + (AT_LEAST if is_bound(overall, "delay_mean_us") else ""),
+                    label=arm.name + (AT_LEAST if overall.is_bound("delay_mean_us") else ""),
                     **marker,
                 )
                 drawn = True
@@ -103,6 +98,13 @@ def trade_off(run: Run) -> Figure | None:
     return figure if drawn else None
 
 
+def _limits(interval: Interval | None) -> tuple[float, float, float] | None:
+    """Low, mean and high, if there is an interval."""
+    if interval is None or interval.low is None or interval.mean is None or interval.high is None:
+        return None
+    return interval.low, interval.mean, interval.high
+
+
 def decision_regret(run: Run) -> Figure | None:
     """Sampled transactions as dots; per phase all of an arm's samples together."""
     drawn, exact = False, True
@@ -110,12 +112,13 @@ def decision_regret(run: Run) -> Figure | None:
     stretches = _stretches(run)
     with style.drawing() as (figure, axes):
         for arm in arms:
-            rows = arm.figures["regret"].get("decision", [])
+            rows = arm.figures.regret.decision
             if not rows:
                 continue
-            drawn, exact = True, exact and all(row["exact"] for row in rows)
+            drawn, exact = True, exact and all(row.exact for row in rows)
             at_us, regret, tasks = (
-                np.array([row[key] for row in rows]) for key in ("at_us", "regret", "tasks")
+                np.array([getattr(row, key) for row in rows])
+                for key in ("at_us", "regret", "tasks")
             )
             marker = {
                 "marker": style.MARKERS[arm.index % len(style.MARKERS)],
@@ -136,7 +139,7 @@ def decision_regret(run: Run) -> Figure | None:
             )
         axes.set_ylim(bottom=0)
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-        style.shade_phases(axes, run.summary["workload"]["phases"], run.summary["settle_us"])
+        style.shade_phases(axes, run.summary.workload.phases, run.summary.settle_us)
         style.time_axis(axes, data.end_us(run))
         axes.set_ylabel(f"Cost above {'the optimum' if exact else 'a lower bound'}, per claim")
         style.legend(figure, axes)
@@ -145,9 +148,9 @@ def decision_regret(run: Run) -> Figure | None:
 
 def _stretches(run: Run) -> list[tuple[float, float]]:
     """The load phases, or a few equal parts of a run that has only one."""
-    phases = run.summary["workload"]["phases"]
+    phases = run.summary.workload.phases
     if len(phases) > 1:
-        return [(phase["start_us"], phase["end_us"]) for phase in phases]
+        return [(phase.start_us, phase.end_us) for phase in phases]
     edges = np.linspace(0, data.end_us(run), 6)
     return list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
 
@@ -158,20 +161,20 @@ def system_regret(run: Run) -> Figure | None:
     drawn, exact = False, True
     with style.drawing(rows=2, height_in=1.6 * style.HEIGHT_IN) as (figure, panels):
         for arm in data.arms(run):
-            rows = arm.figures["regret"].get("system", [])
-            drawn, exact = drawn or bool(rows), exact and all(row["exact"] for row in rows)
+            rows = arm.figures.regret.system
+            drawn, exact = drawn or bool(rows), exact and all(row.exact for row in rows)
             for axes, part in zip(panels, ("without_migration", "with_migration"), strict=True):
-                time_s = [row["at_us"] / 1e6 for row in rows]
+                time_s = [row.at_us / 1e6 for row in rows]
                 axes.plot(
                     time_s,
-                    [row[part] for row in rows],
+                    [getattr(row, part) for row in rows],
                     label=arm.name,
                     **style.line_style(arm.index),
                 )
         for axes, title in zip(panels, ("running tasks stay", "all may move"), strict=True):
             axes.set_ylim(bottom=0)
             axes.yaxis.set_major_formatter(lambda value, _: _compact(value))
-            style.shade_phases(axes, run.summary["workload"]["phases"], run.summary["settle_us"])
+            style.shade_phases(axes, run.summary.workload.phases, run.summary.settle_us)
             style.time_axis(axes, data.end_us(run))
             axes.set_ylabel(f"Above {'the optimum' if exact else 'a lower bound'},\n{title}")
         style.legend(figure, panels[0])

@@ -30,7 +30,7 @@ def per_round(run: Run) -> Figure | None:
             middle, median = _median(time, solve_us.clip(1), data.end_us(run) / 1e6)
             axes.plot(middle, median, label=arm.name, **style.line_style(arm.index))
         style.duration_axis(axes, "y", log=drawn)
-        style.shade_phases(axes, run.summary["workload"]["phases"], run.summary["settle_us"])
+        style.shade_phases(axes, run.summary.workload.phases, run.summary.settle_us)
         style.time_axis(axes, data.end_us(run))
         axes.set_ylabel("Solver time per round")
         style.legend(figure, axes)

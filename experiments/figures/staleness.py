@@ -14,7 +14,7 @@ def by_partition(run: Run) -> Figure | None:
     with style.drawing() as (figure, axes):
         for arm in data.arms(run):
             # None becomes NaN: not drawn
-            mean = np.array(arm.figures["staleness"]["mean_us"], float)
+            mean = np.array(arm.figures.staleness.mean_us, float)
             drawn |= bool(np.isfinite(mean).any())
             axes.plot(
                 np.arange(len(mean)),

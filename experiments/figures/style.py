@@ -22,8 +22,9 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
-from experiments.quantities import duration
+from experiments.summary_model import Phase
 from experiments.whole_files import whole_file
+from parsync.metrics.quantity import duration
 
 INK = "#22252b"
 GRID = "#c9ccd3"
@@ -124,14 +125,14 @@ def legend(figure: Figure, axes: Axes) -> None:
         figure.legend(handles, labels, loc="outside lower center", ncols=2)
 
 
-def shade_phases(axes: Axes, phases: Sequence[dict[str, Any]], settle_us: int) -> None:
+def shade_phases(axes: Axes, phases: Sequence[Phase], settle_us: int) -> None:
     """Each load phase shaded by its load and labelled; a strip at the top marks what is left out of
     the figures."""
-    if len(phases) > 20 or not any(phase["load_percent"] for phase in phases):
+    if len(phases) > 20 or not any(phase.load_percent for phase in phases):
         return
     for phase in phases:
-        start, end = phase["start_us"] / 1e6, phase["end_us"] / 1e6
-        load = phase["load_percent"]
+        start, end = phase.start_us / 1e6, phase.end_us / 1e6
+        load = phase.load_percent or 0
         axes.axvspan(start, end, color=INK, alpha=0.02 + 0.1 * (load / 100) ** 2, linewidth=0)
         axes.annotate(
             f"{load} %",

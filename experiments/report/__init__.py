@@ -1,4 +1,4 @@
-"""The report of a run: a page, and a table for the terminal. What a run directory holds is told in
+"""The report of a run: a page, and a table for the terminal. What a run directory holds stands in
 experiments.summary.
 
 Empty: `python -m experiments.report` imports it before its first line can see to stop signals.

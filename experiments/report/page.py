@@ -2,42 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import jinja2
 
-from experiments.bounds import is_bound, value_of
-from experiments.figures import Drawn, draw_all, style
-from experiments.quantities import DETAIL, HEADLINE, QUANTITIES, counted, duration, share
-from experiments.report.verdict import SAME, Row, left_waiting, verdict, wins_nothing
+from experiments.figures import RenderedFigure, draw_all, style
+from experiments.report.data_dictionary import data_dictionary
+from experiments.report.verdict import SAME, Row, is_ranked, unplaced_share, verdict
 from experiments.restarts import count, sentence
 from experiments.summary import Run, read_run
+from experiments.summary_model import ArmSummary, ComparedArms, RunSummary, Settings
 from experiments.toml_text import toml_text
 from experiments.whole_files import whole_file
 from experiments.workloads.registry import ATTRIBUTION
+from parsync.metrics.quantity import Quantity, counted, duration, share
+from parsync.metrics.summary import ScopeFigures, StartFigures
 from shared_state.errors import AgoraError
 
 REPORT = "report.html"
 _TEMPLATES = Path(__file__).parent / "templates"
-_PER_SCHEDULER = (
-    "submitted",
-    "delay_mean_us",
-    "delay_p99_us",
-    "censored",
-    "conflict_rate",
-    "preferred_share",
-    "slot_score_mean",
-    "input_local_share",
-    "input_rack_share",
-    "throughput_per_s",
-    "backlog_mean",
-    "busy_useful_share",
-    "busy_wasted_share",
-    "latency_first_share",
-)
 _GLANCE = ("delay_mean_us", "censored", "conflict_rate", "preferred_share", "jct_mean_us")
 
 
@@ -66,35 +52,38 @@ def write_report(directory: Path, check: Callable[[], None] = go_on) -> Path:
     return path
 
 
-def render(run: Run, drawn: Sequence[Drawn]) -> str:
+def render(run: Run, drawn: Sequence[RenderedFigure]) -> str:
     """The page's text."""
     summary = run.summary
-    headline = verdict(summary, HEADLINE)
-    phases = summary["workload"]["phases"]
+    headline = verdict(summary, summary.headline)
+    phases = summary.workload.phases
 
-    def text(key: str, figures: Mapping[str, Any]) -> str:
-        if key not in QUANTITIES:
-            return _count(figures.get(key))
-        return QUANTITIES[key].text(value_of(figures, key), is_bound(figures, key))
+    by_key = {quantity.key: quantity for quantity in summary.quantities}
+
+    def text(key: str, figures: ScopeFigures | StartFigures) -> str:
+        if isinstance(figures, StartFigures):
+            value = figures.at_least.get(key, getattr(figures, key))
+            return _text(by_key.get(key), value, key in figures.at_least)
+        return _text(by_key.get(key), figures.value(key), figures.is_bound(key))
 
     def phase_name(index: int) -> str:
         phase = phases[index]
-        load = f", {phase['load_percent']} %" if phase["load_percent"] else ""
+        load = f", {phase.load_percent} %" if phase.load_percent else ""
         return f"Phase {index + 1}{load}"
 
     return _fill(
         "report.html.j2",
         summary=summary,
         headline=headline,
-        detail=[row for row in verdict(summary, DETAIL) if _told(summary, row.quantity.key)],
+        detail=[
+            row
+            for row in verdict(summary, summary.details)
+            if _any_nonzero(summary, row.quantity.key)
+        ],
         wins=_wins(summary, headline),
         glance=[row for row in headline if row.quantity.key in _GLANCE and row.sentence],
         baseline=next(
-            (
-                arm["name"]
-                for arm in summary["arms"]
-                if arm["slug"] == summary["paired"]["baseline"]
-            ),
+            (arm.name for arm in summary.arms if arm.slug == summary.paired.baseline),
             "",
         ),
         figures=[
@@ -106,13 +95,18 @@ def render(run: Run, drawn: Sequence[Drawn]) -> str:
             }
             for figure in drawn
         ],
-        per_scheduler=[_Column(key) for key in _PER_SCHEDULER if _anywhere(summary, key)],
+        per_scheduler=[
+            quantity
+            for quantity in summary.quantities
+            if quantity.per_scheduler and _anywhere(summary, quantity.key)
+        ],
+        dictionary=data_dictionary(summary),
         workload_facts=_workload_facts(summary),
         settled=_settled(summary),
         short_settling=_short_settling(summary),
         start=_start(summary),
-        attribution=summary["workload"]["facts"].get(ATTRIBUTION, ""),
-        config=toml_text(summary["config"]),
+        attribution=summary.workload.facts.get(ATTRIBUTION, ""),
+        config=toml_text(summary.config),
         duration=duration,
         text=text,
         phase_name=phase_name,
@@ -125,9 +119,8 @@ def render(run: Run, drawn: Sequence[Drawn]) -> str:
     )
 
 
-def verdict_page(summary: Mapping[str, Any], rows: Sequence[Row], title: str, caption: str) -> str:
-    """A page with nothing but a verdict table. summary needs workload, arms, paired, partial,
-    partial_reason and runtime."""
+def verdict_page(summary: ComparedArms, rows: Sequence[Row], title: str, caption: str) -> str:
+    """A page with nothing but a verdict table."""
     return _fill("compare.html.j2", summary=summary, rows=rows, title=title, caption=caption)
 
 
@@ -139,43 +132,44 @@ def _fill(template: str, **values: Any) -> str:
         trim_blocks=True,
     )
     css = (_TEMPLATES / "style.css").read_text("utf-8")
-    told = {
+    functions = {
         "counted": counted,
-        "left_waiting": left_waiting,
+        "unplaced_share": unplaced_share,
         "share": share,
-        "wins_nothing": wins_nothing,
+        "is_ranked": is_ranked,
     }
     return environment.get_template(template).render(
-        css=css, colour=style.colour, same=SAME, **told, **values
+        css=css, colour=style.colour, same=SAME, **functions, **values
     )
 
 
-class _Column:
-    """A column of the schedulers' table: a quantity, or a plain count."""
+def _text(quantity: Quantity | None, value: float | None, at_least: bool) -> str:
+    """A figure as people read it; a plain count where it is no quantity."""
+    if quantity is None:
+        return "–" if value is None else f"{value:,}"
+    return quantity.text(value, at_least)
 
-    def __init__(self, key: str) -> None:
-        self.key = key
-        self.label = QUANTITIES[key].label if key in QUANTITIES else key.capitalize()
 
-
-def _settled(summary: Mapping[str, Any]) -> str:
+def _settled(summary: RunSummary) -> str:
     """What is left out at the start of each phase, in time and task lengths."""
-    settle_us, length_us = summary["settle_us"], summary["workload"].get("mean_duration_us")
-    stretch = "of each phase" if len(summary["workload"]["phases"]) > 1 else "of the run"
+    settle_us, length_us = summary.settle_us, summary.workload.mean_duration_us
+    stretch = "of each phase" if len(summary.workload.phases) > 1 else "of the run"
     lengths = f" ({settle_us / length_us:.2g} mean task lengths)" if length_us else ""
     return f"the first {duration(settle_us)} {stretch}{lengths}"
 
 
-def _short_settling(summary: Mapping[str, Any]) -> str:
+def _short_settling(summary: RunSummary) -> str:
     """A warning, if a cell that began empty, or with another load, was still filling when counting
     began."""
-    settle_us, workload = summary["settle_us"], summary["workload"]
-    length_us = workload.get("mean_duration_us") or 0
-    if workload["initial_tasks"] or settle_us >= length_us:
+    settle_us, workload = summary.settle_us, summary.workload
+    length_us = workload.mean_duration_us or 0
+    if workload.initial_tasks or settle_us >= length_us:
         return ""
     return (
-        f"Short warm-up: only {duration(settle_us)} of each phase are left out, {settle_us / length_us:.2g} of a mean task length "
-        f"({duration(length_us)}), so the cell was still filling when counting began: delays and conflicts are lower than in a cell that is full."
+        f"Short warm-up: only {duration(settle_us)} of each phase are left out, "
+        f"{settle_us / length_us:.2g} of a mean task length ({duration(length_us)}), so the "
+        "cell was still filling when counting began: delays and conflicts are lower than in a "
+        "cell that is full."
     )
 
 
@@ -188,54 +182,51 @@ class _Start:
     tasks: int
     left_out: int
     counted: int
-    arms: list[tuple[str, int, Mapping[str, Any]]]
+    arms: list[tuple[str, int, StartFigures]]
 
 
-def _start(summary: Mapping[str, Any]) -> _Start | None:
-    tasks = summary["workload"]["facts"].get("tasks_pending_at_start", 0)
-    if not tasks or not summary["arms"]:
+def _start(summary: RunSummary) -> _Start | None:
+    tasks = summary.workload.pending_at_start
+    if not tasks or not summary.arms:
         return None
-    first = summary["arms"][0]
-    counted = first["overall"]["submitted"] or 0
+    first = summary.arms[0]
+    counted = first.overall.submitted or 0
     arms = [
-        (arm["name"], index, arm["start"])
-        for index, arm in enumerate(summary["arms"])
-        if arm.get("start")
+        (arm.name, index, arm.start)
+        for index, arm in enumerate(summary.arms)
+        if arm.start is not None
     ]
-    return _Start(tasks, (first["totals"]["submitted"] or 0) - counted, counted, arms)
+    return _Start(tasks, (first.totals.submitted or 0) - counted, counted, arms)
 
 
-def _wins(summary: Mapping[str, Any], rows: Sequence[Row]) -> list[tuple[str, int, str]]:
-    """(arm, its place, what it is best at) for each arm that is best at something; a tie is said to
-    be one."""
+def _wins(summary: RunSummary, rows: Sequence[Row]) -> list[tuple[str, int, str]]:
+    """(arm, its place, what it is best at) for each arm that is best at something; a tie is named
+    as one."""
     wins = []
-    for index, arm in enumerate(summary["arms"]):
+    for index, arm in enumerate(summary.arms):
         labels = []
         for row in rows:
             if row.cells[index].best:
                 ties = sum(cell.tied for cell in row.cells)
                 labels.append(
-                    row.quantity.label.lower() + (f" ({ties} more not told apart)" if ties else "")
+                    row.quantity.label.lower()
+                    + (f" (not certain beside {ties} more)" if ties else "")
                 )
         if labels:
-            wins.append((arm["name"], index, ", ".join(labels)))
+            wins.append((arm.name, index, ", ".join(labels)))
     return wins
 
 
-def _told(summary: Mapping[str, Any], key: str) -> bool:
-    """Whether any arm has something other than nothing to tell under this name."""
-    return any(arm["overall"].get(key) for arm in summary["arms"])
+def _any_nonzero(summary: RunSummary, key: str) -> bool:
+    """Whether any arm has a figure other than 0 under this name."""
+    return any(arm.overall.plain_value(key) for arm in summary.arms)
 
 
-def _anywhere(summary: Mapping[str, Any], key: str) -> bool:
-    return any(agent.get(key) is not None for arm in summary["arms"] for agent in arm["agents"])
+def _anywhere(summary: RunSummary, key: str) -> bool:
+    return any(agent.plain_value(key) is not None for arm in summary.arms for agent in arm.agents)
 
 
-def _count(value: float | None) -> str:
-    return "–" if value is None else f"{value:,}"
-
-
-def _describe(group: Mapping[str, Any]) -> str:
+def _describe(group: Settings) -> str:
     """A scheduler group in a few words: how many, of which kind, with which strategy; the rest is
     in the details below."""
     words = [str(group[name]) for name in ("count", "kind") if group.get(name) not in ("", None)]
@@ -245,42 +236,37 @@ def _describe(group: Mapping[str, Any]) -> str:
     )
 
 
-def _capacity(arm: Mapping[str, Any]) -> str:
+def _capacity(arm: ArmSummary) -> str:
     """How much the arm's groups decide, over what comes at 100 % load; "" where nothing is
     modelled."""
-    capacities = arm.get("decision_capacity", [])
     parts = []
-    for of in capacities:
-        low, high = f"{of['low']:.3g}", f"{of['high']:.3g}"
-        name = f"{of['group'].replace('_', ' ')}: " if len(arm["mix"]) > 1 else ""
-        its = "its share of the arrivals" if len(arm["mix"]) > 1 else "the arrival rate"
+    for capacity in arm.decision_capacity:
+        low, high = f"{capacity.low:.3g}", f"{capacity.high:.3g}"
+        name = f"{capacity.group.replace('_', ' ')}: " if len(arm.mix) > 1 else ""
+        its = "its share of the arrivals" if len(arm.mix) > 1 else "the arrival rate"
         parts.append(
             f"{name}decides {low if low == high else f'{low} to {high}'} × {its} at 100 % load"
         )
     return "; ".join(parts)
 
 
-def _restarts(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _restarts(summary: RunSummary) -> list[tuple[str, str]]:
     """(arm, what happened) of every actor of a live run that was restarted or lost."""
-    return [
-        (arm["name"], sentence(restart))
-        for arm in summary["arms"]
-        for restart in arm.get("restarts", ())
-    ]
+    return [(arm.name, sentence(restart)) for arm in summary.arms for restart in arm.restarts]
 
 
-def _settings(group: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _settings(group: Settings) -> list[tuple[str, str]]:
     """All settings of a scheduler group, nested ones by their path."""
     rows: list[tuple[str, str]] = []
     for name, value in group.items():
-        if isinstance(value, Mapping):
+        if isinstance(value, dict):
             rows += [(f"{name}.{inner}", text) for inner, text in _settings(value)]
         elif value is not None:
             rows.append((name, str(value).lower() if isinstance(value, bool) else str(value)))
     return rows
 
 
-def _clock(notes: Mapping[str, Any]) -> str:
+def _clock(notes: Settings) -> str:
     """The notes on an arm's clock: names ending in _us and _s are durations, in _share parts of the
     delay."""
     parts = []
@@ -288,42 +274,42 @@ def _clock(notes: Mapping[str, Any]) -> str:
         if value is None or value == []:
             continue
         stem, _, unit = name.rpartition("_")
-        if unit == "us":
-            parts.append(f"{stem.replace('_', ' ')} {duration(value)}")
-        elif unit == "share":
-            parts.append(f"{stem.replace('_', ' ')} {100 * value:.1f} % of the delay")
-        elif unit == "s" and stem:
-            parts.append(f"{stem.replace('_', ' ')} {value:.3g} s")
-        elif isinstance(value, bool):
+        if isinstance(value, bool):
             parts.append(f"{'' if value else 'not '}{name.replace('_', ' ')}")
+        elif isinstance(value, int | float) and unit == "us":
+            parts.append(f"{stem.replace('_', ' ')} {duration(value)}")
+        elif isinstance(value, int | float) and unit == "share":
+            parts.append(f"{stem.replace('_', ' ')} {100 * value:.1f} % of the delay")
+        elif isinstance(value, int | float) and unit == "s" and stem:
+            parts.append(f"{stem.replace('_', ' ')} {value:.3g} s")
         else:
             text = ", ".join(map(str, value)) if isinstance(value, list) else f"{value}"
             parts.append(f"{name.replace('_', ' ')} {text}")
     return "; ".join(parts) or "exact"
 
 
-def _workload_facts(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
-    workload = summary["workload"]
+def _workload_facts(summary: RunSummary) -> list[tuple[str, str]]:
+    workload = summary.workload
     rows = [
-        ("Machines", f"{workload['machines']:,}"),
+        ("Machines", f"{workload.machines:,}"),
         (
             "Capacity",
             ", ".join(
-                f"{c:,} {d}"
-                for d, c in zip(workload["dimensions"], workload["capacity"], strict=True)
+                f"{c:,} {d}" for d, c in zip(workload.dimensions, workload.capacity, strict=True)
             ),
         ),
         (
             "Tasks",
-            f"{workload['tasks']:,} ({workload['arrivals']:,} arriving, {workload['initial_tasks']:,} running at the start)",
+            f"{workload.tasks:,} ({workload.arrivals:,} arriving, {workload.initial_tasks:,} "
+            "running at the start)",
         ),
         (
             "Run time on a preferred machine",
-            f"{workload['preferred_permille'] / 10:g} % of that elsewhere",
+            f"{workload.preferred_permille / 10:g} % of that elsewhere",
         ),
-        ("Length", duration(workload["end_us"])),
+        ("Length", duration(workload.end_us)),
     ]
-    for name, value in workload["facts"].items():
+    for name, value in workload.facts.items():
         if name == ATTRIBUTION:
             continue
         shown = (

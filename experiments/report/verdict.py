@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from experiments.bounds import competing, did_their_work, is_bound, missing_share, value_of
-from experiments.quantities import Better, Quantity, Unit, is_better, percent_change
-from experiments.statistics import CONFIDENCE, Difference, paired_difference
+from experiments.bounds import missing_share, ranked, ranked_by
+from experiments.statistics import CONFIDENCE, Difference, Interval, paired_difference
+from experiments.summary_model import ArmSummary, ComparedArms
+from parsync.metrics.quantity import Better, Quantity, Unit, is_better, percent_change
+from parsync.metrics.summary import ScopeFigures
 
-Figures = Mapping[str, Any]
 SAME = "same"
 
 
@@ -22,11 +22,11 @@ class Cell:
     value: mean over seeds, or this run's figure where there are no seeds. spread: half the width of
     its interval. run: this run's figure where it is shown beside the seeds' mean. change:
     difference to the baseline; certain: its interval excludes 0, good: it is to the better. best:
-    of all arms; tied: not told apart from the best.
+    of all arms; tied: the difference to the best is not certain.
 
     A figure that leaves out too much stands here with its lower bound, "≥" before it (bounds.py),
     and so do changes that rest on one ("≤" where it is the baseline's). Neither it nor any other
-    figure of an arm that left tasks unplaced is best or tied beside arms that did their work.
+    figure of an arm that left tasks unplaced is best or tied beside arms that placed theirs.
     """
 
     arm: str
@@ -49,56 +49,55 @@ class Row:
     sentence: str
 
 
-def verdict(summary: Figures, quantities: Sequence[Quantity]) -> list[Row]:
+def verdict(summary: ComparedArms, quantities: Sequence[Quantity]) -> list[Row]:
     """A row for each quantity that any arm has a figure for."""
     return [
         _row(summary, quantity)
         for quantity in quantities
-        if any(arm["overall"].get(quantity.key) is not None for arm in summary["arms"])
+        if any(arm.overall.plain_value(quantity.key) is not None for arm in summary.arms)
     ]
 
 
-def _row(summary: Figures, quantity: Quantity) -> Row:
-    arms, paired = summary["arms"], summary["paired"]
-    key, seeds = quantity.key, paired["seeds"]
-    by_seed = {arm["slug"]: _by_seed(arm, key, seeds) for arm in arms}
-    values = {arm["slug"]: _value(summary, arm, key) for arm in arms}
+def _row(summary: ComparedArms, quantity: Quantity) -> Row:
+    arms, paired = summary.arms, summary.paired
+    key, seeds = quantity.key, paired.seeds
+    by_seed = {arm.slug: _by_seed(arm, key, seeds) for arm in arms}
+    values = {arm.slug: _value(summary, arm, key) for arm in arms}
     bounded = {
-        arm["slug"]: any(is_bound(figures, key) for figures in _compared(arm, seeds))
-        for arm in arms
+        arm.slug: any(figures.is_bound(key) for figures in _compared(arm, seeds)) for arm in arms
     }
-    in_competition = competing(_whole(summary), key)
-    comparable = {slug: values[slug] for slug in in_competition}
-    best = _best(quantity, comparable, len(_out_of_competition(summary, quantity, comparable)))
+    ranked_arms = ranked_by(_compared_figures(summary), key)
+    comparable = {slug: values[slug] for slug in ranked_arms}
+    best = _best(quantity, comparable, len(_not_ranked(summary, quantity, comparable)))
     against_best = {
         slug: paired_difference(
             by_seed[slug], by_seed[best], at_least=bounded[slug], at_most=bounded[best]
         )
-        for slug in in_competition
+        for slug in ranked_arms
         if best is not None and slug != best and seeds
     }
     cells = []
     for arm in arms:
-        slug = arm["slug"]
-        interval = paired["arms"].get(slug, {}).get(key) or {}
-        change = paired["differences"].get(slug, {}).get(key)
-        missing = interval.get("missing", 0)
+        slug = arm.slug
+        interval = paired.arms.get(slug, {}).get(key)
+        change = paired.differences.get(slug, {}).get(key)
+        missing = interval.missing if interval is not None else 0
         cells.append(
             Cell(
-                arm=arm["name"],
+                arm=arm.name,
                 slug=slug,
                 value=quantity.text(values[slug], bounded[slug]),
                 spread=_spread(quantity, interval)
                 if not missing
                 else f"in {missing} of {len(seeds)} seeds",
-                run=quantity.text(value_of(arm["overall"], key), is_bound(arm["overall"], key))
+                run=quantity.text(arm.overall.value(key), arm.overall.is_bound(key))
                 if seeds
                 else "",
                 change=_change(quantity, change),
                 change_interval=_change_interval(quantity, change),
-                certain=bool(change and change["certain"]),
+                certain=bool(change and change.certain),
                 good=bool(
-                    change and change["mean"] is not None and is_better(quantity, change["mean"], 0)
+                    change and change.mean is not None and is_better(quantity, change.mean, 0)
                 ),
                 best=slug == best,
                 tied=slug in against_best
@@ -111,51 +110,44 @@ def _row(summary: Figures, quantity: Quantity) -> Row:
     return Row(quantity, tuple(cells), sentence + _other_clock(summary, quantity, best))
 
 
-def left_waiting(summary: Figures, arm: Figures) -> float:
+def unplaced_share(summary: ComparedArms, arm: ArmSummary) -> float:
     """The share of its tasks that an arm did not place; 0 where negligible."""
-    return missing_share(_compared(arm, summary["paired"]["seeds"]))
+    return missing_share(_compared(arm, summary.paired.seeds))
 
 
-def wins_nothing(summary: Figures, arm: Figures) -> bool:
-    """Whether it left so many tasks, beside the others, that none of its figures can be best."""
-    return arm["slug"] not in did_their_work(_whole(summary))
+def is_ranked(summary: ComparedArms, arm: ArmSummary) -> bool:
+    """Whether its figures can be best: an arm that left far more tasks than others is not
+    ranked."""
+    return arm.slug in ranked(_compared_figures(summary))
 
 
-def _whole(summary: Figures) -> dict[str, list[Figures]]:
-    """What each arm is compared by; one that was cut short did less than the others."""
-    seeds = summary["paired"]["seeds"]
-    return {
-        arm["slug"]: _compared(arm, seeds) for arm in summary["arms"] if seeds or not arm["partial"]
-    }
+def _compared_figures(summary: ComparedArms) -> dict[str, list[ScopeFigures]]:
+    """The figures that each arm is compared by; one that was cut short did less than the others."""
+    seeds = summary.paired.seeds
+    return {arm.slug: _compared(arm, seeds) for arm in summary.arms if seeds or not arm.partial}
 
 
-def _compared(arm: Figures, seeds: Sequence[int]) -> list[Figures]:
+def _compared(arm: ArmSummary, seeds: Sequence[int]) -> list[ScopeFigures]:
     """The figures that an arm is compared by: those of the paired seeds, or its own."""
-    return (
-        [row["overall"] for row in arm["seeds"] if row["seed"] in seeds]
-        if seeds
-        else [arm["overall"]]
-    )
+    return [row.overall for row in arm.seeds if row.seed in seeds] if seeds else [arm.overall]
 
 
-def _by_seed(arm: Figures, key: str, seeds: Sequence[int]) -> list[float | None]:
-    of = {row["seed"]: value_of(row["overall"], key) for row in arm["seeds"]}
-    return [of[seed] for seed in seeds]
+def _by_seed(arm: ArmSummary, key: str, seeds: Sequence[int]) -> list[float | None]:
+    by_seed = {row.seed: row.overall.value(key) for row in arm.seeds}
+    return [by_seed[seed] for seed in seeds]
 
 
-def _value(summary: Figures, arm: Figures, key: str) -> float | None:
-    if summary["paired"]["seeds"]:
-        interval = summary["paired"]["arms"][arm["slug"]].get(key) or {}
-        value: float | None = interval.get("mean")
-        return value
-    return value_of(arm["overall"], key)
+def _value(summary: ComparedArms, arm: ArmSummary, key: str) -> float | None:
+    if summary.paired.seeds:
+        interval = summary.paired.arms[arm.slug].get(key)
+        return None if interval is None else interval.mean
+    return arm.overall.value(key)
 
 
-def _best(quantity: Quantity, values: Mapping[str, float | None], rivals: int = 0) -> str | None:
-    """The best of these; none if they are alike, or if there is but one and no rivals out of
-    competition."""
+def _best(quantity: Quantity, values: Mapping[str, float | None], unranked: int = 0) -> str | None:
+    """The best of these; none if they are alike, or if there is but one and all are ranked."""
     known = {slug: value for slug, value in values.items() if value is not None}
-    if quantity.better is Better.NEITHER or len(known) + rivals < 2 or not known:
+    if quantity.better is Better.NEITHER or len(known) + unranked < 2 or not known:
         return None
     if len(known) > 1 and len(set(known.values())) == 1:
         return None
@@ -163,39 +155,37 @@ def _best(quantity: Quantity, values: Mapping[str, float | None], rivals: int = 
     return pick(known, key=lambda slug: known[slug])
 
 
-def _spread(quantity: Quantity, interval: Figures) -> str:
-    if interval.get("low") is None or interval.get("at_least"):
+def _spread(quantity: Quantity, interval: Interval | None) -> str:
+    if interval is None or interval.mean is None or interval.high is None or interval.at_least:
         return ""
-    half = interval["high"] - interval["mean"]
+    half = interval.high - interval.mean
     return f"± {quantity.spread_text(half)}" if half else ""
 
 
-def _change(quantity: Quantity, change: Figures | None) -> str:
-    if change is None or change["mean"] is None:
+def _change(quantity: Quantity, change: Difference | None) -> str:
+    if change is None or change.mean is None:
         return ""
-    if change["lower_in"] == change["higher_in"] == 0:
+    if change.lower_in == change.higher_in == 0:
         return SAME
     sign = _side(change)
-    if quantity.unit is Unit.SHARE or change["relative"] is None:
-        return sign + quantity.difference_text(change["mean"])
-    return sign + percent_change(change["relative"])
+    if quantity.unit is Unit.SHARE or change.relative is None:
+        return sign + quantity.difference_text(change.mean)
+    return sign + percent_change(change.relative)
 
 
-def _side(change: Figures) -> str:
+def _side(change: Difference) -> str:
     """On which side of what is stated the difference lies, if bounds are all there is."""
-    if change["at_least"] and change["at_most"]:
+    if change.at_least and change.at_most:
         return "? "
-    return "≥ " if change["at_least"] else "≤ " if change["at_most"] else ""
+    return "≥ " if change.at_least else "≤ " if change.at_most else ""
 
 
-def _change_interval(quantity: Quantity, change: Figures | None) -> str:
-    if change is None or change["low"] is None or change["low"] == change["high"]:
+def _change_interval(quantity: Quantity, change: Difference | None) -> str:
+    if change is None or change.low is None or change.low == change.high:
         return ""
-    if quantity.unit is Unit.SHARE or change["relative_low"] is None:
-        return _from_to(
-            quantity.difference_text(change["low"]), quantity.difference_text(change["high"])
-        )
-    return _from_to(percent_change(change["relative_low"]), percent_change(change["relative_high"]))
+    if quantity.unit is Unit.SHARE or change.relative_low is None:
+        return _from_to(quantity.difference_text(change.low), quantity.difference_text(change.high))
+    return _from_to(percent_change(change.relative_low), percent_change(change.relative_high))
 
 
 def _from_to(low: str, high: str) -> str:
@@ -205,7 +195,7 @@ def _from_to(low: str, high: str) -> str:
 
 
 def _sentence(
-    summary: Figures,
+    summary: ComparedArms,
     quantity: Quantity,
     values: Mapping[str, float | None],
     best: str | None,
@@ -214,16 +204,16 @@ def _sentence(
 ) -> str:
     if quantity.better is Better.NEITHER:
         return ""
-    names = {arm["slug"]: arm["name"] for arm in summary["arms"]}
+    names = {arm.slug: arm.name for arm in summary.arms}
     known = [slug for slug, value in values.items() if value is not None]
-    out = _why_out(summary, _out_of_competition(summary, quantity, values))
+    out = _why_not_ranked(summary, _not_ranked(summary, quantity, values))
     if best is None:
         alike = len(known) > 1
         return (("All arms alike." if not out else "All other arms alike.") if alike else "") + (
             out if alike else out.lstrip()
         )
     adjective = "lowest" if quantity.better is Better.LOWER else "highest"
-    among = " of those that compete," if out else ""
+    among = " of the ranked arms," if out else ""
     lead = f"{names[best]} is {adjective}{among} at {quantity.text(values[best], bounded[best])}"
     others = sorted(
         (slug for slug in known if slug != best),
@@ -234,67 +224,75 @@ def _sentence(
         return f"{lead}.{out}"
     second = others[0]
     if not against_best:
-        return f"{lead}, before {names[second]} at {quantity.text(values[second], bounded[second])}; one run cannot say how surely.{out}"
+        next_best = quantity.text(values[second], bounded[second])
+        return (
+            f"{lead}, before {names[second]} at {next_best}; "
+            f"one run gives no confidence interval.{out}"
+        )
     tied = [slug for slug in others if not against_best[slug].certain]
     if len(tied) == len(others):
         return (
-            f"{lead}, but the seeds tell no two apart from it."
+            f"{lead}, but no difference to the others is certain."
             if len(others) > 1
-            else f"{lead}, not surely."
+            else f"{lead}, but the difference is not certain."
         ) + out
     if tied:
         rest = [slug for slug in others if slug not in tied]
         return (
-            f"{lead}; {_and([names[slug] for slug in tied])} cannot be told from it. "
+            f"{lead}; the difference to {_and([names[slug] for slug in tied])} is not certain. "
             f"{_ahead(quantity, names[rest[0]], against_best[rest[0]])}{out}"
         )
     return f"{lead}. {_ahead(quantity, names[second], against_best[second])}{out}"
 
 
-def _out_of_competition(
-    summary: Figures, quantity: Quantity, comparable: Mapping[str, Any]
-) -> list[Figures]:
-    """The arms that win nothing here because they did not do all their work; those that were cut
-    short are told of elsewhere."""
-    seeds = summary["paired"]["seeds"]
+def _not_ranked(
+    summary: ComparedArms, quantity: Quantity, comparable: Mapping[str, float | None]
+) -> list[ArmSummary]:
+    """The arms that are not ranked here because they left tasks or jobs; those that were cut short
+    are named elsewhere."""
+    seeds = summary.paired.seeds
     return [
         arm
-        for arm in summary["arms"]
-        if arm["slug"] not in comparable
-        and (seeds or not arm["partial"])
+        for arm in summary.arms
+        if arm.slug not in comparable
+        and (seeds or not arm.partial)
         and _value(summary, arm, quantity.key) is not None
     ]
 
 
-def _why_out(summary: Figures, out: Sequence[Figures]) -> str:
-    waiting = [arm["name"] for arm in out if left_waiting(summary, arm)]
-    unfinished = [arm["name"] for arm in out if arm["name"] not in waiting]
-    said = f" {_and(waiting)} left tasks unplaced and {_wins(waiting)} nothing." if waiting else ""
+def _why_not_ranked(summary: ComparedArms, out: Sequence[ArmSummary]) -> str:
+    waiting = [arm.name for arm in out if unplaced_share(summary, arm)]
+    unfinished = [arm.name for arm in out if arm.name not in waiting]
+    reasons = (
+        f" {_and(waiting)} left tasks unplaced and {_is(waiting)} not ranked." if waiting else ""
+    )
     if unfinished:
-        said += f" {_and(unfinished)} left jobs unfinished and {_wins(unfinished)} nothing here."
-    return said
+        reasons += (
+            f" {_and(unfinished)} left jobs unfinished and {_is(unfinished)} not ranked here."
+        )
+    return reasons
 
 
-def _wins(names: Sequence[str]) -> str:
-    return "wins" if len(names) == 1 else "win"
+def _is(names: Sequence[str]) -> str:
+    return "is" if len(names) == 1 else "are"
 
 
-def _other_clock(summary: Figures, quantity: Quantity, best: str | None) -> str:
+def _other_clock(summary: ComparedArms, quantity: Quantity, best: str | None) -> str:
     """Whether the one run in real time agrees with the seeds in virtual time about the best arm.
     Empty for a run of one clock."""
-    if best is None or not summary["paired"]["seeds"] or summary["runtime"] != "ray":
+    if best is None or not summary.paired.seeds or summary.runtime != "ray":
         return ""
-    own = {arm["slug"]: arm["overall"] for arm in summary["arms"] if not arm["partial"]}
-    whole = {slug: value_of(figures, quantity.key) for slug, figures in own.items()}
-    in_competition = competing({slug: [figures] for slug, figures in own.items()}, quantity.key)
+    own = {arm.slug: arm.overall for arm in summary.arms if not arm.partial}
+    whole = {slug: figures.value(quantity.key) for slug, figures in own.items()}
+    ranked_arms = ranked_by({slug: [figures] for slug, figures in own.items()}, quantity.key)
     best_live = _best(
-        quantity, {slug: whole[slug] for slug in in_competition}, len(own) - len(in_competition)
+        quantity, {slug: whole[slug] for slug in ranked_arms}, len(own) - len(ranked_arms)
     )
     if best_live is None or whole.get(best) is None:
         return ""
     if best_live == best:
         return f" So it is in the live run ({quantity.text(whole[best])})."
-    names = {arm["slug"]: arm["name"] for arm in summary["arms"]}
+    names = {arm.slug: arm.name for arm in summary.arms}
     return (
         f" That is virtual time: in the one live run it comes to {quantity.text(whole[best])}, "
         f"and {names[best_live]} is best at {quantity.text(whole[best_live])}."
@@ -311,9 +309,9 @@ def _ahead(quantity: Quantity, name: str, difference: Difference) -> str:
     if quantity.unit is not Unit.SHARE and difference.relative is not None:
         relative = f"{percent_change(difference.relative)}, "
     return (
-        f"{name} is next: {relative}{text(difference.mean)} "
-        f"({CONFIDENCE * 100:.0f} % interval {_from_to(text(difference.low), text(difference.high))}), "
-        f"worse in {worse_in} of {difference.n} seeds."
+        f"{name} is next: {relative}{text(difference.mean)} ({CONFIDENCE * 100:.0f} % interval "
+        f"{_from_to(text(difference.low), text(difference.high))}), worse in {worse_in} of "
+        f"{difference.n} seeds."
     )
 
 

@@ -102,9 +102,9 @@ def _check_values(spec: WorkloadSpec, workload: Workload) -> None:
         for column in (got, whole):
             _require(
                 column.dtype == np.int64 and column.shape == task.shape,
-                f"value {value.name}: expected int64[n] twice",
+                f"value {value.quantity.key}: expected int64[n] twice",
             )
-        names.append(value.name)
+        names.append(value.quantity.key)
     _require(len(set(names)) == len(names), "values: two have one name")
 
 

@@ -22,6 +22,7 @@ from functools import cache
 import numpy as np
 
 from experiments.workloads.draws import draw_below
+from parsync.metrics.quantity import Better, Quantity, Unit
 from shared_state.random import Stream
 from shared_state.tasks import Int32, Int64, PreferenceCatalog
 
@@ -173,6 +174,28 @@ class InputReplicas:
         return on_machine, in_rack, self._blocks[of_set]
 
 
+INPUT_ON_MACHINE = Quantity(
+    key="input_local_share",
+    label="Input on the machine",
+    unit=Unit.SHARE,
+    description="Of the input data of placed tasks, by size; machines that hold less than a tenth "
+    "of a task's input count as holding none.",
+    better=Better.HIGHER,
+    headline=True,
+    per_scheduler=True,
+)
+INPUT_IN_RACK = Quantity(
+    key="input_rack_share",
+    label="Input in the rack",
+    unit=Unit.SHARE,
+    description="Of the input data of placed tasks, on the machine or elsewhere in its rack; racks "
+    "that hold less than a tenth count as holding none.",
+    better=Better.HIGHER,
+    headline=True,
+    per_scheduler=True,
+)
+
+
 @dataclass(frozen=True, slots=True)
 class InputLocality:
     """Data locality of placements: input on the machine itself, or in its rack including the
@@ -183,8 +206,9 @@ class InputLocality:
     in_rack: bool
 
     @property
-    def name(self) -> str:
-        return "input_rack_share" if self.in_rack else "input_local_share"
+    def quantity(self) -> Quantity:
+        """What the figure is called, and which direction is better."""
+        return INPUT_IN_RACK if self.in_rack else INPUT_ON_MACHINE
 
     def of(self, task: Int64, machine: Int32) -> tuple[Int64, Int64]:
         on_machine, in_rack, all_gb = self.replicas.local_gb(self.preference[task], machine)

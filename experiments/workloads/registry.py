@@ -22,7 +22,7 @@ from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel
 
-from parsync.metrics.run_metrics import PlacementValue
+from parsync.metrics.run_frame import PlacementValue
 from parsync.workload.checks import validate
 from parsync.workload.workload import Workload
 from schedulers.entry_points import EntryPointGroup, is_model, parse_options, wrong_field

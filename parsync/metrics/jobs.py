@@ -1,228 +1,139 @@
-"""What became of every task and job: the metrics that need a task's commit and its end side by
-side.
-
-Three numbers are kept per task (18 bytes); jobs are added up when asked for. Rows may come in any
-order and from several actors.
-"""
+"""How long jobs take: JSD, JCT and STET (ParSync, section 6.4)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import dataclasses
+from collections.abc import Mapping
+from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from parsync.metrics.record_buffer import Table
-from schedulers.interface import ChangeKind
-from shared_state.tasks import Int64
-
-NOT_IN_JOB = -1
-_UNKNOWN = -1
-_PREFERS = 1
-_PREFERRED = 2
-_SLOT_SHIFT = 2
+from parsync.metrics.figures import Count, Figures, Number
+from parsync.metrics.job_times import JobTimes, JobTotals
+from parsync.metrics.metric import Metric, Scope, TableColumns, is_incomplete, ratio
+from parsync.metrics.quantity import Better, Unit, quantity
+from parsync.metrics.record_batch import RecordBatch
+from parsync.metrics.run_frame import RunFrame
 
 
-@dataclass(frozen=True, slots=True)
-class JobTotals:
-    """Sums over the jobs (and, for time, the tasks with preferences) of one slot and agent: each
-    int64[agents, slots].
+class JobFigures(Figures):
+    """Means over the jobs that got there, which jobs_committed and jobs_finished count beside jobs;
+    jobs_ending: those that can end. By the window of the job's submission. All None where the
+    run's jobs are not known."""
 
-    jobs: submitted; committed: all tasks committed, jsd_us their summed delays (submission of the
-    job to its last first commit); finished: all tasks ended, jct_us and stet_us alike (ParSync
-    section 6.4). ending: jobs that can end, all their tasks being such as end. uncommitted_us,
-    unfinished_us: of the jobs that were not all committed, and of those that can end and have not,
-    the time from submission until the run was last seen. prefers_us, preferred_us: time tasks with
-    preferences ran, and ran on a preferred machine, up to the end of the run. lost_us: time of
-    allocations that were evicted or whose machine failed.
-    """
+    jobs: Count | None
+    jobs_ending: Count | None
+    jobs_committed: Count | None
+    jobs_finished: Count | None
+    jct_mean_us: Number | None = quantity(
+        "Job completion time",
+        Unit.DURATION,
+        Better.LOWER,
+        "Submission of a job to the end of its last task; “≥”: jobs that did not get there are "
+        "charged until the run was last seen.",
+        headline=True,
+        column_label="JCT",
+    )
+    jsd_mean_us: Number | None = quantity(
+        "Job scheduling delay",
+        Unit.DURATION,
+        Better.LOWER,
+        "Submission of a job to its last first commit (JSD).",
+    )
+    stet_mean_us: Number | None = quantity(
+        "Summed execution time of a job",
+        Unit.DURATION,
+        Better.LOWER,
+        "Averaged over finished jobs (STET).",
+    )
+    preferred_time_share: Number | None = quantity(
+        "Time on a preferred machine",
+        Unit.SHARE,
+        Better.HIGHER,
+        "Of the time that tasks with preferences ran.",
+    )
+    lost_us: Count | None = quantity(
+        "Work lost",
+        Unit.DURATION,
+        Better.LOWER,
+        "Run time of tasks that were evicted or whose machine failed.",
+    )
 
-    jobs: Int64
-    committed: Int64
-    jsd_us: Int64
-    finished: Int64
-    jct_us: Int64
-    stet_us: Int64
-    ending: Int64
-    uncommitted_us: Int64
-    unfinished_us: Int64
-    prefers_us: Int64
-    preferred_us: Int64
-    lost_us: Int64
 
+class JobMetric(Metric):
+    """Times of jobs, and of their tasks on machines."""
 
-class JobMetrics:
-    """Follows tasks by id. job_of: int64[tasks], NOT_IN_JOB for tasks to leave out (those running
-    before the run began). endless: bool[tasks], those that never end (default: none)."""
+    kind = "jobs"
+    description = "How long jobs take, and where their tasks run."
+    figures_model = JobFigures
+    reads: ClassVar[TableColumns] = {
+        "submissions": ("agent", "job", "submit_us"),
+        "tasks": ("task", "agent", "submit_us", "commit_us", "first", "prefers", "preferred"),
+        "ends": ("task", "end_us", "change"),
+    }
 
-    def __init__(
-        self, job_of: Int64, agents: int, slots: int, endless: NDArray[np.bool_] | None = None
-    ) -> None:
-        self._agents = agents
-        self._slots = slots
-        self._ids = np.unique(job_of[job_of >= 0])
-        self._dense = len(self._ids) == 0 or int(self._ids[-1]) == len(self._ids) - 1
-        self._job_of = job_of
-        jobs = len(self._ids)
-        self._ending = np.ones(jobs, np.bool_)
-        if endless is not None:
-            self._ending[self._index(job_of[endless & (job_of >= 0)])] = False
-        self._agent = np.full(jobs, _UNKNOWN, np.int32)
-        self._slot = np.zeros(jobs, np.int32)
-        self._submit_us = np.full(jobs, np.iinfo(np.int64).max, np.int64)
-        self._commit_us = np.full(len(job_of), _UNKNOWN, np.int64)
-        self._finish_us = np.full(len(job_of), _UNKNOWN, np.int64)
-        self._tag = np.zeros(len(job_of), np.int16)
-        # task -> (commit, tag) of its later commits
-        self._again: dict[int, list[tuple[int, int]]] = {}
-        self._cut: dict[int, list[int]] = {}  # task -> ends other than by finishing
+    def __init__(self, run: RunFrame) -> None:
+        super().__init__(run)
+        self._times = (
+            None if run.job_of is None else JobTimes(run.job_of, run.agents, run.slots, run.endless)
+        )
+        self._totals: tuple[int, JobTotals] | None = None  # last_us, and the totals until then
 
-    def add_submissions(self, rows: Table, slot: NDArray[np.intp]) -> None:
-        job = self._index(rows["job"])
-        np.minimum.at(self._submit_us, job, rows["submit_us"])
-        first = rows["submit_us"] == self._submit_us[job]
-        self._agent[job[first]] = rows["agent"][first]
-        self._slot[job[first]] = slot[first]
+    def fold(self, batch: RecordBatch) -> None:
+        if self._times is None:
+            return
+        self._totals = None
+        if batch.table == "submissions":
+            self._times.add_submissions(batch, batch.slot("submit_us"))
+        elif batch.table == "tasks":
+            self._times.add_tasks(batch, batch.slot("submit_us"))
+        else:
+            self._times.add_ends(batch)
 
-    def add_tasks(self, rows: Table, slot: NDArray[np.intp]) -> None:
-        tag = (
-            (slot << _SLOT_SHIFT) | rows["prefers"] * _PREFERS | rows["preferred"] * _PREFERRED
-        ).astype(np.int16)
-        first = rows["first"] == 1
-        if not first.all():
-            later = ~first
-            for task, commit_us, its in zip(
-                rows["task"][later].tolist(),
-                rows["commit_us"][later].tolist(),
-                tag[later].tolist(),
-                strict=True,
-            ):
-                self._again.setdefault(task, []).append((commit_us, its))
-            rows = {
-                name: column[first]
-                for name, column in rows.items()
-                if name in ("task", "commit_us")
-            }
-            tag = tag[first]
-        self._commit_us[rows["task"]] = rows["commit_us"]
-        self._tag[rows["task"]] = tag
+    def merge(self, other: JobMetric) -> None:
+        self._totals = None
+        if self._times is not None and other._times is not None:
+            self._times.merge(other._times)
 
-    def add_ends(self, rows: Table) -> None:
-        finished = rows["change"] == ChangeKind.FINISHED
-        if not finished.all():
-            cut = ~finished
-            for task, end_us in zip(
-                rows["task"][cut].tolist(), rows["end_us"][cut].tolist(), strict=True
-            ):
-                self._cut.setdefault(task, []).append(end_us)
-        self._finish_us[rows["task"][finished]] = rows["end_us"][finished]
-
-    def merge(self, other: JobMetrics) -> None:
-        """Take over what another accumulator saw of the same workload."""
-        earlier = other._submit_us < self._submit_us
-        for mine, theirs in (
-            (self._submit_us, other._submit_us),
-            (self._agent, other._agent),
-            (self._slot, other._slot),
-        ):
-            mine[earlier] = theirs[earlier]
-        np.maximum(self._commit_us, other._commit_us, out=self._commit_us)
-        np.maximum(self._finish_us, other._finish_us, out=self._finish_us)
-        np.maximum(self._tag, other._tag, out=self._tag)
-        for task, commits in other._again.items():
-            self._again.setdefault(task, []).extend(commits)
-        for task, ends in other._cut.items():
-            self._cut.setdefault(task, []).extend(ends)
-
-    def totals(self, end_us: int) -> JobTotals:
-        """Add up. end_us: the end of the run, until which what has not ended is taken to run or to
-        wait."""
-        cells = self._agents * self._slots
-        shape = (self._agents, self._slots)
-        task = np.flatnonzero(self._job_of >= 0)
-        job = self._index(self._job_of[task])
-        jobs = len(self._ids)
-        commit, finish = self._commit_us[task], self._finish_us[task]
-        start, execution_us, lost_us = self._times(task, commit, finish, end_us)
-        known = self._agent >= 0
-        cell_of_job = np.where(
-            known, self._agent.astype(np.int64) * self._slots + self._slot, cells
+    def figures(self, scope: Scope) -> JobFigures:
+        sums = self._sums(scope)
+        if not sums:
+            return JobFigures(**dict.fromkeys(JobFigures.model_fields))
+        return JobFigures(
+            jobs=sums["jobs"],
+            jobs_ending=sums["ending"],
+            jobs_committed=sums["committed"],
+            jobs_finished=sums["finished"],
+            jsd_mean_us=ratio(sums["jsd_us"], sums["committed"]),
+            jct_mean_us=ratio(sums["jct_us"], sums["finished"]),
+            stet_mean_us=ratio(sums["stet_us"], sums["finished"]),
+            preferred_time_share=ratio(sums["preferred_us"], sums["prefers_us"]),
+            lost_us=sums["lost_us"],
         )
 
-        def per_job(weight: Int64) -> Int64:
-            total = np.zeros(jobs, np.int64)
-            np.add.at(total, job, weight)
-            return total
+    def lower_bounds(self, scope: Scope, figures: JobFigures) -> Mapping[str, float | None]:
+        sums = self._sums(scope)
+        if not sums:
+            return {}
+        jobs, ending = sums["jobs"], sums["ending"]
+        bounds: dict[str, float | None] = {}
+        if is_incomplete(jobs - sums["committed"], jobs):
+            bounds["jsd_mean_us"] = ratio(sums["jsd_us"] + sums["uncommitted_us"], jobs)
+        if is_incomplete(ending - sums["finished"], ending):
+            bounds["jct_mean_us"] = ratio(sums["jct_us"] + sums["unfinished_us"], ending)
+        return bounds
 
-        def per_cell(index: Int64, weight: Int64) -> Int64:
-            total = np.zeros(cells + 1, np.int64)  # one beyond: jobs nobody saw submitted
-            np.add.at(total, index, weight)
-            return total[:-1].reshape(shape)
+    def totals(self, last_us: int) -> JobTotals | None:
+        """The sums over all jobs until last_us; None where the run's jobs are not known."""
+        if self._times is None:
+            return None
+        if self._totals is None or self._totals[0] != last_us:
+            self._totals = (last_us, self._times.totals(last_us))
+        return self._totals[1]
 
-        size = np.bincount(job, minlength=jobs)
-        committed = known & (per_job((commit >= 0).astype(np.int64)) == size)
-        finished = committed & (per_job((finish >= 0).astype(np.int64)) == size)
-        last_commit, last_finish = np.zeros(jobs, np.int64), np.zeros(jobs, np.int64)
-        np.maximum.at(last_commit, job, commit)
-        np.maximum.at(last_finish, job, finish)
-        stet = per_job(np.where(finish >= 0, finish - start, 0))
-        one = np.ones(jobs, np.int64)
-        waited_us = np.maximum(end_us - self._submit_us, 0)
-        late, unfinished = known & ~committed, known & self._ending & ~finished
-        ending = known & self._ending
-
-        tag = self._tag[task].astype(np.int64)
-        of_task = np.where(
-            self._agent[job] >= 0,
-            self._agent[job].astype(np.int64) * self._slots + (tag >> _SLOT_SHIFT),
-            cells,
-        )
-        prefers_us, preferred_us = execution_us
-        return JobTotals(
-            jobs=per_cell(cell_of_job, one),
-            committed=per_cell(cell_of_job[committed], one[committed]),
-            jsd_us=per_cell(cell_of_job[committed], (last_commit - self._submit_us)[committed]),
-            finished=per_cell(cell_of_job[finished], one[finished]),
-            jct_us=per_cell(cell_of_job[finished], (last_finish - self._submit_us)[finished]),
-            stet_us=per_cell(cell_of_job[finished], stet[finished]),
-            ending=per_cell(cell_of_job[ending], one[ending]),
-            uncommitted_us=per_cell(cell_of_job[late], waited_us[late]),
-            unfinished_us=per_cell(cell_of_job[unfinished], waited_us[unfinished]),
-            prefers_us=per_cell(of_task, prefers_us),
-            preferred_us=per_cell(of_task, preferred_us),
-            lost_us=per_cell(of_task, lost_us),
-        )
-
-    def _times(
-        self, task: Int64, commit: Int64, finish: Int64, end_us: int
-    ) -> tuple[Int64, tuple[Int64, Int64], Int64]:
-        """Per task: start of its last allocation; time run with a preference and on a preferred
-        machine; time lost."""
-        tag = self._tag[task].astype(np.int64)
-        start = commit.copy()
-        # what is due later has not run longer
-        until = np.where((finish >= 0) & (finish < end_us), finish, end_us)
-        ran = np.where(commit >= 0, np.maximum(until - commit, 0), 0)
-        prefers_us = np.where(tag & _PREFERS, ran, 0)
-        preferred_us = np.where(tag & _PREFERRED, ran, 0)
-        lost_us = np.zeros(len(task), np.int64)
-        # tasks with several allocations: few
-        for name in sorted(self._again.keys() | self._cut.keys()):
-            row = int(np.searchsorted(task, name))
-            if row == len(task) or task[row] != name or commit[row] < 0:
-                continue
-            commits = sorted([(int(commit[row]), int(tag[row])), *self._again.get(name, [])])
-            ends = sorted(self._cut.get(name, []))
-            start[row] = commits[-1][0]
-            prefers_us[row] = preferred_us[row] = 0
-            for number, (at_us, its) in enumerate(commits):
-                end = ends[number] if number < len(ends) else int(until[row])
-                prefers_us[row] += max(end - at_us, 0) if its & _PREFERS else 0
-                preferred_us[row] += max(end - at_us, 0) if its & _PREFERRED else 0
-                lost_us[row] += max(end - at_us, 0) if number < len(ends) else 0
-        return start, (prefers_us, preferred_us), lost_us
-
-    def _index(self, job: Int64) -> NDArray[np.intp]:
-        if self._dense:
-            return job.astype(np.intp, copy=False)
-        return np.searchsorted(self._ids, job)
+    def _sums(self, scope: Scope) -> dict[str, int]:
+        totals = self.totals(scope.last_us)
+        if totals is None:
+            return {}
+        return {
+            field.name: scope.sum(getattr(totals, field.name))
+            for field in dataclasses.fields(totals)
+        }

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from parsync.metrics import histogram
-from parsync.metrics.record_buffer import Table
+from parsync.metrics.delay import delay_bucket
+from parsync.metrics.quantity import Quantity
+from parsync.metrics.record_batch import RecordBatch
+from shared_state.tasks import Int64
 
 DELAY_BOUNDS_US = tuple(
     1 << k for k in range(10, 28)
@@ -17,6 +19,18 @@ DELAY_BOUNDS_US = tuple(
 _LAST_BUCKET_BELOW = np.append(
     histogram.bucket_of(np.array(DELAY_BOUNDS_US)) - 1, histogram.BUCKETS - 1
 )
+
+
+# A metric's sums by agent since the start: int64[agents] of a part and of its whole.
+LiveSums = tuple[Int64, Int64]
+
+
+@dataclass(frozen=True, slots=True)
+class LiveFigure:
+    """A figure of one scheduler over the window, which a metric adds to the line (Metric.live)."""
+
+    quantity: Quantity
+    value: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +41,7 @@ class SchedulerLine:
     window, whenever they were submitted.
     preferred_share: of those with preferences, the share on a preferred machine. delays_below: how
     many of the delays are below each of DELAY_BOUNDS_US, and how many there are. delay_sum_us:
-    their sum, to 0.4 %.
+    their sum, to 0.4 %. others: what other metrics add.
     """
 
     agent: int
@@ -39,6 +53,7 @@ class SchedulerLine:
     preferred_share: float | None
     delays_below: tuple[int, ...]
     delay_sum_us: int
+    others: tuple[LiveFigure, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +94,7 @@ class LiveLine:
         self._since_us = 0
         self._queue = np.zeros(agents, np.int64)
         self._cell: tuple[int, int, int] | None = None
+        self._shown: dict[str, LiveSums] = {}  # sums by quantity when the line was last shown
         self._clear()
 
     def _clear(self) -> None:
@@ -87,40 +103,53 @@ class LiveLine:
         )
         self._delays = np.zeros((self._agents, histogram.BUCKETS), np.int64)
 
-    def add_tasks(
-        self, rows: Table, first: NDArray[np.bool_], delay_bucket: NDArray[np.intp]
-    ) -> None:
-        """delay_bucket: of the first commits alone."""
-        agent = rows["agent"][first]
-        np.add.at(self._delays.reshape(-1), agent * np.int64(histogram.BUCKETS) + delay_bucket, 1)
+    def add(self, batch: RecordBatch) -> None:
+        """Add a batch of any table."""
+        if batch.table == "tasks":
+            self._tasks(batch.first_commits)
+        elif batch.table == "commits":
+            np.add.at(self._claims, batch["agent"], batch["claims"])
+            conflicts = batch["stale"] + batch["full"] + batch["evicted"]
+            np.add.at(self._conflicts, batch["agent"], conflicts)
+        elif batch.table == "agents":
+            self._queue[batch["agent"]] = batch["queued"]
+        elif batch.table == "cell":
+            names = ("running", "machines_up", "used_permille")
+            running, machines_up, used_permille = (int(batch[name][-1]) for name in names)
+            self._cell = (running, machines_up, used_permille)
+
+    def _tasks(self, firsts: RecordBatch) -> None:
+        agent, bucket = firsts["agent"], delay_bucket(firsts)
+        np.add.at(self._delays.reshape(-1), agent * np.int64(histogram.BUCKETS) + bucket, 1)
         self._commits += np.bincount(agent, minlength=self._agents)
-        self._prefers += np.bincount(agent[rows["prefers"][first] == 1], minlength=self._agents)
-        self._preferred += np.bincount(agent[rows["preferred"][first] == 1], minlength=self._agents)
+        self._prefers += np.bincount(agent[firsts["prefers"] == 1], minlength=self._agents)
+        self._preferred += np.bincount(agent[firsts["preferred"] == 1], minlength=self._agents)
 
-    def add_commits(self, rows: Table) -> None:
-        np.add.at(self._claims, rows["agent"], rows["claims"])
-        np.add.at(self._conflicts, rows["agent"], rows["stale"] + rows["full"] + rows["evicted"])
-
-    def add_agents(self, rows: Table) -> None:
-        self._queue[rows["agent"]] = rows["queued"]
-
-    def add_cell(self, rows: Table) -> None:
-        self._cell = (
-            int(rows["running"][-1]),
-            int(rows["machines_up"][-1]),
-            int(rows["used_permille"][-1]),
-        )
-
-    def take(self, at_us: int, agents: Iterable[int]) -> Snapshot:
-        """Figures of `agents` since the last call; all counters begin anew."""
+    def take(
+        self,
+        at_us: int,
+        agents: Iterable[int],
+        others: Sequence[tuple[Quantity, LiveSums]] = (),
+    ) -> Snapshot:
+        """Figures of `agents` since the last call; all counters begin anew. others: sums of other
+        metrics since the start."""
         window_us = max(at_us - self._since_us, 1)
-        lines = tuple(self._line(agent, window_us) for agent in agents)
+        since = [(quantity, self._since_shown(quantity.key, sums)) for quantity, sums in others]
+        lines = tuple(self._line(agent, window_us, since) for agent in agents)
         cell: tuple[int | None, int | None, int | None] = self._cell or (None, None, None)
         self._since_us = at_us
         self._clear()
         return Snapshot(at_us, window_us, lines, *cell)
 
-    def _line(self, agent: int, window_us: int) -> SchedulerLine:
+    def _since_shown(self, key: str, sums: LiveSums) -> LiveSums:
+        part, whole = (np.array(column, np.int64) for column in sums)
+        shown = self._shown.get(key, (np.zeros_like(part), np.zeros_like(whole)))
+        self._shown[key] = (part, whole)
+        return part - shown[0], whole - shown[1]
+
+    def _line(
+        self, agent: int, window_us: int, others: Sequence[tuple[Quantity, LiveSums]]
+    ) -> SchedulerLine:
         def share(part: int, whole: int) -> float | None:
             return part / whole if whole else None
 
@@ -134,4 +163,8 @@ class LiveLine:
             preferred_share=share(int(self._preferred[agent]), int(self._prefers[agent])),
             delays_below=tuple(np.cumsum(self._delays[agent])[_LAST_BUCKET_BELOW].tolist()),
             delay_sum_us=int(self._delays[agent] @ histogram.MIDDLE),
+            others=tuple(
+                LiveFigure(quantity, share(int(part[agent]), int(whole[agent])))
+                for quantity, (part, whole) in others
+            ),
         )

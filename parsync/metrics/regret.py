@@ -20,26 +20,19 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
+from typing import Annotated
 
 import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
 
-from parsync.core.effects import Effect, Send
-from parsync.core.event import Event
-from parsync.core.events import (
-    CommitReply,
-    CommitRequest,
-    MachinesChanged,
-    Started,
-    TasksEnded,
-    TasksStarted,
-)
-from parsync.core.master import MasterCore
-from parsync.metrics.record import Record
+from parsync.metrics.figures import Count, Figures, Number
+from parsync.metrics.quantity import Better, Unit, quantity
 from parsync.workload.workload import Workload
-from schedulers.interface import ChangeKind
 from schedulers.objective import UNPLACED, placement_cost
 from schedulers.optimum import BestPlacement
+from shared_state.cell import Cell, Released
+from shared_state.observed_cell import CellObserver
 from shared_state.random import Stream, stream_key
 from shared_state.tasks import NO_GANG, Int32, Int64
 from shared_state.transaction import CommitMode, CommitResult, Reason, Transaction
@@ -53,16 +46,87 @@ MACHINES_PER_RUN = (
 )
 _DRAWS = 1 << 10
 _NEVER_US = sys.maxsize
-_PLACING = (
-    CommitRequest,
-    MachinesChanged,
-    Started,
-)  # after other events no task has a place that had none, or has lost its own
-
-Row = dict[str, Any]
 
 
-class _Turn(IntEnum):
+class DecisionRegret(Figures):
+    """The regret of a sampled transaction.
+
+    tasks: placed by it or not, victims included. losers: of the tasks, those without a place.
+    exact: the regret is no upper bound.
+    """
+
+    at_us: Count
+    agent: int
+    sequence: int
+    tasks: Annotated[int, Field(ge=1)]
+    losers: Count
+    regret: Number
+    exact: bool
+
+
+class SystemRegret(Figures):
+    """The regret of the whole cell at an instant. running, waiting: tasks. cost: of all of them.
+    exact: neither regret is an upper bound."""
+
+    at_us: Count
+    running: Count
+    waiting: Count
+    cost: Number
+    without_migration: Number
+    with_migration: Number
+    exact: bool
+
+
+class Regret(Figures):
+    """The regret of a run, by time. Both lists are empty where it was not computed."""
+
+    decision: list[DecisionRegret] = Field(default_factory=list)
+    system: list[SystemRegret] = Field(default_factory=list)
+
+    def means(self) -> RegretMeans:
+        """The figures of a run, each only if there is something to average."""
+        decisions, instants = self.decision, self.system
+        tasks, count = sum(row.tasks for row in decisions), len(instants)
+        return RegretMeans(
+            decision_regret=sum(row.regret for row in decisions) / tasks if tasks else None,
+            system_regret=sum(row.without_migration for row in instants) / count if count else None,
+            system_regret_moving=sum(row.with_migration for row in instants) / count
+            if count
+            else None,
+        )
+
+
+class RegretMeans(Figures):
+    """Regret in three numbers.
+
+    decision_regret: of all sampled transactions together, per task claimed. system_regret,
+    system_regret_moving: of the whole cell, mean over the instants, the running tasks staying where
+    they are or free to move.
+    """
+
+    decision_regret: Number | None = quantity(
+        "Decision regret per claim",
+        Unit.PLAIN,
+        Better.LOWER,
+        "Cost above the best placement of the same transaction's tasks on the true state just "
+        "before its commit.",
+    )
+    system_regret: Number | None = quantity(
+        "System regret, without migration",
+        Unit.PLAIN,
+        Better.LOWER,
+        "Cost of all running and waiting tasks above the least possible if running ones stay; "
+        "mean over sampled instants.",
+    )
+    system_regret_moving: Number | None = quantity(
+        "System regret, with migration",
+        Unit.PLAIN,
+        Better.LOWER,
+        "The same if running tasks may move, at no price.",
+    )
+
+
+class _Moment(IntEnum):
     """What happens at a moment known beforehand; at equal times in this order."""
 
     CLOSE = 0
@@ -82,19 +146,19 @@ class _Sample:
     result: CommitResult | None = None
 
 
-class RegretWatch:
-    """Stands before the master it is attached to, hands it every event, and looks at the cell's
-    state on the way: nothing of the run changes.
+class RegretWatch(CellObserver):
+    """Observes a cell and samples what its regret rests on: nothing of the run changes.
 
-    Under the virtual runtime it watches the run itself; of a live run it is fed the cell's log.
-    Samples of a phase are taken after its first settle_us: of its transactions each is as likely as
-    another to be among the batches_per_phase that are settled (reservoir sampling), and the
-    instants_per_phase instants, one at a random place in each equal stretch of the phase, are the
-    same for every arm of a seed; random, or they would beat with the synchronisation gap.
+    Under the virtual runtime it observes the run's own cell, of a live run a cell to which the
+    run's log is played again. Samples of a phase are taken after its first settle_us. Each of its
+    transactions is as likely as another to be among the batches_per_phase sampled ones (reservoir
+    sampling). The instants_per_phase instants, one at a random place in each equal stretch of the
+    phase, are the same for every arm of a seed; they are random because regular ones would beat
+    with the synchronisation gap.
     """
 
     def __init__(self, workload: Workload, settle_us: int, seed: int) -> None:
-        self._master: MasterCore
+        self._cell: Cell
         self._workload = workload
         self._best = BestPlacement(workload.cell, workload.catalog)
         self._limit = workload.cell.limit
@@ -106,70 +170,67 @@ class RegretWatch:
         self.instants_per_phase = max(
             1, min(INSTANTS_PER_RUN, MACHINES_PER_RUN // workload.cell.machines) // phases
         )
-        turns: list[tuple[int, _Turn, int]] = []
+        moments: list[tuple[int, _Moment, int]] = []
         for number, phase in enumerate(workload.phases):
             start_us = phase.start_us + settle_us
-            turns += [(start_us, _Turn.OPEN, number), (phase.end_us, _Turn.CLOSE, number)]
-            turns += [
-                (at_us, _Turn.LOOK, number)
+            moments += [(start_us, _Moment.OPEN, number), (phase.end_us, _Moment.CLOSE, number)]
+            moments += [
+                (at_us, _Moment.LOOK, number)
                 for at_us in self._instants(number, start_us, phase.end_us)
             ]
-        self._turns = sorted(turns, reverse=True)
-        self._next_us = self._turns[-1][0] if self._turns else _NEVER_US
+        self._moments = sorted(moments, reverse=True)
+        self._next_us = self._moments[-1][0] if self._moments else _NEVER_US
         self._open = False
         self._samples: list[_Sample] = []
         self._seen = 0  # transactions of this phase
         self._stream = Stream(0)
         # for the transactions to come: which sample each would replace, last first
         self._places: list[int] = []
-        self._decision: list[Row] = []
-        self._system: list[Row] = []
+        self._pending: _Sample | None = None  # the transaction that is being decided
+        self._decision: list[DecisionRegret] = []
+        self._system: list[SystemRegret] = []
 
-    def attach(self, master: MasterCore) -> RegretWatch:
-        """Watch this master from its first event on; the participant to use in its place."""
-        self._master = master
-        return self
+    def on_attach(self, cell: Cell) -> None:
+        self._cell = cell
 
-    def handle(self, now_us: int, event: Event) -> list[Effect]:
-        """As the master does."""
+    def before_change(self, cell: Cell, now_us: int) -> None:
         while now_us >= self._next_us:
-            self._turn()
-        if type(event) not in _PLACING:
-            return self._master.handle(now_us, event)
-        sample = (
-            self._sampled(now_us, event.transaction)
-            if self._open and type(event) is CommitRequest
-            else None
-        )
-        effects = self._master.handle(now_us, event)
-        for effect in effects:
-            if type(effect) is not Send:
-                continue
-            told = effect.event
-            if type(told) is TasksStarted:
-                self._placed[told.task] = True
-            elif type(told) is TasksEnded and told.change != ChangeKind.FINISHED:
-                self._placed[told.task] = False
-            elif sample is not None and type(told) is CommitReply:
-                sample.result = told.result
-        return effects
+            self._begin_moment()
 
-    def finish(self, now_us: int) -> list[Record]:
-        """As the master does."""
-        return self._master.finish(now_us)
+    def before_commit(self, cell: Cell, transaction: Transaction, now_us: int) -> None:
+        self._pending = self._sampled(now_us, transaction) if self._open else None
 
-    def regret(self, ended_us: int) -> dict[str, list[Row]]:
-        """What a run that ended at ended_us regrets, by time. Rows of
+    def on_commit(
+        self, cell: Cell, transaction: Transaction, result: CommitResult, now_us: int
+    ) -> None:
+        if self._pending is not None:
+            self._pending.result = result
+        if len(result.evicted):
+            self._placed[cell.describe(result.evicted).task] = False
+        self._placed[transaction.task[result.accepted]] = True
 
-        decision: at_us, agent, sequence, tasks, losers (of the tasks), regret, exact;
-        system: at_us, running, waiting (tasks), cost, without_migration, with_migration, exact.
-        """
+    def on_load(
+        self,
+        cell: Cell,
+        task: Int64,
+        machine: Int32,
+        request: Int64,
+        owner: Int32,
+        allocation: Int64,
+    ) -> None:
+        self._placed[task] = True
+
+    def on_machines(
+        self, cell: Cell, machine: Int32, up: NDArray[np.bool_], lost: Released, now_us: int
+    ) -> None:
+        self._placed[lost.task] = False
+
+    def regret(self, ended_us: int) -> Regret:
+        """The regret of a run that ended at ended_us."""
         while ended_us >= self._next_us:
-            self._turn()
+            self._begin_moment()
         self._close()
-        return {"decision": list(self._decision), "system": list(self._system)}
-
-    # --- moments ---------------------------------------------------------------------------------
+        return Regret(decision=list(self._decision), system=list(self._system))
 
     def _instants(self, phase: int, start_us: int, end_us: int) -> list[int]:
         count = self.instants_per_phase
@@ -179,14 +240,14 @@ class RegretWatch:
         )
         return [start_us + k * stretch_us + int(late_us) for k, late_us in enumerate(within_us)]
 
-    def _turn(self) -> None:
-        at_us, turn, phase = self._turns.pop()
-        self._next_us = self._turns[-1][0] if self._turns else _NEVER_US
-        if turn is _Turn.LOOK:
+    def _begin_moment(self) -> None:
+        at_us, moment, phase = self._moments.pop()
+        self._next_us = self._moments[-1][0] if self._moments else _NEVER_US
+        if moment is _Moment.LOOK:
             self._look(at_us)
             return
         self._close()
-        if turn is _Turn.OPEN:
+        if moment is _Moment.OPEN:
             self._open = True
             self._seen = 0
             self._stream = Stream(stream_key(self._seed, "regret/batches", phase))
@@ -199,8 +260,6 @@ class RegretWatch:
             if sample.result is not None:
                 self._decision += self._decided(sample, sample.result)
         self._samples = []
-
-    # --- decisions -------------------------------------------------------------------------------
 
     def _sampled(self, now_us: int, transaction: Transaction) -> _Sample | None:
         """A place in the reservoir, if this transaction gets one."""
@@ -220,19 +279,19 @@ class RegretWatch:
 
     def _room(self) -> Int64:
         """int64[M, R]: what claims may still take; below 0 on machines above their limit."""
-        room: Int64 = self._limit - self._master.cell.used
-        room[~self._master.cell.up] = 0
+        room: Int64 = self._limit - self._cell.used
+        room[~self._cell.up] = 0
         return room
 
     def _victims(self, transaction: Transaction) -> tuple[Int64, Int32, Int64]:
         if transaction.evict is None:
             none = np.zeros(0, np.int64)
             return none, none.astype(np.int32), none
-        live = self._master.cell.allocations(transaction.scheduler)
+        live = self._cell.allocations(transaction.scheduler)
         named = np.isin(live.allocation, transaction.evict)
         return live.task[named], live.machine[named], live.allocation[named]
 
-    def _decided(self, sample: _Sample, result: CommitResult) -> list[Row]:
+    def _decided(self, sample: _Sample, result: CommitResult) -> list[DecisionRegret]:
         """The row of a sample; none if no task of it was there to be placed."""
         claims = sample.transaction
         counts = result.reason != Reason.DUPLICATE
@@ -258,21 +317,19 @@ class RegretWatch:
         optimum = self._best.cost(room, preference, request)
         whole = claims.commit_mode is CommitMode.ALL_OR_NOTHING
         return [
-            {
-                "at_us": sample.at_us,
-                "agent": claims.scheduler,
-                "sequence": claims.sequence,
-                "tasks": len(task),
-                "losers": int(np.count_nonzero(machine == UNPLACED)),
-                "regret": self._cost(preference, machine) - optimum.cost,
-                "exact": optimum.exact and not whole,
-            }
+            DecisionRegret(
+                at_us=sample.at_us,
+                agent=claims.scheduler,
+                sequence=claims.sequence,
+                tasks=len(task),
+                losers=int(np.count_nonzero(machine == UNPLACED)),
+                regret=self._cost(preference, machine) - optimum.cost,
+                exact=bool(optimum.exact) and not whole,
+            )
         ]
 
-    # --- the whole cell --------------------------------------------------------------------------
-
     def _look(self, at_us: int) -> None:
-        tasks, cell = self._workload.tasks, self._master.cell
+        tasks, cell = self._workload.tasks, self._cell
         running = cell.allocations()
         waiting = self._waiting(at_us)
         idle = np.full(len(waiting), UNPLACED, np.int32)
@@ -288,15 +345,15 @@ class RegretWatch:
             np.concatenate([running.request, tasks.request[waiting]]),
         )
         self._system.append(
-            {
-                "at_us": at_us,
-                "running": len(running),
-                "waiting": len(waiting),
-                "cost": cost,
-                "without_migration": cost - fixed - staying.cost,
-                "with_migration": cost - moving.cost,
-                "exact": staying.exact and moving.exact and not self._gangs,
-            }
+            SystemRegret(
+                at_us=at_us,
+                running=len(running),
+                waiting=len(waiting),
+                cost=cost,
+                without_migration=cost - fixed - staying.cost,
+                with_migration=cost - moving.cost,
+                exact=bool(staying.exact and moving.exact) and not self._gangs,
+            )
         )
 
     def _waiting(self, at_us: int) -> Int64:

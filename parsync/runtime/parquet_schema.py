@@ -1,4 +1,4 @@
-"""What a Parquet file says of itself: the Arrow schema of a table, with the meaning of its columns.
+"""The Arrow schema of a table, with the meaning of its columns.
 
 The metadata of a field are `meaning`, `unit` and, where values are codes, `codes`: a JSON object
 that tells what each stands for. Readers that show the file's own metadata only (DuckDB:
@@ -17,7 +17,7 @@ from parsync.schema import Column, TableSchema
 
 
 def arrow_schema(table: TableSchema, nullable: bool = True) -> Any:
-    """The schema of a table's files. nullable: as Arrow marks columns unless told otherwise; no
+    """The schema of a table's files. nullable: as Arrow marks columns by default; no
     value is ever missing."""
     described = {name: _described(column) for name, column in table.columns.items()}
     fields = [
@@ -25,18 +25,18 @@ def arrow_schema(table: TableSchema, nullable: bool = True) -> Any:
             name,
             pa.from_numpy_dtype(column.dtype),
             nullable,
-            {key: value if type(value) is str else _json(value) for key, value in said.items()},
+            {key: value if type(value) is str else _json(value) for key, value in metadata.items()},
         )
-        for (name, column), said in zip(table.columns.items(), described.values(), strict=True)
+        for (name, column), metadata in zip(table.columns.items(), described.values(), strict=True)
     ]
     return pa.schema(fields, {"rows": table.rows, "columns": _json(described)})
 
 
 def _described(column: Column) -> dict[str, Any]:
-    said: dict[str, Any] = {"meaning": column.meaning, "unit": column.unit}
+    metadata: dict[str, Any] = {"meaning": column.meaning, "unit": column.unit}
     if column.codes:
-        said["codes"] = {str(code): name for code, name in column.codes.items()}
-    return said
+        metadata["codes"] = {str(code): name for code, name in column.codes.items()}
+    return metadata
 
 
 def _json(value: Any) -> str:

@@ -24,7 +24,7 @@ from experiments.presets import greedy_group, paper_scale
 from experiments.running import ArmRun, make_workload, run_arm_virtual
 from experiments.running_live import leave, prepare, run_arm_live
 from experiments.workload_config import WorkloadConfig
-from parsync.metrics.summary import summarise
+from parsync.metrics.summary import ScopeFigures, summarise
 
 pytestmark = pytest.mark.ray
 SECONDS = float(os.environ.get("AGORA_LIVE_BENCH_S", "20"))
@@ -100,12 +100,11 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
     runs.close()
 
 
-def overall(run: ArmRun) -> dict[str, Any]:
+def overall(run: ArmRun) -> ScopeFigures:
     """The figures of a run that got to its end."""
     assert not run.stopped, run.stopped
     assert run.notes["drained"], f"{run.notes['waiting']} tasks were never placed"
-    figures: dict[str, Any] = summarise(run.metrics)["overall"]
-    return figures
+    return summarise(run.metrics).overall
 
 
 def backlog(run: ArmRun, begin_s: float, end_s: float) -> float:
@@ -113,7 +112,7 @@ def backlog(run: ArmRun, begin_s: float, end_s: float) -> float:
     stretch of the run."""
     samples = run.metrics.samples("agents")
     inside = (samples["at_us"] >= begin_s * 1e6) & (samples["at_us"] < end_s * 1e6)
-    return float(samples["queued"][inside].mean()) * run.metrics.agents
+    return float(samples["queued"][inside].mean()) * run.metrics.run.agents
 
 
 def beside(run: ArmRun) -> str:

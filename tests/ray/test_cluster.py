@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from experiments.summary import read_summary
+from experiments.summary_model import RunSummary
 from parsync.runtime import replay
 from parsync.runtime.live.cell_log import CELL_LOG
 from tests.fixtures.installed import install
@@ -89,7 +89,7 @@ def test_the_page_s_commands_run_an_arm_on_both_nodes(nodes: RayNodes, tmp_path:
     run = nodes.shared / "agora" / "runs" / "first"
     summary = json.loads((run / "summary.json").read_text("utf-8"))
     [arm] = summary["arms"]
-    assert not summary["partial"]
+    assert not summary.partial
     assert arm["totals"]["committed"] == summary["workload"]["arrivals"] > 0
     assert (run / "report.html").exists()
     assert replay.replay(run / "arms" / "small" / "log").divergence is None
@@ -230,7 +230,7 @@ class Losing:
         assert self.replayed.divergence is None
 
     @property
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> RunSummary:
         return read_summary(self.run)
 
 
@@ -238,10 +238,10 @@ def test_schedulers_of_a_lost_node_go_on_on_another(nodes: RayNodes, tmp_path: P
     lost = nodes.second_node()
     run = Losing(nodes, tmp_path, lambda: nodes.lose(lost))
     assert run.command.returncode == 0, run.command.stderr
-    [arm] = run.summary["arms"]
-    arrivals = run.summary["workload"]["arrivals"]
-    assert not run.summary["partial"]
-    assert run.replayed.counts.accepted == arm["totals"]["committed"] == arrivals
+    [arm] = run.summary.arms
+    arrivals = run.summary.workload.arrivals
+    assert not run.summary.partial
+    assert run.replayed.counts.accepted == arm.totals.committed == arrivals
     node_of, restarts_of = nodes_and_restarts(nodes)
     assert restarts_of["schedulers-0"] == 1 and sum(restarts_of.values()) == 1
     assert set(node_of.values()) == {node_of["cell"]}
@@ -255,8 +255,8 @@ def test_the_end_of_the_node_that_the_run_was_started_on(nodes: RayNodes, tmp_pa
     assert run.command.returncode == 2
     said = "cell, workers, source and coordinator: their node is gone"
     assert run.command.stderr.splitlines()[-1].startswith(f"error: 'small': {said}")
-    assert run.summary["partial"] and said in run.summary["partial_reason"]
-    [arm] = run.summary["arms"]
-    assert 0 < arm["totals"]["committed"] == run.replayed.counts.accepted
-    assert arm["totals"]["committed"] < run.summary["workload"]["arrivals"]
+    assert run.summary.partial and said in run.summary.partial_reason
+    [arm] = run.summary.arms
+    assert 0 < arm.totals.committed == run.replayed.counts.accepted
+    assert arm.totals.committed < run.summary.workload.arrivals
     assert (run.run / "report.html").exists()

@@ -161,7 +161,7 @@ def test_actors_are_told_apart_and_asked_during_a_run_and_while_held(held: Comma
     its = [line for line in lines if line.startswith(f"schedulers-0 (arm {ARM})")]
     assert len(its) >= 2 and "s into the run: greedy-0 " in its[0] and "finished" in its[-1]
 
-    committed = read_summary(held.run)["arms"][0]["totals"]["committed"]
+    committed = read_summary(held.run).arms[0].totals.committed
     after = held.actors(address)
     assert all(said.startswith(", finished: ") for said in after.values())
     of_hosts = [after[name] for name in ("schedulers-0", "schedulers-1")]

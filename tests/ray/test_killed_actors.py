@@ -63,7 +63,7 @@ def test_figures_of_a_run_with_killed_hosts_are_complete(
     assert not todo and not outcome.partial and len(told.commit_us) == ARRIVALS
     assert outcome.resubmitted > 0 and outcome.epochs["schedulers-1"] == 2
     assert count["submitted"] == count["committed"] == count["accepted"] == ARRIVALS
-    assert figures["totals"]["censored"] == 0 and figures["overall"]["at_least"] == {}
+    assert figures.totals.censored == 0 and figures.overall.at_least == {}
     assert count["claims"] == told.claims and count["duplicate"] == told.duplicates
     assert count["stale"] + count["full"] + count["evicted"] == told.conflicts
     assert count["attempts"] == sum(told.attempts.values())
@@ -96,16 +96,16 @@ def test_a_killed_source_leaves_what_it_submitted(tmp_path: Path) -> None:
 
     outcome = run(tmp_path, killer)
     told = truth(outcome.journal_dir)
-    totals = summarise(outcome.metrics)["totals"]
+    totals = summarise(outcome.metrics).totals
     assert outcome.partial and outcome.notes[0] == "source: process is gone"
     (lost,) = outcome.restarts
     assert lost.actor == "source" and lost.away_us is None and lost.at_us >= 1_450_000
     # Batches are submitted in order, so that what was submitted ends with one that somebody saw.
     ends = WORKLOAD.arrival_offsets
-    assert totals["submitted"] in ends.tolist() and totals["committed"] == len(told.commit_us)
+    assert totals.submitted in ends.tolist() and totals.committed == len(told.commit_us)
     last = np.searchsorted(WORKLOAD.arrival_us, lost.at_us, side="right")
-    assert ends[last] <= totals["submitted"] < ARRIVALS
-    assert totals["censored"] == totals["submitted"] - totals["committed"]
+    assert ends[last] <= totals.submitted < ARRIVALS
+    assert totals.censored == totals.submitted - totals.committed
     rows = pq.read_table(tmp_path / "records" / "submissions.source.parquet")
-    assert sum(rows["tasks"].to_pylist()) == totals["submitted"]
+    assert sum(rows["tasks"].to_pylist()) == totals.submitted
     assert replay.replay(outcome.journal_dir).divergence is None

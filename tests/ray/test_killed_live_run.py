@@ -36,5 +36,5 @@ def test_the_logs_of_a_run_hold_what_its_actors_handed_over(
     assert not outcome.partial and killed.restarts == ()
     figures = summarise(killed.metrics)
     assert figures == summarise(outcome.metrics)
-    assert figures["totals"]["still_running"] > 0  # with the times that they are due to end
+    assert figures.totals.still_running > 0  # with the times that they are due to end
     assert killed.ended_us >= workload.end_us

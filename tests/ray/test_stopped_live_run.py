@@ -106,14 +106,14 @@ def test_a_signal_during_a_live_arm(
     assert len(stopped.err.splitlines()) == 4, stopped.err
     assert "PARTIAL: 'ParSync': interrupted; 1 of 2 arms did not run" in stopped.out
     summary = read_summary(run)
-    assert summary["partial"] and [arm["partial"] for arm in summary["arms"]] == [True]
-    assert 0 < summary["arms"][0]["totals"]["committed"] < summary["workload"]["arrivals"]
+    assert summary.partial and [arm.partial for arm in summary.arms] == [True]
+    assert 0 < summary.arms[0].totals.committed < summary.workload.arrivals
     assert (run / "report.html").exists()
     assert replay.replay(log).divergence is None
     capsys.readouterr()
     assert replay.main([str(run)]) == 2
     told = capsys.readouterr().out.splitlines()
-    assert told[0] == f"{run}: the run ended early: {summary['partial_reason']}"
+    assert told[0] == f"{run}: the run ended early: {summary.partial_reason}"
     assert told[1].endswith("parsync: the arm ended early: interrupted")
     assert "the part that could be checked was repeated: " in told[2] and len(told) == 3
     assert not list(run.rglob("*pickle*"))
@@ -146,15 +146,15 @@ def test_nothing_of_ray_outlives_a_killed_command_and_its_logs_are_reported(
     report([run])
     assert capsys.readouterr().err.startswith(f"{run}: partial: 'ParSync': killed; its figures end")
     summary = read_summary(run)
-    (arm,) = summary["arms"]
-    assert summary["partial"] and arm["partial"] and arm["restarts"] == []
-    assert summary["partial_reason"].endswith("into the run; 1 of 2 arms did not run")
+    (arm,) = summary.arms
+    assert summary.partial and arm.partial and arm.restarts == []
+    assert summary.partial_reason.endswith("into the run; 1 of 2 arms did not run")
     replayed = replay.replay(log)
     assert replayed.divergence is None
-    totals, counts = arm["totals"], replayed.counts
-    assert totals["claims"] == counts.claims
-    assert totals["committed"] == totals["accepted"] == counts.accepted > 0
-    assert totals["submitted"] - totals["committed"] == totals["censored"]
+    totals, counts = arm.totals, replayed.counts
+    assert totals.claims == counts.claims
+    assert totals.committed == totals.accepted == counts.accepted > 0
+    assert totals.submitted - totals.committed == totals.censored
     assert totals["ended_finished"] == counts.finished
     assert totals["still_running"] == counts.running > 0
     assert (run / "report.html").exists()

@@ -17,14 +17,12 @@ import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import cast
 
 import pytest
 
 from experiments.arm_config import ArmConfig
 from experiments.workloads.google2011 import Google2011Options, load
 from parsync.core.codec import CORE
-from parsync.core.master import MasterCore
 from parsync.runtime.assembly_files import read_assembly
 from parsync.runtime.live.actor_runtime import ignore_record
 from parsync.runtime.live.cell import CellRuntime, hosts_of, replay_frame
@@ -43,7 +41,7 @@ from tests.fixtures.google2011_files import (
     write_trace,
 )
 from tests.fixtures.hand_driven_run import HOSTS, write_run
-from tests.fixtures.outcome_digest import ObservedMaster, OutcomeDigest
+from tests.fixtures.outcome_digest import DigestObserver, ObservedMaster, OutcomeDigest
 from tests.fixtures.overloaded_cell import OPTIONS, arm, failing_workload, group
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "runs.json"
@@ -161,7 +159,7 @@ def virtual_run(name: str) -> Summary:
         lambda _: None,
         lambda _: None,
         message_us,
-        lambda master: ObservedMaster(master, observed),
+        DigestObserver(observed),
     )
     return _summary(observed) | {"events": outcome.events, "digest": outcome.digest}
 
@@ -171,7 +169,7 @@ def live_log(directory: Path) -> Summary:
     write_run(directory)
     assembly, _ = read_assembly(directory)
     observed = OutcomeDigest()
-    master = cast(MasterCore, ObservedMaster(assembly.master(), observed))
+    master = ObservedMaster(assembly.master(), DigestObserver(observed))
     runtime = CellRuntime(
         CORE, master, hosts_of(HOSTS), len(assembly.workload.tasks), ignore_record
     )

@@ -11,22 +11,26 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 from experiments.arm_config import ArmConfig
+from experiments.regret import regret_of_log
 from parsync.core import events
-from parsync.core.addresses import MASTER
+from parsync.core.addresses import ARRIVALS, COORDINATOR, MASTER, WORKERS
 from parsync.core.codec import CORE
 from parsync.core.effects import Effect, Send
 from parsync.core.event import Event
 from parsync.core.master import MasterCore
-from parsync.metrics.record import Record
+from parsync.core.participant import Participant
 from parsync.metrics.regret import RegretWatch
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.cell import CellRuntime, CellService, hosts_of
-from parsync.runtime.live.cell_events import replay_master
 from parsync.runtime.live.cell_log import CELL_LOG
 from parsync.runtime.live.steps import Step
 from parsync.runtime.virtual.run import run_virtual
+from parsync.runtime.virtual.runtime import VirtualRuntime
 from parsync.workload.workload import Workload
 from schedulers.objective import UNPLACED, placement_cost
+from shared_state.cell import Cell
+from shared_state.observed_cell import ObservedCell
+from shared_state.transaction import Transaction
 from tests.fixtures.overloaded_cell import arm, failing_workload, group
 from tests.replay.test_virtual_runs import ARMS, Witness
 
@@ -52,9 +56,10 @@ class Books(Witness):
         self.instants = sorted(instants)
         self.cells: list[tuple[np.ndarray, dict[int, int], list[int]]] = []
 
-    def before(self, master: MasterCore) -> Books:
-        super().__init__(self.watch.attach(master), self.workload)
-        return self
+    def attach(self, master: MasterCore) -> None:
+        """Stand before this master, its cell observed by the watch."""
+        master.cell = ObservedCell(master.cell, self.watch)
+        super().__init__(master, self.workload)
 
     def room(self) -> np.ndarray:
         room = np.array([self.capacity[m] - self.used[m] for m in range(len(self.capacity))])
@@ -106,8 +111,18 @@ def watched(
     config: ArmConfig, workload: Workload, instants: tuple[int, ...] = (), message_us: int = 0
 ) -> Books:
     books = Books(workload, instants)
-    spec = config.spec(3, 1000, 50_000, live=False)
-    run_virtual(spec, workload, 5_000_000, lambda _: None, lambda _: None, message_us, books.before)
+    assembly = Assembly.of(config.spec(3, 1000, 50_000, live=False), workload)
+    books.attach(assembly.master())
+    agents = {index: assembly.agent(index) for index in range(assembly.arm.agents)}
+    participants: dict[int, Participant] = {
+        **agents,
+        MASTER: books,
+        WORKERS: assembly.workers(),
+        COORDINATOR: assembly.coordinator(),
+        ARRIVALS: assembly.arrivals(),
+    }
+    runtime = VirtualRuntime(participants, agents, lambda _: None, assembly.codec, message_us)
+    runtime.run_until(workload.end_us + 1_000_000)
     return books
 
 
@@ -116,26 +131,24 @@ def test_regret_is_what_the_books_say(name: str) -> None:
     workload = failing_workload()
     message_us = 700 if name == "omega" else 0
     first = watched(ARMS[name], workload, message_us=message_us).watch.regret(workload.end_us)
-    books = watched(
-        ARMS[name], workload, tuple(row["at_us"] for row in first["system"]), message_us
-    )
+    books = watched(ARMS[name], workload, tuple(row.at_us for row in first.system), message_us)
     regret = books.watch.regret(workload.end_us)
     assert regret == first
     phases = len(workload.phases)
-    assert len(regret["decision"]) <= phases * books.watch.batches_per_phase
-    assert len(regret["system"]) == phases * books.watch.instants_per_phase == len(books.cells)
-    for row in regret["decision"]:
-        event, result = books.answers[row["agent"], row["sequence"]]
+    assert len(regret.decision) <= phases * books.watch.batches_per_phase
+    assert len(regret.system) == phases * books.watch.instants_per_phase == len(books.cells)
+    for row in regret.decision:
+        event, result = books.answers[row.agent, row.sequence]
         task = event.transaction.task
         got = np.where(result.reason == 0, event.transaction.machine, UNPLACED)
-        least = books.least(task, books.free[row["agent"], row["sequence"]])
-        assert row["regret"] == books.cost(task, got).sum() - least >= 0
-        assert row["exact"] and row["tasks"] == len(task)
-        assert row["losers"] == np.count_nonzero(result.reason)
-    for row, (room, running, waiting) in zip(regret["system"], books.cells, strict=True):
+        least = books.least(task, books.free[row.agent, row.sequence])
+        assert row.regret == books.cost(task, got).sum() - least >= 0
+        assert row.exact and row.tasks == len(task)
+        assert row.losers == np.count_nonzero(result.reason)
+    for row, (room, running, waiting) in zip(regret.system, books.cells, strict=True):
         runs = int(books.cost(list(running), list(running.values())).sum())
         waits = int(books.cost(waiting, [UNPLACED] * len(waiting)).sum())
-        assert (row["running"], row["waiting"], row["cost"]) == (
+        assert (row.running, row.waiting, row.cost) == (
             len(running),
             len(waiting),
             runs + waits,
@@ -144,10 +157,10 @@ def test_regret_is_what_the_books_say(name: str) -> None:
         held = room.copy()
         np.add.at(held, list(running.values()), 1)
         moving = books.least([*running, *waiting], held)
-        assert row["without_migration"] == runs + waits - staying >= 0
-        assert row["with_migration"] == runs + waits - moving >= row["without_migration"]
-    assert sum(row["regret"] for row in regret["decision"]) > 0
-    assert sum(row["with_migration"] for row in regret["system"]) > 0
+        assert row.without_migration == runs + waits - staying >= 0
+        assert row.with_migration == runs + waits - moving >= row.without_migration
+    assert sum(row.regret for row in regret.decision) > 0
+    assert sum(row.with_migration for row in regret.system) > 0
 
 
 @pytest.mark.parametrize("name", ARMS)
@@ -156,38 +169,30 @@ def test_watching_changes_nothing(name: str) -> None:
     spec = ARMS[name].spec(3, 1000, 50_000, live=False)
     bare = run_virtual(spec, workload, 5_000_000, lambda _: None, lambda _: None)
     watch = RegretWatch(workload, SETTLE_US, SEED)
-    seen = run_virtual(
-        spec, workload, 5_000_000, lambda _: None, lambda _: None, watch=watch.attach
-    )
+    seen = run_virtual(spec, workload, 5_000_000, lambda _: None, lambda _: None, observer=watch)
     assert seen == bare
     regret = watch.regret(workload.end_us)
-    assert all(row["regret"] >= 0 for row in regret["decision"])
-    assert all(row["with_migration"] >= row["without_migration"] >= 0 for row in regret["system"])
+    assert all(row.regret >= 0 for row in regret.decision)
+    assert all(row.with_migration >= row.without_migration >= 0 for row in regret.system)
 
 
 def test_evictions_never_make_it_negative() -> None:
     workload = failing_workload()
-    watch = RegretWatch(workload, SETTLE_US, SEED)
     spec = PREEMPTING.spec(3, 1000, 50_000, live=False)
     evictions = []
 
-    class Counting:
-        def __init__(self, master: MasterCore) -> None:
-            self.inner = watch.attach(master)
+    class Counting(RegretWatch):
+        def before_commit(self, cell: Cell, transaction: Transaction, now_us: int) -> None:
+            super().before_commit(cell, transaction, now_us)
+            if transaction.evict is not None:
+                evictions.append(len(transaction.evict))
 
-        def finish(self, now_us: int) -> list[Record]:
-            return self.inner.finish(now_us)
-
-        def handle(self, now_us: int, event: Event) -> list[Effect]:
-            if isinstance(event, events.CommitRequest) and event.transaction.evict is not None:
-                evictions.append(len(event.transaction.evict))
-            return self.inner.handle(now_us, event)
-
-    run_virtual(spec, workload, 5_000_000, lambda _: None, lambda _: None, watch=Counting)
+    watch = Counting(workload, SETTLE_US, SEED)
+    run_virtual(spec, workload, 5_000_000, lambda _: None, lambda _: None, observer=watch)
     regret = watch.regret(workload.end_us)
     assert sum(evictions) > 0, "else this test shows nothing"
-    assert regret["decision"] and all(row["regret"] >= 0 for row in regret["decision"])
-    assert all(row["with_migration"] >= row["without_migration"] >= 0 for row in regret["system"])
+    assert regret.decision and all(row.regret >= 0 for row in regret.decision)
+    assert all(row.with_migration >= row.without_migration >= 0 for row in regret.system)
 
 
 def test_the_log_of_a_cell_tells_the_same(tmp_path: Path) -> None:
@@ -217,7 +222,6 @@ def test_the_log_of_a_cell_tells_the_same(tmp_path: Path) -> None:
             cell.begin_epoch(at_us)
         cell.step(Step(0, 1, number, ((MASTER, event),)).to_bytes(CORE), at_us)
     cell.close()
-    again = RegretWatch(workload, SETTLE_US, SEED).attach(assembly.master())
-    for _ in replay_master(CORE, log, again, {}):
-        pass
-    assert again.regret(workload.end_us) == books.watch.regret(workload.end_us)
+    again = RegretWatch(workload, SETTLE_US, SEED)
+    regret = regret_of_log(assembly, log, again, workload.end_us)
+    assert regret == books.watch.regret(workload.end_us)

@@ -70,7 +70,7 @@ def test_a_signal_at_random_moments_of_a_short_run(tmp_path: Path) -> None:
         if stopped.status:
             assert stopped.err.splitlines()[-1] == said, where
         if directory.exists():
-            assert read_summary(directory)["arms"], where
+            assert read_summary(directory).arms, where
             assert not list(directory.glob("*.partial")), where
             for path in sorted(directory.rglob("*"), reverse=True):
                 path.rmdir() if path.is_dir() else path.unlink()

@@ -85,8 +85,8 @@ def test_a_signal_during_the_first_arm(
     assert stopped.err.splitlines()[-1] == said and "Traceback" not in stopped.err
     assert "PARTIAL: 'ParSync': interrupted; 1 of 2 arms did not run" in stopped.out
     summary = read_summary(run)
-    assert summary["partial"] and [arm["name"] for arm in summary["arms"]] == ["ParSync"]
-    assert 0 < summary["arms"][0]["totals"]["committed"] < summary["workload"]["arrivals"]
+    assert summary.partial and [arm.name for arm in summary.arms] == ["ParSync"]
+    assert 0 < summary.arms[0].totals.committed < summary.workload.arrivals
     parts = list(run.glob("arms/parsync/*.parquet*"))
     assert parts and all(
         part.name.endswith(".partial") and pq.read_table(part).num_rows for part in parts
@@ -104,8 +104,8 @@ def test_a_signal_during_the_paired_seeds(
     assert stopped.status == status and stopped.left == []
     assert stopped.err.splitlines()[-1] == said and "Traceback" not in stopped.err
     summary = read_summary(run)
-    assert summary["partial"] and [arm["partial"] for arm in summary["arms"]] == [False, False]
-    assert len(summary["paired"]["seeds"]) < 1000
+    assert summary.partial and [arm.partial for arm in summary.arms] == [False, False]
+    assert len(summary.paired.seeds) < 1000
     assert not list(run.rglob("*.partial"))
 
 
@@ -153,7 +153,7 @@ def test_a_disk_that_takes_no_more(tmp_path: Path) -> None:
         and ".parquet: cannot write the records: File too large" in last
     )
     assert "Traceback" not in done.stderr
-    assert read_summary(tmp_path / "run")["partial"]
+    assert read_summary(tmp_path / "run").partial
     assert not list((tmp_path / "run").glob("arms/*/*.parquet"))
 
 

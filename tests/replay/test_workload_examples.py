@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from experiments.command_line import run_command
+from experiments.commands.run import app
 from experiments.config import load_config
-from experiments.parsync_vs_flow import app
 from experiments.workload_config import WorkloadConfig
 from experiments.workloads import registry
 from experiments.workloads.synthetic import SyntheticOptions

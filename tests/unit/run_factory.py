@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
-from experiments.summary import ArmResult, RunFacts, SeedResult, build_summary, write_run
-from parsync.metrics.run_metrics import Group, RunMetrics
-from parsync.metrics.summary import series, summarise
+from experiments.summary import ArmResult, RunFacts, build_summary, write_run
+from experiments.summary_model import ComparedArms, SeedFigures
+from parsync.metrics.regret import DecisionRegret, Regret, SystemRegret
+from parsync.metrics.run_frame import Group
+from parsync.metrics.run_metrics import RunMetrics
+from parsync.metrics.summary import ArmFigures, quantities, series, summarise
 from parsync.workload.workload import InitialPlacement, MachineEvents, Phase, Workload
 from shared_state.tasks import CellSpec, PreferenceCatalog, TaskBatch
 from tests.unit.record_factory import CHARACTERS, PHASES, SECOND, Character, arm_records
+
+S = TypeVar("S", bound=ComparedArms)
 
 AGENTS = PARTITIONS = 8
 
@@ -79,35 +85,68 @@ def arm_result(name: str, seed: int, seeds: Sequence[int], step_us: int) -> ArmR
         decision_clock="measured" if flow == AGENTS else "modelled",
         clock_notes={"tick_us": 5000, "step_wait_mean_us": 900.0, "step_wait_share": 0.08},
         figures=summarise(metrics),
+        quantities=quantities(metrics),
         series=series(metrics),
         digest=f"{abs(hash(name)):032x}",
-        seeds=[
-            SeedResult(s, f"digest of {name} {s}", summarise(measured(s, character, step_us)))
+        seeds={
+            s: seed_figures(f"digest of {name} {s}", summarise(measured(s, character, step_us)))
             for s in seeds
-        ],
-        regret={
-            "decision": [
-                {
-                    "at_us": int(at),
-                    "tasks": 10,
-                    "regret": int(rng.exponential(1e4 * (1 - character.preferred))),
-                    "exact": True,
-                }
-                for at in np.linspace(0, PHASES[-1].end_us, 40)
+        },
+        regret=Regret(
+            decision=[
+                DecisionRegret(
+                    at_us=int(at),
+                    agent=0,
+                    sequence=number,
+                    tasks=10,
+                    losers=0,
+                    regret=int(rng.exponential(1e4 * (1 - character.preferred))),
+                    exact=True,
+                )
+                for number, at in enumerate(np.linspace(0, PHASES[-1].end_us, 40))
             ],
-            "system": [
-                {
-                    "at_us": int(at),
-                    "without_migration": float((900 + 50 * k) * character.conflicts),
-                    "with_migration": float((1900 + 60 * k) * character.conflicts),
-                    "exact": True,
-                }
+            system=[
+                SystemRegret(
+                    at_us=int(at),
+                    running=0,
+                    waiting=0,
+                    cost=0,
+                    without_migration=(900 + 50 * k) * character.conflicts,
+                    with_migration=(1900 + 60 * k) * character.conflicts,
+                    exact=True,
+                )
                 for k, at in enumerate(
                     np.linspace(0, PHASES[-1].end_us, 10) + 3 * character.capacity
                 )
             ],
-        },
+        ),
     )
+
+
+def seed_figures(digest: str, figures: ArmFigures, workload: str = "") -> SeedFigures:
+    return SeedFigures(
+        digest=digest,
+        workload=workload,
+        overall=figures.overall,
+        phases=figures.phases,
+        groups=figures.groups,
+        totals=figures.totals,
+    )
+
+
+def with_overall(summary: S, **by_key: dict[str, object]) -> S:
+    """The summary with some figures of its arms changed, by key and arm."""
+    arms = [
+        arm.model_copy(
+            update={
+                "overall": arm.overall.model_copy(
+                    update={key: of[arm.name] for key, of in by_key.items() if arm.name in of}
+                )
+            }
+        )
+        for arm in summary.arms
+    ]
+    return summary.model_copy(update={"arms": arms})
 
 
 def write_synthetic_run(

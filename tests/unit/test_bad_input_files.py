@@ -153,8 +153,8 @@ Change = Callable[[dict[str, Any]], str]
     [
         (lambda _: "", "not readable as JSON"),
         (lambda _: "half a", "not readable as JSON"),
-        (lambda _: "[1, 2]", "field format: expected 1"),
-        (lambda _: '{"format": 99}', "field format: expected 1"),
+        (lambda _: "[1, 2]", "expected an object, got a list"),
+        (lambda _: '{"format": 99}', "field format: expected 2, as this version of Agora writes it, got 99"),
         (lambda good: json.dumps(without(good, "workload")), "field workload is missing"),
         (
             lambda good: json.dumps(without(good, "workload", 5)),
@@ -188,7 +188,7 @@ Change = Callable[[dict[str, Any]], str]
                 ("arms.0.overall.claims", None, "arms[0].overall.claims: expected a whole number, got null"),
                 ("arms.0.seeds.0.overall.preferred_share", "half", "arms[0].seeds[0].overall.preferred_share: expected a number"),
                 ("arms.0.agents.3.backlog_mean", "a few", "arms[0].agents[3].backlog_mean: expected a number"),
-                ("arms.0.groups.0.agents", [99], "arms[0].groups[0].agents: expected indices into arms[0].agents"),
+                ("arms.0.groups.0.agents", [99], "arms[0].groups[0].agents: expected indices into agents"),
                 ("arms.0.phases", [], "arms[0].phases: expected as many entries as workload.phases"),
                 ("arms.0.rivals", [[1, 2], [3]], "arms[0].rivals: expected rows of equal length"),
                 ("arms.0.staleness.mean_us", ["old"], "arms[0].staleness.mean_us[0]: expected a number"),

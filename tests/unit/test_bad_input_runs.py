@@ -21,7 +21,6 @@ from experiments.commands.compare import app as compare
 from experiments.commands.run import app
 from experiments.config import RunConfig
 from experiments.interruption import Interruption
-from experiments.quantities import HEADLINE
 from experiments.report.page import write_report
 from experiments.report.terminal import comparison_table
 from experiments.report.verdict import verdict
@@ -105,10 +104,10 @@ def test_a_disk_that_fills_during_an_arm(
     )
     summary = read_summary(tmp_path / "run")
     assert (
-        summary["partial"]
-        and "No space left on device; 1 of 2 arms did not run" in summary["partial_reason"]
+        summary.partial
+        and "No space left on device; 1 of 2 arms did not run" in summary.partial_reason
     )
-    assert [arm["partial"] for arm in summary["arms"]] == [True]
+    assert [arm.partial for arm in summary.arms] == [True]
     assert "No space left on device" in (tmp_path / "run" / "report.html").read_text()
     assert not list((tmp_path / "run").glob("arms/*/*.parquet"))  # those of the arm say .partial
 
@@ -117,7 +116,7 @@ def test_a_disk_without_room_for_anything_keeps_nothing(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill_after(monkeypatch, 0)
-    monkeypatch.setattr("experiments.summary.whole_file", full_disk)
+    monkeypatch.setattr("experiments.model_files.whole_file", full_disk)
     status, out, said = command()
     assert status == 2 and out == ""
     assert said.splitlines()[-1].count("No space left on device") == 1
@@ -134,7 +133,7 @@ def test_a_disk_that_fills_during_the_report(
     status, out, said = command()
     assert status == 2 and "ParSync" in out  # the table was shown before
     assert said.splitlines()[-1].endswith("No space left on device")
-    assert not read_summary(tmp_path / "run")["partial"]
+    assert not read_summary(tmp_path / "run").partial
     left = {path.name for path in (tmp_path / "run").rglob("*")}
     assert "report.html" not in left and not [name for name in left if name.endswith(".partial")]
 
@@ -203,7 +202,7 @@ def test_ctrl_c_in_the_second_arm(
     # the legend's
     assert "PARTIAL: 'Flow': interrupted" in out and "★ best" in out and out.count("★") == 1
     summary = read_summary(tmp_path / "run")
-    assert [arm["partial"] for arm in summary["arms"]] == [False, True]
+    assert [arm.partial for arm in summary.arms] == [False, True]
     assert "cut short: Flow" in (tmp_path / "run" / "report.html").read_text()
 
 
@@ -236,7 +235,7 @@ def test_ctrl_c_during_the_report_leaves_the_results(
     assert status == 130 and "ParSync" in out
     assert f"`agora report {tmp_path / 'run'}` makes the report" in said
     monkeypatch.undo()
-    assert not read_summary(tmp_path / "run")["partial"]
+    assert not read_summary(tmp_path / "run").partial
     assert write_report(tmp_path / "run").exists()
 
 
@@ -246,8 +245,11 @@ def cut_short(directory: Path, name: str) -> Path:
     summary = json.loads((directory / "summary.json").read_text())
     (arm,) = (arm for arm in summary["arms"] if arm["name"] == name)
     arm["partial"] = True
-    for quantity in HEADLINE:
-        arm["overall"][quantity.key] = 0.0 if quantity.better.value == "lower" else 1e9
+    for quantity in summary["quantities"]:
+        if quantity["headline"] and quantity["key"] != "censored":
+            arm["overall"][quantity["key"]] = 0.0 if quantity["better"] == "lower" else 1e9
+        elif quantity["key"] == "censored":
+            arm["overall"]["censored"] = 0
     (directory / "summary.json").write_text(json.dumps(summary))
     return directory
 
@@ -255,7 +257,7 @@ def cut_short(directory: Path, name: str) -> Path:
 @pytest.mark.parametrize("name", NAMES)
 def test_an_arm_that_was_cut_short_wins_nothing(tmp_path: Path, name: str) -> None:
     summary = read_summary(cut_short(tmp_path / "run", name))
-    rows = verdict(summary, HEADLINE)
+    rows = verdict(summary, summary.headline)
     place = NAMES.index(name)
     assert not any(
         row.cells[place].best or row.cells[place].tied or name in row.sentence for row in rows
@@ -264,7 +266,7 @@ def test_an_arm_that_was_cut_short_wins_nothing(tmp_path: Path, name: str) -> No
     text = Console(width=120, record=True)
     text.print(comparison_table(summary))
     shown = " ".join(text.export_text().split())
-    assert "PARTIAL" in shown and "cut short" in shown and "Arms cut short win nothing." in shown
+    assert "PARTIAL" in shown and "cut short" in shown and "Arms cut short are not ranked." in shown
 
 
 def test_a_partial_run_beside_a_whole_one(
@@ -294,7 +296,7 @@ def test_a_lost_process_of_the_paired_seeds_costs_no_results(
     status, out, said = command("--seeds", "3")
     assert status == 2 and "PARTIAL: paired seeds: one of their processes was killed" in out
     assert said.splitlines()[-1] == "error: paired seeds: one of their processes was killed"
-    assert [arm["partial"] for arm in read_summary(tmp_path / "run")["arms"]] == [False, False]
+    assert [arm.partial for arm in read_summary(tmp_path / "run").arms] == [False, False]
 
 
 def test_tasks_larger_than_every_machine_are_told_once_and_given_up_once(
@@ -332,10 +334,10 @@ def test_tasks_larger_than_every_machine_are_told_once_and_given_up_once(
     said = capsys.readouterr().err
     assert left.value.code == 0, said
     assert said.count("7 tasks are larger than every machine") == 1
-    arms = read_summary(tmp_path / "run")["arms"]
-    assert {arm["name"] for arm in arms} >= {"ParSync adaptive", "Flow"}
+    arms = read_summary(tmp_path / "run").arms
+    assert {arm.name for arm in arms} >= {"ParSync adaptive", "Flow"}
     for arm in arms:
-        totals = arm["totals"]
-        assert (totals["submitted"], totals["committed"], totals["unplaceable"]) == (15, 8, 7)
-        given_up = pq.read_table(tmp_path / "run" / "arms" / arm["slug"] / "unplaceable.parquet")
+        totals = arm.totals
+        assert (totals.submitted, totals.committed, totals.unplaceable) == (15, 8, 7)
+        given_up = pq.read_table(tmp_path / "run" / "arms" / arm.slug / "unplaceable.parquet")
         assert sorted(given_up["task"].to_pylist()) == sorted(set(given_up["task"].to_pylist()))

@@ -3,19 +3,21 @@ that did their work."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from experiments.compare import csv_text, markdown_text
-from experiments.quantities import QUANTITIES
+from experiments.compare import Comparison, csv_text, markdown_text
 from experiments.report.page import write_report
 from experiments.report.terminal import comparison_table
 from experiments.report.verdict import Row, verdict
 from experiments.statistics import paired_difference
-from experiments.summary import ArmResult, SeedResult, build_summary, write_run
-from tests.unit.run_factory import workload
+from experiments.summary import ArmResult, build_summary, write_run
+from parsync.metrics.summary import ArmFigures
+from tests.unit.known_quantities import QUANTITIES
+from tests.unit.run_factory import seed_figures, workload
 from tests.unit.test_summary import FACTS, bare_arm
 
 BOUND_US = 9000.0
@@ -27,9 +29,9 @@ def arm(
     """An arm that left so many of its 1000 tasks. Each seed's delay is one more than the last's."""
     bare = bare_arm(name)
 
-    def overall(add: float) -> dict[str, Any]:
+    def figures(add: float) -> ArmFigures:
         bound = {"delay_mean_us": BOUND_US + add, "delay_p99_us": BOUND_US} if left > 1 else {}
-        told = {
+        update: dict[str, Any] = {
             "submitted": 1000,
             "censored": left,
             "incomplete": left > 1,
@@ -38,14 +40,15 @@ def arm(
             "conflict_rate": conflicts + add / 100,
             "jct_mean_us": delay_us * 10,
         }
-        return {**bare.figures["overall"], **told, "at_least": {**bound, **at_least}}
+        update["at_least"] = {**bound, **at_least}
+        overall = bare.figures.overall.model_copy(update=update)
+        return bare.figures.model_copy(update={"overall": overall})
 
-    fields = {field: getattr(bare, field) for field in bare.__slots__}
-    fields["figures"] = {**bare.figures, "overall": overall(0)}
-    fields["seeds"] = [
-        SeedResult(seed, "s", {**bare.figures, "overall": overall(seed)}) for seed in range(seeds)
-    ]
-    return ArmResult(**fields)
+    return replace(
+        bare,
+        figures=figures(0),
+        seeds={seed: seed_figures("s", figures(seed)) for seed in range(seeds)},
+    )
 
 
 def row_of(key: str, *arms: ArmResult) -> Row:
@@ -65,13 +68,13 @@ def test_an_arm_that_left_tasks_unplaced_wins_nothing_with_seeds_or_without() ->
         for key in ("delay_mean_us", "delay_p99_us", "conflict_rate", "jct_mean_us"):
             row = row_of(key, lazy, whole, arm("slow", 800.0, 1, 0.9, seeds))
             assert best(row) == "whole", (key, seeds)
-            assert "lazy left tasks unplaced and wins nothing" in row.sentence
+            assert "lazy left tasks unplaced and is not ranked" in row.sentence
 
 
 def test_beside_one_whole_arm_alone_it_wins_nothing_either() -> None:
     row = row_of("conflict_rate", arm("lazy", 100.0, 240, conflicts=0.1), arm("whole", 500.0, 0))
     assert best(row) == "whole"
-    assert "whole is lowest of those that compete, at 51 %. lazy left" in row.sentence
+    assert "whole is lowest of the ranked arms, at 51 %. lazy left" in row.sentence
 
 
 def test_the_bound_is_shown_in_place_of_the_mean_over_survivors_and_quantiles_are_never_never() -> (
@@ -135,7 +138,7 @@ def test_only_an_arm_that_left_many_more_than_another_is_said_to_win_nothing(
     arms = [arm("lazy", 100.0, 240), arm("less", 500.0, 50), arm("least", 500.0, 40)]
     write_run(tmp_path, build_summary(FACTS, workload(), arms), arms)
     page = write_report(tmp_path).read_text("utf-8")
-    assert "24 % of tasks never placed: wins nothing" in page
+    assert "24 % of tasks never placed: not ranked" in page
     assert (
         "5 % of tasks never placed</small>" in page and "4 % of tasks never placed</small>" in page
     )
@@ -151,8 +154,11 @@ def test_page_terminal_and_tables_tell_of_it(tmp_path: Path) -> None:
     assert "24 % unplaced" in shown and "≥9.00 ms" in shown and "never placed are charged" in shown
     write_run(tmp_path, summary, arms)
     page = write_report(tmp_path).read_text("utf-8")
-    assert "24 % of tasks never placed: wins nothing" in page and "≥ 9.00 ms" in page
+    assert "24 % of tasks never placed: not ranked" in page and "≥ 9.00 ms" in page
     rows = verdict(summary, [QUANTITIES["delay_mean_us"]])
-    assert "≥ 9.00 ms" in markdown_text(summary, rows)
-    assert "Arms that left tasks unplaced: lazy." in markdown_text(summary, rows)
-    assert csv_text(summary, rows).splitlines()[1].startswith("lazy,delay_mean_us,9000.0,1,9001.0,")
+    compared = Comparison.model_construct(**dict(summary), notes=[])
+    assert "≥ 9.00 ms" in markdown_text(compared, rows)
+    assert "Arms that left tasks unplaced: lazy." in markdown_text(compared, rows)
+    assert (
+        csv_text(compared, rows).splitlines()[1].startswith("lazy,delay_mean_us,9000.0,1,9001.0,")
+    )

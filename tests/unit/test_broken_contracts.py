@@ -122,16 +122,16 @@ def test_every_rule_ends_its_arm_alone_and_is_told_in_one_line(
     assert re.search(FAULTS[fault], told[1]), told[1]
     assert "PARTIAL: 'Bad': scheduler 'mine-" in out
     summary = read_summary(tmp_path / "run")
-    assert [(arm["name"], arm["partial"]) for arm in summary["arms"]] == [
+    assert [(arm.name, arm.partial) for arm in summary.arms] == [
         ("Before", False),
         ("Bad", True),
         ("After", False),
     ]
-    assert "error: " + summary["partial_reason"] == last
-    for arm in summary["arms"]:
-        whole = arm["totals"]["committed"] == arm["totals"]["submitted"]
-        assert whole == (arm["name"] != "Bad")
-        folder = tmp_path / "run" / "arms" / arm["slug"]
+    assert "error: " + summary.partial_reason == last
+    for arm in summary.arms:
+        whole = arm.totals.committed == arm.totals.submitted
+        assert whole == (arm.name != "Bad")
+        folder = tmp_path / "run" / "arms" / arm.slug
         assert (folder / "commits.parquet").exists() == whole
 
 
@@ -144,7 +144,7 @@ def test_it_takes_its_last_round_to_break_and_the_report_says_so(run: Run, tmp_p
     assert re.search(r"3/3 After: done in", said)
     page = (tmp_path / "run" / "report.html").read_text()
     assert "asks for (0), its request is (1)" in page
-    assert read_summary(tmp_path / "run")["arms"][1]["totals"]["committed"] > 0
+    assert read_summary(tmp_path / "run").arms[1].totals.committed > 0
     commits = tmp_path / "run" / "arms" / "after" / "commits.parquet"
     assert pq.read_table(commits).num_rows > 0
 
@@ -160,7 +160,7 @@ def test_a_call_that_never_returns_ends_its_arm(run: Run, tmp_path: Path, fault:
         r"after 0\.2 s\n$",
         said,
     )
-    assert [arm["partial"] for arm in read_summary(tmp_path / "run")["arms"]] == [
+    assert [arm.partial for arm in read_summary(tmp_path / "run").arms] == [
         False,
         True,
         False,
@@ -185,7 +185,7 @@ def test_an_exception_in_observe_names_its_line(run: Run, fault: str, says: str)
 def test_the_paired_seeds_are_left_out_where_an_arm_broke(run: Run, tmp_path: Path) -> None:
     status, _, said = run("raises", seeds=3)
     assert status == 2 and "the paired seeds did not run" in said.splitlines()[-1]
-    assert read_summary(tmp_path / "run")["paired"]["seeds"] == []
+    assert read_summary(tmp_path / "run").paired.seeds == []
 
 
 @pytest.mark.parametrize(

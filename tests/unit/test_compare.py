@@ -18,7 +18,7 @@ from experiments.commands.compare import app
 from experiments.compare import combine
 from experiments.summary import build_summary, write_run
 from shared_state.errors import AgoraError
-from tests.unit.run_factory import workload
+from tests.unit.run_factory import with_overall, workload
 from tests.unit.test_summary import FACTS, bare_arm
 
 Compare = Callable[..., tuple[int, str]]
@@ -33,8 +33,7 @@ def write(
     directory.mkdir(parents=True)
     arms = [bare_arm(name, seeds=seeds) for name, seeds in delays.items()]
     summary = build_summary(replace(FACTS, config=config or FACTS.config), workload(machines), arms)
-    for arm in summary["arms"]:
-        arm["overall"]["delay_mean_us"] = 1000.0
+    summary = with_overall(summary, delay_mean_us={arm.name: 1000.0 for arm in summary.arms})
     write_run(directory, summary, arms)
     return directory
 
@@ -66,12 +65,12 @@ def invoke(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
 
 def test_arms_of_two_runs_are_paired_by_the_seeds_they_share(runs: list[str]) -> None:
     summary = combine([Path(run) for run in runs])
-    assert [arm["name"] for arm in summary["arms"]] == ["one: A", "one: ParSync adaptive", "two: A"]
-    paired = summary["paired"]
-    assert paired["seeds"] == [2, 3]
-    assert paired["baseline"] == "one/parsync-adaptive"
+    assert [arm.name for arm in summary.arms] == ["one: A", "one: ParSync adaptive", "two: A"]
+    paired = summary.paired
+    assert paired.seeds == [2, 3]
+    assert paired.baseline == "one/parsync-adaptive"
     # (40 - 22 + 60 - 33) / 2
-    assert paired["differences"]["two/a"]["delay_mean_us"]["mean"] == 22.5
+    assert paired.differences["two/a"]["delay_mean_us"].mean == 22.5
 
 
 def test_the_table_shows_every_arm_and_says_what_it_rests_on(
@@ -149,7 +148,7 @@ def test_bad_input_is_one_clear_line_and_exit_status_2(
 
 def test_runs_of_one_name_are_told_apart_by_their_folders(runs: list[str], tmp_path: Path) -> None:
     shutil.copytree(runs[0], tmp_path / "later" / "one")
-    names = [arm["name"] for arm in combine([Path(runs[0]), tmp_path / "later" / "one"])["arms"]]
+    names = [arm.name for arm in combine([Path(runs[0]), tmp_path / "later" / "one"]).arms]
     assert len(set(names)) == 4
     assert names[2] == "later/one: A"
 
@@ -161,7 +160,7 @@ def test_combining_tells_which_run_is_partial(runs: list[str], tmp_path: Path) -
         .replace('"partial": false', '"partial": true', 1)
     )
     (Path(runs[1]) / "summary.json").write_text(text)
-    assert combine([Path(run) for run in runs])["partial_reason"] == "two"
+    assert combine([Path(run) for run in runs]).partial_reason == "two"
     with pytest.raises(AgoraError):
         combine([Path(runs[0]), tmp_path])
 

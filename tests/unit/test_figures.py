@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -10,8 +11,9 @@ import pytest
 from experiments.figures import FIGURES, FigureSpec, data, delay, draw_all, load
 from experiments.report.page import go_on
 from experiments.summary import Run, read_run
+from experiments.summary_model import ArmSummary
 from parsync.metrics import histogram
-from parsync.metrics.run_metrics import Outcome
+from parsync.metrics.conflicts import Outcome
 from shared_state.errors import AgoraError
 from tests.unit.run_factory import write_synthetic_run
 
@@ -24,7 +26,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def arm_of(series: dict[str, np.ndarray]) -> data.Arm:  # type: ignore[type-arg]
-    return data.Arm(0, "A", {}, series)
+    return data.Arm(0, "A", cast(ArmSummary, None), series)
 
 
 def test_coarser_buckets_keep_the_counts_and_cover_the_time() -> None:

@@ -13,7 +13,9 @@ from experiments.command_line import run_command
 from experiments.commands.report import app as report_app
 from experiments.commands.run import app
 from experiments.killed_runs import run_in_progress
-from experiments.summary import Figures, read_summary
+from experiments.summary import read_summary
+from parsync.metrics.regret import RegretMeans
+from parsync.metrics.summary import ScopeFigures
 from tests.unit.test_bad_input_configuration import CONFIG
 
 SEEDS = 2
@@ -72,8 +74,8 @@ def cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-1])
 
 
-def without_regret(overall: Figures) -> Figures:
-    return {name: value for name, value in overall.items() if "regret" not in name}
+def without_regret(overall: ScopeFigures) -> ScopeFigures:
+    return overall.model_copy(update=dict.fromkeys(RegretMeans.model_fields))
 
 
 def test_everything_was_done_but_the_summary(whole: Path, killed: Path, report: Report) -> None:
@@ -89,10 +91,10 @@ def test_killed_during_the_paired_seeds(whole: Path, killed: Path, report: Repor
     reason = "3 of 4 runs of the paired seeds are complete"
     assert report(killed) == (0, f"{killed}: partial: {reason}\n")
     summary, before = read_summary(killed), read_summary(whole)
-    assert summary["partial"] and summary["partial_reason"] == reason
-    assert [len(arm["seeds"]) for arm in summary["arms"]] == [2, 1]
-    assert summary["paired"]["seeds"] == before["paired"]["seeds"][:1]
-    assert not any(arm["partial"] for arm in summary["arms"])
+    assert summary.partial and summary.partial_reason == reason
+    assert [len(arm.seeds) for arm in summary.arms] == [2, 1]
+    assert summary.paired.seeds == before.paired.seeds[:1]
+    assert not any(arm.partial for arm in summary.arms)
 
 
 def test_a_damaged_seed_costs_that_seed(killed: Path, report: Report) -> None:
@@ -101,7 +103,10 @@ def test_a_damaged_seed_costs_that_seed(killed: Path, report: Report) -> None:
     nan = whole.replace('"delay_mean_us": ', '"delay_mean_us": NaN, "was": ', 1)
     for content, wrong in (
         ('{"seed": 2, "arms"', "not readable as JSON: Expecting"),
-        ('{"seed": 2, "arms": {"flow": []}}', "field arms.flow: expected an object, got a list"),
+        (
+            '{"format": 2, "seed": 2, "arms": {"flow": []}}',
+            "field arms.flow: expected an object, got a list",
+        ),
         ("[]", f"{path}: expected an object"),
         (nan, "delay_mean_us: expected a number, got nan"),
         (f'{{"seed": {"9" * 5000}}}', "not readable as JSON: a number has too many digits"),
@@ -110,21 +115,21 @@ def test_a_damaged_seed_costs_that_seed(killed: Path, report: Report) -> None:
         status, said = report(killed)
         assert status == 0 and said.startswith(f"{killed}: partial: {path}: ")
         assert wrong in said and "; 2 of 4 runs of the paired seeds" in said
-        assert read_summary(killed)["paired"]["seeds"] == [1]
+        assert read_summary(killed).paired.seeds == [1]
         (killed / "summary.json").unlink()
 
 
 @pytest.mark.parametrize(
     ("field", "value", "wrong"),
     [
-        ("arm", {}, "field arm.name is missing"),
+        ("arm", {}, "field arm.overall is missing"),
         ("arm", 5, "field arm: expected an object, got 5"),
         ("arm.phases", [], "field arm.phases: expected as many entries as workload.phases"),
         ("arm.overall.delay_mean_us", float("nan"), "delay_mean_us: expected a number, got nan"),
         ("arm.overall.delay_mean_us", "fast", "delay_mean_us: expected a number, got 'fast'"),
         ("workload", {}, "field workload.name is missing"),
         ("stopped", None, "field stopped: expected a text, got null"),
-        ("format", 9, "field format: expected 1, as written by this version"),
+        ("format", 9, "field format: expected 2, as this version of Agora writes it, got 9"),
     ],
 )
 def test_damaged_figures_cost_their_arm(
@@ -139,7 +144,7 @@ def test_damaged_figures_cost_their_arm(
     path.write_text(json.dumps(content))
     status, said = report(killed)
     assert status == 0 and f"'Flow' is missing: {path}: " in said and wrong in said
-    assert [arm["name"] for arm in read_summary(killed)["arms"]] == ["ParSync"]
+    assert [arm.name for arm in read_summary(killed).arms] == ["ParSync"]
 
 
 def test_an_arm_is_measured_from_its_parquet_files(
@@ -149,10 +154,10 @@ def test_an_arm_is_measured_from_its_parquet_files(
     forget_end(killed, "flow")
     status, said = report(killed)
     assert status == 0 and "'Flow': its regret was not computed; 0 of 4 runs" in said
-    (_, flow), (_, before) = (read_summary(run)["arms"] for run in (killed, whole))
-    assert without_regret(flow["overall"]) == without_regret(before["overall"])
+    (_, flow), (_, before) = (read_summary(run).arms for run in (killed, whole))
+    assert without_regret(flow.overall) == without_regret(before.overall)
     for part in ("phases", "groups", "agents", "totals", "digest"):
-        assert flow[part] == before[part]
+        assert getattr(flow, part) == getattr(before, part)
 
 
 def test_an_arm_that_was_killed_while_it_ran_is_told_of(
@@ -164,9 +169,9 @@ def test_an_arm_that_was_killed_while_it_ran_is_told_of(
     status, said = report(killed)
     assert status == 0 and len(said.splitlines()) == 1
     assert "'Flow' is missing: " in said and "not closed, or damaged" in said
-    (arm,) = read_summary(killed)["arms"]
-    (before, _) = read_summary(whole)["arms"]
-    assert arm == {**before, "seeds": []}
+    (arm,) = read_summary(killed).arms
+    (before, _) = read_summary(whole).arms
+    assert arm == before.model_copy(update={"seeds": []})
 
 
 def test_an_arm_that_did_not_begin(killed: Path, report: Report) -> None:
@@ -201,7 +206,7 @@ def test_the_workload_is_the_run_s_own(killed: Path, report: Report) -> None:
     cut(killed / "workload" / "tasks.parquet")
     status, said = report(killed)
     assert status == 0 and "'Flow' is missing: " in said and "tasks.parquet: " in said
-    assert [arm["name"] for arm in read_summary(killed)["arms"]] == ["ParSync"]
+    assert [arm.name for arm in read_summary(killed).arms] == ["ParSync"]
 
 
 def test_a_run_that_is_still_going_on(killed: Path, report: Report) -> None:

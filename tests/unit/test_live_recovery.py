@@ -13,6 +13,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from parsync.metrics.delay import DelayMetric
+from parsync.metrics.jobs import JobMetric
 from parsync.metrics.record import Record
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import summarise
@@ -78,13 +80,13 @@ def check(outcome: LiveOutcome, workload: Workload, directory: Path) -> Truth:
     assert count["stale"] + count["full"] + count["evicted"] == told.conflicts
     # a reply takes no time on this clock, so that the agents' times are the cell's
     assert count["delay_us"] == told.delay_sum_us(workload)
-    assert int(metrics.delays.sum()) == arrivals
+    assert int(metrics.get(DelayMetric).delays.sum()) == arrivals
     assert count["attempts"] == sum(told.attempts.values())
     figures = summarise(metrics)
-    assert figures["totals"]["censored"] == 0 and not figures["overall"]["at_least"]
-    assert figures["overall"]["jobs_finished"] == figures["overall"]["jobs"] > 0
-    assert metrics.jobs is not None
-    assert metrics.jobs.totals(metrics.last_us).jct_us.sum() == told.completion_sum_us(workload)
+    assert figures.totals.censored == 0 and not figures.overall.at_least
+    assert figures.overall.jobs_finished == figures.overall.jobs > 0
+    job_totals = metrics.get(JobMetric).totals(metrics.last_us)
+    assert job_totals is not None and job_totals.jct_us.sum() == told.completion_sum_us(workload)
     assert merge_parts(directory / "records") == []
     rows = pq.read_table(directory / "records" / "tasks.parquet").to_pydict()
     assert dict(zip(rows["task"], rows["commit_us"], strict=True)) == told.commit_us
@@ -217,12 +219,12 @@ def test_a_host_that_does_not_come_back_leaves_its_claims_and_its_waiting_tasks(
     assert restart.actor == "schedulers-1" and restart.away_us is None
     assert 1_380_000 <= restart.at_us <= 1_410_000
     figures = summarise(outcome.metrics)
-    totals = figures["totals"]
-    assert totals["submitted"] == len(workload.arrival_rows)
-    assert totals["committed"] == len(told.commit_us) < totals["submitted"]
-    assert totals["censored"] == totals["submitted"] - totals["committed"]
+    totals = figures.totals
+    assert totals.submitted == len(workload.arrival_rows)
+    assert totals.committed == len(told.commit_us) < totals.submitted
+    assert totals.censored == totals.submitted - totals.committed
     assert outcome.metrics.count["delay_us"].sum() == told.delay_sum_us(workload)
-    assert figures["overall"]["at_least"].keys() >= {"delay_mean_us", "delay_p99_us"}
+    assert figures.overall.at_least.keys() >= {"delay_mean_us", "delay_p99_us"}
 
 
 @pytest.mark.parametrize("log", ["kept", "not flushed"])
@@ -245,12 +247,12 @@ def test_a_lost_source_leaves_its_submissions(
     batches = np.searchsorted(workload.arrival_us, 1_800_000, side="right")
     submitted = int(workload.arrival_offsets[batches])
     assert 0 < len(told.commit_us) < submitted < len(workload.arrival_rows)
-    assert figures["totals"]["submitted"] == submitted
-    assert figures["totals"]["censored"] == submitted - len(told.commit_us)
+    assert figures.totals.submitted == submitted
+    assert figures.totals.censored == submitted - len(told.commit_us)
     prefers = workload.tasks.preference[workload.arrival_rows[:submitted]] > 0
-    assert figures["totals"]["submitted_prefers"] == prefers.sum() > 0
-    assert figures["overall"]["incomplete"]
-    assert figures["overall"]["at_least"].keys() >= {"delay_mean_us", "delay_p99_us"}
+    assert figures.totals.submitted_prefers == prefers.sum() > 0
+    assert figures.overall.incomplete
+    assert figures.overall.at_least.keys() >= {"delay_mean_us", "delay_p99_us"}
     assert [restart.actor for restart in outcome.restarts] == [SOURCE]
     assert outcome.partial and "source: process is gone" in outcome.notes
     rows = pq.read_table(tmp_path / "records" / "submissions.source.parquet")

@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import json
-import math
-from collections import defaultdict
-from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parsync.metrics import histogram
+from parsync.metrics.conflicts import ConflictMetric
 from parsync.metrics.live import DELAY_BOUNDS_US, LiveLine
-from parsync.metrics.run_metrics import Group, RunMetrics
-from parsync.metrics.summary import series, summarise
+from parsync.metrics.record_batch import RecordBatch
+from parsync.metrics.run_frame import Group, RunFrame
+from parsync.metrics.run_metrics import RunMetrics
+from parsync.metrics.summary import ScopeFigures, series, summarise
 from schedulers.interface import ChangeKind
 from shared_state.transaction import Reason
+from tests.unit.metrics_oracle import (
+    AGENTS,
+    PARTITIONS,
+    SETTLE,
+    WINDOWS,
+    close,
+    near,
+    oracle,
+    window,
+)
 from tests.unit.record_factory import Phase, Recorded, random_records
 
-AGENTS, PARTITIONS, SETTLE = 3, 4, 100_000
-WINDOWS = (
-    Phase(0, 1_000_000, 50),
-    Phase(1_000_000, 1_800_000, 95),
-    Phase(2_000_000, 3_000_000, 50),
-)
 CONFLICT = {Reason.STALE, Reason.FULL, Reason.EVICTED}
 
 
@@ -42,214 +45,18 @@ def accumulate(recorded: Recorded, part: slice = slice(None), **options: object)
     return metrics
 
 
-def window(at_us: int) -> int | None:
-    return next((i for i, w in enumerate(WINDOWS) if w.start_us + SETTLE <= at_us < w.end_us), None)
-
-
-def close(value: float | None, expected: float | None) -> bool:
-    if value is None or expected is None:
-        return value is expected
-    return math.isclose(value, expected, rel_tol=1e-12, abs_tol=1e-12)
-
-
-def near(value: float | None, expected: float | None) -> bool:
-    """Within the resolution of the histogram."""
-    if value is None or expected is None:
-        return value is expected
-    return abs(value - expected) <= histogram.RESOLUTION * expected + 0.5
-
-
-def oracle(recorded: Recorded, agents: set[int], windows: set[int]) -> dict[str, float | None]:
-    """The figures of a scope, from their definitions."""
-
-    def counted(row: dict[str, int], at: str) -> bool:
-        return row["agent"] in agents and window(row[at]) in windows
-
-    def ratio(part: float, whole: float) -> float | None:
-        return part / whole if whole else None
-
-    submissions = [r for r in recorded.rows("submissions") if counted(r, "submit_us")]
-    every_task = recorded.rows("tasks")
-    tasks = [r for r in every_task if r["first"] and counted(r, "submit_us")]
-    commits = [r for r in recorded.rows("commits") if counted(r, "commit_us")]
-    submitted = sum(r["tasks"] for r in submissions)
-    censored = submitted - len(tasks)
-    delays = sorted([r["commit_us"] - r["submit_us"] for r in tasks] + [math.inf] * censored)
-
-    def quantile(fraction: float) -> float | None:
-        value = delays[max(math.ceil(fraction * len(delays)) - 1, 0)] if delays else math.inf
-        return None if value == math.inf else value
-
-    claims = sum(r["claims"] for r in commits)
-    conflicts = sum(r["stale"] + r["full"] + r["evicted"] for r in commits)
-    failed = sum(1 for r in commits if r["stale"] + r["full"] + r["evicted"])
-    sent = sum(1 for r in commits if r["claims"])
-    prefers = sum(r["prefers"] for r in submissions)
-    length = sum(w.end_us - w.start_us - SETTLE for i, w in enumerate(WINDOWS) if i in windows)
-    inside = [r for r in every_task if r["first"] and counted(r, "commit_us")]
-    ages = [r["age_us"] for r in every_task if counted(r, "commit_us")]
-    ages += [r["age_us"] for r in recorded.rows("rejections") if counted(r, "at_us")]
-    lost = [r["abandoned"] for r in recorded.rows("unplaceable") if counted(r, "at_us")]
-    waited = sum((r["tasks"]) * (seen(recorded) - r["submit_us"]) for r in submissions)
-    waited -= sum(seen(recorded) - r["submit_us"] for r in tasks)
-    delayed = sum(r["commit_us"] - r["submit_us"] for r in tasks)
-    figures: dict[str, float | None] = {
-        "incomplete": censored > submitted / 1000,
-        "at_least/delay_mean_us": ratio(delayed + waited, submitted) if censored else None,
-        "abandoned": lost.count(1),
-        "unplaceable": lost.count(0),
-        "submitted": submitted,
-        "committed": len(tasks),
-        "censored": censored,
-        "delay_mean_us": ratio(sum(r["commit_us"] - r["submit_us"] for r in tasks), len(tasks)),
-        "delay_p50_us": quantile(0.5),
-        "delay_p90_us": quantile(0.9),
-        "delay_p99_us": quantile(0.99),
-        "attempts_mean": ratio(sum(r["attempts"] for r in tasks), len(tasks)),
-        "cost_mean": ratio(sum(r["cost"] for r in tasks), len(tasks)),
-        "claims": claims,
-        "conflicts": conflicts,
-        "conflict_rate": ratio(conflicts, claims),
-        "conflict_fraction": ratio(failed, sent - failed),
-        "gang_rate": ratio(sum(r["gang"] for r in commits), claims),
-        "machine_down_rate": ratio(sum(r["machine_down"] for r in commits), claims),
-        "age_mean_us": ratio(sum(ages), len(ages)),
-        "preferred_share": ratio(sum(r["preferred"] for r in tasks), prefers),
-        "throughput_per_s": ratio(len(inside) * 1e6, length),
-    }
-    return (
-        figures
-        | job_oracle(recorded, submissions, agents, windows)
-        | busy_oracle(recorded, agents, windows)
-    )
-
-
-def seen(recorded: Recorded) -> int:
-    """How far the run was watched: ends that are due lie beyond."""
-    stamps = {
-        "tasks": "commit_us",
-        "commits": "commit_us",
-        "ends": "end_us",
-        "cell": "at_us",
-        "agents": "at_us",
-        "submissions": "submit_us",
-    }
-    stamps["rounds"] = "at_us"
-    return max(
-        row[stamp]
-        for table, stamp in stamps.items()
-        for row in recorded.rows(table)
-        if not row.get("due")
-    )
-
-
-def job_oracle(
-    recorded: Recorded, submissions: list[dict[str, int]], agents: set[int], windows: set[int]
-) -> dict[str, float | None]:
-    members = defaultdict(list)
-    for task, job in enumerate(recorded.job_of.tolist()):
-        members[job].append(task)
-    lives, ends = defaultdict(list), defaultdict(list)
-    for row in sorted(recorded.rows("tasks"), key=lambda r: r["commit_us"]):
-        lives[row["task"]].append(row)
-    for row in sorted(recorded.rows("ends"), key=lambda r: r["end_us"]):
-        ends[row["task"]].append(row)
-    jsd, jct, stet = [], [], []
-    for row in submissions:
-        tasks = members[row["job"]]
-        if not all(lives[t] for t in tasks):
-            continue
-        jsd.append(max(lives[t][0]["commit_us"] for t in tasks) - row["submit_us"])
-        if all(ends[t] and ends[t][-1]["change"] == ChangeKind.FINISHED for t in tasks):
-            jct.append(max(ends[t][-1]["end_us"] for t in tasks) - row["submit_us"])
-            stet.append(sum(ends[t][-1]["end_us"] - lives[t][-1]["commit_us"] for t in tasks))
-    seen_us = seen(recorded)
-    late = [
-        max(seen_us - row["submit_us"], 0)
-        for row in submissions
-        if not all(lives[t] for t in members[row["job"]])
-    ]
-    unfinished = [
-        max(seen_us - row["submit_us"], 0)
-        for row in submissions
-        if not all(
-            lives[t] and ends[t] and ends[t][-1]["change"] == ChangeKind.FINISHED
-            for t in members[row["job"]]
-        )
-    ]
-    prefers = preferred = lost = 0
-    for task, rows in lives.items():
-        if not rows:
-            continue
-        if (
-            recorded.job_of[task] < 0
-            or rows[0]["agent"] not in agents
-            or window(rows[0]["submit_us"]) not in windows
-        ):
-            continue
-        for number, row in enumerate(rows):
-            over = number < len(ends[task])
-            ran = (min(ends[task][number]["end_us"], seen_us) if over else seen_us) - row[
-                "commit_us"
-            ]
-            prefers += ran * row["prefers"]
-            preferred += ran * row["preferred"]
-            lost += ran * (over and ends[task][number]["change"] != ChangeKind.FINISHED)
-    return {
-        "jobs": len(submissions),
-        "jobs_committed": len(jsd),
-        "jobs_finished": len(jct),
-        "jsd_mean_us": sum(jsd) / len(jsd) if jsd else None,
-        "jct_mean_us": sum(jct) / len(jct) if jct else None,
-        "stet_mean_us": sum(stet) / len(stet) if stet else None,
-        "preferred_time_share": preferred / prefers if prefers else None,
-        "lost_us": lost,
-        "at_least/jsd_mean_us": (sum(jsd) + sum(late)) / len(submissions) if late else None,
-        "at_least/jct_mean_us": (sum(jct) + sum(unfinished)) / len(submissions)
-        if unfinished
-        else None,
-    }
-
-
-def busy_oracle(recorded: Recorded, agents: set[int], windows: set[int]) -> dict[str, float | None]:
-    busy = wasted = time = 0
-    backlog, rows_of = 0.0, defaultdict(list)
-    for row in sorted(recorded.rows("agents"), key=lambda r: r["at_us"]):
-        rows_of[row["agent"]].append(row)
-    for agent in agents:
-        rows = rows_of[agent]
-        queued = [r["queued"] for r in rows if window(r["at_us"]) in windows]
-        backlog += sum(queued) / len(queued) if queued else 0
-        for before, after in pairwise(rows):
-            if (
-                window(before["at_us"]) == window(after["at_us"])
-                and window(after["at_us"]) in windows
-            ):
-                busy += after["busy_us"] - before["busy_us"]
-                wasted += after["wasted_us"] - before["wasted_us"]
-                time += after["at_us"] - before["at_us"]
-    cell = [r["used_permille"] for r in recorded.rows("cell") if window(r["at_us"]) in windows]
-    return {
-        "busy_useful_share": (busy - wasted) / time if time else None,
-        "busy_wasted_share": wasted / time if time else None,
-        "backlog_mean": backlog,
-        "utilisation_mean": sum(cell) / len(cell) / 1000,
-        "utilisation_max": max(cell) / 1000,
-    }
-
-
-def check(figures: dict[str, float | None], expected: dict[str, float | None]) -> None:
+def check(figures: ScopeFigures, expected: dict[str, float | None]) -> None:
     for name, value in expected.items():
         alike = near if "_p" in name and name.endswith("_us") else close
         bound, _, of = name.partition("/")
         if of:  # the tasks of a bucket of time are charged their mean, in whole microseconds
-            assert abs((figures[bound].get(of) or 0) - (value or 0)) <= 1, (
+            assert abs((getattr(figures, bound).get(of) or 0) - (value or 0)) <= 1, (
                 name,
-                figures[bound].get(of),
+                getattr(figures, bound).get(of),
                 value,
             )  # type: ignore[union-attr]
         else:
-            assert alike(figures[name], value), (name, figures[name], value)
+            assert alike(getattr(figures, name), value), (name, getattr(figures, name), value)
 
 
 @settings(max_examples=25, deadline=None)
@@ -258,12 +65,12 @@ def test_every_scope_agrees_with_a_recomputation_row_by_row(seed: int, tasks: in
     recorded = random_records(seed, AGENTS, PARTITIONS, tasks, 3_000_000)
     summary = summarise(accumulate(recorded, groups=[Group("two", (0, 2)), Group("one", (1,))]))
     everyone, windows = {0, 1, 2}, {0, 1, 2}
-    check(summary["overall"], oracle(recorded, everyone, windows))
-    for number, phase in enumerate(summary["phases"]):
+    check(summary.overall, oracle(recorded, everyone, windows))
+    for number, phase in enumerate(summary.phases):
         check(phase, oracle(recorded, everyone, {number}))
-    check(summary["groups"][0]["overall"], oracle(recorded, {0, 2}, windows))
-    check(summary["groups"][1]["phases"][1], oracle(recorded, {1}, {1}))
-    check(summary["agents"][2], oracle(recorded, {2}, windows))
+    check(summary.groups[0].overall, oracle(recorded, {0, 2}, windows))
+    check(summary.groups[1].phases[1], oracle(recorded, {1}, {1}))
+    check(summary.agents[2], oracle(recorded, {2}, windows))
 
 
 @settings(max_examples=15, deadline=None)
@@ -304,37 +111,35 @@ def test_rivals_ages_and_staleness_are_counted_within_the_windows() -> None:
             nobody = AGENTS if row["reason"] == Reason.EVICTED else row["agent"]
             rivals[row["agent"]][row["rival"] if row["rival"] >= 0 else nobody] += 1
             conflicts[int(row["agent"] == 1)] += 1
-    assert summary["rivals"] == rivals
-    assert metrics.ages[:, 1].sum(axis=1).tolist() == conflicts
+    assert summary.rivals == rivals
+    assert metrics.get(ConflictMetric).ages[:, 1].sum(axis=1).tolist() == conflicts
     for partition in range(PARTITIONS):
         ages = [
             row["age_us"]
             for row in recorded.rows("syncs")
             if row["partition"] == partition and window(row["at_us"]) is not None
         ]
-        assert summary["staleness"]["syncs"][partition] == len(ages)
-        assert close(summary["staleness"]["at_sync_us"][partition], sum(ages) / len(ages))
+        assert summary.staleness.syncs[partition] == len(ages)
+        assert close(summary.staleness.at_sync_us[partition], sum(ages) / len(ages))
         # Sawtooth: an age that grows to a contributes a*a/2 of area over a time of a.
-        assert close(
-            summary["staleness"]["mean_us"][partition], sum(a * a for a in ages) / 2 / sum(ages)
-        )
+        assert close(summary.staleness.mean_us[partition], sum(a * a for a in ages) / 2 / sum(ages))
 
 
 def test_series_add_up_to_the_totals() -> None:
     recorded = random_records(5, AGENTS, PARTITIONS, 150, 3_000_000)
     metrics = accumulate(recorded)
-    arrays, totals = series(metrics), summarise(metrics)["totals"]
+    arrays, totals = series(metrics), summarise(metrics).totals
     assert (
         arrays["submitted"].sum()
-        == totals["submitted"]
+        == totals.submitted
         == sum(r["tasks"] for r in recorded.rows("submissions"))
     )
     assert (
         arrays["claims"].sum()
-        == totals["claims"]
+        == totals.claims
         == sum(r["claims"] for r in recorded.rows("commits"))
     )
-    assert arrays["first_commits"].sum() == totals["committed"]
+    assert arrays["first_commits"].sum() == totals.committed
     bucket = int(arrays["bucket_us"][0])
     for row in recorded.rows("submissions"):
         assert arrays["submitted"][row["agent"], row["submit_us"] // bucket] >= row["tasks"]
@@ -372,12 +177,12 @@ def test_a_censored_task_is_larger_than_every_quantile_below_it() -> None:
         one_task(metrics, task, 1_000_000 + task, 1_000_200 + task)
     for task in range(90, 100):
         one_task(metrics, task, 2_000_000, None)
-    figures = summarise(metrics)["overall"]
-    assert (figures["submitted"], figures["committed"], figures["censored"]) == (100, 90, 10)
-    assert figures["delay_p90_us"] == 200  # the 90th of 100
-    assert figures["delay_p99_us"] is None
-    assert figures["delay_max_us"] is None
-    assert figures["delay_mean_us"] == 200
+    figures = summarise(metrics).overall
+    assert (figures.submitted, figures.committed, figures.censored) == (100, 90, 10)
+    assert figures.delay_p90_us == 200  # the 90th of 100
+    assert figures.delay_p99_us is None
+    assert figures.delay_max_us is None
+    assert figures.delay_mean_us == 200
 
 
 def test_what_never_got_there_is_charged_until_the_run_was_last_seen() -> None:
@@ -390,12 +195,12 @@ def test_what_never_got_there_is_charged_until_the_run_was_last_seen() -> None:
         "cell", {"at_us": [12_000_000], "running": [1], "machines_up": [1], "used_permille": [500]}
     )
     metrics.add("ends", one_end(0, 90_000_000, due=1))
-    figures = summarise(metrics)["overall"]
-    assert figures["incomplete"]
-    assert figures["at_least"]["delay_mean_us"] == (90 * 200 + 10 * 10_000_000) / 100
-    assert figures["at_least"]["delay_p50_us"] == 200
-    assert near(figures["at_least"]["delay_p99_us"], 10_000_000)
-    assert figures["at_least"]["jsd_mean_us"] == (90 * 200 + 10 * 10_000_000) / 100
+    figures = summarise(metrics).overall
+    assert figures.incomplete
+    assert figures.at_least["delay_mean_us"] == (90 * 200 + 10 * 10_000_000) / 100
+    assert figures.at_least["delay_p50_us"] == 200
+    assert near(figures.at_least["delay_p99_us"], 10_000_000)
+    assert figures.at_least["jsd_mean_us"] == (90 * 200 + 10 * 10_000_000) / 100
 
 
 def test_a_task_in_a_thousand_may_be_missing_and_two_may_not() -> None:
@@ -403,9 +208,9 @@ def test_a_task_in_a_thousand_may_be_missing_and_two_may_not() -> None:
         metrics = RunMetrics([Phase(0, 10_000_000, 90)], 1, partitions=1)
         for task in range(1000):
             one_task(metrics, task, 1_000_000, None if task < missing else 1_000_200)
-        figures = summarise(metrics)["overall"]
-        assert figures["incomplete"] == incomplete
-        assert bool(figures["at_least"]) == incomplete
+        figures = summarise(metrics).overall
+        assert figures.incomplete == incomplete
+        assert bool(figures.at_least) == incomplete
 
 
 def test_services_do_not_keep_an_arm_from_finishing_its_jobs() -> None:
@@ -419,9 +224,9 @@ def test_services_do_not_keep_an_arm_from_finishing_its_jobs() -> None:
     one_task(metrics, 0, 1_000_000, 1_000_200)
     one_task(metrics, 1, 1_000_000, 1_000_200)
     metrics.add("ends", one_end(0, 3_000_000))
-    figures = summarise(metrics)["overall"]
-    assert (figures["jobs"], figures["jobs_ending"], figures["jobs_finished"]) == (2, 1, 1)
-    assert figures["at_least"] == {}
+    figures = summarise(metrics).overall
+    assert (figures.jobs, figures.jobs_ending, figures.jobs_finished) == (2, 1, 1)
+    assert figures.at_least == {}
 
 
 def test_what_is_due_to_end_has_not_ended_and_lengthens_no_run() -> None:
@@ -436,12 +241,10 @@ def test_what_is_due_to_end_has_not_ended_and_lengthens_no_run() -> None:
         "cell", {"at_us": [12_000_000], "running": [1], "machines_up": [1], "used_permille": [500]}
     )
     summary = summarise(metrics)
-    assert (summary["totals"]["ended_finished"], summary["totals"]["still_running"]) == (1, 1)
-    assert summary["totals"]["last_us"] == 12_000_000
-    assert summary["overall"]["preferred_time_share"] == 1 / (1 + 10 + 10)
-    assert summary["overall"]["jct_mean_us"] == (2_000_000 + 89_000_000) / 2, (
-        "but its job time is known"
-    )
+    assert (summary.totals.ended_finished, summary.totals.still_running) == (1, 1)
+    assert summary.totals.last_us == 12_000_000
+    assert summary.overall.preferred_time_share == 1 / (1 + 10 + 10)
+    assert summary.overall.jct_mean_us == (2_000_000 + 89_000_000) / 2, "but its job time is known"
 
 
 def test_what_is_submitted_at_the_start_has_figures_of_its_own_if_no_window_holds_it() -> None:
@@ -452,25 +255,23 @@ def test_what_is_submitted_at_the_start_has_figures_of_its_own_if_no_window_hold
         one_task(metrics, 2, 50, 60)
         one_task(metrics, 3, 500, 520)
         summary = summarise(metrics)
-        assert summary["totals"]["submitted"] == 4
+        assert summary.totals.submitted == 4
         if apart:
-            assert (
-                summary["overall"]["submitted"] == 1 and summary["overall"]["delay_mean_us"] == 20
-            )
-            assert summary["start"]["submitted"] == 2 and summary["start"]["censored"] == 1
-            assert summary["start"]["delay_mean_us"] == 5_000
+            assert summary.overall.submitted == 1 and summary.overall.delay_mean_us == 20
+            assert summary.start.submitted == 2 and summary.start.censored == 1
+            assert summary.start.delay_mean_us == 5_000
             # the start's commits are not among them
-            assert summary["overall"]["throughput_per_s"] == 1e6 / 9_900
+            assert summary.overall.throughput_per_s == 1e6 / 9_900
         else:
-            assert summary["overall"]["submitted"] == 4 and summary["start"] is None
+            assert summary.overall.submitted == 4 and summary.start is None
 
 
 def test_without_submissions_nothing_is_called_censored() -> None:
     metrics = RunMetrics([Phase(0, 10, 90)], 1, partitions=1)
     metrics.add("cell", {"at_us": [1], "running": [1], "machines_up": [1], "used_permille": [500]})
-    figures = summarise(metrics)["overall"]
-    assert figures["censored"] is None
-    assert figures["utilisation_mean"] == 0.5
+    figures = summarise(metrics).overall
+    assert figures.censored is None
+    assert figures.utilisation_mean == 0.5
 
 
 def test_a_delay_belongs_to_the_phase_of_its_submission_and_throughput_to_that_of_the_answer() -> (
@@ -481,14 +282,15 @@ def test_a_delay_belongs_to_the_phase_of_its_submission_and_throughput_to_that_o
     )
     one_task(metrics, 0, 900, 1500)
     one_task(metrics, 1, 1050, 1060)  # within what is left out of the second phase
-    phases = summarise(metrics)["phases"]
-    assert [phase["committed"] for phase in phases] == [1, 0]
-    assert [phase["throughput_per_s"] for phase in phases] == [0, 1e6 / 900]
-    assert summarise(metrics)["totals"]["committed"] == 2
+    phases = summarise(metrics).phases
+    assert [phase.committed for phase in phases] == [1, 0]
+    assert [phase.throughput_per_s for phase in phases] == [0, 1e6 / 900]
+    assert summarise(metrics).totals.committed == 2
 
 
 def test_an_empty_run_has_figures_but_no_nan() -> None:
-    text = json.dumps(summarise(RunMetrics([Phase(0, 10, 0)], 2, partitions=3)), allow_nan=False)
+    figures = summarise(RunMetrics([Phase(0, 10, 0)], 2, partitions=3))
+    text = json.dumps(figures.model_dump(mode="json"), allow_nan=False)
     assert json.loads(text)["overall"]["conflict_rate"] is None
 
 
@@ -509,9 +311,9 @@ def test_an_agent_that_was_restarted_counts_its_busy_time_anew() -> None:
             "staleness_us": zero,
         },
     )
-    overall = summarise(metrics)["overall"]
-    assert overall["busy_useful_share"] == (160 + 90 - 60 - 10) / 500
-    assert overall["busy_wasted_share"] == (60 + 10) / 500
+    overall = summarise(metrics).overall
+    assert overall.busy_useful_share == (160 + 90 - 60 - 10) / 500
+    assert overall.busy_wasted_share == (60 + 10) / 500
 
 
 def test_the_snapshot_covers_the_time_since_the_last_one() -> None:
@@ -543,7 +345,7 @@ def test_the_snapshot_covers_the_time_since_the_last_one() -> None:
     joined = first.join([metrics.snapshot(2_000_000, [1]), metrics.snapshot(2_000_000, [0])])
     assert [line.agent for line in joined.schedulers] == [0, 1]
     # showing the line takes nothing from the summary
-    assert summarise(metrics)["overall"]["committed"] == 3
+    assert summarise(metrics).overall.committed == 3
 
 
 @given(st.lists(st.integers(0, 1 << 30), min_size=1, max_size=100))
@@ -555,7 +357,8 @@ def test_the_live_line_counts_delays_below_its_bounds_exactly(delays: list[int])
         "prefers": np.zeros(n, np.int8),
         "preferred": np.zeros(n, np.int8),
     }
-    line.add_tasks(rows, np.ones(n, bool), histogram.bucket_of(np.array(delays)))
+    rows |= {"first": rows["agent"], "submit_us": 0 * rows["agent"], "commit_us": np.array(delays)}
+    line.add(RecordBatch("tasks", rows, RunFrame([Phase(0, 1, 0)], 2, partitions=1)))
     quiet, busy = line.take(1_000_000, (0, 1)).schedulers
     assert busy.delays_below == (
         *(sum(delay < bound for delay in delays) for bound in DELAY_BOUNDS_US),
@@ -563,41 +366,6 @@ def test_the_live_line_counts_delays_below_its_bounds_exactly(delays: list[int])
     )
     assert busy.delay_sum_us == pytest.approx(sum(delays), rel=0.004, abs=1)
     assert set(quiet.delays_below) == {0} and quiet.delay_sum_us == 0
-
-
-@given(
-    st.lists(st.integers(0, 1 << 39), min_size=1, max_size=200),
-    st.floats(0.0, 1.0),
-    st.integers(0, 50),
-)
-def test_histogram_quantiles_are_within_the_stated_resolution(
-    values: list[int], fraction: float, beyond: int
-) -> None:
-    counts = np.bincount(histogram.bucket_of(np.array(values)), minlength=histogram.BUCKETS)
-    ordered = sorted(values) + [math.inf] * beyond
-    rank = max(math.ceil(fraction * len(ordered) - 1e-9), 1)
-    exact = ordered[rank - 1]
-    assert near(histogram.quantile(counts, fraction, beyond), None if exact == math.inf else exact)
-
-
-def test_a_quantile_moves_with_the_data_within_a_bucket() -> None:
-    """Two runs whose true medians differ by a tenth of a bucket must not look equal, nor a whole
-    bucket apart."""
-    values = np.arange(1_000_000, 1_004_000)  # buckets of 4,096 values here
-    medians = []
-    for shift in (0, 400):
-        counts = np.bincount(histogram.bucket_of(values + shift), minlength=histogram.BUCKETS)
-        medians.append(histogram.quantile(counts, 0.5))
-    assert medians[0] is not None and medians[1] is not None
-    assert medians[0] < medians[1] < medians[0] + 4096
-
-
-def test_the_distribution_ends_at_the_committed_share() -> None:
-    counts = np.bincount(histogram.bucket_of(np.arange(1, 3001)), minlength=histogram.BUCKETS)
-    value, share = histogram.distribution(counts, beyond=1000, points=50)
-    assert len(value) <= 52
-    assert share[-1] == 0.75
-    assert all(abs(s - v / 4000) < 0.02 for v, s in zip(value, share, strict=True))
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def test_a_run_with_odd_names_from_its_file_to_its_report(
     assert left.value.code == 0, said.err
     assert f"report: {run / 'report.html'}" in said.err
     summary = read_summary(run)
-    assert [arm["name"] for arm in summary["arms"]] == list(NAMES)
+    assert [arm.name for arm in summary.arms] == list(NAMES)
     for name in NAMES:
         assert name in said.err
     page = (run / "report.html").read_text("utf-8")

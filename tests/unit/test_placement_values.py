@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 
 import numpy as np
@@ -18,7 +19,7 @@ from experiments.workloads.input_data import (
     place_replicas,
 )
 from parsync.metrics.run_metrics import RunMetrics
-from parsync.metrics.summary import summarise
+from parsync.metrics.summary import quantities, summarise
 from shared_state.random import Stream, stream_key
 from shared_state.tasks import CellSpec
 from tests.unit.record_factory import Phase
@@ -82,8 +83,21 @@ def test_figures_are_ratios_of_sums_over_first_commits_and_survive_merging_and_p
     other.flush()
     whole.merge(other)
     figures = summarise(whole)
-    assert figures["overall"]["slot_score_mean"] == (100 + 300 + 300 + 300) / (4 * 150)
-    assert figures["agents"][0]["slot_score_mean"] == figures["overall"]["slot_score_mean"]
+    assert figures.overall.value("slot_score_mean") == (100 + 300 + 300 + 300) / (4 * 150)
+    assert figures.agents[0].value("slot_score_mean") == figures.overall.value("slot_score_mean")
+
+
+def test_actors_get_the_values_and_hand_back_their_sums_alone() -> None:
+    """Every actor of a live run gets a pickled copy of empty metrics, and sends its own back."""
+    value = SlotScore.of_cell(cell([100, 300], [3, 1]))
+    empty = RunMetrics([Phase(0, 1000, 50)], 1, partitions=1, values=[value])
+    part = pickle.loads(pickle.dumps(copy.deepcopy(empty)))
+    assert len(part.run.values) == 1
+    part.close()
+    assert pickle.loads(pickle.dumps(part)).run.values == ()
+    assert [one.key for one in quantities(part) if one.metric == "placement_values"] == [
+        "slot_score_mean"
+    ]
 
 
 def test_input_shares_are_of_the_input_and_not_of_the_tasks() -> None:
@@ -91,7 +105,7 @@ def test_input_shares_are_of_the_input_and_not_of_the_tasks() -> None:
     places = InputReplicas(catalog, RACK)
     near = InputLocality(places, np.array([1, 2], np.int32), in_rack=False)
     got, whole = near.of(np.array([0, 1]), np.array([catalog.machine[0], 0], np.int32))
-    assert near.name == "input_local_share" and whole.tolist() == [1, 9] and got[0] == 1
+    assert near.quantity.key == "input_local_share" and whole.tolist() == [1, 9] and got[0] == 1
 
 
 @pytest.mark.parametrize(("variance", "kinds"), [(2.0, {"slot_score_mean"}), (0.0, set())])
@@ -128,12 +142,12 @@ def test_a_run_has_them_where_the_workload_has_scores(variance: float, kinds: se
         }
     )
     workload = make_workload(config, 1)
-    assert {value.name for value in placement_values(config, workload)} == kinds
+    assert {value.quantity.key for value in placement_values(config, workload)} == kinds
     result = run_arm_virtual(
         config, config.arms[0], workload, 1, None, lambda _: None, Interruption()
     )
-    overall = summarise(result.metrics)["overall"]
+    overall = summarise(result.metrics).overall
     if kinds:
-        assert overall["slot_score_mean"] > 1.5  # it samples by score, and there is room
+        assert overall.others["slot_score_mean"] > 1.5  # it samples by score, and there is room
     else:
-        assert "slot_score_mean" not in overall
+        assert "slot_score_mean" not in overall.others

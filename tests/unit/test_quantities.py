@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.quantities import QUANTITIES, counted, duration, percent_change
+from parsync.metrics.quantity import counted, duration, percent_change
+from tests.unit.known_quantities import QUANTITIES
 
 
 @pytest.mark.parametrize(

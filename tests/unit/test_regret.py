@@ -11,9 +11,10 @@ from scipy import stats
 
 from parsync.core.events import CommitRequest, MachinesChanged, Started, TasksFinished
 from parsync.core.master import MasterCore
-from parsync.metrics.regret import RegretWatch
+from parsync.metrics.regret import DecisionRegret, RegretWatch
 from parsync.workload.workload import InitialPlacement, MachineEvents, Phase, Workload
 from shared_state.cell import Cell
+from shared_state.observed_cell import ObservedCell
 from shared_state.partition import Partitioning
 from shared_state.tasks import TaskBatch
 from shared_state.transaction import CommitMode, Reason, Transaction
@@ -67,8 +68,10 @@ class World:
             np.zeros(2, bool),
             1 << 40,
         )
-        self.watch = RegretWatch(self.workload, settle_us, seed).attach(master)
-        self.watch.handle(0, Started(0))
+        self.watch = RegretWatch(self.workload, settle_us, seed)
+        master.cell = ObservedCell(master.cell, self.watch)
+        self.master = master
+        master.handle(0, Started(0))
         self.table: TaskBatch = table
         self.sequence = 0
 
@@ -87,15 +90,15 @@ class World:
             np.zeros(len(task), np.int64),
             **more,
         )
-        return self.watch.handle(at_us, CommitRequest(agent, claims))[0].event.result  # type: ignore[union-attr]
+        return self.master.handle(at_us, CommitRequest(agent, claims))[0].event.result  # type: ignore[union-attr]
 
     @property
-    def decisions(self) -> list[dict[str, Any]]:
-        return self.watch.regret(END_US)["decision"]
+    def decisions(self) -> list[DecisionRegret]:
+        return self.watch.regret(END_US).decision
 
     @property
     def regrets(self) -> list[int]:
-        return [row["regret"] for row in self.decisions]
+        return [row.regret for row in self.decisions]
 
 
 def test_a_commit_that_could_not_be_better_has_none() -> None:
@@ -116,7 +119,7 @@ def test_a_loser_is_charged_for_waiting() -> None:
     world.commit([1, 2], [3, 3])
     assert world.commit([4, 5], [3, 2]).reason.tolist() == [Reason.FULL, 0]
     row = world.decisions[1]
-    assert row["regret"] == WAITING + ELSEWHERE and row["losers"] == 1 and row["tasks"] == 2
+    assert row.regret == WAITING + ELSEWHERE and row.losers == 1 and row.tasks == 2
 
 
 def test_nothing_better_is_to_be_had_in_a_full_cell() -> None:
@@ -124,20 +127,20 @@ def test_nothing_better_is_to_be_had_in_a_full_cell() -> None:
     world.commit(list(range(8)), [0, 0, 1, 1, 2, 2, 3, 3])
     world.commit([8, 9], [PREFERRED, 1])
     assert world.regrets == [0, 0]
-    assert world.decisions[1]["losers"] == 2
+    assert world.decisions[1].losers == 2
 
 
 def test_room_that_became_free_counts_from_then_on() -> None:
     world = World()
     held = world.commit([1, 2], [PREFERRED, PREFERRED]).allocation
-    world.watch.handle(1_500, TasksFinished(held[:1], np.zeros(1, np.int32), np.full(1, 1_500)))
+    world.master.handle(1_500, TasksFinished(held[:1], np.zeros(1, np.int32), np.full(1, 1_500)))
     world.commit([3], [2], at_us=1_600)
     assert world.regrets == [0, ELSEWHERE]
 
 
 def test_a_machine_that_is_down_is_no_alternative() -> None:
     world = World()
-    world.watch.handle(500, MachinesChanged(np.array([PREFERRED], np.int32), np.array([False])))
+    world.master.handle(500, MachinesChanged(np.array([PREFERRED], np.int32), np.array([False])))
     assert world.commit([1, 2], [PREFERRED, 2]).reason.tolist() == [Reason.MACHINE_DOWN, 0]
     assert world.regrets == [WAITING - ELSEWHERE]
 
@@ -147,7 +150,7 @@ def test_claims_for_tasks_that_have_their_place_do_not_count() -> None:
     world.commit([1], [PREFERRED])
     assert world.commit([1], [2]).reason.tolist() == [Reason.DUPLICATE]
     assert world.commit([1, 2], [2, 3]).reason.tolist() == [Reason.DUPLICATE, 0]
-    assert [(row["sequence"], row["tasks"], row["regret"]) for row in world.decisions] == [
+    assert [(row.sequence, row.tasks, row.regret) for row in world.decisions] == [
         (1, 1, 0),
         (3, 1, ELSEWHERE),
     ]
@@ -158,7 +161,7 @@ def test_victims_may_keep_their_place_or_give_it_away() -> None:
     held = world.commit([1, 2], [PREFERRED, PREFERRED]).allocation
     # Task 1 makes room for task 3 and waits: it could have stayed, and task 3 gone elsewhere.
     world.commit([3], [PREFERRED], evict=held[:1])
-    assert world.decisions[1]["regret"] == WAITING - ELSEWHERE and world.decisions[1]["tasks"] == 2
+    assert world.decisions[1].regret == WAITING - ELSEWHERE and world.decisions[1].tasks == 2
 
 
 def test_a_move_that_is_refused_leaves_the_task_where_it_was() -> None:
@@ -176,13 +179,13 @@ def test_a_torn_gang_makes_it_a_bound() -> None:
     world = World()
     world.commit([1, 2, 3], [1, 1, 1], commit_mode=CommitMode.ALL_OR_NOTHING)
     [row] = world.decisions
-    assert row["regret"] == 3 * WAITING - ELSEWHERE and not row["exact"]
+    assert row.regret == 3 * WAITING - ELSEWHERE and not row.exact
 
 
 def test_requests_that_differ_make_it_a_bound() -> None:
     world = World(requests=[1, 2] * 20)
     world.commit([0, 1], [2, 3])
-    assert [(row["regret"], row["exact"]) for row in world.decisions] == [(ELSEWHERE, False)], (
+    assert [(row.regret, row.exact) for row in world.decisions] == [(ELSEWHERE, False)], (
         "the larger one or the smaller"
     )
 
@@ -191,10 +194,10 @@ def test_only_settled_time_of_a_phase_is_looked_at() -> None:
     world = World(settle_us=1_000)
     for task, at_us in enumerate([50, 1_099, 1_100, 4_999, 5_000, 5_999, 6_000, 7_999, 8_000]):
         world.commit([task], [task % 4], at_us)
-    assert [row["at_us"] for row in world.decisions] == [1_100, 4_999, 6_000, 7_999]
+    assert [row.at_us for row in world.decisions] == [1_100, 4_999, 6_000, 7_999]
     assert all(
-        1_100 <= row["at_us"] < 5_000 or 6_000 <= row["at_us"] < 8_000
-        for row in world.watch.regret(END_US)["system"]
+        1_100 <= row.at_us < 5_000 or 6_000 <= row.at_us < 8_000
+        for row in world.watch.regret(END_US).system
     )
 
 
@@ -206,7 +209,7 @@ def test_every_transaction_of_a_phase_is_as_likely_to_be_sampled() -> None:
         for number in range(offered):
             world.commit([number], [number % 4], at_us=200 + number)
         assert len(world.decisions) == world.watch.batches_per_phase == 50
-        times.update(row["sequence"] for row in world.decisions)
+        times.update(row.sequence for row in world.decisions)
     counts = [times[1 + number] for number in range(offered)]
     assert sum(counts) == seeds * 50
     assert stats.chisquare(counts).pvalue > 1e-4
@@ -215,7 +218,7 @@ def test_every_transaction_of_a_phase_is_as_likely_to_be_sampled() -> None:
 def test_instants_are_those_of_the_seed() -> None:
     worlds = [World(seed=seed) for seed in (1, 1, 2)]
     worlds[1].commit([1], [2])
-    at_us = [[row["at_us"] for row in world.watch.regret(END_US)["system"]] for world in worlds]
+    at_us = [[row.at_us for row in world.watch.regret(END_US).system] for world in worlds]
     assert at_us[0] == at_us[1] != at_us[2]
     assert len(at_us[0]) == 2 * 10 and at_us[0] == sorted(at_us[0])
 
@@ -223,27 +226,27 @@ def test_instants_are_those_of_the_seed() -> None:
 def test_the_whole_cell_against_staying_and_moving() -> None:
     world = World(tasks=3)
     world.commit([0, 1], [1, 2], at_us=50)  # before anything is looked at
-    for row in world.watch.regret(END_US)["system"]:
-        assert (row["running"], row["waiting"], row["cost"]) == (2, 1, 2 * ELSEWHERE + WAITING)
-        assert row["without_migration"] == WAITING, "the third could have the preferred machine"
-        assert row["with_migration"] == WAITING + ELSEWHERE, "and one more be moved there"
-        assert row["exact"]
+    for row in world.watch.regret(END_US).system:
+        assert (row.running, row.waiting, row.cost) == (2, 1, 2 * ELSEWHERE + WAITING)
+        assert row.without_migration == WAITING, "the third could have the preferred machine"
+        assert row.with_migration == WAITING + ELSEWHERE, "and one more be moved there"
+        assert row.exact
 
 
 def test_what_has_run_waits_no_more_and_what_lost_its_machine_waits_again() -> None:
     world = World(tasks=4)
     held = world.commit([0, 1, 2], [1, 2, 3], at_us=10).allocation
-    world.watch.handle(20, TasksFinished(held[:1], np.zeros(1, np.int32), np.full(1, 20)))
-    world.watch.handle(
+    world.master.handle(20, TasksFinished(held[:1], np.zeros(1, np.int32), np.full(1, 20)))
+    world.master.handle(
         30, MachinesChanged(np.array([2, PREFERRED], np.int32), np.array([False, False]))
     )
-    row = world.watch.regret(END_US)["system"][0]
-    assert (row["running"], row["waiting"], row["cost"]) == (1, 2, ELSEWHERE + 2 * WAITING)
-    assert row["without_migration"] == row["with_migration"] == 2 * (WAITING - ELSEWHERE)
+    row = world.watch.regret(END_US).system[0]
+    assert (row.running, row.waiting, row.cost) == (1, 2, ELSEWHERE + 2 * WAITING)
+    assert row.without_migration == row.with_migration == 2 * (WAITING - ELSEWHERE)
 
 
 def test_a_machine_above_its_limit_may_keep_what_it_holds() -> None:
     world = World(tasks=6, initial=(PREFERRED,) * 4 + (1,))
-    row = world.watch.regret(END_US)["system"][0]
-    assert (row["running"], row["cost"]) == (5, ELSEWHERE + WAITING)
-    assert row["without_migration"] == row["with_migration"] == WAITING - ELSEWHERE
+    row = world.watch.regret(END_US).system[0]
+    assert (row.running, row.cost) == (5, ELSEWHERE + WAITING)
+    assert row.without_migration == row.with_migration == WAITING - ELSEWHERE

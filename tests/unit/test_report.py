@@ -12,14 +12,16 @@ import pytest
 from rich.console import Console
 
 from experiments.figures import FIGURES
-from experiments.quantities import QUANTITIES
 from experiments.report.page import write_report
 from experiments.report.terminal import comparison_table
 from experiments.report.verdict import verdict
+from experiments.restarts import Restart
 from experiments.summary import build_summary, read_summary, write_run
+from experiments.summary_model import RunSummary
 from experiments.workloads import google2011
+from tests.unit.known_quantities import QUANTITIES
 from tests.unit.record_factory import CHARACTERS
-from tests.unit.run_factory import workload, write_synthetic_run
+from tests.unit.run_factory import with_overall, workload, write_synthetic_run
 from tests.unit.test_summary import FACTS, bare_arm
 
 SEEDS = (10, 11, 12)
@@ -90,6 +92,7 @@ def test_the_page_holds_every_arm_section_and_figure_and_loads_nothing(run: Path
         "arms",
         "workload",
         "method",
+        "dictionary",
         "config",
     ]
     shown = " ".join(page.shown)
@@ -175,10 +178,8 @@ def rows_for(delays: dict[str, list[float | None]]) -> dict[str, str]:
     }
 
 
-def with_own_figures(summary: dict) -> dict:  # type: ignore[type-arg]
-    for arm in summary["arms"]:
-        arm["overall"]["delay_mean_us"] = 1.0
-    return summary
+def with_own_figures(summary: RunSummary) -> RunSummary:
+    return with_overall(summary, delay_mean_us={arm.name: 1.0 for arm in summary.arms})
 
 
 def test_a_clear_winner_is_named_with_margin_and_certainty() -> None:
@@ -194,13 +195,13 @@ def test_a_clear_winner_is_named_with_margin_and_certainty() -> None:
 def test_arms_the_seeds_cannot_tell_apart_are_not_ranked() -> None:
     row = rows_for({"A": [100.0, 40.0, 70.0], "B": [50.0, 90.0, 69.0]})
     assert row["tied"] == "B" if row["best"] == "A" else row["tied"] == "A"
-    assert "not surely" in row["sentence"]
+    assert "the difference is not certain" in row["sentence"]
     assert row["certain"] == ""
 
 
 def test_an_arm_behind_a_tie_is_measured_against_it() -> None:
     row = rows_for({"A": [10.0, 12.0, 11.0], "B": [11.0, 11.5, 10.9], "C": [500.0, 510.0, 505.0]})
-    assert "cannot be told from it. C is next" in row["sentence"]
+    assert "the difference to B is not certain. C is next" in row["sentence"]
 
 
 def test_equal_arms_have_no_winner() -> None:
@@ -216,10 +217,9 @@ def test_an_arm_that_never_got_there_in_some_seed_does_not_win() -> None:
 
 def test_one_run_claims_no_certainty() -> None:
     summary = build_summary(FACTS, workload(), [bare_arm("A"), bare_arm("B")])
-    summary["arms"][0]["overall"]["delay_mean_us"] = 5.0
-    summary["arms"][1]["overall"]["delay_mean_us"] = 6.0
+    summary = with_overall(summary, delay_mean_us={"A": 5.0, "B": 6.0})
     sentence = verdict(summary, [QUANTITIES["delay_mean_us"]])[0].sentence
-    assert "A is lowest at 5 µs" in sentence and "one run cannot say how surely" in sentence
+    assert "A is lowest at 5 µs" in sentence and "one run gives no confidence interval" in sentence
 
 
 @pytest.mark.parametrize(
@@ -237,11 +237,9 @@ def test_a_live_run_that_contradicts_the_virtual_seeds_is_said(
 ) -> None:
     arms = [bare_arm("A", seeds={1: 100.0, 2: 101.0}), bare_arm("B", seeds={1: 50.0, 2: 51.0})]
     summary = build_summary(FACTS, workload(), arms)
-    for arm in summary["arms"]:
-        arm["overall"]["delay_mean_us"] = live_us[arm["name"]]
-    summary["runtime"] = "ray"
-    assert told in verdict(summary, [QUANTITIES["delay_mean_us"]])[0].sentence
-    summary["runtime"] = "virtual"
+    summary = with_overall(summary, delay_mean_us=live_us)
+    live = summary.model_copy(update={"runtime": "ray"})
+    assert told in verdict(live, [QUANTITIES["delay_mean_us"]])[0].sentence
     assert "live" not in verdict(summary, [QUANTITIES["delay_mean_us"]])[0].sentence
 
 
@@ -257,15 +255,15 @@ def test_the_terminal_table_fits_eighty_columns_and_marks_the_best(run: Path) ->
 
 
 def test_restarts_are_named_in_summary_report_and_terminal(tmp_path: Path) -> None:
-    back = {"actor": "schedulers-1", "at_us": 3_200_000, "away_us": 1_450_000}
-    gone = {"actor": "source", "at_us": 5_000_000, "away_us": None}
+    back = Restart(actor="schedulers-1", at_us=3_200_000, away_us=1_450_000)
+    gone = Restart(actor="source", at_us=5_000_000, away_us=None)
     arms = [
         replace(bare_arm("ParSync"), restarts=[back]),
         replace(bare_arm("Omega"), restarts=[gone]),
         bare_arm("untouched"),
     ]
     summary = build_summary(FACTS, workload(), arms)
-    assert [arm["restarts"] for arm in summary["arms"]] == [[back], [gone], []]
+    assert [arm.restarts for arm in summary.arms] == [[back], [gone], []]
     write_run(tmp_path, summary, arms)
     shown = " ".join(" ".join(Page(write_report(tmp_path).read_text("utf-8")).shown).split())
     assert "ParSync: schedulers-1 was lost 3.20 s into the run and was back 1.45 s later." in shown
@@ -275,8 +273,6 @@ def test_restarts_are_named_in_summary_report_and_terminal(tmp_path: Path) -> No
     console.print(comparison_table(read_summary(tmp_path)))
     text = console.export_text()
     assert text.count("1 restart") == text.count("1 actor lost") == 1
-    del summary["arms"][0]["restarts"]  # written by an earlier version
-    assert comparison_table(summary).row_count == 3
 
 
 def test_every_character_of_the_factory_is_drawn_in_its_own_colour() -> None:
@@ -297,7 +293,9 @@ def test_a_warm_up_shorter_than_a_task_is_warned_of_unless_the_cell_began_loaded
         directory.mkdir()
         arms = [bare_arm("A")]
         summary = build_summary(replace(FACTS, settle_us=settle_us), workload(), arms)
-        summary["workload"] |= {"mean_duration_us": 2_000_000, "initial_tasks": initial}
+        update = {"mean_duration_us": 2_000_000, "initial_tasks": initial}
+        changed = summary.workload.model_copy(update=update)
+        summary = summary.model_copy(update={"workload": changed})
         write_run(directory, summary, arms)
         page = write_report(directory).read_text("utf-8")
         assert f"({settle_us / 2e6:g} mean task lengths), and the drain" in page

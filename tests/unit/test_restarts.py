@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import pytest
 from rich.console import Console
@@ -13,13 +13,14 @@ from experiments.arm_config import ArmConfig
 from experiments.config import RunConfig
 from experiments.execution import _run_arm
 from experiments.interruption import Interruption
-from experiments.restarts import count, sentence
+from experiments.restarts import Restart, count, sentence
 from experiments.running import ArmRun
+from parsync.metrics.regret import Regret
 from parsync.metrics.run_metrics import RunMetrics
 from tests.fixtures.live_runs import small_workload
 
-BACK = {"actor": "schedulers-1", "at_us": 12_300_000, "away_us": 1_450_000}
-GONE = {"actor": "source", "at_us": 900_000, "away_us": None}
+BACK = Restart(actor="schedulers-1", at_us=12_300_000, away_us=1_450_000)
+GONE = Restart(actor="source", at_us=900_000, away_us=None)
 
 
 def test_a_restart_names_the_actor_the_time_and_how_long_it_was_away() -> None:
@@ -32,7 +33,7 @@ def test_a_restart_names_the_actor_the_time_and_how_long_it_was_away() -> None:
     ("restarts", "told"),
     [([], ""), ([BACK], "1 restart"), ([BACK, BACK], "2 restarts"), ([GONE], "1 actor lost")],
 )
-def test_the_table_has_their_number(restarts: list[dict[str, Any]], told: str) -> None:
+def test_the_table_has_their_number(restarts: list[Restart], told: str) -> None:
     assert count(restarts) == told
 
 
@@ -44,7 +45,7 @@ def test_each_is_told_as_its_arm_ends(tmp_path: Path) -> None:
     metrics = RunMetrics(workload.phases, 1, partitions=1)
 
     def run_arm(*_: object) -> ArmRun:
-        return ArmRun(arm, metrics, "", {}, "", 3.0, {}, restarts=[BACK, GONE])
+        return ArmRun(arm, metrics, "", {}, "", 3.0, Regret(), restarts=[BACK, GONE])
 
     with (tmp_path / "terminal").open("w") as terminal:
         console = Console(record=True, file=terminal)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from experiments.command_line import run_command
-from experiments.parsync_vs_flow import app
+from experiments.commands.run import app
 from experiments.summary import read_summary
 from schedulers import registry
 from schedulers.conformance import check_conformance

@@ -4,16 +4,17 @@ a directory."""
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from experiments.model_files import read_model
 from experiments.summary import (
     BASELINE,
     ArmResult,
     RunFacts,
-    SeedResult,
     build_summary,
     paired,
     read_run,
@@ -21,11 +22,13 @@ from experiments.summary import (
     slugs,
     write_run,
 )
+from experiments.summary_model import KeptSeed, RunSummary
+from parsync.metrics.regret import DecisionRegret, Regret
 from parsync.metrics.run_metrics import RunMetrics
-from parsync.metrics.summary import series, summarise
+from parsync.metrics.summary import quantities, series, summarise
 from shared_state.errors import AgoraError
 from tests.unit.record_factory import PHASES
-from tests.unit.run_factory import workload
+from tests.unit.run_factory import seed_figures, workload
 
 FACTS = RunFacts(3, "0.1.0", "virtual", 0, {"seed": 3})
 
@@ -42,35 +45,40 @@ def bare_arm(name: str, digest: str = "d", seeds: dict[int, float] | None = None
         decision_clock="modelled",
         clock_notes={},
         figures=figures,
+        quantities=quantities(metrics),
         series=series(metrics),
         digest=digest,
-        seeds=[
-            SeedResult(
-                seed, "s", {**figures, "overall": {**figures["overall"], "delay_mean_us": delay}}
+        seeds={
+            seed: seed_figures(
+                "s",
+                figures.model_copy(
+                    update={"overall": figures.overall.model_copy(update={"delay_mean_us": delay})}
+                ),
             )
             for seed, delay in (seeds or {}).items()
-        ],
+        },
     )
 
 
 def test_an_arm_in_which_nothing_happened_has_a_summary() -> None:
     summary = build_summary(FACTS, workload(), [bare_arm("A")])
-    assert summary["arms"][0]["overall"]["conflict_rate"] is None
-    assert summary["paired"]["seeds"] == []
-    assert json.loads(json.dumps(summary, allow_nan=False)) == summary
+    assert summary.arms[0].overall.conflict_rate is None
+    assert summary.paired.seeds == []
+    plain = json.loads(json.dumps(summary.model_dump(mode="json"), allow_nan=False))
+    assert RunSummary.model_validate(plain) == summary
 
 
 def test_no_arms_at_all_still_make_a_summary() -> None:
     summary = build_summary(
         RunFacts(3, "0.1.0", "ray", 0, {}, partial="stopped by Ctrl-C"), workload(), []
     )
-    assert summary["partial"] and summary["arms"] == []
+    assert summary.partial and summary.arms == []
 
 
 def test_the_digest_tells_runs_apart_and_ignores_the_figures() -> None:
     def digest(*digests: str) -> str:
         arms = [bare_arm(f"arm {i}", d) for i, d in enumerate(digests)]
-        return str(build_summary(FACTS, workload(), arms)["digest"])
+        return str(build_summary(FACTS, workload(), arms).digest)
 
     assert digest("a", "b") == digest("a", "b")
     assert digest("a", "b") != digest("b", "a")
@@ -80,19 +88,19 @@ def test_the_digest_tells_runs_apart_and_ignores_the_figures() -> None:
 def test_differences_are_paired_by_seed_whatever_their_order() -> None:
     one = bare_arm("other", seeds={1: 10.0, 2: 20.0, 3: 30.0, 9: 1e9})
     other = bare_arm(BASELINE, seeds={3: 29.0, 1: 9.0, 2: 19.0})
-    result = build_summary(FACTS, workload(), [one, other])["paired"]
-    assert result["seeds"] == [1, 2, 3]  # 9 is not of both arms
-    assert result["baseline"] == "parsync-adaptive"  # by its name, though it is not the first
-    difference = result["differences"]["other"]["delay_mean_us"]
-    assert (difference["mean"], difference["low"], difference["high"]) == (1.0, 1.0, 1.0)
-    assert result["arms"]["other"]["delay_mean_us"]["mean"] == 20.0
-    assert "parsync-adaptive" not in result["differences"]
+    result = build_summary(FACTS, workload(), [one, other]).paired
+    assert result.seeds == [1, 2, 3]  # 9 is not of both arms
+    assert result.baseline == "parsync-adaptive"  # by its name, though it is not the first
+    difference = result.differences["other"]["delay_mean_us"]
+    assert (difference.mean, difference.low, difference.high) == (1.0, 1.0, 1.0)
+    assert result.arms["other"]["delay_mean_us"].mean == 20.0
+    assert "parsync-adaptive" not in result.differences
 
 
 def test_without_the_named_baseline_it_is_the_first_arm() -> None:
     arms = [bare_arm(name, seeds={1: 1.0}) for name in ("first", "second")]
-    assert build_summary(FACTS, workload(), arms)["paired"]["baseline"] == "first"
-    assert paired([])["baseline"] is None
+    assert build_summary(FACTS, workload(), arms).paired.baseline == "first"
+    assert paired([], []).baseline is None
 
 
 def test_a_run_directory_reads_back_as_it_was_written(tmp_path: Path) -> None:
@@ -104,25 +112,23 @@ def test_a_run_directory_reads_back_as_it_was_written(tmp_path: Path) -> None:
     assert sorted(run.series) == ["a-b", "a-b-2"]
     for name, array in arms[0].series.items():
         assert np.array_equal(run.series["a-b"][name], array)
-    assert (
-        json.loads((tmp_path / "seeds" / "5.json").read_text())["arms"]["a-b"]["overall"][
-            "delay_mean_us"
-        ]
-        == 1.0
-    )
+    kept = read_model(tmp_path / "seeds" / "5.json", KeptSeed)
+    assert kept.arms["a-b"].overall.delay_mean_us == 1.0
     assert not list(tmp_path.rglob("*.partial"))
 
 
 def test_regret_enters_the_figures_as_its_mean() -> None:
     """Of all sampled transactions together: the large ones weigh more."""
     arm = bare_arm("A")
-    regret = {
-        "decision": [{"at_us": 1, "tasks": 1, "regret": 5}, {"at_us": 2, "tasks": 9, "regret": 15}]
-    }
-    arm = ArmResult(**{**{f: getattr(arm, f) for f in arm.__slots__}, "regret": regret})
-    overall = build_summary(FACTS, workload(), [arm])["arms"][0]["overall"]
-    assert overall["decision_regret"] == 2.0
-    assert "system_regret" not in overall
+    common = {"agent": 0, "sequence": 1, "losers": 0, "exact": True}
+    decisions = [
+        DecisionRegret(at_us=1, tasks=1, regret=5, **common),
+        DecisionRegret(at_us=2, tasks=9, regret=15, **common),
+    ]
+    arm = replace(arm, regret=Regret(decision=decisions))
+    overall = build_summary(FACTS, workload(), [arm]).arms[0].overall
+    assert overall.decision_regret == 2.0
+    assert overall.system_regret is None
 
 
 def test_slugs_are_file_names_and_never_alike() -> None:
@@ -137,9 +143,9 @@ def test_slugs_are_file_names_and_never_alike() -> None:
     [
         (None, "not a run directory"),
         ("{", "not readable as JSON"),
-        ("[]", "field format"),
-        ('{"format": 999}', "field format"),
-        ('{"format": 1, "digest": "", "seed": 1}', "field workload is missing"),
+        ("[]", "expected an object"),
+        ('{"format": 1}', "summary.json: field format: expected 2, .* got 1"),
+        ('{"format": 2, "digest": "", "seed": 1}', "field runtime is missing"),
     ],
 )
 def test_what_is_wrong_with_a_directory_is_said(

@@ -16,8 +16,7 @@ from ray.exceptions import (
 )
 from ray.util.metrics import Counter, Gauge
 
-from parsync.metrics.live import DELAY_BOUNDS_US, SchedulerLine
-from parsync.metrics.run_metrics import Snapshot
+from parsync.metrics.live import DELAY_BOUNDS_US, SchedulerLine, Snapshot
 from parsync.runtime.live.monitor import ActorStatus
 from parsync.runtime.live.steps import ActorFailed, Unavailable
 from parsync.runtime.live.submissions import Acknowledgement

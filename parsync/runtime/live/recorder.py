@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from parsync.core.codec import decode, encode
+from parsync.metrics.live import Snapshot
 from parsync.metrics.record import Record
-from parsync.metrics.run_metrics import RunMetrics, Snapshot
+from parsync.metrics.run_metrics import RunMetrics
 from parsync.runtime.live.plan import RunPlan
 from parsync.runtime.records import RecordSink
 from shared_state.journal import JournalWriter, read_journal
@@ -119,13 +120,15 @@ class Recorder:
         return self._log.end
 
     def close(self) -> None:
-        """Close the Parquet parts and the log, which are complete."""
-        self.metrics.flush()
-        if self._sink is not None:
-            self._sink.close()
-        if self._log is not None:
-            self.flush()
-            self._log.close()
+        """Close the Parquet parts and the log, which are complete even if a metric fails."""
+        try:
+            self.metrics.close()
+        finally:
+            if self._sink is not None:
+                self._sink.close()
+            if self._log is not None:
+                self.flush()
+                self._log.close()
 
     def _add(self, table: str, columns: dict[str, Any]) -> None:
         self.metrics.add(table, columns)

@@ -17,6 +17,7 @@ from parsync.runtime.effects import RecordListener
 from parsync.runtime.plan_limit import PLAN_LIMIT_S, plan_limit
 from parsync.runtime.virtual.runtime import VirtualRuntime
 from parsync.workload.workload import Workload
+from shared_state.observed_cell import CellObserver, ObservedCell
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ def run_virtual(
     on_record: RecordListener,
     on_progress: Callable[[int], None],
     message_us: int = 0,
-    watch: Callable[[MasterCore], Participant] | None = None,
+    observer: CellObserver | None = None,
     plan_limit_s: float = PLAN_LIMIT_S,
 ) -> VirtualOutcome:
     """Run an arm until every task is committed, at most drain_us past the workload's end.
@@ -58,8 +59,7 @@ def run_virtual(
         on_progress: Called with the virtual time once per sample interval.
         message_us: How long a message takes from one participant to another (0 as in the reference
             model of ParSync section 4.3).
-        watch: Puts a participant in the master's place that hands it every event
-            (parsync.metrics.regret).
+        observer: Learns of every call to the cell (parsync.metrics.regret).
         plan_limit_s: Wall time after which a scheduler's call counts as never returning.
 
     Raises:
@@ -73,10 +73,12 @@ def run_virtual(
     static_state = assembly.static_state()
     agents = [assembly.agent(index, static_state) for index in range(arm.agents)]
     master, workers, arrivals = assembly.master(), assembly.workers(), assembly.arrivals()
+    if observer is not None:
+        master.cell = ObservedCell(master.cell, observer)
     participants: dict[int, Participant] = dict(enumerate(agents))
     participants |= assembly.cell_side(master.cell)
     participants |= {
-        MASTER: master if watch is None else watch(master),
+        MASTER: master,
         WORKERS: workers,
         COORDINATOR: assembly.coordinator(),
         ARRIVALS: arrivals,

@@ -1,0 +1,49 @@
+"""How many placed tasks waited for longer than a tenth of a second."""
+
+from parsync.metrics.counters import Counters
+from parsync.metrics.figures import Figures, Number
+from parsync.metrics.metric import Metric, ratio
+from parsync.metrics.quantity import Better, Unit, quantity
+
+LIMIT_US = 100_000
+
+
+class LongWaitFigures(Figures):
+    long_wait_share: Number | None = quantity(
+        "Long waits",
+        Unit.SHARE,
+        Better.LOWER,
+        "Placed tasks that waited for longer than 0.1 s.",
+        headline=True,  # in the report's first table
+        column_label="Waits",  # and in the terminal's
+    )
+
+
+class LongWaits(Metric):
+    kind = "long_waits"
+    description = "How many placed tasks waited for longer than a tenth of a second."
+    figures_model = LongWaitFigures
+    reads = {"tasks": ("agent", "submit_us", "commit_us", "first")}
+
+    def __init__(self, run):
+        super().__init__(run)
+        self.count = Counters(("placed", "waited_long"), run)
+
+    def fold(self, batch):
+        firsts = batch.first_commits
+        agent, window = firsts["agent"], firsts.slot("submit_us")
+        waited_long = firsts["commit_us"] - firsts["submit_us"] > LIMIT_US
+        self.count.add("placed", agent, window)
+        self.count.add("waited_long", agent[waited_long], window[waited_long])
+
+    def merge(self, other):
+        self.count.merge(other.count)
+
+    def live(self):  # a column of the terminal's table while a run lasts
+        counts = (self.count["waited_long"], self.count["placed"])
+        return {"long_wait_share": tuple(count.sum(axis=1) for count in counts)}
+
+    def figures(self, scope):
+        placed = scope.sum(self.count["placed"])
+        share = ratio(scope.sum(self.count["waited_long"]), placed)
+        return LongWaitFigures(long_wait_share=share)

@@ -1,0 +1,91 @@
+"""The data dictionary of a run: what every figure of summary.json and every column of the Parquet
+files means, as their declarations say it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from experiments.summary_model import ComparedArms
+from parsync.metrics.tables import SCHEMAS
+from parsync.schema import TableSchema
+
+
+@dataclass(frozen=True, slots=True)
+class FigureEntry:
+    """A figure of summary.json. direction: which one is better, "" if neither."""
+
+    key: str
+    label: str
+    unit: str
+    direction: str
+    metric: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnEntry:
+    """A column of a Parquet file. codes: what its values stand for, "" if they are numbers."""
+
+    name: str
+    unit: str
+    meaning: str
+    codes: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableEntry:
+    """A Parquet file of an arm. rows: what a row is."""
+
+    name: str
+    rows: str
+    columns: list[ColumnEntry]
+
+
+@dataclass(frozen=True, slots=True)
+class DataDictionary:
+    """Everything that a run directory's numbers mean."""
+
+    figures: list[FigureEntry]
+    tables: list[TableEntry]
+
+
+_UNITS = {
+    "duration": "µs",
+    "share": "0 to 1",
+    "count": "count",
+    "rate": "1/s",
+    "plain": "number",
+}
+
+
+def data_dictionary(summary: ComparedArms) -> DataDictionary:
+    """The dictionary of a run: the quantities that its summary declares, and all tables of
+    measurements."""
+    figures = [
+        FigureEntry(
+            key=quantity.key,
+            label=quantity.label,
+            unit=_UNITS[quantity.unit.value],
+            direction="" if quantity.better.value == "neither" else quantity.better.value,
+            metric=quantity.metric,
+            description=quantity.description,
+        )
+        for quantity in summary.quantities
+    ]
+    return DataDictionary(figures, [_table(name, schema) for name, schema in SCHEMAS.items()])
+
+
+def _table(name: str, schema: TableSchema) -> TableEntry:
+    return TableEntry(
+        name,
+        schema.rows,
+        [
+            ColumnEntry(column, described.unit, described.meaning, _codes(described.codes))
+            for column, described in schema.columns.items()
+        ],
+    )
+
+
+def _codes(codes: Mapping[int, str]) -> str:
+    return ", ".join(f"{code}: {meaning}" for code, meaning in codes.items())

@@ -1,0 +1,250 @@
+"""The models of summary.json, and of the files that it is made from when a run was killed.
+
+VERSION is the one version number of all of them. It grows when a field is added, renamed or
+removed; a file of another version is refused.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, JsonValue, model_validator
+
+from experiments.decision_capacity import Capacity
+from experiments.restarts import Restart
+from experiments.statistics import Difference, Interval
+from parsync.metrics.figures import Count, Figures, Number
+from parsync.metrics.quantity import Quantity
+from parsync.metrics.regret import Regret
+from parsync.metrics.summary import (
+    ArmFigures,
+    GroupFigures,
+    PhaseFigures,
+    ScopeFigures,
+    TotalFigures,
+)
+
+VERSION: Literal[2] = 2
+
+Settings = dict[str, JsonValue]  # of a configuration, by name
+
+
+class Phase(Figures):
+    """A stretch of offered load."""
+
+    start_us: Count
+    end_us: Count
+    load_percent: Count | None
+
+
+class WorkloadFacts(Figures):
+    """What the arms had to do, for the report and to tell whether two runs can be compared.
+    capacity: of each dimension. mean_duration_us: of the arriving tasks that end. facts: what the
+    workload's reader tells of it."""
+
+    name: str
+    digest: str
+    machines: Count
+    dimensions: list[str]
+    capacity: list[Count]
+    tasks: Count
+    arrivals: Count
+    initial_tasks: Count
+    preferred_permille: Number
+    end_us: Annotated[int, Field(ge=1)]
+    mean_duration_us: Number | None
+    phases: list[Phase]
+    facts: Settings
+
+    @property
+    def pending_at_start(self) -> int:
+        """Tasks of a trace that wait as it begins."""
+        pending = self.facts.get("tasks_pending_at_start", 0)
+        return pending if isinstance(pending, int) else 0
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if len(self.dimensions) != len(self.capacity):
+            raise ValueError("capacity: expected one number per dimension")
+        pending = self.facts.get("tasks_pending_at_start", 0)
+        if type(pending) is not int or pending < 0:
+            raise ValueError("facts.tasks_pending_at_start: expected a whole number of at least 0")
+        return self
+
+
+class SeedFigures(Figures):
+    """An arm under one of the paired seeds. digest: of its event log. workload: the digest of the
+    seed's workload."""
+
+    digest: str
+    workload: str
+    overall: ScopeFigures
+    phases: list[PhaseFigures]
+    groups: list[GroupFigures]
+    totals: TotalFigures
+
+
+class SeedSummary(Figures):
+    """An arm under one of the paired seeds, as the summary has it."""
+
+    seed: int
+    digest: str
+    workload: str
+    overall: ScopeFigures
+
+
+class ArmSummary(ArmFigures):
+    """An arm of a run.
+
+    Args:
+        slug: The name of its folder.
+        mix: The configuration of each scheduler group, e.g. name, kind, count, strategy.
+        decision_capacity: Of the groups whose decision times are modelled.
+        clock_notes: What its times include, e.g. tick_us, step_wait_share.
+        partial: It did not get to its end.
+        restarts: Of a live run's actors.
+        digest: Of its event log; "" if that is not known.
+    """
+
+    name: str
+    slug: str = Field(pattern=r"^[a-z0-9-]+$")
+    mix: list[Settings]
+    sync: str
+    strategy: str
+    decision_clock: str
+    decision_capacity: list[Capacity]
+    clock_notes: Settings
+    partial: bool
+    restarts: list[Restart]
+    digest: str
+    regret: Regret
+    seeds: list[SeedSummary]
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for number, group in enumerate(self.groups):
+            if any(agent >= len(self.agents) for agent in group.agents):
+                raise ValueError(f"groups[{number}].agents: expected indices into agents")
+        if len({len(row) for row in self.rivals}) > 1 or [] in self.rivals:
+            raise ValueError("rivals: expected rows of equal length")
+        for name, value in self.clock_notes.items():
+            if name.endswith(("_us", "_share", "_s")) and not _is_number(value):
+                raise ValueError(f"clock_notes.{name}: expected a number")
+        return self
+
+
+class Paired(Figures):
+    """Arms compared over the seeds that all of them ran; `seeds` is empty if there are none.
+
+    arms: by slug and quantity, the mean over the seeds. differences: to the baseline arm, by slug
+    and quantity. Figures that leave out too much are taken by their lower bounds, and say so:
+    at_least of an arm, at_least and at_most of a difference.
+    """
+
+    seeds: list[int]
+    confidence: Number
+    baseline: str | None
+    arms: dict[str, dict[str, Interval]]
+    differences: dict[str, dict[str, Difference]]
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for name in ("arms", "differences"):
+            for slug, intervals in getattr(self, name).items():
+                for key, interval in intervals.items():
+                    limits = (interval.mean, interval.low, interval.high)
+                    if interval.low is not None and None in limits:
+                        raise ValueError(f"{name}.{slug}.{key}: expected mean and both limits")
+        return self
+
+
+class ComparedArms(Figures):
+    """Arms side by side, of one run or of several; what tables and verdicts are made from.
+
+    seed: the root seed, or those of several runs. quantities: what the figures are called, in the
+    order of the tables. partial_reason: why a run did not get to its end, "" if it did.
+    """
+
+    seed: int | str
+    runtime: str
+    partial: bool
+    partial_reason: str
+    workload: WorkloadFacts
+    quantities: list[Quantity]
+    arms: list[ArmSummary]
+    paired: Paired
+
+    def quantity(self, key: str) -> Quantity | None:
+        """The quantity of a key; None if no arm has it."""
+        return next((one for one in self.quantities if one.key == key), None)
+
+    @property
+    def headline(self) -> list[Quantity]:
+        """The quantities of the first table."""
+        return [one for one in self.quantities if one.headline]
+
+    @property
+    def details(self) -> list[Quantity]:
+        """The other quantities."""
+        return [one for one in self.quantities if not one.headline]
+
+
+class RunSummary(ComparedArms):
+    """summary.json.
+
+    format: VERSION. digest: of the arms' digests in order. version: of Agora. settle_us: left out
+    at the start of each phase. config: the resolved configuration.
+    """
+
+    format: Literal[2] = VERSION
+    digest: str
+    seed: int
+    version: str
+    settle_us: Count
+    config: Settings
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        slugs = [arm.slug for arm in self.arms]
+        for number, arm in enumerate(self.arms):
+            place = f"arms[{number}]"
+            if slugs.count(arm.slug) > 1:
+                raise ValueError(f"{place}.slug: {arm.slug!r} appears twice")
+            if len(arm.phases) != len(self.workload.phases):
+                raise ValueError(f"{place}.phases: expected as many entries as workload.phases")
+            missing = set(self.paired.seeds) - {row.seed for row in arm.seeds}
+            if missing:
+                raise ValueError(f"paired.seeds: {place}.seeds has no seed {min(missing)}")
+            if self.paired.seeds and arm.slug not in self.paired.arms:
+                raise ValueError(f"paired.arms: {arm.slug!r} is missing")
+        return self
+
+
+class KeptArm(Figures):
+    """figures.json: an arm that has ended. version: of Agora. stopped: why it did not get to its
+    end, "" if it did. arm: without its paired seeds."""
+
+    format: Literal[2] = VERSION
+    version: str
+    stopped: str
+    workload: WorkloadFacts
+    quantities: list[Quantity]
+    arm: ArmSummary
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if len(self.arm.phases) != len(self.workload.phases):
+            raise ValueError("arm.phases: expected as many entries as workload.phases")
+        return self
+
+
+class KeptSeed(Figures):
+    """seeds/<seed>.json: the arms that have run under a paired seed, by slug."""
+
+    format: Literal[2] = VERSION
+    seed: int
+    arms: dict[str, SeedFigures]
+
+
+def _is_number(value: JsonValue) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))

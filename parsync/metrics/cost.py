@@ -1,0 +1,50 @@
+"""What placements cost by the workload's own costs."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from parsync.metrics.counters import Counters
+from parsync.metrics.figures import Figures, Number
+from parsync.metrics.metric import Metric, Scope, TableColumns, ratio
+from parsync.metrics.quantity import Better, Unit, quantity
+from parsync.metrics.record_batch import RecordBatch
+from parsync.metrics.run_frame import RunFrame
+
+
+class CostFigures(Figures):
+    """Over first commits, by the window of the submission."""
+
+    cost_mean: Number | None = quantity(
+        "Mean placement cost",
+        Unit.PLAIN,
+        Better.LOWER,
+        "The workload's own cost of where a task was placed.",
+        headline=True,
+    )
+
+
+class CostMetric(Metric):
+    """The mean cost of first commits."""
+
+    kind = "cost"
+    description = "What placements cost by the workload's own costs."
+    figures_model = CostFigures
+    reads: ClassVar[TableColumns] = {"tasks": ("agent", "submit_us", "first", "cost")}
+
+    def __init__(self, run: RunFrame) -> None:
+        super().__init__(run)
+        self.count = Counters(("priced_tasks", "cost"), run)
+
+    def fold(self, batch: RecordBatch) -> None:
+        firsts = batch.first_commits
+        agent, slot = firsts["agent"], firsts.slot("submit_us")
+        self.count.add("priced_tasks", agent, slot)
+        self.count.add("cost", agent, slot, firsts["cost"])
+
+    def merge(self, other: CostMetric) -> None:
+        self.count.merge(other.count)
+
+    def figures(self, scope: Scope) -> CostFigures:
+        tasks = scope.sum(self.count["priced_tasks"])
+        return CostFigures(cost_mean=ratio(scope.sum(self.count["cost"]), tasks))

@@ -1,0 +1,223 @@
+"""How long tasks wait for their first commit, and how many never get one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsync.metrics import histogram
+from parsync.metrics.counters import Counters, TimeSeries
+from parsync.metrics.figures import Count, Figures, Number
+from parsync.metrics.metric import Metric, Scope, TableColumns, is_incomplete, ratio
+from parsync.metrics.quantity import Better, Unit, quantity
+from parsync.metrics.record_batch import RecordBatch
+from parsync.metrics.run_frame import RunFrame
+from shared_state.tasks import Int64
+
+_PERCENTILES = {"delay_p50_us": 0.5, "delay_p90_us": 0.9, "delay_p99_us": 0.99}
+
+
+class DelayFigures(Figures):
+    """Delay is commit minus submission of a task's first commit, and belongs to the window of the
+    submission. `censored` tasks were submitted and not committed by the end of the run. Quantiles
+    are over all submitted tasks, the censored ones beyond every value; the mean is over committed
+    ones. incomplete: more than a negligible share of the tasks is censored. submitted and censored
+    are None where nobody recorded submissions."""
+
+    submitted: Count | None = quantity(
+        "Tasks submitted",
+        Unit.COUNT,
+        Better.NEITHER,
+        "All tasks that arrived; arrivals do not wait for the schedulers.",
+        per_scheduler=True,
+    )
+    committed: Count
+    delay_mean_us: Number | None = quantity(
+        "Mean delay",
+        Unit.DURATION,
+        Better.LOWER,
+        "From submission to first commit; “≥”: tasks never committed are charged until the run "
+        "was last seen.",
+        headline=True,
+        column_label="Delay",
+        per_scheduler=True,
+    )
+    delay_p99_us: Number | None = quantity(
+        "99th percentile of the delay",
+        Unit.DURATION,
+        Better.LOWER,
+        "Over all submitted tasks; “≥”: those never committed are charged until the run was last "
+        "seen.",
+        headline=True,
+        column_label="p99",
+        per_scheduler=True,
+        unbounded=True,
+    )
+    censored: Count | None = quantity(
+        "Tasks not committed",
+        Unit.COUNT,
+        Better.LOWER,
+        "Submitted and still waiting when the run ended.",
+        headline=True,
+        column_label="Waiting",
+        per_scheduler=True,
+    )
+    delay_p50_us: Number | None = quantity(
+        "Median delay",
+        Unit.DURATION,
+        Better.LOWER,
+        "Over all submitted tasks.",
+        unbounded=True,
+    )
+    delay_p90_us: Number | None = quantity(
+        "90th percentile of the delay",
+        Unit.DURATION,
+        Better.LOWER,
+        "Over all submitted tasks.",
+        unbounded=True,
+    )
+    delay_max_us: Number | None
+    attempts_mean: Number | None = quantity(
+        "Claims per placed task",
+        Unit.PLAIN,
+        Better.LOWER,
+        "1 if no claim was ever rejected.",
+    )
+    incomplete: bool
+
+
+class DelayMetric(Metric):
+    """Delays of first commits."""
+
+    kind = "delay"
+    description = "How long tasks wait for their first commit, and how many never get one."
+    figures_model = DelayFigures
+    reads: ClassVar[TableColumns] = {
+        "submissions": ("agent", "submit_us", "tasks"),
+        "tasks": ("agent", "submit_us", "commit_us", "first", "attempts"),
+    }
+
+    def __init__(self, run: RunFrame) -> None:
+        super().__init__(run)
+        self.count = Counters(("submitted", "committed", "delay_us", "attempts"), run)
+        self.delays = np.zeros((run.agents, run.slots, histogram.BUCKETS), np.int64)
+        self._series = TimeSeries(("submitted", "committed", "delay_us"), run.agents, run.bucket_us)
+        # by agent and slot
+        self._waiting = TimeSeries(("tasks", "since_us"), run.agents * run.slots, run.bucket_us)
+
+    def fold(self, batch: RecordBatch) -> None:
+        if batch.table == "submissions":
+            self._submissions(batch)
+        else:
+            self._first_commits(batch.first_commits)
+
+    def _submissions(self, batch: RecordBatch) -> None:
+        agent, submit_us, slot = batch["agent"], batch["submit_us"], batch.slot("submit_us")
+        self._wait(agent, slot, submit_us, batch["tasks"])
+        self.count.add("submitted", agent, slot, batch["tasks"])
+        self._series.add("submitted", agent, submit_us, batch["tasks"])
+
+    def _first_commits(self, batch: RecordBatch) -> None:
+        agent, submit_us, slot = batch["agent"], batch["submit_us"], batch.slot("submit_us")
+        delay_us, bucket = batch.delay_us, delay_bucket(batch)
+        np.add.at(
+            self.delays.reshape(-1),
+            (agent * np.int64(self.run.slots) + slot) * np.int64(histogram.BUCKETS) + bucket,
+            1,
+        )
+        self.count.add("committed", agent, slot)
+        self.count.add("attempts", agent, slot, batch["attempts"])
+        self.count.add("delay_us", agent, slot, delay_us)
+        self._wait(agent, slot, submit_us, np.full(len(agent), -1, np.int64))
+        self._series.add("committed", agent, submit_us)
+        self._series.add("delay_us", agent, submit_us, delay_us)
+
+    def _wait(
+        self, agent: NDArray[Any], slot: NDArray[np.intp], submit_us: Int64, tasks: Int64
+    ) -> None:
+        """More of these tasks wait (fewer, if negative)."""
+        place = agent * np.int64(self.run.slots) + slot
+        self._waiting.add("tasks", place, submit_us, tasks)
+        self._waiting.add("since_us", place, submit_us, tasks * submit_us)
+
+    def merge(self, other: DelayMetric) -> None:
+        self.count.merge(other.count)
+        self.delays += other.delays
+        self._series.merge(other._series)
+        self._waiting.merge(other._waiting)
+
+    def figures(self, scope: Scope) -> DelayFigures:
+        committed = scope.sum(self.count["committed"])
+        censored = self.censored(scope)
+        delays = self._of(scope)
+        filled = np.flatnonzero(delays)
+        submitted = scope.sum(self.count["submitted"])
+        return DelayFigures(
+            submitted=submitted if censored is not None else None,
+            committed=committed,
+            censored=censored,
+            delay_mean_us=ratio(scope.sum(self.count["delay_us"]), committed),
+            delay_max_us=float(histogram.MIDDLE[filled[-1]])
+            if len(filled) and not censored
+            else None,
+            attempts_mean=ratio(scope.sum(self.count["attempts"]), committed),
+            **{
+                name: histogram.quantile(delays, fraction, censored or 0)
+                for name, fraction in _PERCENTILES.items()
+            },
+            incomplete=is_incomplete(censored or 0, submitted),
+        )
+
+    def lower_bounds(self, scope: Scope, figures: DelayFigures) -> Mapping[str, float | None]:
+        if not figures.incomplete:
+            return {}
+        tasks, waited_us = self.waiting(scope.agents, scope.slots, scope.last_us)
+        charged = self._of(scope)
+        np.add.at(charged, histogram.bucket_of(waited_us), tasks)
+        sum_us = scope.sum(self.count["delay_us"]) + int(tasks @ waited_us)
+        quantiles = {
+            name: histogram.quantile(charged, fraction) for name, fraction in _PERCENTILES.items()
+        }
+        mean_us = ratio(sum_us, figures.committed + int(tasks.sum()))
+        return {"delay_mean_us": mean_us, **quantiles}
+
+    def censored(self, scope: Scope) -> int | None:
+        """Submitted and not committed; None where nobody recorded submissions."""
+        if not self.count["submitted"].any():
+            return None
+        submitted = scope.sum(self.count["submitted"])
+        return max(submitted - scope.sum(self.count["committed"]), 0)
+
+    def waiting(
+        self, agents: Iterable[int], slots: Iterable[int], last_us: int
+    ) -> tuple[Int64, Int64]:
+        """Tasks of these agents and slots (of submission) that were submitted and never committed,
+        gathered by bucket of their submission: how many, and how long those waited, on average,
+        until last_us. int64[k] each."""
+        counts = self._waiting.counts.reshape(2, self.run.agents, self.run.slots, -1)
+        tasks, since_us = counts[:, list(agents)][:, :, list(slots)].sum(axis=(1, 2))
+        left = tasks > 0
+        waited_us: Int64 = last_us - since_us[left] // tasks[left]
+        return tasks[left], np.maximum(waited_us, 0)
+
+    def series(self) -> Mapping[str, Int64]:
+        return self._series.by_name()
+
+    def arrays(self, scope: Scope) -> Mapping[str, NDArray[Any]]:
+        value, share = histogram.distribution(self._of(scope), self.censored(scope) or 0)
+        return {"delay_value_us": np.array(value), "delay_share": np.array(share)}
+
+    def _of(self, scope: Scope) -> Int64:
+        delays: Int64 = self.delays[np.ix_(scope.agents, scope.slots)].sum(axis=(0, 1))
+        return delays
+
+
+def delay_bucket(first_commits: RecordBatch) -> NDArray[np.intp]:
+    """The histogram's bucket of the delay of each first commit."""
+    buckets: NDArray[np.intp] = first_commits.derived(
+        "delay_bucket", lambda: histogram.bucket_of(first_commits.delay_us)
+    )
+    return buckets

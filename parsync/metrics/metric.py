@@ -1,0 +1,149 @@
+"""The contract of a metric: one class that reads tables of measurements, adds them up, and declares
+the figures it makes of them.
+
+A new metric is one file with such a class and one line: in BUILT_IN of parsync/metrics/registry.py,
+or in another package's metadata (entry points `agora.metrics`). Its figures then stand in
+summary.json, in the report's tables and its data dictionary, and can be compared by
+`experiments.compare`; docs/add_a_metric.md shows one.
+"""
+
+from __future__ import annotations
+
+from abc import ABCMeta, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsync.metrics.counters import Counters
+from parsync.metrics.figures import Figures
+from parsync.metrics.quantity import Quantity, quantities_of
+from parsync.metrics.record_batch import RecordBatch
+from parsync.metrics.record_buffer import Table
+from parsync.metrics.run_frame import RunFrame
+from shared_state.tasks import Int64
+
+TableColumns = Mapping[str, Sequence[str]]  # columns by table
+
+NEGLIGIBLE = 0.001  # of the tasks or jobs: so few may be missing from a mean
+
+
+class KeptRows:
+    """All rows of a table of samples, by time, then agent. slot: of each row's time."""
+
+    def __init__(self, columns: Table, run: RunFrame) -> None:
+        self._columns = columns
+        at_us = columns.get("at_us", np.zeros(0, np.int64))
+        self.slot = run.slot_of(at_us)
+
+    def __len__(self) -> int:
+        return len(self.slot)
+
+    def __getitem__(self, column: str) -> NDArray[Any]:
+        return self._columns[column] if self._columns else np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Some agents over some slots: what a set of figures is about.
+
+    last_us: how far the run was seen; what had not happened by then took longer. kept: the rows of
+    the tables that metrics keep.
+    """
+
+    run: RunFrame
+    agents: tuple[int, ...]
+    slots: tuple[int, ...]
+    last_us: int
+    kept: Mapping[str, KeptRows]
+
+    def sum(self, counts: NDArray[Any]) -> int:
+        """The sum of counts, int64[agents, slots], over the scope."""
+        return int(counts[np.ix_(self.agents, self.slots)].sum())
+
+    def rows(self, table: str) -> tuple[KeptRows, NDArray[np.bool_]]:
+        """All rows of a kept table, and which of them are within the scope."""
+        rows = self.kept[table]
+        inside = np.isin(rows.slot, self.slots)
+        if table != "cell" and len(rows):
+            inside &= np.isin(rows["agent"], self.agents)
+        return rows, inside
+
+
+class MetricClass(ABCMeta):
+    """What every metric's class is an instance of."""
+
+
+class Metric(metaclass=MetricClass):
+    """Adds up measurements of one run, and makes figures of the sums.
+
+    A run has one object of each metric, or one in each actor; these are merged at the end. So sums
+    must not depend on how rows are batched or which object got them, and objects are pickled.
+
+    kind: the name of the metric. description: one sentence. figures_model: its figures, each
+    declared with quantity() or a plain field. reads: the columns it reads, by table
+    (parsync.metrics.tables has their meanings). keeps: the columns of the tables `cell`, `agents`
+    and `rounds` that it needs row by row when figures are made; Scope.rows gives them.
+    """
+
+    kind: ClassVar[str]
+    description: ClassVar[str]
+    figures_model: ClassVar[type[Figures]]
+    reads: ClassVar[TableColumns] = {}
+    keeps: ClassVar[TableColumns] = {}
+
+    def __init__(self, run: RunFrame) -> None:
+        self.run = run
+        self.count = Counters((), run)  # sums by agent and slot; a metric may replace it
+
+    def fold(self, batch: RecordBatch) -> None:
+        """Add up a batch of a table of `reads`. Called about once per 16,000 rows."""
+
+    def merge(self, other: Self) -> None:
+        """Add what another object of the same run has added up."""
+
+    @abstractmethod
+    def figures(self, scope: Scope) -> Figures:
+        """The figures of a scope. Called when all rows are added up, once per scope."""
+
+    def lower_bounds(self, scope: Scope, figures: Any) -> Mapping[str, float | None]:
+        """Figures that leave out what did not get there, by their keys, with it charged until the
+        run was last seen. A figure with a bound is compared by it, and is not ranked beside
+        figures without one."""
+        return {}
+
+    def live(self) -> Mapping[str, tuple[Int64, Int64]]:
+        """Sums since the start that the terminal's live table makes a column of, by the key of a
+        quantity: int64[agents] of a part and of its whole. The column shows part / whole of each
+        scheduler since the table was last drawn. Called about twice a second."""
+        return {}
+
+    def series(self) -> Mapping[str, Int64]:
+        """Counts over time that plots are drawn from: int64[agents, buckets of run.bucket_us]."""
+        return {}
+
+    def arrays(self, scope: Scope) -> Mapping[str, NDArray[Any]]:
+        """Other arrays that plots are drawn from. scope: all agents and all windows."""
+        return {}
+
+    def run_quantities(self) -> list[Quantity]:
+        """The quantities among its figures of this run. They are those of the class, unless the
+        run brings more."""
+        return self.quantities()
+
+    @classmethod
+    def quantities(cls) -> list[Quantity]:
+        """The quantities among its figures."""
+        return quantities_of(cls.figures_model, cls.kind)
+
+
+def ratio(part: float, whole: float) -> float | None:
+    """part / whole, None where there is no whole."""
+    return part / whole if whole else None
+
+
+def is_incomplete(missing: int, total: int) -> bool:
+    """Whether more than a negligible share is missing."""
+    return missing > NEGLIGIBLE * total

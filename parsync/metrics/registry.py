@@ -1,0 +1,114 @@
+"""Every metric by name: ours, and those of packages with an entry point in the group
+`agora.metrics`.
+
+A new metric is one file with a Metric class and one line: in BUILT_IN below, or in another
+package's metadata,
+
+    [project.entry-points."agora.metrics"]
+    my_metric = "my_package.my_module:MyMetric"
+
+The order of BUILT_IN is that of the report's tables; metrics of other packages come after them, by
+name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from pydantic import BaseModel, ValidationError
+
+from parsync.metrics.figures import Figures
+from parsync.metrics.metric import Metric, MetricClass
+from parsync.metrics.tables import TABLES
+from schedulers.entry_points import EntryPointGroup
+from shared_state.errors import AgoraError
+
+ENTRY_POINTS = "agora.metrics"
+KEPT_TABLES = ("cell", "agents", "rounds")
+
+BUILT_IN: Mapping[str, str] = MappingProxyType(
+    {
+        "delay": "parsync.metrics.delay:DelayMetric",
+        "conflicts": "parsync.metrics.conflicts:ConflictMetric",
+        "preferences": "parsync.metrics.preferences:PreferenceMetric",
+        "placement_values": "parsync.metrics.placement_values:PlacementValueMetric",
+        "cost": "parsync.metrics.cost:CostMetric",
+        "jobs": "parsync.metrics.jobs:JobMetric",
+        "throughput": "parsync.metrics.throughput:ThroughputMetric",
+        "unplaceable": "parsync.metrics.unplaceable:UnplaceableMetric",
+        "utilisation": "parsync.metrics.utilisation:UtilisationMetric",
+        "backlog": "parsync.metrics.backlog:BacklogMetric",
+        "busyness": "parsync.metrics.busyness:BusynessMetric",
+        "solver_rounds": "parsync.metrics.solver_rounds:SolverRoundMetric",
+        "staleness": "parsync.metrics.staleness:StalenessMetric",
+    }
+)
+
+
+def metrics() -> tuple[type[Metric], ...]:
+    """All metrics, in the order of the report's tables. AgoraError naming the first that cannot be
+    loaded or used, and for two metrics or two figures of one name."""
+    others = (kind for kind in _GROUP.kinds() if kind not in BUILT_IN)
+    loaded = tuple(get(kind) for kind in (*BUILT_IN, *others))
+    owner: dict[str, str] = {}
+    for metric in loaded:
+        for key in metric.figures_model.model_fields:
+            if key in owner:
+                raise AgoraError(
+                    f"metric {metric.kind!r}: its figure {key!r} is one of metric {owner[key]!r}"
+                )
+            owner[key] = metric.kind
+    return loaded
+
+
+def get(kind: str) -> type[Metric]:
+    """The metric of a name. AgoraError if there is none, or if its entry point does not lead to a
+    Metric class of that kind."""
+    metric = _GROUP.get(kind)
+    assert issubclass(metric, Metric)
+    return metric
+
+
+def declared_in(model: type[BaseModel], metric: type[Metric]) -> bool:
+    """Whether a model has the figures of a metric among its own fields."""
+    return issubclass(model, metric.figures_model)
+
+
+def wrong_declaration(metric: type) -> str:
+    """What is wrong with the declarations of a metric's class, "" if nothing."""
+    if not issubclass(metric, Metric):
+        return "expected a subclass of parsync.metrics.metric.Metric"
+    description: object = getattr(metric, "description", None)
+    if not isinstance(description, str) or not description:
+        return f"description: expected a text, got {description!r}"
+    model: object = getattr(metric, "figures_model", None)
+    if not (isinstance(model, type) and issubclass(model, Figures)):
+        return "figures_model: expected a subclass of parsync.metrics.figures.Figures"
+    for attribute, known in (("reads", tuple(TABLES)), ("keeps", KEPT_TABLES)):
+        wrong = _wrong_columns(getattr(metric, attribute), known)
+        if wrong:
+            return f"{attribute}: {wrong}"
+    try:
+        metric.quantities()
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        return f"figures_model: {'.'.join(map(str, first['loc']))}: {first['msg']}"
+    return ""
+
+
+def _wrong_columns(declared: object, known: tuple[str, ...]) -> str:
+    """What is wrong with columns that a metric says it reads."""
+    if not isinstance(declared, Mapping):
+        return f"expected columns by table, got {declared!r}"
+    for table, columns in declared.items():
+        if table not in known:
+            return f"expected tables of {', '.join(known)}, got {table!r}"
+        for column in columns:
+            if column not in TABLES[table]:
+                has = ", ".join(TABLES[table])
+                return f"table {table!r} has no column {column!r}; it has {has}"
+    return ""
+
+
+_GROUP = EntryPointGroup("metric", ENTRY_POINTS, BUILT_IN, MetricClass, wrong_declaration)

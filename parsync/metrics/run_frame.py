@@ -1,0 +1,144 @@
+"""What every metric of a run knows of it: its agents, its partitions, and the windows in which
+figures count.
+
+A load phase counts from `settle_us` after its start to its end. Counts are kept by slot: one for
+the window of each phase, one for what falls outside every window (warm-up, the first task length of
+each phase, the drain), which only totals include, and one for what was submitted at time 0 outside
+every window (the tasks that wait as a trace begins), for figures of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsync.metrics.quantity import Quantity
+from shared_state.tasks import Int32, Int64
+
+
+class PhaseLike(Protocol):
+    """A stretch of offered load (parsync.workload.workload.Phase)."""
+
+    @property
+    def start_us(self) -> int: ...
+    @property
+    def end_us(self) -> int: ...
+    @property
+    def load_percent(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Agents of one kind in a mix."""
+
+    name: str
+    agents: tuple[int, ...]
+
+
+class PlacementValue(Protocol):
+    """What placements got of something, over what there was to get, e.g. input data that is on the
+    machine."""
+
+    @property
+    def quantity(self) -> Quantity:
+        """What the figure is called, and which direction is better."""
+        ...
+
+    def of(self, task: Int64, machine: Int32) -> tuple[Int64, Int64]:
+        """Of each task on its machine: (what it got, what there was), int64[n] each. The figure is
+        their sums' ratio."""
+        ...
+
+
+class RunFrame:
+    """A run's agents, partitions and windows; the same for all metrics of a run, and never changed
+    by them.
+
+    Args:
+        phases: Ascending, not overlapping.
+        agents: How many; their ids are 0..agents-1.
+        partitions: Of the cell.
+        settle_us: Left out at the start of each phase.
+        bucket_us: Width of the buckets of time series.
+        groups: Default: one group of all agents.
+        job_of: int64[tasks], the job of each task id, NOT_IN_JOB for those running before the run
+            began. Without it there are no job figures.
+        endless: bool[tasks], tasks that never end, whose jobs therefore never finish.
+        values: Further figures of first commits.
+
+    Raises:
+        ValueError: For a phase that settle_us leaves empty, overlapping phases, or an agent that is
+            not in exactly one group.
+    """
+
+    def __init__(
+        self,
+        phases: Sequence[PhaseLike],
+        agents: int,
+        *,
+        partitions: int,
+        settle_us: int = 0,
+        bucket_us: int = 250_000,
+        groups: Sequence[Group] | None = None,
+        job_of: Int64 | None = None,
+        endless: NDArray[np.bool_] | None = None,
+        values: Sequence[PlacementValue] = (),
+    ) -> None:
+        if agents < 1 or partitions < 1 or settle_us < 0 or bucket_us < 1:
+            raise ValueError(
+                "metrics: agents, partitions and bucket_us must be positive, settle_us not negative"
+            )
+        self.phases = tuple((phase.start_us, phase.end_us, phase.load_percent) for phase in phases)
+        self.groups = tuple(groups) if groups else (Group("all", tuple(range(agents))),)
+        self.agents, self.partitions = agents, partitions
+        self.settle_us, self.bucket_us = settle_us, bucket_us
+        self.job_of, self.endless, self.values = job_of, endless, tuple(values)
+        grouped = [agent for group in self.groups for agent in group.agents]
+        if sorted(grouped) != list(range(agents)):
+            raise ValueError("metrics: groups must hold every agent exactly once")
+        self.group_of = np.zeros(agents, np.int64)
+        for number, group in enumerate(self.groups):
+            self.group_of[list(group.agents)] = number
+        self._edges = self._window_edges()
+        self.outside = len(self.phases)  # slot of what is outside every window
+        self.start = self.outside + 1  # slot of time 0, if that is outside every window
+        self.slots = self.start + 1
+
+    def same_run(self, other: RunFrame) -> bool:
+        """Whether counts made within both frames may be added up."""
+        return (self.phases, self.groups, self.partitions, self.slots) == (
+            other.phases,
+            other.groups,
+            other.partitions,
+            other.slots,
+        )
+
+    def slot_of(self, at_us: Int64) -> NDArray[np.intp]:
+        """The slot of each time: the number of the phase whose window holds it, or `start` or
+        `outside`."""
+        place = np.searchsorted(self._edges, at_us, side="right")
+        return np.where(place & 1, place >> 1, np.where(at_us <= 0, self.start, self.outside))
+
+    def window_us(self, slots: Iterable[int]) -> int:
+        """How long the windows of some phases are, together."""
+        return sum(self.phases[slot][1] - self.phases[slot][0] - self.settle_us for slot in slots)
+
+    def _window_edges(self) -> Int64:
+        edges: list[int] = []
+        for start_us, end_us, load_percent in self.phases:
+            if start_us + self.settle_us >= end_us:
+                raise ValueError(
+                    f"phase at {start_us / 1e6:g} s ({load_percent} %): "
+                    f"{(end_us - start_us) / 1e6:g} s long, all of it within the "
+                    f"{self.settle_us / 1e6:g} s left out at the start of each phase"
+                )
+            if edges and start_us < edges[-1]:
+                raise ValueError(
+                    f"phase at {start_us / 1e6:g} s begins before the previous one ends"
+                )
+            edges += [start_us + self.settle_us, end_us]
+        return np.array(edges, np.int64)

@@ -1,0 +1,77 @@
+"""How old partitions are in the schedulers' views."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from parsync.metrics.figures import Count, Figures, Number
+from parsync.metrics.metric import Metric, Scope, TableColumns, ratio
+from parsync.metrics.record_batch import RecordBatch
+from parsync.metrics.run_frame import RunFrame
+
+
+class StalenessFigures(Figures):
+    """Nothing by scope: ages are kept by partition (PartitionStaleness)."""
+
+
+class PartitionStaleness(Figures):
+    """By partition, over all agents and windows: the age averaged over time (it grows from 0 to its
+    age at the next sync), average and largest age just before a sync, rows that a sync carried, and
+    the number of syncs."""
+
+    mean_us: list[Number | None]
+    at_sync_us: list[Number | None]
+    max_us: list[Count]
+    rows_mean: list[Number | None]
+    syncs: list[Count]
+
+
+class StalenessMetric(Metric):
+    """Ages of partitions at their syncs."""
+
+    kind = "staleness"
+    description = "How old partitions are in the schedulers' views."
+    figures_model = StalenessFigures
+    reads: ClassVar[TableColumns] = {"syncs": ("agent", "partition", "at_us", "age_us", "rows")}
+
+    def __init__(self, run: RunFrame) -> None:
+        super().__init__(run)
+        shape = (run.agents, run.partitions)
+        self._syncs, self._rows, self._age_us, self._age_max_us = np.zeros((4, *shape), np.int64)
+        # us^2 overflows int64 within minutes
+        self._age_squared = np.zeros(shape, np.float64)
+
+    def fold(self, batch: RecordBatch) -> None:
+        counted = batch.slot("at_us") < self.run.outside
+        place = (batch["agent"][counted], batch["partition"][counted])
+        age_us = batch["age_us"][counted]
+        np.add.at(self._syncs, place, 1)
+        np.add.at(self._rows, place, batch["rows"][counted])
+        np.add.at(self._age_us, place, age_us)
+        np.add.at(self._age_squared, place, age_us.astype(np.float64) ** 2)
+        np.maximum.at(self._age_max_us, place, age_us)
+
+    def merge(self, other: StalenessMetric) -> None:
+        self._syncs += other._syncs
+        self._rows += other._rows
+        self._age_us += other._age_us
+        self._age_squared += other._age_squared
+        np.maximum(self._age_max_us, other._age_max_us, out=self._age_max_us)
+
+    def figures(self, scope: Scope) -> StalenessFigures:
+        return StalenessFigures()
+
+    def by_partition(self) -> PartitionStaleness:
+        """The figures of each partition."""
+        count, age_us = self._syncs.sum(axis=0), self._age_us.sum(axis=0)
+        squared, rows = self._age_squared.sum(axis=0), self._rows.sum(axis=0)
+        pairs = zip(squared, age_us, strict=True)
+        return PartitionStaleness(
+            mean_us=[ratio(float(s), 2 * int(a)) for s, a in pairs],
+            at_sync_us=[ratio(int(a), int(c)) for a, c in zip(age_us, count, strict=True)],
+            max_us=self._age_max_us.max(axis=0).tolist(),
+            rows_mean=[ratio(int(r), int(c)) for r, c in zip(rows, count, strict=True)],
+            syncs=count.tolist(),
+        )

@@ -1,0 +1,90 @@
+"""How much an arm gets done: first commits per second, and allocations that ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import numpy as np
+
+from parsync.metrics.counters import Counters, TimeSeries
+from parsync.metrics.figures import Count, Figures, Number
+from parsync.metrics.metric import Metric, Scope, TableColumns, ratio
+from parsync.metrics.quantity import Better, Unit, quantity
+from parsync.metrics.record_batch import RecordBatch
+from parsync.metrics.run_frame import RunFrame
+from schedulers.interface import ChangeKind
+from shared_state.tasks import Int64
+
+_ENDED = {
+    ChangeKind.FINISHED: "ended_finished",
+    ChangeKind.EVICTED: "ended_evicted",
+    ChangeKind.LOST: "ended_lost",
+}
+
+
+class ThroughputFigures(Figures):
+    """First commits and ends, by the window in which they happened. Tasks that waited at the start
+    and were committed late are no part of what the arrivals after it get."""
+
+    throughput_per_s: Number | None = quantity(
+        "Throughput",
+        Unit.RATE,
+        Better.HIGHER,
+        "First commits per second; what was submitted bounds it.",
+        headline=True,
+        per_scheduler=True,
+    )
+    ended_finished: Count
+    ended_evicted: Count
+    ended_lost: Count
+
+
+class ThroughputMetric(Metric):
+    """First commits and ended allocations."""
+
+    kind = "throughput"
+    description = "First commits per second, and allocations that ended."
+    figures_model = ThroughputFigures
+    reads: ClassVar[TableColumns] = {
+        "tasks": ("agent", "submit_us", "commit_us", "first"),
+        "ends": ("agent", "end_us", "change", "due"),
+    }
+
+    def __init__(self, run: RunFrame) -> None:
+        super().__init__(run)
+        self.count = Counters(("first_commits", *_ENDED.values(), "still_running"), run)
+        self._series = TimeSeries(("first_commits",), run.agents, run.bucket_us)
+
+    def fold(self, batch: RecordBatch) -> None:
+        if batch.table == "tasks":
+            firsts = batch.first_commits
+            late = firsts.slot("submit_us") == self.run.start
+            slot = np.where(late, self.run.outside, firsts.slot("commit_us"))
+            self.count.add("first_commits", firsts["agent"], slot)
+            self._series.add("first_commits", firsts["agent"], firsts["commit_us"])
+        else:
+            self._ends(batch)
+
+    def _ends(self, batch: RecordBatch) -> None:
+        agent, slot = batch["agent"], batch.slot("end_us")
+        known = agent >= 0  # -1: running before any agent existed
+        due = batch["due"] == 1
+        for change, name in _ENDED.items():
+            ended = known & ~due & (batch["change"] == change)
+            self.count.add(name, agent[ended], slot[ended])
+        self.count.add("still_running", agent[known & due], slot[known & due])
+
+    def merge(self, other: ThroughputMetric) -> None:
+        self.count.merge(other.count)
+        self._series.merge(other._series)
+
+    def figures(self, scope: Scope) -> ThroughputFigures:
+        commits = scope.sum(self.count["first_commits"])
+        return ThroughputFigures(
+            throughput_per_s=ratio(commits * 1e6, self.run.window_us(scope.slots)),
+            **{name: scope.sum(self.count[name]) for name in _ENDED.values()},
+        )
+
+    def series(self) -> Mapping[str, Int64]:
+        return self._series.by_name()

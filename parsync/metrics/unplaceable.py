@@ -1,0 +1,44 @@
+"""Tasks that can never be placed, and tasks that were given up."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from parsync.metrics.counters import Counters
+from parsync.metrics.figures import Count, Figures
+from parsync.metrics.metric import Metric, Scope, TableColumns
+from parsync.metrics.record_batch import RecordBatch
+from parsync.metrics.run_frame import RunFrame
+
+
+class UnplaceableFigures(Figures):
+    """unplaceable: larger than every machine. abandoned: given up after too many attempts. Both
+    are among the censored tasks."""
+
+    unplaceable: Count
+    abandoned: Count
+
+
+class UnplaceableMetric(Metric):
+    """Tasks that leave the queue unplaced."""
+
+    kind = "unplaceable"
+    description = "Tasks that can never be placed, and tasks that were given up."
+    figures_model = UnplaceableFigures
+    reads: ClassVar[TableColumns] = {"unplaceable": ("agent", "at_us", "abandoned")}
+
+    def __init__(self, run: RunFrame) -> None:
+        super().__init__(run)
+        self.count = Counters(("unplaceable", "abandoned"), run)
+
+    def fold(self, batch: RecordBatch) -> None:
+        agent, slot = batch["agent"], batch.slot("at_us")
+        abandoned = batch["abandoned"] == 1
+        for name, rows in (("abandoned", abandoned), ("unplaceable", ~abandoned)):
+            self.count.add(name, agent[rows], slot[rows])
+
+    def merge(self, other: UnplaceableMetric) -> None:
+        self.count.merge(other.count)
+
+    def figures(self, scope: Scope) -> UnplaceableFigures:
+        return UnplaceableFigures(**{name: scope.sum(self.count[name]) for name in self.count})

@@ -1,0 +1,98 @@
+"""A cell that tells an observer of every call that reads or changes it: for audits, digests and
+measurements that need the true state, whatever protocol made the call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import NDArray
+
+from shared_state.cell import Cell, Released
+from shared_state.tasks import Int32, Int64
+from shared_state.transaction import CommitResult, PartitionDelta, Transaction
+
+
+class CellObserver:
+    """Hears of the calls to an ObservedCell, in their order. Every method does nothing by default.
+
+    `cell` is the cell itself: as it was before the call in methods named `before_...`, as it is
+    after the call in methods named `on_...`. An observer reads it and never changes it.
+    """
+
+    def on_attach(self, cell: Cell) -> None:
+        """Called once, with the cell that is observed from now on."""
+
+    def before_change(self, cell: Cell, now_us: int) -> None:
+        """Called before every commit, release, load and change of machines (loads are at time 0),
+        and before the more specific method."""
+
+    def before_commit(self, cell: Cell, transaction: Transaction, now_us: int) -> None:
+        """Called before a transaction is decided."""
+
+    def on_commit(
+        self, cell: Cell, transaction: Transaction, result: CommitResult, now_us: int
+    ) -> None:
+        """Called when a transaction is decided."""
+
+    def on_release(self, cell: Cell, released: Released, now_us: int) -> None:
+        """Called when allocations whose tasks have run are ended."""
+
+    def on_load(
+        self,
+        cell: Cell,
+        task: Int64,
+        machine: Int32,
+        request: Int64,
+        owner: Int32,
+        allocation: Int64,
+    ) -> None:
+        """Called when an initial state is placed."""
+
+    def on_machines(
+        self, cell: Cell, machine: Int32, up: NDArray[Any], lost: Released, now_us: int
+    ) -> None:
+        """Called when machines went down or came up. lost: what ran on them."""
+
+    def on_delta(self, cell: Cell, delta: PartitionDelta, now_us: int) -> None:
+        """Called when the changes of a partition were read, for a synchronisation."""
+
+
+class ObservedCell(Cell):
+    """The cell it is made of, with an observer: both stand for one state."""
+
+    def __init__(self, cell: Cell, observer: CellObserver) -> None:
+        self.__dict__.update(cell.__dict__)
+        self._observer = observer
+        observer.on_attach(self)
+
+    def commit(self, transaction: Transaction, now_us: int) -> CommitResult:
+        self._observer.before_change(self, now_us)
+        self._observer.before_commit(self, transaction, now_us)
+        result = super().commit(transaction, now_us)
+        self._observer.on_commit(self, transaction, result, now_us)
+        return result
+
+    def release(self, allocation: Int64, owner: Int32 | None, now_us: int) -> Released:
+        self._observer.before_change(self, now_us)
+        released = super().release(allocation, owner, now_us)
+        self._observer.on_release(self, released, now_us)
+        return released
+
+    def load(self, task: Int64, machine: Int32, request: Int64, owner: Int32) -> Int64:
+        self._observer.before_change(self, 0)
+        allocation = super().load(task, machine, request, owner)
+        self._observer.on_load(self, task, machine, request, owner, allocation)
+        return allocation
+
+    def set_machines(self, machine: Int32, up: NDArray[Any], now_us: int) -> Released:
+        self._observer.before_change(self, now_us)
+        lost = super().set_machines(machine, up, now_us)
+        self._observer.on_machines(self, machine, up, lost, now_us)
+        return lost
+
+    def delta_since(
+        self, partition: int, version: int, now_us: int, with_seqnum: bool
+    ) -> PartitionDelta:
+        delta = super().delta_since(partition, version, now_us, with_seqnum)
+        self._observer.on_delta(self, delta, now_us)
+        return delta

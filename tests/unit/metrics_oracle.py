@@ -1,0 +1,214 @@
+"""The figures of a scope worked out slowly from their definitions, row by row in plain Python."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from itertools import pairwise
+
+from parsync.metrics import histogram
+from schedulers.interface import ChangeKind
+from tests.unit.record_factory import Phase, Recorded
+
+AGENTS, PARTITIONS, SETTLE = 3, 4, 100_000
+WINDOWS = (
+    Phase(0, 1_000_000, 50),
+    Phase(1_000_000, 1_800_000, 95),
+    Phase(2_000_000, 3_000_000, 50),
+)
+
+
+def window(at_us: int) -> int | None:
+    return next((i for i, w in enumerate(WINDOWS) if w.start_us + SETTLE <= at_us < w.end_us), None)
+
+
+def close(value: float | None, expected: float | None) -> bool:
+    if value is None or expected is None:
+        return value is expected
+    return math.isclose(value, expected, rel_tol=1e-12, abs_tol=1e-12)
+
+
+def near(value: float | None, expected: float | None) -> bool:
+    """Within the resolution of the histogram."""
+    if value is None or expected is None:
+        return value is expected
+    return abs(value - expected) <= histogram.RESOLUTION * expected + 0.5
+
+
+def oracle(recorded: Recorded, agents: set[int], windows: set[int]) -> dict[str, float | None]:
+    """The figures of a scope, from their definitions."""
+
+    def counted(row: dict[str, int], at: str) -> bool:
+        return row["agent"] in agents and window(row[at]) in windows
+
+    def ratio(part: float, whole: float) -> float | None:
+        return part / whole if whole else None
+
+    submissions = [r for r in recorded.rows("submissions") if counted(r, "submit_us")]
+    every_task = recorded.rows("tasks")
+    tasks = [r for r in every_task if r["first"] and counted(r, "submit_us")]
+    commits = [r for r in recorded.rows("commits") if counted(r, "commit_us")]
+    submitted = sum(r["tasks"] for r in submissions)
+    censored = submitted - len(tasks)
+    delays = sorted([r["commit_us"] - r["submit_us"] for r in tasks] + [math.inf] * censored)
+
+    def quantile(fraction: float) -> float | None:
+        value = delays[max(math.ceil(fraction * len(delays)) - 1, 0)] if delays else math.inf
+        return None if value == math.inf else value
+
+    claims = sum(r["claims"] for r in commits)
+    conflicts = sum(r["stale"] + r["full"] + r["evicted"] for r in commits)
+    failed = sum(1 for r in commits if r["stale"] + r["full"] + r["evicted"])
+    sent = sum(1 for r in commits if r["claims"])
+    prefers = sum(r["prefers"] for r in submissions)
+    length = sum(w.end_us - w.start_us - SETTLE for i, w in enumerate(WINDOWS) if i in windows)
+    inside = [r for r in every_task if r["first"] and counted(r, "commit_us")]
+    ages = [r["age_us"] for r in every_task if counted(r, "commit_us")]
+    ages += [r["age_us"] for r in recorded.rows("rejections") if counted(r, "at_us")]
+    lost = [r["abandoned"] for r in recorded.rows("unplaceable") if counted(r, "at_us")]
+    waited = sum((r["tasks"]) * (seen(recorded) - r["submit_us"]) for r in submissions)
+    waited -= sum(seen(recorded) - r["submit_us"] for r in tasks)
+    delayed = sum(r["commit_us"] - r["submit_us"] for r in tasks)
+    figures: dict[str, float | None] = {
+        "incomplete": censored > submitted / 1000,
+        "at_least/delay_mean_us": ratio(delayed + waited, submitted) if censored else None,
+        "abandoned": lost.count(1),
+        "unplaceable": lost.count(0),
+        "submitted": submitted,
+        "committed": len(tasks),
+        "censored": censored,
+        "delay_mean_us": ratio(sum(r["commit_us"] - r["submit_us"] for r in tasks), len(tasks)),
+        "delay_p50_us": quantile(0.5),
+        "delay_p90_us": quantile(0.9),
+        "delay_p99_us": quantile(0.99),
+        "attempts_mean": ratio(sum(r["attempts"] for r in tasks), len(tasks)),
+        "cost_mean": ratio(sum(r["cost"] for r in tasks), len(tasks)),
+        "claims": claims,
+        "conflicts": conflicts,
+        "conflict_rate": ratio(conflicts, claims),
+        "conflict_fraction": ratio(failed, sent - failed),
+        "gang_rate": ratio(sum(r["gang"] for r in commits), claims),
+        "machine_down_rate": ratio(sum(r["machine_down"] for r in commits), claims),
+        "age_mean_us": ratio(sum(ages), len(ages)),
+        "preferred_share": ratio(sum(r["preferred"] for r in tasks), prefers),
+        "throughput_per_s": ratio(len(inside) * 1e6, length),
+    }
+    return (
+        figures
+        | job_oracle(recorded, submissions, agents, windows)
+        | busy_oracle(recorded, agents, windows)
+    )
+
+
+def seen(recorded: Recorded) -> int:
+    """How far the run was watched: ends that are due lie beyond."""
+    stamps = {
+        "tasks": "commit_us",
+        "commits": "commit_us",
+        "ends": "end_us",
+        "cell": "at_us",
+        "agents": "at_us",
+        "submissions": "submit_us",
+    }
+    stamps["rounds"] = "at_us"
+    return max(
+        row[stamp]
+        for table, stamp in stamps.items()
+        for row in recorded.rows(table)
+        if not row.get("due")
+    )
+
+
+def job_oracle(
+    recorded: Recorded, submissions: list[dict[str, int]], agents: set[int], windows: set[int]
+) -> dict[str, float | None]:
+    members = defaultdict(list)
+    for task, job in enumerate(recorded.job_of.tolist()):
+        members[job].append(task)
+    lives, ends = defaultdict(list), defaultdict(list)
+    for row in sorted(recorded.rows("tasks"), key=lambda r: r["commit_us"]):
+        lives[row["task"]].append(row)
+    for row in sorted(recorded.rows("ends"), key=lambda r: r["end_us"]):
+        ends[row["task"]].append(row)
+    jsd, jct, stet = [], [], []
+    for row in submissions:
+        tasks = members[row["job"]]
+        if not all(lives[t] for t in tasks):
+            continue
+        jsd.append(max(lives[t][0]["commit_us"] for t in tasks) - row["submit_us"])
+        if all(ends[t] and ends[t][-1]["change"] == ChangeKind.FINISHED for t in tasks):
+            jct.append(max(ends[t][-1]["end_us"] for t in tasks) - row["submit_us"])
+            stet.append(sum(ends[t][-1]["end_us"] - lives[t][-1]["commit_us"] for t in tasks))
+    seen_us = seen(recorded)
+    late = [
+        max(seen_us - row["submit_us"], 0)
+        for row in submissions
+        if not all(lives[t] for t in members[row["job"]])
+    ]
+    unfinished = [
+        max(seen_us - row["submit_us"], 0)
+        for row in submissions
+        if not all(
+            lives[t] and ends[t] and ends[t][-1]["change"] == ChangeKind.FINISHED
+            for t in members[row["job"]]
+        )
+    ]
+    prefers = preferred = lost = 0
+    for task, rows in lives.items():
+        if not rows:
+            continue
+        if (
+            recorded.job_of[task] < 0
+            or rows[0]["agent"] not in agents
+            or window(rows[0]["submit_us"]) not in windows
+        ):
+            continue
+        for number, row in enumerate(rows):
+            over = number < len(ends[task])
+            ran = (min(ends[task][number]["end_us"], seen_us) if over else seen_us) - row[
+                "commit_us"
+            ]
+            prefers += ran * row["prefers"]
+            preferred += ran * row["preferred"]
+            lost += ran * (over and ends[task][number]["change"] != ChangeKind.FINISHED)
+    return {
+        "jobs": len(submissions),
+        "jobs_committed": len(jsd),
+        "jobs_finished": len(jct),
+        "jsd_mean_us": sum(jsd) / len(jsd) if jsd else None,
+        "jct_mean_us": sum(jct) / len(jct) if jct else None,
+        "stet_mean_us": sum(stet) / len(stet) if stet else None,
+        "preferred_time_share": preferred / prefers if prefers else None,
+        "lost_us": lost,
+        "at_least/jsd_mean_us": (sum(jsd) + sum(late)) / len(submissions) if late else None,
+        "at_least/jct_mean_us": (sum(jct) + sum(unfinished)) / len(submissions)
+        if unfinished
+        else None,
+    }
+
+
+def busy_oracle(recorded: Recorded, agents: set[int], windows: set[int]) -> dict[str, float | None]:
+    busy = wasted = time = 0
+    backlog, rows_of = 0.0, defaultdict(list)
+    for row in sorted(recorded.rows("agents"), key=lambda r: r["at_us"]):
+        rows_of[row["agent"]].append(row)
+    for agent in agents:
+        rows = rows_of[agent]
+        queued = [r["queued"] for r in rows if window(r["at_us"]) in windows]
+        backlog += sum(queued) / len(queued) if queued else 0
+        for before, after in pairwise(rows):
+            if (
+                window(before["at_us"]) == window(after["at_us"])
+                and window(after["at_us"]) in windows
+            ):
+                busy += after["busy_us"] - before["busy_us"]
+                wasted += after["wasted_us"] - before["wasted_us"]
+                time += after["at_us"] - before["at_us"]
+    cell = [r["used_permille"] for r in recorded.rows("cell") if window(r["at_us"]) in windows]
+    return {
+        "busy_useful_share": (busy - wasted) / time if time else None,
+        "busy_wasted_share": wasted / time if time else None,
+        "backlog_mean": backlog,
+        "utilisation_mean": sum(cell) / len(cell) / 1000,
+        "utilisation_max": max(cell) / 1000,
+    }

@@ -10,6 +10,7 @@ from parsync.protocols.capability import ProtocolCapability
 from parsync.protocols.optimistic.agent import OptimisticAgent
 from parsync.protocols.optimistic.events import EVENTS, KIND
 from parsync.protocols.optimistic.options import OptimisticOptions
+from parsync.protocols.optimistic.sync.checked import CheckedSyncPolicy
 from parsync.protocols.optimistic.sync.policy import SyncContext
 from parsync.protocols.optimistic.sync.registry import make_sync_policy
 from parsync.protocols.spec import AgentEnvironment, Member, ProtocolSpec
@@ -27,7 +28,12 @@ def make_agent(environment: AgentEnvironment) -> Agent:
         shared.partitioning.count,
         stream_key(shared.seed, f"{environment.name}/sync"),
     )
-    sync = make_sync_policy(options.sync, options.sync_options, context)
+    sync = CheckedSyncPolicy(
+        make_sync_policy(options.sync, options.sync_options, context),
+        options.sync,
+        environment.name,
+        context.partitions,
+    )
     return OptimisticAgent(environment, options.policy(), options.make_strategy(), sync, context)
 
 

@@ -7,6 +7,8 @@ from typing import Protocol
 
 from shared_state.tasks import Int32, Int64
 
+REFRESH_GAPS = 4  # the most gaps G that any partition goes without a periodic refresh
+
 
 @dataclass(frozen=True, slots=True)
 class SyncContext:
@@ -51,9 +53,14 @@ class SyncPolicy(Protocol):
     when that is. k counts from 1; the full synchronisation at the start is not one of them.
 
     The agent asks for each k in ascending order: first due_us(k), then, once that time has come,
-    partitions(k). Periodic times are computed from k, never accumulated, so that integer division
-    loses nothing over a run. A policy has no clock and draws no random numbers but from its stream,
-    so that a run repeats.
+    partitions(k). Synchronisations that were due before the agent started are left out; when a
+    runtime is late, several are done together. Periodic times are computed from k, never
+    accumulated, so that integer division loses nothing over a run. A policy has no clock and draws
+    no random numbers but from its stream, so that a run repeats: the same context and the same
+    feedback lead to the same answers, and the same question asked twice gets the same answer.
+
+    check_sync_policy (conformance.py) tests whether a policy keeps to this. Answers are checked in
+    every run, too (checked.py).
     """
 
     @property
@@ -74,16 +81,19 @@ class SyncPolicy(Protocol):
         ...
 
     def due_us(self, k: int) -> int | None:
-        """When the k-th synchronisation is due; None if there are no (more) periodic ones."""
+        """When the k-th synchronisation is due, in microseconds since the start of the run: later
+        than the one before it; None if there are no (more) periodic ones. Every partition is
+        refreshed at least once in REFRESH_GAPS gaps."""
         ...
 
     def partitions(self, k: int) -> Int32:
-        """The partitions that it refreshes, in the order of refreshing, int32[...]."""
+        """The partitions that it refreshes, each once, in the order of refreshing: int32[n], an
+        array that does not change afterwards."""
         ...
 
     def observe(self, feedback: SyncFeedback) -> None:
         """Learn what has happened since the last synchronisation. Called when the k-th one is due,
-        before partitions(k) and due_us(k + 1)."""
+        before partitions(k) and due_us(k + 1); once for all those that are done together."""
         ...
 
 

@@ -18,7 +18,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from parsync.protocols.optimistic.sync.policy import SyncContext, SyncPolicy
-from schedulers.entry_points import EntryPointGroup, is_model, parse_options, wrong_field
+from schedulers.entry_points import EntryPointGroup, cause, is_model, parse_options, wrong_field
+from shared_state.errors import AgoraError
 
 ENTRY_POINTS = "agora.sync_policies"
 
@@ -74,9 +75,15 @@ def get(kind: str) -> SyncPolicySpec:
 
 def make_sync_policy(kind: str, options: Mapping[str, Any], context: SyncContext) -> SyncPolicy:
     """The policy that a configuration names, for one agent. AgoraError for an unknown policy or
-    option, and where gap or partitions do not suit it."""
+    option, where gap or partitions do not suit it, and if the policy cannot be made."""
     spec = get(kind)
-    return spec.make(spec.parse_options(options), context)
+    parsed = spec.parse_options(options)
+    try:
+        return spec.make(parsed, context)
+    except AgoraError:
+        raise
+    except Exception as error:  # of a policy that is somebody else's
+        raise AgoraError(f"sync policy {kind!r}: cannot make it: {cause(error)}") from error
 
 
 def _wrong(spec: SyncPolicySpec) -> str:

@@ -1,0 +1,134 @@
+"""A sync policy as its agent uses it: an answer that breaks the contract ends the arm with one line
+that names the policy and the rule, instead of an error far from its cause."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from parsync.protocols.optimistic.sync.policy import SyncFeedback, SyncPolicy
+from schedulers.interface import ContractBroken
+from shared_state.tasks import Int32
+
+Answer = TypeVar("Answer")
+LATEST_US = 1 << 62  # of any time
+
+
+class SyncPolicyBroken(ContractBroken):
+    """A sync policy broke its contract.
+
+    Args: as of ContractBroken, with the policy's kind, and the number of the synchronisation.
+    """
+
+    def __str__(self) -> str:
+        return (
+            f"sync policy '{self.kind}' of scheduler '{self.scheduler}', synchronisation "
+            f"{self.round}: {self.rule}"
+        )
+
+
+class CheckedSyncPolicy:
+    """A SyncPolicy that checks every answer of another one.
+
+    Args:
+        policy: Whose answers are checked.
+        kind: Its name in configurations.
+        scheduler: The agent's name.
+        partitions: Their number, P.
+
+    Raises:
+        SyncPolicyBroken: From any method, when the policy raises an exception or its answer has the
+            wrong type or is out of range.
+    """
+
+    def __init__(self, policy: SyncPolicy, kind: str, scheduler: str, partitions: int) -> None:
+        self._policy = policy
+        self._kind = kind
+        self._scheduler = scheduler
+        self._count = partitions
+        self._last: tuple[int, int] | None = None  # the last k that was asked for, and when it is
+        self.at_every_attempt = self._flag("at_every_attempt")
+        self.wants_feedback = self._flag("wants_feedback")
+        self.retry_us = self._retry_us()
+
+    def due_us(self, k: int) -> int | None:
+        """As SyncPolicy.due_us."""
+        due_us = self._call(k, lambda: self._policy.due_us(k))
+        if due_us is None:
+            return None
+        if type(due_us) is not int or not -LATEST_US < due_us < LATEST_US:
+            raise self._broken(k, f"due_us: expected an int or None, got {_described(due_us)}")
+        if self._last is not None and k > self._last[0] and due_us <= self._last[1]:
+            raise self._broken(
+                k, f"due_us: expected a time after {self._last[1]}, that of {self._last[0]}, "
+                f"got {due_us}"
+            )  # fmt: skip
+        self._last = k, due_us
+        return due_us
+
+    def partitions(self, k: int) -> Int32:
+        """As SyncPolicy.partitions."""
+        partitions = self._call(k, lambda: self._policy.partitions(k))
+        if not isinstance(partitions, np.ndarray):
+            got = _described(partitions)
+            raise self._broken(k, f"partitions: expected an int32 array, got {got}")
+        if partitions.dtype != np.int32 or partitions.ndim != 1:
+            got = f"{partitions.dtype}{list(partitions.shape)}"
+            raise self._broken(k, f"partitions: expected int32[n], got {got}")
+        outside = partitions[(partitions < 0) | (partitions >= self._count)]
+        if len(outside):
+            raise self._broken(
+                k, f"partitions: expected numbers below {self._count}, got {outside[0]}"
+            )
+        times = np.bincount(partitions, minlength=self._count)
+        if times.max() > 1:
+            raise self._broken(k, f"partitions: {times.argmax()} appears twice")
+        return partitions
+
+    def observe(self, feedback: SyncFeedback) -> None:
+        """As SyncPolicy.observe."""
+        last = 0 if self._last is None else self._last[0]
+        self._call(last, lambda: self._policy.observe(feedback))
+
+    def _flag(self, name: str) -> bool:
+        value = self._call(0, lambda: getattr(self._policy, name))
+        if not isinstance(value, bool):
+            raise self._broken(0, f"{name}: expected True or False, got {_described(value)}")
+        return value
+
+    def _retry_us(self) -> int | None:
+        value = self._call(0, lambda: self._policy.retry_us)
+        if value is not None and (type(value) is not int or value < 1):
+            got = _described(value)
+            raise self._broken(0, f"retry_us: expected an int of 1 or more or None, got {got}")
+        return value
+
+    def _call(self, k: int, call: Callable[[], Answer]) -> Answer:
+        try:
+            return call()
+        except MemoryError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise self._broken(k, _raised(error)) from error
+
+    def _broken(self, k: int, rule: str) -> SyncPolicyBroken:
+        return SyncPolicyBroken(self._scheduler, self._kind, k, rule)
+
+
+def _raised(error: BaseException) -> str:
+    """The exception of a policy's method, with the file and line that it comes from."""
+    frames = traceback.extract_tb(error.__traceback__)
+    places = [frame for frame in frames if frame.filename != __file__]
+    place = f" ({Path(places[-1].filename).name}, line {places[-1].lineno})" if places else ""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}{place}"
+
+
+def _described(value: Any) -> str:
+    """A value by its type, and itself if it is short."""
+    text = repr(value)
+    of_type = f"a {type(value).__name__}"
+    return f"{of_type}, {text}" if len(text) <= 40 and "\n" not in text else of_type

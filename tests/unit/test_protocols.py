@@ -1,0 +1,304 @@
+"""Protocols by name, those that other packages bring, and what the groups of an arm must agree on."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parsync.protocols import registry
+from parsync.protocols.optimistic.options import OptimisticOptions
+from parsync.protocols.optimistic.protocol import check, sync_context
+from parsync.protocols.optimistic.sync import registry as sync_policies
+from parsync.protocols.spec import Member
+from shared_state.errors import AgoraError
+from tests.fixtures.installed import install
+
+BROKEN = """
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from parsync.core.event import Event, Priority
+from parsync.protocols.spec import ProtocolSpec
+
+
+class Options(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    tickets: int = Field(1, ge=1)
+
+    @field_validator("tickets")
+    @classmethod
+    def lucky(cls, tickets):
+        if tickets == 13:
+            raise RuntimeError("of its own")
+        return tickets
+
+
+def event(name, kind="broken", number=1, priority=Priority.COMMIT):
+    return type(name, (Event,), {"kind": kind, "number": number, "priority": priority})
+
+
+def spec(**changes):
+    return ProtocolSpec(**{"kind": "broken", "options": Options, "make_agent": print, **changes})
+
+
+GOOD = spec(events=(event("A"), event("B", number=2)))
+NUMBER = 3
+OTHER_KIND = spec(kind="whole")
+NO_OPTIONS = spec(options=dict)
+NO_AGENT = spec(make_agent=None)
+NO_CELL_SIDE = spec(cell_side=3)
+NO_NODE_SIDE = spec(node_side=3)
+NO_TUPLE = spec(events=[event("A")])
+NO_CAPABILITIES = spec(capabilities=frozenset())
+NO_CHECK = spec(check=None)
+NO_EVENT = spec(events=(int,))
+INSTANCE = spec(events=(3,))
+EVENT_OF_ANOTHER = spec(events=(event("A"), event("B", kind="optimistic", number=2)))
+EVENT_OF_THE_CORE = spec(events=(event("A", kind="core"),))
+SAME_NUMBER = spec(events=(event("A"), event("B")))
+NEGATIVE = spec(events=(event("A", number=-1),))
+NO_INTEGER = spec(events=(event("A", number="1"),))
+NO_PRIORITY = spec(events=(event("A", priority=2),))
+
+
+class Bare(Event):
+    kind = "broken"
+
+
+BARE = spec(events=(Bare,))
+"""
+
+
+def install_protocol(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, kind: str, value: str, source: str = BROKEN
+) -> None:
+    """A package with an entry point that leads to a protocol."""
+    module = value.partition(":")[0]
+    files = {f"{module}.py": textwrap.dedent(source)}
+    install(folder, kind, value, files, "agora.protocols")
+    # two packages are two only by their names
+    (folder / f"{kind}-1.0.dist-info").rename(folder / f"{module}-1.0.dist-info")
+    monkeypatch.syspath_prepend(folder)
+
+
+@pytest.fixture
+def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    install_protocol(tmp_path, monkeypatch, "broken", "whole_protocol:GOOD")
+    return registry.get("broken")
+
+
+def test_protocols_of_packages_stand_beside_ours_in_order(whole: Any) -> None:
+    assert registry.kinds() == ("broken", "optimistic")
+    assert registry.get("optimistic").kind == "optimistic"
+    assert [event.__name__ for event in whole.events] == ["A", "B"]
+    assert whole.parse_options({"tickets": 3}).tickets == 3
+
+
+def test_an_unknown_protocol_is_named_and_the_known_ones_listed() -> None:
+    with pytest.raises(AgoraError, match=r"^unknown protocol 'optimist'; known: optimistic$"):
+        registry.get("optimist")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"ticket": 1}, "protocol 'broken' has no option 'ticket'; its options: tickets"),
+        (
+            {"tickets": 0},
+            "protocol 'broken', option 'tickets': Input should be greater than or equal to 1",
+        ),
+        ({"tickets": 13}, "protocol 'broken', options: RuntimeError: of its own"),
+    ],
+)
+def test_a_wrong_option_is_named(whole: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(AgoraError) as refused:
+        whole.parse_options(options)
+    assert str(refused.value) == message
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"gap": 1.0}, "protocol 'optimistic' has no option 'gap'; its options: .*gap_s.*"),
+        ({"gap_s": 0.0}, "protocol 'optimistic', option 'gap_s': Input should be greater than 0"),
+        ({"gap_s": "1"}, "protocol 'optimistic', option 'gap_s': .* valid number"),
+        ({"losers": "retry"}, "protocol 'optimistic', option 'losers': .*'block' or 'requeue'"),
+        ({"sync": "gossip"}, ".*unknown sync policy 'gossip'; known: .*every_attempt.*"),
+        (
+            {"sync_options": {"extra": 1}},
+            ".*sync policy 'diff_block' has no option 'extra'; its options: none",
+        ),
+    ],
+)
+def test_a_wrong_option_of_the_optimistic_protocol_is_named(
+    options: dict[str, Any], message: str
+) -> None:
+    given = {"sync": "diff_block", "gap_s": 0.5, **options}
+    with pytest.raises(AgoraError, match=f"^{message}$"):
+        registry.get("optimistic").parse_options(given)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("no_such_protocol:SPEC", "cannot load no_such_protocol:SPEC: No module named"),
+        ("broken_protocol:NO_SPEC", "cannot load broken_protocol:NO_SPEC: .*no attribute"),
+        ("broken_protocol:NUMBER", "broken_protocol:NUMBER is not a ProtocolSpec of that kind"),
+        ("broken_protocol:OTHER_KIND", "OTHER_KIND is not a ProtocolSpec of that kind"),
+        ("broken_protocol:NO_OPTIONS", "field options: expected a BaseModel, got a type"),
+        ("broken_protocol:NO_AGENT", "field make_agent: expected a callable, got a NoneType"),
+        ("broken_protocol:NO_CELL_SIDE", "cell_side: expected a callable or None, got a int"),
+        ("broken_protocol:NO_NODE_SIDE", "node_side: expected a callable or None, got a int"),
+        ("broken_protocol:NO_TUPLE", "events: expected a tuple of event classes, got a list"),
+        ("broken_protocol:NO_CAPABILITIES", "capabilities: expected a callable, got a frozenset"),
+        ("broken_protocol:NO_CHECK", "check: expected a callable, got a NoneType"),
+        ("broken_protocol:NO_EVENT", "events: expected classes of events, got <class 'int'>"),
+        ("broken_protocol:INSTANCE", "events: expected classes of events, got 3"),
+        ("broken_protocol:EVENT_OF_ANOTHER", "events: B.kind: expected 'broken'"),
+        ("broken_protocol:EVENT_OF_THE_CORE", "events: A.kind: expected 'broken'"),
+        ("broken_protocol:SAME_NUMBER", "events: A and B have the same number, 1"),
+        ("broken_protocol:NEGATIVE", "A.number: expected an integer of 0 or more, got -1"),
+        ("broken_protocol:NO_INTEGER", "A.number: expected an integer of 0 or more, got '1'"),
+        ("broken_protocol:NO_PRIORITY", "events: A.priority: expected a Priority, got 2"),
+        ("broken_protocol:BARE", "Bare.number: expected an integer of 0 or more, got None"),
+    ],
+)
+def test_broken_protocols_are_refused_in_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str, message: str
+) -> None:
+    module = value.partition(":")[0]
+    source = (
+        BROKEN if module == "broken_protocol" else "raise ModuleNotFoundError('No module named')"
+    )
+    install_protocol(tmp_path, monkeypatch, "broken", value, source)
+    with pytest.raises(AgoraError, match=f"^protocol 'broken': .*{message}") as refused:
+        registry.get("broken")
+    assert "\n" not in str(refused.value)
+
+
+def test_a_module_that_cannot_be_imported_is_named_with_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = "x = 1\n\ny = 1 / 0\n"
+    install_protocol(tmp_path, monkeypatch, "spoilt", "spoilt_protocol:SPEC", source)
+    message = r"^protocol 'spoilt': cannot load spoilt_protocol:SPEC: .*spoilt_protocol\.py, line 3"
+    with pytest.raises(AgoraError, match=message):
+        registry.get("spoilt")
+
+
+def test_two_packages_may_not_bring_one_protocol(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("one_lottery", "other_lottery"):
+        (tmp_path / name).mkdir()
+        install_protocol(tmp_path / name, monkeypatch, "lottery", f"{name}:GOOD")
+    registered = "'lottery' is registered twice: (one|other)_lottery:GOOD and (one|other)_lottery"
+    for call in (registry.kinds, lambda: registry.get("lottery")):
+        with pytest.raises(AgoraError, match=f"^protocol {registered}"):
+            call()
+
+
+def test_no_package_may_take_the_name_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install_protocol(tmp_path, monkeypatch, "optimistic", "usurper_protocol:GOOD")
+    with pytest.raises(AgoraError, match=r"^protocol 'optimistic' is registered twice: parsync"):
+        registry.get("optimistic")
+
+
+def members(*groups: tuple[str, int, str, str | None]) -> tuple[Member, ...]:
+    """Groups of (name, count, sync policy, sync set)."""
+    made: list[Member] = []
+    for name, count, sync, sync_set in groups:
+        options = OptimisticOptions(sync=sync, gap_s=0.5, sync_set=sync_set)
+        first = sum(member.count for member in made)
+        made.append(Member(name, first, count, options, frozenset()))
+    return tuple(made)
+
+
+def places(groups: tuple[Member, ...], partitions: int = 8) -> list[tuple[int, int]]:
+    """(index, N) of every agent."""
+    contexts = [
+        sync_context(groups, member, member.first_agent + i, partitions)
+        for member in groups
+        for i in range(member.count)
+    ]
+    return [(context.index, context.agents) for context in contexts]
+
+
+def test_a_group_counts_by_itself() -> None:
+    groups = members(("a", 2, "diff_block", None), ("b", 3, "diff_block", None))
+    assert places(groups) == [(0, 2), (1, 2), (0, 3), (1, 3), (2, 3)]
+
+
+def test_groups_that_name_one_set_count_together() -> None:
+    groups = members(
+        ("a", 2, "diff_block", "x"), ("b", 1, "diff_block", None), ("c", 3, "same_block", "x")
+    )
+    assert places(groups) == [(0, 5), (1, 5), (0, 1), (2, 5), (3, 5), (4, 5)]
+
+
+def test_groups_of_different_sets_do_not() -> None:
+    groups = members(
+        ("a", 1, "diff_block", "x"),
+        ("b", 2, "diff_block", "y"),
+        ("c", 1, "diff_block", "x"),
+        ("d", 1, "diff_block", "y"),
+    )
+    assert places(groups) == [(0, 2), (0, 3), (1, 3), (1, 2), (2, 3)]
+
+
+def test_agents_get_the_gap_of_their_group_and_their_stream() -> None:
+    (member,) = members(("a", 2, "diff_block", None))
+    context = sync_context((member,), member, 1, 8, stream=7)
+    assert (context.gap_us, context.partitions, context.stream) == (500_000, 8, 7)
+
+
+@pytest.mark.parametrize("sync", ["diff_block", "diff_single", "same_block"])
+def test_a_set_needs_a_partition_for_each_of_its_agents(sync: str) -> None:
+    alone = members(("a", 3, sync, None), ("b", 3, sync, None))
+    check(alone, 3)
+    with pytest.raises(AgoraError, match=rf"^group 'a': partitions: expected at least 3.*{sync}"):
+        check(alone, 2)
+    together = members(("a", 3, sync, "x"), ("b", 3, sync, "x"))
+    check(together, 6)
+    with pytest.raises(AgoraError, match=r"^group 'a': partitions: expected at least 6, .* got 5"):
+        check(together, 5)
+
+
+def test_different_sets_need_partitions_by_themselves() -> None:
+    groups = members(
+        ("a", 2, "diff_block", "x"),
+        ("b", 4, "diff_block", "y"),
+        ("c", 1, "diff_block", "x"),
+    )
+    check(groups, 4)
+    with pytest.raises(AgoraError, match=r"^group 'b': partitions: expected at least 4, .* got 3"):
+        check(groups, 3)
+
+
+def test_policies_of_the_whole_state_need_no_partition_for_each_agent() -> None:
+    whole = ("state_aligned", "state_staggered", "every_attempt")
+    groups = members(*((sync, 4, sync, None) for sync in whole))
+    check(groups, 1)
+    assert set(whole) < set(sync_policies.kinds())
+
+
+def test_a_group_that_shares_a_set_counts_even_if_its_own_policy_needs_no_partitions() -> None:
+    groups = members(("a", 2, "diff_block", "x"), ("b", 4, "state_staggered", "x"))
+    check(groups, 6)
+    with pytest.raises(AgoraError, match=r"^group 'a': partitions: expected at least 6"):
+        check(groups, 5)
+
+
+def test_a_gap_without_time_for_each_agent_names_the_group() -> None:
+    options = OptimisticOptions(sync="diff_block", gap_s=4e-6)
+    member = Member("a", 0, 2, options, frozenset())
+    check((member,), 4)
+    with pytest.raises(AgoraError, match=r"^group 'a': gap_us: expected at least 5, .* got 4"):
+        check((member,), 5)

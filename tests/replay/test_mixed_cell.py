@@ -1,0 +1,151 @@
+"""examples/mixed_cell.toml: schedulers of Omega, ParSync and Firmament on one cell, every event of
+which is audited."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from experiments.arm_config import ArmConfig
+from experiments.command_line import run_command
+from experiments.config import RunConfig, load_config
+from experiments.parsync_vs_flow import app
+from experiments.running import make_workload
+from parsync.core.master import MasterCore
+from parsync.metrics.record import Record
+from parsync.runtime import replay
+from parsync.runtime.audit import AuditedMaster
+from parsync.runtime.virtual.run import VirtualOutcome, run_virtual
+from parsync.workload.workload import Workload
+from shared_state.invariants import AuditCounts, CellAudit
+from shared_state.partition import Partitioning
+from tests.replay.test_virtual_runs import Witness
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "mixed_cell.toml"
+
+
+class Audited(AuditedMaster):
+    """An audited master that hands out its measurements."""
+
+    def finish(self, now_us: int) -> list[Record]:
+        return self._master.finish(now_us)
+
+
+class Watched:
+    """A run whose cell is followed by an audit and by a witness, which share no code."""
+
+    def __init__(self, config: RunConfig, workload: Workload, message_us: int) -> None:
+        self.arm: ArmConfig = config.arms[0]
+        self.workload = workload
+        self.records: list[Record] = []
+        partitioning = Partitioning.by_topology(workload.cell, self.arm.partitions)
+        self.audit = CellAudit(workload.cell, partitioning)
+        self.audit.submitted(workload.arrival_rows)
+        self.outcome: VirtualOutcome = run_virtual(
+            self.arm.spec(config.seed, config.heartbeat_us, 100_000, live=False),
+            workload,
+            20_000_000,
+            self.records.append,
+            lambda _: None,
+            message_us,
+            self.watch,
+        )
+        self.audit.matches(self.cell)
+        self.counts: AuditCounts = self.audit.finish(np.zeros(0, np.int64))
+
+    def watch(self, master: MasterCore) -> Witness:
+        self.cell = master.cell
+        self.witness = Witness(Audited(master, self.audit), self.workload)
+        return self.witness
+
+    def total(self, table: str, column: str) -> int:
+        return sum(int(r.columns[column].sum()) for r in self.records if r.table == table)
+
+
+@pytest.fixture(scope="module")
+def config() -> RunConfig:
+    return load_config(EXAMPLE)
+
+
+@pytest.fixture(scope="module")
+def workload(config: RunConfig) -> Workload:
+    return make_workload(config, config.seed)
+
+
+def test_the_example_holds_what_it_says(config: RunConfig) -> None:
+    (arm,) = config.arms
+    groups = {group.name: group for group in arm.groups}
+    syncs = {name: group.protocol["sync"] for name, group in groups.items()}
+    assert syncs["omega"] == "every_attempt"
+    assert groups["omega"].protocol["losers"] == "requeue"
+    assert groups["omega"].protocol["conflict_check"] == "sequence_number"
+    assert (syncs["adaptive"], syncs["staggered"]) == ("diff_block", "state_staggered")
+    assert groups["adaptive"].protocol["strategy"] == "adaptive"
+    assert groups["adaptive"].protocol["gap_s"] != groups["staggered"].protocol["gap_s"]
+    assert {groups["quincy"].kind, groups["spreading"].kind} == {"quincy", "flow_load_spreading"}
+
+
+@pytest.mark.parametrize("message_us", [0, 500])
+def test_no_invariant_breaks_and_no_task_is_lost_or_doubled(
+    config: RunConfig, workload: Workload, message_us: int
+) -> None:
+    run = Watched(config, workload, message_us)
+    counts, tasks = run.counts, len(workload.arrival_rows)
+    assert run.outcome.drained and counts.waiting == 0
+    assert counts.submitted == counts.accepted == tasks > 3000
+    assert run.witness.placed == set(range(tasks)), "every task has a place"
+    assert max(run.witness.ended.values()) == 1, "and no more than one end"
+    assert counts.claims == run.witness.claims == run.total("commits", "claims")
+    assert counts.accepted == run.total("commits", "accepted")
+    assert counts.rejected > 100, "they compete"
+    claims, accepted = Counter[int](), Counter[int]()
+    for columns in (r.columns for r in run.records if r.table == "commits"):
+        asked_of, got_of = columns["claims"], columns["accepted"]
+        for agent, asked, got in zip(columns["agent"], asked_of, got_of, strict=True):
+            claims[int(agent)] += int(asked)
+            accepted[int(agent)] += int(got)
+    agents = sum(group.count for group in run.arm.groups)
+    assert set(accepted) == set(range(agents)) and min(accepted.values()) > 0
+    first = 0
+    for group in run.arm.groups:
+        own = range(first, first + group.count)
+        assert sum(claims[i] - accepted[i] for i in own) > 0, f"{group.name} has conflicts"
+        first += group.count
+
+
+def test_groups_synchronise_at_their_own_times(config: RunConfig, workload: Workload) -> None:
+    """Syncs of staggered agents lie 0.2 s apart, those of a set of four come every 25 ms."""
+    run = Watched(config, workload, 0)
+    at_us: dict[int, list[int]] = {}
+    for columns in (r.columns for r in run.records if r.table == "syncs"):
+        for agent, time in zip(columns["agent"].tolist(), columns["at_us"].tolist(), strict=True):
+            at_us.setdefault(agent, []).append(time)
+    first = {group.name: 0 for group in run.arm.groups}
+    count = 0
+    for group in run.arm.groups:
+        first[group.name], count = count, count + group.count
+    gaps = {
+        name: set(np.diff(np.unique(at_us[agent])[1:]).tolist()) for name, agent in first.items()
+    }
+    assert gaps["adaptive"] == gaps["quincy"] == {25_000}, "N = 4 in their set"
+    assert gaps["staggered"] == {200_000}
+    assert gaps["spreading"] == {100_000}
+    assert len(gaps["omega"]) > 10, "whenever it decides"
+
+
+@pytest.mark.parametrize("message_us", [0, 500])
+def test_the_command_runs_it_and_replay_finds_the_same_digest(
+    tmp_path: Path, message_us: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    toml, run = tmp_path / "mixed.toml", tmp_path / "run"
+    text = EXAMPLE.read_text(encoding="utf-8") + f"\n[virtual]\nmessage_us = {message_us}\n"
+    toml.write_text(text, encoding="utf-8")
+    with pytest.raises(SystemExit) as left:
+        run_command(app, ["--config", str(toml), "--out", str(run)])
+    assert left.value.code == 0
+    capsys.readouterr()
+    assert replay.main([str(run)]) == 0
+    assert ": ok: " in capsys.readouterr().out

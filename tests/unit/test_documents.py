@@ -103,3 +103,24 @@ def test_first_pages_are_short() -> None:
     """One screen of README, two of ARCHITECTURE: what is longer is a page of docs/."""
     for page, screens in (("README.md", 1), ("ARCHITECTURE.md", 2)):
         assert len((ROOT / page).read_text(encoding="utf-8").splitlines()) <= 50 * screens
+
+
+def test_the_glossary_is_in_order_names_its_sources_and_code_that_exists() -> None:
+    text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    shorts = re.findall(r"^\| (\w+) \| [A-Z]", text, re.MULTILINE)
+    entries = re.findall(r"^\*\*(.+?)\*\* — (.+?)(?=\n\n|\Z)", text, re.MULTILINE | re.DOTALL)
+    terms = [term for term, _ in entries]
+    assert terms == sorted(set(terms), key=str.lower) and len(terms) > 60
+    folders = ("experiments", "parsync", "schedulers", "shared_state", "flowsolver")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    code = "\n".join(path.read_text(encoding="utf-8") for path in files)
+    used: set[str] = set()
+    for term, meaning in entries:
+        see = re.fullmatch(r"See \*(.+)\*\.", meaning)
+        sources = re.findall(r"\[([^\]]+)\]", meaning)
+        assert sources or (see is not None and see[1] in terms), term
+        used |= {short for short in shorts for source in sources if short in source}
+        for name in re.findall(r"`([^`]+)`", meaning):
+            known = name in code if "/" not in name else (ROOT / name).is_file()
+            assert known or name.rpartition(".")[2] in code, f"{term}: {name}"
+    assert used == set(shorts)

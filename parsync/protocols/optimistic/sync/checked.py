@@ -4,9 +4,8 @@ that names the policy and the rule, instead of an error far from its cause."""
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -14,8 +13,8 @@ from parsync.protocols.optimistic.sync.policy import SyncFeedback, SyncPolicy
 from schedulers.interface import ContractBroken
 from shared_state.tasks import Int32
 
-Answer = TypeVar("Answer")
 LATEST_US = 1 << 62  # of any time
+_INT32 = np.dtype(np.int32)
 
 
 class SyncPolicyBroken(ContractBroken):
@@ -50,70 +49,81 @@ class CheckedSyncPolicy:
         self._kind = kind
         self._scheduler = scheduler
         self._count = partitions
-        self._last: tuple[int, int] | None = None  # the last k that was asked for, and when it is
+        self._last_k, self._last_us = 0, -LATEST_US  # what was asked for last, and when it is
         self.at_every_attempt = self._flag("at_every_attempt")
         self.wants_feedback = self._flag("wants_feedback")
         self.retry_us = self._retry_us()
 
     def due_us(self, k: int) -> int | None:
         """As SyncPolicy.due_us."""
-        due_us = self._call(k, lambda: self._policy.due_us(k))
+        try:
+            due_us = self._policy.due_us(k)
+        except (Exception, SystemExit) as error:
+            self._failed(k, error)
         if due_us is None:
             return None
         if type(due_us) is not int or not -LATEST_US < due_us < LATEST_US:
             raise self._broken(k, f"due_us: expected an int or None, got {_described(due_us)}")
-        if self._last is not None and k > self._last[0] and due_us <= self._last[1]:
-            raise self._broken(
-                k, f"due_us: expected a time after {self._last[1]}, that of {self._last[0]}, "
-                f"got {due_us}"
-            )  # fmt: skip
-        self._last = k, due_us
+        if k > self._last_k and due_us <= self._last_us:
+            expected = f"a time after {self._last_us}, that of {self._last_k}"
+            raise self._broken(k, f"due_us: expected {expected}, got {due_us}")
+        self._last_k, self._last_us = k, due_us
         return due_us
 
     def partitions(self, k: int) -> Int32:
         """As SyncPolicy.partitions."""
-        partitions = self._call(k, lambda: self._policy.partitions(k))
-        if not isinstance(partitions, np.ndarray):
+        try:
+            partitions = self._policy.partitions(k)
+        except (Exception, SystemExit) as error:
+            self._failed(k, error)
+        if type(partitions) is not np.ndarray:
             got = _described(partitions)
             raise self._broken(k, f"partitions: expected an int32 array, got {got}")
-        if partitions.dtype != np.int32 or partitions.ndim != 1:
+        if partitions.dtype != _INT32 or partitions.ndim != 1:
             got = f"{partitions.dtype}{list(partitions.shape)}"
             raise self._broken(k, f"partitions: expected int32[n], got {got}")
-        outside = partitions[(partitions < 0) | (partitions >= self._count)]
-        if len(outside):
+        numbers = partitions.tolist()  # there are few: numpy's calls would take longer
+        if numbers and (min(numbers) < 0 or max(numbers) >= self._count):
+            outside = next(number for number in numbers if not 0 <= number < self._count)
             raise self._broken(
-                k, f"partitions: expected numbers below {self._count}, got {outside[0]}"
+                k, f"partitions: expected numbers below {self._count}, got {outside}"
             )
-        times = np.bincount(partitions, minlength=self._count)
-        if times.max() > 1:
-            raise self._broken(k, f"partitions: {times.argmax()} appears twice")
+        if len(set(numbers)) < len(numbers):
+            twice = max(numbers, key=numbers.count)
+            raise self._broken(k, f"partitions: {twice} appears twice")
         return partitions
 
     def observe(self, feedback: SyncFeedback) -> None:
         """As SyncPolicy.observe."""
-        last = 0 if self._last is None else self._last[0]
-        self._call(last, lambda: self._policy.observe(feedback))
+        try:
+            self._policy.observe(feedback)
+        except (Exception, SystemExit) as error:
+            self._failed(self._last_k, error)
 
     def _flag(self, name: str) -> bool:
-        value = self._call(0, lambda: getattr(self._policy, name))
+        value = self._property(name)
         if not isinstance(value, bool):
             raise self._broken(0, f"{name}: expected True or False, got {_described(value)}")
         return value
 
     def _retry_us(self) -> int | None:
-        value = self._call(0, lambda: self._policy.retry_us)
+        value = self._property("retry_us")
         if value is not None and (type(value) is not int or value < 1):
             got = _described(value)
             raise self._broken(0, f"retry_us: expected an int of 1 or more or None, got {got}")
         return value
 
-    def _call(self, k: int, call: Callable[[], Answer]) -> Answer:
+    def _property(self, name: str) -> Any:
         try:
-            return call()
-        except MemoryError:
-            raise
+            return getattr(self._policy, name)
         except (Exception, SystemExit) as error:
-            raise self._broken(k, _raised(error)) from error
+            self._failed(0, error)
+
+    def _failed(self, k: int, error: BaseException) -> NoReturn:
+        """Raise SyncPolicyBroken for what the policy raised, unless that is want of memory."""
+        if isinstance(error, MemoryError):
+            raise error
+        raise self._broken(k, _raised(error)) from error
 
     def _broken(self, k: int, rule: str) -> SyncPolicyBroken:
         return SyncPolicyBroken(self._scheduler, self._kind, k, rule)

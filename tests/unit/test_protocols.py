@@ -1,4 +1,4 @@
-"""Protocols by name, those that other packages bring, and what the groups of an arm must agree on."""
+"""Protocols by name, those of other packages, and what the groups of an arm must agree on."""
 
 from __future__ import annotations
 

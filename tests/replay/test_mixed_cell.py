@@ -14,14 +14,15 @@ from experiments.command_line import run_command
 from experiments.config import RunConfig, load_config
 from experiments.parsync_vs_flow import app
 from experiments.running import make_workload
-from parsync.core.master import MasterCore
+from parsync.core.addresses import ARRIVALS, COORDINATOR, MASTER, WORKERS
+from parsync.core.participant import Participant
 from parsync.metrics.record import Record
 from parsync.runtime import replay
+from parsync.runtime.assembly import Assembly
 from parsync.runtime.audit import AuditedMaster
-from parsync.runtime.virtual.run import VirtualOutcome, run_virtual
+from parsync.runtime.virtual.runtime import VirtualRuntime
 from parsync.workload.workload import Workload
 from shared_state.invariants import AuditCounts, CellAudit
-from shared_state.partition import Partitioning
 from tests.replay.test_virtual_runs import Witness
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "mixed_cell.toml"
@@ -39,27 +40,28 @@ class Watched:
 
     def __init__(self, config: RunConfig, workload: Workload, message_us: int) -> None:
         self.arm: ArmConfig = config.arms[0]
-        self.workload = workload
+        spec = self.arm.spec(config.seed, config.heartbeat_us, 100_000, live=False)
+        assembly = Assembly.of(spec, workload)
+        audit = CellAudit(workload.cell, assembly.partitioning)
+        audit.submitted(workload.arrival_rows)
+        agents = [assembly.agent(i) for i in range(spec.agents)]
+        master = assembly.master()
+        cell = master.cell
+        self.witness = Witness(Audited(master, audit), workload)
         self.records: list[Record] = []
-        partitioning = Partitioning.by_topology(workload.cell, self.arm.partitions)
-        self.audit = CellAudit(workload.cell, partitioning)
-        self.audit.submitted(workload.arrival_rows)
-        self.outcome: VirtualOutcome = run_virtual(
-            self.arm.spec(config.seed, config.heartbeat_us, 100_000, live=False),
-            workload,
-            20_000_000,
-            self.records.append,
-            lambda _: None,
-            message_us,
-            self.watch,
-        )
-        self.audit.matches(self.cell)
-        self.counts: AuditCounts = self.audit.finish(np.zeros(0, np.int64))
-
-    def watch(self, master: MasterCore) -> Witness:
-        self.cell = master.cell
-        self.witness = Witness(Audited(master, self.audit), self.workload)
-        return self.witness
+        participants: dict[int, Participant] = {
+            **dict(enumerate(agents)),
+            MASTER: self.witness,
+            WORKERS: assembly.workers(),
+            COORDINATOR: assembly.coordinator(),
+            ARRIVALS: assembly.arrivals(),
+        }
+        runtime = VirtualRuntime(participants, self.records.append, assembly.codec, message_us)
+        runtime.run_until(20_000_000)
+        runtime.finish()
+        self.queued = sum(agent.queued for agent in agents)
+        audit.matches(cell)
+        self.counts: AuditCounts = audit.finish(np.zeros(0, np.int64))
 
     def total(self, table: str, column: str) -> int:
         return sum(int(r.columns[column].sum()) for r in self.records if r.table == table)
@@ -94,10 +96,11 @@ def test_no_invariant_breaks_and_no_task_is_lost_or_doubled(
 ) -> None:
     run = Watched(config, workload, message_us)
     counts, tasks = run.counts, len(workload.arrival_rows)
-    assert run.outcome.drained and counts.waiting == 0
+    assert run.queued == counts.waiting == counts.running == 0
     assert counts.submitted == counts.accepted == tasks > 3000
     assert run.witness.placed == set(range(tasks)), "every task has a place"
-    assert max(run.witness.ended.values()) == 1, "and no more than one end"
+    assert set(run.witness.ended) == set(range(tasks)), "and runs to its end"
+    assert max(run.witness.ended.values()) == 1, "once"
     assert counts.claims == run.witness.claims == run.total("commits", "claims")
     assert counts.accepted == run.total("commits", "accepted")
     assert counts.rejected > 100, "they compete"

@@ -56,7 +56,10 @@ class Watched:
             COORDINATOR: assembly.coordinator(),
             ARRIVALS: assembly.arrivals(),
         }
-        runtime = VirtualRuntime(participants, self.records.append, assembly.codec, message_us)
+        deciders = dict(enumerate(agents))
+        runtime = VirtualRuntime(
+            participants, deciders, self.records.append, assembly.codec, message_us
+        )
         runtime.run_until(20_000_000)
         runtime.finish()
         self.queued = sum(agent.queued for agent in agents)

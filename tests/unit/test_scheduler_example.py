@@ -21,7 +21,8 @@ drain_s = 5.0
 settle_s = 0.05
 runtime = "virtual"
 
-[synthetic]
+[workload]
+kind = "synthetic"
 machines = 30
 slots_per_machine = 2
 mean_duration_s = 0.1

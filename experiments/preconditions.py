@@ -74,7 +74,8 @@ def check_arms(config: RunConfig, workload: Workload) -> None:
             assembly.owners()
             with plan_limit(config.plan_limit_s, lambda: 0):
                 for first in accumulate((group.count for group in spec.groups[:-1]), initial=0):
-                    assembly.scheduler(first)
+                    if spec.group_of(first).kind is not None:
+                        assembly.scheduler(first)
         except AgoraError as error:
             raise AgoraError(f"arm '{arm.name}': {error}") from error
 

@@ -67,21 +67,27 @@ class SyncReply(CoreEvent):
 
 @dataclass(frozen=True, slots=True)
 class CommitRequest(CoreEvent):
-    """Agent -> master."""
+    """Anyone -> master: claims for the tasks of the agent `transaction.scheduler`.
+
+    Args:
+        reply_to: The address that gets the answer: the agent, or the worker pool for the queues at
+            the machines.
+    """
 
     number: ClassVar[int] = 5
     priority: ClassVar[Priority] = Priority.COMMIT
-    agent: int
+    reply_to: int
     transaction: Transaction
 
 
 @dataclass(frozen=True, slots=True)
 class CommitReply(CoreEvent):
-    """Master -> agent."""
+    """Master -> whoever sent the transaction. scheduler: the agent whose tasks it was about."""
 
     number: ClassVar[int] = 6
     priority: ClassVar[Priority] = Priority.COMMIT
     epoch: int
+    scheduler: int
     result: CommitResult
 
 

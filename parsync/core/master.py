@@ -133,7 +133,9 @@ class MasterCore:
     def _commit(self, now_us: int, event: CommitRequest) -> list[Effect]:
         transaction = event.transaction
         result = self.cell.commit(transaction, now_us)
-        effects: list[Effect] = [Send(event.agent, CommitReply(self._epoch, result))]
+        effects: list[Effect] = [
+            Send(event.reply_to, CommitReply(self._epoch, transaction.scheduler, result))
+        ]
         accepted = result.accepted
         count = int(np.count_nonzero(accepted))
         if len(result.evicted):
@@ -148,7 +150,7 @@ class MasterCore:
                 transaction.task if everything else transaction.task[accepted],
                 result.allocation if everything else result.allocation[accepted],
                 transaction.machine if everything else transaction.machine[accepted],
-                np.full(count, event.agent, np.int32),
+                np.full(count, transaction.scheduler, np.int32),
             )
             effects.append(Send(WORKERS, started))
         return effects

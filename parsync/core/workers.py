@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -10,7 +10,14 @@ from parsync.core._native import RunningTasks
 from parsync.core.addresses import MASTER
 from parsync.core.effects import Effect, Send, SetTimer
 from parsync.core.event import Event
-from parsync.core.events import HeartbeatDue, Started, TasksCancelled, TasksFinished, TasksStarted
+from parsync.core.events import (
+    CommitReply,
+    HeartbeatDue,
+    Started,
+    TasksCancelled,
+    TasksFinished,
+    TasksStarted,
+)
 from parsync.core.node_side import NodeSide
 from parsync.metrics.record import Record
 from schedulers.objective import native_columns
@@ -25,6 +32,7 @@ class WorkerPool:
 
     duration_us: int64[n] by task id, -1 = never ends. preference: int32[n] by task id. One release
     batch per heartbeat. node_sides: the queues of protocols that have some, by protocol.
+    protocol_of: the protocol of each agent.
     """
 
     def __init__(
@@ -36,6 +44,7 @@ class WorkerPool:
         preferred_permille: int,
         heartbeat_us: int,
         node_sides: Mapping[str, NodeSide],
+        protocol_of: Sequence[str],
     ) -> None:
         self._tasks = RunningTasks(
             heartbeat_us,
@@ -45,6 +54,7 @@ class WorkerPool:
             preferred_permille,
         )
         self._node_sides = dict(node_sides)
+        self._protocol_of = tuple(protocol_of)
         self._armed_us: set[int] = set()  # when heartbeat timers that are set will fire
 
     @property
@@ -69,6 +79,8 @@ class WorkerPool:
                 return []
             case Started():
                 return []
+            case CommitReply(scheduler=scheduler):
+                return self._node_sides[self._protocol_of[scheduler]].handle(now_us, event)
             case _ if (node_side := self._node_sides.get(event.kind)) is not None:
                 return node_side.handle(now_us, event)
         raise TypeError(f"worker pool cannot handle {type(event).__name__}")

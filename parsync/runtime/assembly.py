@@ -253,6 +253,7 @@ class Assembly:
             workload.preferred_permille,
             self.arm.heartbeat_us,
             node_sides,
+            [self.arm.group_of(agent).protocol.kind for agent in range(self.arm.agents)],
         )
 
     def arrivals(self) -> ArrivalSource:

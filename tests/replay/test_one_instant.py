@@ -10,7 +10,7 @@ import pytest
 from parsync.protocols.optimistic.sync import registry as sync_policies
 from parsync.runtime.virtual.run import run_virtual
 from parsync.workload.workload import Workload
-from tests.fixtures.outcome_digest import ObservedMaster, OutcomeDigest
+from tests.fixtures.outcome_digest import DigestObserver, OutcomeDigest
 from tests.fixtures.overloaded_cell import OPTIONS, arm, failing_workload, group
 
 GANGS = OPTIONS.model_copy(update={"load_percent": (60, 130, 20), "gang_permille": 500})
@@ -33,7 +33,7 @@ def outcome(workload: Workload, sync: str, **options: Any) -> OutcomeDigest:
         5_000_000,
         lambda _: None,
         lambda _: None,
-        watch=lambda master: ObservedMaster(master, observed),
+        observer=DigestObserver(observed),
     )
     return observed
 
@@ -63,7 +63,7 @@ def test_with_message_time_it_does() -> None:
             lambda _: None,
             lambda _: None,
             message_us=300,
-            watch=lambda master, observed=observed: ObservedMaster(master, observed),
+            observer=DigestObserver(observed),
         )
         digests.add(observed.hexdigest())
     assert len(digests) == 2

@@ -77,7 +77,7 @@ class Books(Witness):
             self.cells.append((self.room(), dict(self.running.values()), waiting))
         self.told.append((now_us, event))
         if isinstance(event, events.CommitRequest):
-            self.free[event.agent, event.transaction.sequence] = self.room()
+            self.free[event.transaction.scheduler, event.transaction.sequence] = self.room()
         return super().handle(now_us, event)
 
     def commit(self, event: events.CommitRequest, effects: list[Effect]) -> None:
@@ -87,7 +87,10 @@ class Books(Witness):
             for e in effects
             if isinstance(e, Send) and isinstance(e.event, events.CommitReply)
         )
-        self.answers[event.agent, event.transaction.sequence] = (event, reply.result)
+        self.answers[event.transaction.scheduler, event.transaction.sequence] = (
+            event,
+            reply.result,
+        )
 
     def cost(self, task: list[int] | np.ndarray, machine: list[int] | np.ndarray) -> np.ndarray:
         preference = self.workload.tasks.preference[np.array(task, np.int64)]

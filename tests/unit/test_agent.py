@@ -198,7 +198,9 @@ class Bench:
     def commit(self, now_us: int) -> None:
         """Grant or reject what the agent asked for in its last effects."""
         [request] = self.sent(CommitRequest)
-        self.tell(now_us, CommitReply(0, self.cell.commit(request.transaction, now_us)))
+        self.tell(
+            now_us, CommitReply(0, self.agent.index, self.cell.commit(request.transaction, now_us))
+        )
 
     def rival_takes(self, *machines: int) -> np.ndarray:
         """The allocations, int64[n]."""
@@ -261,7 +263,9 @@ def test_losers_are_decided_again_at_once_and_the_next_batch_waits() -> None:
 
 
 def answer(bench: Bench, request: CommitRequest, now_us: int) -> list[Effect]:
-    return bench.tell(now_us, CommitReply(0, bench.cell.commit(request.transaction, now_us)))
+    return bench.tell(
+        now_us, CommitReply(0, bench.agent.index, bench.cell.commit(request.transaction, now_us))
+    )
 
 
 def test_an_agent_that_does_not_wait_goes_on_while_its_claims_are_under_way() -> None:
@@ -622,7 +626,7 @@ def test_an_answer_repeated_after_a_restart_changes_nothing() -> None:
     bench.submit(100, 1)
     bench.decide(100)
     [request] = bench.sent(CommitRequest)
-    reply = CommitReply(0, bench.cell.commit(request.transaction, 200))
+    reply = CommitReply(0, bench.agent.index, bench.cell.commit(request.transaction, 200))
     bench.tell(200, reply)
     assert bench.tell(300, reply) == []
     assert bench.agent.queued == 0

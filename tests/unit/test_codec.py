@@ -55,7 +55,7 @@ EVENTS = [
     events.SyncReply(0, (DELTA, DELTA)),
     events.CommitRequest(1, TRANSACTION),
     events.CommitReply(
-        1, CommitResult(9, np.array([0, 2, 1], np.int8), I64, I32, I64, I64, I64[:0])
+        1, 4, CommitResult(9, np.array([0, 2, 1], np.int8), I64, I32, I64, I64, I64[:0])
     ),
     events.DecisionDone(5, 1000),
     events.TasksStarted(77, I64, I64, I32, I32),
@@ -185,7 +185,7 @@ def test_the_log_digest_is_that_of_the_frames() -> None:
             digest.update(CORE.log_frame(address, round_number, event))
         assert log.hexdigest() == digest.hexdigest()
     with pytest.raises(TypeError, match="cannot encode"):
-        log.update(0, 9, events.CommitReply(0, object()))  # type: ignore[arg-type]
+        log.update(0, 9, events.CommitReply(0, 1, object()))  # type: ignore[arg-type]
     assert log.hexdigest() == digest.hexdigest(), "what cannot be encoded leaves no trace"
 
 

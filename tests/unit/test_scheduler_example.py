@@ -84,8 +84,8 @@ def test_the_example_shares_a_cell_with_a_kind_of_ours(
     with pytest.raises(SystemExit) as left:
         run_command(app, ["--config", str(tmp_path / "run.toml"), "--out", str(tmp_path / "run")])
     assert left.value.code == 0
-    [arm] = read_summary(tmp_path / "run")["arms"]
-    assert arm["totals"]["committed"] == arm["totals"]["submitted"] > 0
+    [arm] = read_summary(tmp_path / "run").arms
+    assert arm.totals.committed == arm.totals.submitted > 0
 
 
 def test_the_example_is_short() -> None:

@@ -1,0 +1,141 @@
+"""docs/add_a_protocol.md and its example: a protocol in a package of its own, installed and run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from experiments.command_line import run_command
+from experiments.commands.replay import app as replay_app
+from experiments.commands.run import app
+from experiments.summary import read_summary
+from parsync.protocols import registry
+from shared_state.errors import AgoraError
+from tests.fixtures.installed import install, install_project
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "protocols"
+SOURCE = (EXAMPLE / "lottery.py").read_text(encoding="utf-8")
+CONFIG = """
+runtime = "virtual"
+settle_s = 0.05
+drain_s = 5.0
+seeds = 1
+virtual = { message_us = 200 }
+
+[workload]
+kind = "synthetic"
+machines = 40
+slots_per_machine = 2
+mean_duration_s = 0.1
+batch_tasks = 10
+phase_s = 0.3
+load_percent = [70]
+
+[[arms]]
+name = "lottery beside ParSync"
+partitions = 4
+
+[[arms.groups]]
+name = "lottery"
+count = 2
+protocol = { kind = "lottery" }
+decision = { clock = "modelled", task_us = 100.0 }
+
+[[arms.groups]]
+name = "parsync"
+kind = "random"
+count = 2
+protocol = { kind = "optimistic", sync = "diff_block", gap_s = 0.05 }
+decision = { clock = "modelled", task_us = 100.0 }
+"""
+Run = Callable[[], int]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    (tmp_path / "run.toml").write_text(CONFIG, encoding="utf-8")
+
+    def run() -> int:
+        with pytest.raises(SystemExit) as left:
+            out = tmp_path / "run"
+            run_command(app, ["--config", str(tmp_path / "run.toml"), "--out", str(out)])
+        return int(left.value.code or 0)
+
+    return run
+
+
+def test_the_page_shows_the_example_whole_and_it_is_short() -> None:
+    page = (ROOT / "docs" / "add_a_protocol.md").read_text(encoding="utf-8")
+    assert SOURCE in page
+    assert len(SOURCE.splitlines()) < 60
+    entry_point = '[project.entry-points."agora.protocols"]\nlottery = "lottery:SPEC"\n'
+    assert entry_point in page and entry_point in (EXAMPLE / "pyproject.toml").read_text()
+
+
+def test_the_example_shares_a_cell_with_parsync_and_is_replayed(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = tmp_path / "site"
+    site.mkdir()
+    install_project(site, EXAMPLE)
+    monkeypatch.syspath_prepend(site)
+    assert run() == 0
+    [arm] = read_summary(tmp_path / "run").arms
+    assert arm.totals.committed == arm.totals.submitted > 100
+    with pytest.raises(SystemExit) as left:
+        run_command(replay_app, [str(tmp_path / "run")])
+    assert not left.value.code
+
+
+MISTAKES = {
+    "the kind of an event": (
+        'kind: ClassVar[str] = "lottery"\n    number: ClassVar[int] = 2',
+        'kind: ClassVar[str] = "raffle"\n    number: ClassVar[int] = 2',
+        "protocol 'lottery': lottery:SPEC: events: Drawn.kind: expected 'lottery'",
+    ),
+    "two events with one number": (
+        "number: ClassVar[int] = 2",
+        "number: ClassVar[int] = 1",
+        "events: Ask and Drawn have the same number, 1",
+    ),
+    "an address that does not exist": (
+        "Send(event.agent,",
+        "Send(event.agent + 90,",
+        "which no participant has",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_one_line(
+    mistake: str,
+    run: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    right, wrong, says = MISTAKES[mistake]
+    assert SOURCE.count(right) == 1
+    site, module = tmp_path / "site", f"lottery_{len(mistake)}"
+    files = {f"{module}.py": SOURCE.replace(right, wrong)}
+    install(site, "lottery", f"{module}:SPEC", files, "agora.protocols")
+    monkeypatch.syspath_prepend(site)
+    assert run() == 2
+    [line] = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
+    assert says.replace("lottery:SPEC", f"{module}:SPEC") in line
+
+
+def test_unknown_protocols_and_options_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(AgoraError, match="unknown protocol 'lottery'; known: optimistic"):
+        registry.get("lottery")
+    site = tmp_path / "site"
+    site.mkdir()
+    install_project(site, EXAMPLE)
+    monkeypatch.syspath_prepend(site)
+    with pytest.raises(AgoraError, match="protocol 'lottery' has no option 'price'"):
+        registry.get("lottery").parse_options({"price": 3})

@@ -51,7 +51,8 @@ class ArmRun:
     it did not get to its end, "" if it did.
 
     interrupted: it was stopped by Ctrl-C. broken: it was ended by one of its schedulers, which
-    broke its contract; other arms still run. regret: parsync.metrics.regret. restarts: of live actors.
+    broke its contract; other arms still run. regret: parsync.metrics.regret. restarts: of live
+    actors.
     """
 
     arm: ArmConfig

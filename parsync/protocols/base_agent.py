@@ -1,5 +1,5 @@
-"""What agents of every protocol do alike: count what is queued, claim places, and record what became
-of the claims. A protocol's agent without a view builds on it."""
+"""What agents of every protocol do alike: count what is queued, claim places, and record what
+became of the claims. A protocol's agent without a view builds on it."""
 
 from __future__ import annotations
 

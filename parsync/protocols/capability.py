@@ -9,8 +9,8 @@ from enum import StrEnum
 class ProtocolCapability(StrEnum):
     """A property of a group's protocol that runtimes ask for by name."""
 
-    # Its agents drive schedulers of the registry: every group names a kind. Without it, agents place
-    # tasks by themselves, and a group names none.
+    # Its agents drive schedulers of the registry: every group names a kind. Without it, agents
+    # place tasks by themselves, and a group names none.
     RUNS_SCHEDULERS = "runs_schedulers"
 
     # The master tells its agents when their tasks finish (TasksEnded). Agents of schedulers that

@@ -82,7 +82,8 @@ class AgentEnvironment:
         member: Its group.
         scheduler: Its scheduler; None if the protocol runs no schedulers.
         clock: What its decisions cost.
-        static_state: The constant part of views, shared by the agents in one process; None: it makes one.
+        static_state: The constant part of views, shared by the agents in one process; None: the
+            agent makes one.
     """
 
     shared: Environment
@@ -106,8 +107,8 @@ class ProtocolSpec:
         kind: Its name in configurations.
         options: A pydantic model that forbids unknown fields: what a group may choose.
         make_agent: Creates an agent of a group.
-        cell_side: Creates the participant that lives beside the master, such as an allocator; it may
-            read the cell and must not change it. None: the protocol has no such participant.
+        cell_side: Creates the participant that lives beside the master, such as an allocator; it
+            may read the cell and must not change it. None: the protocol has no such participant.
         node_side: Creates the queues that the worker pool calls. None: it has none.
         events: The classes of the protocol's own events, numbered within it.
         capabilities: What a group with these options needs of the runtimes.

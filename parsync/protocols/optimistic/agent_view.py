@@ -77,7 +77,7 @@ class AgentView:
             A request for everything if the master was restarted; else nothing.
         """
         if reply.epoch != self._epoch:
-            # The master was restarted (or this view is new): versions of another epoch mean nothing.
+            # The master was restarted, or this view is new: other epochs' versions mean nothing.
             resync = self.is_synced
             self._epoch = reply.epoch
             if resync:

@@ -25,8 +25,13 @@ from shared_state.tasks import NO_GANG, Int64
 
 @dataclass(frozen=True, slots=True)
 class QueueExits:
-    """What leaves the backlog. too_large, abandoned: tasks larger than every machine, and given up after
-    too many attempts. retry: if not 0, the key by which tasks rejoin after a pause."""
+    """The tasks that leave the queue.
+
+    Args:
+        too_large: Tasks larger than every machine, int64[n].
+        abandoned: Tasks given up after too many attempts, int64[n].
+        retry: If not 0, the key by which tasks rejoin the queue after a pause.
+    """
 
     too_large: Int64 = field(default_factory=lambda: NO_TASKS.task)
     abandoned: Int64 = field(default_factory=lambda: NO_TASKS.task)

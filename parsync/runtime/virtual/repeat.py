@@ -1,5 +1,5 @@
-"""Repeating an arm of a run in virtual time: the same configuration, workload and seed give the same
-events, and so the same digest."""
+"""Repeating an arm of a run in virtual time: the same configuration, workload and seed give the
+same events, and so the same digest."""
 
 from __future__ import annotations
 

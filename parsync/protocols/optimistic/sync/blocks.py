@@ -1,5 +1,5 @@
-"""Synchronisation by blocks of partitions: DiffSyn, and SameSyn for comparison (ParSync sections 5.1
-and 5.2).
+"""Synchronisation by blocks of partitions: DiffSyn, and SameSyn for comparison (ParSync sections
+5.1 and 5.2).
 
 Average staleness lies in [G(N-1)/2N, G(N+1)/2N] under DiffSyn.
 """

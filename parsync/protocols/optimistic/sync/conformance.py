@@ -4,13 +4,14 @@ The function makes policies for several gaps, numbers of partitions P and of age
 for its synchronisations as an agent does: with timers that are on time and late, and, if the policy
 wants feedback, with conflicts everywhere, in one partition only, and nowhere. The rules:
 
-- `make` raises AgoraError, and no other exception, for a gap or a number of partitions that does not
-  suit the policy; it accepts at least one of the contexts tried;
-- times are ints that ascend strictly with k, with at most MOST_PER_GAP * max(N, P) of them in a gap;
+- `make` raises AgoraError, and no other exception, for a gap or a number of partitions that does
+  not suit the policy; it accepts at least one of the contexts tried;
+- times are ints that ascend strictly with k, at most MOST_PER_GAP * max(N, P) of them in a gap;
 - partitions are an int32 array of numbers in [0, P), each once, that does not change afterwards;
 - every partition is refreshed at least once in any `refresh_gaps` gaps, unless the agent refreshes
   everything at every attempt;
-- an agent without periodic synchronisations refreshes everything at every attempt and has a retry_us;
+- an agent without periodic synchronisations refreshes everything at every attempt and has a
+  retry_us;
 - the same question, asked twice, gets the same answer, and another policy with the same context and
   the same feedback gives the same answers, whatever other agents and other code do meanwhile;
 - a policy without feedback gives the same answer for k to an agent that starts late.
@@ -131,7 +132,8 @@ def _suits(spec: SyncPolicySpec, options: BaseModel, context: SyncContext) -> bo
         text = str(error)
         case.require(
             "\n" not in text and ("gap_us" in text or "partitions" in text),
-            f"make: expected an AgoraError of one line that names gap_us or partitions, got {text!r}",
+            "make: expected an AgoraError of one line that names gap_us or partitions, "
+            f"got {text!r}",
         )
         return False
     except Exception as error:
@@ -201,8 +203,8 @@ def _ask(case: _Case, until_us: int, asks_twice: bool) -> Answers:
             answers.append((k, due_us, tuple(partitions.tolist())))
             case.require(
                 len(answers) <= most,
-                f"time stands still: {len(answers)} synchronisations until {due_us} us, expected at "
-                f"most {MOST_PER_GAP} max(N, P) in a gap",
+                f"time stands still: {len(answers)} synchronisations until {due_us} us, "
+                f"expected at most {MOST_PER_GAP} max(N, P) in a gap",
             )
             k += 1
             due_us = policy.due_us(k)

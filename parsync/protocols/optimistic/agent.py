@@ -4,9 +4,9 @@ scheduler.
 One decision round: offer tasks to the scheduler (as many as it can decide before the agent's next
 sync, if rounds are cut there), reserve its placements in the local view, wait for the decision
 time, commit, and handle the rejections. With commit pipelining the next round starts before the
-answer to the commit arrives. Under LoserPolicy.BLOCK rejected tasks are decided again before anything else
-(ParSync section 4.3); under REQUEUE they rejoin the tail of the queue after a pause (Omega's
-simulator).
+answer to the commit arrives. Under LoserPolicy.BLOCK rejected tasks are decided again before
+anything else (ParSync section 4.3); under REQUEUE they rejoin the tail of the queue after a pause
+(Omega's simulator).
 """
 
 from __future__ import annotations

@@ -103,12 +103,13 @@ class GroupConfig(Strict):
     @model_validator(mode="before")
     @classmethod
     def _of_this_version(cls, given: Any) -> Any:
-        for name, option in _OPTIONS_NOW.items():
-            if isinstance(given, dict) and name in given:
-                raise ValueError(
-                    f"{name!r} is now an option of the group's protocol: protocol = {{kind ="
-                    f' "optimistic", ...}}, option {option}'
-                )
+        moved = [name for name in _OPTIONS_NOW if isinstance(given, dict) and name in given]
+        if moved:
+            now = ", ".join(f"{name} (now {_OPTIONS_NOW[name]})" for name in moved)
+            raise ValueError(
+                f"moved to the options of the group's protocol: {now}; expected protocol = {{kind ="
+                ' "optimistic", sync = "...", gap_s = ..., ...}'
+            )
         return given
 
     @field_validator("protocol")
@@ -163,13 +164,13 @@ class ArmConfig(Strict):
     @model_validator(mode="before")
     @classmethod
     def _of_this_version(cls, given: Any) -> Any:
-        for name in ("sync", "gap_s"):
-            if isinstance(given, dict) and name in given:
-                raise ValueError(
-                    f"{name!r} is now an option of each group's protocol: protocol = {{kind ="
-                    ' "optimistic", sync = "...", gap_s = ...}; groups that are to count together'
-                    " as ParSync's N schedulers name the same sync_set"
-                )
+        moved = [name for name in ("sync", "gap_s") if isinstance(given, dict) and name in given]
+        if moved:
+            raise ValueError(
+                f"moved to the options of each group's protocol: {', '.join(moved)}; expected"
+                ' protocol = {kind = "optimistic", sync = "...", gap_s = ...} in each group, with'
+                " the same sync_set in groups that count together as ParSync's N schedulers"
+            )
         return given
 
     @field_validator("groups")

@@ -94,7 +94,7 @@ def flow_group(
 ) -> GroupConfig:
     """`count` flow schedulers, with their kind's decision time: Measured when live, Counted in
     virtual time. options: of the protocol."""
-    protocol = optimistic(sync, scale.gap_s, cut_at_sync=False, **options)
+    protocol = optimistic(sync, scale.gap_s, **options)
     return GroupConfig(name=name, kind=name, count=count, share=share, protocol=protocol)
 
 

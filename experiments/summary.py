@@ -298,7 +298,7 @@ def read_summary(directory: Path) -> RunSummary:
     if not path.is_file():
         raise AgoraError(
             f"{directory}: it has no {SUMMARY}: not a run directory, or the run was killed "
-            "(`python -m experiments.report` makes a report of what it left behind)"
+            "(`agora report RUN` makes a report of what it left behind)"
         )
     return read_model(path, RunSummary)
 

@@ -49,7 +49,7 @@ _USAGE_ERRORS: tuple[Any, ...] = typer.BadParameter.__bases__
 def main() -> None:
     """Solve min-cost max-flow problems on integer networks.
 
-    With a FILE, print its optimal flow; `solve --help` lists the options. The other commands
+    With a FILE, print its optimal flow. `solve FILE --help` lists the options. The other commands
     generate graphs to try the solver on, convert files, and time it against other solvers.
     """
 

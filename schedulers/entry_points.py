@@ -116,7 +116,9 @@ def parse_options(
             raise AgoraError(
                 f"{what} {kind!r} has no option {name!r}; its options: {known}"
             ) from error
-        raise AgoraError(f"{what} {kind!r}, option {name!r}: {first['msg']}") from error
+        place = f", option {name!r}" if name else ""
+        message = first["msg"].removeprefix("Value error, ")
+        raise AgoraError(f"{what} {kind!r}{place}: {message}") from error
     except Exception as error:  # of a validator that is somebody else's
         raise AgoraError(f"{what} {kind!r}, options: {type(error).__name__}: {error}") from error
 

@@ -25,7 +25,8 @@ class CoreEvent(Event):
 
 @dataclass(frozen=True, slots=True)
 class Started(CoreEvent):
-    """First event of every participant. epoch: how often it was restarted before."""
+    """First event of every participant. epoch: of the master, how often it was restarted before; 0
+    for every other participant, which a restart makes anew."""
 
     number: ClassVar[int] = 1
     priority: ClassVar[Priority] = Priority.FREE
@@ -82,7 +83,7 @@ class CommitRequest(CoreEvent):
 
 @dataclass(frozen=True, slots=True)
 class CommitReply(CoreEvent):
-    """Master -> whoever sent the transaction. scheduler: the agent whose tasks it was about."""
+    """Master -> the address CommitRequest.reply_to. scheduler: the agent whose tasks it was about."""
 
     number: ClassVar[int] = 6
     priority: ClassVar[Priority] = Priority.COMMIT

@@ -80,7 +80,9 @@ class WorkerPool:
             case Started():
                 return []
             case CommitReply(scheduler=scheduler):
-                return self._node_sides[self._protocol_of[scheduler]].handle(now_us, event)
+                kind = self._protocol_of[scheduler]
+                if kind in self._node_sides:
+                    return self._node_sides[kind].handle(now_us, event)
             case _ if (node_side := self._node_sides.get(event.kind)) is not None:
                 return node_side.handle(now_us, event)
         raise TypeError(f"worker pool cannot handle {type(event).__name__}")

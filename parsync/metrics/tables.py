@@ -1,7 +1,7 @@
 """The tables of measurements a run writes: every Record effect is a batch of rows of one of these.
 
 Columns are named with their unit last; all times are integer microseconds of the run's clock.
-Accumulators (metrics.py) read the same batches that are streamed to Parquet, so that the live line,
+Metrics (registry.py) read the same batches that are streamed to Parquet, so that the live line,
 the summary and the report rest on one definition. What a column means, its unit and its codes stand
 here once; every Parquet file carries them as schema metadata (parsync/runtime/parquet_schema.py).
 """

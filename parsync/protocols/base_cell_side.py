@@ -40,8 +40,9 @@ class BaseCellSide(ABC):
         return []
 
     def handle(self, now_us: int, event: Event) -> list[Effect]:
-        if isinstance(event, Started):
-            return self.on_started(now_us)
+        match event:
+            case Started():
+                return self.on_started(now_us)
         return self.on_event(now_us, event)
 
     def finish(self, now_us: int) -> list[Record]:

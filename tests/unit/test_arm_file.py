@@ -131,8 +131,7 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "no interval": (lambda c: c["arm"].update(sample_us=0), "arm.sample_us: expected 1 or more"),
     "sync": (
         group(lambda g: g["protocol"].update(sync="often")),
-        "arm.groups[0].protocol: protocol 'optimistic', option '': Value error, "
-        "unknown sync policy",
+        "arm.groups[0].protocol: protocol 'optimistic': unknown sync policy",
     ),
     "protocol": (
         group(lambda g: g["protocol"].update(kind="telepathy")),

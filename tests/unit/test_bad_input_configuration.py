@@ -81,7 +81,7 @@ def refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Refusal:
         ("seeds = 1", "seeds = 0", "seeds: "),
         ('kind = "random"', 'kind = "oracle"', "unknown scheduler kind 'oracle'"),
         ("count = 4", "count = 4, options = { depth = 1 }", "scheduler kind 'random' has no option 'depth'"),
-        ("diff_block", "diff_blok", "arms.0.groups.0.protocol: protocol 'optimistic', option '': Value error, unknown sync policy 'diff_blok'"),
+        ("diff_block", "diff_blok", "arms.0.groups.0.protocol: protocol 'optimistic': unknown sync policy 'diff_blok'"),
         ("count = 4", "count = 4, share = 0.5", "arms.0: groups: shares sum to 0.5, not to 1"),
         (FLOW, FLOW[:-1] + ', { name = "b", kind = "random", count = 1, share = 1.0, ' + PROTOCOL + " }]", "leave nothing for group 'flow'"),
         ('"quincy"', '"quincy", task_class = "service"', "arm 'Flow': mix: the shares of batch jobs sum to 0"),

@@ -57,8 +57,16 @@ def sync_context(
 
 
 def check(members: tuple[Member, ...], partitions: int) -> None:
-    """Raise AgoraError if a group's sync policy cannot work with its gap and the partitions."""
+    """Raise AgoraError if a group's sync policy cannot work with its gap and the partitions, or if
+    groups of one sync set have different gaps: their synchronisations interlock."""
+    gap_s: dict[str, float] = {}
     for member in members:
+        own = member.options
+        if own.sync_set and gap_s.setdefault(own.sync_set, own.gap_s) != own.gap_s:
+            raise AgoraError(
+                f"group '{member.name}': gap_s: expected {gap_s[own.sync_set]:g}, that of the sync "
+                f"set '{own.sync_set}', got {own.gap_s:g}"
+            )
         context = sync_context(members, member, member.first_agent, partitions)
         try:
             make_sync_policy(member.options.sync, member.options.sync_options, context)

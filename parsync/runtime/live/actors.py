@@ -198,6 +198,7 @@ class WorkerHost(Actor):
     def finish(self) -> Finished:
         """End the loop, and hand over what the run's figures need."""
         error = self._stop() or self._last_step()
+        self._runtime.finish()
         self._recorder.close()
         self._end()
         end_us, allocation, _ = self._workers.due_ends()

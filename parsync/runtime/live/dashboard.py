@@ -17,7 +17,7 @@ def dashboard_note() -> str:
     """The addresses of the Ray this process is connected to and of its dashboard, and how to log
     in."""
     address = ray._private.worker.get_dashboard_url()
-    ask = f"python -m experiments.actors --address {ray.get_runtime_context().gcs_address}"
+    ask = f"agora actors --address {ray.get_runtime_context().gcs_address}"
     if not address:
         return f"Ray runs without a dashboard. To see what each actor is doing: `{ask}`."
     return (

@@ -106,7 +106,7 @@ def bench_command(
     more.
 
     Exit status: 0; 1 if an answer was wrong or a solver failed; 2 for bad
-    input; 130 for Ctrl-C and 143 for SIGTERM, which keep what there is.
+    input; 130 for Ctrl-C and 143 for SIGTERM; the results so far are kept.
     """
     from flowsolver.benchmark.cases import series_of
     from flowsolver.benchmark.peers import PEERS

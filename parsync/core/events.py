@@ -83,7 +83,7 @@ class CommitRequest(CoreEvent):
 
 @dataclass(frozen=True, slots=True)
 class CommitReply(CoreEvent):
-    """Master -> the address CommitRequest.reply_to. scheduler: the agent whose tasks it was about."""
+    """Master -> the address CommitRequest.reply_to. scheduler: the agent that the tasks belong to."""
 
     number: ClassVar[int] = 6
     priority: ClassVar[Priority] = Priority.COMMIT

@@ -83,7 +83,7 @@ class CommitRequest(CoreEvent):
 
 @dataclass(frozen=True, slots=True)
 class CommitReply(CoreEvent):
-    """Master -> the address CommitRequest.reply_to. scheduler: the agent that the tasks belong to."""
+    """Master -> the address CommitRequest.reply_to. scheduler: the agent that owns the tasks."""
 
     number: ClassVar[int] = 6
     priority: ClassVar[Priority] = Priority.COMMIT

@@ -55,7 +55,7 @@ def test_every_setting_of_a_group_comes_back(tmp_path: Path) -> None:
             cut_at_sync=False,
         ),
     )
-    protocol = optimistic("diff_block", 0.2, sync_set="both")
+    protocol = optimistic("diff_block", 0.1, sync_set="both")
     other = GroupConfig(name="other", kind="random", count=1, task_class="batch", protocol=protocol)
     arm = ArmConfig(name="a", partitions=3, groups=(group, other))
     spec = arm.spec(7, 1000, 100_000, live=False)

@@ -155,8 +155,8 @@ def test_nothing_of_ray_outlives_a_killed_command_and_its_logs_are_reported(
     assert totals.claims == counts.claims
     assert totals.committed == totals.accepted == counts.accepted > 0
     assert totals.submitted - totals.committed == totals.censored
-    assert totals["ended_finished"] == counts.finished
-    assert totals["still_running"] == counts.running > 0
+    assert totals.ended_finished == counts.finished
+    assert totals.still_running == counts.running > 0
     assert (run / "report.html").exists()
 
 

@@ -67,7 +67,9 @@ class VirtualRuntime:
             self.now_us = at_us
             self.events += 1
             digest(address, at_us, event)
-            carry_out(at_us, address, participants[address].handle(at_us, event))
+            effects = participants[address].handle(at_us, event)
+            if effects:
+                carry_out(at_us, address, effects)
         self.now_us = until_us
 
     def under_way(self, *kinds: type) -> list[tuple[int, Event]]:

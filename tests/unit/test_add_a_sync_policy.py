@@ -61,9 +61,10 @@ def test_the_example_refreshes_the_partitions_with_most_conflicts_first(
     policy = registry.make_sync_policy("conflicts_first", {"extra": 2}, context)
     assert policy.partitions(1).tolist() == [3]
     conflicts = np.array([5, 0, 0, 0, 1, 0, 9, 0])
-    policy.observe(SyncFeedback(20_000, conflicts, conflicts, conflicts, 0, 0))
+    policy.observe(SyncFeedback(20_000, conflicts, conflicts, conflicts, 0, 0, conflicts))
     assert policy.partitions(2).tolist() == [6, 0, 4]
-    policy.observe(SyncFeedback(30_000, *[np.zeros(8, np.int64)] * 3, 0, 0))
+    none = np.zeros(8, np.int64)
+    policy.observe(SyncFeedback(30_000, *[none] * 3, 0, 0, none))
     assert policy.partitions(3).tolist() == [6, 0, 5], "they fade"
 
 

@@ -635,3 +635,17 @@ def test_an_answer_repeated_after_a_restart_changes_nothing() -> None:
 def test_unknown_events_are_bugs() -> None:
     with pytest.raises(TypeError, match="cannot handle"):
         Bench().agent.handle(0, events.TasksCancelled(none()))
+
+
+def test_a_view_knows_how_much_of_each_partition_is_in_use() -> None:
+    bench = Bench(machines=4, partitions=2)
+    assert bench.agent._view.used_permille().tolist() == [0, 0]
+    bench.rival_takes(0, 2, 3)
+    assert bench.agent._view.used_permille().tolist() == [0, 0], "as of the last sync"
+    bench.tell(10_000, SyncDue(1))
+    bench.sync(10_000)
+    assert bench.agent._view.used_permille().tolist() == [500, 1000]
+    bench.cell.set_machines(np.array([1], np.int32), np.array([False]), 15_000)
+    bench.tell(20_000, SyncDue(2))
+    bench.sync(20_000)
+    assert bench.agent._view.used_permille().tolist() == [1000, 1000], "of machines that are up"

@@ -52,7 +52,9 @@ def timers(effects: list[Effect]) -> list[tuple[int, int]]:
 
 
 def due(schedule: SyncSchedule, now_us: int, k: int) -> tuple[list[int], list[tuple[int, int]]]:
-    partitions, effects = schedule.on_due(now_us, k, delay_us=7, queued=11)
+    partitions, effects = schedule.on_due(
+        now_us, k, delay_us=7, queued=11, load=lambda: np.array([500, 0])
+    )
     assert partitions.dtype == np.int32
     return partitions.tolist(), timers(effects)
 

@@ -221,7 +221,9 @@ class OptimisticAgent:
         ]
 
     def _sync_due(self, now_us: int, k: int) -> list[Effect]:
-        partitions, effects = self._sync.on_due(now_us, k, self._average.us, self.queued)
+        partitions, effects = self._sync.on_due(
+            now_us, k, self._average.us, self.queued, self._view.used_permille
+        )
         return self._view.request(partitions) + effects
 
     def _synced(self, now_us: int, event: SyncReply) -> list[Effect]:

@@ -12,7 +12,7 @@ from parsync.protocols.optimistic.sync.policy import SyncContext
 from parsync.protocols.optimistic.sync.schedule import SyncSchedule
 from parsync.protocols.optimistic.sync.staleness import average_staleness_us, freshness_order
 from parsync.protocols.spec import AgentEnvironment
-from shared_state.tasks import Int32
+from shared_state.tasks import Int32, Int64
 from shared_state.transaction import PartitionDelta
 from shared_state.view import ClusterView
 
@@ -37,6 +37,8 @@ class AgentView:
         self.order: Int32 = np.zeros(context.partitions, np.int32)
         self.changed = False
         self._agent = environment.index
+        self._limit = shared.cell.limit[:, 0]
+        self._offsets = shared.partitioning.offsets
         self._checks_seqnum = checks_seqnum
         # windows on the view's memory
         self._synced_us, self._versions = self.cell.synced_us, self.cell.versions
@@ -103,6 +105,15 @@ class AgentView:
     def staleness_us(self, now_us: int) -> int:
         """The mean age of the partitions."""
         return average_staleness_us(np.maximum(self._synced_us, self._known_us), now_us)
+
+    def used_permille(self) -> Int64:
+        """How much of the first resource is in use in each partition, in thousandths, int64[P]:
+        machines that are down, or were never synchronised, count as empty and without capacity."""
+        up, starts = self.cell.up, self._offsets[:-1]
+        limit = np.where(up, self._limit, 0)
+        used = np.where(up, limit - np.clip(self.cell.free[:, 0], 0, limit), 0)
+        total = np.add.reduceat(limit, starts)
+        return np.add.reduceat(used, starts) * 1000 // np.maximum(total, 1)
 
     def _age_us(self, delta: PartitionDelta) -> int:
         """The age of the state that the delta is about to refresh."""

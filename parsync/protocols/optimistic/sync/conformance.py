@@ -228,7 +228,8 @@ def _feedback(case: _Case, now_us: int, stream: Stream) -> SyncFeedback:
     elif case.history == "in one partition":
         conflicts[0] = claims[0]
     changed, (delay_us, queued) = stream.integers(count, 100), stream.integers(2, 10_000).tolist()
-    return SyncFeedback(now_us, claims, conflicts, changed, delay_us, queued)
+    used_permille = stream.integers(count, 1001)
+    return SyncFeedback(now_us, claims, conflicts, changed, delay_us, queued, used_permille)
 
 
 def _check_refreshed(case: _Case, answers: Answers, until_us: int, refresh_gaps: int) -> None:

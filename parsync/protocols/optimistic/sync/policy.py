@@ -38,6 +38,8 @@ class SyncFeedback:
         rows_changed: Machines that had changed when a partition was refreshed, int64[P].
         delay_us: The moving average of its scheduling delay.
         queued: Tasks that wait with it.
+        used_permille: How much of the first resource is in use in each partition, as the view shows
+            it, in thousandths, int64[P].
     """
 
     now_us: int
@@ -46,6 +48,7 @@ class SyncFeedback:
     rows_changed: Int64
     delay_us: int
     queued: int
+    used_permille: Int64
 
 
 class SyncPolicy(Protocol):

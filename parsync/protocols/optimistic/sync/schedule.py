@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from parsync.core.effects import Effect, SetTimer
 from parsync.protocols.optimistic.events import SyncDue
 from parsync.protocols.optimistic.sync.policy import SyncFeedback, SyncPolicy
-from shared_state.tasks import Int32
+from shared_state.tasks import Int32, Int64
 
 
 class SyncSchedule:
@@ -28,12 +30,15 @@ class SyncSchedule:
         """Set the timer of the first one that is still to come."""
         return self._arm(now_us, 1)
 
-    def on_due(self, now_us: int, k: int, delay_us: int, queued: int) -> tuple[Int32, list[Effect]]:
+    def on_due(
+        self, now_us: int, k: int, delay_us: int, queued: int, load: Callable[[], Int64]
+    ) -> tuple[Int32, list[Effect]]:
         """The partitions to refresh at the k-th synchronisation and at all later ones that are due,
-        and the timer of the next."""
+        and the timer of the next. delay_us, queued, load: for SyncFeedback; load() is asked for
+        used_permille only if the policy wants feedback."""
         policy = self.policy
         if policy.wants_feedback:
-            policy.observe(self._take_feedback(now_us, delay_us, queued))
+            policy.observe(self._take_feedback(now_us, delay_us, queued, load()))
         partitions = policy.partitions(k)
         following = k + 1
         due_us = policy.due_us(following)
@@ -67,10 +72,14 @@ class SyncSchedule:
         self.next_us = due_us
         return [] if due_us is None else [SetTimer(due_us, SyncDue(k))]
 
-    def _take_feedback(self, now_us: int, delay_us: int, queued: int) -> SyncFeedback:
+    def _take_feedback(
+        self, now_us: int, delay_us: int, queued: int, used_permille: Int64
+    ) -> SyncFeedback:
         counts = self._claims, self._conflicts, self._rows_changed
         claims, conflicts, rows_changed = (count.copy() for count in counts)
-        feedback = SyncFeedback(now_us, claims, conflicts, rows_changed, delay_us, queued)
+        feedback = SyncFeedback(
+            now_us, claims, conflicts, rows_changed, delay_us, queued, used_permille
+        )
         for count in counts:
             count.fill(0)
         return feedback

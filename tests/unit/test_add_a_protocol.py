@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,13 @@ protocol = { kind = "optimistic", sync = "diff_block", gap_s = 0.05 }
 decision = { clock = "modelled", task_us = 100.0 }
 """
 Run = Callable[[], int]
+
+
+@pytest.fixture(autouse=True)
+def _forget_the_example() -> Iterator[None]:
+    """Another test may install another module of that name."""
+    yield
+    sys.modules.pop("lottery", None)
 
 
 @pytest.fixture

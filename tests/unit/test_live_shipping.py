@@ -52,7 +52,7 @@ def test_what_actors_run_is_shipped_with_its_entry_points(
     install(site, "package", "theirs.native.deep:SPEC", package)
     install(site, "spaced", "space.inner.kind:SPEC", {"space/inner/__init__.py": "", "space/x": ""})
     install(site, "broken", "missing_module:SPEC", {})
-    install(site, "protocol", "lottery:SPEC", {"lottery.py": "SPEC = 3"}, "agora.protocols")
+    install(site, "protocol", "raffle:SPEC", {"raffle.py": "SPEC = 3"}, "agora.protocols")
     install(site, "policy", "feedback:SPEC", {"feedback.py": "SPEC = 4"}, "agora.sync_policies")
     install(site, "metric", "fairness:SPEC", {"fairness.py": "SPEC = 5"}, "agora.metrics")
     install(site, "trace", "reader:SPEC", {"reader.py": "import experiments"}, "agora.workloads")

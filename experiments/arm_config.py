@@ -105,7 +105,10 @@ class GroupConfig(Strict):
     def _of_this_version(cls, given: Any) -> Any:
         moved = [name for name in _OPTIONS_NOW if isinstance(given, dict) and name in given]
         if moved:
-            now = ", ".join(f"{name} (now {_OPTIONS_NOW[name]})" for name in moved)
+            now = ", ".join(
+                name if (new := _OPTIONS_NOW[name]) == name else f"{name} (now {new})"
+                for name in moved
+            )
             raise ValueError(
                 f"moved to the options of the group's protocol: {now}; expected protocol = {{kind ="
                 ' "optimistic", sync = "...", gap_s = ..., ...}'

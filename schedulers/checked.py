@@ -7,7 +7,7 @@ in which round, and which rule it broke.
 from __future__ import annotations
 
 import traceback
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -189,8 +189,8 @@ class CheckedScheduler:
 
 def _freeze(columns: CellSpec | PreferenceCatalog) -> None:
     """Make the arrays read-only, so that a scheduler which writes to what all share fails."""
-    for name in columns.__slots__:
-        column = getattr(columns, name)
+    for field in fields(columns):
+        column = getattr(columns, field.name)
         if isinstance(column, np.ndarray):
             column.setflags(write=False)
 

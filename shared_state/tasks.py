@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from enum import IntEnum
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,7 @@ class TaskClass(IntEnum):
     SERVICE = 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CellSpec:
     """A cell's machines, as rows in topology order (rack by rack).
 
@@ -47,10 +48,11 @@ class CellSpec:
     def machines(self) -> int:
         return int(self.capacity.shape[0])
 
-    @property
+    @cached_property
     def limit(self) -> Int64:
-        """int64[M, R]: what a claim may fill a machine to, over-commit included."""
+        """int64[M, R], read-only: what a claim may fill a machine to, over-commit included."""
         limit: Int64 = self.capacity * self.overcommit_permille // 1000
+        limit.setflags(write=False)
         return limit
 
 

@@ -103,7 +103,7 @@ class Command:
         return next((match[1] for match in matches if match), None)
 
     def actors(self, address: str) -> dict[str, str]:
-        """What `python -m experiments.actors` says, by actor."""
+        """What `agora actors` says, by actor."""
         said = subprocess.run(
             [sys.executable, "-m", "experiments.actors", "--address", address],
             cwd=ROOT,

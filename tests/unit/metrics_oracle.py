@@ -66,8 +66,9 @@ def oracle(recorded: Recorded, agents: set[int], windows: set[int]) -> dict[str,
     ages = [r["age_us"] for r in every_task if counted(r, "commit_us")]
     ages += [r["age_us"] for r in recorded.rows("rejections") if counted(r, "at_us")]
     lost = [r["abandoned"] for r in recorded.rows("unplaceable") if counted(r, "at_us")]
-    waited = sum((r["tasks"]) * (seen(recorded) - r["submit_us"]) for r in submissions)
-    waited -= sum(seen(recorded) - r["submit_us"] for r in tasks)
+    seen_us = seen(recorded)
+    waited = sum(r["tasks"] * (seen_us - r["submit_us"]) for r in submissions)
+    waited -= sum(seen_us - r["submit_us"] for r in tasks)
     delayed = sum(r["commit_us"] - r["submit_us"] for r in tasks)
     figures: dict[str, float | None] = {
         "incomplete": censored > submitted / 1000,
@@ -125,36 +126,36 @@ def job_oracle(
     members = defaultdict(list)
     for task, job in enumerate(recorded.job_of.tolist()):
         members[job].append(task)
-    lives, ends = defaultdict(list), defaultdict(list)
+    placements, ends = defaultdict(list), defaultdict(list)
     for row in sorted(recorded.rows("tasks"), key=lambda r: r["commit_us"]):
-        lives[row["task"]].append(row)
+        placements[row["task"]].append(row)
     for row in sorted(recorded.rows("ends"), key=lambda r: r["end_us"]):
         ends[row["task"]].append(row)
     jsd, jct, stet = [], [], []
     for row in submissions:
         tasks = members[row["job"]]
-        if not all(lives[t] for t in tasks):
+        if not all(placements[t] for t in tasks):
             continue
-        jsd.append(max(lives[t][0]["commit_us"] for t in tasks) - row["submit_us"])
+        jsd.append(max(placements[t][0]["commit_us"] for t in tasks) - row["submit_us"])
         if all(ends[t] and ends[t][-1]["change"] == ChangeKind.FINISHED for t in tasks):
             jct.append(max(ends[t][-1]["end_us"] for t in tasks) - row["submit_us"])
-            stet.append(sum(ends[t][-1]["end_us"] - lives[t][-1]["commit_us"] for t in tasks))
+            stet.append(sum(ends[t][-1]["end_us"] - placements[t][-1]["commit_us"] for t in tasks))
     seen_us = seen(recorded)
     late = [
         max(seen_us - row["submit_us"], 0)
         for row in submissions
-        if not all(lives[t] for t in members[row["job"]])
+        if not all(placements[t] for t in members[row["job"]])
     ]
     unfinished = [
         max(seen_us - row["submit_us"], 0)
         for row in submissions
         if not all(
-            lives[t] and ends[t] and ends[t][-1]["change"] == ChangeKind.FINISHED
+            placements[t] and ends[t] and ends[t][-1]["change"] == ChangeKind.FINISHED
             for t in members[row["job"]]
         )
     ]
     prefers = preferred = lost = 0
-    for task, rows in lives.items():
+    for task, rows in placements.items():
         if not rows:
             continue
         if (

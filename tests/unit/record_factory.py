@@ -83,7 +83,7 @@ def random_records(seed: int, agents: int, partitions: int, tasks: int, end_us: 
         if job < 0 or rng.random() < 0.2:
             continue
         at_us = int(submit_of_job[job] + rng.integers(0, end_us // 2))
-        for life in range(int(rng.choice([1, 1, 1, 1, 2, 3]))):
+        for placement in range(int(rng.choice([1, 1, 1, 1, 2, 3]))):
             made.add(
                 "tasks",
                 task=[task],
@@ -93,7 +93,7 @@ def random_records(seed: int, agents: int, partitions: int, tasks: int, end_us: 
                 submit_us=[int(submit_of_job[job])],
                 commit_us=[at_us],
                 attempts=[int(rng.integers(1, 5))],
-                first=[int(life == 0)],
+                first=[int(placement == 0)],
                 prefers=[int(prefers[task])],
                 preferred=[int(prefers[task] * (rng.random() < 0.5))],
                 cost=[int(rng.integers(0, 1 << 40))],

@@ -512,7 +512,7 @@ def test_a_view_that_starts_over_is_as_old_as_what_it_held_before() -> None:
     bench.sync(10_000)
     ages(bench, 10_000)
     bench.tell(20_000, SyncDue(2))
-    bench.sync(20_000, epoch=1)  # answered by a master in a new life
+    bench.sync(20_000, epoch=1)  # answered by a restarted master
     bench.sync(20_300, epoch=1)
     assert ages(bench, 20_500) == ([10_300, 10_300], [200])
 

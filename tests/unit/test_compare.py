@@ -1,4 +1,4 @@
-"""python -m experiments.compare: several runs in one table, and one clear line when they do not
+"""`agora compare`: several runs in one table, and one clear line when they do not
 belong in one."""
 
 from __future__ import annotations

@@ -296,7 +296,7 @@ def test_an_empty_run_has_figures_but_no_nan() -> None:
 
 def test_an_agent_that_was_restarted_counts_its_busy_time_anew() -> None:
     metrics = RunMetrics([Phase(0, 1000, 90)], 1, partitions=1)
-    busy_us = [0, 80, 160, 30, 90]  # the life after the third sample begins at 0
+    busy_us = [0, 80, 160, 30, 90]  # restarted after the third sample: begins at 0
     zero = np.zeros(5, np.int64)
     metrics.add(
         "agents",

@@ -81,11 +81,11 @@ def test_requeued_tasks_rejoin_at_the_tail_until_they_are_spent() -> None:
         assert backlog.next_batch(False) == 2
         round_ = round_of(backlog.take(None), [1, 2], [], [])
         backlog.on_planned(round_)
-        aside = lose(backlog, round_, [1, 2])
+        exits = lose(backlog, round_, [1, 2])
         assert backlog.next_batch(False) is None, "paused"
         if attempt < ATTEMPTS_MAX:
-            backlog.on_requeue_due(aside.retry)
-    assert aside.abandoned.tolist() == [1, 2] and aside.retry == 0
+            backlog.on_requeue_due(exits.retry)
+    assert exits.abandoned.tolist() == [1, 2] and exits.retry == 0
 
 
 def rounds_until_given_up(
@@ -98,13 +98,13 @@ def rounds_until_given_up(
         assert backlog.next_batch(False), "rejoined in one piece"
         offered = backlog.take(None)
         round_ = round_of(offered, claimed, left, [PendingReason.NO_ROOM] * len(left))
-        aside = backlog.on_planned(round_)
-        assert aside.retry == 0, "those without room pause with the losers"
-        aside = lose(backlog, round_, lost)
-        if not aside.retry:
-            assert sorted(aside.abandoned.tolist()) == sorted(lost + left)
+        exits = backlog.on_planned(round_)
+        assert exits.retry == 0, "those without room pause with the losers"
+        exits = lose(backlog, round_, lost)
+        if not exits.retry:
+            assert sorted(exits.abandoned.tolist()) == sorted(lost + left)
             return attempt
-        backlog.on_requeue_due(aside.retry)
+        backlog.on_requeue_due(exits.retry)
         claimed, lost, left = [], [], sorted(lost + left)
     raise AssertionError("tried for ever")
 
@@ -190,10 +190,10 @@ def test_all_new_tasks_are_at_hand_but_a_requeued_batch_stays_by_itself(
     assert backlog.next_batch(False) == 3
     round_ = round_of(backlog.take(None), [1, 2, 3], [], [])
     backlog.on_planned(round_)
-    aside = lose(backlog, round_, [2])
+    exits = lose(backlog, round_, [2])
     backlog.add(batch(4))
     if losers is LoserPolicy.REQUEUE:
-        backlog.on_requeue_due(aside.retry)
+        backlog.on_requeue_due(exits.retry)
     backlog.add(batch(5))
     assert backlog.next_batch(False)
     requeued = losers is LoserPolicy.REQUEUE
@@ -228,12 +228,12 @@ def test_every_task_is_somewhere(
         round_ = round_of(
             offered, [task for task, its in tasks.items() if its in "pl"], waiting, reason
         )
-        for aside in (
+        for exits in (
             backlog.on_planned(round_),
             lose(backlog, round_, [task for task, its in tasks.items() if its == "l"]),
         ):
-            gone |= {*aside.too_large.tolist(), *aside.abandoned.tolist()}
-            paused += [aside.retry] * (aside.retry != 0)
+            gone |= {*exits.too_large.tolist(), *exits.abandoned.tolist()}
+            paused += [exits.retry] * (exits.retry != 0)
         gone |= {task for task, its in tasks.items() if its == "p"}
     for key in paused:
         backlog.on_requeue_due(key)

@@ -32,8 +32,10 @@ class Cell:
         self.solver = IncrementalSolver(self.graph.network)
         assert self.solver.resolve() is Status.OPTIMAL
         self.alive = np.arange(self.graph.first_task, self.graph.first_task + self.graph.tasks)
-        network, begin = self.graph.network, self.graph.task_arc_begin
-        self.ways = [(network.head[a:b], network.cost[a:b]) for a, b in itertools.pairwise(begin)]
+        # each access to a column copies it
+        head, cost = self.graph.network.head, self.graph.network.cost
+        begin = self.graph.task_arc_begin
+        self.ways = [(head[a:b], cost[a:b]) for a, b in itertools.pairwise(begin)]
 
     def replace(self, count):
         """Some tasks leave and as many arrive, each with the arcs of an earlier one."""

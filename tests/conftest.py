@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
+
+from tests.fixtures.commands import without_figures
+
+# A busy machine is no failure. Where CI is set, properties are tried on the same examples every
+# time, and none is remembered from earlier runs.
+settings.register_profile("anywhere", deadline=None)
+settings.register_profile("ci", derandomize=True, deadline=None, database=None)
+settings.load_profile("ci" if os.environ.get("CI") else "anywhere")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -15,3 +25,10 @@ def ctrl_c_counts() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def no_figures() -> Iterator[None]:
+    """Reports are made without their figures."""
+    with without_figures():
+        yield

@@ -11,6 +11,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from experiments.commands.run import app
+from tests.fixtures.commands import exit_status
+
 ROOT = Path(__file__).parents[2]
 CONFIG = """
 seeds = 2
@@ -51,6 +54,7 @@ protocol = { kind = "optimistic", sync = "state_aligned", gap_s = 0.05, cut_at_s
 
 
 def command(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """The main job in a process of its own."""
     return subprocess.run(
         [sys.executable, "-m", "experiments.parsync_vs_flow", *map(str, arguments)],
         cwd=ROOT,
@@ -85,17 +89,16 @@ def test_a_run_directory_is_complete(finished: Path) -> None:
     assert (finished / "report.html").stat().st_size > 10_000
 
 
-def test_a_run_repeats_from_its_own_configuration(finished: Path, tmp_path: Path) -> None:
-    done = command("--config", finished / "config.toml", "--out", tmp_path / "again")
-    assert done.returncode == 0, done.stderr
-    first, again = (
-        json.loads((run / "summary.json").read_text()) for run in (finished, tmp_path / "again")
-    )
+@pytest.mark.usefixtures("no_figures")
+def test_a_run_repeats_from_its_own_configuration_in_another_process(
+    finished: Path, tmp_path: Path
+) -> None:
+    again_dir = tmp_path / "again"
+    assert exit_status(app, "--config", finished / "config.toml", "--out", again_dir) == 0
+    first, again = (json.loads((run / "summary.json").read_text()) for run in (finished, again_dir))
     assert first["digest"] == again["digest"]
     assert [arm["regret"] for arm in first["arms"]] == [arm["regret"] for arm in again["arms"]]
-    assert (finished / "config.toml").read_text() == (
-        tmp_path / "again" / "config.toml"
-    ).read_text()
+    assert (finished / "config.toml").read_text() == (again_dir / "config.toml").read_text()
 
 
 def test_the_measured_run_and_its_seed_agree(finished: Path) -> None:
@@ -118,22 +121,29 @@ def test_the_measured_run_and_its_seed_agree(finished: Path) -> None:
         (["--trace", "google2011:/nonexistent"], "nonexistent"),
         (["--trace", "swf:x"], "swf"),
         (["--duration", "0.1"], "shorter than the gap"),
-        (["--runtime", "ray", "--address", "127.0.0.1:1", "--quick"], "127.0.0.1:1"),
     ],
 )
 def test_bad_input_is_one_line_and_status_2(
-    arguments: list[str], message: str, tmp_path: Path
+    arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    done = command(*arguments, "--out", tmp_path / "run")
+    assert exit_status(app, *arguments, "--out", tmp_path / "run") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message in line
+
+
+def test_a_cluster_that_is_not_there_is_one_line_and_status_2(tmp_path: Path) -> None:
+    """From the process: Ray's own lines would be on its standard error."""
+    options = ["--runtime", "ray", "--address", "127.0.0.1:1", "--quick"]
+    done = command(*options, "--out", tmp_path / "run")
     assert done.returncode == 2
-    lines = done.stderr.strip().splitlines()
-    assert len(lines) == 1 and message in lines[0], done.stderr
+    (line,) = done.stderr.splitlines()
+    assert "127.0.0.1:1" in line
 
 
-def test_results_are_never_overwritten(finished: Path) -> None:
+def test_results_are_never_overwritten(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = sorted(path.name for path in finished.rglob("*"))
-    done = command("--config", finished / "config.toml", "--out", finished)
-    assert done.returncode == 2 and "already exists" in done.stderr
+    assert exit_status(app, "--config", finished / "config.toml", "--out", finished) == 2
+    assert "already exists" in capsys.readouterr().err
     assert sorted(path.name for path in finished.rglob("*")) == before
 
 

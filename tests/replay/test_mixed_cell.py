@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from experiments.arm_config import ArmConfig
-from experiments.command_line import run_command
 from experiments.config import RunConfig, load_config
 from experiments.parsync_vs_flow import app
 from experiments.running import make_workload
@@ -23,6 +22,7 @@ from parsync.runtime.audit import AuditedMaster
 from parsync.runtime.virtual.runtime import VirtualRuntime
 from parsync.workload.workload import Workload
 from shared_state.invariants import AuditCounts, CellAudit
+from tests.fixtures.commands import exit_status
 from tests.replay.test_virtual_runs import Witness
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "mixed_cell.toml"
@@ -142,6 +142,7 @@ def test_groups_synchronise_at_their_own_times(config: RunConfig, workload: Work
     assert len(gaps["omega"]) > 10, "whenever it decides"
 
 
+@pytest.mark.usefixtures("no_figures")
 @pytest.mark.parametrize("message_us", [0, 500])
 def test_the_command_runs_it_and_replay_finds_the_same_digest(
     tmp_path: Path, message_us: int, capsys: pytest.CaptureFixture[str]
@@ -149,9 +150,7 @@ def test_the_command_runs_it_and_replay_finds_the_same_digest(
     toml, run = tmp_path / "mixed.toml", tmp_path / "run"
     text = EXAMPLE.read_text(encoding="utf-8") + f"\n[virtual]\nmessage_us = {message_us}\n"
     toml.write_text(text, encoding="utf-8")
-    with pytest.raises(SystemExit) as left:
-        run_command(app, ["--config", str(toml), "--out", str(run)])
-    assert left.value.code == 0
+    assert exit_status(app, "--config", toml, "--out", run) == 0
     capsys.readouterr()
     assert replay.main([str(run)]) == 0
     assert ": ok: " in capsys.readouterr().out

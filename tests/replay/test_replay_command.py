@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from experiments.command_line import run_command
 from experiments.commands.run import app
 from parsync.runtime import replay
 from parsync.runtime.arm_file import ARM_FILE, OLD_FILE, ArmFile, write_arm
 from parsync.runtime.event_logs import ENDED_FILE, VIRTUAL_LOG, LogEnd, read_end, write_end
 from schedulers.interface import ContractBroken
+from tests.fixtures.commands import exit_status, without_figures
 from tests.fixtures.live_runs import mixed_arm
 from tests.fixtures.pickles import MakesAFile
 
@@ -63,9 +63,8 @@ protocol = { kind = "optimistic", sync = "state_aligned", gap_s = 0.05 }
 
 def make_run(folder: Path, config: str = CONFIG) -> Path:
     (folder / "run.toml").write_text(config)
-    with pytest.raises(SystemExit) as left:
-        run_command(app, ["--config", str(folder / "run.toml"), "--out", str(folder / "run")])
-    assert left.value.code == 0
+    with without_figures():
+        assert exit_status(app, "--config", folder / "run.toml", "--out", folder / "run") == 0
     return folder / "run"
 
 

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from experiments.command_line import run_command
 from experiments.commands.run import app
 from experiments.config import load_config
 from parsync.runtime import replay
 from parsync.runtime.arm_file import read_arm
+from tests.fixtures.commands import exit_status, without_figures
 from tests.fixtures.google2011_files import (
     ADD,
     FINISH,
@@ -88,18 +88,12 @@ share = 0.5
 """
 
 
-def main_job(*options: str) -> int:
-    with pytest.raises(SystemExit) as left:
-        run_command(app, options)
-    assert isinstance(left.value.code, int)
-    return left.value.code
-
-
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     (folder / "run.toml").write_text(CONFIG)
-    assert main_job("--config", str(folder / "run.toml"), "--out", str(folder / "run")) == 0
+    with without_figures():
+        assert exit_status(app, "--config", folder / "run.toml", "--out", folder / "run") == 0
     return folder / "run"
 
 
@@ -119,8 +113,9 @@ def trace_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     machines = [machine_row(0, 7 + k, ADD) for k in range(12)]
     trace = write_trace(folder / "files", machines, rows)
     options = ("--speedup", "10", "--seeds", "1", "--runtime", "virtual", "--mix", "optimistic=2")
-    out = str(folder / "run")
-    assert main_job("--trace", f"google2011:{trace}", *options, "--out", out) == 0
+    source, out = f"google2011:{trace}", folder / "run"
+    with without_figures():
+        assert exit_status(app, "--trace", source, *options, "--out", out) == 0
     return folder / "run"
 
 

@@ -155,13 +155,3 @@ def test_a_disk_that_takes_no_more(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
     assert read_summary(tmp_path / "run").partial
     assert not list((tmp_path / "run").glob("arms/*/*.parquet"))
-
-
-@pytest.mark.parametrize(
-    "module", ["experiments.compare", "experiments.report", "parsync.runtime.replay"]
-)
-def test_commands_without_their_argument(module: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", module], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from experiments.command_line import run_command
 from experiments.commands.run import app
+from tests.fixtures.commands import exit_status
 from tests.fixtures.google2011_files import (
     ADD,
     FINISH,
@@ -52,9 +52,7 @@ def run(trace: Path, out: Path, *options: str) -> dict[str, Any]:
         "optimistic=1",
         *options,
     )
-    with pytest.raises(SystemExit) as left:
-        run_command(app, ["--trace", f"google2011:{trace}", *options, "--out", str(out)])
-    assert left.value.code == 0
+    assert exit_status(app, "--trace", f"google2011:{trace}", *options, "--out", out) == 0
     summary: dict[str, Any] = json.loads((out / "summary.json").read_text())
     return summary
 
@@ -78,14 +76,14 @@ def test_the_tasks_that_wait_at_the_start_are_in_figures_of_their_own(
     assert "Short warm-up" not in page  # a trace begins with its tasks running or waiting
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_a_settling_time_of_none_counts_them_and_says_so(trace: Path, tmp_path: Path) -> None:
     run(trace, tmp_path / "first", "--duration", "6")
     text = (tmp_path / "first" / "config.toml").read_text()
     assert "settle_s = 2.0" in text
     (tmp_path / "none.toml").write_text(text.replace("settle_s = 2.0", "settle_s = 0.0"))
-    with pytest.raises(SystemExit) as left:
-        run_command(app, ["--config", str(tmp_path / "none.toml"), "--out", str(tmp_path / "run")])
-    assert left.value.code == 0
+    out = tmp_path / "run"
+    assert exit_status(app, "--config", tmp_path / "none.toml", "--out", out) == 0
     (arm,) = json.loads((tmp_path / "run" / "summary.json").read_text())["arms"]
     assert arm["start"] is None
     assert arm["overall"]["submitted"] == WAITING + 59
@@ -105,9 +103,8 @@ def test_a_settling_time_that_leaves_nothing_of_a_trace_is_refused(
         .replace("settle_s = 0.25", "settle_s = 0.75")
     )
     (tmp_path / "all.toml").write_text(text)
-    with pytest.raises(SystemExit) as left:
-        run_command(app, ["--config", str(tmp_path / "all.toml"), "--out", str(tmp_path / "run")])
-    assert left.value.code == 2
+    out = tmp_path / "run"
+    assert exit_status(app, "--config", tmp_path / "all.toml", "--out", out) == 2
     assert "settle_s: expected less than the 0.75 s of the workload, got 0.75 s" in " ".join(
         capsys.readouterr().err.split()
     )

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from experiments.command_line import run_command
 from experiments.commands.run import app
 from experiments.config import load_config
 from experiments.workload_config import WorkloadConfig
 from experiments.workloads import registry
 from experiments.workloads.synthetic import SyntheticOptions
+from tests.fixtures.commands import exit_status
 from tests.fixtures.installed import install_project
 
 ROOT = Path(__file__).parents[2]
@@ -46,16 +46,14 @@ def test_a_reader_of_another_package_runs_from_its_toml_file(
     assert load_config(run / "config.toml") == load_config(toml), "it can be run again"
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_the_example_of_a_cpu_and_memory_cell_runs(tmp_path: Path) -> None:
     run, toml = tmp_path / "run", EXAMPLES / "cpu_and_memory.toml"
-    with pytest.raises(SystemExit) as left:
-        run_command(
-            app, ["--config", str(toml), "--seeds", "1", "--duration", "4", "--out", str(run)]
-        )
-    assert left.value.code == 0
-    options = load_config(toml).workload.options.model_dump() | {"phase_s": 2.0}
-    shorter = WorkloadConfig.of("synthetic", SyntheticOptions.model_validate(options))
-    assert load_config(run / "config.toml").workload == shorter
+    options = ["--seeds", 1, "--duration", 4]
+    assert exit_status(app, "--config", toml, *options, "--out", run) == 0
+    shorter = load_config(toml).workload.options.model_dump() | {"phase_s": 2.0}
+    expected = WorkloadConfig.of("synthetic", SyntheticOptions.model_validate(shorter))
+    assert load_config(run / "config.toml").workload == expected
     summary = json.loads((run / "summary.json").read_text("utf-8"))
     assert summary["workload"]["dimensions"] == ["cpu_milli", "mem_mib"]
     assert summary["workload"]["facts"]["load_percent_of"] == "cpu_milli"

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from experiments.command_line import run_command
 from experiments.commands.compare import app as compare_app
 from experiments.commands.report import app as report_app
 from experiments.commands.run import app
@@ -22,6 +21,7 @@ from parsync.metrics import registry
 from parsync.metrics.conformance import check_metric
 from parsync.metrics.run_metrics import RunMetrics
 from shared_state.errors import AgoraError
+from tests.fixtures.commands import exit_status
 from tests.fixtures.installed import install, install_project
 from tests.unit.record_factory import PHASES
 from tests.unit.test_bad_input_configuration import CONFIG
@@ -37,13 +37,6 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.syspath_prepend(folder)
     return folder
-
-
-def command(application: object, *arguments: object) -> int:
-    with pytest.raises(SystemExit) as left:
-        run_command(application, list(map(str, arguments)))  # type: ignore[arg-type]
-    assert isinstance(left.value.code, int)
-    return left.value.code
 
 
 def one_commit(agent: int, commit_us: int) -> dict[str, list[int]]:
@@ -62,19 +55,19 @@ def test_the_page_shows_the_example() -> None:
     assert entry_point in (EXAMPLE / "pyproject.toml").read_text("utf-8")
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_its_figure_is_in_summary_report_and_comparison(
     site: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("experiments.figures.FIGURES", ())
     monkeypatch.setenv("COLUMNS", "200")
     install_project(site, EXAMPLE)
     check_metric(registry.get("long_waits"))
     (tmp_path / "small.toml").write_text(CONFIG)
     run = tmp_path / "run"
-    assert command(app, "--config", tmp_path / "small.toml", "--out", run, "--seeds", 2) == 0
+    assert exit_status(app, "--config", tmp_path / "small.toml", "--out", run, "--seeds", 2) == 0
     assert "Waits" in capsys.readouterr().out, "its column in the terminal's table"
 
     summary = json.loads((run / "summary.json").read_text())
@@ -87,15 +80,14 @@ def test_its_figure_is_in_summary_report_and_comparison(
     assert "Placed tasks that waited for longer than 0.1 s." in page
     assert "<code>long_wait_share</code>" in page, "the data dictionary"
 
-    assert command(compare_app, run, "--metric", "long_wait_share") == 0
+    assert exit_status(compare_app, run, "--metric", "long_wait_share") == 0
     assert "Long waits" in capsys.readouterr().out
 
     # where the package is not installed, the run can still be read
     monkeypatch.undo()
-    monkeypatch.setattr("experiments.figures.FIGURES", ())
     assert "long_waits" not in {metric.kind for metric in registry.metrics()}
-    assert command(report_app, run) == 0
-    assert command(compare_app, run, "--metric", "long_wait_share") == 0
+    assert exit_status(report_app, run) == 0
+    assert exit_status(compare_app, run, "--metric", "long_wait_share") == 0
 
 
 def test_actors_of_a_live_run_copy_pickle_and_merge_it(site: Path) -> None:
@@ -172,15 +164,14 @@ def test_two_metrics_of_one_name_are_refused(site: Path) -> None:
         registry.metrics()
 
 
-@pytest.mark.usefixtures("site")
+@pytest.mark.usefixtures("no_figures")
 def test_a_metric_whose_code_fails_ends_its_arm_with_one_line(
-    site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("experiments.figures.FIGURES", ())
     install(site, "broken", "broken:Fails", {"broken.py": BROKEN}, "agora.metrics")
     (tmp_path / "small.toml").write_text(CONFIG)
     run = tmp_path / "run"
-    assert command(app, "--config", tmp_path / "small.toml", "--out", run, "--seeds", 1) == 2
+    assert exit_status(app, "--config", tmp_path / "small.toml", "--out", run, "--seeds", 1) == 2
     last = capsys.readouterr().err.splitlines()[-1]
     assert last.startswith("error: 'ParSync': metric 'broken': fold: KeyError: 'gone'"), last
     summary = read_summary(run)

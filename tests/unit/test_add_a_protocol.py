@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from experiments.command_line import run_command
 from experiments.commands.replay import app as replay_app
 from experiments.commands.run import app
 from experiments.summary import read_summary
 from parsync.protocols import registry
 from shared_state.errors import AgoraError
+from tests.fixtures.commands import exit_status
 from tests.fixtures.installed import install, install_project
 
 ROOT = Path(__file__).parents[2]
@@ -67,10 +67,7 @@ def run(tmp_path: Path) -> Run:
     (tmp_path / "run.toml").write_text(CONFIG, encoding="utf-8")
 
     def run() -> int:
-        with pytest.raises(SystemExit) as left:
-            out = tmp_path / "run"
-            run_command(app, ["--config", str(tmp_path / "run.toml"), "--out", str(out)])
-        return int(left.value.code or 0)
+        return exit_status(app, "--config", tmp_path / "run.toml", "--out", tmp_path / "run")
 
     return run
 
@@ -83,6 +80,7 @@ def test_the_page_shows_the_example_whole_and_it_is_short() -> None:
     assert entry_point in page and entry_point in (EXAMPLE / "pyproject.toml").read_text()
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_the_example_shares_a_cell_with_parsync_and_is_replayed(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,9 +91,7 @@ def test_the_example_shares_a_cell_with_parsync_and_is_replayed(
     assert run() == 0
     [arm] = read_summary(tmp_path / "run").arms
     assert arm.totals.committed == arm.totals.submitted > 100
-    with pytest.raises(SystemExit) as left:
-        run_command(replay_app, [str(tmp_path / "run")])
-    assert not left.value.code
+    assert exit_status(replay_app, tmp_path / "run") == 0
 
 
 MISTAKES = {
@@ -117,6 +113,7 @@ MISTAKES = {
 }
 
 
+@pytest.mark.usefixtures("no_figures")
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_is_one_line(
     mistake: str,

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from experiments import preconditions
-from experiments.command_line import run_command
 from experiments.commands.run import app
 from experiments.config import load_config
 from experiments.running import make_workload
 from flowsolver import memory
+from tests.fixtures.commands import exit_status
 from tests.fixtures.google2011_files import (
     ADD,
     SCHEDULE,
@@ -58,10 +58,9 @@ def refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Refusal:
     """The one line that the command says before it leaves with status 2, having made nothing."""
 
     def run(*arguments: str | Path) -> str:
-        with pytest.raises(SystemExit) as left:
-            run_command(app, [*map(str, arguments), "--out", str(tmp_path / "run")])
+        status = exit_status(app, *arguments, "--out", tmp_path / "run")
         said = capsys.readouterr()
-        assert left.value.code == 2 and said.out == ""
+        assert status == 2 and said.out == ""
         assert not (tmp_path / "run").exists()
         (line,) = said.err.splitlines()
         assert line.startswith("error: ")
@@ -269,11 +268,7 @@ def test_an_out_that_is_taken_or_impossible(
         ("file/run", "Not a directory"),
     ):
         before = sorted(tmp_path.rglob("*"))
-        with pytest.raises(SystemExit) as left:
-            run_command(
-                app, ["--config", str(tmp_path / "good.toml"), "--out", str(tmp_path / out)]
-            )
-        assert left.value.code == 2
+        assert exit_status(app, "--config", tmp_path / "good.toml", "--out", tmp_path / out) == 2
         (line,) = capsys.readouterr().err.splitlines()
         assert f"--out {tmp_path / out}: {says}" in line
         assert sorted(tmp_path.rglob("*")) == before and (tmp_path / "file").read_text() == "mine"
@@ -309,18 +304,16 @@ def test_a_trace_that_leaves_nothing_names_the_file_that_asks_for_it(
     assert f"error: {tmp_path / 'long.toml'}: settle_s: expected less than" in line
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_runs_that_begin_in_one_second_have_directories_of_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("experiments.preconditions.time.strftime", lambda _: "20260101-120000")
-    monkeypatch.setattr("experiments.finishing.write_report", lambda directory, check: directory)
     (tmp_path / "good.toml").write_text(CONFIG)
     for name in ("20260101-120000", "20260101-120000-2", "20260101-120000-3"):
-        with pytest.raises(SystemExit) as left:
-            run_command(app, ["--config", "good.toml"])
-        assert left.value.code == 0
-        assert f"report: runs/{name}\n" in capsys.readouterr().err
+        assert exit_status(app, "--config", "good.toml") == 0
+        assert f"report: runs/{name}/report.html\n" in capsys.readouterr().err
         assert (tmp_path / "runs" / name / "summary.json").exists()
 
 

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.command_line import run_command
 from experiments.commands.compare import app as compare
 from experiments.commands.report import app as report
 from flowsolver.__main__ import run as flowsolver
+from tests.fixtures.commands import exit_status
 from tests.fixtures.pickles import MakesAFile
 from tests.unit.run_factory import write_synthetic_run
 
@@ -218,9 +218,7 @@ def test_a_summary_that_is_not_one(
 ) -> None:
     (tmp_path / "summary.json").write_text(change(summary))
     for command in (compare, report):
-        with pytest.raises(SystemExit) as left:
-            run_command(command, [str(tmp_path)])
-        assert left.value.code == 2
+        assert exit_status(command, tmp_path) == 2
         (line,) = capsys.readouterr().err.splitlines()
         assert f"{tmp_path / 'summary.json'}: {says}" in line
     assert [path.name for path in tmp_path.iterdir()] == ["summary.json"]
@@ -252,9 +250,7 @@ def test_series_that_are_none(
             "damaged": whole[:500] + bytes(200) + whole[700:],
         }[kind]
     )
-    with pytest.raises(SystemExit) as left:
-        run_command(report, [str(run)])
-    assert left.value.code == 2
+    assert exit_status(report, run) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert f"{series}: cannot read the series" in line
     assert not (tmp_path / "executed").exists()
@@ -296,9 +292,7 @@ def test_a_series_that_is_not_one(
     run = Path(shutil.copytree(whole_run, tmp_path / "run"))
     series = run / "arms" / "parsync-adaptive" / "series.npz"
     damage(series)
-    with pytest.raises(SystemExit) as left:
-        run_command(report, [str(run)])
-    assert left.value.code == 2
+    assert exit_status(report, run) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert f"{series}: {says}" in line
     assert not (run / "report.html").exists()

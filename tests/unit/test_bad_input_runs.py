@@ -16,10 +16,10 @@ import pytest
 from rich.console import Console
 
 from experiments import execution, running
-from experiments.command_line import run_command
 from experiments.commands.compare import app as compare
 from experiments.commands.run import app
 from experiments.config import RunConfig
+from experiments.figures import FIGURES
 from experiments.interruption import Interruption
 from experiments.report.page import write_report
 from experiments.report.terminal import comparison_table
@@ -29,6 +29,7 @@ from experiments.whole_files import whole_file
 from parsync.metrics.record_buffer import Columns
 from parsync.runtime.records import RecordSink
 from shared_state.errors import AgoraError
+from tests.fixtures.commands import exit_status
 from tests.fixtures.google2011_files import (
     ADD,
     SCHEDULE,
@@ -52,20 +53,10 @@ def command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
     (tmp_path / "small.toml").write_text(CONFIG)
 
     def run(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as left:
-            run_command(
-                app,
-                [
-                    "--config",
-                    str(tmp_path / "small.toml"),
-                    "--out",
-                    str(tmp_path / "run"),
-                    *arguments,
-                ],
-            )
+        paths = ["--config", tmp_path / "small.toml", "--out", tmp_path / "run"]
+        status = exit_status(app, *paths, *arguments)
         said = capsys.readouterr()
-        assert isinstance(left.value.code, int)
-        return left.value.code, said.out, said.err
+        return status, said.out, said.err
 
     return run
 
@@ -93,6 +84,7 @@ def fill_after(monkeypatch: pytest.MonkeyPatch, batches: int) -> None:
     monkeypatch.setattr(RecordSink, "add", lambda sink, table, columns: full(sink, table, columns))
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_a_disk_that_fills_during_an_arm(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,6 +121,7 @@ def test_a_disk_without_room_for_anything_keeps_nothing(
 def test_a_disk_that_fills_during_the_report(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
+    monkeypatch.setattr("experiments.figures.FIGURES", FIGURES[:1])
     monkeypatch.setattr(place, full_disk)
     status, out, said = command()
     assert status == 2 and "ParSync" in out  # the table was shown before
@@ -184,6 +177,7 @@ def test_no_file_is_half_written(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_ctrl_c_in_the_second_arm(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -224,6 +218,7 @@ def test_ctrl_c_before_there_is_anything(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_ctrl_c_during_the_report_leaves_the_results(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -234,7 +229,7 @@ def test_ctrl_c_during_the_report_leaves_the_results(
     status, out, said = command()
     assert status == 130 and "ParSync" in out
     assert f"`agora report {tmp_path / 'run'}` makes the report" in said
-    monkeypatch.undo()
+    monkeypatch.setattr("experiments.finishing.write_report", write_report)
     assert not read_summary(tmp_path / "run").partial
     assert write_report(tmp_path / "run").exists()
 
@@ -275,9 +270,7 @@ def test_a_partial_run_beside_a_whole_one(
     partial = cut_short(tmp_path / "partial", "Flow")
     whole = write_synthetic_run(tmp_path / "whole", names=NAMES, seeds=(1, 2), step_us=2_000_000)
     out = tmp_path / "table.md"
-    with pytest.raises(SystemExit) as left:
-        run_command(compare, [str(partial), str(whole), "--out", str(out)])
-    assert left.value.code == 0
+    assert exit_status(compare, partial, whole, "--out", out) == 0
     said = capsys.readouterr().out
     assert "PARTIAL: partial" in said and "Arms that were cut short are not ranked." in said
     (row,) = (line for line in out.read_text().splitlines() if line.startswith("| partial: Flow"))
@@ -285,6 +278,7 @@ def test_a_partial_run_beside_a_whole_one(
     assert "**" in out.read_text()
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_a_lost_process_of_the_paired_seeds_costs_no_results(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -299,6 +293,7 @@ def test_a_lost_process_of_the_paired_seeds_costs_no_results(
     assert [arm.partial for arm in read_summary(tmp_path / "run").arms] == [False, False]
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_tasks_larger_than_every_machine_are_told_once_and_given_up_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -313,26 +308,11 @@ def test_tasks_larger_than_every_machine_are_told_once_and_given_up_once(
         task_row(WINDOW + 2 * SECOND, 3, index, SUBMIT, cpu=0.9, mem=0.9) for index in range(7)
     ]
     trace = write_trace(tmp_path / "trace", machines, rows)
-    with pytest.raises(SystemExit) as left:
-        options = [
-            "--resources",
-            "requests",
-            "--overcommit",
-            "1.0",
-            "--speedup",
-            "1",
-            "--duration",
-            "20",
-            "--runtime",
-            "virtual",
-            "--seeds",
-            "1",
-        ]
-        run_command(
-            app, ["--trace", f"google2011:{trace}", *options, "--out", str(tmp_path / "run")]
-        )
+    options = "--resources requests --overcommit 1.0 --speedup 1 --duration 20 --runtime virtual"
+    arguments = ["--trace", f"google2011:{trace}", *options.split(), "--seeds", 1]
+    status = exit_status(app, *arguments, "--out", tmp_path / "run")
     said = capsys.readouterr().err
-    assert left.value.code == 0, said
+    assert status == 0, said
     assert said.count("7 tasks are larger than every machine") == 1
     arms = read_summary(tmp_path / "run").arms
     assert {arm.name for arm in arms} >= {"ParSync adaptive", "Flow"}

@@ -14,11 +14,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from experiments.command_line import run_command
 from experiments.commands.run import app
 from experiments.summary import read_summary
 from schedulers import registry
 from schedulers.conformance import NonConformance, check_conformance
+from tests.fixtures.commands import exit_status
 from tests.fixtures.schedulers.bad_schedulers import FAULTS, HANGING
 from tests.unit.test_registry import install
 
@@ -89,22 +89,11 @@ def run(tmp_path: Path, packages: None, capsys: pytest.CaptureFixture[str]) -> R
     ) -> tuple[int, str, str]:
         text = CONFIG.format(fault=fault, kind=kind, after=after, limit_s=limit_s, seeds=seeds)
         (tmp_path / "bad.toml").write_text(text)
-        with pytest.raises(SystemExit) as left:
-            run_command(
-                app,
-                ["--config", str(tmp_path / "bad.toml"), "--out", str(tmp_path / "run")],
-            )
+        status = exit_status(app, "--config", tmp_path / "bad.toml", "--out", tmp_path / "run")
         said = capsys.readouterr()
-        assert isinstance(left.value.code, int)
-        return left.value.code, said.out, said.err
+        return status, said.out, said.err
 
     return command
-
-
-@pytest.fixture
-def no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They take seconds."""
-    monkeypatch.setattr("experiments.finishing.write_report", lambda directory, check: directory)
 
 
 @pytest.mark.usefixtures("no_figures")
@@ -135,6 +124,7 @@ def test_every_rule_ends_its_arm_alone_and_is_told_in_one_line(
         assert (folder / "commits.parquet").exists() == whole
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_it_takes_its_last_round_to_break_and_the_report_says_so(run: Run, tmp_path: Path) -> None:
     status, _, said = run("asks_for_nothing", after=6)
     assert status == 2
@@ -223,10 +213,9 @@ def test_a_module_with_a_syntax_error_is_refused_before_the_run(
     install(tmp_path, monkeypatch, "slip", "class Mine:\n    def plan(self:\n", "slip", "slip:SPEC")
     text = CONFIG.format(fault="none", kind="slip", after=1, limit_s=60.0, seeds=1)
     (tmp_path / "slip.toml").write_text(text)
-    with pytest.raises(SystemExit) as left:
-        run_command(app, ["--config", str(tmp_path / "slip.toml"), "--out", str(tmp_path / "run")])
+    status = exit_status(app, "--config", tmp_path / "slip.toml", "--out", tmp_path / "run")
     said = capsys.readouterr()
-    assert left.value.code == 2 and said.out == "" and not (tmp_path / "run").exists()
+    assert status == 2 and said.out == "" and not (tmp_path / "run").exists()
     (line,) = said.err.splitlines()
     assert line.startswith(
         f"error: {tmp_path / 'slip.toml'}: arms.1.groups.0: scheduler kind 'slip'"

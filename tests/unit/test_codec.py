@@ -141,8 +141,8 @@ PLAIN = st.recursive(
     | st.booleans()
     | INTS
     | st.floats(allow_nan=False)
-    | st.text(max_size=300)
-    | st.binary(max_size=300),
+    | st.text(max_size=40)
+    | st.binary(max_size=40),
     lambda inner: (
         st.lists(inner, max_size=20) | st.dictionaries(st.text(max_size=40), inner, max_size=20)
     ),

@@ -84,6 +84,8 @@ def test_a_module_is_the_same_command(command: str, module: str) -> None:
         (["bogus"], "error: No such command 'bogus' (--help lists the options)"),
         (["run", "stray"], "error: Got unexpected extra argument"),
         (["compare"], "error: Missing argument 'RUN'"),
+        (["report"], "error: Missing argument 'RUN'"),
+        (["replay"], "error: Missing argument 'RUN'"),
         (["report", "gone"], "error: gone: no such directory"),
         (["replay", "gone"], "error: gone: no such directory"),
         (["actors", "--address", "nowhere"], "error: --address nowhere: "),

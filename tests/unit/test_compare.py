@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from experiments.command_line import run_command
 from experiments.commands.compare import app
 from experiments.compare import combine
 from experiments.summary import build_summary, write_run
 from shared_state.errors import AgoraError
+from tests.fixtures.commands import exit_status
 from tests.unit.run_factory import with_overall, workload
 from tests.unit.test_summary import FACTS, bare_arm
 
@@ -54,11 +54,9 @@ def invoke(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
     monkeypatch.setenv("COLUMNS", "120")
 
     def run(*arguments: str) -> tuple[int, str]:
-        with pytest.raises(SystemExit) as left:
-            run_command(app, arguments)
+        status = exit_status(app, *arguments)
         said = capsys.readouterr()
-        assert isinstance(left.value.code, int)
-        return left.value.code, said.out + said.err
+        return status, said.out + said.err
 
     return run
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from experiments.command_line import run_command
 from experiments.commands.report import app as report_app
 from experiments.commands.run import app
 from experiments.killed_runs import run_in_progress
 from experiments.summary import read_summary
 from parsync.metrics.regret import RegretMeans
 from parsync.metrics.summary import ScopeFigures
+from tests.fixtures.commands import exit_status, without_figures
 from tests.unit.test_bad_input_configuration import CONFIG
 
 SEEDS = 2
@@ -28,10 +28,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("whole")
     (folder / "small.toml").write_text(CONFIG)
     arguments = ["--config", folder / "small.toml", "--out", folder / "run", "--seeds", SEEDS]
-    with pytest.MonkeyPatch.context() as patched, pytest.raises(SystemExit) as left:
-        patched.setattr("experiments.figures.FIGURES", ())
-        run_command(app, list(map(str, arguments)))
-    assert left.value.code == 0
+    with without_figures():
+        assert exit_status(app, *arguments) == 0
     return folder / "run"
 
 
@@ -46,18 +44,15 @@ def killed(whole: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def report(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Report:
-    """(exit status, what was said on standard error). Nothing is drawn: that takes seconds."""
-    monkeypatch.setattr("experiments.figures.FIGURES", ())
+def report(capsys: pytest.CaptureFixture[str], no_figures: None) -> Report:
+    """(exit status, what was said on standard error)."""
 
     def make(run: Path) -> tuple[int, str]:
-        with pytest.raises(SystemExit) as left:
-            run_command(report_app, [str(run)])
-        assert isinstance(left.value.code, int)
+        status = exit_status(report_app, run)
         said = capsys.readouterr()
-        assert said.out == (f"{run / 'report.html'}\n" if left.value.code == 0 else "")
-        assert (run / "report.html").exists() == (left.value.code == 0)
-        return left.value.code, said.err
+        assert said.out == (f"{run / 'report.html'}\n" if status == 0 else "")
+        assert (run / "report.html").exists() == (status == 0)
+        return status, said.err
 
     return make
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from experiments.command_line import run_command
 from experiments.commands.compare import app as compare
 from experiments.commands.run import app
 from experiments.figures.labels import LONGEST_LABEL, is_drawable, label
 from experiments.summary import LONGEST_SLUG, read_summary, slugs
+from tests.fixtures.commands import exit_status
 
 NAMES = (
     "調度 ParSync",
@@ -65,10 +65,9 @@ load_percent = [60]
 
 def left_with(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[str, str]:
     """What the comparison says: (standard output, standard error)."""
-    with pytest.raises(SystemExit) as left:
-        run_command(compare, [*map(str, arguments)])
+    status = exit_status(compare, *arguments)
     said = capsys.readouterr()
-    assert left.value.code == 0, said.err
+    assert status == 0, said.err
     return said.out, said.err
 
 
@@ -80,10 +79,9 @@ def test_a_run_with_odd_names_from_its_file_to_its_report(
     run = tmp_path / "[/run] :smile:"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with pytest.raises(SystemExit) as left:
-            run_command(app, ["--config", str(tmp_path / "odd.toml"), "--out", str(run)])
+        status = exit_status(app, "--config", tmp_path / "odd.toml", "--out", run)
     said = capsys.readouterr()
-    assert left.value.code == 0, said.err
+    assert status == 0, said.err
     assert f"report: {run / 'report.html'}" in said.err
     summary = read_summary(run)
     assert [arm.name for arm in summary.arms] == list(NAMES)
@@ -130,10 +128,9 @@ def test_names_that_would_break_a_line_or_a_table(
     text = configuration().replace(old + toml(NAMES[1]), f'{old}"{name}"')
     assert text != configuration()
     (tmp_path / "odd.toml").write_text(text, "utf-8")
-    with pytest.raises(SystemExit) as left:
-        run_command(app, ["--config", str(tmp_path / "odd.toml"), "--out", str(tmp_path / "run")])
+    status = exit_status(app, "--config", tmp_path / "odd.toml", "--out", tmp_path / "run")
     (line,) = capsys.readouterr().err.splitlines()
-    assert left.value.code == 2 and not (tmp_path / "run").exists()
+    assert status == 2 and not (tmp_path / "run").exists()
     assert re.search(rf"odd\.toml: arms\.1\.(groups\.0\.)?name: .*{says}", line), line
 
 

@@ -9,17 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from experiments.command_line import run_command
 from experiments.commands.run import app
 from experiments.summary import read_summary
 from schedulers import registry
 from schedulers.conformance import check_conformance
+from tests.fixtures.commands import exit_status
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "schedulers"
 CONFIG = """
 drain_s = 5.0
 settle_s = 0.05
 runtime = "virtual"
+seeds = 2
 
 [workload]
 kind = "synthetic"
@@ -75,16 +76,12 @@ def test_the_example_keeps_the_contract(site: Path) -> None:
     check_conformance(spec, {"choices": 1})
 
 
-@pytest.mark.usefixtures("installed")
-def test_the_example_shares_a_cell_with_a_kind_of_ours(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("experiments.finishing.write_report", lambda directory, check: directory)
+@pytest.mark.usefixtures("installed", "no_figures")
+def test_the_example_shares_a_cell_with_a_kind_of_ours(tmp_path: Path) -> None:
     (tmp_path / "run.toml").write_text(CONFIG)
-    with pytest.raises(SystemExit) as left:
-        run_command(app, ["--config", str(tmp_path / "run.toml"), "--out", str(tmp_path / "run")])
-    assert left.value.code == 0
-    [arm] = read_summary(tmp_path / "run").arms
+    out = tmp_path / "run"
+    assert exit_status(app, "--config", tmp_path / "run.toml", "--out", out) == 0
+    [arm] = read_summary(out).arms
     assert arm.totals.committed == arm.totals.submitted > 0
 
 

@@ -17,6 +17,8 @@ VENV := .venv
 PY := $(VENV)/bin/python
 CMAKE := $(VENV)/bin/cmake
 CTEST := $(VENV)/bin/ctest
+# one process per core, each with whole files: what the tests of a file share is made once
+PYTEST := $(PY) -m pytest -q --numprocesses auto --dist loadfile
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export RAY_USAGE_STATS_ENABLED := 0
 export RAY_worker_niceness := 0
@@ -63,7 +65,7 @@ types:
 	$(VENV)/bin/mypy
 
 unit:
-	$(PY) -m pytest -q tests/unit
+	$(PYTEST) tests/unit
 
 # ASan and UBSan run all tests; TSan runs those with threads: the solver's races, and cancelling.
 cpp-test: setup
@@ -76,7 +78,8 @@ cpp-test: setup
 	  --tests-regex '^flowsolver_(race|racer_threads|cancel)$$'
 
 test: check cpp-test
-	$(PY) -m pytest -q tests --ignore=tests/unit
+	$(PYTEST) tests/properties tests/replay
+	$(PY) -m pytest -q tests/ray
 
 bench: setup
 	$(PY) -m tests.benchmarks.report

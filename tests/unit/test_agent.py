@@ -3,218 +3,19 @@ claim, a batch or a view."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from parsync.core import events
-from parsync.core.addresses import CELL_SIDE
-from parsync.core.effects import Effect, Send, SetTimer, StartDecision
-from parsync.core.event import Event
-from parsync.core.events import CommitReply, CommitRequest, SyncReply, SyncRequest
-from parsync.protocols.optimistic.agent import OptimisticAgent
-from parsync.protocols.optimistic.choices import Cut, FreedVisibility, LoserPolicy
-from parsync.protocols.optimistic.events import RequeueDue, RetryDue, RoundDue, SyncDue
-from parsync.protocols.optimistic.options import AgentPolicy, OptimisticOptions
-from parsync.protocols.optimistic.strategies import make_strategy
-from parsync.protocols.optimistic.sync.policy import SyncContext
-from parsync.protocols.optimistic.sync.registry import make_sync_policy
-from parsync.protocols.spec import AgentEnvironment, Environment, Member
-from schedulers.capability import Capability
-from schedulers.decision_time import Modelled
-from schedulers.interface import (
-    ChangeKind,
-    PartitionRanking,
-    PendingReason,
-    Plan,
-    PlanContext,
-    TaskChanges,
-)
-from shared_state.cell import Cell
-from shared_state.partition import Partitioning
-from shared_state.tasks import CellSpec, PreferenceCatalog, TaskBatch
-from shared_state.transaction import ConflictCheck, Transaction
-from shared_state.view import ClusterView
-
-OPTIONS = OptimisticOptions(
-    sync="state_aligned", gap_s=0.01, cut_at_sync=False, commit_pipelining=False
-)
-POLICY = OPTIONS.policy()
-SAMPLE_US = 100_000
-TASK_NS = 100_000
-
-
-def none(dtype: type = np.int64) -> np.ndarray:
-    return np.zeros(0, dtype)
-
-
-def make_table(n: int) -> TaskBatch:
-    return TaskBatch(
-        np.arange(n),
-        np.zeros(n, np.int64),
-        np.ones((n, 1), np.int64),
-        np.zeros(n, np.int32),
-        np.zeros(n, np.int64),
-        np.zeros(n, np.int32),
-        np.full(n, -1, np.int64),
-        np.zeros(n, np.int8),
-    )
-
-
-class LowestFree:
-    """Claims the lowest machines the view shows free, or those of `script` while it lasts."""
-
-    def __init__(self) -> None:
-        self.script: list[list[int]] = []
-        self.offered: list[list[int]] = []
-        self.contexts: list[PlanContext] = []
-        self.seen: list[TaskChanges] = []
-        self.too_large: set[int] = set()
-
-    def plan(self, tasks: TaskBatch, view: ClusterView, context: PlanContext) -> Plan:
-        self.offered.append(tasks.task.tolist())
-        self.contexts.append(context)
-        fits = np.array([task not in self.too_large for task in tasks.task.tolist()], bool)
-        free = self.script.pop(0) if self.script else np.flatnonzero(view.free[:, 0] > 0).tolist()
-        rows = np.flatnonzero(fits)[: len(free)]
-        machine = np.array(free[: len(rows)], np.int32)
-        waiting = np.setdiff1d(np.arange(len(tasks)), rows)
-        reason = np.where(fits[waiting], PendingReason.NO_ROOM, PendingReason.TOO_LARGE).astype(
-            np.int8
-        )
-        return Plan(
-            tasks.task[rows],
-            machine,
-            np.ascontiguousarray(tasks.request[rows]),
-            tasks.gang[rows],
-            none(),
-            tasks.task[waiting],
-            reason,
-            len(rows),
-            len(rows),
-        )
-
-    def observe(self, changes: TaskChanges) -> None:
-        self.seen.append(changes)
-
-
-class Bench:
-    """One agent, one cell, no time but what a test says."""
-
-    def __init__(
-        self,
-        machines: int = 4,
-        policy: AgentPolicy = POLICY,
-        sync: str = "state_aligned",
-        strategy: str = "optimistic",
-        index: int = 0,
-        agents: int = 2,
-        partitions: int = 2,
-        start_us: int = 0,
-        capabilities: Iterable[Capability] = (),
-    ) -> None:
-        spec = CellSpec(
-            ("slots",),
-            np.ones((machines, 1), np.int64),
-            np.arange(machines, dtype=np.int32),
-            np.zeros(machines, np.int64),
-            np.array([1000]),
-        )
-        partitioning = Partitioning.by_topology(spec, partitions)
-        self.cell = Cell(spec, partitioning)
-        self.scheduler = LowestFree()
-        self.table = make_table(100)
-        member = Member("agent", 0, agents, OPTIONS, frozenset(capabilities))
-        shared = Environment(
-            1,
-            (member,),
-            spec,
-            partitioning,
-            PreferenceCatalog.empty(),
-            self.table,
-            CELL_SIDE,
-            SAMPLE_US,
-        )
-        context = SyncContext(10_000, partitions, index, agents, stream=0)
-        self.agent = OptimisticAgent(
-            AgentEnvironment(
-                shared,
-                index,
-                f"agent-{index}",
-                member,
-                self.scheduler,  # type: ignore[arg-type]
-                Modelled(0, TASK_NS, 0),
-                None,
-            ),
-            policy,
-            make_strategy(strategy, 5_000),
-            make_sync_policy(sync, {}, context),
-            context,
-        )
-        self.started: list[StartDecision] = []
-        self.tell(start_us, events.Started(0))
-        self.sync(start_us)
-
-    def tell(self, now_us: int, event: Event) -> list[Effect]:
-        """What the agent does, up to the end of the instant: a round that is due begins."""
-        self.effects = self.agent.handle(now_us, event)
-        rounds = [timer for timer in self.effects if timer == SetTimer(now_us, RoundDue())]
-        for timer in rounds:
-            self.effects.remove(timer)
-            self.effects += self.agent.handle(now_us, timer.event)
-        self.started += [effect for effect in self.effects if isinstance(effect, StartDecision)]
-        return self.effects
-
-    def submit(self, now_us: int, *tasks: int) -> None:
-        self.tell(now_us, events.TasksSubmitted(np.array(tasks)))
-
-    def sent(self, kind: type) -> list:
-        return [
-            effect.event
-            for effect in self.effects
-            if isinstance(effect, Send) and isinstance(effect.event, kind)
-        ]
-
-    def sync(self, now_us: int, epoch: int = 0) -> None:
-        """Answer the sync requests in the last effects."""
-        for request in self.sent(SyncRequest):
-            deltas = tuple(
-                self.cell.delta_since(int(p), int(v), now_us, request.with_seqnum)
-                for p, v in zip(request.partition, request.version, strict=True)
-            )
-            self.tell(now_us, SyncReply(epoch, deltas))
-
-    def decide(self, now_us: int) -> int:
-        """Carry out the one StartDecision since the last; the decision time."""
-        [start] = self.started
-        self.started = []
-        self.agent.decide(start.decision, now_us)
-        taken_us = self.agent.decision_us(0)
-        self.tell(now_us + taken_us, events.DecisionDone(start.decision, 0))
-        return taken_us
-
-    def commit(self, now_us: int) -> None:
-        """Grant or reject what the agent asked for in its last effects."""
-        [request] = self.sent(CommitRequest)
-        self.tell(
-            now_us, CommitReply(0, self.agent.index, self.cell.commit(request.transaction, now_us))
-        )
-
-    def rival_takes(self, *machines: int) -> np.ndarray:
-        """The allocations, int64[n]."""
-        n = len(machines)
-        task = np.arange(50, 50 + n)
-        taken = Transaction(
-            7,
-            1,
-            task,
-            np.array(machines, np.int32),
-            np.ones((n, 1), np.int64),
-            np.zeros(n, np.int64),
-        )
-        return self.cell.commit(taken, 0).allocation
+from parsync.core.effects import SetTimer, StartDecision
+from parsync.core.events import CommitReply, CommitRequest
+from parsync.protocols.optimistic.choices import LoserPolicy
+from parsync.protocols.optimistic.events import RequeueDue, SyncDue
+from schedulers.interface import ChangeKind, PartitionRanking
+from shared_state.transaction import ConflictCheck
+from tests.unit.agent_bench import POLICY, Bench, answer, none
 
 
 def test_a_batch_is_decided_committed_and_forgotten() -> None:
@@ -260,12 +61,6 @@ def test_losers_are_decided_again_at_once_and_the_next_batch_waits() -> None:
         for task, count in zip(record.columns["task"], record.columns["attempts"], strict=True)
     }
     assert attempts == {1: 2, 2: 1, 3: 1}
-
-
-def answer(bench: Bench, request: CommitRequest, now_us: int) -> list[Effect]:
-    return bench.tell(
-        now_us, CommitReply(0, bench.agent.index, bench.cell.commit(request.transaction, now_us))
-    )
 
 
 def test_an_agent_that_does_not_wait_goes_on_while_its_claims_are_under_way() -> None:
@@ -358,21 +153,6 @@ def test_requeued_tasks_are_given_up_after_the_limit() -> None:
     ]
 
 
-def test_an_agent_with_nothing_free_waits_for_its_view_to_change() -> None:
-    bench = Bench()
-    bench.submit(100, *range(6))
-    bench.decide(100)
-    bench.commit(600)
-    assert bench.agent.queued == 2
-    assert not [effect for effect in bench.effects if isinstance(effect, StartDecision)]
-    bench.tell(10_000, SyncDue(1))
-    allocation = bench.cell.allocations().allocation[:1]
-    bench.cell.release(allocation, np.zeros(1, np.int32), 9_000)
-    bench.sync(10_000)
-    bench.decide(10_000)
-    assert bench.scheduler.offered[1] == [4, 5]
-
-
 def test_a_task_larger_than_every_machine_is_told_once_and_never_spins() -> None:
     bench = Bench()
     bench.scheduler.too_large = {1}
@@ -382,39 +162,6 @@ def test_a_task_larger_than_every_machine_is_told_once_and_never_spins() -> None
     assert not [effect for effect in bench.effects if isinstance(effect, StartDecision)]
     [told] = [record for record in bench.agent.finish(200) if record.table == "unplaceable"]
     assert told.columns["task"].tolist() == [1] and told.columns["abandoned"].tolist() == [0]
-
-
-def test_a_round_ends_at_the_next_sync_and_the_rest_sees_the_refreshed_view() -> None:
-    bench = Bench(policy=replace(POLICY, cut=Cut.AT_SYNC), machines=20)
-    bench.submit(9_750, *range(10))
-    assert bench.decide(9_750) == 300
-    assert bench.scheduler.offered == [[0, 1, 2]]
-    asked = bench.effects
-    bench.tell(10_000, SyncDue(1))
-    bench.effects = [*asked, *bench.effects]
-    bench.commit(10_050)
-    bench.decide(10_050)
-    assert bench.scheduler.offered[1] == list(range(3, 10))
-
-
-def test_an_owner_sees_its_freed_room_at_once_only_if_so_chosen() -> None:
-    for freed, expected in ((FreedVisibility.AT_ONCE, 1), (FreedVisibility.AT_SYNC, 0)):
-        bench = Bench(policy=replace(POLICY, freed=freed))
-        bench.submit(100, 1)
-        bench.decide(100)
-        bench.commit(200)
-        held = bench.cell.allocations()
-        released = bench.cell.release(held.allocation, held.owner, 300)
-        ended = events.TasksEnded(
-            ChangeKind.FINISHED,
-            released.task,
-            released.allocation,
-            released.machine,
-            released.request,
-            released.version,
-        )
-        bench.tell(300, ended)
-        assert bench.agent.view.free[0, 0] == expected
 
 
 def test_decision_time_is_wasted_by_conflicts_and_by_no_other_rejection() -> None:
@@ -481,92 +228,6 @@ def test_a_task_that_runs_again_has_no_part_in_the_delay_average() -> None:
     assert bench.agent.queued == 0 and samples.columns["ema_us"].tolist() == [200]
 
 
-def test_a_master_in_a_new_life_makes_the_view_start_over() -> None:
-    bench = Bench()
-    bench.submit(100, 1)
-    bench.decide(100)
-    bench.commit(200)
-    bench.tell(10_000, SyncDue(1))
-    bench.sync(10_000, epoch=1)
-    [request] = bench.sent(SyncRequest)
-    assert request.version.tolist() == [0, 0]
-    assert (bench.agent.view.free <= 0).all()
-    bench.sync(10_001, epoch=1)
-    assert bench.agent.view.free[:, 0].tolist() == [0, 1, 1, 1]
-
-
-def ages(bench: Bench, now_us: int) -> tuple[list[int], list[int]]:
-    """Staleness: at each sync since the last call, and as sampled now."""
-    records = {record.table: record.columns for record in bench.agent.finish(now_us)}
-    return records["syncs"]["age_us"].tolist(), records["agents"]["staleness_us"].tolist()
-
-
-def test_the_first_sync_of_a_later_life_is_as_old_as_that_life() -> None:
-    bench = Bench(start_us=60_000_000)
-    assert ages(bench, 60_000_400) == ([0, 0], [400])
-
-
-def test_a_view_that_starts_over_is_as_old_as_what_it_held_before() -> None:
-    bench = Bench()
-    bench.tell(10_000, SyncDue(1))
-    bench.sync(10_000)
-    ages(bench, 10_000)
-    bench.tell(20_000, SyncDue(2))
-    bench.sync(20_000, epoch=1)  # answered by a restarted master
-    bench.sync(20_300, epoch=1)
-    assert ages(bench, 20_500) == ([10_300, 10_300], [200])
-
-
-def test_omega_syncs_before_every_round() -> None:
-    bench = Bench(sync="every_attempt")
-    bench.submit(100, 1)
-    assert bench.sent(SyncRequest) and not bench.sent(CommitRequest)
-    bench.rival_takes(0)
-    bench.sync(150)
-    bench.decide(150)
-    bench.commit(250)
-    assert bench.cell.used[:, 0].tolist() == [1, 1, 0, 0]
-
-
-def test_omegas_agents_wait_for_the_outcome_before_they_sync_again() -> None:
-    """A sync sent beside the commit may be answered first, and the round be planned on a state
-    without it."""
-    bench = Bench(sync="every_attempt", policy=replace(POLICY, commit_pipelining=True))
-    bench.submit(100, 1)
-    bench.sync(150)
-    bench.submit(160, 2)
-    bench.decide(150)
-    assert bench.sent(CommitRequest) and not bench.sent(SyncRequest)
-    bench.commit(250)
-    assert bench.sent(SyncRequest)
-
-
-def test_without_periodic_syncs_an_agent_looks_again_after_a_gap_or_when_there_is_more_to_do() -> (
-    None
-):
-    bench = Bench(machines=2, sync="every_attempt")
-    taken = bench.rival_takes(0, 1)
-    bench.submit(100, 1)
-    bench.sync(100)
-    bench.decide(100)
-    [timer] = [effect for effect in bench.effects if isinstance(effect, SetTimer)]
-    assert isinstance(timer.event, RetryDue) and timer.at_us == 200 + 10_000
-    bench.submit(300, 2)
-    bench.sync(300)
-    assert bench.decide(300) > 0, "something new"
-    assert bench.tell(timer.at_us, timer.event) == [], "it has looked since"
-    bench.submit(10_500, 3)
-    bench.sync(10_500)
-    bench.decide(10_500)
-    [timer] = [effect for effect in bench.effects if isinstance(effect, SetTimer)]
-    bench.cell.release(taken, None, 15_000)
-    bench.tell(timer.at_us, timer.event)
-    bench.sync(timer.at_us)
-    bench.decide(timer.at_us)
-    bench.commit(timer.at_us + 200)
-    assert bench.scheduler.offered == [[1], [1], [1], [1]] and bench.agent.queued == 2
-
-
 @pytest.mark.parametrize("partitions", [4, 8, 10])
 def test_equally_fresh_partitions_are_tried_from_another_place_by_each_agent_and_in_each_round(
     partitions: int,
@@ -612,15 +273,6 @@ def test_sequence_number_checks_send_what_the_plan_saw() -> None:
     assert request.transaction.synced_us.tolist() == [0]
 
 
-def test_late_timers_sync_everything_that_was_due() -> None:
-    bench = Bench(sync="diff_block")
-    bench.tell(31_000, SyncDue(1))
-    [request] = bench.sent(SyncRequest)
-    assert request.partition.tolist() == [0, 1]
-    [timer] = [effect for effect in bench.effects if isinstance(effect, SetTimer)]
-    assert timer.at_us > 31_000
-
-
 def test_an_answer_repeated_after_a_restart_changes_nothing() -> None:
     bench = Bench()
     bench.submit(100, 1)
@@ -635,17 +287,3 @@ def test_an_answer_repeated_after_a_restart_changes_nothing() -> None:
 def test_unknown_events_are_bugs() -> None:
     with pytest.raises(TypeError, match="cannot handle"):
         Bench().agent.handle(0, events.TasksCancelled(none()))
-
-
-def test_a_view_knows_how_much_of_each_partition_is_in_use() -> None:
-    bench = Bench(machines=4, partitions=2)
-    assert bench.agent._view.used_permille().tolist() == [0, 0]
-    bench.rival_takes(0, 2, 3)
-    assert bench.agent._view.used_permille().tolist() == [0, 0], "as of the last sync"
-    bench.tell(10_000, SyncDue(1))
-    bench.sync(10_000)
-    assert bench.agent._view.used_permille().tolist() == [500, 1000]
-    bench.cell.set_machines(np.array([1], np.int32), np.array([False]), 15_000)
-    bench.tell(20_000, SyncDue(2))
-    bench.sync(20_000)
-    assert bench.agent._view.used_permille().tolist() == [1000, 1000], "of machines that are up"

@@ -10,7 +10,7 @@ from parsync.core.events import CommitRequest
 from parsync.protocols.optimistic.choices import Cut
 from parsync.protocols.optimistic.events import SyncDue
 from schedulers.capability import Capability
-from tests.unit.test_agent import POLICY, Bench, answer
+from tests.unit.agent_bench import POLICY, Bench, answer
 
 GOES_ON = replace(POLICY, commit_pipelining=True)
 

@@ -30,14 +30,8 @@ from shared_state.view import ClusterView
 OPTIONS = OptimisticOptions(
     sync="state_aligned", gap_s=0.01, cut_at_sync=False, commit_pipelining=False
 )
-
-
 POLICY = OPTIONS.policy()
-
-
 SAMPLE_US = 100_000
-
-
 TASK_NS = 100_000
 
 

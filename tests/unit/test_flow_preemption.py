@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.flow_world import FLOW, FlowWorld, catalog_of, slot_cell, tasks_of
-from tests.unit.test_flow_scheduler import placed, quincy
+from tests.unit.flow_schedulers import placed, quincy
 
 
 def test_without_preemption_running_tasks_stay() -> None:

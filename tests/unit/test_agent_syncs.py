@@ -63,7 +63,7 @@ def test_an_owner_sees_its_freed_room_at_once_only_if_so_chosen() -> None:
         assert bench.agent.view.free[0, 0] == expected
 
 
-def test_a_master_in_a_new_life_makes_the_view_start_over() -> None:
+def test_a_restarted_master_makes_the_view_start_over() -> None:
     bench = Bench()
     bench.submit(100, 1)
     bench.decide(100)
@@ -83,7 +83,7 @@ def ages(bench: Bench, now_us: int) -> tuple[list[int], list[int]]:
     return records["syncs"]["age_us"].tolist(), records["agents"]["staleness_us"].tolist()
 
 
-def test_the_first_sync_of_a_later_life_is_as_old_as_that_life() -> None:
+def test_the_first_sync_after_a_restart_is_as_old_as_the_restarted_agent() -> None:
     bench = Bench(start_us=60_000_000)
     assert ages(bench, 60_000_400) == ([0, 0], [400])
 

@@ -169,7 +169,7 @@ def test_never_placed_counts_neither_what_ran_nor_what_lost_its_place(run: Run) 
     assert np.flatnonzero(~run.service.runtime.never_placed()).tolist() == [5, 6, 7]
 
 
-def test_a_steps_late_twin_from_an_earlier_life_is_not_logged(run: Run) -> None:
+def test_a_steps_late_twin_from_an_earlier_epoch_is_not_logged(run: Run) -> None:
     run.step(0, 2, 1)
     assert run.service.step(run.bytes_of(0, 1, 1, claim(0, 1, [5], [1])), 10) == STALE
     frames = [frame[0] for frame in read_cell_log(run.path)]

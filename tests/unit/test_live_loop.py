@@ -324,7 +324,7 @@ def test_who_is_silent_and_who_failed_is_told() -> None:
     assert status.epochs == {"host": 1, "source": 1, "cell": 0}
 
 
-def test_what_an_earlier_life_still_says_is_not_heard() -> None:
+def test_what_an_earlier_epoch_still_says_is_not_heard() -> None:
     monitor, _, host = settled_reports()
     monitor.report("host", replace(host, epoch=8))
     monitor.report("host", replace(host, epoch=7, at_us=9_000_000, error="replaced", queued=5))

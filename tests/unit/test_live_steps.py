@@ -67,7 +67,7 @@ def test_steps_happen_once_and_in_order_over_a_line_that_loses_calls_and_replies
     assert client.repeats > 0
 
 
-def test_a_late_step_of_an_earlier_life_is_ignored() -> None:
+def test_a_late_step_of_an_earlier_epoch_is_ignored() -> None:
     cell = Cell()
     StepClient(CORE, 0, 1, cell.step).step([Send(MASTER, SampleDue(1))])
     late = Step(0, 1, 2, ((MASTER, SampleDue(2)),)).to_bytes(CORE)
@@ -76,7 +76,7 @@ def test_a_late_step_of_an_earlier_life_is_ignored() -> None:
     assert cell.phases == [1, 3]
 
 
-def test_a_new_life_is_noticed_once() -> None:
+def test_a_new_epoch_is_noticed_once() -> None:
     deduplicator = StepDeduplicator()
     first = Step(0, 1, 1, ())
     assert not deduplicator.is_new_epoch(first)

@@ -101,6 +101,6 @@ def test_a_restart_with_nothing_to_submit_is_noticed() -> None:
     assert sender.resubmitted == 3 and len(host.held) == 3
 
 
-def test_a_push_meant_for_another_life_is_not_taken() -> None:
+def test_a_push_meant_for_another_epoch_is_not_taken() -> None:
     answer, messages = SubmissionReceiver(epoch=5).take(4, 1, b"")
     assert answer == Acknowledgement(5, False) and messages == []

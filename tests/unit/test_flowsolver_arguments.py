@@ -139,7 +139,7 @@ def test_a_mask_names_the_ids_where_it_is_true(net):
         ([2**80], ValueError, "beyond int64"),
         ([[1]], ValueError, "has 2 dimensions, expected 1"),
         ([[1], [1, 2]], ValueError, "expected a list of integers"),
-        (object(), ValueError, "expected an integer, got object"),
+        pytest.param(object(), ValueError, "expected an integer, got object", id="an object"),
     ],
     ids=str,
 )

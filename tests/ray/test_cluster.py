@@ -22,6 +22,7 @@ from parsync.runtime import replay
 from parsync.runtime.live.cell_log import CELL_LOG
 from tests.fixtures.installed import install
 from tests.fixtures.ray_nodes import ROOT, RayNodes
+from tests.fixtures.run_toml import arm_toml
 from tests.unit.test_registry import OWN_SCHEDULER
 
 pytestmark = pytest.mark.ray
@@ -38,17 +39,7 @@ mean_duration_s = 0.5
 batch_tasks = 20
 phase_s = 1.5
 load_percent = [40, 80]
-
-[[arms]]
-name = "small"
-partitions = 6
-
-[[arms.groups]]
-name = "greedy"
-kind = "random"
-count = 4
-protocol = { kind = "optimistic", sync = "diff_block", gap_s = 0.2 }
-"""
+""" + arm_toml("small")
 
 # Each actor's name and node, in the order in which they were created.
 WHERE = """
@@ -121,21 +112,20 @@ def wheel(nodes: RayNodes) -> Path:
     return python
 
 
-@pytest.mark.parametrize("runtime", ["virtual", "ray"])
-def test_a_wheel_runs_from_an_empty_folder(
-    nodes: RayNodes, wheel: Path, tmp_path: Path, runtime: str
-) -> None:
+def test_a_wheel_runs_from_an_empty_folder(nodes: RayNodes, wheel: Path, tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
-    agora, run = wheel.parent / "agora", nodes.shared / f"wheel-{runtime}"
-    options = ["--config", config(tmp_path), "--runtime", runtime, "--out", run]
-    done = nodes.try_command([agora, "run", *options], empty)
-    assert done.returncode == 0, done.stderr
-    summary = json.loads((run / "summary.json").read_text("utf-8"))
-    assert summary["runtime"] == runtime
-    assert summary["arms"][0]["totals"]["committed"] == summary["workload"]["arrivals"] > 0
-    for command in ("replay", "report", "compare"):
-        done = nodes.try_command([agora, command, run], empty)
+    agora = wheel.parent / "agora"
+    runs = {runtime: nodes.shared / f"wheel-{runtime}" for runtime in ("virtual", "ray")}
+    for runtime, run in runs.items():
+        options = ["--config", config(tmp_path), "--runtime", runtime, "--out", run]
+        done = nodes.try_command([agora, "run", *options], empty)
+        assert done.returncode == 0, done.stderr
+        summary = json.loads((run / "summary.json").read_text("utf-8"))
+        assert summary["runtime"] == runtime
+        assert summary["arms"][0]["totals"]["committed"] == summary["workload"]["arrivals"] > 0
+    for command in (["replay", *runs.values()], ["compare", *runs.values()], ["report", run]):
+        done = nodes.try_command([agora, *command], empty)
         assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
     assert not list(empty.iterdir())
 

@@ -21,12 +21,13 @@ from ray.util.state import list_actors
 
 from experiments.summary import read_summary
 from parsync.runtime import replay
+from tests.fixtures.run_toml import arm_toml
 from tests.fixtures.stopping import ROOT
 
 pytestmark = pytest.mark.ray
 T = TypeVar("T")
 ARM = "ParSync, N=2"
-CONFIG = f"""
+CONFIG = """
 seeds = 1
 settle_s = 0.1
 runtime = "ray"
@@ -38,16 +39,6 @@ mean_duration_s = 0.5
 batch_tasks = 20
 phase_s = 8.0
 load_percent = [50]
-
-[[arms]]
-name = "{ARM}"
-partitions = 6
-
-[[arms.groups]]
-name = "greedy"
-kind = "random"
-count = 2
-protocol = {{ kind = "optimistic", sync = "diff_block", gap_s = 0.2 }}
 """
 ACTORS = ("cell", "coordinator", "schedulers-0", "schedulers-1", "source", "workers")
 
@@ -68,7 +59,7 @@ class Command:
 
     def __init__(self, directory: Path) -> None:
         self.run = directory / "run"
-        (directory / "run.toml").write_text(CONFIG)
+        (directory / "run.toml").write_text(CONFIG + arm_toml(ARM, count=2))
         self.mark = uuid.uuid4().hex
         self.output, self.errors = directory / "stdout", directory / "stderr"
         with self.output.open("w") as output, self.errors.open("w") as errors:

@@ -15,6 +15,7 @@ import pytest
 from experiments.commands.report import report_command as report
 from experiments.summary import read_summary
 from parsync.runtime import replay
+from tests.fixtures.run_toml import arm_toml
 from tests.fixtures.stopping import ROOT, alive, stop_when
 
 pytestmark = pytest.mark.ray
@@ -31,32 +32,13 @@ machines = 200
 mean_duration_s = 0.5
 batch_tasks = 20
 phase_s = 30.0
-
-[[arms]]
-name = "ParSync"
-partitions = 6
-
-[[arms.groups]]
-name = "greedy"
-kind = "random"
-count = 4
-protocol = { kind = "optimistic", sync = "diff_block", gap_s = 0.2 }
-
-[[arms]]
-name = "Flow"
-partitions = 6
-
-[[arms.groups]]
-name = "flow"
-kind = "quincy"
-count = 1
-protocol = { kind = "optimistic", sync = "state_aligned", gap_s = 0.2 }
 """
+ARMS = arm_toml("ParSync") + arm_toml("Flow", "flow", "quincy", 1, "state_aligned")
 
 
 @pytest.fixture
 def arguments(tmp_path: Path) -> list[str | Path]:
-    (tmp_path / "run.toml").write_text(CONFIG)
+    (tmp_path / "run.toml").write_text(CONFIG + ARMS)
     return ["--config", tmp_path / "run.toml", "--out", tmp_path / "run"]
 
 
@@ -85,7 +67,6 @@ def started(program: str, mark: str) -> Callable[[], bool]:
     [
         (signal.SIGINT, 130, "interrupted", True),
         (signal.SIGTERM, 143, "terminated (SIGTERM)", False),
-        (signal.SIGHUP, 129, "hung up (SIGHUP)", True),
     ],
 )
 def test_a_signal_during_a_live_arm(

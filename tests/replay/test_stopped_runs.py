@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from experiments.summary import SUMMARY, read_summary
+from tests.fixtures.run_toml import arm_toml
 from tests.fixtures.stopping import ROOT, stop_when
 
 CONFIG = """
@@ -29,27 +30,8 @@ mean_duration_s = 0.5
 batch_tasks = 20
 load_percent = [50, 80]
 phase_s = {phase_s}
-
-[[arms]]
-name = "ParSync"
-partitions = 6
-
-[[arms.groups]]
-name = "greedy"
-kind = "random"
-count = 4
-protocol = {{ kind = "optimistic", sync = "diff_block", gap_s = 0.2 }}
-
-[[arms]]
-name = "StateSync"
-partitions = 6
-
-[[arms.groups]]
-name = "greedy"
-kind = "random"
-count = 4
-protocol = {{ kind = "optimistic", sync = "state_aligned", gap_s = 0.2 }}
 """
+ARMS = arm_toml("ParSync") + arm_toml("StateSync", sync="state_aligned")
 MAIN = "experiments.parsync_vs_flow"
 # (signal, exit status, last line, to the whole process group): a terminal's Ctrl-C, a cluster
 # manager's SIGTERM to the command or to all there is, a terminal that was closed
@@ -62,7 +44,7 @@ HOW_TO_STOP = [
 
 
 def configuration(folder: Path, phase_s: float) -> list[str | Path]:
-    (folder / "run.toml").write_text(CONFIG.format(phase_s=phase_s))
+    (folder / "run.toml").write_text(CONFIG.format(phase_s=phase_s) + ARMS)
     return ["--config", folder / "run.toml", "--out", folder / "run"]
 
 

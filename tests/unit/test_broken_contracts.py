@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -19,6 +20,7 @@ from experiments.summary import read_summary
 from schedulers import registry
 from schedulers.conformance import NonConformance, check_conformance
 from tests.fixtures.commands import exit_status
+from tests.fixtures.run_toml import arm_toml
 from tests.fixtures.schedulers.bad_schedulers import FAULTS, HANGING
 from tests.unit.test_registry import install
 
@@ -38,38 +40,22 @@ mean_duration_s = 0.1
 batch_tasks = 10
 phase_s = 0.2
 load_percent = [90]
-
-[[arms]]
-name = "Before"
-partitions = 6
-
-[[arms.groups]]
-name = "greedy"
-kind = "random"
-count = 2
-protocol = {{ kind = "optimistic", sync = "diff_block", gap_s = 0.05 }}
-
-[[arms]]
-name = "Bad"
-partitions = 6
-
-[[arms.groups]]
-name = "mine"
-kind = "{kind}"
-count = 2
-protocol = {{ kind = "optimistic", sync = "diff_block", gap_s = 0.05 }}
-options = {{ fault = "{fault}", after = {after} }}
-
-[[arms]]
-name = "After"
-partitions = 6
-
-[[arms.groups]]
-name = "greedy"
-kind = "best_fit"
-count = 2
-protocol = {{ kind = "optimistic", sync = "diff_block", gap_s = 0.05 }}
 """
+
+
+def configuration(
+    fault: str, kind: str = "bad", after: int = 3, limit_s: float = 60.0, seeds: int = 1
+) -> str:
+    """Three arms, whose second has schedulers with the fault."""
+    options = f'options = {{ fault = "{fault}", after = {after} }}'
+    arms = [
+        arm_toml("Before", count=2, gap_s=0.05),
+        arm_toml("Bad", group="mine", kind=kind, count=2, gap_s=0.05, more=options),
+        arm_toml("After", kind="best_fit", count=2, gap_s=0.05),
+    ]
+    return CONFIG.format(limit_s=limit_s, seeds=seeds) + "".join(arms)
+
+
 Run = Callable[..., tuple[int, str, str]]
 
 
@@ -84,11 +70,8 @@ def run(tmp_path: Path, packages: None, capsys: pytest.CaptureFixture[str]) -> R
     """The command on three arms, whose second has schedulers with the fault: (status, stdout,
     stderr)."""
 
-    def command(
-        fault: str, kind: str = "bad", after: int = 3, limit_s: float = 60.0, seeds: int = 1
-    ) -> tuple[int, str, str]:
-        text = CONFIG.format(fault=fault, kind=kind, after=after, limit_s=limit_s, seeds=seeds)
-        (tmp_path / "bad.toml").write_text(text)
+    def command(fault: str, **options: Any) -> tuple[int, str, str]:
+        (tmp_path / "bad.toml").write_text(configuration(fault, **options))
         status = exit_status(app, "--config", tmp_path / "bad.toml", "--out", tmp_path / "run")
         said = capsys.readouterr()
         return status, said.out, said.err
@@ -211,8 +194,7 @@ def test_a_module_with_a_syntax_error_is_refused_before_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     install(tmp_path, monkeypatch, "slip", "class Mine:\n    def plan(self:\n", "slip", "slip:SPEC")
-    text = CONFIG.format(fault="none", kind="slip", after=1, limit_s=60.0, seeds=1)
-    (tmp_path / "slip.toml").write_text(text)
+    (tmp_path / "slip.toml").write_text(configuration("none", kind="slip"))
     status = exit_status(app, "--config", tmp_path / "slip.toml", "--out", tmp_path / "run")
     said = capsys.readouterr()
     assert status == 2 and said.out == "" and not (tmp_path / "run").exists()

@@ -194,6 +194,11 @@ class ArmConfig(Strict):
         return self
 
     @property
+    def protocol_kinds(self) -> tuple[str, ...]:
+        """The protocols of its groups, each once."""
+        return tuple(dict.fromkeys(group.protocol["kind"] for group in self.groups))
+
+    @property
     def gap_s(self) -> float:
         """The longest synchronisation gap of its groups in seconds; 0 if none has one."""
         gaps: list[float] = [group.protocol.get("gap_s", 0.0) for group in self.groups]

@@ -12,6 +12,7 @@ from pydantic import Field, ValidationError, model_validator
 from experiments.arm_config import ArmConfig
 from experiments.strict_model import LONGEST_S, Name, Strict
 from experiments.workload_config import WorkloadConfig, refuse_former_sections
+from parsync.protocols.tables import tables_of
 from parsync.runtime.json_files import unreadable
 from parsync.runtime.plan_limit import PLAN_LIMIT_S
 from shared_state.errors import AgoraError
@@ -79,6 +80,10 @@ class RunConfig(Strict):
         names = [arm.name for arm in self.arms]
         if len(set(names)) < len(names):
             raise ValueError("two arms have the same name")
+        try:  # one name means one table in the whole run
+            tables_of(kind for arm in self.arms for kind in arm.protocol_kinds)
+        except AgoraError as error:
+            raise ValueError(str(error)) from error
         self.workload.check_phases(self.settle_s, {arm.name: arm.gap_s for arm in self.arms})
         return self
 

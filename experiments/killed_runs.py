@@ -253,11 +253,11 @@ def _from_logs(config: RunConfig, arm: ArmConfig, workload: Workload, folder: Pa
 
 def _from_parquet(config: RunConfig, arm: ArmConfig, workload: Workload, folder: Path) -> _Measured:
     """Of an arm that had closed its files. Raises AgoraError if it had not."""
-    files = record_files(folder)
+    metrics = make_metrics(config, arm, workload)
+    files = record_files(folder, metrics.tables)
     if not files:
         raise AgoraError("killed before it wrote any measurements")
-    metrics = make_metrics(config, arm, workload)
-    for table, rows in read_records(files):
+    for table, rows in read_records(files, metrics.tables):
         metrics.add(table, rows)
     metrics.flush()
     end = read_end(folder / _LOG if config.runtime == "ray" else folder)

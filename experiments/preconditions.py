@@ -10,6 +10,7 @@ from pathlib import Path
 from experiments.config import RunConfig
 from experiments.toml_text import toml_text
 from flowsolver.memory import available_bytes
+from parsync.metrics import registry as metrics
 from parsync.metrics.quantity import counted
 from parsync.runtime.assembly import Assembly
 from parsync.runtime.plan_limit import plan_limit
@@ -72,6 +73,8 @@ def check_arms(config: RunConfig, workload: Workload) -> None:
         try:
             assembly = Assembly.of(spec, workload)
             assembly.owners()
+            for metric in metrics.metrics():
+                metrics.check_tables(metric, assembly.tables)
             with plan_limit(config.plan_limit_s, lambda: 0):
                 for first in accumulate((group.count for group in spec.groups[:-1]), initial=0):
                     if spec.group_of(first).kind is not None:

@@ -30,6 +30,7 @@ from parsync.metrics.regret import Regret
 from parsync.metrics.run_frame import Group
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import summarise
+from parsync.protocols.tables import tables_of
 from parsync.runtime.arm_file import InVirtualTime
 from parsync.runtime.assembly_files import write_assembly
 from parsync.runtime.event_logs import VIRTUAL_LOG, LogEnd, write_end
@@ -100,6 +101,7 @@ def make_metrics(config: RunConfig, arm: ArmConfig, workload: Workload) -> RunMe
         job_of=job_of,
         endless=workload.duration_us < 0,
         values=placement_values(config, workload),
+        tables=tables_of(arm.protocol_kinds),
     )
 
 
@@ -139,7 +141,7 @@ def run_arm_virtual(
     a partial result."""
     metrics = make_metrics(config, arm, workload)
     watch = regret_watch(config, workload, seed)
-    sink = None if directory is None else RecordSink(directory)
+    sink = None if directory is None else RecordSink(directory, tables=metrics.tables)
 
     def take(record: Record) -> None:
         metrics.add(record.table, record.columns)
@@ -178,7 +180,7 @@ def run_arm_virtual(
         )
         if sink is not None and directory is not None:
             sink.close()
-            merge_parts(directory)
+            merge_parts(directory, metrics.tables)
             log = LogEnd(outcome.events, outcome.digest, 0, outcome.ended_us)
             write_end(directory, {VIRTUAL_LOG: log}, "")
         wall_s = time.monotonic() - begun_s

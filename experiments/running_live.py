@@ -94,7 +94,7 @@ def run_arm_live(
     log = directory / "log" / CELL_LOG
     regret = Regret()
     try:
-        merge_parts(directory)
+        merge_parts(directory, outcome.metrics.tables)
         if not stopped:
             assembly = Assembly.of(spec, workload)
             watch = regret_watch(config, workload, seed)

@@ -25,10 +25,19 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class TableSchema:
-    """A table: what one of its rows is, and its columns in order."""
+    """A table: what one of its rows is, and its columns in order.
+
+    measured: its values are measured by the clock, so a replay does not repeat them.
+    """
 
     rows: str
     columns: Mapping[str, Column]
+    measured: bool = False
+
+    @property
+    def dtypes(self) -> dict[str, str]:
+        """numpy's name of each column's dtype."""
+        return {name: column.dtype for name, column in self.columns.items()}
 
 
 def names_of(kind: type[IntEnum]) -> dict[int, str]:

@@ -3,12 +3,15 @@ files means, as their declarations say it."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from experiments.summary_model import ComparedArms
-from parsync.metrics.tables import SCHEMAS
+from parsync.metrics.tables import SCHEMAS, Tables
+from parsync.protocols.tables import tables_of
 from parsync.schema import TableSchema
+from shared_state.errors import AgoraError
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,22 @@ def data_dictionary(summary: ComparedArms) -> DataDictionary:
         )
         for quantity in summary.quantities
     ]
-    return DataDictionary(figures, [_table(name, schema) for name, schema in SCHEMAS.items()])
+    tables = [_table(name, schema) for name, schema in _tables(summary).items()]
+    return DataDictionary(figures, tables)
+
+
+def _tables(summary: ComparedArms) -> Tables:
+    """The tables of every run, and those of the arms' protocols. A protocol that is not installed
+    any more is left out; its Parquet files describe themselves."""
+    tables: dict[str, TableSchema] = dict(SCHEMAS)
+    for arm in summary.arms:
+        for group in arm.mix:
+            choice = group.get("protocol")
+            kind = choice.get("kind") if isinstance(choice, dict) else None
+            if isinstance(kind, str):
+                with contextlib.suppress(AgoraError):
+                    tables |= tables_of([kind])
+    return tables
 
 
 def _table(name: str, schema: TableSchema) -> TableEntry:

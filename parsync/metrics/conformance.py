@@ -16,7 +16,7 @@ from parsync.metrics.record_batch import RecordBatch
 from parsync.metrics.run_frame import RunFrame
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import scope_figures
-from parsync.metrics.tables import SCHEMAS, TABLES
+from parsync.metrics.tables import SCHEMAS, Tables
 from shared_state.errors import AgoraError
 
 AGENTS, PARTITIONS, TASKS = 3, 4, 240
@@ -43,7 +43,7 @@ def check_metric(kind: type[Metric]) -> None:
     wrong = registry.wrong_declaration(kind)
     if wrong:
         raise NonConformance(f"metric {getattr(kind, 'kind', kind.__name__)!r}: {wrong}")
-    records = made_up_records(np.random.default_rng(1))
+    records = made_up_records(np.random.default_rng(1), {**SCHEMAS, **kind.tables})
     whole = _figures(kind, [records])
     _check_json(kind, whole)
     _check_json(kind, _figures(kind, [[]]))
@@ -65,14 +65,14 @@ def check_metric(kind: type[Metric]) -> None:
                 )
 
 
-def made_up_records(random: np.random.Generator) -> list[Batch]:
+def made_up_records(random: np.random.Generator, tables: Tables = SCHEMAS) -> list[Batch]:
     """Rows of every table with values that their columns may have, the tasks' in agreement with
     their submissions."""
     job = np.arange(TASKS) // 4
     agent = (job % AGENTS).astype(np.int32)
     submit_us = np.sort(random.integers(0, END_US // 60, TASKS // 4))[job] * 60
     records: list[Batch] = []
-    for table, schema in SCHEMAS.items():
+    for table, schema in tables.items():
         columns: dict[str, NDArray[Any]] = {}
         for name, column in schema.columns.items():
             if column.codes and column.unit == "code":
@@ -98,8 +98,7 @@ def made_up_records(random: np.random.Generator) -> list[Batch]:
         if table == "tasks":
             columns["commit_us"] = submit_us + random.integers(1, 100_000, TASKS)
             columns["first"] = np.ones(TASKS, np.int8)
-        dtypes = TABLES[table]
-        records.append((table, {n: c.astype(dtypes[n]) for n, c in columns.items()}))
+        records.append((table, {n: c.astype(schema.dtypes[n]) for n, c in columns.items()}))
     return records
 
 
@@ -125,6 +124,9 @@ class _DeclaredRows(KeptRows):
         self._rows, self._table, self._kind = rows, table, kind
         self.slot = rows.slot
 
+    def __contains__(self, column: str) -> bool:
+        return column in self._rows
+
     def __getitem__(self, column: str) -> NDArray[Any]:
         if column not in (*self._kind.keeps.get(self._table, ()), "agent"):
             raise _undeclared(self._kind, self._table, column)
@@ -143,6 +145,7 @@ def _figures(kind: type[Metric], parts: Sequence[Sequence[Batch]]) -> dict[str, 
             settle_us=1000,
             job_of=np.arange(TASKS) // 4,
             kinds=(),
+            tables={**SCHEMAS, **kind.tables},
         )
         run.keep(kind.keeps)
         metric = kind(run.run)

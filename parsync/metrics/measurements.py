@@ -11,21 +11,24 @@ from numpy.typing import NDArray
 
 from parsync.metrics._native import RowBuffer
 from parsync.metrics.record import Record
-from parsync.metrics.tables import TABLES
-
-_DTYPES = {
-    table: tuple((name, np.dtype(dtype)) for name, dtype in columns.items())
-    for table, columns in TABLES.items()
-}
+from parsync.metrics.tables import SCHEMAS, Tables
 
 
 class Measurements:
-    """Rows wait here until flush(), by column and in the dtypes of TABLES."""
+    """Rows wait here until flush(), by column and in the dtypes of their table.
 
-    def __init__(self) -> None:
+    Args:
+        tables: Those that rows are added to; default: the tables that every run has.
+    """
+
+    def __init__(self, tables: Tables = SCHEMAS) -> None:
+        self._dtypes = {
+            table: tuple((name, np.dtype(dtype)) for name, dtype in schema.dtypes.items())
+            for table, schema in tables.items()
+        }
         self._buffers = {
             table: RowBuffer([dtype.itemsize for _, dtype in columns])
-            for table, columns in _DTYPES.items()
+            for table, columns in self._dtypes.items()
         }
 
     def buffer(self, table: str) -> RowBuffer:
@@ -33,25 +36,25 @@ class Measurements:
         return self._buffers[table]
 
     def add(self, table: str, rows: int, *columns: Any) -> None:
-        """`rows` rows of `table`, columns in the order of TABLES[table]: arrays of integers or
+        """`rows` rows of `table`, columns in the order of its schema: arrays of integers or
         bools, or one number for all rows."""
         self._buffers[table].add(rows, columns)
 
     def flush(self) -> list[Record]:
         """All rows since the last flush, one Record per table that has any, in the order of
-        TABLES."""
+        the tables."""
         records: list[Record] = []
         for table, buffer in self._buffers.items():
             if len(buffer):
-                records.append(Record(table, _read(table, buffer)))
+                records.append(Record(table, self._read(table, buffer)))
                 buffer.clear()
         return records
 
     def held(self) -> tuple[tuple[str, int, tuple[NDArray[Any], ...]], ...]:
-        """(table, rows, columns) of what waits, in the order of TABLES; it goes on waiting. For a
-        checkpoint, from which take_up() gets it."""
+        """(table, rows, columns) of what waits, in the order of the tables; it goes on waiting.
+        For a checkpoint, from which take_up() gets it."""
         return tuple(
-            (table, len(buffer), tuple(_read(table, buffer).values()))
+            (table, len(buffer), tuple(self._read(table, buffer).values()))
             for table, buffer in self._buffers.items()
             if len(buffer)
         )
@@ -63,9 +66,8 @@ class Measurements:
         for table, rows, columns in held:
             self._buffers[table].add(rows, tuple(columns))
 
-
-def _read(table: str, buffer: RowBuffer) -> dict[str, NDArray[Any]]:
-    rows = len(buffer)
-    columns = {name: np.empty(rows, dtype) for name, dtype in _DTYPES[table]}
-    buffer.read(tuple(columns.values()))
-    return columns
+    def _read(self, table: str, buffer: RowBuffer) -> dict[str, NDArray[Any]]:
+        rows = len(buffer)
+        columns = {name: np.empty(rows, dtype) for name, dtype in self._dtypes[table]}
+        buffer.read(tuple(columns.values()))
+        return columns

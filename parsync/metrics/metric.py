@@ -23,6 +23,7 @@ from parsync.metrics.quantity import Quantity, quantities_of
 from parsync.metrics.record_batch import RecordBatch
 from parsync.metrics.record_buffer import Table
 from parsync.metrics.run_frame import RunFrame
+from parsync.metrics.tables import Tables
 from shared_state.tasks import Int64
 
 TableColumns = Mapping[str, Sequence[str]]  # columns by table
@@ -40,6 +41,9 @@ class KeptRows:
 
     def __len__(self) -> int:
         return len(self.slot)
+
+    def __contains__(self, column: str) -> bool:
+        return column in self._columns
 
     def __getitem__(self, column: str) -> NDArray[Any]:
         return self._columns[column] if self._columns else np.zeros(0, np.int64)
@@ -67,7 +71,7 @@ class Scope:
         """All rows of a kept table, and which of them are within the scope."""
         rows = self.kept[table]
         inside = np.isin(rows.slot, self.slots)
-        if table != "cell" and len(rows):
+        if "agent" in rows:
             inside &= np.isin(rows["agent"], self.agents)
         return rows, inside
 
@@ -85,7 +89,9 @@ class Metric(metaclass=MetricClass):
     kind: the name of the metric. description: one sentence. figures_model: its figures, each
     declared with quantity() or a plain field. reads: the columns it reads, by table
     (parsync.metrics.tables has their meanings). keeps: the columns of the tables `cell`, `agents`
-    and `rounds` that it needs row by row when figures are made; Scope.rows gives them.
+    and `rounds` that it needs row by row when figures are made; Scope.rows gives them. tables: the
+    schemas of the tables that it reads and that a protocol brings (ProtocolSpec.tables); those
+    with a column `at_us` may be kept, too. An arm without that protocol has no rows of them.
     """
 
     kind: ClassVar[str]
@@ -93,6 +99,7 @@ class Metric(metaclass=MetricClass):
     figures_model: ClassVar[type[Figures]]
     reads: ClassVar[TableColumns] = {}
     keeps: ClassVar[TableColumns] = {}
+    tables: ClassVar[Tables] = {}
 
     def __init__(self, run: RunFrame) -> None:
         self.run = run

@@ -10,22 +10,31 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from parsync.metrics.tables import TABLES
+from parsync.metrics.tables import SCHEMAS, Tables
+from shared_state.errors import AgoraError
 
 Columns = Mapping[str, Any]
 Table = dict[str, NDArray[Any]]
 
 
-def concatenate(table: str, batches: Sequence[Columns]) -> Table:
-    """One batch with the rows of all, in order, in the dtypes of TABLES. Columns are arrays or, for
-    batches of a few rows, lists."""
+def concatenate(dtypes: Mapping[str, str], batches: Sequence[Columns]) -> Table:
+    """One batch with the rows of all, in order, with the columns and dtypes given. Columns are
+    arrays or, for batches of a few rows, lists. Raises AgoraError for a batch without one of the
+    columns, and for columns of different lengths."""
     joined: Table = {}
-    for name, dtype in TABLES[table].items():
-        parts = [batch[name] for batch in batches]
+    for name, dtype in dtypes.items():
+        try:
+            parts = [batch[name] for batch in batches]
+        except KeyError as error:
+            raise AgoraError(f"a batch of rows has no column {name!r}") from error
         if all(type(part) is list for part in parts):
             joined[name] = np.fromiter(chain.from_iterable(parts), dtype)
         else:
             joined[name] = np.concatenate(parts).astype(dtype, copy=False)
+    lengths = {name: len(column) for name, column in joined.items()}
+    if len(set(lengths.values())) > 1:
+        shown = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+        raise AgoraError(f"its columns differ in length: {shown}")
     return joined
 
 
@@ -34,20 +43,33 @@ class RecordBuffer:
     batches have come together.
 
     Keeps references, not copies: whoever records a column must not write to it afterwards.
+
+    Args:
+        tables: Those of the run.
+
+    Raises:
+        AgoraError: From add(), take() and drain(), naming the table: there is no such table, or the
+            rows do not have its columns.
     """
 
-    def __init__(self, rows: int, batches: int) -> None:
+    def __init__(self, rows: int, batches: int, tables: Tables = SCHEMAS) -> None:
         self._limit_rows = rows
         self._limit_batches = batches
-        self._held: dict[str, list[Columns]] = {name: [] for name in TABLES}
-        self._rows = dict.fromkeys(TABLES, 0)
+        self._dtypes = {name: schema.dtypes for name, schema in tables.items()}
+        self._first = {name: next(iter(dtypes)) for name, dtypes in self._dtypes.items()}
+        self._held: dict[str, list[Columns]] = {name: [] for name in tables}
+        self._rows = dict.fromkeys(tables, 0)
 
     def add(self, table: str, columns: Columns) -> Table | None:
-        """Take one batch; all held rows of its table when it is time to, else None. Raises KeyError
-        for an unknown table."""
-        held = self._held[table]
+        """Take one batch; all held rows of its table when it is time to, else None."""
+        held = self._held.get(table)
+        if held is None:
+            raise AgoraError(f"table {table!r}: not a table of this run")
+        first = columns.get(self._first[table])
+        if first is None:
+            raise AgoraError(f"table {table!r}: a batch has no column {self._first[table]!r}")
         held.append(columns)
-        rows = self._rows[table] + len(columns[_FIRST[table]])
+        rows = self._rows[table] + len(first)
         self._rows[table] = rows
         if rows < self._limit_rows and len(held) < self._limit_batches:
             return None
@@ -59,14 +81,16 @@ class RecordBuffer:
         rows = self._rows[table]
         self._held[table] = []
         self._rows[table] = 0
-        return concatenate(table, held) if rows else None
+        if not rows:
+            return None
+        try:
+            return concatenate(self._dtypes[table], held)
+        except AgoraError as error:
+            raise AgoraError(f"table {table!r}: {error}") from error
 
     def drain(self) -> Iterator[tuple[str, Table]]:
-        """Everything held, table by table in the order of TABLES."""
-        for name in TABLES:
+        """Everything held, table by table in the order of the tables."""
+        for name in self._held:
             rows = self.take(name)
             if rows is not None:
                 yield name, rows
-
-
-_FIRST = {name: next(iter(columns)) for name, columns in TABLES.items()}

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ValidationError
 
 from parsync.metrics.figures import Figures
 from parsync.metrics.metric import Metric, MetricClass
-from parsync.metrics.tables import TABLES
+from parsync.metrics.tables import SCHEMAS, Tables, wrong_tables
 from schedulers.entry_points import EntryPointGroup
 from shared_state.errors import AgoraError
 
@@ -85,8 +85,14 @@ def wrong_declaration(metric: type) -> str:
     model: object = getattr(metric, "figures_model", None)
     if not (isinstance(model, type) and issubclass(model, Figures)):
         return "figures_model: expected a subclass of parsync.metrics.figures.Figures"
-    for attribute, known in (("reads", tuple(TABLES)), ("keeps", KEPT_TABLES)):
-        wrong = _wrong_columns(getattr(metric, attribute), known)
+    wrong = wrong_tables(metric.tables)
+    if wrong:
+        return f"tables: {wrong}"
+    known: Tables = {**SCHEMAS, **metric.tables}
+    with_time = [name for name, schema in metric.tables.items() if "at_us" in schema.columns]
+    kept = {name: known[name] for name in (*KEPT_TABLES, *with_time)}
+    for attribute, tables in (("reads", known), ("keeps", kept)):
+        wrong = _wrong_columns(getattr(metric, attribute), tables)
         if wrong:
             return f"{attribute}: {wrong}"
     try:
@@ -97,7 +103,17 @@ def wrong_declaration(metric: type) -> str:
     return ""
 
 
-def _wrong_columns(declared: object, known: tuple[str, ...]) -> str:
+def check_tables(metric: type[Metric], tables: Tables) -> None:
+    """Raise AgoraError if a table of a run lacks a column that a metric reads: it is another table
+    of the name that the metric declares."""
+    for declared in (metric.reads, metric.keeps):
+        of_run = {name: columns for name, columns in declared.items() if name in tables}
+        wrong = _wrong_columns(of_run, tables)
+        if wrong:
+            raise AgoraError(f"metric {metric.kind!r}: {wrong} in this run")
+
+
+def _wrong_columns(declared: object, known: Tables) -> str:
     """What is wrong with columns that a metric says it reads."""
     if not isinstance(declared, Mapping):
         return f"expected columns by table, got {declared!r}"
@@ -105,8 +121,8 @@ def _wrong_columns(declared: object, known: tuple[str, ...]) -> str:
         if table not in known:
             return f"expected tables of {', '.join(known)}, got {table!r}"
         for column in columns:
-            if column not in TABLES[table]:
-                has = ", ".join(TABLES[table])
+            if column not in known[table].columns:
+                has = ", ".join(known[table].columns)
                 return f"table {table!r} has no column {column!r}; it has {has}"
     return ""
 

@@ -24,6 +24,7 @@ from parsync.metrics.quantity import Quantity
 from parsync.metrics.record_batch import RecordBatch
 from parsync.metrics.record_buffer import Columns, RecordBuffer, Table
 from parsync.metrics.run_frame import Group, PhaseLike, PlacementValue, RunFrame
+from parsync.metrics.tables import SCHEMAS, Tables
 from shared_state.errors import AgoraError
 from shared_state.tasks import Int64
 
@@ -47,12 +48,16 @@ class RunMetrics:
     several actors with equal arguments are combined with merge().
 
     Args:
-        kinds: The metrics; default: all that are registered. The others are those of RunFrame.
+        kinds: The metrics; default: all that are registered.
+        tables: Those of the run: the tables of every run, and those of its protocols. The others
+            are those of RunFrame.
 
     Raises:
         ValueError: As RunFrame.
-        AgoraError: For a registered metric that cannot be used. From add(), flush(), merge():
-            naming a metric whose code failed; it is left out from then on.
+        AgoraError: For a registered metric that cannot be used, or that reads a table of another
+            protocol than the run's. From add() and flush(): naming a table of which rows are not.
+            From add(), flush(), merge(): naming a metric whose code failed; it is left out from
+            then on.
     """
 
     def __init__(
@@ -68,6 +73,7 @@ class RunMetrics:
         endless: NDArray[np.bool_] | None = None,
         values: Sequence[PlacementValue] = (),
         kinds: Sequence[type[Metric]] | None = None,
+        tables: Tables = SCHEMAS,
     ) -> None:
         self.run = RunFrame(
             phases,
@@ -81,13 +87,16 @@ class RunMetrics:
             values=values,
         )
         every = registry.metrics() if kinds is None else tuple(kinds)
+        for kind in every:
+            registry.check_tables(kind, tables)
+        self.tables = tables
         self.metrics: dict[str, Metric] = {kind.kind: kind(self.run) for kind in every}
         self._kept: dict[str, list[Table]] = {}
         self.keep(sorted({table for kind in every for table in kind.keeps}))
         self.last_commit_us = 0
         self.last_us = 0  # how far the run was seen: what had not happened by then took longer
         self._live = LiveLine(agents)
-        self._held = RecordBuffer(_HELD_ROWS, _HELD_BATCHES)
+        self._held = RecordBuffer(_HELD_ROWS, _HELD_BATCHES, tables)
 
     def get(self, kind: type[M]) -> M:
         """The metric of this class. KeyError if it is not among them."""
@@ -108,7 +117,7 @@ class RunMetrics:
         }
 
     def add(self, table: str, columns: Columns) -> None:
-        """One Record batch: equal-length columns of a table of TABLES. The arrays are kept for a
+        """One Record batch: equal-length columns of a table of the run. The arrays are kept for a
         while and must not change."""
         rows = self._held.add(table, columns)
         if rows is not None:

@@ -1,4 +1,5 @@
-"""The tables of measurements a run writes: every Record effect is a batch of rows of one of these.
+"""The tables of measurements a run writes: every Record effect is a batch of rows of one of these,
+or of a table that its protocol declares (ProtocolSpec.tables).
 
 Columns are named with their unit last; all times are integer microseconds of the run's clock.
 Metrics (registry.py) read the same batches that are streamed to Parquet, so that the live line,
@@ -7,6 +8,11 @@ here once; every Parquet file carries them as schema metadata (parsync/runtime/p
 """
 
 from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Set
+
+import numpy as np
 
 from parsync.schema import Column, TableSchema, flag, names_of
 from schedulers.interface import ChangeKind, PartitionRanking
@@ -29,7 +35,9 @@ def _claims(what: str) -> Column:
     return Column("int32", "claims", what)
 
 
-SCHEMAS: dict[str, TableSchema] = {
+Tables = Mapping[str, TableSchema]
+
+SCHEMAS: Tables = {
     "submissions": TableSchema(
         # Open loop: a batch counts even if its agent is gone. Without it nothing can be called
         # censored.
@@ -188,11 +196,46 @@ SCHEMAS: dict[str, TableSchema] = {
             "nodes": Column("int64", "nodes", "nodes of the graph"),
             "arcs": Column("int64", "arcs", "arcs of the graph"),
         },
+        measured=True,
     ),
 }
 
 # The dtypes alone, for hot paths.
-TABLES: dict[str, dict[str, str]] = {
-    table: {name: column.dtype for name, column in schema.columns.items()}
-    for table, schema in SCHEMAS.items()
-}
+TABLES: dict[str, dict[str, str]] = {table: schema.dtypes for table, schema in SCHEMAS.items()}
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*")  # of a table: it is the name of a file
+
+
+def measured_tables(tables: Tables) -> Set[str]:
+    """The tables with values that are measured by the clock."""
+    return frozenset(name for name, schema in tables.items() if schema.measured)
+
+
+def wrong_tables(tables: object) -> str:
+    """What is wrong with tables that somebody declares beside SCHEMAS, "" if nothing."""
+    if not isinstance(tables, Mapping):
+        return f"expected table schemas by name, got {tables!r}"
+    for name, schema in tables.items():
+        if not (isinstance(name, str) and _NAME.fullmatch(name)):
+            return f"expected names of lower-case letters, digits and _, got {name!r}"
+        if name in SCHEMAS:
+            return f"{name!r} is a table of every run already"
+        if not isinstance(schema, TableSchema):
+            return f"{name}: expected a TableSchema, got {schema!r}"
+        if not schema.columns:
+            return f"{name}: expected at least one column"
+        for place, column in schema.columns.items():
+            wrong = _wrong_column(column)
+            if wrong:
+                return f"{name}: column {place!r}: {wrong}"
+    return ""
+
+
+def _wrong_column(column: object) -> str:
+    if not isinstance(column, Column):
+        return f"expected a Column, got {column!r}"
+    try:
+        usable = np.dtype(column.dtype).kind in "iuf"
+    except TypeError:
+        usable = False
+    return "" if usable else f"expected a dtype of integers or floats, got {column.dtype!r}"

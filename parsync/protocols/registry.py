@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from parsync.core.event import Event, Priority
+from parsync.metrics.tables import wrong_tables
 from parsync.protocols.spec import ProtocolSpec
 from schedulers.entry_points import EntryPointGroup, is_model, wrong_field
 
@@ -50,7 +51,10 @@ def _wrong(spec: ProtocolSpec) -> str:
             ("check", callable(spec.check), "a callable"),
         ),
     )
-    return wrong or next(filter(None, (_wrong_event(spec, cls) for cls in spec.events)), "")
+    wrong = wrong or next(filter(None, (_wrong_event(spec, cls) for cls in spec.events)), "")
+    if not wrong and (of_tables := wrong_tables(spec.tables)):
+        wrong = f"tables: {of_tables}"
+    return wrong
 
 
 def _wrong_event(spec: ProtocolSpec, cls: object) -> str:

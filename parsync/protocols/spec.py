@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -12,6 +12,7 @@ from parsync.core.agent import Agent
 from parsync.core.event import Event
 from parsync.core.node_side import NodeSide
 from parsync.core.participant import CellSide
+from parsync.metrics.tables import Tables
 from parsync.protocols.capability import ProtocolCapability
 from schedulers.capability import Capability
 from schedulers.checked import CheckedScheduler
@@ -113,6 +114,9 @@ class ProtocolSpec:
         events: The classes of the protocol's own events, numbered within it.
         capabilities: What a group with these options needs of the runtimes.
         check: Raises AgoraError if groups with these options cannot share an arm.
+        tables: The schemas of the protocol's own tables of measurements, by name. Its participants
+            add rows by the effect Record; the tables are then kept, written and described as those
+            of every run (parsync/metrics/tables.py) are.
     """
 
     kind: str
@@ -123,6 +127,7 @@ class ProtocolSpec:
     events: tuple[type[Event], ...] = ()
     capabilities: Callable[[Any], Set[ProtocolCapability]] = lambda options: NO_CAPABILITIES
     check: Callable[[tuple[Member, ...], int], None] = any_groups
+    tables: Tables = field(default_factory=dict)
 
     def parse_options(self, options: Mapping[str, Any]) -> BaseModel:
         """The options, validated. AgoraError naming the first that is unknown or wrong."""

@@ -19,9 +19,11 @@ from parsync.core.master import MasterCore
 from parsync.core.participant import CellSide
 from parsync.core.routing import Route, route_jobs
 from parsync.core.workers import WorkerPool
+from parsync.metrics.tables import Tables
 from parsync.protocols import registry as protocols
 from parsync.protocols.capability import ProtocolCapability
 from parsync.protocols.spec import AgentEnvironment, Environment, Member
+from parsync.protocols.tables import tables_of
 from parsync.workload.workload import Workload
 from schedulers import registry
 from schedulers.capability import Capability
@@ -115,8 +117,10 @@ def members_of(arm: ArmSpec, kind: str) -> tuple[Member, ...]:
 
 def check_protocols(arm: ArmSpec) -> None:
     """Raise AgoraError if the groups of an arm cannot share it, as their protocols say."""
-    for kind in dict.fromkeys(group.protocol.kind for group in arm.groups):
+    kinds = tuple(dict.fromkeys(group.protocol.kind for group in arm.groups))
+    for kind in kinds:
         protocols.get(kind).check(members_of(arm, kind), arm.partitions)
+    tables_of(kinds)
 
 
 @dataclass(frozen=True)
@@ -136,6 +140,11 @@ class Assembly:
     def codec(self) -> Codec:
         """Encodes the events of the core and of the arm's protocols."""
         return Codec(event for kind in self.protocols for event in protocols.get(kind).events)
+
+    @cached_property
+    def tables(self) -> Tables:
+        """The tables of measurements: those of every run and those of the arm's protocols."""
+        return tables_of(self.protocols)
 
     def static_state(self) -> StaticCellState:
         """What the views of agents in one process share."""

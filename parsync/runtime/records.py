@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from parsync.metrics.record_buffer import Columns, RecordBuffer, Table
-from parsync.metrics.tables import SCHEMAS, TABLES
+from parsync.metrics.tables import SCHEMAS, Tables
 from parsync.runtime.parquet_schema import arrow_schema
+from parsync.schema import TableSchema
 from shared_state.errors import AgoraError
 
 PARTIAL = ".partial"
@@ -28,25 +28,21 @@ _ROW_GROUP = 1 << 16
 _HELD_BATCHES = 1 << 13  # of few rows each; bounds what a burst of tiny batches holds
 
 
-@cache
-def schema_of(table: str) -> Any:
-    """The Parquet schema of a table of TABLES, with the meaning of its columns."""
-    return arrow_schema(SCHEMAS[table])
-
-
 class RecordSink:
     """Streams Record batches to `directory`, one file per table that got any rows, in row groups of
     about 64K rows (zstd).
 
-    directory: exists. part: this writer's name among several, e.g. an actor's. Usable in a `with`:
-    an exception inside leaves the files marked partial. Raises AgoraError naming the file when the
-    disk is full or the file cannot be written; the files then stay marked partial.
+    directory: exists. part: this writer's name among several, e.g. an actor's. tables: those of the
+    run. Usable in a `with`: an exception inside leaves the files marked partial. Raises AgoraError
+    naming the file when the disk is full or the file cannot be written; the files then stay marked
+    partial. Raises AgoraError naming the table of rows that are not those of a table of the run.
     """
 
-    def __init__(self, directory: Path, part: str = "0") -> None:
+    def __init__(self, directory: Path, part: str = "0", tables: Tables = SCHEMAS) -> None:
         self._directory = directory
         self._part = part
-        self._held = RecordBuffer(_ROW_GROUP, _HELD_BATCHES)
+        self._tables = tables
+        self._held = RecordBuffer(_ROW_GROUP, _HELD_BATCHES, tables)
         self._writers: dict[str, Any] = {}
         self._closed = False
 
@@ -108,18 +104,20 @@ class RecordSink:
         path = self._path(table)
         with _explained(path):
             if table not in self._writers:
-                self._writers[table] = _open_writer(path.with_name(path.name + PARTIAL), table)
-            self._writers[table].write_table(_arrow_table(table, rows), row_group_size=_ROW_GROUP)
+                unfinished = path.with_name(path.name + PARTIAL)
+                self._writers[table] = _open_writer(unfinished, self._tables[table])
+            writer = self._writers[table]
+            writer.write_table(_arrow_table(writer.schema, rows), row_group_size=_ROW_GROUP)
 
 
-def merge_parts(directory: Path) -> list[str]:
+def merge_parts(directory: Path, tables: Tables = SCHEMAS) -> list[str]:
     """Join the parts of each table into `<table>.parquet` and remove them; memory: one row group at
     a time.
 
     Returns the names of the files that are marked partial, which stay as they are. Parts are taken
-    in the order of their names.
+    in the order of their names. tables: those of the run.
     """
-    for table in TABLES:
+    for table, schema in tables.items():
         parts = sorted(path for path in directory.glob(f"{table}.*.parquet"))
         if not parts:
             continue
@@ -129,7 +127,7 @@ def merge_parts(directory: Path) -> list[str]:
             if len(parts) == 1:
                 parts[0].replace(whole)
                 continue
-            with _open_writer(unfinished, table) as writer:
+            with _open_writer(unfinished, schema) as writer:
                 for part in parts:
                     with pq.ParquetFile(part) as file:
                         for group in range(file.num_row_groups):
@@ -146,10 +144,9 @@ def remove_parts(directory: Path, part: str) -> None:
         path.unlink()
 
 
-def _arrow_table(table: str, rows: Table) -> Any:
+def _arrow_table(schema: Any, rows: Table) -> Any:
     """On the arrays' own memory: pa.table would look whether they are pandas', and import it for
     that."""
-    schema = schema_of(table)
     columns = [
         pa.Array.from_buffers(
             field.type, len(rows[field.name]), [None, pa.py_buffer(rows[field.name])]
@@ -159,11 +156,11 @@ def _arrow_table(table: str, rows: Table) -> Any:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _open_writer(path: Path, table: str) -> Any:
+def _open_writer(path: Path, schema: TableSchema) -> Any:
     """Without dictionaries, which nearly every column outgrows: they took half of the writing time
     and made the files larger."""
     return pq.ParquetWriter(
-        path, schema_of(table), compression="zstd", compression_level=1, use_dictionary=False
+        path, arrow_schema(schema), compression="zstd", compression_level=1, use_dictionary=False
     )
 
 

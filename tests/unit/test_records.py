@@ -106,6 +106,6 @@ def test_a_directory_that_is_gone_is_named(tmp_path: Path) -> None:
         sink.close()
 
 
-def test_an_unknown_table_is_a_bug(tmp_path: Path) -> None:
-    with pytest.raises(KeyError):
+def test_an_unknown_table_is_named(tmp_path: Path) -> None:
+    with pytest.raises(AgoraError, match="nonsense"):
         RecordSink(tmp_path).add("nonsense", {})

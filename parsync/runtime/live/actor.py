@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from parsync.core.codec import Codec
+from parsync.runtime.assembly import Assembly
 from parsync.runtime.live.actor_runtime import ActorRuntime
 from parsync.runtime.live.clock import LiveClock
 from parsync.runtime.live.cluster import member
@@ -48,20 +48,23 @@ class Actor(ABC):
     Args:
         name: Unique in the run.
         plan: Of the run.
-        codec: Of the arm.
+        assembly: Of the arm.
         agent_names: Of the agents that it hosts, by address.
     """
 
     _runtime: ActorRuntime
     _steps: StepClient
 
-    def __init__(self, name: str, plan: RunPlan, codec: Codec, agent_names: dict[int, str]) -> None:
+    def __init__(
+        self, name: str, plan: RunPlan, assembly: Assembly, agent_names: dict[int, str]
+    ) -> None:
         self.name = name
         self._status_line = StatusLine(name, plan.arm)
         self._finished = False
         self.epoch = time.time_ns() // 1000  # greater after each restart
         self._clock = LiveClock()
-        self._log = HandledLog(codec, handled_log(Path(plan.journal_dir), name, self.epoch))
+        log = handled_log(Path(plan.journal_dir), name, self.epoch)
+        self._log = HandledLog(assembly.codec, log, assembly.tables)
         self._cell = CellPort(member(plan.namespace, CELL))
         coordinator = member(plan.namespace, COORDINATOR_NAME)
         self._reporter = Reporter(coordinator, name, plan.arm, agent_names)

@@ -12,6 +12,7 @@ from parsync.core.effects import StartDecision
 from parsync.core.event import Event
 from parsync.core.events import DecisionDone
 from parsync.core.participant import Decider, Participant
+from parsync.metrics.tables import SCHEMAS, Tables, measured_tables
 from parsync.runtime.live.handled_log import effects_digest
 from parsync.runtime.plan_limit import PLAN_LIMIT_S, plan_limit
 from schedulers.interface import ContractBroken
@@ -42,6 +43,7 @@ class ReplayedActor:
         codec: Of the arm.
         participants: By address.
         deciders: Those of them that take decisions.
+        tables: Of the arm.
     """
 
     def __init__(
@@ -49,8 +51,10 @@ class ReplayedActor:
         codec: Codec,
         participants: Mapping[int, Participant],
         deciders: Mapping[int, Decider],
+        tables: Tables = SCHEMAS,
     ) -> None:
         self._codec = codec
+        self._measured = measured_tables(tables)
         self._participants = participants
         self._deciders = deciders
 
@@ -86,7 +90,7 @@ class ReplayedActor:
         if decider is not None and isinstance(event, DecisionDone):
             decider.decision_us(event.elapsed_ns)
         effects = self._participants[address].handle(at_us, event)
-        digest = effects_digest(self._codec, effects)
+        digest = effects_digest(self._codec, effects, self._measured)
         if decider is not None:
             for effect in effects:
                 if isinstance(effect, StartDecision):

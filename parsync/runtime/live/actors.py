@@ -49,7 +49,7 @@ class SchedulerHost(Actor):
         inputs: RunInputs = shared_by(member(plan.namespace, COORDINATOR_NAME))
         assembly = inputs.assembly
         names = {agent: assembly.arm.agent_name(agent) for agent in host.agents}
-        super().__init__(host.name, plan, assembly.codec, names)
+        super().__init__(host.name, plan, assembly, names)
         self._names = tuple(names.values())
         self._host = host
         log = epoch_log(Path(plan.journal_dir), host.name, self.epoch)
@@ -178,7 +178,7 @@ class WorkerHost(Actor):
     def __init__(self, plan: RunPlan) -> None:
         inputs: RunInputs = shared_by(member(plan.namespace, COORDINATOR_NAME))
         assembly = inputs.assembly
-        super().__init__(WORKER_POOL, plan, assembly.codec, {})
+        super().__init__(WORKER_POOL, plan, assembly, {})
         self._recorder = Recorder(plan, self.name, inputs.make_metrics())
         self._workers = assembly.workers()
         self._runtime = ActorRuntime(
@@ -235,7 +235,7 @@ class WorkloadSource(Actor):
     def __init__(self, plan: RunPlan) -> None:
         inputs: RunInputs = shared_by(member(plan.namespace, COORDINATOR_NAME))
         assembly = inputs.assembly
-        super().__init__(SOURCE, plan, assembly.codec, {})
+        super().__init__(SOURCE, plan, assembly, {})
         self._plan = plan
         self._recorder = Recorder(plan, self.name, inputs.make_metrics())
         self._arrivals = assembly.arrivals()

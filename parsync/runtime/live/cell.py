@@ -22,6 +22,7 @@ from parsync.core.events import TasksAdopted, TasksEnded, TasksStarted
 from parsync.core.master import MasterCore
 from parsync.core.participant import CellSide
 from parsync.metrics.record import Record
+from parsync.metrics.tables import SCHEMAS, Tables, measured_tables
 from parsync.runtime.effects import RecordListener
 from parsync.runtime.live.cell_log import Frame, read_cell_log
 from parsync.runtime.live.cell_side import CellSideLoop
@@ -63,6 +64,7 @@ class CellRuntime(CellSideLoop):
         tasks: How many the workload has.
         on_record: Called with every Record as it is made.
         make_beside: Creates the other participants beside the cell, by address, which may read it.
+        tables: Of the arm.
     """
 
     def __init__(
@@ -73,10 +75,12 @@ class CellRuntime(CellSideLoop):
         tasks: int,
         on_record: RecordListener,
         make_beside: Callable[[Cell], Mapping[int, CellSide]] = nobody_beside,
+        tables: Tables = SCHEMAS,
     ) -> None:
         beside = make_beside(master.cell)
         super().__init__({MASTER: master, **beside}, host_of, on_record)
         self._make_beside = make_beside
+        self._measured = measured_tables(tables)
         self._beside = dict(sorted(beside.items()))
         self.codec = codec
         self.master = master
@@ -175,7 +179,8 @@ class CellRuntime(CellSideLoop):
 
     def record(self, record: Record) -> None:
         """As Runtime.record."""
-        self._digest.update(encode((record.table, tuple(record.columns.values()))))
+        if record.table not in self._measured:
+            self._digest.update(encode((record.table, tuple(record.columns.values()))))
         super().record(record)
 
     def outgoing(self, to: int, event: Event) -> None:

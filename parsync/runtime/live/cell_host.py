@@ -53,6 +53,7 @@ class CellHost:
             tasks,
             self._recorder,
             assembly.cell_side,
+            assembly.tables,
         )
         self._service = CellService(
             runtime, journal, plan.fsync, self._checkpoints, self._recorder.mark

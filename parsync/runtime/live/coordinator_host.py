@@ -54,6 +54,7 @@ class CoordinatorHost:
         self._log = HandledLog(
             inputs.assembly.codec,
             handled_log(Path(plan.journal_dir), COORDINATOR_NAME, self.epoch),
+            inputs.assembly.tables,
         )
         self._runtime = ActorRuntime(
             {COORDINATOR: self._coordinator},

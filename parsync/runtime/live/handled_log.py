@@ -4,14 +4,15 @@ The cell has a log of another kind (cell_log.py).
 
 A frame is (address, at_us, event, digest) with the event in its log form: a sync reply is kept as
 (epoch, ((partition, from, to), ...)) only, because a replay of the cell's log makes the payload
-anew. The digest leaves out the measurements of solver rounds, which are wall time. Nobody restarts
-from these logs, so nobody waits for the disk: they survive the process, up to its last flush.
+anew. The digest leaves out the rows of tables whose values are measured by the clock. Nobody
+restarts from these logs, so nobody waits for the disk: they survive the process, up to its last
+flush.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +22,20 @@ from parsync.core.codec import Codec, decode, encode
 from parsync.core.effects import Effect, Send, SetTimer
 from parsync.core.event import Event
 from parsync.metrics.record import Record
+from parsync.metrics.tables import SCHEMAS, Tables, measured_tables
 from shared_state.journal import JournalWriter, read_journal
 
 DIGEST_BYTES = 8
-_WALL_TIME_TABLES = ("rounds",)
 
 
-def effects_digest(codec: Codec, effects: list[Effect]) -> bytes:
-    """blake2b-64 over the effects in order."""
+def effects_digest(codec: Codec, effects: list[Effect], measured: Set[str]) -> bytes:
+    """blake2b-64 over the effects in order.
+
+    Args:
+        codec: Of the arm.
+        effects: Of one event.
+        measured: The tables whose rows are left out (metrics.tables.measured_tables).
+    """
     digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
     for effect in effects:
         if isinstance(effect, Send):
@@ -36,7 +43,7 @@ def effects_digest(codec: Codec, effects: list[Effect]) -> bytes:
         elif isinstance(effect, SetTimer):
             digest.update(codec.encode((effect.at_us, effect.event)))
         elif isinstance(effect, Record):
-            if effect.table not in _WALL_TIME_TABLES:
+            if effect.table not in measured:
                 digest.update(encode((effect.table, tuple(effect.columns.values()))))
         else:
             digest.update(encode(effect.decision))
@@ -86,16 +93,24 @@ def handled_times_us(path: Path) -> Iterator[int]:
 
 
 class HandledLog:
-    """Appends frames; flush() once per tick."""
+    """Appends frames; flush() once per tick.
 
-    def __init__(self, codec: Codec, path: Path) -> None:
+    Args:
+        codec: Of the arm.
+        path: Of the log.
+        tables: Of the arm.
+    """
+
+    def __init__(self, codec: Codec, path: Path, tables: Tables = SCHEMAS) -> None:
         self._codec = codec
+        self._measured = measured_tables(tables)
         self._writer = JournalWriter(path, sync=False)
 
     def handled(self, address: int, at_us: int, event: Event, effects: list[Effect]) -> None:
         """Log an event that was handled."""
         entry = self._codec.log_frame(address, at_us, event)
-        self._writer.append(encode((entry, effects_digest(self._codec, effects))))
+        digest = effects_digest(self._codec, effects, self._measured)
+        self._writer.append(encode((entry, digest)))
 
     def flush(self) -> None:
         """Write the frames to the file. Called once per tick."""

@@ -189,6 +189,7 @@ class _Replay:
             len(assembly.workload.tasks),
             ignore_record,
             assembly.cell_side,
+            assembly.tables,
         )
         for number, frame in enumerate(frames, start=1):
             equal = _handled(runtime, frame, f"{path}: frame {number}")
@@ -213,10 +214,10 @@ class _Replay:
 
         def agents(indexes: tuple[int, ...]) -> ReplayedActor:
             made = {index: assembly.agent(index) for index in indexes}
-            return ReplayedActor(assembly.codec, made, made)
+            return ReplayedActor(assembly.codec, made, made, assembly.tables)
 
         def one(address: int, make: Callable[[], Participant]) -> ReplayedActor:
-            return ReplayedActor(assembly.codec, {address: make()}, {})
+            return ReplayedActor(assembly.codec, {address: make()}, {}, assembly.tables)
 
         return [
             (COORDINATOR_NAME, COORDINATOR, partial(one, COORDINATOR, assembly.coordinator)),

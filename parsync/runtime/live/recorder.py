@@ -71,7 +71,7 @@ class Recorder:
     Args:
         plan: Of the run.
         part: The name of the Parquet parts.
-        metrics: The accumulators.
+        metrics: The accumulators, which know the tables of the run.
         log: The record log; None: the actor keeps none.
         until: Bytes of an existing log to read, None for all; the rest is cut off.
     """
@@ -85,7 +85,11 @@ class Recorder:
         until: int | None = None,
     ) -> None:
         self.metrics = metrics
-        self._sink = None if plan.records_dir is None else RecordSink(Path(plan.records_dir), part)
+        self._sink = (
+            None
+            if plan.records_dir is None
+            else RecordSink(Path(plan.records_dir), part, metrics.tables)
+        )
         self._unflushed: list[Batch] = []
         self._log: JournalWriter | None = None
         if log is not None:

@@ -270,7 +270,7 @@ def store(
     sink = None
     if records_dir is not None:
         remove_parts(records_dir, part)
-        sink = RecordSink(records_dir, part)
+        sink = RecordSink(records_dir, part, metrics.tables)
     for table, columns in batches:
         metrics.add(table, columns)
         if sink is not None and not errors:

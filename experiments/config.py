@@ -15,6 +15,7 @@ from experiments.workload_config import WorkloadConfig, refuse_former_sections
 from parsync.protocols.tables import tables_of
 from parsync.runtime.json_files import unreadable
 from parsync.runtime.plan_limit import PLAN_LIMIT_S
+from schedulers.entry_points import first_problem
 from shared_state.errors import AgoraError
 
 LARGEST_FILE = 1 << 24
@@ -89,8 +90,8 @@ class RunConfig(Strict):
 
 
 def first_error(error: ValidationError) -> str:
-    """The first of pydantic's complaints, as `field.path: what is wrong`."""
-    problem = error.errors()[0]
+    """The first of pydantic's complaints (first_problem), as `field.path: what is wrong`."""
+    problem = first_problem(error)
     place = ".".join(str(part) or '""' for part in problem["loc"])
     message = problem["msg"].removeprefix("Value error, ")
     if problem["type"] == "extra_forbidden":

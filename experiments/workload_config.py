@@ -18,6 +18,7 @@ from experiments.workloads import registry
 from experiments.workloads.registry import Outline, WorkloadSpec
 from parsync.metrics.run_frame import PlacementValue
 from parsync.workload.workload import Workload
+from schedulers.entry_points import first_problem
 from shared_state.errors import AgoraError
 
 # Sections of configurations that were written before there was a registry of workloads.
@@ -46,14 +47,15 @@ class WorkloadConfig(Strict):
         try:
             if not isinstance(kind, str):
                 known = ", ".join(registry.kinds())
-                raise AgoraError(f"expected kind = a name; known: {known}")
+                wrong = "missing" if kind is None else f"got {kind!r}"
+                raise AgoraError(f"kind: {wrong}; expected one of {known}")
             spec = registry.get(kind)
         except AgoraError as error:
             raise ValueError(str(error)) from error
         try:
             return {"kind": kind, "options": spec.options.model_validate(options)}
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
+            first = first_problem(error)
             if first["type"] == "extra_forbidden" and len(first["loc"]) == 1:
                 known = ", ".join(sorted(spec.options.model_fields)) or "none"
                 raise ValueError(

@@ -17,6 +17,7 @@ from importlib.metadata import entry_points
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from shared_state.errors import AgoraError
 
@@ -109,7 +110,7 @@ def parse_options(
     try:
         return model.model_validate(dict(options))
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
+        first = first_problem(error)
         name = ".".join(str(part) for part in first["loc"])
         if first["type"] == "extra_forbidden":
             known = ", ".join(sorted(model.model_fields)) or "none"
@@ -121,6 +122,17 @@ def parse_options(
         raise AgoraError(f"{what} {kind!r}{place}: {message}") from error
     except Exception as error:  # of a validator that is somebody else's
         raise AgoraError(f"{what} {kind!r}, options: {type(error).__name__}: {error}") from error
+
+
+def first_problem(error: ValidationError) -> ErrorDetails:
+    """The first of pydantic's complaints. An unknown field goes before a missing one of the same
+    model: it is often the missing one, misspelt."""
+    problems = error.errors(include_url=False)
+    first = problems[0]
+    if first["type"] != "missing":
+        return first
+    unknown = (problem for problem in problems if problem["type"] == "extra_forbidden")
+    return next((one for one in unknown if one["loc"][:-1] == first["loc"][:-1]), first)
 
 
 def wrong_field(spec: object, rules: Iterable[Rule]) -> str:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationInfo,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from experiments.strict_model import LONGEST_S, Name, Strict
 from parsync.protocols import registry as protocols
@@ -163,6 +170,11 @@ class ArmConfig(Strict):
     name: Name
     partitions: int = Field(ge=1)
     groups: tuple[GroupConfig, ...] = Field(min_length=1, strict=False)
+    protocols: dict[str, dict[str, Any]] = Field(
+        default_factory=dict,
+        validate_default=True,
+        description="options of a protocol as a whole, by its kind: [arms.protocols.lottery]",
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -183,6 +195,34 @@ class ArmConfig(Strict):
         if len(set(names)) < len(names):
             raise ValueError("two groups have the same name")
         return groups
+
+    @field_validator("protocols")
+    @classmethod
+    def _with_every_option(
+        cls, given: dict[str, dict[str, Any]], info: ValidationInfo
+    ) -> dict[str, dict[str, Any]]:
+        """The options of every protocol of the arm that has some, defaults filled in."""
+        if "groups" not in info.data:  # they are wrong themselves
+            return given
+        used = dict.fromkeys(group.protocol["kind"] for group in info.data["groups"])
+        every: dict[str, dict[str, Any]] = {}
+        try:
+            for kind in (*given, *used):
+                options = protocols.get(kind).parse_shared_options(given.get(kind, {}))
+                if kind not in used:
+                    raise ValueError(f"no group of the arm uses protocol {kind!r}")
+                every[kind] = options.model_dump(exclude_none=True)
+        except AgoraError as error:
+            raise ValueError(str(error)) from error
+        return {kind: options for kind, options in every.items() if options}
+
+    @model_serializer(mode="wrap")
+    def _plain(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without options of protocols as a whole where there are none."""
+        plain: dict[str, Any] = handler(self)
+        if not plain["protocols"]:
+            del plain["protocols"]
+        return plain
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -265,7 +305,11 @@ class ArmConfig(Strict):
             )
             for group, share in zip(self.groups, self.shares_permille(), strict=True)
         )
-        return ArmSpec(self.name, groups, self.partitions, heartbeat_us, sample_us, seed)
+        shared = {
+            kind: protocols.get(kind).parse_shared_options(options)
+            for kind, options in self.protocols.items()
+        }
+        return ArmSpec(self.name, groups, self.partitions, heartbeat_us, sample_us, seed, shared)
 
 
 def decision_clock(group: GroupConfig, live: bool) -> DecisionClock:

@@ -43,6 +43,7 @@ def _wrong(spec: ProtocolSpec) -> str:
         spec,
         (
             ("options", is_model(spec.options), "a BaseModel"),
+            ("shared_options", is_model(spec.shared_options), "a BaseModel"),
             ("make_agent", callable(spec.make_agent), "a callable"),
             ("cell_side", optional[0] is None or callable(optional[0]), "a callable or None"),
             ("node_side", optional[1] is None or callable(optional[1]), "a callable or None"),

@@ -61,6 +61,7 @@ class Environment:
         table: Every task (row = id), without true durations.
         cell_side: The address of the protocol's participant beside the master, if it has one.
         sample_us: The time between two points of the time series.
+        options: Those of the protocol as a whole (ProtocolSpec.shared_options), validated.
     """
 
     seed: int
@@ -71,6 +72,7 @@ class Environment:
     table: TaskBatch
     cell_side: int
     sample_us: int
+    options: Any = field(default_factory=NoOptions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,8 @@ class ProtocolSpec:
         tables: The schemas of the protocol's own tables of measurements, by name. Its participants
             add rows by the effect Record; the tables are then kept, written and described as those
             of every run (parsync/metrics/tables.py) are.
+        shared_options: A pydantic model that forbids unknown fields: what an arm may choose for the
+            protocol as a whole, such as an allocator's interval.
     """
 
     kind: str
@@ -128,7 +132,13 @@ class ProtocolSpec:
     capabilities: Callable[[Any], Set[ProtocolCapability]] = lambda options: NO_CAPABILITIES
     check: Callable[[tuple[Member, ...], int], None] = any_groups
     tables: Tables = field(default_factory=dict)
+    shared_options: type[BaseModel] = NoOptions
 
     def parse_options(self, options: Mapping[str, Any]) -> BaseModel:
-        """The options, validated. AgoraError naming the first that is unknown or wrong."""
+        """A group's options, validated. AgoraError naming the first that is unknown or wrong."""
         return parse_options("protocol", self.kind, self.options, options)
+
+    def parse_shared_options(self, options: Mapping[str, Any]) -> BaseModel:
+        """The options of the protocol as a whole, validated. AgoraError naming the first that is
+        unknown or wrong."""
+        return parse_options("as a whole, protocol", self.kind, self.shared_options, options)

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
 from parsync.protocols import registry as protocols
 from parsync.protocols.capability import ProtocolCapability
 from parsync.runtime.assembly import ArmSpec, GroupSpec, ProtocolChoice, check_protocols
@@ -66,9 +68,15 @@ def write_arm(directory: Path, arm: ArmFile) -> str:
         }
         for group in arm.spec.groups
     ]
+    spec = {**to_plain(arm.spec), "groups": groups}
+    shared = spec.pop("shared_options")
+    if shared:  # without, the file is as before there were any
+        spec["shared_options"] = {
+            kind: options.model_dump(mode="json") for kind, options in shared.items()
+        }
     content = {
         "format": FORMAT,
-        "arm": {**to_plain(arm.spec), "groups": groups},
+        "arm": spec,
         "workload": arm.workload,
         "virtual": to_plain(arm.virtual),
     }
@@ -88,9 +96,13 @@ def read_arm(directory: Path) -> ArmFile:
     readers = {
         DecisionClock: _read_clock,
         Mapping[str, Any]: _read_options,
+        Mapping[str, BaseModel]: _read_shared_options,
         ProtocolChoice: _read_protocol,
     }
-    spec = from_plain(ArmSpec, content.get("arm"), f"{path}: arm", readers)
+    arm = content.get("arm")
+    if isinstance(arm, dict):
+        arm = {"shared_options": {}, **arm}
+    spec = from_plain(ArmSpec, arm, f"{path}: arm", readers)
     _check(path, spec)
     virtual = content.get("virtual")
     if virtual is not None:
@@ -142,6 +154,17 @@ def _read_options(plain: Any, where: str) -> dict[str, Any]:
     if not isinstance(plain, dict):
         raise AgoraError(f"{where}: expected an object")
     return plain
+
+
+def _read_shared_options(plain: Any, where: str) -> dict[str, BaseModel]:
+    shared: dict[str, BaseModel] = {}
+    for kind, options in _read_options(plain, where).items():
+        values = _read_options(options, f"{where}.{kind}")
+        try:
+            shared[kind] = protocols.get(kind).parse_shared_options(values)
+        except AgoraError as error:
+            raise AgoraError(f"{where}: {error}") from error
+    return shared
 
 
 def _plain_clock(kind: str | None, clock: DecisionClock) -> dict[str, Any]:

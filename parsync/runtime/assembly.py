@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -31,6 +31,7 @@ from schedulers.checked import CheckedScheduler
 from schedulers.decision_time import DecisionClock
 from schedulers.interface import SchedulerEnvironment
 from shared_state.cell import Cell
+from shared_state.errors import AgoraError
 from shared_state.partition import Partitioning
 from shared_state.tasks import Int32, TaskClass
 from shared_state.view import StaticCellState
@@ -73,7 +74,12 @@ class GroupSpec:
 @dataclass(frozen=True, slots=True)
 class ArmSpec:
     """One competitor of an experiment: its groups of schedulers, the partitions of the cell, and
-    the seed of their random streams."""
+    the seed of their random streams.
+
+    Args:
+        shared_options: Of its protocols as a whole, validated, by protocol. A protocol that is not
+            there has its defaults.
+    """
 
     name: str
     groups: tuple[GroupSpec, ...]
@@ -81,6 +87,17 @@ class ArmSpec:
     heartbeat_us: int
     sample_us: int
     seed: int
+    shared_options: Mapping[str, BaseModel] = field(default_factory=dict)
+
+    @property
+    def protocols(self) -> tuple[str, ...]:
+        """The protocols of its groups, each once, in their order."""
+        return tuple(dict.fromkeys(group.protocol.kind for group in self.groups))
+
+    def options_of(self, kind: str) -> BaseModel:
+        """The options of a protocol as a whole. AgoraError if it has no defaults for them."""
+        chosen = self.shared_options.get(kind)
+        return protocols.get(kind).parse_shared_options({}) if chosen is None else chosen
 
     @property
     def agents(self) -> int:
@@ -116,11 +133,15 @@ def members_of(arm: ArmSpec, kind: str) -> tuple[Member, ...]:
 
 
 def check_protocols(arm: ArmSpec) -> None:
-    """Raise AgoraError if the groups of an arm cannot share it, as their protocols say."""
-    kinds = tuple(dict.fromkeys(group.protocol.kind for group in arm.groups))
-    for kind in kinds:
+    """Raise AgoraError if the groups of an arm cannot share it, as their protocols say, or if there
+    are options of a protocol that no group uses."""
+    for kind in arm.shared_options:
+        if kind not in arm.protocols:
+            raise AgoraError(f"options of protocol {kind!r}, which no group of the arm uses")
+    for kind in arm.protocols:
+        arm.options_of(kind)
         protocols.get(kind).check(members_of(arm, kind), arm.partitions)
-    tables_of(kinds)
+    tables_of(arm.protocols)
 
 
 @dataclass(frozen=True)
@@ -233,7 +254,7 @@ class Assembly:
     @cached_property
     def protocols(self) -> tuple[str, ...]:
         """The protocols of the arm, in the order of its groups."""
-        return tuple(dict.fromkeys(group.protocol.kind for group in self.arm.groups))
+        return self.arm.protocols
 
     def _environment(self, kind: str) -> Environment:
         workload = self.workload
@@ -246,6 +267,7 @@ class Assembly:
             workload.tasks,
             CELL_SIDE - self.protocols.index(kind),
             self.arm.sample_us,
+            self.arm.options_of(kind),
         )
 
     def workers(self) -> WorkerPool:

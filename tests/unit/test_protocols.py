@@ -50,6 +50,8 @@ GOOD = spec(events=(event("A"), event("B", number=2)))
 NUMBER = 3
 OTHER_KIND = spec(kind="whole")
 NO_OPTIONS = spec(options=dict)
+NO_SHARED_OPTIONS = spec(shared_options=dict)
+NO_TABLES = spec(tables=[])
 NO_AGENT = spec(make_agent=None)
 NO_CELL_SIDE = spec(cell_side=3)
 NO_NODE_SIDE = spec(node_side=3)
@@ -153,6 +155,8 @@ def test_a_wrong_option_of_the_optimistic_protocol_is_named(
         ("broken_protocol:NUMBER", "broken_protocol:NUMBER is not a ProtocolSpec of that kind"),
         ("broken_protocol:OTHER_KIND", "OTHER_KIND is not a ProtocolSpec of that kind"),
         ("broken_protocol:NO_OPTIONS", "field options: expected a BaseModel, got a type"),
+        ("broken_protocol:NO_SHARED_OPTIONS", "shared_options: expected a BaseModel, got a type"),
+        ("broken_protocol:NO_TABLES", r"tables: expected table schemas by name, got \[\]"),
         ("broken_protocol:NO_AGENT", "field make_agent: expected a callable, got a NoneType"),
         ("broken_protocol:NO_CELL_SIDE", "cell_side: expected a callable or None, got a int"),
         ("broken_protocol:NO_NODE_SIDE", "node_side: expected a callable or None, got a int"),

@@ -25,8 +25,14 @@ class CoreEvent(Event):
 
 @dataclass(frozen=True, slots=True)
 class Started(CoreEvent):
-    """First event of every participant. epoch: of the master, how often it was restarted before; 0
-    for every other participant, which a restart makes anew."""
+    """First event of every participant.
+
+    Attributes:
+        epoch: Of participants beside the cell: how often they were restarted before. Of an agent: a
+            number that is greater in every later process of its scheduler host, 0 in virtual time.
+            A request that may be answered later than in the step that brings it carries this
+            number, and so does the answer: see Send. 0 for the others, which are never restarted.
+    """
 
     number: ClassVar[int] = 1
     priority: ClassVar[Priority] = Priority.FREE

@@ -71,10 +71,10 @@ class ActorRuntime:
         self._decision_start_us: int | None = None  # of one that follows another at once
         self._outgoing: dict[int, list[Send]] = {address: [] for address in sorted(participants)}
 
-    def start(self) -> None:
-        """Deliver every participant's first event."""
+    def start(self, epoch: int = 0) -> None:
+        """Deliver every participant's first event. epoch: of an actor that may be restarted."""
         for address in sorted(self.participants):
-            self.deliver(address, Started(epoch=0))
+            self.deliver(address, Started(epoch))
 
     def deliver(self, address: int, event: Event) -> None:
         """Take a message for a participant. The next advance() handles it."""

@@ -135,7 +135,7 @@ class SchedulerHost(Actor):
         )
 
     def _start_loop(self) -> Callable[[], int]:
-        self._runtime.start()
+        self._runtime.start(self.epoch)
         steps, spacing_us = self._steps, self._spacing_us
         return HostLoop(
             self._runtime,

@@ -15,7 +15,7 @@ import numpy as np
 
 from experiments.workloads.synthetic import SyntheticOptions, generate
 from schedulers import registry
-from schedulers.greedy.base import WEIGHTS_PS
+from schedulers.greedy.base import WEIGHTS_PS, GreedyScheduler
 from schedulers.interface import PartitionRanking, PlanContext, SchedulerEnvironment
 from shared_state.cell import Cell
 from shared_state.partition import Partitioning
@@ -63,6 +63,7 @@ def measure() -> Iterator[tuple[str, str, int, tuple[int, ...]]]:
             for kind in KINDS:
                 spec = registry.get(kind)
                 scheduler = spec.build(spec.parse_options({}), environment)
+                assert isinstance(scheduler, GreedyScheduler)  # it counts its work
                 for ranking in PartitionRanking:
                     for tasks in (10, 100):
                         for prefers in (False, True):

@@ -37,7 +37,8 @@ class Samples:
             scale = weight / np.sqrt(self.true_ps * predicted)
             weights, _ = nnls(self.counts * scale[:, None], self.true_ps * scale, maxiter=100_000)
             predicted = np.maximum(self.counts @ weights, 1.0)
-        return np.rint(weights).astype(np.int64)
+        fitted: Int64 = np.rint(weights).astype(np.int64)
+        return fitted
 
     def show(self, title: str, weights: Int64) -> None:
         """Print predicted / true by kind, by situation and over all."""

@@ -53,7 +53,8 @@ def rows_of(report: dict[str, Any]) -> list[dict[str, Any]]:
         unit = info.get("unit", "s")
         value = figure(ours, unit)
         larger = bool(info.get("larger_is_better", "amount" in info))
-        peers = [member for member in members if member is not ours] or [None]
+        others = [member for member in members if member is not ours]
+        peers: list[dict[str, Any] | None] = [*others] or [None]
         for peer in peers:
             theirs = (
                 None

@@ -11,8 +11,15 @@ from parsync.metrics.record import Record
 class Coordinator:
     """Follows the load phases of the workload.
 
+    In a live run its actor shows the phase to people. In virtual time nobody asks for it. There it
+    is a participant all the same: both runtimes drive the same participants, and its events are
+    part of the digest that a run is known by.
+
     Args:
         start_us: When each phase begins, ascending.
+
+    Attributes:
+        phase: The present one, -1 before the first.
     """
 
     def __init__(self, start_us: tuple[int, ...]) -> None:

@@ -292,9 +292,9 @@ def settled_reports() -> tuple[StatusMonitor, ActorStatus, ActorStatus]:
 def test_a_run_is_quiet_when_all_was_taken_and_placed() -> None:
     monitor, source, host = settled_reports()
     monitor.report("source", source)
-    assert not monitor.run_status(2_000, 0).quiet
+    assert not monitor.run_status(2_000).quiet
     monitor.report("host", host)
-    status = monitor.run_status(2_000, 0)
+    status = monitor.run_status(2_000)
     assert status.quiet and status.waiting == 0
 
 
@@ -311,14 +311,14 @@ def test_a_run_is_not_quiet(host_change: dict[str, int]) -> None:
     monitor, source, host = settled_reports()
     monitor.report("source", source)
     monitor.report("host", replace(host, **host_change))
-    assert not monitor.run_status(2_000, 0).quiet
+    assert not monitor.run_status(2_000).quiet
 
 
 def test_who_is_silent_and_who_failed_is_told() -> None:
     monitor, source, host = settled_reports()
     monitor.report("source", replace(source, at_us=9_000_000))
     monitor.report("host", replace(host, error="disk full"))
-    status = monitor.run_status(9_000_000, 0)
+    status = monitor.run_status(9_000_000)
     assert set(status.silent) == {"host", "cell"}
     assert status.errors == ("host: disk full",)
     assert status.epochs == {"host": 1, "source": 1, "cell": 0}
@@ -328,5 +328,5 @@ def test_what_an_earlier_epoch_still_says_is_not_heard() -> None:
     monitor, _, host = settled_reports()
     monitor.report("host", replace(host, epoch=8))
     monitor.report("host", replace(host, epoch=7, at_us=9_000_000, error="replaced", queued=5))
-    status = monitor.run_status(2_500, 0)
+    status = monitor.run_status(2_500)
     assert status.errors == () and status.epochs["host"] == 1

@@ -104,7 +104,7 @@ class CoordinatorHost:
 
     def run_status(self) -> RunStatus:
         """The status of the run. An error of the coordinator's own loop is among the errors."""
-        status = self._monitor.run_status(self._clock.now_us(), self._coordinator.phase)
+        status = self._monitor.run_status(self._clock.now_us())
         error = self._error()
         return status if error is None else replace(status, errors=(*status.errors, error))
 

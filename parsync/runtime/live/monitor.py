@@ -41,7 +41,6 @@ class RunStatus:
 
     Attributes:
         at_us: Run time.
-        phase: The load phase, -1 before the first.
         snapshot: Joined from the actors' last ones; None before the first.
         waiting: Tasks that are not placed yet, -1 while unknown.
         quiet: Every task was submitted, and placed or given up.
@@ -52,7 +51,6 @@ class RunStatus:
     """
 
     at_us: int
-    phase: int
     snapshot: Snapshot | None
     waiting: int
     quiet: bool
@@ -95,8 +93,8 @@ class StatusMonitor:
             elif self._settled_us is None:
                 self._settled_us = report.at_us
 
-    def run_status(self, now_us: int, phase: int) -> RunStatus:
-        """The status at now_us in this load phase."""
+    def run_status(self, now_us: int) -> RunStatus:
+        """The status at now_us."""
         reports = self._reports
         source = reports.get(self._source)
         known = source is not None and all(name in reports for name in self._hosts.values())
@@ -118,7 +116,6 @@ class StatusMonitor:
         snapshots = [report.snapshot for report in reports.values() if report.snapshot is not None]
         return RunStatus(
             now_us,
-            phase,
             Snapshot.join(snapshots) if snapshots else None,
             waiting,
             quiet,

@@ -204,7 +204,7 @@ class _LiveRun:
     def run(self, drain_us: int, on_status: Callable[[RunStatus], None]) -> LiveOutcome:
         self._start()
         liveness = RayLiveness.of_this_process()
-        status = RunStatus(0, -1, None, -1, False, (), (), {})
+        status = RunStatus(0, None, -1, False, (), (), {})
         partial = False
         try:
             while True:

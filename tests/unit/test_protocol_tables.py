@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 
 from experiments.command_line import run_command
 from experiments.commands.run import app
+from experiments.config import load_config
 from experiments.summary import read_summary
 from parsync.core.codec import CORE
 from parsync.core.effects import Effect
@@ -26,15 +28,19 @@ from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.tables import SCHEMAS, measured_tables, wrong_tables
 from parsync.protocols import registry
 from parsync.protocols.tables import tables_of
+from parsync.runtime.assembly_files import write_assembly
 from parsync.runtime.live.handled_log import effects_digest
-from parsync.runtime.live.plan import RunPlan
+from parsync.runtime.live.log_replay import replay
+from parsync.runtime.live.plan import CELL, RunPlan
 from parsync.runtime.live.recorder import Recorder, records_log
 from parsync.runtime.live.recorder import read_records as read_log
 from parsync.runtime.records import merge_parts
 from parsync.runtime.records_reader import read_records, record_files
 from parsync.schema import Column, TableSchema
 from shared_state.errors import AgoraError
+from tests.fixtures.fake_ray import FakeRay
 from tests.fixtures.installed import install
+from tests.fixtures.live_runs import small_workload
 from tests.unit.record_factory import PHASES
 
 ROOT = Path(__file__).parents[2]
@@ -311,6 +317,34 @@ def test_a_live_actor_keeps_the_rows_over_a_restart(site: Path, tmp_path: Path) 
     table = pq.read_table(tmp_path / "draws.parquet")
     assert table["at_us"].to_pylist() == [10, 20, 30]
     assert table.schema.field("agent").metadata[b"unit"] == b"id"
+
+
+def test_a_live_run_keeps_and_replays_them_though_its_cell_is_killed(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "run.toml").write_text(CONFIG, encoding="utf-8")
+    [config, _] = load_config(tmp_path / "run.toml").arms
+    arm = config.spec(seed=1, heartbeat_us=1000, sample_us=100_000, live=True)
+    workload = small_workload(machines=60)
+    tables = tables_of(arm.protocols)
+    make = partial(RunMetrics, workload.phases, arm.agents, partitions=4, tables=tables)
+    ray = FakeRay(monkeypatch, tmp_path, arm, workload, make)
+    write_assembly(tmp_path / "log", arm, workload)
+    ray.pass_time(500_000)
+    ray.kill(CELL)
+    ray.restart(CELL)
+    while not ray.idle:
+        ray.pass_time(ray.clock.us + 50_000)
+    ray.pass_time(ray.clock.us + 50_000)
+    outcome = ray.finish(quiet=True)
+    assert not outcome.partial and outcome.recovered_steps > 0
+    assert merge_parts(tmp_path / "records", tables) == []
+    draws = pq.read_table(tmp_path / "records" / "draws.parquet")
+    claims = int(outcome.metrics.count["claims"].sum())
+    assert sum(draws["tickets"].to_pylist()) == claims > 0, "a ticket for each claim, each once"
+    assert max(draws["at_us"].to_pylist()) > 500_000 > min(draws["at_us"].to_pylist())
+    found = replay(tmp_path / "log")
+    assert found.divergence is None and found.steps > 0
 
 
 def test_only_tables_that_are_measured_by_the_clock_are_left_out_of_digests() -> None:

@@ -9,7 +9,8 @@ A run directory holds
     figures/               one PNG and one SVG per figure
     workload/              tasks, machines and what else the arms were given, as Parquet
                            (parsync.workload.tables)
-    arms/<slug>/           <table>.parquet for every table of parsync.metrics.tables that got rows;
+    arms/<slug>/           <table>.parquet for every table of parsync.metrics.tables, or of one of
+                           its protocols, that got rows;
                            series.npz: time series and histograms the figures are drawn from
                            (parsync.metrics.summary.series); arm.json and ended.json, for a
                            replay, with the logs of a live run in log/ (parsync.runtime.arm_file,

@@ -27,16 +27,37 @@ ENTIRE = 1000  # shares are kept in permille
 
 
 class ModelledTime(Strict):
-    """t_job + t_task * tasks + t_partition * partitions looked at (ParSync section 6.2:
-    quality-first checks them all)."""
+    """A time for each round and each task that is decided on, placed or not (Omega section 4).
+
+    Schedulers of every kind can be given the same capacity with it.
+    """
 
     clock: Literal["modelled"] = "modelled"
-    job_us: int = Field(0, ge=0, le=LONGEST_S * 1e6)
-    task_us: float = Field(gt=0, le=LONGEST_S * 1e6)
-    partition_us: float = Field(0, ge=0, le=LONGEST_S * 1e6)
+    job_us: int = Field(0, ge=0, le=LONGEST_S * 1e6, description="of a round")
+    task_us: float = Field(gt=0, le=LONGEST_S * 1e6, description="of a task")
+    scan_cost: float = Field(
+        0,
+        ge=0,
+        le=1000,
+        description="what a decision that looks at every partition takes besides, in parts of"
+        " task_us; one that looks at fewer takes less in proportion (ParSync section 6.2: 0.75)",
+    )
+    charges_kept: bool = Field(
+        False,
+        description="tasks that a flow scheduler keeps waiting take their time in every round",
+    )
 
-    def make(self) -> DecisionClock:
-        return Modelled(self.job_us, round(self.task_us * 1000), round(self.partition_us * 1000))
+    @model_validator(mode="before")
+    @classmethod
+    def _of_this_version(cls, given: Any) -> Any:
+        if isinstance(given, dict) and "partition_us" in given:
+            raise ValueError("partition_us is now scan_cost: partition_us * partitions / task_us")
+        return given
+
+    def make(self, partitions: int) -> DecisionClock:
+        task_ns = self.task_us * 1000
+        partition_ns = round(task_ns * self.scan_cost / partitions)
+        return Modelled(self.job_us, round(task_ns), partition_ns, self.charges_kept)
 
 
 class CountedTime(Strict):
@@ -46,7 +67,7 @@ class CountedTime(Strict):
     clock: Literal["counted"] = "counted"
     ns_per_operation: int = Field(100, gt=0)
 
-    def make(self) -> DecisionClock:
+    def make(self, partitions: int) -> DecisionClock:
         return Counted(self.ns_per_operation)
 
 
@@ -55,7 +76,7 @@ class MeasuredTime(Strict):
 
     clock: Literal["measured"] = "measured"
 
-    def make(self) -> DecisionClock:
+    def make(self, partitions: int) -> DecisionClock:
         return Measured()
 
 
@@ -301,7 +322,7 @@ class ArmConfig(Strict):
                 task_class=None
                 if group.task_class is None
                 else TaskClass[group.task_class.upper()],
-                clock=decision_clock(group, live),
+                clock=decision_clock(group, self.partitions, live),
             )
             for group, share in zip(self.groups, self.shares_permille(), strict=True)
         )
@@ -312,11 +333,17 @@ class ArmConfig(Strict):
         return ArmSpec(self.name, groups, self.partitions, heartbeat_us, sample_us, seed, shared)
 
 
-def decision_clock(group: GroupConfig, live: bool) -> DecisionClock:
+def decision_clock(group: GroupConfig, partitions: int, live: bool) -> DecisionClock:
     """The configured clock, or the kind's own: deterministic in virtual time, Measured for some
-    when live."""
+    when live.
+
+    Args:
+        group: The group.
+        partitions: Of its arm.
+        live: Whether the arm runs on Ray.
+    """
     if group.decision is not None:
-        return group.decision.make()
+        return group.decision.make(partitions)
     assert group.kind is not None, "a group without a kind has a decision time"
     spec = registry.get(group.kind)
     if live and Capability.MEASURED_WHEN_LIVE in spec.capabilities:

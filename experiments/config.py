@@ -39,7 +39,7 @@ class VirtualConfig(Strict):
     """How arms run in virtual time. message_us: one-way time of every message between schedulers,
     cell, workers and workload source."""
 
-    message_us: int = Field(0, ge=0, le=1_000_000)
+    message_us: int = Field(500, ge=0, le=1_000_000)
 
 
 class RunConfig(Strict):

@@ -29,29 +29,25 @@ def decision_capacity(arm: ArmConfig, outline: Outline) -> list[Capacity]:
         needed_per_s = outline.tasks_per_s * _part_of_jobs(group, outline) * permille / 1000
         if not isinstance(group.decision, ModelledTime) or not needed_per_s:
             continue
-        fewest, most = _partitions_scanned(group.protocol.get("strategy", ""), partitions)
+        fewest = _fewest_scanned(group.protocol.get("strategy", ""), partitions)
         low, high = (
             group.count
             / (_task_us(group.decision, scanned, outline.batch_tasks) / 1e6 * needed_per_s)
-            for scanned in (most, fewest)
+            for scanned in (1.0, fewest / partitions)
         )
         capacities.append(Capacity(group=group.name, low=low, high=high))
     return capacities
 
 
-def _partitions_scanned(strategy: str, partitions: int) -> tuple[int, int]:
-    """By a task, at the fewest and at the most. Latency-first turns to the next partition only
-    where the freshest has no room."""
-    every = {
-        "quality_first": (partitions, partitions),
-        "latency_first": (1, 1),
-        "adaptive": (1, partitions),
-    }
-    return every.get(strategy, (1, 1))
+def _fewest_scanned(strategy: str, partitions: int) -> int:
+    """Partitions that a task's decision looks at, at the fewest; at the most it is all of them.
+    Latency-first turns to the next partition where the freshest has no room."""
+    return 1 if strategy in ("latency_first", "adaptive") else partitions
 
 
-def _task_us(decision: ModelledTime, scanned: int, batch_tasks: float) -> float:
-    return decision.job_us / batch_tasks + decision.task_us + decision.partition_us * scanned
+def _task_us(decision: ModelledTime, scanned: float, batch_tasks: float) -> float:
+    """scanned: the part of the partitions that is looked at."""
+    return decision.job_us / batch_tasks + decision.task_us * (1 + decision.scan_cost * scanned)
 
 
 def _part_of_jobs(group: GroupConfig, outline: Outline) -> float:

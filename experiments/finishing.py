@@ -74,7 +74,9 @@ def arm_result(
         sync=arm.sync,
         strategy=arm.strategy,
         decision_clock=", ".join(
-            dict.fromkeys(type(decision_clock(g, live)).__name__ for g in arm.groups)
+            dict.fromkeys(
+                type(decision_clock(group, arm.partitions, live)).__name__ for group in arm.groups
+            )
         ),
         clock_notes=run.notes,
         figures=summarise(run.metrics),

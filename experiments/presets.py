@@ -8,7 +8,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from experiments.arm_config import ArmConfig, GroupConfig, ModelledTime
+from experiments.arm_config import (
+    ArmConfig,
+    CountedTime,
+    DecisionTime,
+    GroupConfig,
+    ModelledTime,
+)
 from experiments.config import first_error
 from experiments.workloads.parsync_cells import demo_options, paper_options
 from experiments.workloads.synthetic import SyntheticOptions
@@ -17,12 +23,15 @@ from schedulers import registry
 from schedulers.capability import Capability
 from shared_state.errors import AgoraError
 
-# A decision that looks at every partition costs 1.75 times one that looks at none. Section 6.2 of
-# ParSync: quality-first's delay grows "because of a higher scheduling overhead as it checks all
+# ParSync section 4.3's A: how many times the arrivals at 100 % load all schedulers of an arm
+# together can decide.
+CAPACITY = 2
+# What a decision that looks at every partition costs besides, where ParSync's figures are meant.
+# Section 6.2: quality-first's delay grows "because of a higher scheduling overhead as it checks all
 # partitions", beyond what it can decide in the 95 % phase (its throughput falls below 1.9K tasks/s
-# and 5,800 tasks wait per scheduler). From 1.4, which would fit Table 2, no such growth follows and
-# adaptive never leaves quality-first; from 1.75 Figs. 5, 7b and 8 follow.
-PARTITIONS_COST = 0.75
+# and 5,800 tasks wait per scheduler). From 0.4, which would fit Table 2, no such growth follows and
+# adaptive never leaves quality-first; from 0.75 Figs. 5, 7b and 8 follow.
+PARSYNC_SCAN_COST = 0.75
 GREEDY: tuple[str, ...] = ("optimistic", "quality_first", "latency_first", "adaptive")
 FLOW_SHARE = 0.25
 TOGETHER = "all"  # the sync set of groups that count together as ParSync's N schedulers
@@ -31,8 +40,7 @@ MOST_DIGITS = 18  # of a count
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """What differs between the demo and the paper's cell. task_us: decision time of a task at A =
-    2, twice the needed capacity."""
+    """What differs between the demo and the paper's cell."""
 
     synthetic: SyntheticOptions
     schedulers: int
@@ -42,9 +50,13 @@ class Scale:
     drain_s: float
     settle_s: float
 
-    @property
-    def task_us(self) -> float:
-        return self.schedulers / (2 * self.synthetic.tasks_per_s) * 1e6
+    def equal_capacity(
+        self, schedulers: int, share: float = 1.0, scan_cost: float = 0.0
+    ) -> ModelledTime:
+        """The decision times with which so many schedulers, that get this share of the jobs, can
+        decide CAPACITY times what arrives for them at 100 % load."""
+        task_us = schedulers / (CAPACITY * share * self.synthetic.tasks_per_s) * 1e6
+        return ModelledTime(task_us=task_us, scan_cost=scan_cost)
 
 
 def demo_scale(quick: bool) -> Scale:
@@ -74,32 +86,55 @@ def greedy_group(
     count: int,
     sync: str = "diff_block",
     kind: str = "random",
+    decision: DecisionTime | None = None,
     **options: Any,
 ) -> GroupConfig:
-    """`count` greedy schedulers with ParSync's modelled decision time. options: of the protocol."""
-    decision = ModelledTime(
-        task_us=scale.task_us, partition_us=scale.task_us * PARTITIONS_COST / scale.partitions
-    )
+    """`count` greedy schedulers that rank partitions by a strategy.
+
+    Args:
+        scale: The cell, the gap and tau.
+        strategy: A strategy of the optimistic protocol.
+        count: How many.
+        sync: The sync policy.
+        kind: Of the schedulers.
+        decision: What decisions cost; unset: what gives them CAPACITY times all arrivals.
+        options: Further options of the protocol.
+    """
     return GroupConfig(
         name=strategy,
         kind=kind,
         count=count,
         protocol=optimistic(sync, scale.gap_s, strategy=strategy, tau_s=scale.tau_s, **options),
-        decision=decision,
+        decision=scale.equal_capacity(count) if decision is None else decision,
     )
 
 
 def flow_group(
-    scale: Scale, name: str, count: int, sync: str, share: float | None = None, **options: Any
+    scale: Scale,
+    kind: str,
+    count: int,
+    sync: str,
+    decision: DecisionTime | None = None,
+    share: float | None = None,
+    **options: Any,
 ) -> GroupConfig:
-    """`count` flow schedulers, with their kind's decision time: Measured when live, Counted in
-    virtual time. options: of the protocol."""
+    """`count` flow schedulers. options: of the protocol.
+
+    decision: what decisions cost; unset: the kind's own, Measured when live, Counted in virtual
+    time.
+    """
     protocol = optimistic(sync, scale.gap_s, **options)
-    return GroupConfig(name=name, kind=name, count=count, share=share, protocol=protocol)
+    return GroupConfig(
+        name=kind, kind=kind, count=count, share=share, protocol=protocol, decision=decision
+    )
 
 
 def default_arms(scale: Scale) -> tuple[ArmConfig, ...]:
-    """The first three differ in nothing but the sync policy."""
+    """The main comparison: architectures at equal capacity, each next to its control, and single
+    schedulers at their own speed.
+
+    The first three differ in nothing but the sync policy.
+    """
 
     def arm(name: str, *groups: GroupConfig) -> ArmConfig:
         count = sum(group.count for group in groups)
@@ -107,27 +142,58 @@ def default_arms(scale: Scale) -> tuple[ArmConfig, ...]:
         return ArmConfig(name=name, partitions=max(scale.partitions, count), groups=groups)
 
     n = scale.schedulers
+    one = scale.equal_capacity(1)
 
     def quality(sync: str) -> GroupConfig:
         return greedy_group(scale, "quality_first", n, sync)
+
+    # Omega's simulator pauses for 1 s beside batch tasks of 100 s.
+    pause_s = scale.synthetic.mean_duration_s / 100
+
+    def greedy(decision: DecisionTime) -> GroupConfig:
+        return greedy_group(scale, "optimistic", 1, "state_aligned", decision=decision)
 
     return (
         arm("StateSync aligned quality-first", quality("state_aligned")),
         arm("StateSync staggered quality-first", quality("state_staggered")),
         arm("ParSync quality-first", quality("diff_block")),
         arm("ParSync adaptive", greedy_group(scale, "adaptive", n)),
-        arm("Flow", flow_group(scale, "firmament", 1, "state_aligned")),
+        arm(
+            "Omega",
+            greedy_group(
+                scale, "optimistic", n, "every_attempt", losers="requeue", requeue_s=pause_s
+            ),
+        ),
+        arm("Greedy, one scheduler", greedy(one)),
+        arm("Flow", flow_group(scale, "quincy", 1, "state_aligned", one)),
         arm(
             "Mix",
-            greedy_group(scale, "adaptive", n, sync_set=TOGETHER),
-            flow_group(scale, "firmament", 1, "diff_block", FLOW_SHARE, sync_set=TOGETHER),
+            greedy_group(
+                scale,
+                "adaptive",
+                n,
+                decision=scale.equal_capacity(n, 1 - FLOW_SHARE),
+                sync_set=TOGETHER,
+            ),
+            flow_group(
+                scale,
+                "quincy",
+                1,
+                "diff_block",
+                scale.equal_capacity(1, FLOW_SHARE),
+                FLOW_SHARE,
+                sync_set=TOGETHER,
+            ),
         ),
+        arm("Greedy at own speed", greedy(CountedTime())),
+        arm("Flow at own speed", flow_group(scale, "quincy", 1, "state_aligned", CountedTime())),
     )
 
 
 def mix_arm(text: str, scale: Scale) -> ArmConfig:
     """An arm from "[protocol:]kind=count,...": the groups share the jobs in proportion to their
-    counts, and those of the optimistic protocol are one sync set.
+    counts, all schedulers have the same modelled decision times and together decide CAPACITY times
+    what arrives at 100 % load, and those of the optimistic protocol are one sync set.
 
     A kind is a strategy of ParSync (a random placer that ranks partitions so) or any registered
     kind of scheduler; a protocol that runs no schedulers stands by itself ("lottery=2").
@@ -135,7 +201,9 @@ def mix_arm(text: str, scale: Scale) -> ArmConfig:
     Raises:
         AgoraError: Names what is wrong.
     """
-    groups = [_mix_group(part, scale) for part in text.split(",")]
+    parts = [_mix_part(part) for part in text.split(",")]
+    decision = scale.equal_capacity(sum(count for _, count in parts))
+    groups = [_mix_group(name, count, scale, decision) for name, count in parts]
     if len({group.name for group in groups}) < len(groups):
         raise AgoraError("--mix: a name appears twice")
     count = sum(group.count for group in groups)
@@ -147,7 +215,8 @@ def mix_arm(text: str, scale: Scale) -> ArmConfig:
         raise AgoraError(f"--mix: {first_error(error)}") from error
 
 
-def _mix_group(part: str, scale: Scale) -> GroupConfig:
+def _mix_part(part: str) -> tuple[str, int]:
+    """(name, count) of "name=count"."""
     name, equals, number = (piece.strip() for piece in part.partition("="))
     if not equals or not (number.isascii() and number.isdecimal()):
         raise AgoraError(f"--mix: '{part.strip()}' is not of the form [protocol:]kind=count")
@@ -156,6 +225,10 @@ def _mix_group(part: str, scale: Scale) -> GroupConfig:
     count = int(number)
     if count < 1:
         raise AgoraError(f"--mix: {name}={number}: a group holds at least one scheduler")
+    return name, count
+
+
+def _mix_group(name: str, count: int, scale: Scale, decision: ModelledTime) -> GroupConfig:
     protocol, colon, kind = name.rpartition(":")
     if not colon and kind not in (*GREEDY, *registry.names()) and kind in protocols.kinds():
         protocol, kind = kind, ""
@@ -165,26 +238,28 @@ def _mix_group(part: str, scale: Scale) -> GroupConfig:
             f"{', '.join(protocols.kinds())}"
         )
     if protocol not in ("", "optimistic"):
-        return _mix_group_of(protocol, kind, count, scale)
+        return _mix_group_of(protocol, kind, count, decision)
     if kind in GREEDY:
-        return greedy_group(scale, kind, count, sync_set=TOGETHER)
+        return greedy_group(scale, kind, count, decision=decision, sync_set=TOGETHER)
     if kind not in registry.names():
         known = f"{', '.join(GREEDY)}, {registry.listing()}"
         raise AgoraError(f"--mix: unknown '{_shortened(kind)}', expected one of {known}")
     if Capability.MEASURED_WHEN_LIVE in registry.get(kind).capabilities:
-        return flow_group(scale, kind, count, "diff_block", sync_set=TOGETHER)
-    group = greedy_group(scale, "optimistic", count, kind=kind, sync_set=TOGETHER)
+        return flow_group(scale, kind, count, "diff_block", decision, sync_set=TOGETHER)
+    group = greedy_group(
+        scale, "optimistic", count, kind=kind, decision=decision, sync_set=TOGETHER
+    )
     return group.model_copy(update={"name": kind})
 
 
-def _mix_group_of(protocol: str, kind: str, count: int, scale: Scale) -> GroupConfig:
+def _mix_group_of(protocol: str, kind: str, count: int, decision: ModelledTime) -> GroupConfig:
     """A group of another protocol, with the options that it has by default."""
     tree = {
         "name": f"{protocol}:{kind}" if kind else protocol,
         "kind": kind or None,
         "count": count,
         "protocol": {"kind": protocol},
-        "decision": ModelledTime(task_us=scale.task_us),
+        "decision": decision,
     }
     try:
         return GroupConfig.model_validate(tree)

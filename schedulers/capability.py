@@ -30,10 +30,6 @@ class Capability(StrEnum):
     # a round is about one batch of submitted tasks, or the part that there is time for.
     PLANS_WHOLE_QUEUE = "plans_whole_queue"
 
-    # A plan weighs all its tasks together and looks at each partition once, however many tasks
-    # there are (see Plan.partitions_scanned).
-    SEARCHES_ONCE = "searches_once"
-
     # In a live run, schedulers that have it run in a process apart from those that do not.
     OWN_PROCESS = "own_process"
 

@@ -17,7 +17,6 @@ from pydantic import BaseModel
 from schedulers.capability import Capability
 from schedulers.interface import (
     ContractBroken,
-    PartitionRanking,
     Plan,
     PlanContext,
     Scheduler,
@@ -72,10 +71,10 @@ class CheckedScheduler:
         self._kind = spec.kind
         self._name = environment.name
         self._keeps_pending = Capability.KEEPS_PENDING in spec.capabilities
-        self._searches_once = Capability.SEARCHES_ONCE in spec.capabilities
         self._too_large = tasks_too_large(table, environment.cell)
         self._check = PlanCheck(table, spec.capabilities)
         self._round = 0
+        self._offered = 0  # tasks of the last call of plan()
         self.calling = ""
 
     @classmethod
@@ -120,11 +119,13 @@ class CheckedScheduler:
         if len(rest) or self._keeps_pending:
             plan = self._plan(rest, view, context)
         else:
+            self._offered = 0
             nowhere = np.zeros(0, np.int32)
             plan = Plan.from_machines(rest, nowhere, operations=0, partitions_scanned=0)
         return with_too_large(plan, tasks.take(too_large))
 
     def _plan(self, tasks: TaskBatch, view: ClusterView, context: PlanContext) -> Plan:
+        self._offered = len(tasks)
         in_flight = view.claims_in_flight
         for column in (tasks.task, tasks.request, tasks.gang, context.partition_order):
             column.setflags(write=False)  # what the plan, or another round, rests on
@@ -142,16 +143,14 @@ class CheckedScheduler:
         if rule is not None:
             raise self.broken(rule)
         if plan.partitions_scanned is None:
-            plan = replace(plan, partitions_scanned=self._partitions_scanned(plan, context))
+            scanned = len(tasks) * len(context.partition_order)
+            plan = replace(plan, partitions_scanned=scanned)
         return _read_only(plan, tasks)
 
-    def _partitions_scanned(self, plan: Plan, context: PlanContext) -> int:
-        """What the platform counts for a plan that states no number (see Plan)."""
-        partitions = len(context.partition_order)
-        if self._searches_once:
-            return partitions
-        each = 1 if context.ranking is PartitionRanking.OPTIMISTIC else partitions
-        return each * self._check.tasks_considered(plan)
+    def tasks_decided(self, plan: Plan, with_kept: bool) -> int:
+        """How many tasks the last plan, this one, decided on: those offered to the scheduler and,
+        with_kept, those that it had kept."""
+        return self._check.tasks_considered(plan) if with_kept else self._offered
 
     def observe(self, changes: TaskChanges) -> None:
         """As Scheduler.observe. Raises ContractBroken."""

@@ -6,18 +6,40 @@ It is a value, so that a fast implementation saturates as the scheduler it stand
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from enum import StrEnum
+from typing import ClassVar, Protocol
 
 # What an operation of this repository's kinds of scheduler takes on the machine their counted work
 # was calibrated on.
 PS_PER_OPERATION = 100_000
 
 
+class ClockClass(StrEnum):
+    """What decision times stand for. Delays of different classes cannot be compared."""
+
+    # Times are modelled, so that schedulers of every kind can be given the same capacity: what
+    # differs is how they synchronise and where they place.
+    EQUAL_CAPACITY = "equal_capacity"
+
+    # Times follow from the work of the implementation, counted or measured: fast code decides more.
+    OWN_SPEED = "own_speed"
+
+
 class DecisionClock(Protocol):
     """Turns one decision round into a duration, in integers.
 
     Durations round up to whole microseconds.
+
+    Attributes:
+        clock_class: What its times stand for.
+        charges_kept: Whether tasks that a scheduler keeps waiting are decided on in every round,
+            and not only in the one that they are offered in.
     """
+
+    clock_class: ClassVar[ClockClass]
+
+    @property
+    def charges_kept(self) -> bool: ...
 
     def duration_us(
         self, tasks: int, partitions_scanned: int, operations: int, elapsed_ns: int
@@ -25,7 +47,8 @@ class DecisionClock(Protocol):
         """The duration of a round.
 
         Args:
-            tasks: How many tasks it decided on.
+            tasks: How many tasks it decided on, placed or not: those that the scheduler was offered
+                and, if charges_kept, those that it kept from earlier rounds.
             partitions_scanned: As in Plan, summed over tasks.
             operations: As in Plan.
             elapsed_ns: The wall time in which the plan was computed.
@@ -50,14 +73,17 @@ class Modelled:
         job_us: Per round.
         task_ns: Per task.
         partition_ns: Per partition looked at.
+        charges_kept: As in DecisionClock.
 
     Raises:
         ValueError: A time is negative.
     """
 
+    clock_class: ClassVar[ClockClass] = ClockClass.EQUAL_CAPACITY
     job_us: int
     task_ns: int
     partition_ns: int
+    charges_kept: bool = False
 
     def __post_init__(self) -> None:
         for name in ("job_us", "task_ns", "partition_ns"):
@@ -89,6 +115,8 @@ class Counted:
         ValueError: ns_per_operation is not above 0.
     """
 
+    clock_class: ClassVar[ClockClass] = ClockClass.OWN_SPEED
+    charges_kept: ClassVar[bool] = False
     ns_per_operation: int
 
     def __post_init__(self) -> None:
@@ -107,6 +135,9 @@ class Counted:
 @dataclass(frozen=True, slots=True)
 class Measured:
     """Wall time. Under the virtual runtime runs with it do not repeat, and results say so."""
+
+    clock_class: ClassVar[ClockClass] = ClockClass.OWN_SPEED
+    charges_kept: ClassVar[bool] = False
 
     def duration_us(
         self, tasks: int, partitions_scanned: int, operations: int, elapsed_ns: int

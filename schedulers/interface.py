@@ -97,14 +97,14 @@ class Plan:
     All arrays are contiguous, and counts are integers of at least 0.
 
     **Partitions scanned** are the partitions looked at, summed over the tasks of the call (ParSync
-    section 6.2). A scheduler that searches its whole view for each task leaves the number to the
-    platform, which counts every partition for every task (one per task under OPTIMISTIC, where the
-    view is one pool), or every partition once for a kind of Capability.SEARCHES_ONCE.
+    section 6.2). A scheduler that searches its whole view leaves the number to the platform, which
+    counts every partition for every task of the call.
 
     A scheduler that searches in the order of context.ranking states the number itself:
     check_conformance holds it against this rule. For each task it is 0 if no machine of the view is
-    open (up, overdrawn in no dimension, with some room). Otherwise it is 1 under OPTIMISTIC, and P
-    under QUALITY_FIRST. Under LATENCY_FIRST it is the number of partitions with an open machine up
+    open (up, overdrawn in no dimension, with some room). Otherwise it is P under OPTIMISTIC, where
+    the view is one pool, and under QUALITY_FIRST. Under LATENCY_FIRST it is the number of
+    partitions with an open machine up
     to the one that takes the task, or of all of them if none does; a partition that had no room for
     one task of the plan does not count again for another that asks for as much.
 

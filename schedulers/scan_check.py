@@ -134,7 +134,7 @@ def _expected(plan: Plan, case: _Case, ranking: PartitionRanking) -> int | str:
                     return "as a fresher partition than the one chosen had room for a task"
             count += int(np.count_nonzero(is_open[:upto]))
         elif is_open.any():
-            count += PARTITIONS if ranking is PartitionRanking.QUALITY_FIRST else 1
+            count += PARTITIONS
         if machine is not None:
             free[machine] -= case.request
     return count

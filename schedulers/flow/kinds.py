@@ -25,7 +25,6 @@ CAPABILITIES = frozenset(
         Capability.WANTS_ENDS,
         Capability.WAITS_FOR_OUTCOME,
         Capability.PLANS_WHOLE_QUEUE,
-        Capability.SEARCHES_ONCE,
         Capability.OWN_PROCESS,
         Capability.MEASURED_WHEN_LIVE,
     }

@@ -139,7 +139,7 @@ int32_t Placer::find_place(size_t task) {
       return view_.static_state().scored() ? choose_by_score() : choose(everything_);
     }
     case PartitionRanking::Optimistic: {
-      ++work_.partitions_scanned;
+      work_.partitions_scanned += static_cast<int64_t>(view_.static_state().partitions());
       const int32_t row = prefer(set, everything_);
       return row != kNone ? row : choose(everything_);
     }

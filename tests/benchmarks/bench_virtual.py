@@ -109,7 +109,11 @@ class Case:
         )
         return len(
             simulate(
-                workload, agent_of_task.tolist(), group.count, round(paper_scale().task_us), seed=1
+                workload,
+                agent_of_task.tolist(),
+                group.count,
+                round(paper_scale().equal_capacity(20).task_us),
+                seed=1,
             )
         )
 

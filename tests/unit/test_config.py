@@ -55,8 +55,8 @@ def test_three_default_arms_differ_in_nothing_but_sync() -> None:
 
 
 def test_decisions_have_twice_the_needed_capacity() -> None:
-    assert demo_scale(quick=False).task_us == 400
-    assert paper_scale().task_us == 250
+    assert demo_scale(quick=False).equal_capacity(8).task_us == 400
+    assert paper_scale().equal_capacity(20).task_us == 250
 
 
 def test_quick_keeps_the_ratios_of_times_and_settles_for_a_task_length() -> None:

@@ -201,9 +201,11 @@ class OptimisticAgent:
         assert round_ is not None and round_.plan is not None, "decide() comes first"
         plan = round_.plan
         assert plan.partitions_scanned is not None, "CheckedScheduler counts where a plan does not"
-        considered = len(plan.task) + (1 if len(plan.pending) else 0)
         round_.decision_us = self._clock.duration_us(
-            considered, int(plan.partitions_scanned), int(plan.operations), elapsed_ns
+            self.scheduler.tasks_decided(plan, self._clock.charges_kept),
+            int(plan.partitions_scanned),
+            int(plan.operations),
+            elapsed_ns,
         )
         return round_.decision_us
 
@@ -284,7 +286,7 @@ class OptimisticAgent:
         limit: int | None = None
         if self._cuts and self._sync.next_us is not None:
             scanned = (
-                len(self._view.order) if self._ranking is PartitionRanking.QUALITY_FIRST else 1
+                1 if self._ranking is PartitionRanking.LATENCY_FIRST else len(self._view.order)
             )
             limit = self._clock.tasks_within(max(0, self._sync.next_us - now_us), scanned)
         offered = self._queue.take(limit)

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from experiments.arm_config import decision_clock
 from experiments.config import RunConfig
+from experiments.decision_basis import decision_basis
 from experiments.decision_capacity import decision_capacity
 from experiments.interruption import Interruption
 from experiments.regret import settle_us
@@ -78,6 +79,7 @@ def arm_result(
                 type(decision_clock(group, arm.partitions, live)).__name__ for group in arm.groups
             )
         ),
+        basis=decision_basis(arm, outline, config.virtual.message_us),
         clock_notes=run.notes,
         figures=summarise(run.metrics),
         quantities=quantities(run.metrics),

@@ -35,6 +35,7 @@ PARSYNC_SCAN_COST = 0.75
 GREEDY: tuple[str, ...] = ("optimistic", "quality_first", "latency_first", "adaptive")
 FLOW_SHARE = 0.25
 TOGETHER = "all"  # the sync set of groups that count together as ParSync's N schedulers
+MOST_SCHEDULERS = 1_000_000  # of one kind
 MOST_DIGITS = 18  # of a count
 
 
@@ -202,6 +203,11 @@ def mix_arm(text: str, scale: Scale) -> ArmConfig:
         AgoraError: Names what is wrong.
     """
     parts = [_mix_part(part) for part in text.split(",")]
+    for name, count in parts:
+        if count > MOST_SCHEDULERS:
+            raise AgoraError(
+                f"--mix {name}={count}: expected at most {MOST_SCHEDULERS:,} schedulers"
+            )
     decision = scale.equal_capacity(sum(count for _, count in parts))
     groups = [_mix_group(name, count, scale, decision) for name, count in parts]
     if len({group.name for group in groups}) < len(groups):

@@ -35,6 +35,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.decision_basis import DecisionBasis
 from experiments.decision_capacity import Capacity
 from experiments.model_files import read_model, write_model, writing
 from experiments.restarts import Restart
@@ -81,6 +82,7 @@ class ArmResult:
     sync: str
     strategy: str
     decision_clock: str
+    basis: DecisionBasis
     clock_notes: Mapping[str, Any]
     figures: ArmFigures
     quantities: Sequence[Quantity]
@@ -335,6 +337,7 @@ def describe(arm: ArmResult, slug: str) -> ArmSummary:
         sync=arm.sync,
         strategy=arm.strategy,
         decision_clock=arm.decision_clock,
+        basis=arm.basis,
         decision_capacity=list(arm.decision_capacity),
         clock_notes=_plain(arm.clock_notes),
         partial=arm.partial,

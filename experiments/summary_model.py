@@ -10,6 +10,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
+from experiments.decision_basis import DecisionBasis, by_basis
 from experiments.decision_capacity import Capacity
 from experiments.restarts import Restart
 from experiments.statistics import Difference, Interval
@@ -24,7 +25,7 @@ from parsync.metrics.summary import (
     TotalFigures,
 )
 
-VERSION: Literal[2] = 2
+VERSION: Literal[3] = 3
 
 Settings = dict[str, JsonValue]  # of a configuration, by name
 
@@ -99,6 +100,7 @@ class ArmSummary(ArmFigures):
     Args:
         slug: The name of its folder.
         mix: The configuration of each scheduler group, e.g. name, kind, count, strategy.
+        basis: What its delays rest on, and so which arms it is ranked beside.
         decision_capacity: Of the groups whose decision times are modelled.
         clock_notes: What its times include, e.g. tick_us, step_wait_share.
         partial: It did not get to its end.
@@ -112,6 +114,7 @@ class ArmSummary(ArmFigures):
     sync: str
     strategy: str
     decision_clock: str
+    basis: DecisionBasis
     decision_capacity: list[Capacity]
     clock_notes: Settings
     partial: bool
@@ -174,6 +177,13 @@ class ComparedArms(Figures):
     arms: list[ArmSummary]
     paired: Paired
 
+    def sets(self) -> list[Self]:
+        """One for each set of arms that may be ranked beside each other."""
+        return [
+            self.model_copy(update={"arms": arms})
+            for arms in by_basis([(arm, arm.basis) for arm in self.arms])
+        ]
+
     def quantity(self, key: str) -> Quantity | None:
         """The quantity of a key; None if no arm has it."""
         return next((one for one in self.quantities if one.key == key), None)
@@ -196,7 +206,7 @@ class RunSummary(ComparedArms):
     at the start of each phase. config: the resolved configuration.
     """
 
-    format: Literal[2] = VERSION
+    format: Literal[3] = VERSION
     digest: str
     seed: int
     version: str
@@ -224,7 +234,7 @@ class KeptArm(Figures):
     """figures.json: an arm that has ended. version: of Agora. stopped: why it did not get to its
     end, "" if it did. arm: without its paired seeds."""
 
-    format: Literal[2] = VERSION
+    format: Literal[3] = VERSION
     version: str
     stopped: str
     workload: WorkloadFacts
@@ -241,7 +251,7 @@ class KeptArm(Figures):
 class KeptSeed(Figures):
     """seeds/<seed>.json: the arms that have run under a paired seed, by slug."""
 
-    format: Literal[2] = VERSION
+    format: Literal[3] = VERSION
     seed: int
     arms: dict[str, SeedFigures]
 

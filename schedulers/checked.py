@@ -74,7 +74,6 @@ class CheckedScheduler:
         self._too_large = tasks_too_large(table, environment.cell)
         self._check = PlanCheck(table, spec.capabilities)
         self._round = 0
-        self._offered = 0  # tasks of the last call of plan()
         self.calling = ""
 
     @classmethod
@@ -119,13 +118,11 @@ class CheckedScheduler:
         if len(rest) or self._keeps_pending:
             plan = self._plan(rest, view, context)
         else:
-            self._offered = 0
             nowhere = np.zeros(0, np.int32)
             plan = Plan.from_machines(rest, nowhere, operations=0, partitions_scanned=0)
         return with_too_large(plan, tasks.take(too_large))
 
     def _plan(self, tasks: TaskBatch, view: ClusterView, context: PlanContext) -> Plan:
-        self._offered = len(tasks)
         in_flight = view.claims_in_flight
         for column in (tasks.task, tasks.request, tasks.gang, context.partition_order):
             column.setflags(write=False)  # what the plan, or another round, rests on
@@ -147,10 +144,10 @@ class CheckedScheduler:
             plan = replace(plan, partitions_scanned=scanned)
         return _read_only(plan, tasks)
 
-    def tasks_decided(self, plan: Plan, with_kept: bool) -> int:
-        """How many tasks the last plan, this one, decided on: those offered to the scheduler and,
-        with_kept, those that it had kept."""
-        return self._check.tasks_considered(plan) if with_kept else self._offered
+    def tasks_considered(self, plan: Plan) -> int:
+        """How many tasks the last plan, this one, was about: those offered to the scheduler and
+        those that it had kept."""
+        return self._check.tasks_considered(plan)
 
     def observe(self, changes: TaskChanges) -> None:
         """As Scheduler.observe. Raises ContractBroken."""

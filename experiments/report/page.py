@@ -9,6 +9,7 @@ from typing import Any
 
 import jinja2
 
+from experiments.decision_basis import basis_text
 from experiments.figures import RenderedFigure, draw_all, style
 from experiments.report.data_dictionary import data_dictionary
 from experiments.report.verdict import SAME, Row, is_ranked, unplaced_share, verdict
@@ -213,7 +214,8 @@ def _wins(summary: RunSummary, rows: Sequence[Row]) -> list[tuple[str, int, str]
                     + (f" (not certain beside {ties} more)" if ties else "")
                 )
         if labels:
-            wins.append((arm.name, index, ", ".join(labels)))
+            beside = f" ({basis_text(arm.basis)})" if len(summary.sets()) > 1 else ""
+            wins.append((arm.name + beside, index, ", ".join(labels)))
     return wins
 
 

@@ -1,20 +1,23 @@
-"""The comparison of a run's arms as a table for the terminal."""
+"""The comparison of a run's arms for the terminal: a table for each set of arms that may be ranked
+beside each other."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from rich import box
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from experiments.decision_basis import basis_text
 from experiments.report.verdict import Cell, Row, unplaced_share, verdict
 from experiments.restarts import count
-from experiments.summary_model import ComparedArms
+from experiments.summary_model import ArmSummary, ComparedArms
 from parsync.metrics.quantity import counted, share
 
 
-def comparison_table(summary: ComparedArms) -> Table:
+def comparison_table(summary: ComparedArms) -> Group:
     """One row per arm, one column per headline quantity: mean over the paired seeds and its
     interval, or the run's own figure.
 
@@ -26,7 +29,7 @@ def comparison_table(summary: ComparedArms) -> Table:
     )
 
 
-def arms_table(summary: ComparedArms, rows: Sequence[Row]) -> Table:
+def arms_table(summary: ComparedArms, rows: Sequence[Row]) -> Group:
     """As comparison_table, with any quantities."""
     seeds = summary.paired.seeds
     basis = (
@@ -53,28 +56,43 @@ def arms_table(summary: ComparedArms, rows: Sequence[Row]) -> Table:
         if any(shares.values())
         else ""
     )
-    table = Table(
-        title=title,
-        title_justify="left",
-        caption="★ best, green: no certain difference to the best." + waiting + cut + bounds,
-        caption_justify="left",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        min_width=60,  # of title and legend, where there are no figures
-    )
-    table.add_column("Arm", min_width=12)
-    for row in rows:
-        table.add_column(row.quantity.column_label or row.quantity.label, justify="right")
-    for index, arm in enumerate(summary.arms):
-        name = Text(arm.name)
-        if arm.partial:
-            name.append("\ncut short", style="dim")
-        if restarted := count(arm.restarts):
-            name.append(f"\n{restarted}", style="dim")
-        if shares[arm.slug]:
-            name.append(f"\n{share(shares[arm.slug], 2)} unplaced", style="dim")
-        table.add_row(name, *(_text(row.cells[index]) for row in rows))
-    return table
+    sets = summary.sets()
+    of_class = " of its clock class" if len(sets) > 1 else ""
+    legend = f"★ best{of_class}, green: no certain difference to the best." + waiting + cut + bounds
+    index_of = {arm.slug: index for index, arm in enumerate(summary.arms)}
+    tables: list[RenderableType] = [title]
+    for one in sets:
+        table = Table(
+            title=Text(_capitalised(basis_text(one.arms[0].basis))) if len(sets) > 1 else None,
+            title_justify="left",
+            box=box.SIMPLE_HEAD,
+            padding=(0, 1, 0, 0),
+            min_width=60,
+        )
+        table.add_column("Arm", min_width=12)
+        for row in rows:
+            table.add_column(row.quantity.column_label or row.quantity.label, justify="right")
+        for arm in one.arms:
+            name = _name(arm, shares[arm.slug])
+            table.add_row(name, *(_text(row.cells[index_of[arm.slug]]) for row in rows))
+        tables.append(table)
+    return Group(*tables, Text(legend, style="dim italic"))
+
+
+def _capitalised(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _name(arm: ArmSummary, unplaced: float) -> Text:
+    """An arm's name, and what is wrong with its run."""
+    name = Text(arm.name)
+    if arm.partial:
+        name.append("\ncut short", style="dim")
+    if restarted := count(arm.restarts):
+        name.append(f"\n{restarted}", style="dim")
+    if unplaced:
+        name.append(f"\n{share(unplaced, 2)} unplaced", style="dim")
+    return name
 
 
 def _text(cell: Cell) -> Text:

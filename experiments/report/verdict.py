@@ -1,5 +1,8 @@
 """Who wins at what, by how much, how surely: one row per quantity, for the page and for the
-terminal."""
+terminal.
+
+Arms are ranked only beside those whose delays rest on the same basis (decision_basis.py).
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from experiments.bounds import missing_share, ranked, ranked_by
+from experiments.decision_basis import basis_text
 from experiments.statistics import CONFIDENCE, Difference, Interval, paired_difference
 from experiments.summary_model import ArmSummary, ComparedArms
 from parsync.metrics.quantity import Better, Quantity, Unit, is_better, percent_change
@@ -52,10 +56,30 @@ class Row:
 def verdict(summary: ComparedArms, quantities: Sequence[Quantity]) -> list[Row]:
     """A row for each quantity that any arm has a figure for."""
     return [
-        _row(summary, quantity)
+        _row_of_sets(summary, quantity)
         for quantity in quantities
         if any(arm.overall.plain_value(quantity.key) is not None for arm in summary.arms)
     ]
+
+
+def _row_of_sets(summary: ComparedArms, quantity: Quantity) -> Row:
+    """Every set of comparable arms is ranked by itself."""
+    sets = summary.sets()
+    if len(sets) == 1:
+        return _row(summary, quantity)
+    rows = [_row(one, quantity) for one in sets]
+    cell_of = {cell.slug: cell for row in rows for cell in row.cells}
+    ranked_rows = [
+        f"{_basis(one)}: {row.sentence}"
+        for one, row in zip(sets, rows, strict=True)
+        if row.sentence and len(one.arms) > 1
+    ]
+    return Row(quantity, tuple(cell_of[arm.slug] for arm in summary.arms), " ".join(ranked_rows))
+
+
+def _basis(summary: ComparedArms) -> str:
+    text = basis_text(summary.arms[0].basis)
+    return text[0].upper() + text[1:]
 
 
 def _row(summary: ComparedArms, quantity: Quantity) -> Row:
@@ -76,11 +100,12 @@ def _row(summary: ComparedArms, quantity: Quantity) -> Row:
         for slug in ranked_arms
         if best is not None and slug != best and seeds
     }
+    with_baseline = any(arm.slug == paired.baseline for arm in arms)
     cells = []
     for arm in arms:
         slug = arm.slug
         interval = paired.arms.get(slug, {}).get(key)
-        change = paired.differences.get(slug, {}).get(key)
+        change = paired.differences.get(slug, {}).get(key) if with_baseline else None
         missing = interval.missing if interval is not None else 0
         cells.append(
             Cell(
@@ -116,9 +141,9 @@ def unplaced_share(summary: ComparedArms, arm: ArmSummary) -> float:
 
 
 def is_ranked(summary: ComparedArms, arm: ArmSummary) -> bool:
-    """Whether its figures can be best: an arm that left far more tasks than others is not
-    ranked."""
-    return arm.slug in ranked(_compared_figures(summary))
+    """Whether its figures can be best beside the arms it is comparable with: an arm that left far
+    more tasks than others is not ranked."""
+    return any(arm.slug in ranked(_compared_figures(one)) for one in summary.sets())
 
 
 def _compared_figures(summary: ComparedArms) -> dict[str, list[ScopeFigures]]:

@@ -22,7 +22,7 @@ GANGS = OPTIONS.model_copy(update={"load_percent": (60, 130, 20), "gang_permille
 RANDOM = {
     "kind": "random",
     "count": 4,
-    "decision": ModelledTime(task_us=700, partition_us=5),
+    "decision": ModelledTime(task_us=700, scan_cost=0.05),
     "strategy": "quality_first",
 }
 FLOW = {"kind": "quincy", "count": 1, "decision": CountedTime()}

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from experiments.decision_basis import BasisKind, DecisionBasis
 from experiments.summary import ArmResult, RunFacts, build_summary, write_run
 from experiments.summary_model import ComparedArms, SeedFigures
 from parsync.metrics.regret import DecisionRegret, Regret, SystemRegret
@@ -21,6 +22,11 @@ from tests.unit.record_factory import CHARACTERS, PHASES, SECOND, Character, arm
 S = TypeVar("S", bound=ComparedArms)
 
 AGENTS = PARTITIONS = 8
+
+
+EQUAL = DecisionBasis(
+    kind=BasisKind.EQUAL_CAPACITY, decisions_per_s=20_000, scan_cost=0, cores=8, message_us=500
+)
 
 
 def workload(machines: int = 2000, name: str = "parsync") -> Workload:
@@ -83,6 +89,7 @@ def arm_result(name: str, seed: int, seeds: Sequence[int], step_us: int) -> ArmR
         sync="statesync aligned" if "StateSync" in name else "diffsyn block",
         strategy="adaptive" if "adaptive" in name or name == "Mix" else "quality_first",
         decision_clock="measured" if flow == AGENTS else "modelled",
+        basis=EQUAL,
         clock_notes={"tick_us": 5000, "step_wait_mean_us": 900.0, "step_wait_share": 0.08},
         figures=summarise(metrics),
         quantities=quantities(metrics),

@@ -156,7 +156,7 @@ def test_a_file_that_makes_no_sense(
         (["--mix", "latency_first=0"], "at least one scheduler"),
         (["--mix", "latency_first=-3"], "is not of the form"),
         (["--mix", "latency_first=1,latency_first=2"], "--mix: a name appears twice"),
-        (["--mix", "latency_first=99999999999"], "--mix: group 'latency_first': gap_us: expected at least"),
+        (["--mix", "latency_first=99999999999"], "--mix latency_first=99999999999: expected at most 1,000,000 schedulers"),
         (["--mix", "latency_first=" + "9" * 5000], "--mix: latency_first: a count of 5000 digits is too large"),
         (["--mix", "9" * 5000 + "=1"], f"--mix: unknown '{'9' * 39}…', expected one of"),
         (["--mix", "latency_first=²"], "--mix: 'latency_first=²' is not of the form [protocol:]kind=count"),

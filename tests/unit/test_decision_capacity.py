@@ -1,5 +1,5 @@
-"""How much an arm can decide is what its modelled times allow, and the default arms have ParSync's
-A only where they do not look at everything."""
+"""How much an arm can decide is what its modelled times allow: ParSync's A, less where looking at
+all partitions costs something."""
 
 from __future__ import annotations
 
@@ -7,22 +7,38 @@ import pytest
 
 from experiments.arm_config import ArmConfig, GroupConfig, ModelledTime
 from experiments.decision_capacity import decision_capacity
-from experiments.presets import default_arms, demo_scale, mix_arm, optimistic, paper_scale
+from experiments.presets import (
+    PARSYNC_SCAN_COST,
+    Scale,
+    default_arms,
+    demo_scale,
+    greedy_group,
+    mix_arm,
+    optimistic,
+    paper_scale,
+)
 from experiments.workloads.synthetic import SyntheticOptions
 
 
 @pytest.mark.parametrize("scale", [demo_scale(False), paper_scale()])
-def test_quality_first_decides_2_over_1_75_of_what_comes_and_adaptive_up_to_almost_2(scale) -> None:  # type: ignore[no-untyped-def]
-    arms = {
-        arm.name: decision_capacity(arm, scale.synthetic.outline()) for arm in default_arms(scale)
-    }
-    (quality,) = arms["ParSync quality-first"]
-    assert quality.low == quality.high == pytest.approx(2 / 1.75)
-    (adaptive,) = arms["ParSync adaptive"]
-    assert (adaptive.low, adaptive.high) == pytest.approx(
-        (2 / 1.75, 2 / (1 + 0.75 / scale.partitions))
-    )
-    assert arms["Flow"] == []  # its time is counted
+@pytest.mark.parametrize("scan_cost", [0.0, PARSYNC_SCAN_COST])
+def test_whoever_looks_at_all_partitions_decides_less_by_the_scan_cost(
+    scale: Scale, scan_cost: float
+) -> None:
+    n, partitions = scale.schedulers, scale.partitions
+
+    def bounds(strategy: str) -> tuple[float, float]:
+        decision = scale.equal_capacity(n, scan_cost=scan_cost)
+        group = greedy_group(scale, strategy, n, decision=decision)
+        arm = ArmConfig(name="arm", partitions=partitions, groups=(group,))
+        (capacity,) = decision_capacity(arm, scale.synthetic.outline())
+        return capacity.low, capacity.high
+
+    least, most = 2 / (1 + scan_cost), 2 / (1 + scan_cost / partitions)
+    for strategy in ("optimistic", "quality_first"):
+        assert bounds(strategy) == pytest.approx((least, least))
+    for strategy in ("latency_first", "adaptive"):
+        assert bounds(strategy) == pytest.approx((least, most))
 
 
 def test_a_group_is_held_against_its_own_share_of_the_jobs() -> None:
@@ -54,8 +70,14 @@ def test_a_group_is_held_against_its_own_share_of_the_jobs() -> None:
     assert capacities == pytest.approx({"half": 2.0, "rest": 2.0, "services": 4.0})
 
 
-def test_mixes_on_the_command_line_keep_the_decision_time_of_the_scale() -> None:
-    """So fewer schedulers decide less: the report says how much."""
+def test_a_mix_on_the_command_line_decides_twice_what_comes_however_many_share_it() -> None:
     scale = demo_scale(False)
-    (capacity,) = decision_capacity(mix_arm("latency_first=4", scale), scale.synthetic.outline())
-    assert capacity.low == pytest.approx(1 / (1 + 0.75 / 8))
+    for text in ("latency_first=4", "latency_first=1,random=1"):
+        capacities = decision_capacity(mix_arm(text, scale), scale.synthetic.outline())
+        assert [capacity.low for capacity in capacities] == pytest.approx([2.0] * len(capacities))
+
+
+def test_own_speed_has_no_capacity_of_its_own() -> None:
+    scale = demo_scale(False)
+    (arm,) = (arm for arm in default_arms(scale) if arm.name == "Flow at own speed")
+    assert decision_capacity(arm, scale.synthetic.outline()) == []

@@ -28,7 +28,7 @@ from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import quantities, series, summarise
 from shared_state.errors import AgoraError
 from tests.unit.record_factory import PHASES
-from tests.unit.run_factory import seed_figures, workload
+from tests.unit.run_factory import EQUAL, seed_figures, workload
 
 FACTS = RunFacts(3, "0.1.0", "virtual", 0, {"seed": 3})
 
@@ -43,6 +43,7 @@ def bare_arm(name: str, digest: str = "d", seeds: dict[int, float] | None = None
         sync="statesync aligned",
         strategy="quality_first",
         decision_clock="modelled",
+        basis=EQUAL,
         clock_notes={},
         figures=figures,
         quantities=quantities(metrics),
@@ -144,8 +145,8 @@ def test_slugs_are_file_names_and_never_alike() -> None:
         (None, "not a run directory"),
         ("{", "not readable as JSON"),
         ("[]", "expected an object"),
-        ('{"format": 1}', "summary.json: field format: expected 2, .* got 1"),
-        ('{"format": 2, "digest": "", "seed": 1}', "field runtime is missing"),
+        ('{"format": 2}', "summary.json: field format: expected 3, .* got 2"),
+        ('{"format": 3, "digest": "", "seed": 1}', "field runtime is missing"),
     ],
 )
 def test_what_is_wrong_with_a_directory_is_said(

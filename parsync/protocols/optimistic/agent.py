@@ -50,6 +50,7 @@ from schedulers.interface import (
     ChangeKind,
     ContractBroken,
     PartitionRanking,
+    PendingReason,
     PlanContext,
     TaskChanges,
 )
@@ -201,8 +202,13 @@ class OptimisticAgent:
         assert round_ is not None and round_.plan is not None, "decide() comes first"
         plan = round_.plan
         assert plan.partitions_scanned is not None, "CheckedScheduler counts where a plan does not"
+        if self._clock.charges_kept:
+            tasks = self.scheduler.tasks_considered(plan)
+        else:
+            too_large = plan.pending_reason == PendingReason.TOO_LARGE  # not offered to schedulers
+            tasks = len(round_.offered) - int(np.count_nonzero(too_large))
         round_.decision_us = self._clock.duration_us(
-            self.scheduler.tasks_decided(plan, self._clock.charges_kept),
+            tasks,
             int(plan.partitions_scanned),
             int(plan.operations),
             elapsed_ns,

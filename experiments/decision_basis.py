@@ -1,0 +1,153 @@
+"""What the delays of an arm rest on, and which arms may be compared by them.
+
+A delay depends on how long decisions take, and an experiment chooses that. At equal capacity all
+schedulers of an arm together are given the same number of decisions per second (ParSync section
+4.3's A), so that delays show how they synchronise and where they place. At their own speed they
+show how fast the code is. An arm with both, or one whose groups are given unequal capacities,
+stands by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import TypeVar
+
+from pydantic import Field
+
+from experiments.arm_config import ArmConfig, GroupConfig, ModelledTime, decision_clock
+from experiments.workloads.registry import Outline
+from parsync.metrics.figures import Count, Figures, Number
+from schedulers.decision_time import ClockClass
+
+SAME_CAPACITY = 0.01  # relative: shares of the jobs are in permille, so capacities are not exact
+
+
+class BasisKind(StrEnum):
+    """The clock class of an arm."""
+
+    EQUAL_CAPACITY = ClockClass.EQUAL_CAPACITY.value
+    OWN_SPEED = ClockClass.OWN_SPEED.value
+    MIXED = "mixed"  # both, or capacities that differ between groups
+
+
+class DecisionBasis(Figures):
+    """What the decision times of an arm stand for.
+
+    Args:
+        kind: Its clock class.
+        decisions_per_s: At equal capacity: the tasks that all its schedulers can decide per second
+            if a decision costs no more than its base cost; None in other classes.
+        capacity: These over what arrives per second at 100 % load, ParSync's A; None in other
+            classes, and where the workload does not tell.
+        scan_cost: At equal capacity: what looking at all partitions adds, in parts of the base
+            cost; None in other classes.
+        cores: Schedulers, each of which decides on a core of its own.
+        message_us: The time of a message in virtual time.
+    """
+
+    kind: BasisKind = Field(strict=False)  # a plain string in JSON
+    decisions_per_s: Number | None = None
+    capacity: Number | None = None
+    scan_cost: Number | None = None
+    cores: Count
+    message_us: Count
+
+
+def decision_basis(arm: ArmConfig, outline: Outline | None, message_us: int) -> DecisionBasis:
+    """The basis of an arm.
+
+    Args:
+        arm: The arm.
+        outline: Of its workload; None: not known, and capacities are taken per job.
+        message_us: The time of a message in virtual time.
+    """
+    cores = sum(group.count for group in arm.groups)
+    clocks = {decision_clock(group, arm.partitions, live=False).clock_class for group in arm.groups}
+    if clocks == {ClockClass.OWN_SPEED}:
+        return DecisionBasis(kind=BasisKind.OWN_SPEED, cores=cores, message_us=message_us)
+    modelled = [
+        (group.decision, permille, group)
+        for group, permille in zip(arm.groups, arm.shares_permille(), strict=True)
+        if isinstance(group.decision, ModelledTime)
+    ]
+    dealt = [
+        (group.count / (_task_us(time, outline) / 1e6) / (_part(group, outline) * permille / 1000))
+        for time, permille, group in modelled
+        if permille and _part(group, outline)
+    ]
+    scan_costs = {time.scan_cost for time, _, _ in modelled}
+    alike = dealt and max(dealt) - min(dealt) <= SAME_CAPACITY * max(dealt)
+    if len(clocks) > 1 or not alike or len(scan_costs) > 1:
+        return DecisionBasis(kind=BasisKind.MIXED, cores=cores, message_us=message_us)
+    decisions_per_s = sum(dealt) / len(dealt)
+    return DecisionBasis(
+        kind=BasisKind.EQUAL_CAPACITY,
+        decisions_per_s=decisions_per_s,
+        capacity=decisions_per_s / outline.tasks_per_s if outline is not None else None,
+        scan_cost=scan_costs.pop(),
+        cores=cores,
+        message_us=message_us,
+    )
+
+
+def comparable(one: DecisionBasis, other: DecisionBasis) -> bool:
+    """Whether two arms may be ranked beside each other."""
+    if one.kind is not other.kind or one.message_us != other.message_us:
+        return False
+    if one.kind is BasisKind.OWN_SPEED:
+        return one.cores == other.cores
+    if one.kind is BasisKind.MIXED:
+        return False
+    assert one.decisions_per_s is not None and other.decisions_per_s is not None
+    larger = max(one.decisions_per_s, other.decisions_per_s)
+    return (
+        abs(one.decisions_per_s - other.decisions_per_s) <= SAME_CAPACITY * larger
+        and one.scan_cost == other.scan_cost
+    )
+
+
+def basis_text(basis: DecisionBasis) -> str:
+    """A basis in words."""
+    if basis.kind is BasisKind.OWN_SPEED:
+        return f"own speed, {basis.cores} {'core' if basis.cores == 1 else 'cores'}"
+    if basis.kind is BasisKind.MIXED:
+        return "mixed clocks"
+    assert basis.decisions_per_s is not None
+    amount = (
+        f"{basis.decisions_per_s:,.0f} tasks/s"
+        if basis.capacity is None
+        else f"A = {basis.capacity:.3g}"
+    )
+    scan = f", scan cost {basis.scan_cost:g}" if basis.scan_cost else ""
+    return f"equal capacity, {amount}{scan}"
+
+
+Arm = TypeVar("Arm")
+
+
+def by_basis(arms: Sequence[tuple[Arm, DecisionBasis]]) -> list[list[Arm]]:
+    """The arms in sets of which any two may be ranked beside each other, in their order."""
+    sets: list[tuple[DecisionBasis, list[Arm]]] = []
+    for arm, basis in arms:
+        for first, members in sets:
+            if comparable(first, basis):
+                members.append(arm)
+                break
+        else:
+            sets.append((basis, [arm]))
+    return [members for _, members in sets]
+
+
+def _task_us(time: ModelledTime, outline: Outline | None) -> float:
+    """The base cost of a task, its part of the round's included."""
+    return time.task_us + (0.0 if outline is None else time.job_us / outline.batch_tasks)
+
+
+def _part(group: GroupConfig, outline: Outline | None) -> float:
+    """The part of the jobs that is of the group's class."""
+    if group.task_class is None:
+        return 1.0
+    if outline is None:
+        return 1.0
+    return outline.service_share if group.task_class == "service" else 1 - outline.service_share

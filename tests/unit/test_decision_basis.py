@@ -1,0 +1,119 @@
+"""Arms are ranked only beside those whose delays rest on the same: the class of their clocks, the
+capacity and scan cost that they are given, the cores that they use, and the time of messages."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from experiments.arm_config import ArmConfig, CountedTime, DecisionTime, ModelledTime
+from experiments.decision_basis import BasisKind, DecisionBasis, comparable, decision_basis
+from experiments.presets import default_arms, demo_scale, greedy_group, mix_arm
+from experiments.report.verdict import Row, verdict
+from experiments.summary import ArmResult, build_summary
+from tests.unit.known_quantities import QUANTITIES
+from tests.unit.run_factory import EQUAL, with_overall, workload
+from tests.unit.test_summary import FACTS, bare_arm
+
+SCALE = demo_scale(False)
+OUTLINE = SCALE.synthetic.outline()
+
+
+def basis(*groups: tuple[int, DecisionTime, float | None]) -> DecisionBasis:
+    """Of an arm with these groups: count, decision time and share of the jobs."""
+    arm = ArmConfig(
+        name="arm",
+        partitions=64,
+        groups=tuple(
+            greedy_group(SCALE, "adaptive", count, decision=decision, sync_set="all").model_copy(
+                update={"name": f"group {number}", "share": share}
+            )
+            for number, (count, decision, share) in enumerate(groups)
+        ),
+    )
+    return decision_basis(arm, OUTLINE, 500)
+
+
+def modelled(task_us: float, **others: float) -> ModelledTime:
+    return ModelledTime(task_us=task_us, **others)  # type: ignore[arg-type]
+
+
+def delay_row(arms: list[ArmResult]) -> Row:
+    """The verdict on the mean delay."""
+    summary = build_summary(FACTS, workload(), arms)
+    shown = with_overall(summary, delay_mean_us={arm.name: 1.0 for arm in arms})
+    (row,) = verdict(shown, [QUANTITIES["delay_mean_us"]])
+    return row
+
+
+def test_the_main_comparison_has_one_capacity_and_one_class_of_own_speed() -> None:
+    bases = {arm.name: decision_basis(arm, OUTLINE, 500) for arm in default_arms(SCALE)}
+    equal = [one for one in bases.values() if one.kind is BasisKind.EQUAL_CAPACITY]
+    own = [one for one in bases.values() if one.kind is BasisKind.OWN_SPEED]
+    assert len(equal) + len(own) == len(bases) and len(own) == 2
+    assert all(one.capacity == pytest.approx(2) and one.scan_cost == 0 for one in equal)
+    assert all(comparable(equal[0], one) for one in equal)
+    assert comparable(*own) and not comparable(equal[0], own[0])
+    # one scheduler is as fast as eight together
+    assert bases["Greedy, one scheduler"].decisions_per_s == pytest.approx(
+        bases["ParSync adaptive"].decisions_per_s
+    )
+
+
+def test_a_mix_is_given_capacity_in_proportion_to_its_jobs() -> None:
+    for text in ("latency_first=4", "latency_first=2,quincy=1", "random=3,adaptive=7"):
+        found = decision_basis(mix_arm(text, SCALE), OUTLINE, 500)
+        assert found.kind is BasisKind.EQUAL_CAPACITY, text
+        assert found.capacity == pytest.approx(2, rel=0.002), text
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        basis((8, modelled(200), None)),
+        basis((8, modelled(400, scan_cost=0.75), None)),
+        basis((8, CountedTime(), None)),
+        basis((8, modelled(400), None)).model_copy(update={"message_us": 0}),
+        basis((4, modelled(400), 0.5), (4, CountedTime(), 0.5)),
+        # all of them together decide as much, but one group gets more jobs than it can
+        basis((4, modelled(400), 0.75), (4, modelled(400), 0.25)),
+    ],
+    ids=["capacity", "scan cost", "clock", "messages", "mixed", "unequally dealt"],
+)
+def test_arms_on_different_bases_are_not_ranked(other: DecisionBasis) -> None:
+    """Whatever their figures are: each is alone in its class, and nothing is best."""
+    one = basis((8, modelled(400), None))
+    assert comparable(one, one) and not comparable(one, other)
+    assert not comparable(other, other) or other.kind is not BasisKind.MIXED
+    seeds = {seed: 100.0 + seed for seed in range(10)}
+    arms = [
+        replace(bare_arm("slow", "a", {k: 10 * v for k, v in seeds.items()}), basis=one),
+        replace(bare_arm("fast", "b", seeds), basis=other),
+    ]
+    alike = [replace(arm, basis=EQUAL) for arm in arms]
+    row = delay_row(alike)
+    assert [cell.best for cell in row.cells] == [False, True] and "fast is lowest" in row.sentence
+    row = delay_row(arms)
+    assert not any(cell.best or cell.tied for cell in row.cells) and not row.sentence
+    assert not row.cells[1].change, "nor is there a difference to a baseline of another class"
+
+
+def test_own_speed_is_compared_at_equal_cores() -> None:
+    one, eight = (basis((count, CountedTime(), None)) for count in (1, 8))
+    assert comparable(one, one) and not comparable(one, eight)
+
+
+def test_several_classes_are_ranked_each_by_itself() -> None:
+    own = DecisionBasis(kind=BasisKind.OWN_SPEED, cores=1, message_us=500)
+    delays = {"A": 10.0, "B": 20.0, "C": 1.0, "D": 2.0}
+    arms = [
+        replace(
+            bare_arm(name, name, {seed: delay + seed / 100 for seed in range(10)}),
+            basis=EQUAL if name in "AB" else own,
+        )
+        for name, delay in delays.items()
+    ]
+    row = delay_row(arms)
+    assert [cell.best for cell in row.cells] == [True, False, True, False]
+    assert "Equal capacity" in row.sentence and "Own speed, 1 core: C is lowest" in row.sentence

@@ -30,18 +30,23 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(kind: type[_T], plain: Any, where: str, readers: Readers) -> _T:
-    """The dataclass of which to_plain made `plain`. readers: for fields of other types. AgoraError
-    naming the first field at fault, which begins with `where`."""
+    """The dataclass of which to_plain made `plain`; what is missing has its default. readers: for
+    fields of other types. AgoraError naming the first field at fault, which begins with `where`."""
     if not isinstance(plain, Mapping):
         raise AgoraError(f"{where}: expected an object")
     hints = get_type_hints(kind)
-    unknown = sorted(set(plain) - set(hints))
+    fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    unknown = sorted(set(plain) - set(fields))
     if unknown:
         raise AgoraError(f"{where}.{unknown[0]}: unknown field")
-    missing = [name for name in hints if name not in plain]
+    missing = [
+        name
+        for name, field in fields.items()
+        if name not in plain and field.default is dataclasses.MISSING
+    ]
     if missing:
         raise AgoraError(f"{where}.{missing[0]}: missing")
-    values = {name: _value(hints[name], plain[name], f"{where}.{name}", readers) for name in hints}
+    values = {name: _value(hints[name], plain[name], f"{where}.{name}", readers) for name in plain}
     return kind(**values)
 
 

@@ -12,6 +12,7 @@ import jinja2
 from experiments.decision_basis import basis_text
 from experiments.figures import RenderedFigure, draw_all, style
 from experiments.report.data_dictionary import data_dictionary
+from experiments.report.differences import differences, settings
 from experiments.report.verdict import SAME, Row, is_ranked, unplaced_share, verdict
 from experiments.restarts import count, sentence
 from experiments.summary import Run, read_run
@@ -112,7 +113,9 @@ def render(run: Run, drawn: Sequence[RenderedFigure]) -> str:
         text=text,
         phase_name=phase_name,
         describe=_describe,
-        settings=_settings,
+        settings=settings,
+        basis=basis_text,
+        differs=_differs(summary),
         restarts=_restarts(summary),
         restart_count=count,
         clock=_clock,
@@ -238,6 +241,19 @@ def _describe(group: Settings) -> str:
     )
 
 
+def _differs(summary: RunSummary) -> Callable[[ArmSummary], str]:
+    """In what an arm differs from the baseline; "" for the baseline itself."""
+    baseline = next((arm for arm in summary.arms if arm.slug == summary.paired.baseline), None)
+
+    def differs(arm: ArmSummary) -> str:
+        if baseline is None or arm is baseline:
+            return ""
+        found = differences(arm, baseline)
+        return f"differs from {baseline.name} in {found}"
+
+    return differs
+
+
 def _capacity(arm: ArmSummary) -> str:
     """How much the arm's groups decide, over what comes at 100 % load; "" where nothing is
     modelled."""
@@ -255,17 +271,6 @@ def _capacity(arm: ArmSummary) -> str:
 def _restarts(summary: RunSummary) -> list[tuple[str, str]]:
     """(arm, what happened) of every actor of a live run that was restarted or lost."""
     return [(arm.name, sentence(restart)) for arm in summary.arms for restart in arm.restarts]
-
-
-def _settings(group: Settings) -> list[tuple[str, str]]:
-    """All settings of a scheduler group, nested ones by their path."""
-    rows: list[tuple[str, str]] = []
-    for name, value in group.items():
-        if isinstance(value, dict):
-            rows += [(f"{name}.{inner}", text) for inner, text in _settings(value)]
-        elif value is not None:
-            rows.append((name, str(value).lower() if isinstance(value, bool) else str(value)))
-    return rows
 
 
 def _clock(notes: Settings) -> str:

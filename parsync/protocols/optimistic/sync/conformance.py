@@ -131,8 +131,8 @@ def _suits(spec: SyncPolicySpec, options: BaseModel, context: SyncContext) -> bo
     except AgoraError as error:
         text = str(error)
         case.require(
-            "\n" not in text and ("gap_us" in text or "partitions" in text),
-            "make: expected an AgoraError of one line that names gap_us or partitions, "
+            "\n" not in text and ("gap_s" in text or "partitions" in text),
+            "make: expected an AgoraError of one line that names gap_s or partitions, "
             f"got {text!r}",
         )
         return False

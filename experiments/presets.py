@@ -13,6 +13,7 @@ from experiments.config import first_error
 from experiments.workloads.parsync_cells import demo_options, paper_options
 from experiments.workloads.synthetic import SyntheticOptions
 from parsync.protocols import registry as protocols
+from parsync.protocols.optimistic.choices import StrategyKind
 from schedulers import registry
 from schedulers.capability import Capability
 from shared_state.errors import AgoraError
@@ -23,7 +24,7 @@ from shared_state.errors import AgoraError
 # and 5,800 tasks wait per scheduler). From 1.4, which would fit Table 2, no such growth follows and
 # adaptive never leaves quality-first; from 1.75 Figs. 5, 7b and 8 follow.
 PARTITIONS_COST = 0.75
-GREEDY: tuple[str, ...] = ("optimistic", "quality_first", "latency_first", "adaptive")
+GREEDY: tuple[str, ...] = tuple(StrategyKind)
 FLOW_SHARE = 0.25
 TOGETHER = "all"  # the sync set of groups that count together as ParSync's N schedulers
 MOST_DIGITS = 18  # of a count

@@ -31,7 +31,6 @@ from parsync.core.queued_tasks import NO_TASKS, QueuedTasks
 from parsync.metrics.agent_log import AgentLog
 from parsync.metrics.record import Record
 from parsync.protocols.optimistic.agent_view import AgentView
-from parsync.protocols.optimistic.choices import Cut, FreedVisibility
 from parsync.protocols.optimistic.events import RequeueDue, RetryDue, RoundDue, SyncDue
 from parsync.protocols.optimistic.options import AgentPolicy
 from parsync.protocols.optimistic.pending_queue import (
@@ -102,7 +101,7 @@ class OptimisticAgent:
         # A sync at every attempt has to show the last attempt's outcome, so it waits for that.
         waits = Capability.WAITS_FOR_OUTCOME in capabilities or sync.at_every_attempt
         self._pipelines = policy.commit_pipelining and not waits
-        self._cuts = policy.cut is Cut.AT_SYNC and Capability.PLANS_WHOLE_QUEUE not in capabilities
+        self._cuts = policy.cut_at_sync and Capability.PLANS_WHOLE_QUEUE not in capabilities
         self._log = AgentLog(self.index, shared.cell, shared.table, shared.catalog)
         self._activity = Activity.BLOCKED_ON_CAPACITY
         self._queue: PendingQueue = make_queue(policy, capabilities, shared.table.gang)
@@ -403,7 +402,7 @@ class OptimisticAgent:
         change = ChangeKind(event.change)
         self._observe(change, now_us, event.task, event.machine, event.allocation)
         if change is ChangeKind.FINISHED:
-            if self._policy.freed is FreedVisibility.AT_ONCE:
+            if self._policy.freed_at_once:
                 self.view.released(event.machine, event.request, event.version)
                 self._view.changed = True
                 if self._activity is Activity.BLOCKED_ON_CAPACITY:

@@ -18,7 +18,7 @@ NO_ALLOCATION = -1
 
 
 class ConflictCheck(IntEnum):
-    """How the cell detects conflicts (Omega section 5.2).
+    """How the cell detects conflicts (as in Omega's simulator).
 
     RESOURCE_FIT is fine-grained: does the claim still fit? SEQUENCE_NUMBER is coarse-grained: has
     the machine taken another claim?
@@ -29,7 +29,7 @@ class ConflictCheck(IntEnum):
 
 
 class CommitMode(IntEnum):
-    """Whether claims stand alone or together (Omega section 3.4).
+    """Whether claims stand alone or together (as in Omega's simulator).
 
     INCREMENTAL accepts all but the conflicting claims. ALL_OR_NOTHING accepts all claims of a gang
     or none of them; claims with gang NO_GANG form one group: the transaction.

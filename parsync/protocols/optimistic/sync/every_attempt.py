@@ -1,4 +1,4 @@
-"""Omega's synchronisation: the whole state before every decision round (Omega section 3.4)."""
+"""Omega's synchronisation: the whole state before every decision round (ParSync section 1)."""
 
 from __future__ import annotations
 

@@ -170,8 +170,10 @@ def _mix_group(part: str, scale: Scale) -> GroupConfig:
     if kind in GREEDY:
         return greedy_group(scale, kind, count, sync_set=TOGETHER)
     if kind not in registry.names():
-        known = f"{', '.join(GREEDY)}, {registry.listing()}"
-        raise AgoraError(f"--mix: unknown '{_shortened(kind)}', expected one of {known}")
+        raise AgoraError(
+            f"--mix: unknown '{_shortened(kind)}', expected a strategy ({', '.join(GREEDY)}) or a "
+            f"kind of scheduler ({registry.listing()})"
+        )
     if Capability.MEASURED_WHEN_LIVE in registry.get(kind).capabilities:
         return flow_group(scale, kind, count, "diff_block", sync_set=TOGETHER)
     group = greedy_group(scale, "optimistic", count, kind=kind, sync_set=TOGETHER)

@@ -155,7 +155,7 @@ def test_a_file_that_makes_no_sense(
         (["--mix", "latency_first=1,latency_first=2"], "--mix: a name appears twice"),
         (["--mix", "latency_first=99999999999"], "--mix: group 'latency_first': gap_s: expected at least"),
         (["--mix", "latency_first=" + "9" * 5000], "--mix: latency_first: a count of 5000 digits is too large"),
-        (["--mix", "9" * 5000 + "=1"], f"--mix: unknown '{'9' * 39}…', expected one of"),
+        (["--mix", "9" * 5000 + "=1"], f"--mix: unknown '{'9' * 39}…', expected a strategy (optimistic, "),
         (["--mix", "latency_first=²"], "--mix: 'latency_first=²' is not of the form [protocol:]kind=count"),
         (["--mix", ",".join(f"latency_first{'_' * 30}=1" for _ in range(9))], "--mix: unknown"),
         (

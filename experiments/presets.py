@@ -32,8 +32,7 @@ MOST_DIGITS = 18  # of a count
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """What differs between the demo and the paper's cell. task_us: decision time of a task at A =
-    2, twice the needed capacity."""
+    """The differences between the demo and the paper's cell."""
 
     synthetic: SyntheticOptions
     schedulers: int
@@ -49,8 +48,11 @@ class Scale:
 
 
 def demo_scale(quick: bool) -> Scale:
-    """ParSync's ratios at a tenth of its size; quick: of half the demo's cell, its times halved
-    with the tasks' length. A task length of each phase settles."""
+    """ParSync's ratios at a tenth of its size. A task length of each phase settles.
+
+    Args:
+        quick: Use half of the demo's cell, and halve its times with the tasks' length.
+    """
     options = demo_options(quick)
     task_s = options.mean_duration_s
     return Scale(
@@ -77,7 +79,11 @@ def greedy_group(
     kind: str = "random",
     **options: Any,
 ) -> GroupConfig:
-    """`count` greedy schedulers with ParSync's modelled decision time. options: of the protocol."""
+    """A group of `count` greedy schedulers with ParSync's modelled decision time.
+
+    Args:
+        options: Options of the protocol.
+    """
     decision = ModelledTime(
         task_us=scale.task_us, partition_us=scale.task_us * PARTITIONS_COST / scale.partitions
     )
@@ -93,8 +99,12 @@ def greedy_group(
 def flow_group(
     scale: Scale, name: str, count: int, sync: str, share: float | None = None, **options: Any
 ) -> GroupConfig:
-    """`count` flow schedulers, with their kind's decision time: Measured when live, Counted in
-    virtual time. options: of the protocol."""
+    """A group of `count` flow schedulers with their kind's decision time: Measured when live,
+    Counted in virtual time.
+
+    Args:
+        options: Options of the protocol.
+    """
     protocol = optimistic(sync, scale.gap_s, **options)
     return GroupConfig(name=name, kind=name, count=count, share=share, protocol=protocol)
 
@@ -196,5 +206,5 @@ def _mix_group_of(protocol: str, kind: str, count: int, scale: Scale) -> GroupCo
 
 
 def _shortened(name: str) -> str:
-    """At most 40 characters of a name that a user gave."""
+    """The first 40 characters of a name that a user gave."""
     return name if len(name) <= 40 else name[:39] + "…"

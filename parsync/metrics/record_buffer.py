@@ -62,7 +62,7 @@ class RecordBuffer:
         return concatenate(table, held) if rows else None
 
     def drain(self) -> Iterator[tuple[str, Table]]:
-        """Everything held, table by table in the order of TABLES."""
+        """Take everything held, table by table in the order of TABLES."""
         for name in TABLES:
             rows = self.take(name)
             if rows is not None:

@@ -64,7 +64,7 @@ class GroupSpec:
 
     @property
     def capabilities(self) -> Set[Capability]:
-        """Of its kind of scheduler; none if it has no scheduler."""
+        """The capabilities of its kind of scheduler; none if it has no scheduler."""
         return frozenset() if self.kind is None else registry.get(self.kind).capabilities
 
 
@@ -285,7 +285,7 @@ class Assembly:
         return tuple(routes)
 
     def owners(self) -> tuple[Int32, Int32]:
-        """(agent of each arrival batch int32[B], agent of each initially running task int32[k]):
+        """The agent of each arrival batch, int32[B], and of each initially running task, int32[k]:
         one agent per job."""
         workload = self.workload
         tasks = workload.tasks

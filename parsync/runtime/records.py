@@ -38,9 +38,15 @@ class RecordSink:
     """Streams Record batches to `directory`, one file per table that got any rows, in row groups of
     about 64K rows (zstd).
 
-    directory: exists. part: this writer's name among several, e.g. an actor's. Usable in a `with`:
-    an exception inside leaves the files marked partial. Raises AgoraError naming the file when the
-    disk is full or the file cannot be written; the files then stay marked partial.
+    An exception inside a `with` of it leaves the files marked partial.
+
+    Args:
+        directory: An existing directory.
+        part: This writer's name among several, e.g. an actor's.
+
+    Raises:
+        AgoraError: Names the file when the disk is full or the file cannot be written; the files
+            then stay marked partial.
     """
 
     def __init__(self, directory: Path, part: str = "0") -> None:
@@ -147,8 +153,8 @@ def remove_parts(directory: Path, part: str) -> None:
 
 
 def _arrow_table(table: str, rows: Table) -> Any:
-    """On the arrays' own memory: pa.table would look whether they are pandas', and import it for
-    that."""
+    """A table on the arrays' own memory: pa.table would look whether they are pandas', and import
+    it for that."""
     schema = schema_of(table)
     columns = [
         pa.Array.from_buffers(
@@ -160,8 +166,8 @@ def _arrow_table(table: str, rows: Table) -> Any:
 
 
 def _open_writer(path: Path, table: str) -> Any:
-    """Without dictionaries, which nearly every column outgrows: they took half of the writing time
-    and made the files larger."""
+    """Open a writer without dictionaries, which nearly every column outgrows: they took half of the
+    writing time and made the files larger."""
     return pq.ParquetWriter(
         path, schema_of(table), compression="zstd", compression_level=1, use_dictionary=False
     )

@@ -194,8 +194,11 @@ class OptimisticAgent:
         round_.ticket = self.view.claim(plan.machine, plan.request)
 
     def decision_us(self, elapsed_ns: int) -> int:
-        """How long the round just planned takes to decide. elapsed_ns: wall time of decide(), used
-        by Measured clocks only."""
+        """How long the round just planned takes to decide.
+
+        Args:
+            elapsed_ns: Wall time of decide(), used by Measured clocks only.
+        """
         round_ = self._round
         assert round_ is not None and round_.plan is not None, "decide() comes first"
         plan = round_.plan

@@ -89,14 +89,18 @@ class PendingQueue(Protocol):
 
 
 class AgentQueue:
-    """The agent offers again what waits. Batches in order of submission; losers first (BLOCK), or
-    after a pause at the tail (REQUEUE).
+    """The queue of an agent that itself offers waiting tasks again. Batches are offered in order of
+    submission; losers first (BLOCK), or after a pause at the tail (REQUEUE).
 
     Under REQUEUE, as in Omega's simulator, all that a round left without a place pauses together,
     until attempts_max rounds have done so, or attempts_max_unplaced if none placed a task of the
-    batch. gang: of each task id, if any has one: no round parts a gang. whole_queue: all new tasks
-    join the next round (Capability.PLANS_WHOLE_QUEUE), instead of one batch at a time; a requeued
-    batch stays by itself, because its rounds are counted.
+    batch.
+
+    Args:
+        gang: The gang of each task id, int64[tasks]; None if no task has one. No round parts a
+            gang.
+        whole_queue: All new tasks join the next round (Capability.PLANS_WHOLE_QUEUE), instead of
+            one batch at a time; a requeued batch stays by itself, because its rounds are counted.
     """
 
     has_waiting = False
@@ -200,11 +204,13 @@ class AgentQueue:
 
 
 class SchedulerQueue:
-    """The scheduler remembers what waits: it is offered new tasks and losers only, and gets a
-    chance whenever its view has changed.
+    """The queue of an agent whose scheduler remembers the waiting tasks. The scheduler is offered
+    new tasks and losers only, and is called whenever its view has changed.
 
-    whole_queue: all new tasks join the next round (Capability.PLANS_WHOLE_QUEUE), instead of one
-    batch at a time. gang: as for AgentQueue.
+    Args:
+        whole_queue: All new tasks join the next round (Capability.PLANS_WHOLE_QUEUE), instead of
+            one batch at a time.
+        gang: As for AgentQueue.
     """
 
     def __init__(self, whole_queue: bool, gang: Int64 | None = None) -> None:
@@ -306,7 +312,11 @@ def _by_task(work: QueuedTasks) -> dict[int, tuple[int, int]]:
 
 
 def make_queue(policy: AgentPolicy, capabilities: Set[Capability], gang: Int64) -> PendingQueue:
-    """The queue of an agent, by who remembers what waits. gang: of every task id, int64[tasks]."""
+    """The queue of an agent: a SchedulerQueue if its scheduler remembers the waiting tasks.
+
+    Args:
+        gang: The gang of every task id, int64[tasks].
+    """
     whole_queue = Capability.PLANS_WHOLE_QUEUE in capabilities
     gangs = gang if (gang != NO_GANG).any() else None
     if Capability.KEEPS_PENDING in capabilities:

@@ -27,14 +27,15 @@ class Activity(IntEnum):
 
 @dataclass(slots=True)
 class Round:
-    """One decision round. synced_us int64[k] and seqnum are as of the plan; they go into the
-    transaction.
+    """One decision round.
 
-    batch_size: of the batch it is part of, when that was begun: the unit of the delay average.
-    blocked: the view had no room for some of its tasks.
-    claimed: the tasks that the plan claims, from the time that the backlog no longer has them.
-    in_full: known to claim all offered tasks in their order. left: what its plan left waiting, if
-    that is to be requeued with the losers.
+    Attributes:
+        synced_us, seqnum: int64[k] and uint32[k], as of the plan; they go into the transaction.
+        batch_size: The size of its batch when that was begun: the unit of the delay average.
+        blocked: The view had no room for some of its tasks.
+        claimed: The tasks that the plan claims, once the queue no longer has them.
+        in_full: Known to claim all offered tasks in their order.
+        left: What its plan left waiting, if that is to be requeued with the losers.
     """
 
     number: int

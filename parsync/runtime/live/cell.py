@@ -156,7 +156,7 @@ class CellRuntime(CellSideLoop):
         self._owner = np.frombuffer(owner, np.int32).copy()
 
     def never_placed(self) -> np.ndarray:
-        """bool[tasks]: tasks that hold no place and never held one."""
+        """The tasks that hold no place and never held one, bool[tasks]."""
         never: np.ndarray = self._placement_state == TaskPlacementState.NEVER_PLACED
         return never
 

@@ -73,7 +73,7 @@ class CellPort:
         return origin
 
     def never_placed(self) -> np.ndarray:
-        """bool[tasks]."""
+        """The tasks that hold no place and never held one, bool[tasks]."""
         tasks, bits = answer(self._handle.never_placed.remote())
         return np.unpackbits(np.frombuffer(bits, np.uint8), count=tasks).view(np.bool_)
 

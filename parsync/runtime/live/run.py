@@ -355,7 +355,8 @@ class _LiveRun:
     def _finish_one(self, name: str, actor: Any, *arguments: Any, first: Any = None) -> Any:
         """What an actor hands over; None if it cannot. One that is being restarted is waited for.
 
-        first: A call to it that is under way.
+        Args:
+            first: A call to it that is under way.
         """
         if not connected():
             self._lost.append(name)

@@ -1,4 +1,5 @@
-"""check_sync_policy(SPEC, options): tests whether a sync policy keeps the contract of policy.py.
+"""A check of sync policies, check_sync_policy(SPEC, options): does a policy keep the contract of
+policy.py?
 
 The function makes policies for several gaps, numbers of partitions P and of agents N, and asks each
 for its synchronisations as an agent does: with timers that are on time and late, and, if the policy

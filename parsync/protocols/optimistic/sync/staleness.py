@@ -10,7 +10,7 @@ from shared_state.tasks import Int32, Int64
 
 
 def freshness_order(synced_us: Int64, latest: int) -> Int32:
-    """int32[P]: partitions from the freshest to the stalest.
+    """The partitions from the freshest to the stalest, int32[P].
 
     Partitions synced at the same instant follow `latest`, the last one of the agent's own rotation,
     backwards and wrapping around. Agents rotate from different places, so that equally fresh
@@ -22,7 +22,7 @@ def freshness_order(synced_us: Int64, latest: int) -> Int32:
 
 @lru_cache(maxsize=4096)
 def _backwards(latest: int, count: int) -> Int64:
-    """int64[count]: how far each partition is from `latest`, going backwards."""
+    """How far each partition is from `latest`, going backwards: int64[count]."""
     return (latest - np.arange(count)) % count
 
 

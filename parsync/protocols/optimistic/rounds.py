@@ -10,8 +10,10 @@ import numpy as np
 from parsync.core.queued_tasks import NO_TASKS, QueuedTasks
 from parsync.protocols.optimistic.options import AgentPolicy
 from schedulers.interface import PartitionRanking, Plan
-from shared_state.tasks import NO_GANG, Int64
+from shared_state.tasks import NO_GANG, Int32, Int64
 from shared_state.transaction import CommitMode, Transaction
+
+NO_PARTITIONS = np.zeros(0, np.int32)
 
 
 class Activity(IntEnum):
@@ -30,6 +32,7 @@ class Round:
     """One decision round.
 
     Attributes:
+        partition: int32[k], of the machine of each claim.
         synced_us, seqnum: int64[k] and uint32[k], as of the plan; they go into the transaction.
         batch_size: The size of its batch when that was begun: the unit of the delay average.
         blocked: The view had no room for some of its tasks.
@@ -45,6 +48,7 @@ class Round:
     batch_size: int
     plan: Plan | None = None
     ticket: int = -1
+    partition: Int32 = field(default_factory=lambda: NO_PARTITIONS)
     synced_us: Int64 | None = None
     seqnum: np.ndarray | None = None
     decision_us: int = 0

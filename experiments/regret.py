@@ -29,7 +29,7 @@ def regret_of_log(assembly: Assembly, log: Path, watch: RegretWatch, ended_us: i
     be read."""
     master = assembly.master()
     master.cell = ObservedCell(master.cell, watch)
-    beside = assembly.cell_side(master.cell)
-    for _ in replay_master(assembly.codec, log, master, beside):
+    cell_side = assembly.cell_side(master.cell)
+    for _ in replay_master(assembly.codec, log, master, cell_side):
         pass
     return watch.regret(ended_us)

@@ -218,10 +218,10 @@ class PlanCheck:
         free = view.free[machine] - plan.request[:i][before].sum(axis=0)
         if freed is not None and amount is not None:
             free = free + amount[freed == machine].sum(axis=0)
-        beside = ", less its earlier claims" if before.any() else ""
+        suffix = ", less its earlier claims" if before.any() else ""
         return (
             f"{place} asks machine {machine} for {_amounts(plan.request[i])}, "
-            f"its view shows {_amounts(free)} free{beside}"
+            f"its view shows {_amounts(free)} free{suffix}"
         )
 
 

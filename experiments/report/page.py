@@ -28,11 +28,11 @@ _TEMPLATES = Path(__file__).parent / "templates"
 _GLANCE = ("delay_mean_us", "censored", "conflict_rate", "preferred_share", "jct_mean_us")
 
 
-def go_on() -> None:
-    """The check of who does not look for a reason to stop."""
+def never_stop() -> None:
+    """Check for nothing: drawing is never stopped."""
 
 
-def write_report(directory: Path, check: Callable[[], None] = go_on) -> Path:
+def write_report(directory: Path, check: Callable[[], None] = never_stop) -> Path:
     """Draw the figures of a finished run directory and write its report.
 
     Only what is in the directory is read, so a report can be made again.

@@ -121,10 +121,10 @@ def _is_arm(directory: Path) -> bool:
 
 
 def _arm(directory: Path) -> Arm:
-    beside = any((directory / name).is_file() for name in (ARM_FILE, OLD_FILE))
-    where = directory if beside else directory / LOG
+    has_arm_file = any((directory / name).is_file() for name in (ARM_FILE, OLD_FILE))
+    where = directory if has_arm_file else directory / LOG
     own = directory.resolve()
-    if beside and own.name == LOG:
+    if has_arm_file and own.name == LOG:
         own = own.parent
     summary = read_summary(own.parents[1]) if own.parent.name == ARMS else None
     return Arm(str(directory), where, None if summary is None else summary.digests.get(own.name))

@@ -54,7 +54,7 @@ class RelaxationEngine final : public Engine {
   Status run(const Control& control, Stats& stats) override;
   std::vector<NodeId> unrouted_nodes() const override;
   // each raises the dual objective or routes excess to a deficit
-  bool makes_lasting_progress() const override { return true; }
+  bool keeps_progress() const override { return true; }
 
   std::int64_t flow(ArcId arc, NodeId tail) const override { return graph_.arcs().flow(arc, tail); }
   std::int64_t price(NodeId v) const override {

@@ -61,12 +61,16 @@ class PendingQueue(Protocol):
         ...
 
     def next_batch(self, view_changed: bool) -> int | None:
-        """Put the tasks of the next round at hand: the size of a batch begun now, 0 if that at hand
-        goes on, None if there is nothing to decide."""
+        """Choose the batch of the next round.
+
+        Returns:
+            The size of a batch begun now; 0 if the current batch continues; None if there is
+            nothing to decide.
+        """
         ...
 
     def take(self, limit: int | None) -> QueuedTasks:
-        """Take at most `limit` of the tasks at hand."""
+        """Take at most `limit` tasks of the current batch."""
         ...
 
     def claimed_tasks(self, round_: Round) -> QueuedTasks:
@@ -230,8 +234,8 @@ class SchedulerQueue:
         return len(self._kept) > 0
 
     def has_next(self, view_changed: bool) -> bool:
-        at_hand = len(self._current) > 0 or len(self._new) > 0
-        return at_hand or (view_changed and len(self._kept) > 0)
+        has_tasks = len(self._current) > 0 or len(self._new) > 0
+        return has_tasks or (view_changed and len(self._kept) > 0)
 
     def add(self, work: QueuedTasks) -> None:
         self._new.append(work)

@@ -48,6 +48,7 @@ endif()
 if(COMMAND agora_cpp_test AND NOT DEFINED SKBUILD_STATE)
   agora_cpp_test(flowsolver_linking flowsolver_linking.cpp flowsolver::flowsolver)
   set(prefix ${CMAKE_CURRENT_BINARY_DIR}/installed)
+  set(link_options "$<TARGET_PROPERTY:agora_flags,INTERFACE_LINK_OPTIONS>")
   add_test(NAME flowsolver_install
            COMMAND ${CMAKE_COMMAND} --install ${CMAKE_CURRENT_BINARY_DIR} --prefix ${prefix}
                    --component flowsolver)

@@ -29,9 +29,3 @@ def _backwards(latest: int, count: int) -> Int64:
 def average_staleness_us(synced_us: Int64, now_us: int) -> int:
     """Mean over partitions of the time since each was synced (ParSync section 5.1), floored."""
     return int(now_us - synced_us.sum() // len(synced_us))
-
-
-def average_staleness_bounds_us(gap_us: int, agents: int) -> tuple[float, float]:
-    """Least and greatest average staleness under DiffSyn with blocks: G(N-1)/2N and G(N+1)/2N
-    (derived in section 5.1 for N = 2)."""
-    return gap_us * (agents - 1) / (2 * agents), gap_us * (agents + 1) / (2 * agents)

@@ -309,11 +309,12 @@ class OptimisticAgent:
         )
         if self._sync.policy.wants_feedback:
             conflict = np.isin(result.reason, _CONFLICTS)
+            assert round_.partition is not None, "a round is planned before it is committed"
             self._sync.on_committed(round_.partition, conflict)
         count = claims[_ACCEPTED]
         self._average.add(delay_sum_us, first_commits, round_.batch_size)
         self.queued -= count + claims[_DUPLICATE]
-        rejected = self._observer.on_outcome(now_us, plan, result)
+        rejected = self._observer.on_outcome(now_us, plan, result, count)
         losers = NO_TASKS if rejected is None else claimed.take(rejected)
         return self._end_round(now_us, round_, losers)
 

@@ -13,8 +13,6 @@ from schedulers.interface import PartitionRanking, Plan
 from shared_state.tasks import NO_GANG, Int32, Int64
 from shared_state.transaction import CommitMode, Transaction
 
-NO_PARTITIONS = np.zeros(0, np.int32)
-
 
 class Activity(IntEnum):
     """What the agent is doing."""
@@ -48,7 +46,7 @@ class Round:
     batch_size: int
     plan: Plan | None = None
     ticket: int = -1
-    partition: Int32 = field(default_factory=lambda: NO_PARTITIONS)
+    partition: Int32 | None = None
     synced_us: Int64 | None = None
     seqnum: np.ndarray | None = None
     decision_us: int = 0

@@ -31,19 +31,24 @@ class TaskObserver:
         self._observe(change, now_us, event.task, event.machine, event.allocation)
         return change
 
-    def on_outcome(self, now_us: int, plan: Plan, result: CommitResult) -> NDArray[np.bool_] | None:
+    def on_outcome(
+        self, now_us: int, plan: Plan, result: CommitResult, count: int
+    ) -> NDArray[np.bool_] | None:
         """The cell answered the claims of a plan.
+
+        Args:
+            count: The number of accepted claims.
 
         Returns:
             The rejected claims, bool[k], without duplicates; None if all were accepted.
         """
-        accepted = result.reason == _ACCEPTED
-        if accepted.all():
+        if count == len(plan.task):
             self._observe(ChangeKind.COMMITTED, now_us, plan.task, plan.machine, result.allocation)
             return None
+        accepted = result.reason == _ACCEPTED
         rejected: NDArray[np.bool_] = ~accepted & (result.reason != _DUPLICATE)
         for kind, rows in ((ChangeKind.REJECTED, rejected), (ChangeKind.COMMITTED, accepted)):
-            if kind is ChangeKind.REJECTED or rows.any():
+            if count or kind is ChangeKind.REJECTED:
                 self._observe(
                     kind, now_us, plan.task[rows], plan.machine[rows], result.allocation[rows]
                 )

@@ -1,4 +1,4 @@
-"""`python -m experiments.report` makes what can be made of a run directory without a summary."""
+"""`agora report` makes what can be made of a run directory without a summary."""
 
 from __future__ import annotations
 

@@ -13,8 +13,12 @@ from parsync.metrics.figures import Figures, Number
 
 
 class Capacity(Figures):
-    """The decision capacity of one group. low, high: decisions per arrival at 100 % load, looking
-    at every partition or at as few as may be; equal where the strategy settles it."""
+    """The decision capacity of one group.
+
+    Attributes:
+        low, high: Decisions per arrival at 100 % load, looking at every partition or at as few as
+            may be; equal where the strategy settles it.
+    """
 
     group: str
     low: Number
@@ -22,7 +26,8 @@ class Capacity(Figures):
 
 
 def decision_capacity(arm: ArmConfig, outline: Outline) -> list[Capacity]:
-    """Of the groups whose decision times are modelled; the others' depend on the cell."""
+    """The capacity of each group whose decision times are modelled; that of the others depends on
+    the cell."""
     partitions = min(arm.partitions, outline.machines)
     capacities = []
     for group, permille in zip(arm.groups, arm.shares_permille(), strict=True):
@@ -40,8 +45,8 @@ def decision_capacity(arm: ArmConfig, outline: Outline) -> list[Capacity]:
 
 
 def _partitions_scanned(strategy: str, partitions: int) -> tuple[int, int]:
-    """By a task, at the fewest and at the most. Latency-first turns to the next partition only
-    where the freshest has no room."""
+    """The fewest and the most partitions that a decision on one task scans. Latency-first turns to
+    the next partition only where the freshest has no room."""
     every = {
         "quality_first": (partitions, partitions),
         "latency_first": (1, 1),

@@ -13,6 +13,7 @@ from experiments.config import first_error
 from experiments.workloads.parsync_cells import demo_options, paper_options
 from experiments.workloads.synthetic import SyntheticOptions
 from parsync.protocols import registry as protocols
+from parsync.protocols.optimistic.choices import StrategyKind
 from schedulers import registry
 from schedulers.capability import Capability
 from shared_state.errors import AgoraError
@@ -23,7 +24,7 @@ from shared_state.errors import AgoraError
 # and 5,800 tasks wait per scheduler). From 1.4, which would fit Table 2, no such growth follows and
 # adaptive never leaves quality-first; from 1.75 Figs. 5, 7b and 8 follow.
 PARTITIONS_COST = 0.75
-GREEDY: tuple[str, ...] = ("optimistic", "quality_first", "latency_first", "adaptive")
+GREEDY: tuple[str, ...] = tuple(StrategyKind)
 FLOW_SHARE = 0.25
 TOGETHER = "all"  # the sync set of groups that count together as ParSync's N schedulers
 MOST_DIGITS = 18  # of a count
@@ -31,8 +32,7 @@ MOST_DIGITS = 18  # of a count
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """What differs between the demo and the paper's cell. task_us: decision time of a task at A =
-    2, twice the needed capacity."""
+    """The differences between the demo and the paper's cell."""
 
     synthetic: SyntheticOptions
     schedulers: int
@@ -48,8 +48,11 @@ class Scale:
 
 
 def demo_scale(quick: bool) -> Scale:
-    """ParSync's ratios at a tenth of its size; quick: of half the demo's cell, its times halved
-    with the tasks' length. A task length of each phase settles."""
+    """ParSync's ratios at a tenth of its size. A task length of each phase settles.
+
+    Args:
+        quick: Use half of the demo's cell, and halve its times with the tasks' length.
+    """
     options = demo_options(quick)
     task_s = options.mean_duration_s
     return Scale(
@@ -76,7 +79,11 @@ def greedy_group(
     kind: str = "random",
     **options: Any,
 ) -> GroupConfig:
-    """`count` greedy schedulers with ParSync's modelled decision time. options: of the protocol."""
+    """A group of `count` greedy schedulers with ParSync's modelled decision time.
+
+    Args:
+        options: Options of the protocol.
+    """
     decision = ModelledTime(
         task_us=scale.task_us, partition_us=scale.task_us * PARTITIONS_COST / scale.partitions
     )
@@ -92,8 +99,12 @@ def greedy_group(
 def flow_group(
     scale: Scale, name: str, count: int, sync: str, share: float | None = None, **options: Any
 ) -> GroupConfig:
-    """`count` flow schedulers, with their kind's decision time: Measured when live, Counted in
-    virtual time. options: of the protocol."""
+    """A group of `count` flow schedulers with their kind's decision time: Measured when live,
+    Counted in virtual time.
+
+    Args:
+        options: Options of the protocol.
+    """
     protocol = optimistic(sync, scale.gap_s, **options)
     return GroupConfig(name=name, kind=name, count=count, share=share, protocol=protocol)
 
@@ -169,8 +180,10 @@ def _mix_group(part: str, scale: Scale) -> GroupConfig:
     if kind in GREEDY:
         return greedy_group(scale, kind, count, sync_set=TOGETHER)
     if kind not in registry.names():
-        known = f"{', '.join(GREEDY)}, {registry.listing()}"
-        raise AgoraError(f"--mix: unknown '{_shortened(kind)}', expected one of {known}")
+        raise AgoraError(
+            f"--mix: unknown '{_shortened(kind)}', expected a strategy ({', '.join(GREEDY)}) or a "
+            f"kind of scheduler ({registry.listing()})"
+        )
     if Capability.MEASURED_WHEN_LIVE in registry.get(kind).capabilities:
         return flow_group(scale, kind, count, "diff_block", sync_set=TOGETHER)
     group = greedy_group(scale, "optimistic", count, kind=kind, sync_set=TOGETHER)
@@ -193,5 +206,5 @@ def _mix_group_of(protocol: str, kind: str, count: int, scale: Scale) -> GroupCo
 
 
 def _shortened(name: str) -> str:
-    """At most 40 characters of a name that a user gave."""
+    """The first 40 characters of a name that a user gave."""
     return name if len(name) <= 40 else name[:39] + "…"

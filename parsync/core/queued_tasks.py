@@ -32,7 +32,7 @@ class QueuedTasks:
         return len(self.task)
 
     def take(self, rows: np.ndarray | slice) -> QueuedTasks:
-        """Some of them: a mask, row numbers, or a slice."""
+        """The tasks that a mask, row numbers or a slice selects."""
         return QueuedTasks(
             self.task[rows], self.attempts[rows], self.first[rows], self.rounds, self.some_placed
         )
@@ -45,7 +45,11 @@ class QueuedTasks:
 
     @staticmethod
     def new(task: Int64, first: int) -> QueuedTasks:
-        """Tasks that no claim was made for. first: 1 unless they ran before."""
+        """Queued tasks that no claim was made for.
+
+        Args:
+            first: 1 if their next commit is their first, 0 if they ran before.
+        """
         return QueuedTasks(task, np.zeros(len(task), np.int32), np.full(len(task), first, np.int8))
 
     @staticmethod

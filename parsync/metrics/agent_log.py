@@ -26,7 +26,7 @@ class AgentLog:
         self._agent = agent
         self._records = Measurements()
         self._busy_us = 0
-        self._wasted_us = 0  # of rounds with a conflict (Omega section 4.1)
+        self._wasted_us = 0  # of rounds with a conflict (as in Omega's simulator)
         self._outcomes = CommitLog(
             agent,
             np.ascontiguousarray(table.job, np.int64),

@@ -67,7 +67,7 @@ class GroupSpec:
 
     @property
     def capabilities(self) -> Set[Capability]:
-        """Of its kind of scheduler; none if it has no scheduler."""
+        """The capabilities of its kind of scheduler; none if it has no scheduler."""
         return frozenset() if self.kind is None else registry.get(self.kind).capabilities
 
 
@@ -206,7 +206,7 @@ class Assembly:
 
     def master(self) -> MasterCore:
         workload = self.workload
-        told = [self._is_told_of_ends(self.arm.group_of(i)) for i in range(self.arm.agents)]
+        wants_ends = [self._wants_ends(self.arm.group_of(i)) for i in range(self.arm.agents)]
         _, initial_owner = self.owners()
         return MasterCore(
             cell=Cell(workload.cell, self.partitioning),
@@ -214,7 +214,7 @@ class Assembly:
             initial_task=workload.initial.task,
             initial_machine=workload.initial.machine,
             initial_owner=initial_owner,
-            tells_ends=np.array(told),
+            tells_ends=np.array(wants_ends),
             sample_us=self.arm.sample_us,
         )
 
@@ -244,7 +244,7 @@ class Assembly:
         return frozenset((*range(self.arm.agents), *others, *cell_side))
 
     @staticmethod
-    def _is_told_of_ends(group: GroupSpec) -> bool:
+    def _wants_ends(group: GroupSpec) -> bool:
         protocol = protocols.get(group.protocol.kind)
         return (
             Capability.WANTS_ENDS in group.capabilities
@@ -316,7 +316,7 @@ class Assembly:
         return tuple(routes)
 
     def owners(self) -> tuple[Int32, Int32]:
-        """(agent of each arrival batch int32[B], agent of each initially running task int32[k]):
+        """The agent of each arrival batch, int32[B], and of each initially running task, int32[k]:
         one agent per job."""
         workload = self.workload
         tasks = workload.tasks

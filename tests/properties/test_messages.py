@@ -70,13 +70,13 @@ def test_messages_in_virtual_time(message_us: int) -> None:
 def new_runtime(counters: dict[int, Counter]) -> CellRuntime:
     """Its counters are those of `counters`, and take their places there."""
 
-    def make_beside(cell: Cell) -> dict[int, Counter]:
+    def make_cell_side(cell: Cell) -> dict[int, Counter]:
         made = {address: new_counters()[address] for address in CELL_SIDES}
         counters.update(made)
         return made
 
     return CellRuntime(
-        CODEC, ASSEMBLY.master(), hosts_of(AGENTS), TASKS, ignore_record, make_beside
+        CODEC, ASSEMBLY.master(), hosts_of(AGENTS), TASKS, ignore_record, make_cell_side
     )
 
 
@@ -237,12 +237,12 @@ def test_a_message_to_nobody_from_beside_the_cell_stops_the_cell(tmp_path: Path)
 def test_participants_beside_a_restored_cell_read_it_and_not_the_one_before() -> None:
     cells: list[Cell] = []
 
-    def make_beside(cell: Cell) -> dict[int, Counter]:
+    def make_cell_side(cell: Cell) -> dict[int, Counter]:
         cells.append(cell)
         return {}
 
     runtime = CellRuntime(
-        CODEC, ASSEMBLY.master(), hosts_of(AGENTS), TASKS, ignore_record, make_beside
+        CODEC, ASSEMBLY.master(), hosts_of(AGENTS), TASKS, ignore_record, make_cell_side
     )
     runtime.restore(runtime.checkpoint())
     assert len(cells) == 2 and cells[1] is runtime.master.cell is not cells[0]

@@ -121,7 +121,7 @@ class ActorRuntime:
 
     @property
     def has_outgoing(self) -> bool:
-        """True if a participant sent something since take_outgoing."""
+        """Whether a participant sent something since take_outgoing."""
         return any(self._outgoing.values())
 
     def take_outgoing(self, rotation: int) -> list[Send]:

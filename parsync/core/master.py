@@ -1,5 +1,5 @@
-"""The master: owns the cell, grants claims first come first served, and tells owners and workers
-what became of them."""
+"""The master: owns the cell, grants claims first come first served, and notifies owners and workers
+of what became of them."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ class MasterCore:
     """Sans-I/O master of one cell.
 
     table: every task (row = id), for the requests of ended tasks. initial_task int64[k],
-    initial_machine int32[k], initial_owner int32[k]: what runs at time 0. tells_ends: bool[N], the
-    agents that are told when their tasks finish (all are told of evictions and lost machines).
+    initial_machine int32[k], initial_owner int32[k]: what runs at time 0. wants_ends: bool[N], the
+    agents that are notified when their tasks finish. All are notified of evictions and lost
+    machines.
     """
 
     def __init__(
@@ -46,14 +47,14 @@ class MasterCore:
         initial_task: Int64,
         initial_machine: Int32,
         initial_owner: Int32,
-        tells_ends: np.ndarray,
+        wants_ends: np.ndarray,
         sample_us: int,
     ) -> None:
         self.cell = cell
         self._table = table
         self._initial = (initial_task, initial_machine, initial_owner)
-        self._tells_ends = tells_ends
-        self._any_told = bool(tells_ends.any())
+        self._wants_ends = wants_ends
+        self._any_wants_ends = bool(wants_ends.any())
         self._sample_us = sample_us
         self._records = Measurements()
         self._epoch = 0
@@ -99,8 +100,8 @@ class MasterCore:
         """Tasks still running when the run ends, with the time they are due to end: so that job
         completion times are not cut off at the last commit.
 
-        Allocations that have ended otherwise, which whoever knew their times was not told yet, are
-        left out.
+        Allocations that have ended otherwise, of which the worker pool has not been notified yet,
+        are left out.
         """
         runs = np.isin(allocation, self.cell.allocations().allocation)
         running = self.cell.describe(allocation[runs])
@@ -139,7 +140,7 @@ class MasterCore:
         accepted = result.accepted
         count = int(np.count_nonzero(accepted))
         if len(result.evicted):
-            effects += self._tell_ended(
+            effects += self._notify_ended(
                 now_us, self.cell.describe(result.evicted), ChangeKind.EVICTED
             )
         if count:
@@ -166,13 +167,13 @@ class MasterCore:
 
     def _finish(self, now_us: int, event: TasksFinished) -> list[Effect]:
         released = self.cell.release(event.allocation, event.owner, now_us)
-        return self._tell_ended(now_us, released, ChangeKind.FINISHED)
+        return self._notify_ended(now_us, released, ChangeKind.FINISHED)
 
     def _change_machines(self, now_us: int, event: MachinesChanged) -> list[Effect]:
         released = self.cell.set_machines(event.machine, event.up, now_us)
-        return self._tell_ended(now_us, released, ChangeKind.LOST)
+        return self._notify_ended(now_us, released, ChangeKind.LOST)
 
-    def _tell_ended(self, now_us: int, released: Released, change: ChangeKind) -> list[Effect]:
+    def _notify_ended(self, now_us: int, released: Released, change: ChangeKind) -> list[Effect]:
         count = len(released.task)
         if count == 0:
             return []
@@ -183,10 +184,10 @@ class MasterCore:
         effects: list[Effect] = []
         if change is not ChangeKind.FINISHED:
             effects.append(Send(WORKERS, TasksCancelled(released.allocation)))
-        elif not self._any_told:
+        elif not self._any_wants_ends:
             return effects
         for agent in np.unique(released.owner).tolist():
-            if change is ChangeKind.FINISHED and not self._tells_ends[agent]:
+            if change is ChangeKind.FINISHED and not self._wants_ends[agent]:
                 continue
             mine = released.owner == agent
             ended = TasksEnded(

@@ -206,7 +206,7 @@ class Assembly:
 
     def master(self) -> MasterCore:
         workload = self.workload
-        told = [self._is_told_of_ends(self.arm.group_of(i)) for i in range(self.arm.agents)]
+        wants_ends = [self._wants_ends(self.arm.group_of(i)) for i in range(self.arm.agents)]
         _, initial_owner = self.owners()
         return MasterCore(
             cell=Cell(workload.cell, self.partitioning),
@@ -214,7 +214,7 @@ class Assembly:
             initial_task=workload.initial.task,
             initial_machine=workload.initial.machine,
             initial_owner=initial_owner,
-            tells_ends=np.array(told),
+            wants_ends=np.array(wants_ends),
             sample_us=self.arm.sample_us,
         )
 
@@ -244,7 +244,7 @@ class Assembly:
         return frozenset((*range(self.arm.agents), *others, *cell_side))
 
     @staticmethod
-    def _is_told_of_ends(group: GroupSpec) -> bool:
+    def _wants_ends(group: GroupSpec) -> bool:
         protocol = protocols.get(group.protocol.kind)
         return (
             Capability.WANTS_ENDS in group.capabilities

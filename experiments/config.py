@@ -37,7 +37,8 @@ class LiveConfig(Strict):
 
 class VirtualConfig(Strict):
     """How arms run in virtual time. message_us: one-way time of every message between schedulers,
-    cell, workers and workload source."""
+    cell, workers and workload source. Messages between the cell's master and a protocol's
+    participant beside it take no time, as in live runs."""
 
     message_us: int = Field(0, ge=0, le=1_000_000)
 

@@ -13,6 +13,11 @@ CELL_SIDE = -16  # the participants of protocols beside the master: -16, -17, ..
 _NAMES = {MASTER: "master", WORKERS: "workers", COORDINATOR: "coordinator", ARRIVALS: "arrivals"}
 
 
+def is_beside_cell(address: int) -> bool:
+    """Whether it is the master, or a protocol's participant beside it: they share a process."""
+    return address == MASTER or address <= CELL_SIDE
+
+
 def address_name(address: int) -> str:
     """The name of a participant in messages for people, e.g. "agent 3"."""
     if address >= 0:

@@ -58,7 +58,8 @@ def run_virtual(
         on_record: Called with every Record as it is made.
         on_progress: Called with the virtual time once per sample interval.
         message_us: How long a message takes from one participant to another (0 as in the reference
-            model of ParSync section 4.3).
+            model of ParSync section 4.3). The master and the participants beside it share a
+            process: a message between two of them takes no time.
         observer: Learns of every call to the cell (parsync.metrics.regret).
         plan_limit_s: Wall time after which a scheduler's call counts as never returning.
 

@@ -11,6 +11,8 @@ from parsync.core.addresses import WORKERS
 from parsync.core.effects import Effect, Send, SetTimer
 from parsync.core.event import Event
 from parsync.core.events import (
+    AllocationsEnded,
+    ClaimsSettled,
     CommitReply,
     CommitRequest,
     MachinesChanged,
@@ -37,7 +39,8 @@ class MasterCore:
     table: every task (row = id), for the requests of ended tasks. initial_task int64[k],
     initial_machine int32[k], initial_owner int32[k]: what runs at time 0. wants_ends: bool[N], the
     agents that are notified when their tasks finish. All are notified of evictions and lost
-    machines.
+    machines. watchers: the addresses that are notified of every start, end and machine change; of
+    ends, the worker pool is notified of those that it did not report.
     """
 
     def __init__(
@@ -49,6 +52,7 @@ class MasterCore:
         initial_owner: Int32,
         wants_ends: np.ndarray,
         sample_us: int,
+        watchers: tuple[int, ...] = (),
     ) -> None:
         self.cell = cell
         self._table = table
@@ -56,6 +60,8 @@ class MasterCore:
         self._wants_ends = wants_ends
         self._any_wants_ends = bool(wants_ends.any())
         self._sample_us = sample_us
+        self._watchers = watchers
+        self._beside = tuple(address for address in watchers if address != WORKERS)
         self._records = Measurements()
         self._epoch = 0
         self._running = 0
@@ -123,7 +129,7 @@ class MasterCore:
         if event.epoch == 0 and len(task):
             allocation = self.cell.load(task, machine, self._table.request[task], owner)
             self._running += len(task)
-            effects.append(Send(WORKERS, TasksStarted(now_us, task, allocation, machine, owner)))
+            effects += self._notify_started(TasksStarted(now_us, task, allocation, machine, owner))
             for agent in np.unique(owner):
                 mine = owner == agent
                 effects.append(
@@ -134,9 +140,9 @@ class MasterCore:
     def _commit(self, now_us: int, event: CommitRequest) -> list[Effect]:
         transaction = event.transaction
         result = self.cell.commit(transaction, now_us)
-        effects: list[Effect] = [
-            Send(event.reply_to, CommitReply(self._epoch, transaction.scheduler, result))
-        ]
+        owner = transaction.scheduler
+        reply = Send(event.reply_to, CommitReply(self._epoch, owner, result))
+        effects: list[Effect] = [reply] if event.reply_to == owner else []
         accepted = result.accepted
         count = int(np.count_nonzero(accepted))
         if len(result.evicted):
@@ -151,10 +157,15 @@ class MasterCore:
                 transaction.task if everything else transaction.task[accepted],
                 result.allocation if everything else result.allocation[accepted],
                 transaction.machine if everything else transaction.machine[accepted],
-                np.full(count, transaction.scheduler, np.int32),
+                np.full(count, owner, np.int32),
             )
-            effects.append(Send(WORKERS, started))
+            effects += self._notify_started(started)
+        if event.reply_to != owner:  # one who watches the cell knows of the starts by then
+            effects += reply, Send(owner, ClaimsSettled(transaction, result))
         return effects
+
+    def _notify_started(self, started: TasksStarted) -> list[Effect]:
+        return [Send(WORKERS, started), *(Send(address, started) for address in self._beside)]
 
     def _sync(self, now_us: int, event: SyncRequest) -> list[Effect]:
         deltas = tuple(
@@ -171,7 +182,8 @@ class MasterCore:
 
     def _change_machines(self, now_us: int, event: MachinesChanged) -> list[Effect]:
         released = self.cell.set_machines(event.machine, event.up, now_us)
-        return self._notify_ended(now_us, released, ChangeKind.LOST)
+        effects: list[Effect] = [Send(address, event) for address in self._watchers]
+        return effects + self._notify_ended(now_us, released, ChangeKind.LOST)
 
     def _notify_ended(self, now_us: int, released: Released, change: ChangeKind) -> list[Effect]:
         count = len(released.task)
@@ -184,7 +196,13 @@ class MasterCore:
         effects: list[Effect] = []
         if change is not ChangeKind.FINISHED:
             effects.append(Send(WORKERS, TasksCancelled(released.allocation)))
-        elif not self._any_wants_ends:
+        watchers = self._beside if change is ChangeKind.FINISHED else self._watchers
+        if watchers:
+            all_ended = AllocationsEnded(
+                int(change), released.task, released.allocation, released.machine, released.owner
+            )
+            effects += [Send(address, all_ended) for address in watchers]
+        if change is ChangeKind.FINISHED and not self._any_wants_ends:
             return effects
         for agent in np.unique(released.owner).tolist():
             if change is ChangeKind.FINISHED and not self._wants_ends[agent]:

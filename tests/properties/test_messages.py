@@ -82,7 +82,7 @@ def test_messages_between_participants_beside_the_cell_take_no_time() -> None:
         return handle
 
     for address, counter in counters.items():
-        counter.handle = note(address)  # type: ignore[method-assign]
+        counter.handle = note(address)  # type: ignore
     VirtualRuntime(counters, {}, ignore_record, CODEC, 1_700).run_until(5_000)
     for (sender, to), at_us in arrived_us.items():
         beside = sender in CELL_SIDES and to in CELL_SIDES

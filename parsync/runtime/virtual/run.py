@@ -113,10 +113,11 @@ def _record_due_ends(runtime: VirtualRuntime, master: MasterCore, workers: Worke
     Messages that are under way count: starts and cancellations that the worker pool has not
     handled, and ends that the master has not handled.
     """
-    for at_us, event in runtime.under_way(TasksStarted, TasksCancelled):
-        workers.handle(at_us, event)
+    for _, event in runtime.under_way(WORKERS, TasksStarted, TasksCancelled):
+        assert isinstance(event, TasksStarted | TasksCancelled)
+        workers.execute(event)
     due_us, allocation, _ = workers.due_ends()
-    for at_us, event in runtime.under_way(TasksFinished):
+    for at_us, event in runtime.under_way(MASTER, TasksFinished):
         assert isinstance(event, TasksFinished)
         allocation = np.concatenate([allocation, event.allocation])
         due_us = np.concatenate([due_us, np.full(len(event.allocation), at_us)])

@@ -75,13 +75,13 @@ class VirtualRuntime:
                 carry_out(at_us, address, effects)
         self.now_us = until_us
 
-    def under_way(self, *kinds: type) -> list[tuple[int, Event]]:
-        """The messages of these kinds that are sent and not delivered, with the times they would
-        be, in that order."""
+    def under_way(self, to: int, *kinds: type) -> list[tuple[int, Event]]:
+        """The messages of these kinds to a participant that are sent and not delivered, with the
+        times they would be, in that order."""
         return [
             (at_us, event)
-            for at_us, _, _, _, event in sorted(self._heap)
-            if isinstance(event, kinds)
+            for at_us, _, _, address, event in sorted(self._heap)
+            if address == to and isinstance(event, kinds)
         ]
 
     def finish(self) -> None:

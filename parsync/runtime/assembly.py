@@ -138,11 +138,18 @@ def _capabilities(group: GroupSpec) -> Set[ProtocolCapability]:
 
 
 def check_protocols(arm: ArmSpec) -> None:
-    """Raise AgoraError if the groups of an arm cannot share it, as their protocols say, or if there
-    are options of a protocol that no group uses."""
+    """Raise AgoraError if the groups of an arm cannot share it, as their protocols say, if there are
+    options of a protocol that no group uses, or if a protocol asks for what it cannot have."""
     for kind in arm.shared_options:
         if kind not in arm.protocols:
             raise AgoraError(f"options of protocol {kind!r}, which no group of the arm uses")
+    for group in arm.groups:
+        watches = ProtocolCapability.WATCHES_CELL in _capabilities(group)
+        if watches and protocols.get(group.protocol.kind).cell_side is None:
+            raise AgoraError(
+                f"protocol {group.protocol.kind!r}: {ProtocolCapability.WATCHES_CELL}: needs a "
+                "participant beside the master (cell_side)"
+            )
     for kind in arm.protocols:
         arm.options_of(kind)
         protocols.get(kind).check(members_of(arm, kind), arm.partitions)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from parsync.metrics.record import Record
 from parsync.protocols.cell_watcher import CellWatcher
 from parsync.protocols.spec import Environment
@@ -38,5 +40,12 @@ class BaseCellSide(CellWatcher):
         return self.state
 
     def restore(self, state: Any) -> None:
-        """Take the state that checkpoint() returned."""
-        self.state = state
+        """Take the state that checkpoint() returned. Arrays become writable."""
+        self.state = _writable(state)
+
+
+def _writable(state: Any) -> Any:
+    """The same state, with copies of its arrays."""
+    if isinstance(state, tuple):
+        return tuple(map(_writable, state))
+    return state.copy() if isinstance(state, np.ndarray) else state

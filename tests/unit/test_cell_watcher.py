@@ -71,9 +71,6 @@ class Allocator(BaseCellSide):
         machines = environment.cell.machines
         self.state = np.zeros((8, machines), np.int64), np.ones(machines, np.bool_)
 
-    def restore(self, state: Any) -> None:
-        self.state = tuple(column.copy() for column in state)
-
     def on_event(self, now_us: int, event: Event) -> list[Effect]:
         assert isinstance(event, Ask)
         self.check()

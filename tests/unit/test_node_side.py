@@ -14,15 +14,31 @@ import pytest
 from experiments.arm_config import ArmConfig, GroupConfig, ModelledTime
 from experiments.presets import optimistic
 from experiments.workloads.synthetic import SyntheticOptions, generate
-from parsync.core.addresses import is_own
+from parsync.core.addresses import ARRIVALS, COORDINATOR, MASTER, WORKERS, is_own
+from parsync.core.effects import Effect
+from parsync.core.event import Event
+from parsync.core.events import (
+    AllocationsEnded,
+    HeartbeatDue,
+    TasksCancelled,
+    TasksStarted,
+)
+from parsync.core.workers import WorkerPool
 from parsync.metrics.record import Record
 from parsync.metrics.run_metrics import RunMetrics
 from parsync.metrics.summary import summarise
+from parsync.protocols.base_node_side import BaseNodeSide
+from parsync.runtime.assembly import Assembly
 from parsync.runtime.virtual.run import run_virtual
-from parsync.workload.workload import MachineEvents, Workload
+from parsync.runtime.virtual.runtime import VirtualRuntime
+from parsync.workload.workload import InitialPlacement, MachineEvents, Workload
+from schedulers.interface import ChangeKind
 from shared_state.cell import Cell
-from shared_state.observed_cell import CellObserver
+from shared_state.observed_cell import CellObserver, ObservedCell
+from shared_state.tasks import CellSpec, Int64, PreferenceCatalog
 from shared_state.transaction import CommitResult, Transaction
+from tests.fixtures.overloaded_cell import arm as overloaded_arm
+from tests.fixtures.overloaded_cell import failing_workload, group
 
 PACKAGES = Path(__file__).parents[1] / "fixtures" / "protocols"
 OPTIONS = SyntheticOptions(
@@ -154,3 +170,119 @@ def test_tasks_wait_at_their_machine_for_their_turn(
     count: Any = {name: int(values.sum()) for name, values in metrics.count.items()}
     assert count["accepted"] == len(oracle.commits)
     assert count["claims"] - count["accepted"] == len(oracle.rejected)
+
+
+def with_initial_tasks(workload: Workload) -> Workload:
+    """The tasks of the first batch run at time 0, on the first machines."""
+    count = int(workload.arrival_offsets[1])
+    return replace(
+        workload,
+        initial=InitialPlacement(
+            workload.arrival_rows[:count].copy(), np.arange(count, dtype=np.int32)
+        ),
+        arrival_us=workload.arrival_us[1:],
+        arrival_offsets=workload.arrival_offsets[1:] - count,
+        arrival_rows=workload.arrival_rows[count:],
+    )
+
+
+def test_the_queues_know_what_every_machine_holds() -> None:
+    """Beside a flow scheduler that evicts, with machines that fail and tasks that run at time 0:
+    whenever nothing is on its way, they know what the cell knows."""
+    config = overloaded_arm("state_aligned", group("quincy", 2, options={"preemption": True}))
+    queues = group("random", 2).model_copy(
+        update={"name": "queues", "kind": None, "protocol": {"kind": "machine_queues"}}
+    )
+    config = config.model_copy(update={"groups": (*config.groups, queues)})
+    workload = with_initial_tasks(failing_workload())
+    assembly = Assembly.of(config.spec(3, 1000, 50_000, live=False), workload)
+    agents = {index: assembly.agent(index) for index in range(assembly.arm.agents)}
+    master, workers = assembly.master(), assembly.workers()
+    oracle = Oracle()
+    cell = ObservedCell(master.cell, oracle)
+    master.cell = cell
+    node_side = workers._node_sides["machine_queues"]
+    assert isinstance(node_side, BaseNodeSide)
+    ended: Counter[int] = Counter()
+    changes: set[ChangeKind] = set()
+    on_tasks_ended = node_side.on_tasks_ended
+
+    def noted(now_us: int, change: ChangeKind, task: Any, allocation: Any, *rest: Any) -> Any:
+        ended.update(allocation.tolist())
+        changes.add(change)
+        return on_tasks_ended(now_us, change, task, allocation, *rest)
+
+    node_side.on_tasks_ended = noted  # type: ignore[method-assign]
+    participants = {
+        **agents,
+        MASTER: master,
+        WORKERS: workers,
+        COORDINATOR: assembly.coordinator(),
+        ARRIVALS: assembly.arrivals(),
+    }
+    runtime = VirtualRuntime(participants, agents, lambda _: None, assembly.codec)
+    runtime.run_until(0)
+    assert node_side.used.sum() == len(workload.initial.task) > 0
+    for at_us in range(0, 2_000_000, 10_000):
+        runtime.run_until(at_us)
+        assert np.array_equal(node_side.used, cell.used)
+        assert np.array_equal(node_side.up, cell.up)
+        assert not node_side.claimed.any()
+    assert changes == {ChangeKind.FINISHED, ChangeKind.EVICTED, ChangeKind.LOST}
+    assert set(ended.values()) == {1}
+    assert len(ended) == len(oracle.commits) + len(workload.initial.task) - master.running
+
+
+class Notified:
+    """A node side that tracks nothing but what it was notified of."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def handle(self, now_us: int, event: Event) -> list[Effect]:
+        self.events.append(event)
+        return []
+
+    def finish(self, now_us: int) -> list[Record]:
+        return []
+
+
+def ids(*numbers: int) -> Int64:
+    return np.array(numbers, np.int64)
+
+
+def test_each_end_is_notified_once_whoever_knows_of_it_first() -> None:
+    """Task 0 has finished when its machine is lost, task 1 is evicted while it runs, task 2 never
+    ends by itself."""
+    queues = Notified()
+    one_slot, none = np.ones((4, 1), np.int64), np.zeros(4, np.int64)
+    cell = CellSpec(("slots",), one_slot, none.astype(np.int32), none, ids(1000))
+    pool = WorkerPool(
+        cell,
+        PreferenceCatalog.empty(),
+        np.zeros(3, np.int32),
+        ids(5_000, 5_000, -1),
+        1000,
+        1000,
+        {"queues": queues},
+        ["queues"],
+    )
+    machine, owner = np.arange(3, dtype=np.int32), np.zeros(3, np.int32)
+    pool.handle(0, TasksStarted(0, ids(0, 1, 2), ids(70, 71, 72), machine, owner))
+
+    def end(now_us: int, change: ChangeKind, *rows: int) -> None:
+        task = ids(*rows)
+        pool.handle(now_us, TasksCancelled(task + 70))
+        ended = AllocationsEnded(int(change), task, task + 70, machine[task], owner[task])
+        pool.handle(now_us, ended)
+
+    end(2_000, ChangeKind.EVICTED, 1)
+    pool.handle(5_000, HeartbeatDue())
+    end(5_100, ChangeKind.LOST, 0, 2)
+    pool.handle(6_000, HeartbeatDue())
+    ends = [event for event in queues.events if isinstance(event, AllocationsEnded)]
+    assert [(event.change, event.task.tolist(), event.machine.tolist()) for event in ends] == [
+        (ChangeKind.EVICTED, [1], [1]),
+        (ChangeKind.FINISHED, [0], [0]),
+        (ChangeKind.LOST, [2], [2]),
+    ]

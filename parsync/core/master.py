@@ -165,7 +165,10 @@ class MasterCore:
         return effects
 
     def _notify_started(self, started: TasksStarted) -> list[Effect]:
-        return [Send(WORKERS, started), *(Send(address, started) for address in self._beside)]
+        effects: list[Effect] = [Send(WORKERS, started)]
+        if self._beside:
+            effects += [Send(address, started) for address in self._beside]
+        return effects
 
     def _sync(self, now_us: int, event: SyncRequest) -> list[Effect]:
         deltas = tuple(

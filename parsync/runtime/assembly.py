@@ -138,8 +138,8 @@ def _capabilities(group: GroupSpec) -> Set[ProtocolCapability]:
 
 
 def check_protocols(arm: ArmSpec) -> None:
-    """Raise AgoraError if the groups of an arm cannot share it, as their protocols say, if there are
-    options of a protocol that no group uses, or if a protocol asks for what it cannot have."""
+    """Raise AgoraError if the groups of an arm cannot share it, as their protocols say, if there
+    are options of a protocol that no group uses, or if a protocol asks for what it cannot have."""
     for kind in arm.shared_options:
         if kind not in arm.protocols:
             raise AgoraError(f"options of protocol {kind!r}, which no group of the arm uses")

@@ -42,7 +42,8 @@ class VirtualConfig(Strict):
 
     Attributes:
         message_us: One-way time of every message between schedulers, cell, workers and workload
-            source.
+            source. Messages between the cell's master and a protocol's participant beside it take
+            no time, as in live runs.
     """
 
     message_us: int = Field(0, ge=0, le=1_000_000)

@@ -63,7 +63,7 @@ class Transaction:
 
     Attributes:
         scheduler: Its number.
-        sequence: 1, 2, ... per scheduler.
+        sequence: 1, 2, ... per scheduler. Claims that others make for it count elsewhere.
         task: int64[k].
         machine: int32[k].
         request: int64[k, R].

@@ -59,8 +59,8 @@ class Measurements:
             if len(buffer)
         )
 
-    def take_up(self, held: Iterable[tuple[str, int, tuple[NDArray[Any], ...]]]) -> None:
-        """What waits is what another one held."""
+    def restore(self, held: Iterable[tuple[str, int, tuple[NDArray[Any], ...]]]) -> None:
+        """Replace the rows that wait by those that held() returned."""
         for buffer in self._buffers.values():
             buffer.clear()
         for table, rows, columns in held:

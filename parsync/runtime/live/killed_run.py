@@ -87,7 +87,7 @@ def _due_ends(log: Path, assembly: Assembly) -> DueEnds:
 
     def on_outgoing(at_us: int, to: int, event: Event) -> None:
         if to == WORKERS and isinstance(event, TasksStarted | TasksCancelled):
-            workers.handle(at_us, event)
+            workers.execute(event)
 
     cell_side = assembly.cell_side(master.cell)
     for _ in replay_master(assembly.codec, log, master, cell_side, on_outgoing=on_outgoing):

@@ -6,12 +6,13 @@ from __future__ import annotations
 import heapq
 from collections.abc import Mapping
 
+from parsync.core.addresses import is_beside_cell
 from parsync.core.codec import Codec
 from parsync.core.event import Event, Priority
 from parsync.core.events import DecisionDone, Started
 from parsync.core.participant import Decider, Participant
 from parsync.metrics.record import Record
-from parsync.runtime.effects import EffectInterpreter, RecordListener
+from parsync.runtime.effects import DecisionInterpreter, RecordListener
 
 
 class VirtualRuntime:
@@ -25,7 +26,8 @@ class VirtualRuntime:
         deciders: Those of them that take decisions.
         on_record: Called with every Record as it is made.
         codec: Encodes the events of the arm's protocols.
-        message_us: How long a message takes from one participant to another.
+        message_us: How long a message takes from one participant to another. Those that live
+            beside the cell share a process, so a message between two of them takes no time.
     """
 
     def __init__(
@@ -37,12 +39,13 @@ class VirtualRuntime:
         message_us: int = 0,
     ) -> None:
         self._message_us = message_us
+        self._beside_cell = frozenset(filter(is_beside_cell, participants))
         self._participants = participants
         self._on_record = on_record
         self._heap: list[tuple[int, int, int, int, Event]] = []
         self._sequence = 0
         self._digest = codec.log_digest()
-        self._interpreter = EffectInterpreter(self, participants, deciders)
+        self._interpreter = DecisionInterpreter(self, participants, deciders)
         self.now_us = 0
         self.events = 0
         for address in sorted(participants):
@@ -72,13 +75,13 @@ class VirtualRuntime:
                 carry_out(at_us, address, effects)
         self.now_us = until_us
 
-    def under_way(self, *kinds: type) -> list[tuple[int, Event]]:
-        """The messages of these kinds that are sent and not delivered, with the times they would
-        be, in that order."""
+    def under_way(self, to: int, *kinds: type) -> list[tuple[int, Event]]:
+        """The messages of these kinds to a participant that are sent and not delivered, with the
+        times they would be, in that order."""
         return [
             (at_us, event)
-            for at_us, _, _, _, event in sorted(self._heap)
-            if isinstance(event, kinds)
+            for at_us, _, _, address, event in sorted(self._heap)
+            if address == to and isinstance(event, kinds)
         ]
 
     def finish(self) -> None:
@@ -88,8 +91,11 @@ class VirtualRuntime:
                 self._on_record(record)
 
     def send(self, now_us: int, to: int, event: Event, sender: int) -> None:
-        """As Runtime.send: the message takes message_us."""
-        self._push(now_us + self._message_us, event.priority, to, event)
+        """As Runtime.send: the message takes message_us, or no time beside the cell."""
+        message_us = self._message_us
+        if message_us and sender in self._beside_cell and to in self._beside_cell:
+            message_us = 0
+        self._push(now_us + message_us, event.priority, to, event)
 
     def set_timer(self, now_us: int, at_us: int, event: Event, address: int) -> None:
         """As Runtime.set_timer."""
@@ -98,7 +104,7 @@ class VirtualRuntime:
     def finish_decision(
         self, now_us: int, decision: int, elapsed_ns: int, decision_us: int, address: int
     ) -> None:
-        """As Runtime.finish_decision."""
+        """As DecidingRuntime.finish_decision."""
         # The measured time stays out of the event: a virtual run repeats, log and all.
         done = DecisionDone(decision, 0)
         self._push(now_us + decision_us, Priority.DECIDE, address, done)

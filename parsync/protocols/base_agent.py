@@ -45,8 +45,19 @@ class _Claims:
 
 
 class BaseAgent(ABC):
-    """An agent that runs no scheduler. A subclass says what it does with queued tasks
-    (on_queued) and with the events of its protocol (on_event)."""
+    """An agent that runs no scheduler.
+
+    A subclass says what it does with queued tasks (on_queued) and with the events of its protocol
+    (on_event).
+
+    Attributes:
+        index: Its address.
+        name: E.g. lottery-3.
+        cell_side: The address of the protocol's participant beside the master, if it has one.
+        queued: Tasks that are submitted to it and not committed.
+        epoch: How often its host was restarted. A participant that answers later than at once
+            repeats it, so that an agent can drop the answers to its predecessor.
+    """
 
     def __init__(self, environment: AgentEnvironment) -> None:
         shared = environment.shared

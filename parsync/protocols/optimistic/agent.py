@@ -274,7 +274,8 @@ class OptimisticAgent:
         plan = round_.plan
         self._log.round(now_us, plan, round_.decision_us)
         self._round = None
-        effects = self._record_exits(now_us, self._queue.on_planned(round_))
+        exits = self._queue.on_planned(round_)
+        effects = [] if exits is NO_EXITS else self._record_exits(now_us, exits)
         if len(plan.task) == 0 and len(plan.evict) == 0:
             return effects + self._end_round(now_us, round_, NO_TASKS)
         self._transactions += 1
@@ -318,23 +319,22 @@ class OptimisticAgent:
         losers = NO_TASKS if rejected is None else claimed.take(rejected)
         return self._end_round(now_us, round_, losers)
 
-    def _record_exits(self, now_us: int, aside: QueueExits) -> list[Effect]:
+    def _record_exits(self, now_us: int, exits: QueueExits) -> list[Effect]:
         """Record tasks that will never be placed, and set the timer of those that are requeued."""
-        if aside is NO_EXITS:
-            return []
-        for task, abandoned in ((aside.too_large, 0), (aside.abandoned, 1)):
+        for task, abandoned in ((exits.too_large, 0), (exits.abandoned, 1)):
             if len(task):
                 self.queued -= len(task)
                 self._log.unplaceable(now_us, task, abandoned)
         return (
-            [SetTimer(now_us + self._policy.requeue_us, RequeueDue(aside.retry))]
-            if aside.retry
+            [SetTimer(now_us + self._policy.requeue_us, RequeueDue(exits.retry))]
+            if exits.retry
             else []
         )
 
     def _end_round(self, now_us: int, round_: Round, losers: QueuedTasks) -> list[Effect]:
         """Put the losers where they belong, and go on unless the agent has done so already."""
-        effects = self._record_exits(now_us, self._queue.on_committed(round_, losers))
+        exits = self._queue.on_committed(round_, losers)
+        effects = [] if exits is NO_EXITS else self._record_exits(now_us, exits)
         if self._activity in (Activity.DECIDING, Activity.COMMITTING) and self._round is None:
             return effects + self._begin_next(now_us, round_)
         reopened = self._activity is Activity.BLOCKED_ON_CAPACITY and self._view.changed

@@ -3,12 +3,12 @@ same event log on any machine."""
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Mapping
+from heapq import heappop, heappush
 
 from parsync.core.addresses import is_beside_cell
 from parsync.core.codec import Codec
-from parsync.core.event import Event, Priority
+from parsync.core.event import Event
 from parsync.core.events import DecisionDone, Started
 from parsync.core.participant import Decider, Participant
 from parsync.metrics.record import Record
@@ -49,7 +49,7 @@ class VirtualRuntime:
         self.now_us = 0
         self.events = 0
         for address in sorted(participants):
-            self._push(0, Priority.FREE, address, Started(epoch=0))
+            self.set_timer(0, 0, Started(epoch=0), address)
 
     @property
     def digest(self) -> str:
@@ -66,7 +66,7 @@ class VirtualRuntime:
         heap, participants = self._heap, self._participants
         digest, carry_out = self._digest.update, self._interpreter.carry_out
         while heap and heap[0][0] <= until_us:
-            at_us, _, _, address, event = heapq.heappop(heap)
+            at_us, _, _, address, event = heappop(heap)
             self.now_us = at_us
             self.events += 1
             digest(address, at_us, event)
@@ -95,24 +95,22 @@ class VirtualRuntime:
         message_us = self._message_us
         if message_us and sender in self._beside_cell and to in self._beside_cell:
             message_us = 0
-        self._push(now_us + message_us, event.priority, to, event)
+        self._sequence += 1
+        heappush(self._heap, (now_us + message_us, event.priority, self._sequence, to, event))
 
     def set_timer(self, now_us: int, at_us: int, event: Event, address: int) -> None:
         """As Runtime.set_timer."""
-        self._push(max(at_us, now_us), event.priority, address, event)
+        self._sequence += 1
+        due_us = at_us if at_us > now_us else now_us
+        heappush(self._heap, (due_us, event.priority, self._sequence, address, event))
 
     def finish_decision(
         self, now_us: int, decision: int, elapsed_ns: int, decision_us: int, address: int
     ) -> None:
         """As DecidingRuntime.finish_decision."""
         # The measured time stays out of the event: a virtual run repeats, log and all.
-        done = DecisionDone(decision, 0)
-        self._push(now_us + decision_us, Priority.DECIDE, address, done)
+        self.set_timer(now_us, now_us + decision_us, DecisionDone(decision, 0), address)
 
     def record(self, record: Record) -> None:
         """As Runtime.record."""
         self._on_record(record)
-
-    def _push(self, at_us: int, priority: Priority, address: int, event: Event) -> None:
-        self._sequence += 1
-        heapq.heappush(self._heap, (at_us, priority, self._sequence, address, event))
